@@ -173,7 +173,8 @@ def check_source(
         )
     findings: list[str] = []
     passes: list[list[Digest]] = []
-    _alive[os.getpid()] = noted = []
+    noted: list[weakref.ref[Any]] = []
+    _alive[os.getpid()] = noted
     with ThreadPoolExecutor(2) as pool:
         for number in range(N_PASSES):
             passes.append(_one_pass(source, number, pool.map if number else map, findings))

@@ -47,8 +47,7 @@ WHOLE_GROUPS = (
 
 # ---------------------------------------------------------------- which tool takes which kind
 
-# What a user may pass as X, with labels of groups or weights beside it. Rows that arrive block by
-# block are declared by `fit_blocks`; which solvers and stages take them, these declare themselves.
+# What a user may pass as X, with labels of groups or weights beside it.
 KINDS: Mapping[str, str] = {
     "arrays": "rows in memory",
     "groups": "groups of rows in memory",
@@ -56,35 +55,31 @@ KINDS: Mapping[str, str] = {
     "dask": "collections of dask",
     "groups in dask": "collections of dask, with labels of groups",
     "weights in dask": "collections of dask, with weights",
+    "blocks": "an iterator of blocks (X, y), or (X, y, groups), each of which is read once",
 }
 
-_MEMORY = "{rows} is not supported, only rows in memory: "
-_TABLE = _MEMORY + "turn the columns of each partition into numbers by public rules beforehand."
+_SHAPE = "blocks of rows are taken by fit_blocks, whose shape is declared."
+_TWICE = "{rows} is read once, and {why}. Collect the blocks in files: see skdp.Chunks."
+_SPLITS = _TWICE.replace("{why}", "each part of a random split is read several times")
 
-
-def _in_partitions(partitions: str, dask: str | None) -> dict[str, str]:
-    """Return one reason for all rows in partitions, and one for dask's; None takes these."""
-    reasons = {kind: partitions for kind in KINDS if kind.endswith("partitions")}
-    return reasons | {kind: dask for kind in KINDS if dask is not None and kind.endswith("dask")}
-
-
-# By tool, the kinds that it does not take, each with the reason. Where collections of dask are
-# taken by a tool that takes no partitions, they are computed and are rows in memory then.
+# By tool, the kinds that it does not take, each with the reason.
 NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
-    "fit": {},
-    "DPRidgeCV": {},
-    "DPStandardScaler": {},
-    "DPTabularPreprocessor": {},
+    "fit": {"blocks": _SHAPE},
+    "DPRidgeCV": {"blocks": _SPLITS},
+    "DPStandardScaler": {"blocks": _TWICE.replace("{why}", "histograms take several passes")},
+    "DPTabularPreprocessor": {"blocks": _TWICE.replace("{why}", "medians take several passes")},
     "evaluate": {},
-    "dp_train_test_split": {},
-    "DPHoldout": {},
-    "dp_cross_validate": {},
-    "DPSearchCV": {},
+    "dp_train_test_split": {"blocks": _SPLITS},
+    "DPHoldout": {"blocks": _SPLITS},
+    "dp_cross_validate": {"blocks": _SPLITS},
+    "DPSearchCV": {"blocks": _SPLITS},
 }
 
 
 def kind_of_rows(X: object, sample_weight: object = None, groups: object = None) -> str:
     """Return the kind, one of `KINDS`, of what a tool was given."""
+    if isinstance(X, Iterator):
+        return "blocks"
     beside = "groups" if groups is not None else "weights" if sample_weight is not None else ""
     if isinstance(X, Partitions):  # which hold weights and labels of their rows themselves
         return "partitions"
@@ -348,6 +343,7 @@ def rows_of(
     sample_weight: Any,
     groups: Any,
     in_memory: Callable[..., Rows] = Arrays,
+    in_blocks: Callable[..., Rows] | None = None,
 ) -> Rows:
     """Return what a tool was given as rows of their kind.
 
@@ -358,13 +354,18 @@ def rows_of(
         As the tool gets them.
     in_memory : callable, default=Arrays
         Makes the kind for rows in memory from these four.
+    in_blocks : callable or None, default=None
+        Makes the kind for blocks of rows from their iterator, for a tool that takes them.
 
     Raises
     ------
     ValueError
         If it does not take rows of this kind. Nothing is released or charged.
     """
-    if require_taken(who, X, sample_weight, groups) in ("arrays", "groups"):
+    kind = require_taken(who, X, sample_weight, groups)
+    if kind == "blocks" and in_blocks is not None:
+        return in_blocks(X)
+    if kind in ("arrays", "groups"):
         return in_memory(X, y, sample_weight, groups)
     given = {"y": y, "sample_weight": sample_weight, "groups": groups}
     return PartitionedRows(as_partitions(who, X, **given), (X, *given.values()))

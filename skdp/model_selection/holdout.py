@@ -37,7 +37,7 @@ def scored_records(test_size: float, n_records: int, unit: str = "row") -> int:
 
 
 def dp_train_test_split(
-    *arrays: ArrayLike,
+    *arrays: ArrayLike | Partitions,
     test_size: float | int = 0.25,
     random_state: Seed = None,
     groups: ArrayLike | None = None,

@@ -31,6 +31,7 @@ GRID = {"alpha": [1.0, 10.0]}
 # Of few passes, for tools that fit often.
 FAST = skdp.DPRidge(target_bound=10.0, solver="gd", max_iter=2, scaling=skdp.RowNorm(3.0))
 MODEL = skdp.DPRidge(target_bound=10.0, epsilon=np.inf, scaling="none")
+MSE = "neg_mean_squared_error"
 SEEDED = skdp.Privacy(noise=skdp.SeededNoise(3))
 
 
@@ -93,6 +94,8 @@ def rows_of_kind(kind):
         return (InOne({name: BESIDE[name]}), None), {}
     if place == "partitions":
         rows = skdp.Chunks(X, Y), None
+    if kind == "blocks":
+        return (iter([(X[:150], Y[:150]), (X[150:], Y[150:])]), None), {}
     if place == "dask":
         array = pytest.importorskip("dask.array", reason="dask is not installed")
         rows = array.from_array(X, chunks=(200, 3)), array.from_array(Y, chunks=200)
@@ -161,10 +164,10 @@ def weights_of_null_records():
 
 def coefficients_and_score(holdout):
     model = holdout.fit(clone(FAST).set_params(privacy=SEEDED))
-    scores = holdout.evaluate(model, privacy=SEEDED)
+    scores = holdout.evaluate(model, MSE, privacy=SEEDED)
     whole = skdp.total_privacy(model, scores.privacy_, delta=1e-6)
-    assert whole.epsilon == pytest.approx(1.0, rel=1e-3)
-    return [*model.coef_, scores["r2"].value]
+    assert whole.epsilon == pytest.approx(1.0, rel=1e-3)  # the maximum, not the sum
+    return [*model.coef_, scores[MSE].value]
 
 
 # Tools by name: a function of a fitted model and the rows, which returns numbers.
@@ -176,8 +179,8 @@ RESULTS = {
         DPHoldout(*rows, random_state=0, **beside)
     ),
     "dp_cross_validate": lambda _, *rows, **beside: [
-        fold["r2"].value
-        for fold in dp_cross_validate(FAST, *rows, cv=3, privacy=SEEDED, **beside).folds
+        fold[MSE].value
+        for fold in dp_cross_validate(FAST, *rows, MSE, cv=3, privacy=SEEDED, **beside).folds
     ],
     "DPSearchCV": lambda _, *rows, **beside: (
         DPSearchCV(FAST, GRID, n_candidates=2, privacy=SEEDED)
@@ -196,9 +199,9 @@ RESULTS = {
         .fill_values_.values()
     ),
     "evaluate": lambda model, *rows, **beside: (
-        PrivateScorer(model, "r2", privacy=SEEDED, target_range=(-9.0, 9.0))
+        PrivateScorer(model, MSE, privacy=SEEDED, target_range=(-9.0, 9.0))
         .fit(*rows, **beside)
-        .scores_["r2"]
+        .scores_[MSE]
         .value
     ),
 }
@@ -223,7 +226,39 @@ def test_results_in_memory_and_in_seven_partitions_are_equal(tool, beside, fitte
         expected = RESULTS[tool](fitted, Numbered(other, Y, **given), None)
     else:
         expected = RESULTS[tool](fitted, X, Y, **given)
+    assert np.isfinite(expected).all()
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("grouped", [False, True])
+def test_scores_of_blocks_are_those_of_rows_in_memory(grouped, fitted):
+    columns = (X, Y, BESIDE["groups"]) if grouped else (X, Y)  # persons that several blocks share
+    blocks = (tuple(one[part] for one in columns) for part in (slice(0, 151), slice(151, 400)))
+    found = RESULTS["evaluate"](fitted, blocks, None)
+    expected = RESULTS["evaluate"](fitted, X, Y, **({"groups": columns[2]} if grouped else {}))
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def without_targets():
+    return np.where(Y > 1, np.nan, Y)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "match"),
+    [
+        ([X], "a block is a pair"),
+        ([(X, Y), (X, Y, BESIDE["groups"])], "all or none"),
+        ([(X[:0], Y[:0])], "a row at least"),
+        ([(X, Y), (X, without_targets())], "finite numbers"),
+        ([(X, Y), (X, Y[1:])], "400 rows and y has 399"),
+    ],
+)
+def test_bad_blocks_are_refused_before_the_charge(blocks, match, fitted):
+    with skdp.PrivacyBudget(9.0, 1e-3) as budget:
+        with pytest.raises(ValueError, match=rf"^evaluate: .*{match}.*Nothing was released\.$"):
+            metrics.evaluate(fitted, iter(blocks))
+        assert budget.n_fits == 0
 
 
 @pytest.mark.parametrize(
