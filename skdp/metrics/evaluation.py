@@ -328,7 +328,7 @@ class ScoredBlocks(Rows):
                 labels.append(grouping.label_column(model._who, block[2]))
                 groups = GroupLabels(model._who, block[2], X=block[0], y=block[1])
             with refusals.without_row_counts(groups is not None):
-                statistics.append(model._read_rows(*block[:2], groups)[0])
+                statistics.append(model._read_rows(block[0], block[1], groups)[0])
         if len(sizes) > 1 or not statistics:
             wanted = "have labels of groups, all or none" if statistics else "hold a row at least"
             raise ValueError(f"{model._who}: blocks must {wanted}. Nothing was released.")
