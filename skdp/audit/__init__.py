@@ -6,6 +6,7 @@ from skdp.audit.comparing import Finding, ReplayedRelease, ReplayReport
 from skdp.audit.neighbours import NeighbouringPair, hostile_pairs, made_up_data
 from skdp.audit.replaying import replay
 from skdp.audit.reporting import AuditReport, report
+from skdp.audit.sources import SourceReport, check_source
 
 __all__ = [
     "AuditReport",
@@ -15,9 +16,11 @@ __all__ = [
     "NeighbouringPair",
     "ReplayReport",
     "ReplayedRelease",
+    "SourceReport",
     "TradeOffDisplay",
     "canaries",
     "canaries_in_one_fit",
+    "check_source",
     "hostile_pairs",
     "made_up_data",
     "replay",

@@ -47,8 +47,7 @@ WHOLE_GROUPS = (
 
 # ---------------------------------------------------------------- which tool takes which kind
 
-# What a user may pass as X, with labels of groups or weights beside it. Rows that arrive block by
-# block are declared by `fit_blocks`; which solvers and stages take them, these declare themselves.
+# What a user may pass as X, with labels of groups or weights beside it.
 KINDS: Mapping[str, str] = {
     "arrays": "rows in memory",
     "groups": "groups of rows in memory",
@@ -56,48 +55,31 @@ KINDS: Mapping[str, str] = {
     "dask": "collections of dask",
     "groups in dask": "collections of dask, with labels of groups",
     "weights in dask": "collections of dask, with weights",
+    "blocks": "an iterator of blocks (X, y), or (X, y, groups), each of which is read once",
 }
 
-_GROUPS = "groups of rows in partitions are not supported here, only in memory."
-_WEIGHTS = "rows in partitions take no sample_weight here."
-_MEMORY = "{rows} is not supported, only rows in memory: "
-_FOLDS = _MEMORY + "folds take rows by number. DPRidge takes rows in partitions."
-_TABLE = _MEMORY + "turn the columns of each partition into numbers by public rules beforehand."
-_SPLITS = _MEMORY + "random splits take rows by number. Keep whole partitions for a test instead."
-_COMPUTED = _MEMORY + "random splits take rows by number. Pass X.compute() and y.compute()."
+_SHAPE = "blocks of rows are taken by fit_blocks, whose shape is declared."
+_TWICE = "{rows} is read once, and {why}. Collect the blocks in files: see skdp.Chunks."
+_SPLITS = _TWICE.replace("{why}", "each part of a random split is read several times")
 
-
-def _in_partitions(partitions: str, dask: str | None) -> dict[str, str]:
-    """Return one reason for all rows in partitions, and one for dask's; None takes these."""
-    reasons = {kind: partitions for kind in KINDS if kind.endswith("partitions")}
-    return reasons | {kind: dask for kind in KINDS if dask is not None and kind.endswith("dask")}
-
-
-# By tool, the kinds that it does not take, each with the reason. Where collections of dask are
-# taken by a tool that takes no partitions, they are computed and are rows in memory then.
+# By tool, the kinds that it does not take, each with the reason.
 NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
-    "fit": {},
-    "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
-    "DPStandardScaler": {
-        "groups in partitions": _GROUPS,
-        "groups in dask": _GROUPS,
-        "weights in partitions": _WEIGHTS,
-    },
-    "DPTabularPreprocessor": _in_partitions(_TABLE, None),
-    "evaluate": {
-        "groups in partitions": _GROUPS,
-        "groups in dask": _GROUPS,
-        "weights in partitions": _WEIGHTS,
-    },
-    "dp_train_test_split": _in_partitions(_SPLITS, None),
-    "DPHoldout": _in_partitions(_SPLITS, None),
-    "dp_cross_validate": _in_partitions(_SPLITS, _COMPUTED),
-    "DPSearchCV": _in_partitions(_SPLITS, _COMPUTED),
+    "fit": {"blocks": _SHAPE},
+    "DPRidgeCV": {"blocks": _SPLITS},
+    "DPStandardScaler": {"blocks": _TWICE.replace("{why}", "histograms take several passes")},
+    "DPTabularPreprocessor": {"blocks": _TWICE.replace("{why}", "medians take several passes")},
+    "evaluate": {},
+    "dp_train_test_split": {"blocks": _SPLITS},
+    "DPHoldout": {"blocks": _SPLITS},
+    "dp_cross_validate": {"blocks": _SPLITS},
+    "DPSearchCV": {"blocks": _SPLITS},
 }
 
 
 def kind_of_rows(X: object, sample_weight: object = None, groups: object = None) -> str:
     """Return the kind, one of `KINDS`, of what a tool was given."""
+    if isinstance(X, Iterator):
+        return "blocks"
     beside = "groups" if groups is not None else "weights" if sample_weight is not None else ""
     if isinstance(X, Partitions):  # which hold weights and labels of their rows themselves
         return "partitions"
@@ -154,6 +136,8 @@ class Reading:
         What releases can rely on, as in `skdp.oracle.sources.base`.
     names : sequence of str or None
         Names of the columns, empty if they have none; None if they are not known.
+    column_kinds : mapping or None
+        Of a table: how each column is read, by its name or number.
     part : tuple of (Partition, int)
         The part of a random split that the rows are; () for all rows.
     data : FitData or None
@@ -173,6 +157,7 @@ class Reading:
     make_source: SourceMaker
     provides: frozenset[str] = IN_MEMORY
     names: Sequence[str] | None = None
+    column_kinds: Mapping[Any, str] | None = None
     part: parts.Part = ()
     data: FitData | None = None
     is_checked_here: bool = True
@@ -250,6 +235,7 @@ class Arrays(Rows):
             grouped=grouped,
             make_source=make_source,
             names=list(getattr(model, "feature_names_in_", ())),
+            column_kinds=getattr(model, "column_kinds", None),
             part=part,
             data=data,
         )
@@ -257,18 +243,24 @@ class Arrays(Rows):
 
 @dataclass(frozen=True, eq=False)
 class PartitionedRows(Rows):
-    """Rows that stay where they are: in files, or in other processes."""
+    """Rows that stay where they are: in files, or in other processes.
+
+    Attributes
+    ----------
+    partitions : Partitions
+    given : tuple
+        What a tool was given for them; a random split remembers its parts by it.
+    """
 
     partitions: Partitions
+    given: tuple[Any, ...] = ()
 
     def read(self, model: Any) -> Reading:
         who, reader = model._who, model._reader()
         # A first pass checks the rows, as a fit in memory does.
         reads_labels = model._reads_label_set
-        sizes, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
+        sizes, starts, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
         like = seen[0]
-        beside = "groups" if like.is_grouped else "weights" if like.is_weighted else ""
-        refuse_kind(who, f"{beside} in partitions", type(self.partitions).__name__)
         if reads_labels:
             reader.classes = labels_in(who, seen)
             reader._check_parameters()
@@ -278,7 +270,7 @@ class PartitionedRows(Rows):
         def make_source(public: Public, spread: Map) -> PartitionedSource:
             read = BlockReader(reader, public, declared)
             task = SumTask(read, public.row_bound, public.intercept_size * public.has_intercept)
-            return PartitionedSource(self.partitions, sizes, task, spread)
+            return PartitionedSource(self.partitions, sizes, task, spread, starts)
 
         return Reading(
             n_records=sum(sizes),
@@ -290,6 +282,8 @@ class PartitionedRows(Rows):
             make_source=make_source,
             provides=PARTITIONED,
             names=like.names,
+            column_kinds=None if like.column_kinds is None else dict(like.column_kinds),
+            part=parts.part_of(*self.given, unit="group" if like.is_grouped else "row"),
             is_checked_here=False,
             assumptions=(DIVISION, WHOLE_GROUPS) if like.is_grouped else (DIVISION,),
         )
@@ -349,6 +343,7 @@ def rows_of(
     sample_weight: Any,
     groups: Any,
     in_memory: Callable[..., Rows] = Arrays,
+    in_blocks: Callable[..., Rows] | None = None,
 ) -> Rows:
     """Return what a tool was given as rows of their kind.
 
@@ -359,15 +354,21 @@ def rows_of(
         As the tool gets them.
     in_memory : callable, default=Arrays
         Makes the kind for rows in memory from these four.
+    in_blocks : callable or None, default=None
+        Makes the kind for blocks of rows from their iterator, for a tool that takes them.
 
     Raises
     ------
     ValueError
         If it does not take rows of this kind. Nothing is released or charged.
     """
-    if require_taken(who, X, sample_weight, groups) in ("arrays", "groups"):
+    kind = require_taken(who, X, sample_weight, groups)
+    if kind == "blocks" and in_blocks is not None:
+        return in_blocks(X)
+    if kind in ("arrays", "groups"):
         return in_memory(X, y, sample_weight, groups)
-    return PartitionedRows(as_partitions(who, X, y=y, sample_weight=sample_weight, groups=groups))
+    given = {"y": y, "sample_weight": sample_weight, "groups": groups}
+    return PartitionedRows(as_partitions(who, X, **given), (X, *given.values()))
 
 
 # ---------------------------------------------------------------- blocks and partitions, read
@@ -379,7 +380,7 @@ class ReadsRows(Protocol):
     @property
     def _who(self) -> str: ...
 
-    def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any: ...
+    def _read_rows(self, X: Any, y: Any, groups: Any = None, **checks: Any) -> Any: ...
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets: ...
 
@@ -431,9 +432,10 @@ class BlockReader:
         try:
             groups = None
             if grouped:
-                groups = GroupLabels(who, block[2], X=block[0], y=block[1]).codes
+                groups = GroupLabels(who, block[2], X=block[0], y=block[1])
+            X, y = block[:2]
             with without_row_counts(grouped):
-                X, y = self._model._read_rows(*block[:2], ensure_min_samples=0)
+                X, y = self._model._read_rows(X, y, groups=groups, ensure_min_samples=0)
                 targets = checked_targets(self._model, y, X.dtype)
                 weights = joint_weights(who, sample_weight, targets.weights, X, is_all=False)
         except (ValueError, TypeError) as refusal:
@@ -449,4 +451,4 @@ class BlockReader:
                 f"{who}: blocks were declared to have (columns, outputs, sparse, weights) = "
                 f"{declared}; got {shape}. {SPENT}"
             )
-        return X, targets.values, weights, groups
+        return X, targets.values, weights, None if groups is None else groups.codes

@@ -242,7 +242,7 @@ class DPLinearModel(PrivateEstimator):
         rows = Blocks(blocks, n_features, n_outputs, n_samples, n_groups, sparse)
         return self._fit(rows, coef_init, intercept_init)
 
-    def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any:
+    def _read_rows(self, X: Any, y: Any, groups: object = None, **checks: Any) -> Any:
         """Validate X and y, by the kind of targets that the loss takes."""
         if self._loss(1).targets != "label":
             checks |= {"multi_output": True, "y_numeric": True}

@@ -11,15 +11,38 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Indices, MatrixLike
+from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.refusals import without_cells, without_row_counts
 from skdp.fitting.rows import require_taken
+from skdp.oracle import NoiseSource
 from skdp.oracle.sources.groups import Groups
+from skdp.oracle.sources.keyed_split import KeyedSplit
 
 # Calls that predict one row of every group; any further rows of a group have a call of their own.
 # With more, small groups are predicted over and over where one group is large; with fewer, more
 # groups need such a call.
 ROUNDS = 32
+
+
+def random_split(
+    sizes: list[int], drawn_from: NoiseSource, groups: GroupLabels | None = None
+) -> list[Indices]:
+    """Return the row numbers of disjoint parts of these sizes, drawn at random.
+
+    The part of a row or group follows from its number and a key: see `KeyedSplit`.
+
+    Parameters
+    ----------
+    sizes : list of int
+        In rows or, where there are groups, in groups; each is in one part with all of its rows.
+    drawn_from : NoiseSource
+    groups : GroupLabels or None, default=None
+    """
+    numbers = KeyedSplit.drawn(sizes, drawn_from).parts(0, sum(sizes))
+    if groups is not None:
+        numbers = numbers[groups.codes]
+    return [np.flatnonzero(numbers == number) for number in range(len(sizes))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +74,31 @@ class Dataset:
         shape = np.shape(self.X)
         return int(shape[1]) if len(shape) == 2 else 1
 
-    def subset(self, numbers: Indices) -> dict[str, Any]:
-        """Return some rows as arguments of ``fit``, by name; groups by number."""
-        arrays = {"X": self.X, "y": self.y}
+    @property
+    def unit(self) -> str:
+        """Unit of privacy."""
+        return parts.unit_of(self.groups)
+
+    @property
+    def labels(self) -> AnyArray:
+        """Entries of y, among them all labels."""
+        return self.y
+
+    def split(self, sizes: list[int], drawn_from: NoiseSource) -> list[Indices]:
+        """Return the numbers of the rows of each part of a random split; see `random_split`."""
+        return random_split(sizes, drawn_from, self.groups)
+
+    def subset(self, *several: Indices) -> dict[str, Any]:
+        """Return the rows of some parts as arguments of ``fit``, by name; groups by number."""
+        arrays, numbers = {"X": self.X, "y": self.y}, np.concatenate(several)
         if self.groups is not None:
             arrays["groups"] = self.groups.codes
         return {name: rows_of(array, numbers) for name, array in arrays.items()}
+
+    def check(self, check: Callable[[MatrixLike, AnyArray], None]) -> None:
+        """Run a check of X and y, which raises ValueError to refuse them."""
+        with without_row_counts(self.groups is not None):
+            check(self.X, self.y)
 
     def predicted_by(self, predict: Callable[[MatrixLike], AnyArray]) -> AnyArray:
         """Return ``predict(X)``, which has one answer for each row of X.

@@ -13,18 +13,15 @@ from sklearn.preprocessing import FunctionTransformer
 import skdp
 from composition import DELTA, together
 from skdp.fitting import parts
-from skdp.metrics import evaluate
+from skdp.metrics import dataset, evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import (
     Analysis,
     DPHoldout,
     DPSearchCV,
     candidates,
-    cross_validation,
     dp_cross_validate,
     dp_train_test_split,
-    holdout,
-    search,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -105,12 +102,12 @@ def mutant_labels_have_no_say(monkeypatch):
 
 
 def mutant_rows_are_split(monkeypatch):
-    split = holdout.random_split
+    split = dataset.random_split
 
     def by_rows(sizes, drawn_from, groups=None):
         return split([len(groups.codes) - 100, 100], drawn_from)
 
-    monkeypatch.setattr(holdout, "random_split", by_rows)
+    monkeypatch.setattr(dataset, "random_split", by_rows)
 
 
 OF_SPLITS = [value for name, value in list(globals().items()) if name.startswith("mutant_")]
@@ -248,15 +245,14 @@ def test_groups_are_on_one_side_of_every_run(panel, monkeypatch, run):
 @BOTH
 def test_splits_by_rows_are_caught(panel, monkeypatch, run):
     """A split that forgets the labels: rows of a group fall on both sides."""
-    split = holdout.random_split
+    split = dataset.random_split
 
     def by_rows(sizes, drawn_from, groups=None):
         n_rows = len(panel[1])
         scaled = [n_rows // len(sizes)] * (len(sizes) - 1)
         return split([*scaled, n_rows - sum(scaled)], drawn_from)
 
-    for module in (search, cross_validation):
-        monkeypatch.setattr(module, "random_split", by_rows)
+    monkeypatch.setattr(dataset, "random_split", by_rows)
     with pytest.raises(AssertionError, match="both sides"):
         check_sides(monkeypatch, run(panel))
 

@@ -249,6 +249,21 @@ class Block(IndexSampler):
 
 @audited
 @dataclass(frozen=True)
+class Fold(Block):
+    """A `Block` that is read where its rows are, as rows in partitions need it: a pass for each.
+
+    It is the very block of that epoch, so that it may share a division with blocks.
+    """
+
+    needs: ClassVar[str] = base.REPEATABLE
+
+    def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
+        rows = base.require_kind(source, base.RepeatableSource)
+        return rows.fold(self.epoch, self.n_blocks, self.index, noise_source)
+
+
+@audited
+@dataclass(frozen=True)
 class Bin(IndexSampler):
     """Bin ``index``: in each ``epoch`` every row picks one of ``n_bins`` bins, alone and in secret.
 
