@@ -73,6 +73,10 @@ class Source(ABC):
             Whether the rows are going to be standardised.
         """
 
+    @abstractmethod
+    def transformed(self, scaling: Scaling, row_bound: float | None) -> Source:
+        """Return the rows mapped by public numbers, one by one, with another bound on them."""
+
     def finish(self) -> None:  # noqa: B027  most have nothing to check
         """Raise ValueError if the rows were not as declared; called once a run is over."""
 

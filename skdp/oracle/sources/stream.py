@@ -10,6 +10,7 @@ from scipy import sparse
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources.base import OrderedSource
+from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.sparse_rows import AnyRows
 
@@ -55,7 +56,21 @@ class StreamSource(OrderedSource):
         self._gone = 0
         self._dtype: Any = None
         self._block: tuple[object, MemorySource] | None = None
-        self.n_rows = n_rows
+        self._map: tuple[Scaling, float | None] | None = None
+        self.n_rows = self._n_declared = n_rows
+
+    def take_first(self, count: int) -> MemorySource:
+        """Return the first records; what is left is a stream of the others, from place 0 on."""
+        if self._gone:
+            raise ValueError("the first records have gone by: a stream is read once.")
+        first = self._next(count)
+        self._gone, self.n_rows = 0, self.n_rows - count
+        return first
+
+    def transformed(self, scaling: Scaling, row_bound: float | None) -> "StreamSource":
+        """Map the records that are to come by public numbers, with another bound on them."""
+        self._map = scaling, row_bound
+        return self
 
     def block(
         self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
@@ -89,7 +104,7 @@ class StreamSource(OrderedSource):
         if self._left is not None:
             what, name = ("rows", "n_samples") if self._left[3] is None else ("groups", "n_groups")
             raise ValueError(
-                f"more {what} arrived than the {self.n_rows} that were declared as {name}. "
+                f"more {what} arrived than the {self._n_declared} that were declared as {name}. "
                 "The budget of this fit is spent, and no model was kept."
             )
 
@@ -122,7 +137,8 @@ class StreamSource(OrderedSource):
             # Rows without weights are summed up by other code, which would show whether any are
             # missing: so there are weights even where all are 1.
             pieces = [*map(_weighted, pieces), *self._null(missing)]
-        return self._make_source(*_joined(pieces or [self._nothing]))
+        records = self._make_source(*_joined(pieces or [self._nothing]))
+        return records if self._map is None else records.transformed(*self._map)
 
     def _null(self, count: int) -> list[Arrival]:
         """Return an arrival of so many null records, in a list that is empty if there are none.
