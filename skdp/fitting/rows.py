@@ -417,7 +417,7 @@ class BlockReader:
             # scikit-learn refuses to check arrays without rows.
             if np.shape(block[0])[:1] != (0,):
                 of = dict(zip(self._form, block, strict=True))
-                yield self(*block[:2], of.get("sample_weight"), of.get("groups"))
+                yield self(block[0], block[1], of.get("sample_weight"), of.get("groups"))
 
     def __call__(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Arrival:
         """Return one block of rows, validated."""

@@ -167,9 +167,11 @@ class DPLinearModel(PrivateEstimator):
     ) -> Self:
         """Fit the model on blocks of rows that arrive one by one, each read once.
 
-        The solver must be one that reads each row once ("shuffled_sgd" or "adaptive_shuffled_sgd";
-        "auto" is the second). Memory is that of an arriving block and of one of the solver's, which
-        has ``n_samples / max_iter`` rows. The budget is charged once, before the first block is
+        The solver must be one that reads each row once: "whitened", which "auto" is unless there
+        are weights, several outputs, many columns or hardly a signal, "boosted_ssp" (one release of
+        moments), "adaptive_shuffled_sgd" or "shuffled_sgd". Memory is that of an arriving block, of
+        the first rows, and for the last two of one of the solver's blocks, which has ``n_samples /
+        max_iter`` rows. The budget is charged once, before the first block is
         asked for. Columns and targets are standardised by figures from the first rows to arrive,
         which are held and used for nothing else; `PublicRange` and `PublicSample` take none. Where
         scaling needs what the fit does not have, such as delta > 0, columns should be of about unit

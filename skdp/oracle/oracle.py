@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.accounting import Event, Gaussian
+from skdp.accounting import Event, Gaussian, walk
 from skdp.objective import Problem
 from skdp.oracle.ledger import Entry, Ledger
 from skdp.oracle.noise import NoiseSource
@@ -16,7 +16,7 @@ from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import noisy_gradient
 from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic, mechanism_by_name
-from skdp.oracle.releases.samplers import Sampler
+from skdp.oracle.releases.samplers import ALL_ROWS, Cut, Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.sources.base import (
     RepeatableSource,
@@ -391,8 +391,10 @@ class Oracle:
         answer = float(self.request(release)[0])
         return answer / self.public.n_rows, std / self.public.n_rows
 
-    def with_share(self, statistic: base.Statistic, share: float) -> tuple[Array, float]:
-        """Noisy statistic of all rows, and the standard deviation of its noise in a coordinate.
+    def with_share(
+        self, statistic: base.Statistic, share: float, sampler: Sampler | None = None
+    ) -> tuple[Array, float]:
+        """Noisy statistic of the rows, and the standard deviation of its noise in a coordinate.
 
         Parameters
         ----------
@@ -400,16 +402,23 @@ class Oracle:
         share : float
             Of the squared Gaussian-DP parameter of the plan, next to the shares of the other
             releases; the noise that it takes depends on the adjacency.
+        sampler : Sampler or None, default=None
+            Which rows take part; None for all. On disjoint blocks, shares do not add up. On all
+            rows of a stream there is a single statistic.
 
         Returns
         -------
         answer : array
         std : float
         """
-        release = NoisyStatistic(statistic, GaussianNoise())
+        if sampler is None:
+            once = Cut(0, (0, self.public.n_rows), 0, once=True)
+            sampler = once if self.public.streamed else ALL_ROWS
+        release = NoisyStatistic(statistic, GaussianNoise(), sampler)
         if release.is_public(self.public):
             return self.request(release), 0.0
-        event = release.event(self._context)
+        events = [part for part, _ in walk(release.event(self._context)) if not part.inner()]
+        event = events[0]  # of the mechanism, without the sampler
         assert isinstance(event, Gaussian)
         # In units of the noise on a gradient, which is what solvers and filters count in.
         sensitivity = event.sensitivity(self.public.adjacency) / self.public.sensitivity_factor

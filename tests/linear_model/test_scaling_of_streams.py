@@ -68,7 +68,7 @@ def test_raw_columns_are_fitted():
         again = skdp.DPRidge(privacy=seeded(), scaling=declared, target_bound=600.0)
         again.fit_blocks(in_blocks(X, y, 500), n_samples=6000, n_features=3)
         assert again.score(X, y) > 0.6
-        assert set(places(again.privacy_)) == {"residual_count", "gradient"}
+        assert set(places(again.privacy_)) == {"gram", "gradient"}
 
 
 def test_scaling_adds_no_cost():

@@ -140,6 +140,12 @@ class OrderedSource(Source):
     ) -> InMemory:
         """Return the rows ``[cuts[index], cuts[index + 1])`` of the order of an epoch."""
 
+    def passing_block(
+        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+    ) -> RepeatableSource:
+        """Return what `block` does, for a single `RepeatableSource.total`."""
+        return self.block(epoch, cuts, index, noise_source)
+
     @abstractmethod
     def one_pass(
         self, edges: Iterable[int], noise_source: NoiseSource, in_order: bool

@@ -2,16 +2,23 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.sources.base import OrderedSource
+from skdp.oracle.sources.base import (
+    BlockFunction,
+    OrderedSource,
+    RepeatableSource,
+    added_in_pairs,
+)
+from skdp.oracle.sources.block_sizes import MAX_PARTS, block_rows
 from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.partitioned import MOST_PARTITIONS, RowVector
 from skdp.oracle.sources.sparse_rows import AnyRows
 
 # X, targets, weights or None, and the numbers of the rows' groups, from 0 on, or None.
@@ -86,6 +93,23 @@ class StreamSource(OrderedSource):
             self._block = key, self._next(cuts[index + 1] - cuts[index])
         return self._block[1]
 
+    def passing_block(
+        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+    ) -> RepeatableSource:
+        """Return the records of a block for one sum, without holding all of them.
+
+        Groups are held, as a group's rows are added up at one place.
+        """
+        count, X = cuts[index + 1] - cuts[index], self._nothing[0]
+        piece = MAX_PARTS * block_rows(2**62, X.shape[1], sparse.issparse(X), is_copied=False)
+        if self._nothing[3] is not None or count <= piece:
+            return self.block(epoch, cuts, index, noise_source)
+        piece = max(piece, -(-count // MOST_PARTITIONS))
+        self._block = None
+        self._skip_to(cuts[index])
+        sizes = (min(piece, count - start) for start in range(0, count, piece))
+        return PassingRecords(count, map(self._next, sizes))
+
     def one_pass(
         self, edges: Iterable[int], noise_source: NoiseSource, in_order: bool
     ) -> Iterator[MemorySource]:
@@ -152,6 +176,53 @@ class StreamSource(OrderedSource):
         dtype = X.dtype if self._dtype is None else self._dtype
         no_targets = np.zeros((count, *targets.shape[1:]), dtype=targets.dtype)
         return [(rows((count, X.shape[1]), dtype=dtype), no_targets, np.zeros(count), None)]
+
+
+class PassingRecords(RepeatableSource):
+    """Records of a stream that pass by in pieces, of which one is held, for one sum over them.
+
+    The sizes of the pieces follow from public numbers. Their sums are added up in pairs, so that
+    rounding stays within what `skdp.oracle.sources.partitioned.require_few_partitions` shows.
+
+    Parameters
+    ----------
+    n_rows : int
+    pieces : iterator of MemorySource
+    """
+
+    def __init__(self, n_rows: int, pieces: Iterator[MemorySource]) -> None:
+        self.n_rows, self._pieces = n_rows, pieces
+
+    def total(
+        self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
+    ) -> Any:
+        """Sum a function over the pieces."""
+        pieces, self._pieces = self._pieces, iter(())
+        return added_in_pairs(
+            piece.total(
+                function,
+                *arguments,
+                rows=tuple(piece.per_row(one.function, *one.arguments) for one in rows),
+            )
+            for piece in pieces
+        )
+
+    def per_row(self, function: BlockFunction, *arguments: Any) -> RowVector:
+        """Return a lazy vector, evaluated as its rows pass by."""
+        return RowVector(function, arguments)
+
+    def transformed(
+        self,
+        scaling: Scaling,
+        row_bound: float | None,
+        instead_of: RepeatableSource | None = None,
+    ) -> NoReturn:
+        """Refuse: the stream is mapped before."""
+        raise TypeError("records that pass by are mapped before. Nothing was released.")
+
+    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> NoReturn:
+        """Refuse, as `transformed`."""
+        self.transformed(scaling, None)
 
 
 def _n_records(arrival: Arrival) -> int:

@@ -19,7 +19,7 @@ REDUCE_ROUNDS_ABOVE, RAISE_SHARE_ABOVE, SKIP_ABOVE, MAX_RAISED_SHARE = 0.15, 0.2
 # them, so that a small scale next to a large offset is estimated by successive refinement.
 MIN_ROUNDS, ROUNDS, MAX_ROUNDS = 2, 3, 6
 # Of a stream: fewest first records for scaling, and their largest share in all.
-FEWEST_RECORDS, MOST_OF_STREAM = 1000, 0.25
+FEWEST_RECORDS, MOST_OF_STREAM = 1000, 1 / 6
 # Where counts of targets are noisier than REDUCE_ROUNDS_ABOVE, a fit is worse than a constant: then
 # all scaling together gets up to this share of the budget.
 MAX_SHARE_ALL = 0.9
