@@ -9,7 +9,7 @@ import pytest
 
 import skdp
 from replays import seeded
-from skdp.accounting import Adjacency
+from skdp.accounting import Adjacency, Composed, OnBlock, Partition, price
 from skdp.objective import Logistic, Problem, SquaredError
 from skdp.oracle import Public
 from skdp.oracle.sources import stream
@@ -94,3 +94,29 @@ def test_classes(n_classes):
     )
     model.fit_blocks(in_blocks(X, labels, 999), n_samples=8000, n_features=4)
     assert model.score(X, labels) > 0.8
+
+
+def test_a_stream_continues():
+    """Rows of a later month start from the last model; a row pays for its own month."""
+    months, model, scores, statements = 4, None, [], []
+    test_X, test_y = data(2000, seed=99)
+    for month in range(months):
+        X, y = data(600, seed=month)
+        start = {} if month == 0 else {"coef_init": model.coef_, "intercept_init": model.intercept_}
+        model = skdp.DPRidge(privacy=seeded(month), epsilon=0.15, scaling="none")
+        model.fit_blocks(in_blocks(X, y, 200), n_samples=600, n_features=4, **start)
+        scores.append(model.score(test_X, test_y))
+        statements.append(model.privacy_)
+    assert scores[-1] > scores[0] + 0.1
+    division = Partition(0, months, shared="months")
+    releases = [
+        (OnBlock(division, month, release.event), release.count)
+        for month, one in enumerate(statements)
+        for release in one.releases
+    ]
+    epsilon, _ = price(Composed(tuple(releases)), 1e-6, Adjacency.ZERO_OUT)
+    assert epsilon == pytest.approx(statements[0].epsilon, rel=1e-6)
+    # Not so if the rows were the same.
+    with pytest.warns(skdp.PrivacyWarning, match="seeded noise"):
+        assert skdp.total_privacy(statements).epsilon > 1.5 * epsilon
+    assert any("coef_init" in text for text in statements[-1].assumptions)

@@ -80,6 +80,7 @@ CURVATURE_AFTER_WIDENING = 3.0
 # Of a stream: share of the rows for the Gram matrix, number of steps, bound on rows of the matrix
 # in their expected length, size of a target next to that, and cap on residuals in their own size.
 STREAM_GRAM, STREAM_STEPS, STREAM_ROW, STREAM_TARGET, STREAM_CAP = 0.5, 4, 0.8, 0.25, 1.5
+STREAM_AMPLE = 7.0  # signal-to-noise ratio from which on steps are not shortened
 LEAST_RESIDUAL = 0.2  # size of residuals, in that of targets: smaller estimates are not reliable
 
 
@@ -197,7 +198,9 @@ class Whitened(Solver):
         checks.positive(row_factor=widest)
         return {
             "max_iter": n_steps,
-            "learning_rate": _gain(given) / _typical_curvature(public, problem),
+            "learning_rate": _caution(public, problem)
+            * _gain(given)
+            / _typical_curvature(public, problem),
             "momentum": momentum,
             "noise_schedule": "uniform",
             "clip_norm": _residual_cap(public, problem) * widest * math.sqrt(public.n_parameters),
@@ -304,7 +307,6 @@ class Whitened(Solver):
         shares = costs / costs.max()
         direction = steps.momentum_rule(self.momentum).start()
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
-        lengths: list[float] = []
         for step, (size, cap, share) in enumerate(zip(sizes, caps, shares, strict=True)):
             coef = transform @ point
             request = ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
@@ -314,10 +316,8 @@ class Whitened(Solver):
             gradient = first / block.divisor(public) * gradient
             gradient = gradient + transform.T @ (first * problem.penalty_gradient(coef))
             oracle.note_direction(gradient)
-            if not oracle.is_noisy:
-                lengths.append(float(np.linalg.norm(gradient)))
             point = point - size * direction(gradient)
-        return Solution(transform @ point, n_steps, slopes=tuple(lengths))
+        return Solution(transform @ point, n_steps)
 
     def _first_block(self, oracle: Oracle, block: Cut) -> tuple[Spectrum, Array, float]:
         """Return a block's Gram matrix, a start, and the size of residuals in that of targets.
@@ -396,6 +396,16 @@ def _gain(momentum: base.AnyMomentum) -> float:
     """
     rule = steps.momentum_rule(momentum)
     return 1 / (1 - rule.beta) if isinstance(rule, steps.HeavyBall) else 1.0
+
+
+def _caution(public: Public, problem: Problem) -> float:
+    """Return a factor on steps, below 1 for a stream with little signal, if residuals are unbounded.
+
+    A step there has the noise of its block alone, which no mean over many steps reduces.
+    """
+    if not public.streamed or problem.loss.residual_bound is not None:
+        return 1.0
+    return min(1.0, public.signal_to_noise / STREAM_AMPLE)
 
 
 def _known_gram(public: Public, moments: Moments) -> Array:
