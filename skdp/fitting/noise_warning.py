@@ -116,15 +116,16 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
 
 
 def warn_about_units(who: str, scaling: object, problem: Problem) -> None:
-    """Warn that rows which are read once are not standardised, unless their units are declared."""
+    """Warn that rows of a stream are not going to be standardised, unless units are declared."""
     if not isinstance(scaling, str) or scaling == "none":
         return
     what = "columns and targets" if problem.loss.targets == "real" else "columns"
     warn(
-        f"{who}: fit_blocks reads each row once and cannot standardise {what}: it expects them to "
-        "be of about unit size, and with others the model can be far worse than a constant. Divide "
-        "them by public figures, or declare the largest length of a row by scaling=RowNorm(norm); "
-        "scaling='none' confirms that they are of about unit size. No budget has been spent.",
+        f"{who}: this fit does not standardise {what}: it expects them to be of about unit size, "
+        "and with others the model can be far worse than a constant. Set scaling=PublicRange(low, "
+        "high), divide them by public figures, or declare the largest length of a row by "
+        "scaling=RowNorm(norm); scaling='none' confirms that they are of about unit size. No "
+        "budget has been spent.",
         NoiseWarning,
     )
 

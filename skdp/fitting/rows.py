@@ -295,10 +295,11 @@ class Blocks(Rows):
 
     Attributes
     ----------
-    blocks : iterable of (X, y), or of (X, y, groups)
+    blocks : iterable of tuples
+        (X, y), then weights of rows if there are any, then labels of groups if there are any.
     n_features, n_outputs : int
     n_samples, n_groups : int or None
-    is_sparse : bool
+    is_sparse, has_weights : bool
     """
 
     blocks: Iterable[tuple[Any, ...]]
@@ -307,6 +308,7 @@ class Blocks(Rows):
     n_samples: int | None
     n_groups: int | None
     is_sparse: bool
+    has_weights: bool = False
 
     def read(self, model: Any) -> Reading:
         n_records = planned_records(self.n_samples, self.n_groups, "fit_blocks")
@@ -316,7 +318,7 @@ class Blocks(Rows):
 
         def make_source(public: Public, spread: Map) -> StreamSource:
             constant = public.intercept_size * public.has_intercept
-            read = BlockReader(reader, public, declared)
+            read = BlockReader(reader, public, declared, self.has_weights)
 
             def arrived(X: Any, values: Any, weights: Any, groups: Any) -> MemorySource:
                 return rows_in_memory(X, values, weights, public.row_bound, constant, map, groups)
@@ -328,7 +330,7 @@ class Blocks(Rows):
             n_features=self.n_features,
             targets=declared,
             is_sparse=bool(self.is_sparse),
-            weighted=declared.weights is not None,
+            weighted=self.has_weights or declared.weights is not None,
             grouped=self.n_groups is not None,
             make_source=make_source,
             provides=STREAMED,
@@ -395,47 +397,38 @@ class BlockReader:
     public : Public
     declared : Targets
         What targets were declared to be.
+    has_weights : bool, default=False
+        Whether the blocks of a stream hold weights of rows.
     """
 
-    def __init__(self, model: ReadsRows, public: Public, declared: Targets) -> None:
+    def __init__(
+        self, model: ReadsRows, public: Public, declared: Targets, has_weights: bool = False
+    ) -> None:
         self._model, self._public, self._declared = model, public, declared
+        self._form = ("X", "y", *["sample_weight"] * has_weights, *["groups"] * public.grouped)
 
     def arrivals(self, blocks: Iterable[tuple[Any, ...]]) -> Iterator[Arrival]:
         """Yield what arrives, validated."""
-        size = 3 if self._public.grouped else 2
         for block in blocks:
+            if not (isinstance(block, tuple) and len(block) == len(self._form)):
+                form = f"a tuple ({', '.join(self._form)})"
+                is_tuple = isinstance(block, tuple)
+                got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
+                raise ValueError(f"{self._model._who}: a block is {form}; got {got}. {SPENT}")
             # scikit-learn refuses to check arrays without rows.
-            is_tuple = isinstance(block, tuple) and len(block) == size
-            if not (is_tuple and np.shape(block[0])[:1] == (0,)):
-                yield self._validated(block)
+            if np.shape(block[0])[:1] != (0,):
+                of = dict(zip(self._form, block, strict=True))
+                yield self(block[0], block[1], of.get("sample_weight"), of.get("groups"))
 
     def __call__(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Arrival:
         """Return one block of rows, validated."""
-        block = (X, y) if groups is None else (X, y, groups)
-        return self._validated(block, sample_weight)
-
-    def nothing(self) -> Arrival:
-        """Return an arrival of no rows."""
-        shape = 0, self._public.n_features
-        X = scipy_sparse.csr_array(shape) if self._public.sparse else np.zeros(shape)
-        weights = None if self._declared.weights is None else np.zeros(0)
-        groups = np.zeros(0, dtype=np.int64) if self._public.grouped else None
-        return X, self._declared.values[:0], weights, groups
-
-    def _validated(self, block: tuple[Any, ...], sample_weight: Any = None) -> Arrival:
         who, grouped = self._model._who, self._public.grouped
-        is_tuple = isinstance(block, tuple)
-        if not (is_tuple and len(block) == 2 + grouped):
-            form = "a triple (X, y, groups)" if grouped else "a pair (X, y)"
-            got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
-            raise ValueError(f"{who}: a block is {form}; got {got}. {SPENT}")
         try:
-            groups = None
+            labels = None
             if grouped:
-                groups = GroupLabels(who, block[2], X=block[0], y=block[1])
-            X, y = block[:2]
+                labels = GroupLabels(who, groups, X=X, y=y)
             with without_row_counts(grouped):
-                X, y = self._model._read_rows(X, y, groups=groups, ensure_min_samples=0)
+                X, y = self._model._read_rows(X, y, groups=labels, ensure_min_samples=0)
                 targets = checked_targets(self._model, y, X.dtype)
                 weights = joint_weights(who, sample_weight, targets.weights, X, is_all=False)
         except (ValueError, TypeError) as refusal:
@@ -451,4 +444,12 @@ class BlockReader:
                 f"{who}: blocks were declared to have (columns, outputs, sparse, weights) = "
                 f"{declared}; got {shape}. {SPENT}"
             )
-        return X, targets.values, weights, None if groups is None else groups.codes
+        return X, targets.values, weights, None if labels is None else labels.codes
+
+    def nothing(self) -> Arrival:
+        """Return an arrival of no rows."""
+        shape = 0, self._public.n_features
+        X = scipy_sparse.csr_array(shape) if self._public.sparse else np.zeros(shape)
+        weights = np.zeros(0) if self._public.weighted else None
+        groups = np.zeros(0, dtype=np.int64) if self._public.grouped else None
+        return X, self._declared.values[:0], weights, groups

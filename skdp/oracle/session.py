@@ -70,11 +70,15 @@ class Stage(ABC):
         None for the solver, which gets the rest.
     adaptive : bool
         Whether it decides its noise from earlier answers, so that there is no plan to rehearse.
+    has_own_records : bool
+        Whether it reads records that no other stage reads. What it spends, up to the whole budget,
+        then leaves the others theirs: a record pays for the costlier of both.
     """
 
     place: ClassVar[str] = "solver"
     share: float | None
     adaptive: bool = False
+    has_own_records: bool = False
 
     @abstractmethod
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
@@ -193,7 +197,7 @@ Stages = tuple[Stage, ...]
 def inside(stage: Stage, public: Public) -> Public:
     """Return the public facts for the stages inside of another, with the budget that it leaves."""
     after = stage.public_after(public)
-    if public.is_noisy and stage.share is not None:
+    if public.is_noisy and stage.share is not None and not stage.has_own_records:
         after = replace(after, share=public.share * (1 - stage.share))
     return after
 
@@ -325,7 +329,7 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
     The solver speaks of noise in a unit of its own; calibrating it alone shows how much of it costs
     what such a gradient sum costs, and so which unit leaves the others their shares. Where that is
     not exact, for batches, shares come out approximate, and the price of the whole is exact all the
-    same.
+    same. A stage with records of its own leaves the others the whole budget.
 
     Parameters
     ----------
@@ -353,7 +357,7 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
     for number in inside_out:
         stage, share = stages[number], stages[number].share
         if share and number != solver and (adaptive or public.is_noisy):
-            unit = 1 / math.sqrt(1 - share)
+            unit = 1.0 if stages[number].has_own_records else 1 / math.sqrt(1 - share)
             if not adaptive:
                 unit *= _noise_for_gradients(_in_order(debts, units), public, accountant)
             for inner in debts:

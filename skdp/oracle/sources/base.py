@@ -73,6 +73,10 @@ class Source(ABC):
             Whether the rows are going to be standardised.
         """
 
+    @abstractmethod
+    def transformed(self, scaling: Scaling, row_bound: float | None) -> Source:
+        """Return the rows mapped by public numbers, one by one, with another bound on them."""
+
     def finish(self) -> None:  # noqa: B027  most have nothing to check
         """Raise ValueError if the rows were not as declared; called once a run is over."""
 
@@ -144,6 +148,12 @@ class OrderedSource(Source):
         self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
     ) -> InMemory:
         """Return the rows ``[cuts[index], cuts[index + 1])`` of the order of an epoch."""
+
+    def passing_block(
+        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+    ) -> RepeatableSource:
+        """Return what `block` does, for a single `RepeatableSource.total`."""
+        return self.block(epoch, cuts, index, noise_source)
 
     @abstractmethod
     def one_pass(
