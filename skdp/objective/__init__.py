@@ -12,6 +12,7 @@ from skdp.objective.constraints import (
 from skdp.objective.losses import Huber, Logistic, Loss, Multinomial, SquaredError
 from skdp.objective.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from skdp.objective.problem import CAPABILITIES, Problem
+from skdp.objective.tweedie import TweedieLog
 
 __all__ = [
     "CAPABILITIES",
@@ -32,5 +33,6 @@ __all__ = [
     "Problem",
     "Simplex",
     "SquaredError",
+    "TweedieLog",
     "Unconstrained",
 ]

@@ -26,6 +26,7 @@ from skdp.objective import (
     NoPenalty,
     Simplex,
     SquaredError,
+    TweedieLog,
     Unconstrained,
 )
 
@@ -37,6 +38,9 @@ CASES = {
         Multinomial(5),
         Huber(),
         Huber(0.1),
+        TweedieLog(),
+        TweedieLog(1.5),
+        TweedieLog(2.0, unit=0.5, base=1.0),
     ],
     "penalty": [
         NoPenalty(),

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from skdp._numbers import Array, Mask
-from skdp.objective import Problem
+from skdp.objective import Loss, Problem
 from skdp.oracle import (
     BinCounts,
     Columns,
@@ -127,7 +127,7 @@ class ScalingStage(OptionalStage):
             if parameters.scaling == "auto" and "unconstrained" not in problem.provides:
                 return "no constraint"
         budget, known = _requests(public, problem, parameters)
-        if budget.has_requests or known != Scaling():
+        if budget.has_requests or known.columns or known.targets:
             return None
         return "less noise on counts of columns: more rows, or a larger epsilon"
 
@@ -166,7 +166,11 @@ class ScalingStage(OptionalStage):
                 columns = self._columns(
                     state, magnitudes, ranges, half_width, n_rows, is_features, exact
                 )
-            scaling = replace(scaling, **{"columns" if is_features else "targets": columns})
+            if is_features:
+                scaling = replace(scaling, columns=columns)
+            else:
+                targets = _in_units_of(oracle.problem.loss, columns, exact)
+                scaling = replace(scaling, targets=targets)
         if self.standardises:
             oracle.standardise(scaling, inside(self, oracle.public).share)
         return replace(solution, scaling=scaling)
@@ -348,7 +352,7 @@ def _requests(
     centred, bounds = public.has_intercept, parameters.bounds
     columns, targets = declared_columns(bounds, public.n_features, centred, public.sparse), None
     standardises_targets = is_regression(problem)
-    if standardises_targets and public.target_bound is not None:
+    if problem.loss.targets == "real" and public.target_bound is not None:
         bound = np.full(public.n_outputs, float(public.target_bound))
         targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
     budget = scaling_budget(
@@ -359,7 +363,7 @@ def _requests(
         and missing_gaussian(public, parameters) is None,
         insist=parameters.scaling == "private",
     )
-    return budget, Scaling(columns, targets)
+    return budget, Scaling(columns, targets, problem.loss.link)
 
 
 def note_on_bounds(bounds: DeclaredBounds | None) -> str:
@@ -370,6 +374,15 @@ def note_on_bounds(bounds: DeclaredBounds | None) -> str:
             "that were declared public; values outside these ranges were clipped."
         )
     return "Ranges of columns were chosen without looking at the rows; values outside were clipped."
+
+
+def _in_units_of(loss: Loss, targets: Columns, exact: bool) -> Columns:
+    """Targets in the units and the range of the loss."""
+    units = loss.target_units(targets.centre, targets.scale)
+    if units is None:
+        return targets
+    targets = replace(targets, centre=units.centre, scale=units.scale)
+    return targets if exact else replace(targets, low=units.low, high=units.high)
 
 
 def _within_range(columns: Columns) -> Columns:
