@@ -7,6 +7,7 @@ from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
 from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
 from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.logistic import DPLogisticRegression
+from skdp.linear_model.quantile import DPQuantileRegressor
 from skdp.linear_model.regression import DPLinearRegression, DPRidge
 from skdp.linear_model.ridge_cv import DPRidgeCV, RidgePathDisplay
 from skdp.linear_model.summary import CoefficientDisplay
@@ -20,6 +21,7 @@ __all__ = [
     "DPLinearRegression",
     "DPLogisticRegression",
     "DPPoissonRegressor",
+    "DPQuantileRegressor",
     "DPRidge",
     "DPRidgeCV",
     "DPTweedieRegressor",

@@ -453,7 +453,7 @@ class DPLinearModel(PrivateEstimator):
         if start is not None:
             public = public.starting_at(*start)
         problem = Problem(
-            self._loss(n_outputs),
+            self._loss(n_outputs).for_signal(public.signal_to_noise),
             self._penalty(n_rows),
             constraint_set(self.constraint),
             fit_intercept=bool(self.fit_intercept),

@@ -112,8 +112,32 @@ class Loss(ABC):
         Parameters
         ----------
         centre, scale : array of shape (K,)
+
+        Returns
+        -------
+        TargetUnits or None
         """
         return None
+
+    @property
+    def degree(self) -> int:
+        """Power of the unit of margins and targets that the loss is proportional to."""
+        return 2
+
+    def for_signal(self, ratio: float) -> "Loss":
+        """Return the loss of a fit with this signal-to-noise ratio: a public fact.
+
+        Parameters
+        ----------
+        ratio : float
+            See `skdp.oracle.Public.signal_to_noise`.
+
+        Returns
+        -------
+        Loss
+            Itself, unless the loss is smoothed according to the noise.
+        """
+        return self
 
     def for_targets(self, centre: AnyArray, scale: AnyArray) -> "Loss":
         """Return the loss of targets ``(y - centre) / scale`` instead of y, up to a factor.

@@ -128,7 +128,7 @@ class Problem:
         -------
         Problem
         """
-        penalty = self.penalty.for_targets(tuple(scale.tolist()))
+        penalty = self.penalty.for_targets(tuple((scale ** (self.loss.degree - 1)).tolist()))
         return replace(self, loss=self.loss.for_targets(centre, scale), penalty=penalty)
 
     @property

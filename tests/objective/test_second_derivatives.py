@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from skdp.objective import Huber, Logistic, Multinomial, SquaredError, TweedieLog
+from skdp.objective import Huber, Logistic, Multinomial, SmoothedPinball, SquaredError, TweedieLog
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -17,6 +17,7 @@ SMOOTH = [
     Logistic(),
     Multinomial(2),
     Multinomial(5),
+    SmoothedPinball((0.1, 0.5, 0.9), 0.5),
     TweedieLog(),
     TweedieLog(1.5, unit=0.5, base=1.0),
     TweedieLog(2.0),
