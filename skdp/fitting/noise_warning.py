@@ -19,7 +19,7 @@ WASTEFUL = 0.2  # of what larger batches tell for the same budget
 # do for the other two.
 ALL, HALF, TENTH = 1.0, 0.5, 0.1
 # Kind of the measured fits with targets of a kind; and of those with a loss that was measured.
-KINDS = {"real": "regression", "label": "classification"}
+KINDS = {"real": "regression", "nonnegative": "regression", "label": "classification"}
 MEASURED_LOSSES = {
     "squared_error": "regression",
     "logistic": "classification",
@@ -119,7 +119,7 @@ def warn_about_units(who: str, scaling: object, problem: Problem) -> None:
     """Warn that rows of a stream are not going to be standardised, unless units are declared."""
     if not isinstance(scaling, str) or scaling == "none":
         return
-    what = "columns and targets" if problem.loss.targets == "real" else "columns"
+    what = "columns" if problem.loss.targets == "label" else "columns and targets"
     warn(
         f"{who}: this fit does not standardise {what}: it expects them to be of about unit size, "
         "and with others the model can be far worse than a constant. Set scaling=PublicRange(low, "

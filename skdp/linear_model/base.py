@@ -44,6 +44,7 @@ from skdp.fitting.units import (
 )
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem
+from skdp.objective.tweedie import LARGEST_EXPONENT
 from skdp.oracle import Public, Solution, make_plan
 from skdp.oracle.sources.base import IN_MEMORY
 from skdp.solvers import Solver
@@ -251,7 +252,8 @@ class DPLinearModel(PrivateEstimator):
     def _read_rows(self, X: Any, y: Any, groups: object = None, **checks: Any) -> Any:
         """Validate X and y, by the kind of targets that the loss takes."""
         if self._loss(1).targets != "label":
-            checks |= {"multi_output": True, "y_numeric": True}
+            several = self.__sklearn_tags__().target_tags.multi_output
+            checks |= {"multi_output": several, "y_numeric": True}
         return self._read("X or y", X, y, **checks)
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
@@ -281,7 +283,8 @@ class DPLinearModel(PrivateEstimator):
             Indexed by column: ``coefficient`` (with several outputs one column for each), in the
             unit of X, and ``effect``, what the prediction moves by if the column moves by its
             size in ``scaling_``, 1 where columns were not scaled. With several outputs it is
-            the largest.
+            the largest. With a log link ``rate ratio``, the factor on the mean for one unit more of
+            a column, is between them, and the effect is one on the logarithm of the mean.
 
         Examples
         --------
@@ -307,6 +310,8 @@ class DPLinearModel(PrivateEstimator):
         columns = None if self.scaling_ is None else self.scaling_.columns
         sizes = 1.0 if columns is None else columns.scale
         largest = np.abs(coef).argmax(axis=0)
+        if len(coef) == 1 and self._loss(1).link == "log":
+            table["rate ratio"] = np.exp(np.clip(coef[0], -LARGEST_EXPONENT, LARGEST_EXPONENT))
         table["effect"] = coef[largest, np.arange(coef.shape[1])] * sizes
         return table.sort_values("effect", key=np.abs, ascending=False)
 
@@ -454,7 +459,7 @@ class DPLinearModel(PrivateEstimator):
         if start is not None:
             public = public.starting_at(*start)
         problem = Problem(
-            self._loss(n_outputs),
+            self._loss(n_outputs).for_signal(public.signal_to_noise),
             self._penalty(n_rows),
             constraint_set(self.constraint),
             fit_intercept=bool(self.fit_intercept),

@@ -273,8 +273,7 @@ class Oracle:
         self.scaling = scaling
         problem = self.problem
         if scaling.targets is not None:
-            scales = tuple(scaling.targets.scale.tolist())
-            problem = replace(problem, penalty=problem.penalty.for_targets(scales))
+            problem = problem.for_targets(scaling.targets.centre, scaling.targets.scale)
         self.public, self.problem, self._last_rehearsed = public, problem, None
         self._context = replace(self._context, public=public, problem=problem)
 

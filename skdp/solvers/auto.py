@@ -95,7 +95,7 @@ def _suited(public: Public, problem: Problem) -> list[str]:
     """Return the solvers for these public values, the best one first."""
     domains = [STREAM] * (public.n_outputs == 1) if public.streamed else [ANY]
     if public.n_outputs == 1 and not (public.streamed or public.clips_means):
-        domains.append(ONE_TARGET if problem.loss.targets == "real" else TWO_CLASSES)
+        domains.append(TWO_CLASSES if problem.loss.targets == "label" else ONE_TARGET)
     whitened = (
         {"separable_loss", *REGISTRY["whitened"].needs} <= problem.provides
         and not (public.is_pure or public.weighted)

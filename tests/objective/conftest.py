@@ -25,7 +25,9 @@ from skdp.objective import (
     Multinomial,
     NoPenalty,
     Simplex,
+    SmoothedPinball,
     SquaredError,
+    TweedieLog,
     Unconstrained,
 )
 
@@ -37,6 +39,10 @@ CASES = {
         Multinomial(5),
         Huber(),
         Huber(0.1),
+        SmoothedPinball((0.1, 0.5, 0.9), 0.5),
+        TweedieLog(),
+        TweedieLog(1.5),
+        TweedieLog(2.0, unit=0.5, base=1.0),
     ],
     "penalty": [
         NoPenalty(),

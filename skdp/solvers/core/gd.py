@@ -228,7 +228,7 @@ class GradientDescent(Solver):
             gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
             if oracle.is_rehearsal:
                 continue  # requests do not depend on the point
-            before = point
+            before, size = point, size / oracle.problem.loss.slowdown
             if not oracle.is_noisy and self.batch_size is None and step in (0, n_steps - 1):
                 moved = before - oracle.problem.prox(before - size * gradient, size)
                 lengths.append(float(np.linalg.norm(moved)) / size)

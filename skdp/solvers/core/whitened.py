@@ -71,6 +71,11 @@ BOUNDED_RESIDUALS = StepRule(
     gram_share=0.25, row_factor=0.6, averaged=1 / 3,
     steps=12, momentum=0.5, grows_from=100.0, most_times=10 / 3, most_momentum=0.8,
 )  # fmt: skip
+# A log link: momentum would carry predictors to where their exponentials are far too large.
+LOG_LINK = StepRule(
+    gram_share=0.2, row_factor=0.9, averaged=1 / 2,
+    steps=30, momentum=0.0, grows_from=50.0, most_times=2.0, most_momentum=0.0,
+)  # fmt: skip
 # Steps are so much shorter once ranges of columns became wider halfway. With steps as before, one
 # idle column with a lognormal tail of deviation 3 had up to 27 times the curvature of the Gram
 # matrix, and R2 fell from 0.91 to -24; shrinking rows alone leaves up to 0.1 of that.
@@ -263,7 +268,7 @@ class Whitened(Solver):
         start = oracle.start()
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
         first_kept = n_steps - math.ceil(n_steps * _rule(problem).averaged)
-        path, shorter = [point], 1.0
+        path, shorter = [point], problem.loss.slowdown
         lengths: list[float] = []  # of gradients, where there is no noise
         for step, (size, cap, share) in enumerate(zip(sizes, caps, shares, strict=True)):
             middle = step > 0 and step == n_steps // 2
@@ -418,12 +423,14 @@ def _known_gram(public: Public, moments: Moments) -> Array:
 
 def _rule(problem: Problem) -> StepRule:
     """Return the rule for losses of this kind."""
+    if problem.loss.link == "log":
+        return LOG_LINK
     return UNBOUNDED_RESIDUALS if problem.loss.residual_bound is None else BOUNDED_RESIDUALS
 
 
 def _typical_curvature(public: Public, problem: Problem) -> float:
     """Return the curvature of the loss at the start, or more if steps were unstable."""
-    largest = problem.loss.curvature
+    largest = problem.loss.typical_curvature
     if problem.loss.separable:
         return largest
     n_outputs = public.n_outputs

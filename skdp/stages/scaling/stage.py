@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from skdp._numbers import Array, Mask
-from skdp.objective import Problem
+from skdp.objective import Loss, Problem
 from skdp.oracle import (
     BinCounts,
     Columns,
@@ -134,7 +134,7 @@ class ScalingStage(OptionalStage):
             if parameters.scaling == "auto" and "unconstrained" not in problem.provides:
                 return "no constraint"
         budget, known, _ = _requests(public, problem, parameters)
-        if budget.has_requests or known != Scaling():
+        if budget.has_requests or known.columns or known.targets:
             return None
         return "less noise on counts of columns: more rows, or a larger epsilon"
 
@@ -186,7 +186,11 @@ class ScalingStage(OptionalStage):
                 columns = self._columns(
                     state, magnitudes, ranges, half_width, n_rows, is_features, exact
                 )
-            scaling = replace(scaling, **{"columns" if is_features else "targets": columns})
+            if is_features:
+                scaling = replace(scaling, columns=columns)
+            else:
+                targets = _in_units_of(oracle.problem.loss, columns, exact)
+                scaling = replace(scaling, targets=targets)
         return scaling
 
     def public_after(self, public: Public) -> Public:
@@ -376,7 +380,7 @@ def _requests(
     centred, bounds = public.has_intercept, parameters.bounds
     columns, targets = declared_columns(bounds, public.n_features, centred, public.sparse), None
     standardises_targets = is_regression(problem)
-    if standardises_targets and public.target_bound is not None:
+    if problem.loss.targets == "real" and public.target_bound is not None:
         bound = np.full(public.n_outputs, float(public.target_bound))
         targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
     wanted = {
@@ -392,7 +396,7 @@ def _requests(
         budget = of_first_records(held, **wanted)
     else:
         budget = scaling_budget(public, **wanted, insist=parameters.scaling == "private")
-    return budget, Scaling(columns, targets), first
+    return budget, Scaling(columns, targets, problem.loss.link), first
 
 
 def note_on_bounds(bounds: DeclaredBounds | None) -> str:
@@ -403,6 +407,15 @@ def note_on_bounds(bounds: DeclaredBounds | None) -> str:
             "that were declared public; values outside these ranges were clipped."
         )
     return "Ranges of columns were chosen without looking at the rows; values outside were clipped."
+
+
+def _in_units_of(loss: Loss, targets: Columns, exact: bool) -> Columns:
+    """Targets in the units and the range of the loss."""
+    units = loss.target_units(targets.centre, targets.scale)
+    if units is None:
+        return targets
+    targets = replace(targets, centre=units.centre, scale=units.scale)
+    return targets if exact else replace(targets, low=units.low, high=units.high)
 
 
 def _within_range(columns: Columns) -> Columns:
