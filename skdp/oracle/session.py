@@ -42,6 +42,10 @@ class Solution:
     slopes : tuple of float
         Lengths of gradients without noise, penalty and constraint included, from that of the first
         step to that of the last, which is about 0 at the minimum. Empty if the solver keeps none.
+    descent : float
+        Decrease of the mean loss along the solver's path as its noisy gradients show it, the
+        intercept's part left out, in standard deviations of their noise; 0 if the solver does not
+        estimate it.
     results : mapping
         What else follows from answers, by name: errors of a cross-validation, or an inference about
         the coefficients.
@@ -53,6 +57,7 @@ class Solution:
     scaling: Scaling | None = None
     row_bound: float | None = None
     slopes: tuple[float, ...] = ()
+    descent: float = 0.0
     results: Mapping[str, Any] = field(default_factory=dict)
 
 
