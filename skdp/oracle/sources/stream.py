@@ -224,6 +224,12 @@ class PassingRecords(RepeatableSource):
         """Refuse, as `transformed`."""
         self.transformed(scaling, None)
 
+    def fold(
+        self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
+    ) -> RepeatableSource:
+        """Refuse: the rows of another fold have gone by."""
+        raise TypeError("records that pass by have no folds. Nothing was released.")
+
 
 def _n_records(arrival: Arrival) -> int:
     """Return how many rows arrived, or groups."""
