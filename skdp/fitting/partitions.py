@@ -19,7 +19,13 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skdp._numbers import AnyArray
 from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.labels import type_in_a_word
-from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells, without_row_counts
+from skdp.fitting.refusals import (
+    NO_LABELS,
+    public_refusal,
+    quotes_no_cell,
+    without_cells,
+    without_row_counts,
+)
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
@@ -316,7 +322,10 @@ class RowsOfPart:
         if groups is not None:
             columns["groups"] = label_column("a random split", groups)
             codes = GroupLabels("a random split", groups, X=X, y=y).codes
-        rows = self.part.rows(index, _num_samples(X), codes)
+        try:
+            rows = self.part.rows(index, _num_samples(X), codes)
+        except ValueError as refusal:
+            raise public_refusal(f"{refusal} Nothing was released.") from None
         given = {name: one for name, one in columns.items() if one is not None}
         return {name: _safe_indexing(one, rows) for name, one in given.items()} | {"index": index}
 

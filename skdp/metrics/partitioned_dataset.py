@@ -85,7 +85,8 @@ class PartitionedDataset:
         Where partitions do not know their places, sizes are those only in expectation.
         """
         split = KeyedSplit.drawn(sizes, drawn_from)
-        return [PartOfPartitions(split, (number,), self.starts) for number in range(len(sizes))]
+        where = self.starts, self.sizes
+        return [PartOfPartitions(split, (number,), *where) for number in range(len(sizes))]
 
     def subset(self, *several: PartOfPartitions) -> dict[str, Any]:
         """Return some parts as arguments of ``fit``, by name."""

@@ -165,7 +165,7 @@ def _split_partitions(
     both = [[data.subset(part)["X"]] for part in split]
     for (view,), side in zip(both, sides, strict=True):
         parts.remember(view, side, data.unit)
-    sizes = [sum(part.sizes(data.sizes)) for part in split]
+    sizes = [sum(part.counts()) for part in split]
     return both[0], both[1], sides, sizes, data.unit
 
 

@@ -158,6 +158,19 @@ def test_refusals_come_before_the_charge(model, rows, match):
         assert budget.n_fits == 0
 
 
+@pytest.mark.parametrize("is_numbered", [True, False])
+def test_rows_that_change_after_the_split_are_refused(is_numbered):
+    """One more row would move those behind it to other parts, which are charged the maximum."""
+    held = Held(X, Y, numbered=is_numbered)
+    train, test = dp_train_test_split(held)
+    held._parts[0] |= {"X": np.append(X[:1], X[:300], 0), "y": np.append(Y[:1], Y[:300])}
+    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+        for part in (train, test):
+            with pytest.raises(ValueError, match=r"when it was divided.*Nothing was released"):
+                RIDGE.fit(part)
+        assert budget.n_fits == 0
+
+
 def test_what_partitions_bring_is_not_given_again():
     for use in (
         lambda: dp_train_test_split(Held(X, Y), Y),
