@@ -277,7 +277,7 @@ class MappedTask:
     task : callable
     """
 
-    mapping: Callable[..., dict[str, Any]]
+    mapping: Callable[..., dict[str, object]]
     task: Task
 
     def __call__(self, X: Any, y: Any, **beside: Any) -> Any:
@@ -298,9 +298,9 @@ class MappedTask:
 class MappedColumns:
     """Mapping of a partition's X by a function that maps each row by itself."""
 
-    function: Callable[[Any], Any]
+    function: Callable[[Any], object]
 
-    def __call__(self, X: Any, y: Any, **beside: Any) -> dict[str, Any]:
+    def __call__(self, X: object, y: object, **beside: object) -> dict[str, object]:
         return {"X": self.function(X), "y": y, **beside}
 
 
@@ -315,8 +315,13 @@ class RowsOfPart:
     part: PartOfPartitions
 
     def __call__(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, index: Any = None
-    ) -> dict[str, Any]:
+        self,
+        X: object,
+        y: object,
+        sample_weight: object = None,
+        groups: object = None,
+        index: int | None = None,
+    ) -> dict[str, object]:
         columns = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
         codes = None
         if groups is not None:
@@ -340,7 +345,7 @@ class MappedPartitions(Partitions):
         As in `MappedTask`.
     """
 
-    def __init__(self, partitions: Partitions, mapping: Callable[..., dict[str, Any]]) -> None:
+    def __init__(self, partitions: Partitions, mapping: Callable[..., dict[str, object]]) -> None:
         self._partitions, self._mapping = partitions, mapping
 
     def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
