@@ -298,7 +298,7 @@ class ScoredArrays(Rows):
             refusals.without_row_counts(grouped),
         ):
             array = model._request().statistics_of(scored)
-        return _reading(array, self.sample_weight, scored.groups, part)
+        return _reading(scored.n_records, array, self.sample_weight, scored.groups, part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,11 +339,17 @@ class ScoredBlocks(Rows):
                 f"{model._who}: rows of one group lie in several blocks, whose predictions could "
                 "show that; put all of a group's rows into one. Nothing was released."
             )
-        return _reading(np.concatenate(statistics), None, groups, ())
+        array = np.concatenate(statistics)
+        n_records = len(array) if groups is None else groups.n_groups
+        return _reading(n_records, array, None, groups, ())
 
 
 def _reading(
-    statistics: Array, sample_weight: Array | None, groups: GroupLabels | None, part: parts.Part
+    n_records: int,
+    statistics: Array,
+    sample_weight: Array | None,
+    groups: GroupLabels | None,
+    part: parts.Part,
 ) -> Reading:
     """Return what is public about the statistics of rows, and their source."""
     nothing, codes = np.zeros((len(statistics), 1)), None if groups is None else groups.codes
@@ -353,7 +359,7 @@ def _reading(
         return grouping.rows_in_memory(statistics, nothing, weights, None, 0.0, spread, codes)
 
     return Reading(
-        n_records=len(statistics) if groups is None else groups.n_groups,
+        n_records=n_records,
         n_features=statistics.shape[1],
         targets=Targets(nothing, 1),
         is_sparse=False,
