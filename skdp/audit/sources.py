@@ -8,7 +8,7 @@ import pickle
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -90,10 +90,10 @@ class DigestTask:
 
     def __call__(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
+        X: object,
+        y: object,
+        sample_weight: object = None,
+        groups: object = None,
         index: int | None = None,
     ) -> Digest | str:
         try:
@@ -108,10 +108,10 @@ class DigestTask:
 
 
 # Rows that tasks in this process have been given, as long as they live.
-_alive: dict[int, list[weakref.ref[Any]]] = {}
+_alive: dict[int, list[weakref.ref[object]]] = {}
 
 
-def _note_rows(X: Any) -> None:
+def _note_rows(X: object) -> None:
     noted = _alive.get(os.getpid())
     if noted is not None:
         noted.append(weakref.ref(X))
@@ -173,7 +173,7 @@ def check_source(
         )
     findings: list[str] = []
     passes: list[list[Digest]] = []
-    noted: list[weakref.ref[Any]] = []
+    noted: list[weakref.ref[object]] = []
     _alive[os.getpid()] = noted
     with ThreadPoolExecutor(2) as pool:
         for number in range(N_PASSES):
@@ -246,7 +246,7 @@ def _differences(passes: list[list[Digest]]) -> Iterator[str]:
         yield str(refusal).removesuffix(" Nothing was released.")
 
 
-def _notes(digests: list[Digest], noted: list[weakref.ref[Any]]) -> tuple[str, ...]:
+def _notes(digests: list[Digest], noted: list[weakref.ref[object]]) -> tuple[str, ...]:
     texts = []
     if all(one.index is None for one in digests):
         texts.append(
@@ -266,8 +266,8 @@ def _differences_of_fits(
     source: Partitions,
     unit: str,
     is_text: bool,
-    rows: dict[str, Any] | None,
-    beside: dict[str, Any],
+    rows: dict[str, object] | None,
+    beside: Mapping[str, object],
 ) -> Iterator[str]:
     """Yield how a fit differs from one to the same rows in memory, and what a model keeps."""
     make: Callable[..., Any] = DPLogisticRegression if is_text else DPRidge

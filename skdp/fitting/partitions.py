@@ -19,7 +19,13 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skdp._numbers import AnyArray
 from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.labels import type_in_a_word
-from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells, without_row_counts
+from skdp.fitting.refusals import (
+    NO_LABELS,
+    public_refusal,
+    quotes_no_cell,
+    without_cells,
+    without_row_counts,
+)
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
@@ -271,7 +277,7 @@ class MappedTask:
     task : callable
     """
 
-    mapping: Callable[..., dict[str, Any]]
+    mapping: Callable[..., dict[str, object]]
     task: Task
 
     def __call__(self, X: Any, y: Any, **beside: Any) -> Any:
@@ -292,9 +298,9 @@ class MappedTask:
 class MappedColumns:
     """Mapping of a partition's X by a function that maps each row by itself."""
 
-    function: Callable[[Any], Any]
+    function: Callable[[Any], object]
 
-    def __call__(self, X: Any, y: Any, **beside: Any) -> dict[str, Any]:
+    def __call__(self, X: object, y: object, **beside: object) -> dict[str, object]:
         return {"X": self.function(X), "y": y, **beside}
 
 
@@ -309,14 +315,22 @@ class RowsOfPart:
     part: PartOfPartitions
 
     def __call__(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, index: Any = None
-    ) -> dict[str, Any]:
+        self,
+        X: object,
+        y: object,
+        sample_weight: object = None,
+        groups: object = None,
+        index: int | None = None,
+    ) -> dict[str, object]:
         columns = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
         codes = None
         if groups is not None:
             columns["groups"] = label_column("a random split", groups)
             codes = GroupLabels("a random split", groups, X=X, y=y).codes
-        rows = self.part.rows(index, _num_samples(X), codes)
+        try:
+            rows = self.part.rows(index, _num_samples(X), codes)
+        except ValueError as refusal:
+            raise public_refusal(f"{refusal} Nothing was released.") from None
         given = {name: one for name, one in columns.items() if one is not None}
         return {name: _safe_indexing(one, rows) for name, one in given.items()} | {"index": index}
 
@@ -331,7 +345,7 @@ class MappedPartitions(Partitions):
         As in `MappedTask`.
     """
 
-    def __init__(self, partitions: Partitions, mapping: Callable[..., dict[str, Any]]) -> None:
+    def __init__(self, partitions: Partitions, mapping: Callable[..., dict[str, object]]) -> None:
         self._partitions, self._mapping = partitions, mapping
 
     def run(self, task: Task, spread: Map = map) -> Iterable[Any]:

@@ -59,8 +59,8 @@ def evaluate(
     X : array, sparse matrix or data frame of shape (n_samples, n_features), Partitions or iterator
         Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are: the
         model, which must be possible to pickle, predicts there, once for a check and once for each
-        release. An iterator of blocks ``(X, y)`` or ``(X, y, groups)`` is read once; what is kept
-        are a few numbers of each row.
+        release. An iterator of blocks ``(X, y)``, or ``(X, y, groups)`` of whole groups, is read
+        once; what is kept are a few numbers of each row.
     y : array of shape (n_samples,)
         Left out for partitions and blocks, which have the targets. Of weights that partitions have,
         only those that are 0 matter: their rows do not count, and all others count once.
@@ -298,7 +298,7 @@ class ScoredArrays(Rows):
             refusals.without_row_counts(grouped),
         ):
             array = model._request().statistics_of(scored)
-        return _reading(array, self.sample_weight, scored.groups, part)
+        return _reading(scored.n_records, array, self.sample_weight, scored.groups, part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +313,7 @@ class ScoredBlocks(Rows):
     blocks: Iterator[tuple[Any, ...]]
 
     def read(self, model: PrivateScorer) -> Reading:
-        statistics, labels, sizes = [], [], set()
+        statistics, labels, sizes, n_groups = [], [], set(), 0
         for block in self.blocks:
             if not isinstance(block, tuple) or len(block) not in (2, 3):
                 raise ValueError(
@@ -327,17 +327,29 @@ class ScoredBlocks(Rows):
             if len(block) == 3:
                 labels.append(grouping.label_column(model._who, block[2]))
                 groups = GroupLabels(model._who, block[2], X=block[0], y=block[1])
+                n_groups += groups.n_groups
             with refusals.without_row_counts(groups is not None):
                 statistics.append(model._read_rows(block[0], block[1], groups)[0])
         if len(sizes) > 1 or not statistics:
             wanted = "have labels of groups, all or none" if statistics else "hold a row at least"
             raise ValueError(f"{model._who}: blocks must {wanted}. Nothing was released.")
         groups = GroupLabels(model._who, np.concatenate(labels)) if labels else None
-        return _reading(np.concatenate(statistics), None, groups, ())
+        if groups is not None and groups.n_groups < n_groups:
+            raise ValueError(
+                f"{model._who}: rows of one group lie in several blocks, whose predictions could "
+                "show that; put all of a group's rows into one. Nothing was released."
+            )
+        array = np.concatenate(statistics)
+        n_records = len(array) if groups is None else groups.n_groups
+        return _reading(n_records, array, None, groups, ())
 
 
 def _reading(
-    statistics: Array, sample_weight: Array | None, groups: GroupLabels | None, part: parts.Part
+    n_records: int,
+    statistics: Array,
+    sample_weight: Array | None,
+    groups: GroupLabels | None,
+    part: parts.Part,
 ) -> Reading:
     """Return what is public about the statistics of rows, and their source."""
     nothing, codes = np.zeros((len(statistics), 1)), None if groups is None else groups.codes
@@ -347,7 +359,7 @@ def _reading(
         return grouping.rows_in_memory(statistics, nothing, weights, None, 0.0, spread, codes)
 
     return Reading(
-        n_records=len(statistics) if groups is None else groups.n_groups,
+        n_records=n_records,
         n_features=statistics.shape[1],
         targets=Targets(nothing, 1),
         is_sparse=False,

@@ -16,9 +16,8 @@ from skdp.fitting.estimator import charge_fit
 from skdp.fitting.parameters import check_parameters
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.metrics import Score, Scores, requests
-from skdp.metrics.dataset import Dataset
+from skdp.metrics.dataset import Dataset, PartitionedDataset, read_rows
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.metrics.partitioned_dataset import PartitionedDataset, read_rows
 from skdp.metrics.scores import AnyScore
 from skdp.model_selection import candidates, row_checks
 from skdp.oracle import NoiseSource

@@ -16,8 +16,9 @@ from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.partitions import as_partitions
 from skdp.fitting.rows import require_taken
+from skdp.fitting.tables import is_dask
 from skdp.metrics import Scores, dataset, evaluate
-from skdp.metrics.partitioned_dataset import PartitionedDataset
+from skdp.metrics.dataset import PartitionedDataset
 from skdp.model_selection import candidates
 from skdp.oracle import noise_source
 from skdp.oracle.sources.partitioned import Partitions
@@ -120,6 +121,11 @@ def _split(
         require_taken(who, array, groups=groups)
     if isinstance(arrays[0], Partitions):
         return _split_partitions(who, arrays[0], arrays[1:], test_size, random_state)
+    if any(is_dask(array) and not is_integer(array.shape[0]) for array in arrays):
+        raise ValueError(
+            f"{who}: of dask's collections those are split whose number of rows is known: pass "
+            "frame.to_dask_array(lengths=True), or use DPHoldout. Nothing was released."
+        )
     labels, unit = None, parts.unit_of(groups)
     if groups is None:
         check_consistent_length(*arrays)
@@ -165,7 +171,7 @@ def _split_partitions(
     both = [[data.subset(part)["X"]] for part in split]
     for (view,), side in zip(both, sides, strict=True):
         parts.remember(view, side, data.unit)
-    sizes = [sum(part.sizes(data.sizes)) for part in split]
+    sizes = [sum(part.counts()) for part in split]
     return both[0], both[1], sides, sizes, data.unit
 
 

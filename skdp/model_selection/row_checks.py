@@ -20,8 +20,7 @@ from skdp.fitting.refusals import (
     public_refusal,
     without_cells,
 )
-from skdp.metrics.dataset import Dataset
-from skdp.metrics.partitioned_dataset import PartitionedDataset
+from skdp.metrics.dataset import Dataset, PartitionedDataset
 from skdp.model_selection.candidates import last_step, private_fits
 
 

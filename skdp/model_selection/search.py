@@ -18,8 +18,8 @@ from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, shown
 from skdp.fitting import parameters, parts
 from skdp.fitting.estimator import PrivateEstimator, charge_fit
 from skdp.fitting.privacy import Privacy
+from skdp.metrics.dataset import read_rows
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.metrics.partitioned_dataset import read_rows
 from skdp.metrics.requests import METRICS
 from skdp.model_selection import candidates, row_checks
 from skdp.model_selection.holdout import scored_records

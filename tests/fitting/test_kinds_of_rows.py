@@ -159,7 +159,7 @@ class Numbered(InSeven):
 
 
 def weights_of_null_records():
-    return np.where(np.arange(400) % 5 == 0, 0.0, 1.0)
+    return np.where(np.arange(400) % 5 == 0, 0.0, RNG.uniform(0.5, 2.0, 400))
 
 
 def coefficients_and_score(holdout):
@@ -233,8 +233,8 @@ def test_results_in_memory_and_in_seven_partitions_are_equal(tool, beside, fitte
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 @pytest.mark.parametrize("grouped", [False, True])
 def test_scores_of_blocks_are_those_of_rows_in_memory(grouped, fitted):
-    columns = (X, Y, BESIDE["groups"]) if grouped else (X, Y)  # persons that several blocks share
-    blocks = (tuple(one[part] for one in columns) for part in (slice(0, 151), slice(151, 400)))
+    columns = (X, Y, BESIDE["groups"]) if grouped else (X, Y)
+    blocks = (tuple(one[part] for one in columns) for part in (slice(0, 150), slice(150, 400)))
     found = RESULTS["evaluate"](fitted, blocks, None)
     expected = RESULTS["evaluate"](fitted, X, Y, **({"groups": columns[2]} if grouped else {}))
     assert found == pytest.approx(expected, abs=1e-9)
@@ -250,6 +250,7 @@ def without_targets():
         ([X], "a block is a pair"),
         ([(X, Y), (X, Y, BESIDE["groups"])], "all or none"),
         ([(X[:0], Y[:0])], "a row at least"),
+        ([(X, Y, np.arange(400)), (X, Y, np.arange(399, 799))], "lie in several blocks"),
         ([(X, Y), (X, without_targets())], "finite numbers"),
         ([(X, Y), (X, Y[1:])], "400 rows and y has 399"),
     ],

@@ -148,14 +148,15 @@ def test_tables(client):
 
 
 def test_both_parts_of_arrays_are_arrays(client):
-    *rows, _, y_test = dp_train_test_split(*arrays(), random_state=0)
-    assert all(dask.is_dask_collection(one) for one in rows)
+    X_train, X_test, y_train, y_test = dp_train_test_split(*arrays(), random_state=0)
+    assert dask.is_dask_collection(X_train)
     np.testing.assert_array_equal(y_test, dp_train_test_split(Y, random_state=0)[1])
-    X_train, X_test, y_train, y_test = dp_train_test_split(*arrays())
     with skdp.PrivacyBudget(1.0, 1e-6) as budget:
         model = skdp.DPRidge().fit(X_train, y_train)
         evaluate(model, X_test, y_test)
         assert budget.n_fits == 2
+    with pytest.raises(ValueError, match=r"to_dask_array.*Nothing was released"):
+        dp_train_test_split(dask.dataframe.from_pandas(FRAME, npartitions=4))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -146,9 +146,16 @@ def test_holdouts_hand_labels_to_every_private_fit(panel, make, routing):
     assert repr(halves) == "<DPHoldout: 40 groups to fit on, 40 to score on>"
 
 
+class OfRows(skdp.DPTabularPreprocessor):
+    """A step that protects rows alone."""
+
+    def fit(self, X, y=None):
+        return super().fit(X)
+
+
 def test_what_takes_no_groups_is_refused(panel):
     X, y, groups = panel
-    model = make_pipeline(skdp.DPTabularPreprocessor(), ridge())
+    model = make_pipeline(OfRows(), ridge())
     budget = skdp.PrivacyBudget(9.0, DELTA)
     calls = {
         "DPHoldout": lambda: DPHoldout(X, y, groups=groups).fit(model),
@@ -163,7 +170,7 @@ def test_what_takes_no_groups_is_refused(panel):
         ),
     }
     for who, call in calls.items():
-        with pytest.raises(ValueError, match=f"{who}: DPTabularPreprocessor takes no groups"):
+        with pytest.raises(ValueError, match=f"{who}: OfRows takes no groups"):
             call()
     assert budget.n_fits == 0
 

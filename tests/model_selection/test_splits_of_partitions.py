@@ -13,7 +13,13 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skdp
 from skdp.fitting.partitions import RowsOfPart
 from skdp.metrics import evaluate
-from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
+from skdp.model_selection import (
+    Analysis,
+    DPHoldout,
+    DPSearchCV,
+    dp_cross_validate,
+    dp_train_test_split,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((900, 2))
@@ -129,6 +135,12 @@ def test_a_pipeline_is_fitted_to_the_first_part():
     assert whole.epsilon <= 1.5 + 1e-9
 
 
+def test_an_analysis_takes_partitions():
+    analysis = Analysis(2.0, 1e-5).split(Held(X, Y))
+    analysis.score(analysis.fit(RIDGE))
+    assert analysis.budget.spent <= 2.0
+
+
 def test_labels_are_read_where_the_rows_are():
     model = skdp.DPLogisticRegression(solver="gd", max_iter=2, scaling=skdp.RowNorm(3.0))
     with pytest.warns(skdp.PrivacyWarning, match="classes"):
@@ -155,6 +167,19 @@ def test_refusals_come_before_the_charge(model, rows, match):
         ):
             with pytest.raises(ValueError, match=rf"(?s){match}.*Nothing was released"):
                 use(Held(*rows))
+        assert budget.n_fits == 0
+
+
+@pytest.mark.parametrize("is_numbered", [True, False])
+def test_rows_that_change_after_the_split_are_refused(is_numbered):
+    """One more row would move those behind it to other parts, which are charged the maximum."""
+    held = Held(X, Y, numbered=is_numbered)
+    train, test = dp_train_test_split(held)
+    held._parts[0] |= {"X": np.append(X[:1], X[:300], 0), "y": np.append(Y[:1], Y[:300])}
+    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+        for part in (train, test):
+            with pytest.raises(ValueError, match=r"when it was divided.*Nothing was released"):
+                RIDGE.fit(part)
         assert budget.n_fits == 0
 
 

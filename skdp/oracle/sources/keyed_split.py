@@ -68,16 +68,30 @@ class PartOfPartitions:
     starts : sequence of int
         Number of the first record of each partition; zeros where partitions do not know their
         places.
+    sizes : sequence of int
+        Number of records of each partition when they were divided.
     """
 
     split: KeyedSplit
     numbers: tuple[int, ...]
     starts: Sequence[int]
+    sizes: Sequence[int]
 
     def mask(self, index: int | None, n_records: int) -> Mask:
-        """Return which records of a partition belong to it."""
-        start = self.starts[0 if index is None else index]
-        return self._mask(start, n_records)
+        """Return which records of a partition belong to it.
+
+        Raises
+        ------
+        ValueError
+            If the partition had another number of records when it was divided: its later records
+            would be in another part than before, and be charged for one of both.
+        """
+        if n_records not in (self.sizes if index is None else [self.sizes[index]]):
+            raise ValueError(
+                "a partition has another number of rows, or of groups, than when it was divided at "
+                "random. Every pass must read the same rows."
+            )
+        return self._mask(self.starts[0 if index is None else index], n_records)
 
     def _mask(self, start: int, n_records: int) -> Mask:
         return np.isin(self.split.parts(start, n_records), self.numbers)
@@ -91,14 +105,14 @@ class PartOfPartitions:
             return np.flatnonzero(self.mask(index, n_rows))
         return np.flatnonzero(self.mask(index, int(codes.max(initial=-1)) + 1)[codes])
 
-    def sizes(self, sizes: Sequence[int]) -> list[int]:
-        """Return how many of the records of partitions of these sizes belong to it."""
+    def counts(self) -> list[int]:
+        """Return how many records of each partition belong to it."""
         return [
             sum(
                 int(np.count_nonzero(self._mask(start + first, n_records)))
                 for first, n_records in _chunks(size)
             )
-            for start, size in zip(self.starts, sizes, strict=True)
+            for start, size in zip(self.starts, self.sizes, strict=True)
         ]
 
 

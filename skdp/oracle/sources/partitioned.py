@@ -293,8 +293,9 @@ class PartitionedSource(GroupedSource):
         if (epoch, n_blocks) not in self._folds:
             sizes = equal_sizes(self.n_rows, n_blocks)
             self._folds[epoch, n_blocks] = KeyedSplit.drawn(sizes, noise_source)
-        part = PartOfPartitions(self._folds[epoch, n_blocks], (index,), self._starts)
-        return self._with(part.sizes(self._sizes), part=part)
+        split = self._folds[epoch, n_blocks]
+        part = PartOfPartitions(split, (index,), self._starts, self._sizes)
+        return self._with(part.counts(), part=part)
 
 
 class Chunks(Partitions):

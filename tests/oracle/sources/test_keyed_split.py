@@ -22,11 +22,13 @@ def test_parts_have_the_given_sizes(sizes, monkeypatch):
         np.testing.assert_array_equal(split.parts(start, n - start), numbers[start:])
     starts, held = first_records([n // 3, 0, n - n // 3], [0, None, 2]), []
     for index, (start, size) in enumerate(zip(starts, (n // 3, 0, n - n // 3), strict=True)):
-        part = PartOfPartitions(split, (len(sizes) - 1,), starts)
+        part = PartOfPartitions(split, (len(sizes) - 1,), starts, [n // 3, 0, n - n // 3])
         mask = part.mask(index, size)
         np.testing.assert_array_equal(mask, numbers[start : start + size] == len(sizes) - 1)
         held.append(int(mask.sum()))
-    assert part.sizes([n // 3, 0, n - n // 3]) == held
+    assert part.counts() == held
+    with pytest.raises(ValueError, match="when it was divided"):
+        part.mask(0, n // 3 + 1)
 
 
 def test_parts_are_random():
@@ -46,6 +48,6 @@ def test_partitions_that_say_a_wrong_place_are_refused(indices):
 
 def test_partitions_that_do_not_know_their_places_are_divided_alike():
     assert first_records([3, 0, 4], [None, None, None]) == [0, 0, 0]
-    part = PartOfPartitions(KeyedSplit.drawn([50, 50], noise_source(0)), (1,), [0, 0])
+    part = PartOfPartitions(KeyedSplit.drawn([50, 50], noise_source(0)), (1,), [0, 0], [50, 50])
     np.testing.assert_array_equal(part.mask(None, 50), part.mask(1, 50))
-    assert part.sizes([50, 50]) == [int(part.mask(None, 50).sum())] * 2
+    assert part.counts() == [int(part.mask(None, 50).sum())] * 2
