@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from skdp.objective import Huber, Logistic, Multinomial, SmoothedPinball, SquaredError, TweedieLog
+from skdp.objective import (
+    Huber,
+    Logistic,
+    Multinomial,
+    SmoothedHinge,
+    SmoothedPinball,
+    SquaredError,
+    TweedieLog,
+)
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -17,6 +25,7 @@ SMOOTH = [
     Logistic(),
     Multinomial(2),
     Multinomial(5),
+    SmoothedHinge(3, 0.5),
     SmoothedPinball((0.1, 0.5, 0.9), 0.5),
     TweedieLog(),
     TweedieLog(1.5, unit=0.5, base=1.0),
