@@ -11,6 +11,7 @@ from skdp.linear_model.quantile import DPQuantileRegressor
 from skdp.linear_model.regression import DPLinearRegression, DPRidge
 from skdp.linear_model.ridge_cv import DPRidgeCV, RidgePathDisplay
 from skdp.linear_model.summary import CoefficientDisplay
+from skdp.linear_model.svc import DPLinearSVC
 
 __all__ = [
     "CoefficientDisplay",
@@ -19,6 +20,7 @@ __all__ = [
     "DPHuberRegressor",
     "DPLasso",
     "DPLinearRegression",
+    "DPLinearSVC",
     "DPLogisticRegression",
     "DPPoissonRegressor",
     "DPQuantileRegressor",

@@ -69,8 +69,10 @@ def evaluate(
         "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"); of two
         classes also "precision", "recall", "f1", "roc_auc", "roc_curve", "calibration_curve"
         and "neg_brier_score" (or "brier_score_loss"). For regressors "r2" (the default),
-        "neg_mean_squared_error" and "neg_mean_absolute_error" (or without ``neg_``). The budget is
-        shared by all of them, so request only those that you need.
+        "neg_mean_squared_error", "neg_mean_absolute_error", "neg_mean_poisson_deviance" and
+        "neg_mean_gamma_deviance" (or without ``neg_``), and "mean_pinball_loss", of the model's
+        ``quantile``. Poisson deviances above the largest target count as that, gamma deviances
+        above 20 as that. The budget is shared by all of them, so request only those that you need.
     epsilon : float, default=1.0
         Privacy budget of all scores together; positive. inf adds no noise.
     delta : float, default=1e-6

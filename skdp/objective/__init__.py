@@ -12,7 +12,7 @@ from skdp.objective.constraints import (
 from skdp.objective.losses import Huber, Logistic, Loss, Multinomial, SquaredError
 from skdp.objective.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from skdp.objective.problem import CAPABILITIES, Problem
-from skdp.objective.smoothed import SmoothedPinball
+from skdp.objective.smoothed import SmoothedHinge, SmoothedPinball
 from skdp.objective.tweedie import TweedieLog
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Penalty",
     "Problem",
     "Simplex",
+    "SmoothedHinge",
     "SmoothedPinball",
     "SquaredError",
     "TweedieLog",

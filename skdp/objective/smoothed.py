@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from skdp._numbers import AnyArray, is_real, require, store_float
+from skdp._numbers import AnyArray, is_integer, is_real, require, store_float
 from skdp.objective.losses import Float, Link, Loss, TargetKind
 
 # Width for a signal-to-noise ratio of 1, the power of the ratio in it, and its limits, all in
@@ -109,3 +109,64 @@ class SmoothedPinball(_Smoothed):
         kinked = np.where(error > 0, (1 - quantiles) * error, -quantiles * error)
         rounded = np.log1p(np.exp(-np.abs(error / self.width))) * self.width
         return np.asarray((kinked + rounded).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class SmoothedHinge(_Smoothed):
+    """Hinge loss of one class against the rest, one for each output; targets 0. or 1., (n, K).
+
+    With ``s = 2 y - 1`` and ``r = 1 - s m`` the loss of an output is
+    ``width log(1 + exp(r / width))``, which is ``max(r, 0)`` but for the kink (Chaudhuri,
+    Monteleoni and Sarwate 2011, with another smoothing). The residual is at most 1 in size.
+
+    Parameters
+    ----------
+    n_classes : int, default=1
+        Number of outputs: 1 for two classes.
+    width : float, default=0.25
+        Of the smoothing, in the unit of the margin; positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> margins, targets = np.array([[1.0], [-9.0]]), np.ones((2, 1))
+    >>> SmoothedHinge().residual(margins, targets).round(9).tolist()
+    [[-0.5], [-1.0]]
+    """
+
+    n_classes: int = 1
+    width: float = 0.25
+    name: ClassVar[str] = "smoothed_hinge"
+    targets: ClassVar[TargetKind] = "label"
+    link: ClassVar[Link] = "identity"
+    residual_bound = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        fine = is_integer(self.n_classes) and self.n_classes >= 1
+        require("SmoothedHinge: n_classes", self.n_classes, "be an integer >= 1", fine)
+        object.__setattr__(self, "n_classes", int(self.n_classes))
+
+    @property
+    def n_outputs(self) -> int:
+        return self.n_classes
+
+    @property
+    def value_at_zero(self) -> float:
+        return self.n_classes * self.width * math.log1p(math.exp(1 / self.width))
+
+    @property
+    def residual_at_zero(self) -> float:
+        return math.sqrt(self.n_classes) * float(expit(1 / self.width))
+
+    def _past(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
+        return np.asarray((1 - (2 * targets - 1) * margins) / self.width)
+
+    def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
+        past = self._past(margins, targets)
+        np.copyto(out, (1 - 2 * targets) * expit(past), casting="same_kind")
+
+    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
+        past = self._past(margins, targets)
+        rounded = np.maximum(past, 0.0) + np.log1p(np.exp(-np.abs(past)))
+        return np.asarray(self.width * rounded.sum(axis=1))

@@ -28,6 +28,8 @@ KINDS = {
     "huber": (skdp.DPHuberRegressor, *TARGETS),
     "counts": (skdp.DPPoissonRegressor, TARGETS[0], TARGETS[1] // 25),
     "median": (skdp.DPQuantileRegressor, *TARGETS),
+    "machine": (partial(skdp.DPLinearSVC, classes=[0, 1]), *BINARY),
+    "machines": (partial(skdp.DPLinearSVC, classes=[0, 1, 2]), *SEVERAL),
     "ridge by folds": (skdp.DPRidgeCV, *TARGETS),
     "two targets": (skdp.DPLinearRegression, TARGETS[0], np.c_[TARGETS[1], -TARGETS[1]]),
 }

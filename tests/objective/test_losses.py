@@ -34,6 +34,8 @@ def _targets(loss, n, rng, size=3.0):
         return size * rng.standard_normal((n, _n_outputs(loss)))
     if loss.targets == "nonnegative":
         return rng.gamma(1.0, size, (n, 1))
+    if loss.name == "smoothed_hinge":
+        return (np.arange(n)[:, None] % 3 == np.arange(loss.n_classes)).astype(float)
     codes = np.arange(n) % max(2, _n_outputs(loss))
     return codes[:, None].astype(float) if loss.separable else codes
 
@@ -102,6 +104,12 @@ KNOWN = {
         log_loss(*pair, labels=np.arange(loss.n_classes)) for pair in _chances(loss, m, y)
     ],
     "huber": lambda loss, m, y: scipy_huber(loss.threshold, m - y).sum(axis=1),
+    "smoothed_hinge": lambda loss, m, y: [
+        sum(
+            quad(lambda t, r=r: (r - t) * logistic.pdf(t, scale=loss.width), -60, r)[0] for r in row
+        )
+        for row in 1 - (2 * y - 1) * m
+    ],
     "smoothed_pinball": lambda loss, m, y: [
         sum(
             quad(lambda t, r=r: (r - t) * logistic.pdf(t, scale=loss.width), -60, r)[0] - q * r
@@ -177,7 +185,7 @@ def test_the_mean_is_the_inverse_of_the_link(loss, rng):
         np.testing.assert_allclose(np.log(mean / others), centred, atol=1e-9)
     hostile = loss.mean(np.full((2, m.shape[1]), 1e308) * [[1], [-1]])
     assert np.isfinite(hostile).all()
-    assert (loss.link == "logit") == (loss.targets == "label")
+    assert loss.link != "logit" or loss.targets == "label"
 
 
 def test_the_residual_of_a_canonical_link_is_the_mean_minus_the_target(loss, rng):
@@ -235,7 +243,8 @@ def test_real_targets_have_any_unit_and_origin(loss, unit, rng):
 def test_labels_have_no_order(loss, rng):
     if loss.targets == "label":
         m, y = _margins(loss, 60, rng), _targets(loss, 60, rng)
-        exchanged = (-m, 1 - y) if m.shape[1] == 1 else (m[:, ::-1], m.shape[1] - 1 - y)
+        signed = m.shape[1] == 1 or loss.name == "smoothed_hinge"
+        exchanged = (-m, 1 - y) if signed else (m[:, ::-1], m.shape[1] - 1 - y)
         np.testing.assert_allclose(loss.value(*exchanged), loss.value(m, y), rtol=1e-13)
 
 
@@ -303,6 +312,8 @@ def test_the_curvature_is_reached(loss):
     m, step = np.full((1, k), -60.0), np.zeros((1, k))
     m[0, :2], step[0, :2] = 0.0, [h, -h][:k]
     y = _targets(loss, 1, np.random.default_rng(0), size=0.0)
+    if loss.name == "smoothed_hinge":
+        m, step = 2 * y - 1, h * np.eye(k)[:1]  # at the kinks
     if loss.link == "log":
         if 1 < loss.power < 2:  # its bound is the sum of two suprema
             return
