@@ -178,9 +178,9 @@ def expectations(public: Public, problem: Problem) -> tuple[str, ...]:
 
 
 def _interval(lost: ExpectedLoss) -> str:
-    """Return the two ends in words; curves are cut where it hardly matters how bad a fit is."""
-    ends = (lost.low, lost.high)
-    low, high = ("more than " * (end == MOST_LOSS) + _percent(end) for end in ends)
+    """Return an interval in words; curves are cut where it hardly matters how bad a fit is."""
+    limits = lost.low, lost.high
+    low, high = ("more than " * (one == MOST_LOSS) + _percent(one) for one in limits)
     return f"{low} and {high}"
 
 
