@@ -194,7 +194,7 @@ class Case:
             estimator.set_params(privacy=clone(terms).set_params(adjacency="replace_one"))
         weights = [data["sample_weight"] for data in (there, other) if "sample_weight" in data]
         if not all(one.any() for one in weights):
-            self.outcome = "all weights 0"  # refused, which is seen: docs/trust.rst says so
+            self.outcome = "all weights 0"  # refused openly, as docs/reviewers/guarantee.rst says
             return
         if getattr(estimator, "classes", ()) is None:  # the set of labels is public
             estimator.set_params(classes=[0, 1])

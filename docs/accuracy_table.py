@@ -2,11 +2,10 @@
 
     python docs/accuracy_table.py
 
-writes ``docs/accuracy_summary.inc``, ``docs/accuracy_rivals.inc``, ``docs/accuracy_tables.inc``,
-``docs/defaults_solvers.inc``, the figures of this kind in ``README.md``, from
-benchmarks/results/held_out.csv ``docs/accuracy_held_out*.inc``, from benchmarks/results/demo.csv
-(``python -m skdp --csv benchmarks/results/demo.csv``) the first table of ``README.md`` and, where
-matplotlib is installed, one picture for each data set in ``docs/_static/accuracy``.
+writes ``docs/concepts/accuracy_*.inc``, ``docs/reference/defaults_solvers.inc``, the figures of
+this kind in ``README.md``, from benchmarks/results/demo.csv (``python -m skdp --csv
+benchmarks/results/demo.csv``) the first table of ``README.md`` and, where matplotlib is installed,
+one picture for each data set in ``docs/_static/accuracy``.
 """
 
 import math
@@ -390,14 +389,14 @@ def texts(rows, others):
     """Text of every file to include, by name, from both tables of results."""
     public, rows = with_public_rows(rows), [row for row in rows if row["method"] != PUBLIC_ROWS]
     return {
-        "accuracy_public.inc": public,
-        "accuracy_held_out.inc": held_out_distances(others),
-        "accuracy_held_out_methods.inc": held_out_methods(others),
-        "accuracy_held_out_aims.inc": held_out_aims(others),
-        "accuracy_summary.inc": summary(rows),
-        "accuracy_rivals.inc": rivals(rows) + rivals_by_chances(rows),
-        "accuracy_tables.inc": tables(rows),
-        "defaults_solvers.inc": solvers(rows),
+        "concepts/accuracy_public.inc": public,
+        "concepts/accuracy_held_out.inc": held_out_distances(others),
+        "concepts/accuracy_held_out_methods.inc": held_out_methods(others),
+        "concepts/accuracy_held_out_aims.inc": held_out_aims(others),
+        "concepts/accuracy_summary.inc": summary(rows),
+        "concepts/accuracy_rivals.inc": rivals(rows) + rivals_by_chances(rows),
+        "concepts/accuracy_tables.inc": tables(rows),
+        "reference/defaults_solvers.inc": solvers(rows),
     }
 
 

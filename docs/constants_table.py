@@ -1,6 +1,6 @@
 """Write the table of the constants of scaling, from benchmarks/results/constants.csv.
 
-python docs/constants_table.py > docs/constants_table.inc
+python docs/constants_table.py > docs/reference/constants_table.inc
 """
 
 import math

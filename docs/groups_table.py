@@ -1,6 +1,6 @@
 """Write the tables of the page on groups from benchmarks/results/groups.csv.
 
-python docs/groups_table.py > docs/groups_tables.inc
+python docs/groups_table.py > docs/how_to/groups_tables.inc
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Write the tables of coverage and width, from the results of the benchmark.
 
-python docs/intervals_table.py > docs/intervals_table.inc
+python docs/intervals_table.py > docs/how_to/intervals_table.inc
 """
 
 import csv

@@ -1,6 +1,6 @@
 """Write the table of linear predictions, from benchmarks/results/linear.csv.
 
-python docs/linear_table.py > docs/linear_table.inc
+python docs/linear_table.py > docs/how_to/linear_table.inc
 """
 
 import csv

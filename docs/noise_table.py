@@ -1,6 +1,6 @@
 """Write the table of noise multipliers, for each accountant, as reStructuredText.
 
-    python docs/noise_table.py > docs/noise_table.inc
+    python docs/noise_table.py > docs/research/noise_table.inc
 
 The noise multiplier is the standard deviation (for Laplace noise: the scale) over the most that
 one record can add to a sum.

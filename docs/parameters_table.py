@@ -1,6 +1,6 @@
 """Write the table of the solvers' hyperparameters on estimators, as reStructuredText.
 
-    python docs/parameters_table.py > docs/parameters_table.inc
+    python docs/parameters_table.py > docs/reference/parameters_table.inc
 
 Rows follow from `skdp.fitting.parameters.PARAMETERS`, solvers from their registry, and the values
 of "auto" from fits of two shapes that are resolved without rows.

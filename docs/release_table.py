@@ -1,6 +1,6 @@
 """Write the entries of "Every release and its proof" from the audited registry.
 
-    python -m docs.release_table > docs/releases.inc
+    python -m docs.release_table > docs/reviewers/releases.inc
 
 Arguments are the docstrings' own; figures are computed with the fields that the tests use.
 """

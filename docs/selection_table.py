@@ -1,6 +1,6 @@
 """Write the table of private searches, from benchmarks/results/selection.csv.
 
-python docs/selection_table.py > docs/selection_table.inc
+python docs/selection_table.py > docs/how_to/selection_table.inc
 """
 
 import csv

@@ -1,6 +1,6 @@
 """Write the table of speed from what was measured, as reStructuredText.
 
-    python docs/speed_table.py > docs/speed_table.inc
+    python docs/speed_table.py > docs/concepts/speed_table.inc
 
 The figures are those of `python -m benchmarks speed`, in benchmarks/results/speed.csv.
 """

@@ -242,7 +242,7 @@ FENCED = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 def texts_with_examples(root):
     """Docstrings of the package and pages of the documentation, by place."""
-    pages = [*sorted((root / "docs").glob("*.rst")), root / "README.md"]
+    pages = [*sorted((root / "docs").glob("[a-z]*/*.rst")), root / "README.md"]
     found = {path.name: path.read_text(encoding="utf-8") for path in pages}
     for path in (root / "docs" / "examples").glob("*.py"):
         code = path.read_text(encoding="utf-8")

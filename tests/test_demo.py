@@ -13,13 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import documentation
 from benchmarks import results_file
 from skdp import Privacy, SeededNoise, demo
 from skdp.solvers.base import REGISTRY
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = sorted(path for path in (ROOT / "docs").glob("*.rst") if ">>> " in path.read_text("utf-8"))
+PAGES = [name for name, text in documentation.pages().items() if ">>> " in text]
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +174,7 @@ def test_the_readme_gives_the_test_command():
 def test_the_readme_reads_the_same_off_the_repository():
     """No relative link, which would be broken there; files that it names are there."""
     assert [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link] == []
-    named = re.findall(r"`((?:docs/)?[\w.]+\.(?:rst|md|png))`", README)
+    named = re.findall(r"`((?:docs/)?[\w./]+\.(?:rst|md|png))`", README)
     assert len(named) > 5
     for path in set(named) - {"skdp_report.png"}:
         assert (ROOT / path).exists(), path
@@ -189,8 +190,10 @@ def registry():
 
 
 @pytest.mark.slow  # .ci/run has a step for them
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", PAGES)
 def test_examples_of_the_documentation_run(registry, page):
-    found = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    found = doctest.testfile(
+        str(documentation.DOCS / f"{page}.rst"), module_relative=False, encoding="utf-8"
+    )
     assert found.attempted > 0
     assert found.failed == 0

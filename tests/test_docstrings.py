@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import re
+
 import pytest
 
 from skdp._docstrings import fill, section_of
@@ -62,3 +66,32 @@ def test_a_section_and_its_entries():
     ]
     assert section_of(documented, "Notes") == {}
     assert section_of(object(), "Parameters") == {}
+
+
+def introduced_by(module):
+    """The public functions of a module, and the methods that its classes do not inherit."""
+    for name in module.__all__:
+        part = getattr(module, name)
+        if inspect.isfunction(part):
+            yield name, part
+        elif inspect.isclass(part):
+            inherited = {key for base in part.__mro__[1:] for key in vars(base)}
+            for key, method in vars(part).items():
+                if inspect.isfunction(method) and not key.startswith("_") and key not in inherited:
+                    yield f"{name}.{key}", method
+
+
+@pytest.mark.parametrize(
+    "room", ["accounting", "audit", "objective", "oracle", "planning", "solvers", "steps"]
+)
+def test_what_extenders_call_documents_results_and_errors(room):
+    module = importlib.import_module(f"skdp.{room}")
+    missing = []
+    for name, part in introduced_by(module):
+        doc, source = part.__doc__ or "", inspect.getsource(part)
+        returns = inspect.signature(part).return_annotation not in (None, "None", "NoReturn")
+        if returns and not re.search(r"^ *(Returns|Yields)$", doc, re.M):
+            missing.append(f"{name}: Returns")
+        if re.search(r"^ +raise ", source, re.M) and not re.search(r"^ *Raises$", doc, re.M):
+            missing.append(f"{name}: Raises")
+    assert not missing

@@ -51,7 +51,7 @@ def module_of(monkeypatch):
 
 
 def test_the_loss_is_as_smooth_as_it_declares(module_of, rng):
-    loss = module_of("add_a_loss.rst", "expectile").Expectile(0.9)
+    loss = module_of("development/add_a_loss.rst", "expectile").Expectile(0.9)
     m, y, h = 3 * rng.standard_normal((200, 2)), rng.standard_normal((200, 2)), 1e-5
     step = [h, 0.0]
     slope = (loss.value(m + step, y) - loss.value(m - step, y)) / (2 * h)
@@ -62,7 +62,7 @@ def test_the_loss_is_as_smooth_as_it_declares(module_of, rng):
 
 @pytest.fixture
 def fast_gradient(module_of):
-    module_of("add_a_solver.rst", "fast_gradient")
+    module_of("development/add_a_solver.rst", "fast_gradient")
     return get_solver("fast_gradient")
 
 
@@ -126,7 +126,7 @@ def check_count(replay, rng, statistic, adjacency):
 
 @both
 def test_the_statistic_moves_by_no_more_than_it_says(replay, rng, module_of, adjacency):
-    module = module_of("add_a_release.rst", HOME, AUDITED)
+    module = module_of("development/add_a_release.rst", HOME, AUDITED)
     check_count(replay, rng, module.CorrectCount, adjacency)
 
 
@@ -139,6 +139,6 @@ def test_the_statistic_moves_by_no_more_than_it_says(replay, rng, module_of, adj
     ids=["counts weights", "half the bound"],
 )
 def test_mutants_of_the_statistic_are_caught(replay, leak, rng, module_of, seeded):
-    mutant = module_of("add_a_release.rst", HOME, AUDITED, seeded)
+    mutant = module_of("development/add_a_release.rst", HOME, AUDITED, seeded)
     with pytest.raises(leak, match="times its sensitivity"):
         check_count(replay, rng, mutant.CorrectCount, Adjacency.ZERO_OUT)

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
+import documentation
 from benchmarks.__main__ import COMMANDS, parse
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.rst"), *ROOT.glob("docs/*.inc")]
+PAGES = [*ROOT.glob("*.md"), *documentation.files(".rst", ".inc")]
 TABLES = {
-    "constants_table": "constants_table",
-    "parameters_table": "parameters_table",
-    "groups_table": "groups_tables",
-    "linear_table": "linear_table",
-    "selection_table": "selection_table",
-    "speed_table": "speed_table",
+    "constants_table": "reference/constants_table",
+    "parameters_table": "reference/parameters_table",
+    "groups_table": "how_to/groups_tables",
+    "linear_table": "how_to/linear_table",
+    "selection_table": "how_to/selection_table",
+    "speed_table": "concepts/speed_table",
 }
 # Files that a reader is told to write.
 MADE_UP = {"skdp/solvers/core/fast_gradient.py", "skdp/oracle/releases/correct.py"}
@@ -48,8 +49,8 @@ def test_tables_are_those_of_the_results(script, page, capsys):
 
 @pytest.mark.slow
 def test_the_table_of_noise_is_that_of_the_accountants(capsys):
-    """If not: python docs/noise_table.py > docs/noise_table.inc."""
-    written = (ROOT / "docs" / "noise_table.inc").read_text(encoding="utf-8")
+    """If not: python docs/noise_table.py > docs/research/noise_table.inc."""
+    written = (ROOT / "docs" / "research" / "noise_table.inc").read_text(encoding="utf-8")
     assert printed("noise_table", capsys) == written
 
 
@@ -105,7 +106,7 @@ def test_a_command_that_does_not_exist_is_found(command, why):
 
 def test_parts_of_the_papers_experiments_exist():
     """The page on five papers names modules and, in brackets, parts of them."""
-    text = words(ROOT / "docs" / "five_papers.rst")
+    text = words(ROOT / "docs" / "research" / "five_papers.rst")
     lines = re.findall(r"\*Commands\.\*(.*?)\. \.\. image", text)
     assert len(lines) == 5
     for line in lines:

@@ -13,14 +13,17 @@ from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
+import documentation
 import skdp
 from skdp import audit
 from skdp.solvers import get_solver
 
 DOCS = Path(__file__).parents[1] / "docs"
 SIGN = ".. code-block:: python"
-NOT_RUN = {"add_a_release": "two lines out of a solver; test_documentation.py runs the release"}
-PAGES = sorted({path.stem for path in DOCS.glob("*.rst") if SIGN in path.read_text("utf-8")})
+NOT_RUN = {
+    "development/add_a_release": "two lines out of a solver; test_documentation.py runs the release"
+}
+PAGES = [name for name, text in documentation.pages().items() if SIGN in text]
 # Whatever takes minutes, in short.
 SHORTER = {"n_fits=5000": "n_fits=200"}
 OPTIONAL = ("skops", "skl2onnx", "onnxruntime")
@@ -29,7 +32,7 @@ OPTIONAL = ("skops", "skl2onnx", "onnxruntime")
 def snippets(page):
     """Code blocks of a page, in order."""
     found, block = [], None
-    for line in (DOCS / f"{page}.rst").read_text(encoding="utf-8").splitlines():
+    for line in documentation.pages()[page].splitlines():
         if line.startswith(SIGN):
             block = []
             found.append(block)
@@ -83,7 +86,7 @@ def names(classification, rng):
 def test_the_snippets_of_a_page_run(page, names, rng, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stays(rng).to_csv("stays.csv", index=False)
-    if page == "choose_and_judge":
+    if page == "how_to/score":
         names["model"] = names["searched"]
     with sklearn.config_context():  # a page may set it
         for snippet in snippets(page):
@@ -120,14 +123,14 @@ def check_total(names, *blocks):
 def check_first_page(names):
     """The last model is the regression; its score is private, and not bad."""
     assert 0.5 < names["scores"]["r2"].value < 0.95
-    for snippet in snippets("getting_started"):
+    for snippet in snippets("tutorial/first_private_model"):
         assert sum(bool(line.strip()) for line in snippet.splitlines()) <= 15
-    check_total(names, *snippets("getting_started"))
+    check_total(names, *snippets("tutorial/first_private_model"))
 
 
 CHECKED = {
-    "publishing": check_interchange,
-    "getting_started": check_first_page,
+    "how_to/publish": check_interchange,
+    "tutorial/first_private_model": check_first_page,
     "index": lambda names: check_total(names, *snippets("index")),
 }
 

@@ -3,7 +3,7 @@ How sure is a coefficient?
 ==========================
 
 ``inference="coefficients"`` sets a third of the budget aside for standard errors. They hold what
-other rows would have changed, and what other noise would have changed; see :doc:`/intervals`.
+other rows would have changed, and what other noise would have changed: :doc:`/how_to/intervals`.
 """
 
 import numpy as np

@@ -67,6 +67,11 @@ def canaries(
     -------
     CanaryReport
 
+    Raises
+    ------
+    ValueError
+        If ``n_fits`` or ``confidence`` is not allowed, or the noise can be repeated.
+
     Notes
     -----
     Use made-up or public rows: what thousands of fits, which no budget is charged for, show of

@@ -105,13 +105,23 @@ class CanaryReport:
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def to_dict(self) -> dict[str, object]:
-        """Return the report, without scores, as plain Python objects, ready for JSON."""
+        """Return the report, without scores, as plain Python objects, ready for JSON.
+
+        Returns
+        -------
+        dict
+        """
         names = ("estimator", "epsilon_lower", "mu_lower", "epsilon_of_mu", "share", "n_fits")
         fields = {name: getattr(self, name) for name in (*names, "confidence", "ok")}
         return {**fields, "claim": vars(self.claim).copy()}
 
     def plot(self, ax: Axes | None = None) -> TradeOffDisplay:
-        """Draw the trade-off curve of the fits against the claim; needs matplotlib."""
+        """Draw the trade-off curve of the fits against the claim; needs matplotlib.
+
+        Returns
+        -------
+        TradeOffDisplay
+        """
         return TradeOffDisplay(self).plot(ax)
 
 
@@ -135,7 +145,12 @@ class TradeOffDisplay:
         self.report = report
 
     def curve(self) -> tuple[Array, Array]:
-        """Return the rates of false positives and false negatives, one for every threshold."""
+        """Return the rates of false positives and false negatives, one for every threshold.
+
+        Returns
+        -------
+        false_positives, false_negatives : arrays of shape (n_thresholds,)
+        """
         there, other = self.report.scores_with, self.report.scores_without
         thresholds = np.sort(np.concatenate([there, other, [-np.inf]]))
         missed = np.searchsorted(np.sort(there), thresholds, side="right") / len(there)
@@ -143,7 +158,13 @@ class TradeOffDisplay:
         return alarms, missed
 
     def plot(self, ax: Axes | None = None) -> TradeOffDisplay:
-        """Draw into ``ax``, or into a new figure."""
+        """Draw into ``ax``, or into a new figure.
+
+        Returns
+        -------
+        TradeOffDisplay
+            Itself, with ``ax_`` and ``figure_``.
+        """
         import matplotlib.pyplot as plt
 
         if ax is None:

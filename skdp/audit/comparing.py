@@ -123,7 +123,12 @@ class ReplayReport:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return the report as plain Python objects, ready for JSON."""
+        """Return the report as plain Python objects, ready for JSON.
+
+        Returns
+        -------
+        dict
+        """
         return {
             "ok": self.ok,
             "estimator": self.estimator,

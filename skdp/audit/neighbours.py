@@ -75,7 +75,13 @@ class NeighbouringPair:
 def made_up_data(
     estimator: BaseEstimator, shape: tuple[int, int] = SMALL
 ) -> tuple[AnyArray, AnyArray]:
-    """Return rows and targets of an estimator's task, drawn from a fixed seed."""
+    """Return rows and targets of an estimator's task, drawn from a fixed seed.
+
+    Returns
+    -------
+    X : array of the given shape
+    y : array of shape (n_samples,)
+    """
     rng = np.random.default_rng(20)
     X = rng.standard_normal(shape)
     if is_classifier(estimator):
@@ -136,6 +142,10 @@ def hostile_pairs(
         Whether the records have weights.
     thorough : bool, default=False
         Every record with every target and weight, in place of each in turn.
+
+    Yields
+    ------
+    NeighbouringPair
     """
     dense = dense_copy(X)
     targets = None if y is None else np.asarray(y)

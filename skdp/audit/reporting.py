@@ -61,14 +61,24 @@ class AuditReport:
         return f"<h2>Audit of {who}: {verdict}</h2>{parts}<p>{html.escape(SCOPE)}</p>"
 
     def to_html(self) -> str:
-        """Return the report as a page of its own."""
+        """Return the report as a page of its own.
+
+        Returns
+        -------
+        str
+        """
         return (
             "<!doctype html><html lang='en'><meta charset='utf-8'><title>Privacy audit</title>"
             f"<body>{self._repr_html_()}</body></html>"
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Return the report as plain Python objects, ready for JSON."""
+        """Return the report as plain Python objects, ready for JSON.
+
+        Returns
+        -------
+        dict
+        """
         parts = {title.lower(): part.to_dict() for title, part in self._parts()}
         return {"ok": self.ok, **parts, "scope": SCOPE}
 
@@ -100,6 +110,11 @@ def report(
     Returns
     -------
     AuditReport
+
+    Raises
+    ------
+    Exception
+        Of the fit, if the estimator refuses the data.
 
     Examples
     --------

@@ -53,7 +53,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     **Often the default is better.** A search over 10 runs gives each of them about a third less
     epsilon than a single fit would have, and a fifth fewer rows. It pays where candidates differ
     by more than that, as columns or estimators may, and seldom for the strength of a
-    penalty; see :doc:`/choose_and_judge`.
+    penalty; see :doc:`/how_to/score`.
 
     Parameters
     ----------

@@ -39,13 +39,23 @@ class Constraint(BaseEstimator, ABC):
 
     @abstractmethod
     def diameter(self, n_coefficients: int) -> float:
-        """Largest L2 distance in the set; a method, because a box grows with the dimension."""
+        """Largest L2 distance in the set; a method, because a box grows with the dimension.
+
+        Returns
+        -------
+        float
+            inf for an unbounded set.
+        """
 
     def composes_with(self, penalty: Penalty) -> bool:
         """Whether projecting after the penalty's prox is the prox of penalty plus set.
 
         It is for every convex set if the prox multiplies by a number a: then penalty plus
         ``|z - w|**2 / (2 step)`` is ``|z - a w|**2 / (2 a step)`` plus a constant.
+
+        Returns
+        -------
+        bool
         """
         threshold = penalty.prox_thresholds and self.composes_with_threshold
         return threshold or penalty.prox_scales
@@ -65,7 +75,12 @@ class Constraint(BaseEstimator, ABC):
 
     @abstractmethod
     def contains(self, w: ArrayLike, tol: float = 1e-9) -> bool:
-        """Whether ``w`` lies in the set, whose bounds are widened by the relative ``tol``."""
+        """Whether ``w`` lies in the set, whose bounds are widened by the relative ``tol``.
+
+        Returns
+        -------
+        bool
+        """
 
 
 class Unconstrained(Constraint):

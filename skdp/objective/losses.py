@@ -172,6 +172,10 @@ class Loss(ABC):
         """Return the derivative of one record's loss in its one margin, in float64.
 
         For passes that take a record at a time. inf or nan are returned without a warning.
+
+        Returns
+        -------
+        float
         """
         with np.errstate(invalid="ignore"):
             margins = np.array([[margin]])

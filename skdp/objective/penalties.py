@@ -57,7 +57,12 @@ class Penalty(ABC):
 
     @abstractmethod
     def value(self, w: ArrayLike) -> float:
-        """Value of the penalty at an array of any shape, computed in float64."""
+        """Value of the penalty at an array of any shape, computed in float64.
+
+        Returns
+        -------
+        float
+        """
 
     @abstractmethod
     def prox(self, w: ArrayLike, step: float) -> Array:
@@ -80,7 +85,17 @@ class Penalty(ABC):
         """
 
     def gradient(self, w: ArrayLike) -> Array:
-        """Gradient at ``w``, an array of its shape; ValueError if the penalty is not smooth."""
+        """Gradient at ``w``, an array of its shape; ValueError if the penalty is not smooth.
+
+        Returns
+        -------
+        array of the shape of ``w``
+
+        Raises
+        ------
+        ValueError
+            If the penalty is not smooth.
+        """
         raise ValueError(
             f"{self}: it has no gradient where a coefficient is 0. Use its prox, or choose a "
             "smooth penalty (NoPenalty, L2)."

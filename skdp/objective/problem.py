@@ -122,15 +122,30 @@ class Problem:
         return self.penalty.strong_convexity
 
     def penalty_value(self, w: Array) -> float:
-        """Penalty at a parameter of shape (p, K); the intercept adds nothing."""
+        """Penalty at a parameter of shape (p, K); the intercept adds nothing.
+
+        Returns
+        -------
+        float
+        """
         return self.penalty.value(self._coefficients(w))
 
     def penalty_gradient(self, w: Array) -> Array:
-        """Gradient of the penalty, of shape (p, K), 0 in the intercept; ValueError without one."""
+        """Gradient of the penalty, of shape (p, K), 0 in the intercept; ValueError without one.
+
+        Returns
+        -------
+        array of shape (p, K)
+        """
         return self._with_intercept(self.penalty.gradient(self._coefficients(w)), w, 0.0)
 
     def project(self, w: Array) -> Array:
-        """Nearest parameter whose coefficients lie in the set, as a first iterate needs."""
+        """Nearest parameter whose coefficients lie in the set, as a first iterate needs.
+
+        Returns
+        -------
+        array of shape (p, K)
+        """
         return self._with_intercept(self.constraint.project(self._coefficients(w)), w, 1.0)
 
     def prox(self, w: Array, step: float) -> Array:

@@ -70,6 +70,11 @@ class NoiseSource(ABC):
             What one record adds to the statistic at most.
         std : float
             Standard deviation of the noise in each coordinate.
+
+        Returns
+        -------
+        array
+            ``answer``, unless a source for tests replaces it.
         """
         return answer
 
@@ -77,7 +82,12 @@ class NoiseSource(ABC):
         """Take note of the numbers of the rows, of ``n_rows``, that are drawn for a release."""
 
     def answering(self) -> AbstractContextManager[None]:
-        """Return a context in which a release is answered: only there are rows read."""
+        """Return a context in which a release is answered: only there are rows read.
+
+        Returns
+        -------
+        context manager
+        """
         return nullcontext()
 
     @abstractmethod
@@ -116,11 +126,21 @@ class NoiseSource(ABC):
 
     @abstractmethod
     def integers(self, high: int, size: Size) -> Indices:
-        """Draw uniform integers from {0, ..., high - 1}, for high from 1 to 2**63."""
+        """Draw uniform integers from {0, ..., high - 1}, for high from 1 to 2**63.
+
+        Returns
+        -------
+        int64 array of shape ``size``
+        """
 
     @abstractmethod
     def permutation(self, n: int) -> Indices:
-        """Draw a uniform permutation of range(n)."""
+        """Draw a uniform permutation of range(n).
+
+        Returns
+        -------
+        array of shape (n,), int64
+        """
 
     @abstractmethod
     def bernoulli_subset(self, n: int, rate: float) -> Indices:
@@ -140,11 +160,21 @@ class NoiseSource(ABC):
         """
 
     def coins(self) -> np.random.Generator:
-        """Return a generator for choices that need no secrecy, reproducible if the noise is."""
+        """Return a generator for choices that need no secrecy, reproducible if the noise is.
+
+        Returns
+        -------
+        numpy.random.Generator
+        """
         return np.random.default_rng([int(part) for part in self.integers(2**32, 4)])
 
     def runs(self, n: int, mean: int) -> Iterator[int]:
-        """Yield uniform integers from {0, ..., n - 1}: a geometric number, ``mean`` expected."""
+        """Yield uniform integers from {0, ..., n - 1}: a geometric number, ``mean`` expected.
+
+        Yields
+        ------
+        int
+        """
         while True:
             yield int(self.integers(n, 1)[0])
             if self.integers(mean, 1)[0] == 0:
@@ -167,6 +197,11 @@ class NoiseSource(ABC):
         -------
         ndarray of int64
             The chosen, in increasing order.
+
+        Raises
+        ------
+        ValueError
+            If n exceeds 2**48, or m exceeds n.
         """
         n = _count("choose", n)
         m = operator.index(m)

@@ -200,6 +200,11 @@ class Oracle:
         """Return the standard deviation of the noise on :meth:`gradient`, in each coordinate.
 
         All that it depends on has to be given: on a batch the noise is larger than on all rows.
+
+        Returns
+        -------
+        float
+            In the units of the gradient of the mean loss.
         """
         release = noisy_gradient(self.start(), clip_norm, noise, sampler, mechanism)
         return release.std(self._context) / release.divisor(self._context)
@@ -330,6 +335,11 @@ class Oracle:
 
         Stages speak of noise relative to their own releases; their shares of the budget say how
         the noise of one relates to that of another.
+
+        Raises
+        ------
+        ValueError
+            If the unit is not positive and finite.
         """
         if not 0 < unit < math.inf:
             raise ValueError(f"set_noise_unit: unit must be positive and finite; got {unit!r}.")
@@ -337,7 +347,12 @@ class Oracle:
         self._context = replace(self._context, scale=self._scale * float(unit))
 
     def std(self, release: base.Release) -> float:
-        """Return the standard deviation of the noise in each coordinate of an answer."""
+        """Return the standard deviation of the noise in each coordinate of an answer.
+
+        Returns
+        -------
+        float
+        """
         return release.std(self._context)
 
     def largest_eigenvalue(
@@ -398,7 +413,12 @@ class Oracle:
         return self._context.scale > 0
 
     def start(self) -> Array:
-        """Return the parameter where solvers begin: zero, unless the fit was given a start."""
+        """Return the parameter where solvers begin: zero, unless the fit was given a start.
+
+        Returns
+        -------
+        array of shape (n_coefficients, n_columns)
+        """
         return self.public.starting_point
 
 

@@ -219,7 +219,13 @@ class Public:
         return max(self.delta, 1e-300)
 
     def noise_for(self, event: Event) -> float:
-        """Return the factor on the noise of an event that makes it spend the whole budget."""
+        """Return the factor on the noise of an event that makes it spend the whole budget.
+
+        Returns
+        -------
+        float
+            From the calibration, which ends on the private side.
+        """
         return calibrate(event, self.epsilon, self.delta, self.adjacency).scale
 
     @property

@@ -83,18 +83,39 @@ class Stage(ABC):
         The relative noise of a release says how much of the stage's own share it takes. A
         checkpoint gets the point that the solver has reached as ``solution.coef``; its results are
         kept, and the solver goes on from that point.
+
+        Returns
+        -------
+        Solution
+            What later stages and the model read.
         """
 
     def public_after(self, public: Public) -> Public:
-        """Return the public facts once it has run; no function of answers."""
+        """Return the public facts once it has run; no function of answers.
+
+        Returns
+        -------
+        Public
+        """
         return public
 
     def results(self, solution: Solution) -> Mapping[str, Any]:
-        """Return the attributes that the model keeps of the fit's solution, by name."""
+        """Return the attributes that the model keeps of the fit's solution, by name.
+
+        Returns
+        -------
+        mapping of str to object
+            Empty if the stage leaves nothing to the model.
+        """
         return {}
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return the privacy statement's sentences on what this stage assumes or does."""
+        """Return the privacy statement's sentences on what this stage assumes or does.
+
+        Returns
+        -------
+        tuple of str
+        """
         return ()
 
 
@@ -219,7 +240,13 @@ class Plan:
     adaptive: bool
 
     def guard(self, public: Public) -> Guard:
-        """Return a fresh guard for one run of this plan."""
+        """Return a fresh guard for one run of this plan.
+
+        Returns
+        -------
+        Guard
+            It allows the releases of the plan, each of them once, in their order.
+        """
         return PrivacyFilter(public.adjacency) if self.adaptive else FollowPlan(self.entries)
 
     def statement(
@@ -229,6 +256,10 @@ class Plan:
 
         A run that stops early has the same statement: what it might have asked is what it costs,
         because where it stopped tells something, too.
+
+        Returns
+        -------
+        PrivacyStatement
         """
         scale = self.calibration.scale
         return accounting.PrivacyStatement(

@@ -13,7 +13,7 @@
 4. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
 
 a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Measurements are in
-``docs/defaults.rst``.
+``docs/research/defaults.rst``.
 """
 
 import math
@@ -29,7 +29,7 @@ from skdp.solvers.base import REGISTRY, Solver, get_solver
 
 @dataclass(frozen=True)
 class Domain:
-    """Problems for which "whitened" is chosen, as measured on the data sets of docs/defaults.rst.
+    """Problems for which "whitened" is chosen, by the evidence in docs/research/defaults.rst.
 
     Attributes
     ----------

@@ -161,25 +161,45 @@ class Solver(BaseEstimator):
         return False
 
     def mechanism_for(self, pure: bool) -> str:
-        """Return the noise mechanism: "auto" is Laplace if, and only if, delta is 0."""
+        """Return the noise mechanism: "auto" is Laplace if, and only if, delta is 0.
+
+        Returns
+        -------
+        "gaussian" or "laplace"
+        """
         mechanism: str = getattr(self, "mechanism", self.mechanisms[0])
         if mechanism == "auto":
             return "laplace" if pure and "laplace" in self.mechanisms else "gaussian"
         return mechanism
 
     def provided(self, problem: Problem) -> frozenset[str]:
-        """Return the capabilities of the problem, and those that hyperparameters declare."""
+        """Return the capabilities of the problem, and those that hyperparameters declare.
+
+        Returns
+        -------
+        frozenset of str
+        """
         return problem.provides
 
     def averages_groups(self, pure: bool) -> bool:
         """Return whether all of its gradients may be means of groups, clipped as a whole.
 
         Its default clipping norm allows for that then; else each row's gradient is clipped.
+
+        Returns
+        -------
+        bool
         """
         return False
 
     def check(self, problem: Problem) -> None:
-        """Raise ValueError if the problem does not provide what this solver needs."""
+        """Raise ValueError if the problem does not provide what this solver needs.
+
+        Raises
+        ------
+        ValueError
+            If the problem does not provide what this solver needs.
+        """
         missing = sorted(self.needs - self.provided(problem))
         if missing:
             wanted = "; ".join(f"{need}, {CAPABILITIES.get(need, need)}" for need in missing)
@@ -223,6 +243,10 @@ class Solver(BaseEstimator):
         """Whether, resolved, it takes passes of steps that are worth compiling.
 
         By `skdp.oracle.compiled.is_long`; the compiled code is then loaded ahead of a fit.
+
+        Returns
+        -------
+        bool
         """
         return False
 

@@ -247,7 +247,7 @@ def _moved(coef: Array, at: Array, public: Public) -> Array:
 
 @dataclass(frozen=True)
 class CorrectionRule:
-    """Constants of the correction, as measured in docs/defaults.rst.
+    """Constants of the correction, as measured in docs/research/defaults.rst.
 
     Attributes
     ----------

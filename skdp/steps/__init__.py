@@ -43,10 +43,9 @@ from skdp.steps.noise_schedules import (
     noise_multipliers,
     noise_rule,
     relative_noise,
-    sampled_laplace_factor,
-    sampled_laplace_noise,
     stages,
 )
+from skdp.steps.sampled_laplace import sampled_laplace_factor, sampled_laplace_noise
 from skdp.steps.schedules import (
     AdaptiveSizes,
     AdaptiveStep,

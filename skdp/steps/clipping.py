@@ -16,7 +16,13 @@ class ClippingRule(BaseEstimator):
 
     @abstractmethod
     def norms(self, n_steps: int) -> Array:
-        """Return the clipping norms of steps 1..n_steps."""
+        """Return the clipping norms of steps 1..n_steps.
+
+        Returns
+        -------
+        array of shape (n_steps,)
+            Each of them positive.
+        """
 
 
 class GeometricClipping(ClippingRule):
@@ -95,6 +101,11 @@ class AdaptiveClipping(ClippingRule):
         """Return the next norm, given the noisy ``share`` of the gradients within ``norm``.
 
         A share outside of [0, 1] is due to noise, and is clipped to that interval.
+
+        Returns
+        -------
+        float
+            Positive, and within the bounds on norms.
         """
         moved = norm * float(np.exp(-self.rate * (min(max(share, 0.0), 1.0) - self.quantile)))
         return min(max(moved, LEAST_CLIP_NORM), LARGEST_CLIP_NORM)
@@ -111,6 +122,10 @@ ClipNorm = float | Named | ClippingRule
 
 def clipping_rule(given: ClipNorm) -> ClipNorm:
     """Return the rule that ``clip_norm`` names; numbers and rules are returned as such.
+
+    Returns
+    -------
+    float, str or ClippingRule
 
     Raises
     ------

@@ -36,7 +36,13 @@ class Momentum(BaseEstimator):
 
     @abstractmethod
     def start(self) -> Direction:
-        """Return a function for one run, which takes gradients one after the other."""
+        """Return a function for one run, which takes gradients one after the other.
+
+        Returns
+        -------
+        callable
+            From a gradient to the direction of the step, an array of its shape.
+        """
 
 
 class AveragedGradient(Momentum):
@@ -99,6 +105,10 @@ AnyMomentum = float | Named | Momentum
 
 def momentum_rule(given: AnyMomentum) -> Momentum:
     """Return the momentum that a number (the heavy ball's beta), a name or an object stands for.
+
+    Returns
+    -------
+    Momentum
 
     Raises
     ------
@@ -248,7 +258,17 @@ class IterateAverage:
         self._step += 1
 
     def result(self) -> Array:
-        """Return the iterate, or the mean of iterates, that ``kind`` selects."""
+        """Return the iterate, or the mean of iterates, that ``kind`` selects.
+
+        Returns
+        -------
+        array of an iterate's shape
+
+        Raises
+        ------
+        RuntimeError
+            If no iterate that counts has been added yet.
+        """
         if self._mean is None:
             raise RuntimeError("IterateAverage: none of the selected iterates has been added yet.")
         return self._mean

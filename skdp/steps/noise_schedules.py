@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_integer, is_real, require
@@ -35,7 +34,18 @@ COST_POWERS = {"gaussian": 2, "laplace": 1}
 
 
 def cost_power(composition: str) -> int:
-    """Return the power p such that a step with noise s costs in proportion to s**-p."""
+    """Return the power p such that a step with noise s costs in proportion to s**-p.
+
+    Returns
+    -------
+    int
+        2 for Gaussian noise, 1 for Laplace noise.
+
+    Raises
+    ------
+    ValueError
+        If ``composition`` is neither.
+    """
     if composition not in COST_POWERS:
         raise ValueError(f"composition must be one of {sorted(COST_POWERS)}; got {composition!r}.")
     return COST_POWERS[composition]
@@ -93,6 +103,10 @@ def noise_effect(
 
     With Gaussian noise this is ``(sum q s**2) (sum s**-2)``: uniform noise gives ``T sum q``,
     optimal noise ``(sum sqrt(q))**2``.
+
+    Returns
+    -------
+    float
     """
     logs, relative = _finite(log_influence), np.asarray(noise, dtype=np.float64)
     power = cost_power(composition)
@@ -104,6 +118,10 @@ def least_noise_effect(log_influence: ArrayLike, composition: str = "gaussian") 
     """Return the least `noise_effect` that any noise has, in closed form.
 
     ``(sum q**(1/2))**2`` for Gaussian noise, ``(sum q**(1/3))**3`` for Laplace noise.
+
+    Returns
+    -------
+    float
     """
     power = cost_power(composition) / (2 + cost_power(composition))
     return float(np.sum(np.exp(power * _finite(log_influence))) ** (1 / power))
@@ -124,10 +142,20 @@ class NoiseSchedule(BaseEstimator):
 
     @abstractmethod
     def log_influence(self, n_steps: int) -> Array:
-        """Return log q_t for the steps 1..n_steps, up to a constant."""
+        """Return log q_t for the steps 1..n_steps, up to a constant.
+
+        Returns
+        -------
+        array of shape (n_steps,)
+        """
 
     def relative(self, n_steps: int, composition: str = "gaussian") -> Array:
-        """Return the relative noise of the steps 1..n_steps, with geometric mean 1."""
+        """Return the relative noise of the steps 1..n_steps, with geometric mean 1.
+
+        Returns
+        -------
+        array of shape (n_steps,)
+        """
         return influence_to_noise(self.log_influence(n_steps), composition)
 
 
@@ -141,92 +169,6 @@ def positive_numbers(values: object, n_steps: int, who: str) -> Array:
     allowed = f"be {n_steps} positive, finite numbers, one per step"
     require(who, values, allowed, bool(are_valid))
     return array
-
-
-# ---------------------------------------------------------------- Laplace noise on samples
-
-
-def sampled_epsilon(noise: ArrayLike, rate: float) -> Array:
-    """Return epsilon of Laplace noise on a sample, ``log(1 + rate (exp(1/b) - 1))``, for each b."""
-    inner = 1 / np.asarray(noise, dtype=np.float64)
-    if rate == 1:
-        return inner
-    large = np.logaddexp(math.log1p(-rate), math.log(rate) + inner)
-    small = np.log1p(rate * np.expm1(np.minimum(inner, 1.0)))  # accurate where ``large`` cancels
-    return np.asarray(np.where(inner < 1, small, large))
-
-
-def sampled_laplace_factor(noise: ArrayLike, epsilon: float, rate: float) -> float:
-    """Find c such that noise of scales ``c * noise`` on samples costs ``epsilon`` in total."""
-    scales = np.asarray(noise, dtype=np.float64)
-
-    def excess(log_factor: float) -> float:
-        spent = float(sampled_epsilon(math.exp(log_factor) * scales, rate).sum())
-        return math.log(spent / epsilon)
-
-    # A sample costs at most what all rows cost, and at least ``rate`` times that.
-    high = math.log(float(np.sum(1 / scales)) / epsilon)
-    low = high + math.log(rate)
-    return math.exp(float(brentq(excess, low - 1e-9, high + 1e-9, xtol=1e-14)))
-
-
-def sampled_laplace_noise(log_influence: ArrayLike, epsilon: float, rate: float) -> Array:
-    """Return the Laplace scales of least effect for a given sum of amplified epsilons.
-
-    They minimise ``sum_t q_t b_t**2`` under ``sum_t log(1 + rate (exp(1/b_t) - 1)) = epsilon``
-    (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 30). For ``rate = 1`` the solution is that of
-    Prop. 4.2, ``b_t`` proportional to ``q_t**(-1/3)``. With ``u = 1/b`` a stationary point has
-
-        u_t**3 g(u_t) = c q_t,    g(u) = rate e**u / (1 - rate + rate e**u),
-
-    with one c for all t. The left side rises in u, and so does the epsilon spent, from 0 to
-    infinity: there is exactly one such point, and the sum grows without bound where any b does.
-
-    Parameters
-    ----------
-    log_influence : array of shape (n_steps,)
-        log q_t, up to a constant.
-    epsilon : float
-        Positive and finite.
-    rate : float
-        Fraction of the rows in a sample, in (0, 1].
-
-    Returns
-    -------
-    array of shape (n_steps,)
-        b_t in units of the sensitivity.
-    """
-    logs = np.asarray(log_influence, dtype=np.float64)
-    logs = logs - logs.max()
-
-    def inverse_noise(log_factor: float) -> Array:
-        """Solve 3 log u + log g(u) = log_factor + log q; increasing and concave in log u."""
-        goal = log_factor + logs
-        log_u = (goal - math.log(rate)) / 3
-        log_u = np.where(log_u > 0, goal / 3 + 1, log_u)
-        for _ in range(100):
-            u = np.exp(log_u)
-            if rate < 1:
-                log_g = math.log(rate) - np.logaddexp(math.log1p(-rate) - u, math.log(rate))
-            else:
-                log_g = np.zeros_like(u)
-            error = 3 * log_u + log_g - goal
-            change = error / (3 + u * (1 - np.exp(log_g)))
-            log_u = log_u - change
-            if np.abs(change).max() < 1e-15:
-                break
-        return np.asarray(np.exp(log_u))
-
-    def excess(log_factor: float) -> float:
-        return float(sampled_epsilon(1 / inverse_noise(log_factor), rate).sum()) - epsilon
-
-    low, high = -10.0, 10.0
-    while excess(low) > 0:
-        low *= 2
-    while excess(high) < 0:
-        high *= 2
-    root = float(brentq(excess, low, high, xtol=1e-14, rtol=1e-15, maxiter=500))
-    return np.asarray(1 / inverse_noise(root))
 
 
 def powers(gamma: float, n_steps: int) -> Array:
@@ -400,6 +342,10 @@ def stages(n_steps: int, kappa: float, first_stage: int, p: float) -> NDArray[np
     """Return the stage, counted from 1, of each of the steps 1..n_steps of multistage acceleration.
 
     The first stage has ``first_stage`` steps, stage k has ``2**k ceil(sqrt(kappa) log(2**(p+2)))``.
+
+    Returns
+    -------
+    array of shape (n_steps,), int64
     """
     unit = math.ceil(math.sqrt(kappa) * (p + 2) * math.log(2))
     lengths = [min(first_stage, n_steps)]
@@ -518,6 +464,10 @@ RelativeNoise = NoiseSchedule | Named | ArrayLike
 
 def noise_rule(given: RelativeNoise) -> RelativeNoise:
     """Return the schedule that ``noise_schedule`` names; all else is returned as such.
+
+    Returns
+    -------
+    NoiseSchedule, str or array
 
     Raises
     ------

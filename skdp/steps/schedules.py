@@ -81,7 +81,12 @@ class StepSchedule(BaseEstimator):
 
     @abstractmethod
     def sizes(self, n_steps: int) -> Array:
-        """Return the sizes of steps 1..n_steps."""
+        """Return the sizes of steps 1..n_steps.
+
+        Returns
+        -------
+        array of shape (n_steps,)
+        """
 
 
 class ConstantStep(StepSchedule):
@@ -238,13 +243,23 @@ class AdaptiveStep(BaseEstimator):
         require("AdaptiveStep: reset", self.reset, "be None or an integer, at least 1", is_valid)
 
     def weight_of(self, step: int) -> float:
-        """Return the weight of a step; the first has number 0."""
+        """Return the weight of a step; the first has number 0.
+
+        Returns
+        -------
+        float
+        """
         if self.reset is None:
             return float(self.weight)
         return max(float(self.weight) / (step % self.reset + 1), 1.0)
 
     def expected_sizes(self, n_steps: int) -> Array:
-        """Sizes of the steps 1..n_steps if the guess ``growth`` were right."""
+        """Sizes of the steps 1..n_steps if the guess ``growth`` were right.
+
+        Returns
+        -------
+        array of shape (n_steps,)
+        """
         self.check()
         return np.asarray(
             self.initial / np.sqrt(self.first**2 + self.growth * np.arange(1, n_steps + 1))
@@ -264,6 +279,10 @@ class AdaptiveSizes:
 
         ``noise_std`` is the standard deviation of the noise in each coordinate. The squares of
         large gradients may overflow over many steps; the size is 0 then.
+
+        Returns
+        -------
+        float
         """
         rule = self._rule
         with np.errstate(over="ignore"):
@@ -292,6 +311,10 @@ StepSize = float | Named | StepSchedule | AdaptiveStep
 def step_schedule(given: StepSize) -> StepSize:
     """Return the schedule that ``learning_rate`` names; numbers and schedules are returned as such.
 
+    Returns
+    -------
+    float, str, StepSchedule or AdaptiveStep
+
     Raises
     ------
     ValueError
@@ -310,6 +333,10 @@ def step_schedule(given: StepSize) -> StepSize:
 
 def constant_size(schedule: StepSize) -> float:
     """Return the step size of a method whose steps are equally long.
+
+    Returns
+    -------
+    float
 
     Raises
     ------

@@ -72,8 +72,8 @@ def page():
 
 
 def test_the_page_is_that_of_the_results(page):
-    """If not: python docs/intervals_table.py > docs/intervals_table.inc."""
-    written = (ROOT / "docs" / "intervals_table.inc").read_text(encoding="utf-8")
+    """If not: python docs/intervals_table.py > docs/how_to/intervals_table.inc."""
+    written = (ROOT / "docs" / "how_to" / "intervals_table.inc").read_text(encoding="utf-8")
     assert written == page.text(*page.read())
 
 

@@ -32,6 +32,7 @@ SHAPES = {
     "lasso": (Problem(SquaredError(), L1(0.1)), {}),
     "ball": (Problem(Logistic(), L2(0.1), L1Ball(2.0)), {"n_features": 300}),
 }
+IN_PAIRS = {"ridge", "logistic, many rows", "multinomial"}
 GUESSES = {"condition_number": 20.0, "initial_gap": 0.5}
 # Settings that switch on other rules for "auto", for the first two shapes.
 SETTINGS = {
@@ -88,12 +89,12 @@ def values_of(solver):
     return {key: repr(one) if hasattr(one, "get_params") else one for key, one in values.items()}
 
 
-def check_resolved_values(solver, public, problem):
+def check_resolved_values(solver, public, problem, in_pairs=True):
     resolved = solver.resolve(public, problem)
     expected, given = values_of(resolved), values_of(solver)
     chosen = [name for name in expected if str(expected[name]) != str(given[name])]
     assert chosen
-    pairs = combinations(chosen, 2)
+    pairs = combinations(chosen, 2) if in_pairs else ()
     for names in [*((name,) for name in chosen), *pairs, chosen, list(expected)]:
         again = clone(solver).set_params(**{name: getattr(resolved, name) for name in names})
         assert values_of(again.resolve(public, problem)) == expected, names
@@ -102,7 +103,7 @@ def check_resolved_values(solver, public, problem):
 @pytest.mark.parametrize(("name", "given", "shape"), CASES, ids=str)
 def test_resolved_values_given_explicitly_change_nothing(name, given, shape):
     problem, public = SHAPES[shape][0], public_of(SHAPES[shape][1])
-    check_resolved_values(get_solver(name, **given), public, problem)
+    check_resolved_values(get_solver(name, **given), public, problem, shape in IN_PAIRS)
 
 
 def test_batches_of_single_rows_resolve_to_the_same():

@@ -13,7 +13,7 @@ import skdp
 from skdp import audit
 from skdp.stages import sequence
 
-PAGE = Path(__file__).parents[2] / "docs" / "add_a_stage.rst"
+PAGE = Path(__file__).parents[2] / "docs" / "development" / "add_a_stage.rst"
 
 
 @pytest.fixture

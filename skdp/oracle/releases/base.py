@@ -221,35 +221,71 @@ class Release(Checked, ABC):
         return False
 
     def is_public(self, public: Public) -> bool:
-        """Whether the answer is public anyway, so that it costs nothing and carries no noise."""
+        """Whether the answer is public anyway, so that it costs nothing and carries no noise.
+
+        Returns
+        -------
+        bool
+        """
         return False
 
     @abstractmethod
     def parts(self) -> tuple[object, ...]:
-        """Objects this release is made of; each of them must be audited, too."""
+        """Objects this release is made of; each of them must be audited, too.
+
+        Returns
+        -------
+        tuple of object
+        """
 
     @abstractmethod
     def event(self, context: PublicContext) -> Event:
-        """Return what the answer costs, noise in relative units (without ``context.scale``)."""
+        """Return what the answer costs, noise in relative units (without ``context.scale``).
+
+        Returns
+        -------
+        Event
+        """
 
     @abstractmethod
     def std(self, context: PublicContext) -> float:
-        """Return the standard deviation of the noise in one coordinate of the answer."""
+        """Return the standard deviation of the noise in one coordinate of the answer.
+
+        Returns
+        -------
+        float
+            0 where an answer carries no noise.
+        """
 
     def n_gradients(self, context: PublicContext) -> float:
         """Gradients of single records that the answer takes: a public, expected number.
 
         One of every row, unless a release knows better.
+
+        Returns
+        -------
+        float
         """
         return float(context.public.n_rows)
 
     @abstractmethod
     def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
-        """Read the rows and return the noisy answer. Only the oracle calls this."""
+        """Read the rows and return the noisy answer. Only the oracle calls this.
+
+        Returns
+        -------
+        array
+            Of the shape of :meth:`placeholder`.
+        """
 
     @abstractmethod
     def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
-        """Return an array like an answer, made without rows, for a rehearsal."""
+        """Return an array like an answer, made without rows, for a rehearsal.
+
+        Returns
+        -------
+        array
+        """
 
 
 @dataclass(frozen=True)
@@ -335,12 +371,27 @@ class Statistic(Checked, ABC):
 
     @abstractmethod
     def contribution(self, context: PublicContext, n_rows: int) -> Contribution:
-        """Return the bound on one record's part in a statistic of at most ``n_rows`` rows."""
+        """Return the bound on one record's part in a statistic of at most ``n_rows`` rows.
+
+        Returns
+        -------
+        Contribution
+        """
 
     def shape(self, context: PublicContext) -> tuple[int, ...]:
-        """Return the shape of the statistic, by default that of a vector."""
+        """Return the shape of the statistic, by default that of a vector.
+
+        Returns
+        -------
+        tuple of int
+        """
         return (self.contribution(context, context.public.n_rows).size,)
 
     @abstractmethod
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        """Return the statistic of all rows, each contribution cut down to the bound."""
+        """Return the statistic of all rows, each contribution cut down to the bound.
+
+        Returns
+        -------
+        array of the statistic's shape
+        """

@@ -219,7 +219,13 @@ class GradientDifference(base.Statistic):
     gradients: ClassVar[int] = 2
 
     def bound(self, context: base.PublicContext) -> float:
-        """Return the bound to which differences are cut."""
+        """Return the bound to which differences are cut.
+
+        Returns
+        -------
+        float
+            In L2 norm, for one record.
+        """
         distance = float(np.linalg.norm(self.point - self.anchor))
         return difference_bound(self.clip_norm, difference_smoothness(context), distance)
 

@@ -265,7 +265,13 @@ class NoisyStatistic(base.Release):
         return contribution
 
     def having(self, mechanism: Mechanism) -> Self:
-        """Return the same release with other noise; its contribution is not computed again."""
+        """Return the same release with other noise; its contribution is not computed again.
+
+        Returns
+        -------
+        NoisyStatistic
+            Of the same type, for the same statistic.
+        """
         other = type(self)(self.statistic, mechanism, self.sampler)
         object.__setattr__(other, "_known", self.__dict__.get("_known"))
         return other
@@ -280,7 +286,12 @@ class NoisyStatistic(base.Release):
         return self.mechanism.std(self._contribution(context), context.scale)
 
     def divisor(self, context: base.PublicContext) -> float:
-        """Public number of rows that take part, in expectation."""
+        """Public number of rows that take part, in expectation.
+
+        Returns
+        -------
+        float
+        """
         return self.sampler.divisor(context.public)
 
     def n_gradients(self, context: base.PublicContext) -> float:

@@ -256,7 +256,12 @@ class PerturbedMinimum(base.Release):
         return self.damping + context.problem.strong_convexity * context.public.n_rows
 
     def contribution(self, context: base.PublicContext) -> base.Contribution:
-        """Return what the noise on the answer hides: points within D of each other."""
+        """Return what the noise on the answer hides: points within D of each other.
+
+        Returns
+        -------
+        Contribution
+        """
         half_grid = self._half_grid(context) / self.damping  # b's, which moves the minimiser itself
         distance = 2 * (self._distances(context)[-1] + half_grid) * (1 + 1e-9)
         total = self._farthest(context) + distance

@@ -40,18 +40,40 @@ class Sampler(Checked, ABC):
 
     @abstractmethod
     def event(self, inner: Event, public: Public) -> Event:
-        """Return the cost of ``inner`` on the rows that are drawn."""
+        """Return the cost of ``inner`` on the rows that are drawn.
+
+        Returns
+        -------
+        Event
+            The inner event, amplified by the sampling where a theorem allows it.
+        """
 
     @abstractmethod
     def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
-        """Return the rows that take part."""
+        """Return the rows that take part.
+
+        Returns
+        -------
+        Source
+            The rows drawn; with :class:`AllRows` the source itself.
+        """
 
     @abstractmethod
     def divisor(self, public: Public) -> float:
-        """Public number of rows that take part, in expectation."""
+        """Public number of rows that take part, in expectation.
+
+        Returns
+        -------
+        float
+        """
 
     def max_rows(self, public: Public) -> int:
-        """Public bound on the number of rows that take part."""
+        """Public bound on the number of rows that take part.
+
+        Returns
+        -------
+        int
+        """
         return public.n_rows
 
 
@@ -62,7 +84,13 @@ class IndexSampler(Sampler):
 
     @abstractmethod
     def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
-        """Return the numbers of the rows that take part, in increasing order."""
+        """Return the numbers of the rows that take part, in increasing order.
+
+        Returns
+        -------
+        array of shape (n_drawn,), int64
+            A new draw with each call.
+        """
 
     def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
         rows = base.require_kind(source, MemorySource)

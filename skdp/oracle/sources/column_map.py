@@ -113,7 +113,13 @@ class Columns:
         return result
 
     def for_type(self, dtype: npt.DTypeLike) -> ColumnMap:
-        """Return the map of rows to standardised rows of a type, float32 or float64."""
+        """Return the map of rows to standardised rows of a type, float32 or float64.
+
+        Returns
+        -------
+        ColumnMap
+            Its centres and scales are rounded to that type.
+        """
         return ColumnMap(self, np.dtype(dtype))
 
 
@@ -342,7 +348,12 @@ class Scaling:
         return Scaling(columns and columns.unclipped, targets and targets.unclipped)
 
     def has_units_of(self, other: Scaling) -> bool:
-        """Whether the other has the same centres and scales."""
+        """Whether the other has the same centres and scales.
+
+        Returns
+        -------
+        bool
+        """
         pairs = (self.columns, other.columns), (self.targets, other.targets)
         return all(
             (one is two)

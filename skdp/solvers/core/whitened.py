@@ -23,7 +23,7 @@ CAP_GROWTH, TRAVEL_GROWTH = 0.4, 1.2
 
 @dataclass(frozen=True)
 class StepRule:
-    """Default hyperparameters for losses of one kind, as measured in docs/defaults.rst.
+    """Default hyperparameters for losses of one kind, by docs/research/defaults.rst.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ from skdp.solvers.defaults import UNCLIPPED, descent_defaults, expected_row_norm
 from skdp.steps import AVERAGES, IterateAverage, constant_size
 
 # Expected curvature along the steepest direction of standardised, somewhat correlated columns, in
-# units of the curvature of the loss. A guess; see docs/read_once.rst.
+# units of the curvature of the loss. A guess; see docs/how_to/large_data.rst.
 STEEPEST = 2.5
 # Fewest blocks that are taken by default.
 MIN_BLOCKS = 8

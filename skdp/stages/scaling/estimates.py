@@ -26,7 +26,7 @@ from skdp.stages.scaling.distributions import (
     support_by_magnitude,
 )
 
-# All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
+# All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 # Threshold of a residual count, in noise standard deviations above the expected largest of so many.
 Z_RESIDUAL = 1.2
 # For a magnitude that enlarges a range the threshold rises by this for each bin of distance after

@@ -19,7 +19,7 @@ from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, TAIL_SHARE, Ranges
 
 # ------------------------------------------------------------------ standardised columns
 
-# All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
+# All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 # Noise standard deviations: tolerated in a bound on a share, and needed to detect a mean square.
 Z_TOLERANCE, Z_DETECT = 3.0, 2.0
 MIN_NEGATIVE_SHARE = 0.35  # least share of negative values

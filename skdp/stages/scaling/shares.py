@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from skdp.accounting import Gaussian
 from skdp.oracle import Public
 
-# All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
+# All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 # Aim of the noise on a count, as a share of the rows; and of targets, which get more histograms.
 NOISE_GOAL, TARGET_NOISE_GOAL = 0.02, 0.025
 MIN_SHARE, MAX_SHARE_COLUMNS, MAX_SHARE_TARGETS = 0.04, 0.2, 0.15

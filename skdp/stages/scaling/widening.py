@@ -19,7 +19,7 @@ from skdp.oracle import Columns, Oracle, Public, Solution, TailSum
 from skdp.stages.base import OptionalStage, StageParameters, first_missing, missing_gaussian
 from skdp.stages.scaling.stage import ScalingStage
 
-# All figures are choices of ours; docs/defaults.rst says on which data, and what others would do.
+# All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 SHARE = 0.04  # of the solver's mu squared
 EXPANSION_FACTOR = 6.0  # of estimated ranges, and of the bound on rows
 # Least slope of the target on the clipped part, relative to that on the rest. It is far from 1 even

@@ -1,4 +1,4 @@
-"""The rule of docs/defaults.rst on what columns get, figure by figure."""
+"""The rule of docs/research/defaults.rst on what columns get, figure by figure."""
 
 from __future__ import annotations
 
