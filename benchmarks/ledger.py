@@ -81,7 +81,7 @@ def kill(folder, n_kills):
         time.sleep(random.uniform(0, longest))
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        half_lines += file.with_name(f"{file.name}-journal").exists()
+        half_lines += ledger.has_half_line(file)
         kept = skdp.PrivacyBudget(100.0, DELTA, ledger=file).n_fits - before
         lost += kept < done.value
         invented += kept > done.value + 1

