@@ -170,7 +170,6 @@ def small_files_for_one(package):
 # And why each is a file of its own.
 SMALL = {
     "skdp.planning.expected_loss": "constants that a benchmark fits, and writes anew",
-    "skdp._version": "the build reads it, too, without importing the package",
 }
 
 

@@ -3,6 +3,7 @@
 from skdp.audit.black_box import canaries, canaries_in_one_fit
 from skdp.audit.canary_report import CanaryReport, Claim, TradeOffDisplay
 from skdp.audit.comparing import Finding, ReplayedRelease, ReplayReport
+from skdp.audit.dossier import dossier
 from skdp.audit.neighbours import NeighbouringPair, hostile_pairs, made_up_data
 from skdp.audit.replaying import replay
 from skdp.audit.reporting import AuditReport, report
@@ -18,6 +19,7 @@ __all__ = [
     "TradeOffDisplay",
     "canaries",
     "canaries_in_one_fit",
+    "dossier",
     "hostile_pairs",
     "made_up_data",
     "replay",
