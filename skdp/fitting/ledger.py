@@ -177,6 +177,8 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 def create(path: Path) -> None:
     """Make a ledger with its first line, unless there is a file of this name."""
+    if not os.access(path.parent, os.W_OK):
+        _refuse(path, "it is missing, and its directory is, too, or may not be written")
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with _connected(draft, "rwc") as connection:

@@ -145,6 +145,11 @@ def test_bad_arguments(file, terms, message):
     assert not file.exists()
 
 
+def test_a_ledger_in_no_directory(tmp_path):
+    with pytest.raises(skdp.PrivacyBudgetError, match="its directory is, too"):
+        opened(tmp_path / "no" / "charges.db")
+
+
 # ---------------------------------------------------------------- other tools
 
 
