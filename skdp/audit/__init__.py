@@ -3,6 +3,7 @@
 from skdp.audit.black_box import canaries, canaries_in_one_fit
 from skdp.audit.canary_report import CanaryReport, Claim, TradeOffDisplay
 from skdp.audit.comparing import Finding, ReplayedRelease, ReplayReport
+from skdp.audit.dossier import dossier
 from skdp.audit.neighbours import NeighbouringPair, hostile_pairs, made_up_data
 from skdp.audit.replaying import replay
 from skdp.audit.reporting import AuditReport, report
@@ -21,6 +22,7 @@ __all__ = [
     "canaries",
     "canaries_in_one_fit",
     "check_source",
+    "dossier",
     "hostile_pairs",
     "made_up_data",
     "replay",
