@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import partial
 
@@ -11,7 +12,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import skdp
-from skdp.fitting.estimator import Fit
+from skdp.fitting.partitions import DaskPartitions
 from skdp.metrics import evaluate
 
 pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -147,30 +148,45 @@ def test_a_filter_may_leave_partitions_empty(client):
 
 def test_a_worker_that_is_lost_costs_nothing_more(client, monkeypatch):
     """Its partitions are made again; noise is drawn once, here, for the sum of all."""
-    killed, open_source = [], Fit.open_source
+    killed, passes, run = [], [], DaskPartitions.run
 
-    def opened(self, spread):
-        source = open_source(self, spread)
-        total = source._partitions.run
-
-        def run(task, spread):
-            if not killed:
-                killed.append(next(iter(client.run(os.getpid).values())))
-                os.kill(killed[0], 9)
-            return total(task, spread)
-
-        source._partitions.run = run
-        return source
+    def watched(self, task, spread):
+        passes.append(self)
+        if len(passes) == 4:  # records are held by then
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], 9)
+        return run(self, task, spread)
 
     with (
         monkeypatch.context() as patch,
         skdp.PrivacyBudget(3.0, 1e-5, allow_seeded_noise=True) as budget,
     ):
-        patch.setattr(Fit, "open_source", opened)
+        patch.setattr(DaskPartitions, "run", watched)
         found = seeded(skdp.DPRidge).fit(*arrays())
         assert budget.n_fits == 1
     assert killed
+    assert passes[3]._held is not passes[0]._held
     np.testing.assert_allclose(found.coef_, seeded(skdp.DPRidge).fit(X, Y).coef_, rtol=1e-6)
+
+
+def test_records_are_prepared_once_and_let_go_of(client, monkeypatch):
+    """Workers hold them for the passes of a fit, and no longer."""
+    rows, targets = arrays()
+    before, held, run = len(client.futures), [], DaskPartitions.run
+
+    def watched(self, task, spread):
+        held.append(self._held)
+        return run(self, task, spread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DaskPartitions, "run", watched)
+        seeded(skdp.DPRidge, solver="gd", max_iter=12).fit(rows, targets)
+    # Rows to be checked, records as given, and again whenever these are mapped in another way.
+    assert len(held) > 10
+    assert len({id(one) for one in held}) <= 5
+    held.clear()
+    gc.collect()
+    assert len(client.futures) == before
 
 
 def test_bad_rows_are_refused_before_the_charge(client):

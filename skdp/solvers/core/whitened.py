@@ -399,7 +399,7 @@ def _gain(momentum: base.AnyMomentum) -> float:
 
 
 def _caution(public: Public, problem: Problem) -> float:
-    """Return a factor on steps, below 1 for a stream with little signal, if residuals are unbounded.
+    """Return a factor on steps: below 1 for a stream with little signal and unbounded residuals.
 
     A step there has the noise of its block alone, which no mean over many steps reduces.
     """
