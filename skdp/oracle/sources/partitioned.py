@@ -296,8 +296,10 @@ class PartitionedSource(GroupedSource):
     ) -> Any:
         """Sum a function of blocks of groups over the partitions, as `total`."""
         note_read()
-        given = {"function": function, "arguments": arguments, "vectors": rows}
-        return added_in_pairs(self._sums(replace(self._task, by_group=True, **given)))
+        task = replace(
+            self._task, function=function, arguments=arguments, vectors=rows, by_group=True
+        )
+        return added_in_pairs(self._sums(task))
 
     def _sums(self, task: SumTask) -> Iterator[Any]:
         if self._is_first:
