@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 
 from skdp._numbers import AnyArray, Array, Indices
-from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs, note_read
-from skdp.oracle.sources.block_sizes import MAX_PARTS, block_rows
+from skdp.oracle.sources.base import (
+    BlockFunction,
+    RepeatableSource,
+    RowVector,
+    added_in_pairs,
+    note_read,
+)
+from skdp.oracle.sources.block_sizes import MAX_PARTS, MOST_PARTITIONS, block_rows
 from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.groups import GroupedMemorySource, GroupedSource, Groups
 from skdp.oracle.sources.memory import MemorySource
@@ -28,7 +34,6 @@ Read = Callable[[Any, Any, Any, Any], tuple[Any, AnyArray, Array | None, Indices
 
 
 SPENT = "The budget of this fit is spent."
-MOST_PARTITIONS = 1 << MAX_PARTS  # see `require_few_partitions`
 
 
 class Partitions(ABC):
@@ -106,14 +111,6 @@ class PartitionSum:
 def has_no_rows(X: Any, y: Any) -> bool:
     """Whether a partition is empty, as some are once the rows were filtered."""
     return bool(np.shape(X)[:1] == np.shape(y)[:1] == (0,))
-
-
-@dataclass(frozen=True, eq=False)
-class RowVector:
-    """A number for every row, made where the rows are whenever it is needed, and never sent."""
-
-    function: BlockFunction
-    arguments: tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
