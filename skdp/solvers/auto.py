@@ -25,7 +25,6 @@ from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.solvers.base import REGISTRY, Solver, get_solver
 
-
 MOST_PARAMETERS, MOST_OF_STREAM = 1001, 501
 
 
