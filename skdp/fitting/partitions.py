@@ -354,7 +354,7 @@ class MappedPartitions(Partitions):
 
     def kept(self, task: Task) -> Partitions | None:
         """Return partitions of what a task makes of each once it is mapped, or None."""
-        return self._partitions.kept(MappedTask(self._function, task))
+        return self._partitions.kept(MappedTask(self._mapping, task))
 
 
 # ---------------------------------------------------------------- dask

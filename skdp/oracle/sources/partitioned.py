@@ -13,6 +13,17 @@ from typing import Any
 import numpy as np
 
 from skdp._numbers import AnyArray, Array, Indices
+from skdp.oracle.noise import NoiseSource
+from skdp.oracle.sources.base import (
+    BlockFunction,
+    RepeatableSource,
+    RowVector,
+    added_in_pairs,
+    note_read,
+)
+from skdp.oracle.sources.block_sizes import MAX_PARTS, MOST_PARTITIONS, block_rows
+from skdp.oracle.sources.column_map import Map, Scaling
+from skdp.oracle.sources.groups import GroupedMemorySource, GroupedSource, Groups
 from skdp.oracle.sources.keyed_split import KeyedSplit, PartOfPartitions, equal_sizes
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
