@@ -79,6 +79,7 @@ THEOREMS = {
     "ShuffledPass": f"{PARALLEL}; amplification by shuffling (Feldman, McMillan, Talwar 2021)",
     "SVRGPass": "composition of its steps (Dong, Roth, Su 2019)",
     "PerturbedMinimum": "Redberg, Koskela, Wang 2023; Iyengar et al. 2019",
+    "NoisyMinimum": "strong convexity (Chaudhuri, Monteleoni, Sarwate 2011, Lemma 7)",
     "GaussianNoise": "Balle and Wang 2018, Thm 8",
     "LaplaceNoise": "Dwork, McSherry, Nissim, Smith 2006, Prop. 1; Kuru et al. 2022, Thm A.1",
     "NoisyStatistic": "that of its statistic, its mechanism and its sampler",
@@ -87,6 +88,7 @@ THEOREMS = {
     "Poisson": "dominating pairs (Zhu, Dong, Wang 2022, Thm 11)",
     "FixedSize": "advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2)",
     "Block": PARALLEL,
+    "Fold": PARALLEL,
     "Bin": f"{PARALLEL}; balls and bins (Chua et al. 2025)",
     "Cut": PARALLEL,
 }
@@ -95,6 +97,7 @@ FLOATING_POINT = {
     "ShuffledPass": "that of GradientSum; noise is added exactly (``StepNoise``)",
     "SVRGPass": "that of GradientDifference; the grid follows the bound (``VaryingNoise``)",
     "PerturbedMinimum": "``_rounding`` of gradients, hidden by noise on the answer",
+    "NoisyMinimum": "``_rounding`` of gradients, added to the bound; the grid's step, too",
     "GaussianNoise": "one step of the grid in every coordinate, added to the bound",
     "LaplaceNoise": "one step of the grid in every coordinate, added to the bound",
     "NoisyStatistic": "that of its statistic and its mechanism",

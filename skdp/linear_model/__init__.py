@@ -1,7 +1,8 @@
 """Private linear models, and the budget that several fits can share."""
 
-from skdp.fitting.budget import PrivacyBudget, PrivacyBudgetError
+from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.fit_warnings import PrivacyWarning, SeededNoiseWarning
+from skdp.fitting.ledger import PrivacyBudgetError
 from skdp.fitting.noise_warning import NoiseWarning
 from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
 from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
