@@ -87,11 +87,14 @@ class TweedieLog(Loss):
         most = LARGEST_EXPONENT if margins.dtype == np.float64 else LARGEST_EXPONENT / 8
         return np.asarray(np.exp(np.clip(margins, -most, most)))
 
-    def target_units(self, centre: AnyArray, scale: AnyArray) -> TargetUnits:
+    def target_units(self, centre: AnyArray | None, scale: AnyArray) -> TargetUnits:
         # A deviation is no unit where events are rare: most of the variance of counts comes of
         # single ones, whose size is the variance over the mean. Amounts vary for other reasons,
         # too, and the estimated mean of their long tail may be far too small.
-        centre = np.maximum(centre, scale / math.sqrt(LARGEST_UNIT))
+        if centre is None:
+            centre = np.ones_like(scale)  # whose logarithm is 0
+        else:
+            centre = np.maximum(centre, scale / math.sqrt(LARGEST_UNIT))
         scale = scale * np.maximum(1.0, scale / centre) ** (2 - self.power)
         high = np.maximum(LARGEST_RATIO * centre, centre + TARGET_REACH * scale)
         return TargetUnits(centre, scale, np.zeros_like(centre), high)
