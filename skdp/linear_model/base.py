@@ -527,7 +527,8 @@ class DPLinearModel(PrivateEstimator):
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         public = prepared.public_after
         sentences = [
-            *row_assumptions(public),
+            # Of a stream, first records may be held for scaling alone.
+            *row_assumptions(replace(public, n_rows=prepared.public.n_rows)),
             "Hyperparameters, and any scaling or selection of columns before this fit, did not "
             "use these rows, or are accounted for elsewhere.",
             *self._target_assumptions(),

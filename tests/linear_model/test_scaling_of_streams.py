@@ -63,6 +63,7 @@ def test_raw_columns_are_fitted():
     model = skdp.DPRidge(privacy=seeded())
     model.fit_blocks(in_blocks(X, y, 500), n_samples=6000, n_features=3)
     assert model.score(X, y) > 0.8
+    assert "the number of rows, n = 6000," in model.privacy_.assumptions[0]
     sample, none = skdp.PublicSample(X[:100]), skdp.PublicRange(0 * SIZES, 6 * SIZES)
     for declared in (sample, none):
         again = skdp.DPRidge(privacy=seeded(), scaling=declared, target_bound=600.0)
