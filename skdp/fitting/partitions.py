@@ -377,14 +377,19 @@ def as_partitions(who: str, X: Any, **beside: Any) -> Partitions:
         If they cannot be used. Nothing is charged.
     """
     if isinstance(X, Partitions):
-        given = [name for name, value in beside.items() if value is not None]
-        if given:
-            raise ValueError(
-                f"{who}: {type(X).__name__} brings what belongs to its rows: targets, weights "
-                f"and labels of groups; leave {' and '.join(given)} out. Nothing was released."
-            )
+        refuse_beside(who, type(X).__name__, **beside)
         return X
     return DaskPartitions(who, X, **beside)
+
+
+def refuse_beside(who: str, rows: str, **beside: Any) -> None:
+    """Raise ValueError if anything is given beside rows that have it themselves."""
+    given = [name for name, value in beside.items() if value is not None]
+    if given:
+        raise ValueError(
+            f"{who}: {rows} brings what belongs to its rows: targets, weights and labels of "
+            f"groups; leave {' and '.join(given)} out. Nothing was released."
+        )
 
 
 class DaskPartitions(Partitions):

@@ -20,7 +20,13 @@ from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
 from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.parameters import check_counts, planned_records
-from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, summaries
+from skdp.fitting.partitions import (
+    CheckTask,
+    as_partitions,
+    labels_in,
+    refuse_beside,
+    summaries,
+)
 from skdp.fitting.refusals import without_row_counts, without_sizes
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import Targets, checked_targets, joint_weights
@@ -365,11 +371,12 @@ def rows_of(
         If it does not take rows of this kind. Nothing is released or charged.
     """
     kind = require_taken(who, X, sample_weight, groups)
+    given = {"y": y, "sample_weight": sample_weight, "groups": groups}
     if kind == "blocks" and in_blocks is not None:
+        refuse_beside(who, f"an iterator of blocks ({type(X).__name__})", **given)
         return in_blocks(X)
     if kind in ("arrays", "groups"):
         return in_memory(X, y, sample_weight, groups)
-    given = {"y": y, "sample_weight": sample_weight, "groups": groups}
     return PartitionedRows(as_partitions(who, X, **given), (X, *given.values()))
 
 
