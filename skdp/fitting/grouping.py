@@ -21,6 +21,8 @@ from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
 
+SORTED_KINDS = "biufcmMUS"  # of arrays whose entries NumPy sorts by their values
+
 
 class GroupLabels:
     """Groups of the rows of a fit, from their labels, which are not kept.
@@ -99,7 +101,7 @@ def number_labels(who: str, labels: Any) -> tuple[Indices, int]:
                 codes = np.unique(codes * n_more + more, return_inverse=True)[1].reshape(-1)
         return codes.astype(np.int64, copy=False), int(codes.max(initial=-1)) + 1
     kind = column.dtype.kind
-    if kind in "biufcmMUS":  # sorted by numpy, once those that have no place in the order are out
+    if kind in SORTED_KINDS:  # by numpy, once those that have no place in the order are out
         if kind in "fcmM" and (np.isnat(column) if kind in "mM" else np.isnan(column)).any():
             raise _missing(who)
         names, codes = np.unique(column, return_inverse=True)
@@ -169,13 +171,9 @@ def _number_objects(who: str, labels: list[Any]) -> tuple[Indices, int]:
 
 def _in_order(who: str, labels: list[Any]) -> list[Any]:
     """Return distinct labels in an order that does not depend on the one in which they come."""
-    # Where each entry is less than the next, and "<" is transitive, there is no other such order.
-    try:
-        ordered = sorted(labels)
-        if all(one < other for one, other in itertools.pairwise(ordered)):
-            return ordered
-    except Exception:  # numbers next to strings, or a comparison of the label's own
-        ordered = []
+    ordered, is_unique = _sorted(labels)
+    if is_unique:
+        return ordered
     if any(one == other for one, other in itertools.pairwise(ordered)):
         raise _LabelsError(
             f"{who}: groups holds labels that are equal but have different hash values, so that a "
@@ -186,6 +184,39 @@ def _in_order(who: str, labels: list[Any]) -> list[Any]:
     # first.
     shuffled = [labels[place] for place in noise_source(None).permutation(len(labels))]
     return sorted(shuffled, key=hash)
+
+
+def _sorted(labels: Iterable[Any]) -> tuple[list[Any], bool]:
+    """Return labels in order, as far as they have one, and whether there is no other such order."""
+    try:
+        ordered = sorted(labels)
+        # Where each entry is less than the next, and "<" is transitive, the order is unique.
+        return ordered, all(one < other for one, other in itertools.pairwise(ordered))
+    except Exception:  # numbers next to strings, or a comparison of the label's own
+        return [], False
+
+
+def require_order(who: str, labels: AnyArray) -> None:
+    """Raise ValueError for labels that each pass over the rows may number in another way.
+
+    A group would then be in one part of a random split in one pass, and in another in the next.
+
+    Parameters
+    ----------
+    who : str
+        The estimator or function, for refusals.
+    labels : array of shape (n_rows,)
+        That `number_labels` takes.
+    """
+    for name in labels.dtype.names or ():
+        require_order(who, labels[name].reshape(-1))
+    if labels.dtype.kind in SORTED_KINDS or labels.dtype.names or _sorted(set(labels.tolist()))[1]:
+        return
+    raise _LabelsError(
+        f"{who}: groups holds labels without an order, such as numbers next to strings; each pass "
+        "over partitions could number them in another way. Make all labels integers, or all "
+        "strings. Nothing was released."
+    )
 
 
 def _is_missing(label: Any) -> bool:

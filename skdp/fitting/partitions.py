@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skdp._numbers import AnyArray
-from skdp.fitting.grouping import GroupLabels, label_column
+from skdp.fitting.grouping import GroupLabels, label_column, require_order
 from skdp.fitting.labels import type_in_a_word
 from skdp.fitting.refusals import (
     NO_LABELS,
@@ -112,7 +112,9 @@ class CheckTask:
         numbered, hashes, labels = None, None, None
         if grouped:
             numbered = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight)
-            hashes = hashes_of_labels(label_column(who, groups), self.key)
+            column = label_column(who, groups)
+            require_order(who, column)
+            hashes = hashes_of_labels(column, self.key)
         with without_row_counts(grouped):
             X, y = self.model._read_rows(X, y, groups=numbered)
             weights = joint_weights(who, sample_weight, None, X, is_all=False)

@@ -97,6 +97,16 @@ def test_groups_are_in_one_part_with_all_of_their_rows():
     assert (len(here), len(there)) == (200, 100)
 
 
+def test_groups_without_an_order_are_refused():
+    """Each pass could number them in another way, and so put them into another part."""
+    people = np.empty(900, dtype=object)
+    people[:] = [-1, -2, "p"] * 300  # -1 and -2 have one hash value
+    held = Held(X, Y, people, names=("X", "y", "groups"), sizes=(900,))
+    for use in (dp_train_test_split, RIDGE.fit):
+        with pytest.raises(ValueError, match=r"without an order.*Nothing was released"):
+            use(held)
+
+
 def test_partitions_that_do_not_know_their_places_are_split_alike():
     train, test = dp_train_test_split(Held(numbered(X), Y, numbered=False), random_state=0)
     one, other = rows_in(train), rows_in(test)
