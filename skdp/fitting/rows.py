@@ -31,7 +31,8 @@ from skdp.fitting.refusals import without_row_counts, without_sizes
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import Targets, checked_targets, joint_weights
 from skdp.oracle import Public
-from skdp.oracle.sources.base import IN_MEMORY, PARTITIONED, STREAMED, Source
+from skdp.oracle.sources.base import IN_MEMORY, NUMBERED, PARTITIONED, STREAMED, Source
+from skdp.oracle.sources.keyed_split import are_numbered
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.partitioned import (
     SPENT,
@@ -286,7 +287,7 @@ class PartitionedRows(Rows):
             weighted=like.is_weighted or declared.weights is not None,
             grouped=like.is_grouped,
             make_source=make_source,
-            provides=PARTITIONED,
+            provides=PARTITIONED | ({NUMBERED} if are_numbered(sizes, starts) else set()),
             names=like.names,
             column_kinds=None if like.column_kinds is None else dict(like.column_kinds),
             part=parts.part_of(*self.given, unit="group" if like.is_grouped else "row"),

@@ -252,10 +252,11 @@ class Block(IndexSampler):
 class Fold(Block):
     """A `Block` that is read where its rows are, as rows in partitions need it: a pass for each.
 
-    It is the very block of that epoch, so that it may share a division with blocks.
+    It is the very block of that epoch, so that it may share a division with blocks. Rows need
+    numbers of their own: else blocks would be of any size, and rounding be charged for another.
     """
 
-    needs: ClassVar[str] = base.REPEATABLE
+    needs: ClassVar[str] = base.NUMBERED
 
     def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
         rows = base.require_kind(source, base.RepeatableSource)

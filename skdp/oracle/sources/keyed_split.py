@@ -142,6 +142,11 @@ def first_records(sizes: Sequence[int], indices: Sequence[int | None]) -> list[i
     return [0, *itertools.accumulate(sizes)][:-1]
 
 
+def are_numbered(sizes: Sequence[int], starts: Sequence[int]) -> bool:
+    """Whether no two records have one number, as in partitions that do not know their places."""
+    return any(starts) or np.count_nonzero(sizes) == 1
+
+
 def draw_key(noise_source: NoiseSource) -> int:
     """Draw the key of a division."""
     high, low = noise_source.integers(2**62, 2).tolist()
