@@ -62,8 +62,9 @@ def evaluate(
         release. An iterator of blocks ``(X, y)``, or ``(X, y, groups)`` of whole groups, is read
         once; what is kept are a few numbers of each row.
     y : array of shape (n_samples,)
-        Left out for partitions and blocks, which have the targets. Of weights that partitions have,
-        only those that are 0 matter: their rows do not count, and all others count once.
+        Left out for partitions and blocks, which have the targets. Scores are not weighted: of
+        weights that partitions have, only those that are 0 matter. Their rows are null records,
+        which add nothing to a sum; a mean, over all rows, is drawn to the middle of its range.
     metrics : str or iterable of str, default=None
         Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
         "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"); of two
