@@ -45,8 +45,9 @@ from skdp.oracle.sources.stream import Arrival, StreamSource
 
 SourceMaker = Callable[[Public, Map], Source]
 DIVISION = (
-    "Rows came in partitions; how they are divided does not depend on private values. Whoever runs "
-    "the passes over them, and carries their sums, is trusted."
+    "Rows came in partitions; how they are divided does not depend on private values, and every "
+    "pass read the same rows in the same order. Whoever runs the passes over them, and carries "
+    "their sums, is trusted."
 )
 WHOLE_GROUPS = (
     "All rows of a group lay in one partition: whoever has rows in k partitions counts as k groups."

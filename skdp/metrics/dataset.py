@@ -31,7 +31,7 @@ from skdp.fitting.rows import require_taken
 from skdp.fitting.units import Targets
 from skdp.oracle import NoiseSource
 from skdp.oracle.sources.groups import Groups
-from skdp.oracle.sources.keyed_split import KeyedSplit, PartOfPartitions
+from skdp.oracle.sources.keyed_split import KeyedSplit, PartOfPartitions, are_numbered
 from skdp.oracle.sources.partitioned import Partitions
 
 # Calls that predict one row of every group; any further rows of a group have a call of their own.
@@ -297,7 +297,7 @@ class PlainReader(BaseEstimator):
 def read_rows(
     who: str, X: Any, y: Any, groups: ArrayLike | None, reads_labels: bool
 ) -> Dataset | PartitionedDataset:
-    """Return rows that are to be split, of any kind.
+    """Return rows that are to be split once a budget is charged, of any kind.
 
     Parameters
     ----------
@@ -315,4 +315,10 @@ def read_rows(
     if require_taken(who, X, groups=groups) in ("arrays", "groups"):
         return read_dataset(who, X, y, groups)
     partitions = as_partitions(who, X, y=y, groups=groups)
-    return PartitionedDataset.read(who, partitions, reads_labels)
+    data = PartitionedDataset.read(who, partitions, reads_labels)
+    if not are_numbered(data.sizes, data.starts):
+        raise ValueError(  # a part that came out empty would have cost the budget
+            f"{who}: partitions have to pass their index to tasks, so that parts of a random split "
+            "have the sizes that were planned. Nothing was released."
+        )
+    return data
