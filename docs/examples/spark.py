@@ -21,16 +21,17 @@ class SparkRows(skdp.Partitions):
     """Rows of a data frame of Spark, whose partitions must not depend on private values."""
 
     def __init__(self, frame, columns, target):
-        def arrays(rows):
+        def arrays(index, rows):
             table = np.array([(*(row[name] for name in columns), row[target]) for row in rows])
             table = table.reshape(-1, len(columns) + 1)
-            yield table[:, :-1], table[:, -1]
+            yield {"X": table[:, :-1], "y": table[:, -1], "index": index}
 
-        self._arrays = frame.select(*columns, target).rdd.mapPartitions(arrays).cache()
+        rdd = frame.select(*columns, target).rdd
+        self._arrays = rdd.mapPartitionsWithIndex(arrays).cache()
 
     def run(self, task, spread=map):
         """Run the task on each partition, in the partitions' order."""
-        return self._arrays.map(lambda rows: task(*rows)).collect()
+        return self._arrays.map(lambda part: task(**part)).collect()
 
     def close(self):
         """Let go of the arrays on the workers."""

@@ -39,7 +39,8 @@ def test_a_data_frame_gives_what_arrays_give():
         frame = module.made_up(spark, 3000, 2)
         rows = module.SparkRows(frame, ["a", "b"], "y")
         model = skdp.DPRidge(privacy=seeded(), solver="boosted_ssp").fit(rows)
-        X, y = (np.concatenate(parts) for parts in zip(*rows._arrays.collect(), strict=True))
+        parts = rows._arrays.collect()
+        X, y = (np.concatenate([part[name] for part in parts]) for name in ("X", "y"))
         here = skdp.DPRidge(privacy=seeded(), solver="boosted_ssp").fit(X, y)
         np.testing.assert_allclose(model.coef_, here.coef_, rtol=1e-9)
         assert model.privacy_.n_rows == 3000
