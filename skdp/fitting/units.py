@@ -141,9 +141,9 @@ def in_raw_units(coef: Array, intercept: Array, scaling: Scaling | None) -> tupl
     """Coefficients (features by outputs) and intercept for records in the user's units."""
     if scaling is None:
         return coef, intercept
-    if scaling.targets is not None:
-        coef = coef * scaling.targets.scale
-        intercept = intercept * scaling.targets.scale + scaling.targets.centre
+    if scaling.predictors is not None:
+        offset, unit = scaling.predictors
+        coef, intercept = coef * unit, intercept * unit + offset
     if scaling.columns is not None:
         coef = coef / scaling.columns.scale[:, None]
         intercept = intercept - scaling.columns.centre @ coef
