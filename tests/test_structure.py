@@ -9,7 +9,7 @@ import pytest
 import structure
 
 LIMITS = {
-    "files": 187,
+    "files": 188,
     "code lines": 24_407,
     "uses of Any": 381,
     "numeric constants": 308,

@@ -11,7 +11,9 @@ from sklearn.utils import check_array, check_consistent_length
 from skdp._numbers import AnyArray, Array, is_real
 from skdp.fitting.refusals import NO_LABELS, NO_NUMBERS, without_cells
 from skdp.oracle import Scaling
+from skdp.oracle.sources.block_sizes import block_rows, slices
 from skdp.oracle.sources.records import quotient, row_norms
+from skdp.oracle.sources.sparse_rows import csr_slice
 
 LARGEST_START = 1e50  # of a number in coef_init and intercept_init
 
@@ -151,7 +153,20 @@ def in_raw_units(coef: Array, intercept: Array, scaling: Scaling | None) -> tupl
 def scaled_scores(
     X: Any, coef: Array, intercept: Any, scaling: Scaling | None, row_bound: float | None
 ) -> Array:
-    """Scores of records that are clipped, and scaled down where they are long, as in the fit."""
+    """Scores of records that are clipped, and scaled down where they are long, as in the fit.
+
+    A block of rows at a time, so that a standardised copy of it stays in a cache.
+    """
+    scores, is_sparse = np.empty((X.shape[0], coef.shape[1])), sparse.issparse(X)
+    for rows in slices(0, X.shape[0], max(1, block_rows(*X.shape, is_sparse, is_copied=True))):
+        block = csr_slice(X, rows) if is_sparse else X[rows]
+        scores[rows] = _scores_of_block(block, coef, intercept, scaling, row_bound)
+    return scores
+
+
+def _scores_of_block(
+    X: Any, coef: Array, intercept: Any, scaling: Scaling | None, row_bound: float | None
+) -> Array:
     columns, base = None if scaling is None else scaling.columns, None
     if columns is not None:
         if sparse.issparse(X):

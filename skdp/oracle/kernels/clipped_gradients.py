@@ -25,12 +25,21 @@ from skdp.oracle.compiled import (
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows, summation_depth
 from skdp.oracle.sources.column_map import standardise_rows
 from skdp.oracle.sources.groups import GroupBlock
-from skdp.oracle.sources.records import Records, RowArrays, row_arrays, vector
+from skdp.oracle.sources.records import (
+    EntryArrays,
+    Records,
+    RowArrays,
+    entry_arrays,
+    row_arrays,
+    vector,
+)
 from skdp.oracle.sources.sparse_rows import AnyRows, growth_of_rounding, is_csr
 
 # Entries (float64) of a tile, the piece of a block that goes through both matrix products at once:
 # 64 KiB, so that it is still in the L2 cache for the second one.
 TILE_NUMBERS = 1 << 13
+# Rows of a tile of CSR rows, which hold a few dozen entries each, as a rule.
+SPARSE_TILE_ROWS = 1 << 8
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -146,7 +155,7 @@ def l1_clipped_gradients(
 
     The gradient is an outer product, and its L1 norm is that of the row times that of the residual.
     """
-    if use_compiled(records.shape):
+    if not records.is_sparse and use_compiled(records.shape):
         done = _compiled_clipped_gradients(records, inverse_l1_norms, loss, point, clip_norm)
         if done is not None:
             return done
@@ -331,12 +340,22 @@ def _compiled_clipped_gradients(
     records: Records, inverse_norms: Array, loss: Loss, point: Array, clip_norm: float
 ) -> Array | None:
     n_features, kernel = records.n_features, loss.kernel
-    rows = row_arrays(records, max(1, block_rows(*records.shape, False, is_copied=False)))
-    if rows is None or kernel is None or point.shape[1] != 1:
+    if kernel is None or point.shape[1] != 1:
         return None
+    size = max(1, block_rows(*records.shape, records.is_sparse, is_copied=False))
     limits, total = residual_limits(clip_norm, inverse_norms), np.zeros(n_features + 1)
+    coef = vector(point[:n_features])
     offset = float(records.constant * point[-1, 0]) if records.constant else 0.0
-    add_clipped_gradients(rows, kernel, limits, vector(point[:n_features]), offset, total)
+    if records.is_sparse:
+        entries = entry_arrays(records, size)
+        if entries is None:
+            return None
+        add_clipped_sparse_gradients(entries, kernel, limits, coef, offset, total)
+    else:
+        rows = row_arrays(records, size)
+        if rows is None:
+            return None
+        add_clipped_gradients(rows, kernel, limits, coef, offset, total)
     return total[: records.n_parameters, None]
 
 
@@ -461,6 +480,62 @@ def add_clipped_gradients(
                 _add_tile(X[start:stop], kernel, point, of_rows, some, work, block)
         for j in range(n_columns + 1):
             total[j] += block[j]
+
+
+@compile_loop()
+def add_clipped_sparse_gradients(
+    rows: EntryArrays,
+    kernel: ResidualKernel,
+    limits: Vector,
+    coef: Vector,
+    offset: float,
+    total: VectorOut,
+) -> None:
+    """Add the clipped gradients of CSR rows of one margin each to the total.
+
+    As in numpy, what is stored is added up, block after block, and the base times the sum of the
+    block's residuals is added apart, so that no row is written out. Unsigned indices spare the
+    loop the test whether they count from the end. Parameters: see `add_clipped_gradients`.
+    """
+    data, indices, indptr, base, targets, weights, shrink, constant, block_rows = rows
+    n_rows, n_columns = indptr.shape[0] - 1, coef.shape[0]
+    tile_rows = min(block_rows, SPARSE_TILE_ROWS)
+    margins, residuals = np.zeros(tile_rows), np.zeros(tile_rows)
+    bits, block = np.zeros(tile_rows, np.int64), np.zeros(n_columns)
+    of_base = 0.0
+    for j in range(base.shape[0]):
+        of_base += base[j] * coef[j]
+    for first in range(0, n_rows, block_rows):
+        last = min(first + block_rows, n_rows)
+        block[:] = 0.0
+        of_constant, shrunk = 0.0, 0.0  # sums of residuals: as they are, and scaled down with rows
+        for start in range(first, last, tile_rows):
+            size = min(tile_rows, last - start)
+            for i in range(size):
+                margin = 0.0
+                for k in range(indptr[start + i], indptr[start + i + 1]):
+                    margin += data[k] * coef[np.uint64(indices[k])]
+                margin += of_base
+                if shrink.shape[0] > 0:
+                    margin *= shrink[start + i]
+                margins[i] = margin + offset
+            some, stop = margins[:size], start + size
+            write_residuals(kernel, targets[start:stop], some, residuals[:size], bits[:size])
+            of_rows = _slice(weights, start, stop), limits[start:stop]
+            weigh_and_clip(some, of_rows[0], of_rows[1], residuals[:size])
+            for i in range(size):
+                residual = residuals[i]
+                of_constant += residual
+                if shrink.shape[0] > 0:
+                    residual *= shrink[start + i]
+                shrunk += residual
+                for k in range(indptr[start + i], indptr[start + i + 1]):
+                    block[np.uint64(indices[k])] += residual * data[k]
+        for j in range(n_columns):
+            total[j] += block[j]
+        for j in range(base.shape[0]):
+            total[j] += base[j] * shrunk
+        total[n_columns] += constant * of_constant
 
 
 # ---------------------------------------------------------------- rounding

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
-from skdp.oracle.compiled import Rows, Vector
+from skdp.oracle.compiled import ColumnNumbers, Entries, Integers, Rows, Vector
 from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
 from skdp.oracle.sources.column_map import ColumnMap, UnitArrays, is_plain, read_only
 from skdp.oracle.sources.sparse_rows import (
@@ -16,6 +16,7 @@ from skdp.oracle.sources.sparse_rows import (
     base_of,
     canonical,
     csr_slice,
+    is_csr,
     squared_lengths,
     written_out,
 )
@@ -361,6 +362,58 @@ def row_arrays(records: Records, block_rows: int) -> RowArrays | None:
     return RowArrays(
         read_only(records.stored),
         units,
+        vector(records.targets),
+        vector(records.weights),
+        vector(records.shrink),
+        float(records.constant),
+        block_rows,
+    )
+
+
+class EntryArrays(NamedTuple):
+    """CSR rows, for one output; a vector that is missing has no entries.
+
+    Attributes
+    ----------
+    data, indices, indptr : arrays
+        Of the rows as they count, but for the base.
+    base : array of shape (n_columns,)
+        The public row that every row is to be added to, if there is one.
+    targets, weights, shrink, constant, block_rows
+        As in `RowArrays`.
+    """
+
+    data: Entries
+    indices: ColumnNumbers
+    indptr: Integers
+    base: Vector
+    targets: Vector
+    weights: Vector
+    shrink: Vector
+    constant: float
+    block_rows: int
+
+
+def entry_arrays(records: Records, block_rows: int) -> EntryArrays | None:
+    """Return the arrays of CSR records; None for what loops do not read: public facts decide.
+
+    They do not read rows of groups, and rows that are yet to be standardised.
+    """
+    stored = records.stored
+    if not is_csr(stored) or records.multipliers is not None or records.columns is not None:
+        return None
+    arrays = stored.data, stored.indices
+    known = arrays[0].dtype in (np.float64, np.float32) and arrays[1].dtype in (np.int32, np.int64)
+    is_read = all(
+        one.dtype.isnative and one.flags.c_contiguous and one.flags.aligned for one in arrays
+    )
+    if not (known and is_read):
+        return None
+    return EntryArrays(
+        read_only(stored.data),
+        read_only(stored.indices),
+        read_only(np.ascontiguousarray(stored.indptr, np.int64)),
+        vector(records.base),
         vector(records.targets),
         vector(records.weights),
         vector(records.shrink),

@@ -27,10 +27,10 @@ from skdp.oracle.kernels.clipped_gradients import (
     l1_clipped_gradients,
 )
 from skdp.oracle.releases import histograms
-from skdp.oracle.sources import column_map
+from skdp.oracle.sources import block_sizes, column_map
 from skdp.oracle.sources.column_map import UnitArrays, read_only, standardise
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import inverse_l1_norms
+from skdp.oracle.sources.records import Records, inverse_l1_norms
 from two_ways import CLIP, LOSSES, N_COLUMNS, both_ways, sources
 
 
@@ -96,6 +96,40 @@ def test_no_record_adds_more_than_the_bound(compiled_kernels, monkeypatch, loss,
                 assert math.hypot(*total.ravel()) <= CLIP * slack
                 total = l1_clipped_gradients(one, inverse[i : i + 1], loss, here, CLIP)
                 assert np.abs(total).sum() <= CLIP * slack
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_sparse_sums_agree_and_no_record_adds_more(
+    compiled_kernels, monkeypatch, loss, dtype, index
+):
+    """With a base and without, weights, bounds on rows; entries of any size, and stored zeros."""
+    monkeypatch.setattr(block_sizes, "SPARSE_ROWS", 70)
+    worked = called(monkeypatch)
+    slack = CLIP * gradient_rounding(500, N_COLUMNS, 1, True)
+    for rows in sources(dtype, monkeypatch):
+        if rows.records.columns is not None:
+            continue
+        for base in (None, np.array([0.5, -0.25, 0.0])):
+            if base is not None and not rows.records.constant:
+                continue
+            records = rows.records
+            stored = sparse.csr_array(records.stored)
+            stored.data[::7] = 0.0
+            stored.indices = stored.indices.astype(index)
+            stored.indptr = stored.indptr.astype(index)
+            bound = None if records.shrink is None else 1.5
+            given = records.targets, records.weights, bound, records.constant
+            records = Records.of(stored, *given, base=base)
+            point = point_of(rows)
+            first, second = both_ways(clipped_gradients, records, loss, point, CLIP)
+            assert np.linalg.norm(first - second) <= slack
+            huge = np.array([1e308, -1e308, 1e308, 1.0])[: len(point), None]
+            for i in range(0, 500, 9):
+                total = clipped_gradients(records[slice(i, i + 1)], loss, huge, CLIP)
+                assert math.hypot(*total.ravel()) <= CLIP * (1 + slack)
+    assert worked == {"clipped_gradients"}
 
 
 def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_kernels, rng):
@@ -244,8 +278,9 @@ def test_what_no_compiled_kernel_can_do_is_left_to_numpy(compiled_kernels, monke
     grouped = dataclasses.replace(plain.records, multipliers=np.full(40, 0.5))
     unaligned = np.frombuffer(b"0" + X.tobytes(), np.uint8)[1:].view(np.float64).reshape(X.shape)
     assert not unaligned.flags.aligned
+    mapped = Columns(*np.array([[-9.0] * 3, [9.0] * 3, [0.0] * 3, [2.0] * 3])).for_type(X.dtype)
     for rows, loss, n_outputs, anchor in (
-        (MemorySource.of(sparse.csr_array(X), X[:, :1]).records, Logistic(), 1, None),
+        (Records.of(sparse.csr_array(X), X[:, :1], columns=mapped), Logistic(), 1, None),
         (MemorySource.of(np.asfortranarray(X), X[:, :1]).records, Logistic(), 1, None),
         (MemorySource.of(unaligned, X[:, :1]).records, Logistic(), 1, None),
         (MemorySource.of(X, codes).records, Multinomial(3), 3, None),
