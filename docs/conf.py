@@ -78,7 +78,7 @@ USERS = ("skdp", "skdp.model_selection", "skdp.metrics", "skdp.audit")
 TASKS = {
     "Estimators": lambda module, item: hasattr(item, "predict"),
     "Preparation": lambda module, item: hasattr(item, "transform"),
-    "Splits, searches and scores": lambda module, item: module.endswith(("model_selection", "metrics")),
+    "Splits, searches and scores": lambda module, item: module in USERS[1:3],
     "Pictures and tables": lambda module, item: item.__name__.endswith("Display"),
     "Warnings and errors": lambda module, item: item.__name__.endswith(("Warning", "Error")),
     "Audit": lambda module, item: module == "skdp.audit",
