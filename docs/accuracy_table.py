@@ -40,7 +40,6 @@ IN_README = (
     "bank",
     "diabetes",
     "california_housing",
-    "diamonds",
 )
 FITTED = {"adult": 32561, "mnist": 10000}  # their own splits; three quarters of the others
 WORDS = {"raw": "raw columns", "standardised": "standardised columns"}
