@@ -148,7 +148,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             warn(
                 f"{type(self).__name__}: missing values of {listed(zeros)} become 0, as fill_value "
                 "names no other value for them. Give one that is typical of the column and known "
-                "from elsewhere, or 0: fill_value={...}; or leave columns without gaps out of missing.",
+                "from elsewhere, or 0: fill_value={...}; or leave the column out of missing.",
                 UserWarning,
             )
         if self.impute == "median" and names:
