@@ -22,8 +22,6 @@ HELD_OUT = RESULTS.with_name("held_out.csv")
 README = DOCS.parent / "README.md"
 MARK = "<!-- accuracy, written by docs/accuracy_table.py -->\n"
 END = "<!-- end -->\n"
-CONDITIONS = ("raw", "standardised")
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 PUBLIC_ROWS = "skdp, 2 % public"  # a method with a table of its own
 
 NAMES = {
@@ -42,7 +40,6 @@ IN_README = (
     "california_housing",
 )
 FITTED = {"adult": 32561, "mnist": 10000}  # their own splits; three quarters of the others
-WORDS = {"raw": "raw columns", "standardised": "standardised columns"}
 WHY = {
     "AdaSSP": "it sees X'X and X'y once and then only divides: where one look is enough, a budget "
     "that is not spread over steps is a small advantage.",
@@ -137,24 +134,6 @@ def with_figures(page, mark, text):
     return before + mark + text + END + rest.partition(END)[2]
 
 
-def solvers(rows):
-    """Scores of "gd" and of "whitened" where both are to be had, on standardised columns."""
-    epsilons = (0.1, 0.3, 1.0, 10.0)
-    lines = [["data", "score, solver", "non-private", *(f"{epsilon:g}" for epsilon in epsilons)]]
-    for data in ("california_housing", "wine", "bike", "diamonds", "bank"):
-        own = of(rows, data=data, condition="standardised")
-        metrics = {"score": "R²"}
-        if is_classification(own):
-            metrics = {"score": "accuracy", "log_loss": "log loss"}
-        for metric, word in metrics.items():
-            twin = number(of(own, method=verdict.TWIN)[0][metric])
-            for name in ("gd", "whitened"):
-                found = [of(own, method=f"skdp {name}", epsilon=epsilon) for epsilon in epsilons]
-                cells = [number(some[0][metric]) if some else "-" for some in found]
-                lines.append([data, f"{word}, {name}", twin, *cells])
-    return grid(lines)
-
-
 def wins(rows):
     """Cells where a rival is better than the default by more than two standard errors."""
     cells = verdict.Table(rows)
@@ -186,13 +165,6 @@ def rivals(rows):
         n_won = sum(not one.met for one in own)
         text += f"\nBy {word} a rival is better in {n_won} of {len(own)} cells."
     return text + "\n"
-
-
-def order(rows):
-    """Methods, the default first, then yardsticks, solvers and rivals."""
-    kinds = ["skdp", "reference", "solver", "rival", "not private"]
-    names = {row["method"]: row["kind"] for row in rows}
-    return sorted(names, key=lambda name: (kinds.index(names[name]), name))
 
 
 def lost(row):
@@ -241,31 +213,6 @@ def held_out_distances(rows):
     return grid(lines)
 
 
-def held_out_methods(rows):
-    """What every private method loses in score on standardised columns, sets of a kind together."""
-    text = ""
-    kinds = {
-        "R²": lambda row: not verdict.is_classification(row),
-        "accuracy, two classes": lambda row: verdict.known(row.get("auc")),
-        "accuracy, more classes": lambda row: (
-            verdict.is_classification(row) and not verdict.known(row.get("auc"))
-        ),
-    }
-    private = [row for row in of(rows, condition="standardised") if row["kind"] != "reference"]
-    for word, is_of_kind in kinds.items():
-        own = list(filter(is_of_kind, private))
-        n_sets = len({row["data"] for row in own})
-        lines = [[f"{word}, {n_sets} sets", *(f"{epsilon:g}" for epsilon in EPSILONS)]]
-        for name in order(own):
-            if name == "skdp uncalibrated":
-                continue
-            found = [of(own, method=name, epsilon=epsilon) for epsilon in EPSILONS]
-            cells = [spread([-row["score_gap"] for row in some]) if some else "-" for some in found]
-            lines.append([name, *cells])
-        text += grid(lines) + "\n" if own else ""
-    return text
-
-
 def texts(rows, others):
     """Text of every file to include, by name, from both tables of results."""
     public, rows = with_public_rows(rows), [row for row in rows if row["method"] != PUBLIC_ROWS]
@@ -273,9 +220,7 @@ def texts(rows, others):
         "concepts/accuracy_summary.inc": summary(rows),
         "research/public.inc": public,
         "research/rivals.inc": rivals(rows),
-        "research/solvers.inc": solvers(rows),
         "research/held_out.inc": held_out_distances(others),
-        "research/held_out_methods.inc": held_out_methods(others),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 from pathlib import Path
 
 import pytest
@@ -63,29 +62,6 @@ def test_public_rows_are_said_to_halve_what_is_lost_where_they_do(page):
     assert "nothing was lost: bike, california_housing; more is: wine.\n" in text
     halved = [row for row in rows if row["data"] == "bike"]
     assert page.with_public_rows(halved).endswith("nothing was lost: bike.\n")
-
-
-def test_held_out_methods_are_compared_on_data_of_a_kind(page):
-    base = {
-        "data": "bank", "condition": "standardised", "method": "skdp", "kind": "skdp",
-        "epsilon": 1.0, "log_loss": 0.3, "auc": 0.8, "score_gap": -0.004,
-    }  # fmt: skip
-    rows = [
-        base, base | {"data": "adult", "score_gap": -0.02},
-        base | {"method": "AMP", "kind": "rival"},
-        base | {"data": "letter", "auc": math.nan, "score_gap": 1e-9},
-        base | {"data": "wine", "auc": math.nan, "log_loss": math.nan, "score_gap": -40.0},
-        base | {"method": "constant", "kind": "reference"}, base | {"condition": "raw"},
-    ]  # fmt: skip
-    lines = [line.split("  ") for line in page.held_out_methods(rows).splitlines()]
-    found = {line[0]: [cell.strip() for cell in line if "(" in cell] for line in lines}
-    assert page.held_out_methods(rows).count("sets") == 3
-    assert "accuracy, two classes, 2 sets" in found
-    assert found["AMP"] == ["0.004 (0.004)"]
-    text = page.held_out_methods(rows)
-    assert [figure in text for figure in ("0.012 (0.012)", "0.000 (0.000)", "> 10 (40.000)")] == [
-        True, True, True,
-    ]  # fmt: skip
 
 
 def test_numbers_are_short(page):
