@@ -44,17 +44,13 @@ WHY = {
     "AdaSSP": "it sees X'X and X'y once and then only divides: where one look is enough, a budget "
     "that is not spread over steps is a small advantage.",
     "Boosted AdaSSP": "it clips residuals at one standard deviation of the target, so far-off "
-    "targets pull less than least squares lets them; on such data it can pass the non-private "
-    "model, too.",
-    "AMP": "it adds its noise once, to the objective, and then finds the exact minimum; with a "
-    "large budget that is nearly free, where a descent pays in each step.",
-    "objective perturbation": "it adds its noise once, to the objective, and then finds the exact "
-    "minimum; its ridge also shrinks the weights, which helps where columns are many and rows are "
-    "few.",
+    "targets pull less.",
+    "AMP": "it adds its noise once, to the objective, which is nearly free with a large budget.",
+    "objective perturbation": "it adds its noise once, and its ridge shrinks the weights.",
     "TukeyEM": "it takes a deep point among many small models, which a few far-off rows cannot "
     "move; that needs many rows for each column and a large budget.",
-    "DP-GD, 30 lines": "it is gradient descent, as skdp is, with other constants, which were "
-    "chosen while looking at these very data; some of them suit them better than a rule does.",
+    "DP-GD, 30 lines": "it is gradient descent with other constants, which were chosen while "
+    "looking at these very data.",
     "diffprivlib": "chance, most likely: its noise is far larger than that of the others.",
 }
 

@@ -42,9 +42,9 @@ EXACT = {
     "InfluenceSquares": 1.0,
     "TableCounts": 1.0,
 }
-TRIANGLE = "triangle inequality (Abadi et al. 2016, sec. 3.1)"
-ONE_CELL = "a record is in one cell of a histogram (Dwork, McSherry, Nissim, Smith 2006)"
-OUTER = "the outer product of a vector has its squared length for Frobenius norm"
+TRIANGLE = "triangle inequality (Abadi et al. 2016)"
+ONE_CELL = "one cell of a histogram (Dwork et al. 2006)"
+OUTER = "Frobenius norm of an outer product"
 PARALLEL = "parallel composition (McSherry 2009, Thm 4)"
 THEOREMS = {
     "GradientSum": TRIANGLE,
