@@ -203,6 +203,13 @@ PROOFS = {
         _lipschitz_halved,
         "bound on a record's gradient times 0.4 (labels move it by half of what is charged)",
     ),
+    perturbed.NoisyMinimum: Proof(
+        _model(solver=skdp.solvers.OutputPerturbation(damping=500.0)),
+        _halved(
+            perturbed.NoisyMinimum, "contribution", lambda it: replace(it, bound=0.4 * it.bound)
+        ),
+        "bound times 0.4 (near 0 residuals are half of their bound)",
+    ),
     mechanisms.GaussianNoise: Proof(
         _model(max_iter=3), _less_noise(mechanisms.GaussianNoise), "standard deviation halved"
     ),
@@ -225,6 +232,7 @@ OTHERS = {
     samplers.Poisson: f"{ACCOUNTING}::test_rate_squared",
     samplers.FixedSize: f"{ACCOUNTING}::test_rate_squared_without_replacement",
     samplers.Block: f"{ACCOUNTING}::test_one_block_asked_twice_charged_once",
+    samplers.Fold: "tests/oracle/releases/test_samplers.py",
     samplers.Bin: f"{ACCOUNTING}::test_one_block_asked_twice_charged_once",
     samplers.Cut: "tests/oracle/releases/test_cuts.py",
 }

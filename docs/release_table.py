@@ -74,6 +74,7 @@ THEOREMS = {
     "ShuffledPass": f"{PARALLEL}; amplification by shuffling (Feldman, McMillan, Talwar 2021)",
     "SVRGPass": "composition of its steps (Dong, Roth, Su 2019)",
     "PerturbedMinimum": "Redberg, Koskela, Wang 2023; Iyengar et al. 2019",
+    "NoisyMinimum": "strong convexity (Chaudhuri, Monteleoni, Sarwate 2011, Lemma 7)",
     "GaussianNoise": "Balle and Wang 2018, Thm 8",
     "LaplaceNoise": "Dwork, McSherry, Nissim, Smith 2006, Prop. 1; Kuru et al. 2022, Thm A.1",
     "NoisyStatistic": "that of its statistic, its mechanism and its sampler",
@@ -82,6 +83,7 @@ THEOREMS = {
     "Poisson": "dominating pairs (Zhu, Dong, Wang 2022, Thm 11)",
     "FixedSize": "advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2)",
     "Block": PARALLEL,
+    "Fold": PARALLEL,
     "Bin": f"{PARALLEL}; balls and bins (Chua et al. 2025)",
     "Cut": PARALLEL,
 }

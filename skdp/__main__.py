@@ -1,6 +1,10 @@
-"""Entry point of ``python -m skdp``."""
+"""Entry point of ``python -m skdp``: the demonstration, and ``ledger`` to read a budget's file."""
 
-from skdp.demo import main
+import sys
+
+from skdp import demo
+from skdp.fitting import ledger
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    is_ledger = sys.argv[1:2] == ["ledger"]
+    raise SystemExit(ledger.run_command(sys.argv[2:]) if is_ledger else demo.main())

@@ -21,11 +21,12 @@ from skdp.solvers import get_solver
 DOCS = Path(__file__).parents[1] / "docs"
 SIGN = ".. code-block:: python"
 NOT_RUN = {
-    "development/add_a_release": "two lines out of a solver; test_documentation.py runs the release"
+    "development/add_a_release": "two lines of a solver; test_documentation.py runs the release",
+    "reviewers/dossier": "an audit; test_dossier.py writes one",
 }
 PAGES = [name for name, text in documentation.pages().items() if SIGN in text]
-# Whatever takes minutes, in short.
-SHORTER = {"n_fits=5000": "n_fits=200"}
+# Whatever takes minutes, or starts workers (test_ledger.py does), in short.
+SHORTER = {"n_fits=5000": "n_fits=200", "n_jobs=2": "n_jobs=1"}
 OPTIONAL = ("skops", "skl2onnx", "onnxruntime")
 
 
@@ -83,6 +84,7 @@ def names(classification, rng):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in NOT_RUN])
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.filterwarnings("ignore:PrivacyBudget:skdp.PrivacyWarning")  # of a search's scores
 def test_the_snippets_of_a_page_run(page, names, rng, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stays(rng).to_csv("stays.csv", index=False)

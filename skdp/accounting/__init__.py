@@ -26,6 +26,7 @@ from skdp.accounting.additive import (
 from skdp.accounting.balls_and_bins import BallsAndBinsAccountant
 from skdp.accounting.events import *  # noqa: F403 - all events, listed in events/__init__.py
 from skdp.accounting.guarantees import AdvancedCompositionAccountant, OptimalCompositionAccountant
+from skdp.accounting.interchange import from_dp_event, to_dp_event
 from skdp.accounting.mixed import MixedAccountant
 from skdp.accounting.objective import ObjectivePerturbationAccountant, objective_delta
 from skdp.accounting.pld import PLDAccountant
@@ -55,6 +56,7 @@ __all__ = [
     "available_accountants",
     "calibrate",
     "compose_statements",
+    "from_dp_event",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
@@ -64,6 +66,7 @@ __all__ = [
     "selection_delta",
     "selection_epsilon",
     "supporting_accountants",
+    "to_dp_event",
     "zcdp_delta",
     "zcdp_epsilon",
     "zcdp_rho",

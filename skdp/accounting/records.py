@@ -134,17 +134,23 @@ def _rows_of_one(event: Event) -> str:
 
 def _most_of_one_row(records: Iterable[ReleaseRecord]) -> int:
     """Return the largest number of the answers on disjoint blocks that one row can be in."""
+    return _most_of(
+        (answer, count * record.count)
+        for record in records
+        for answer, count in _answers(record.event)
+    )
+
+
+def _most_of(answers: Iterable[tuple[Event, int]]) -> int:
     passes = 0
-    blocks: dict[Partition, Counter[int]] = {}
-    for record in records:
-        for answer, count in _answers(record.event):
-            count *= record.count
-            if isinstance(answer, OnBlock):
-                times = count * _n_steps(answer.event)
-                blocks.setdefault(answer.partition, Counter())[answer.block] += times
-            else:
-                passes += count
-    return passes + sum(max(counts.values()) for counts in blocks.values())
+    blocks: dict[Partition, dict[int, list[tuple[Event, int]]]] = {}
+    for answer, count in answers:
+        if not isinstance(answer, OnBlock):
+            passes += count
+            continue
+        inside = blocks.setdefault(answer.partition, {}).setdefault(answer.block, [])
+        inside += [(one, count * times) for one, times in _answers(answer.event)]
+    return passes + sum(max(map(_most_of, of.values())) for of in blocks.values())
 
 
 Plain = str | float | bool | None | list["Plain"] | dict[str, "Plain"]

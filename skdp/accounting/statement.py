@@ -479,18 +479,75 @@ def _in_sequence(statements: Iterable[PrivacyStatement]) -> tuple[ReleaseRecord,
     releases: list[ReleaseRecord] = []
     epochs = 0
     for statement in statements:
-        first = epochs
-        for record in statement.releases:
-            event = _in_later_epochs(record.event, first)
-            blocks = [part for part, _ in walk(event) if isinstance(part, OnBlock)]
-            own = [block.partition for block in blocks if not block.partition.shared]
-            epochs = max([epochs, *(partition.epoch + 1 for partition in own)])
+        events, epochs = _from_epoch(statement, epochs)
+        for record, event in zip(statement.releases, events, strict=True):
             last = releases[-1] if releases else None
             if last is not None and (last.kind, last.event) == (record.kind, event):
                 releases[-1] = replace(last, count=last.count + record.count)
             else:
                 releases.append(replace(record, event=event))
     return tuple(releases)
+
+
+def _from_epoch(statement: PrivacyStatement, first: int) -> tuple[list[Event], int]:
+    """Return the events of a fit on partitions numbered from ``first``, and the next number."""
+    events = [_in_later_epochs(record.event, first) for record in statement.releases]
+    blocks = [part for event in events for part, _ in walk(event) if isinstance(part, OnBlock)]
+    own = [block.partition.epoch + 1 for block in blocks if not block.partition.shared]
+    return events, max([first, *own])
+
+
+class RunningTotal:
+    """Price of fits on the same rows as one after the other is added.
+
+    It costs as much as there are different events, not fits.
+
+    Parameters
+    ----------
+    delta : float
+    adjacency : str
+    accountant : str
+
+    Attributes
+    ----------
+    statements : list of PrivacyStatement
+        In order.
+    """
+
+    def __init__(self, delta: float, adjacency: str, accountant: str) -> None:
+        self._terms = delta, Adjacency.parse(adjacency, labels=True), accountant
+        self._counts: dict[Event, int] = {}
+        self._epochs = 0
+        self.statements: list[PrivacyStatement] = []
+
+    @property
+    def event(self) -> Composed:
+        """All releases as one event, those that are equal together."""
+        return Composed(tuple(self._counts.items()))
+
+    def add(self, *more: PrivacyStatement) -> None:
+        """Add fits."""
+        self._counts, self._epochs = self._with(more)
+        self.statements += more
+
+    def epsilon(self, *more: PrivacyStatement) -> float:
+        """Return the certified epsilon of all fits, and of some more, which are not added.
+
+        Raises
+        ------
+        UnknownCost
+            If no accountant supports all releases together.
+        """
+        counts, _ = self._with(more)
+        return price(Composed(tuple(counts.items())), *self._terms)[0]
+
+    def _with(self, more: Iterable[PrivacyStatement]) -> tuple[dict[Event, int], int]:
+        counts, epochs = dict(self._counts), self._epochs
+        for statement in more:
+            events, epochs = _from_epoch(statement, epochs)
+            for record, event in zip(statement.releases, events, strict=True):
+                counts[event] = counts.get(event, 0) + record.count
+        return counts, epochs
 
 
 def _in_later_epochs(event: Event, shift: int) -> Event:

@@ -3,9 +3,11 @@
 from skdp.audit.black_box import canaries, canaries_in_one_fit
 from skdp.audit.canary_report import CanaryReport, Claim, TradeOffDisplay
 from skdp.audit.comparing import Finding, ReplayedRelease, ReplayReport
+from skdp.audit.dossier import dossier
 from skdp.audit.neighbours import NeighbouringPair, hostile_pairs, made_up_data
 from skdp.audit.replaying import replay
 from skdp.audit.reporting import AuditReport, report
+from skdp.audit.sources import SourceReport, check_source
 
 __all__ = [
     "AuditReport",
@@ -15,9 +17,12 @@ __all__ = [
     "NeighbouringPair",
     "ReplayReport",
     "ReplayedRelease",
+    "SourceReport",
     "TradeOffDisplay",
     "canaries",
     "canaries_in_one_fit",
+    "check_source",
+    "dossier",
     "hostile_pairs",
     "made_up_data",
     "replay",

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,10 @@ from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.audit import bounds
 from skdp.audit.canary_report import CanaryReport, Claim
 from skdp.audit.neighbours import dense_copy, labels_of
-from skdp.audit.replaying import audited_clone, relation_of, takes_weights
+from skdp.audit.replaying import audited_clone, in_partitions, relation_of, takes_weights
 from skdp.fitting.privacy import SeededNoise
 from skdp.model_selection import total_privacy
+from skdp.oracle.sources.partitioned import Partitions
 
 N_ROWS, N_FEATURES = 100, 1  # of made-up data; what one record shows does not depend on them
 LONG, FAR = 1e3, 1e6  # a worst-case record: longer than rows are kept to, with a far target
@@ -33,6 +34,7 @@ def canaries(
     y: ArrayLike | None = None,
     *,
     record: tuple[ArrayLike, Hashable] | None = None,
+    partitions: Callable[..., Partitions] | None = None,
     score: Score | None = None,
     n_fits: int = 4000,
     confidence: float = 0.999,
@@ -54,6 +56,8 @@ def canaries(
     record : (row, target), default=None
         The record at place 0; if None, a long row with a far target, or the last class. Under
         "zero_out" it has weight 0 in the other fits; under "replace_one" it is turned around there.
+    partitions : callable, default=None
+        ``partitions(X, y, **beside)`` puts the records in partitions, as in `replay`.
     score : callable, default=None
         ``score(model)`` returns numbers; if None, all coefficients and intercepts.
     n_fits : int, default=4000
@@ -97,7 +101,7 @@ def canaries(
     score = _parameters if score is None else score
     vectors = []
     for coin in coins:
-        model = _fitted(plain, data[coin])
+        model = _fitted(plain, in_partitions(data[coin], partitions))
         vectors.append(np.asarray(score(model), dtype=np.float64).ravel())
     outputs, is_in = np.array(vectors), coins == 1
     # The direction that separates the two best, and how well it does, come from fits that do not
@@ -232,7 +236,7 @@ def _targets(estimator: BaseEstimator, y: ArrayLike | None) -> tuple[Any, Any]:
     return -FAR, FAR
 
 
-def _fitted(estimator: BaseEstimator, data: dict[str, Any]) -> BaseEstimator:
+def _fitted(estimator: BaseEstimator, data: Mapping[str, Any]) -> BaseEstimator:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that so few rows cannot teach a model anything
         return clone(estimator).fit(**data)

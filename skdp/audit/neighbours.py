@@ -36,6 +36,7 @@ LENGTHS = {
     "subnormal": 5e-324,
 }
 TARGETS = (-1e300, -3.0, 0.0, 1e-310, 1e12)
+NULL_POSITIVE = 1.0  # target of a null record where 0 is none
 WEIGHTS = (1.0, 1e6, 1e300, 5e-324)
 CLASS_WEIGHT = 1e10  # of a class, whose product with the largest weight overflows
 SIZES = (1, 2, 40)  # numbers of rows that a group has in place of its own
@@ -88,7 +89,8 @@ def made_up_data(
         labels = labels_of(estimator, [0, 1])
         return X, np.asarray(labels)[np.arange(len(X)) % len(labels)]
     slopes = np.resize([1.0, -1.0, 0.5, 0.0], shape[1])
-    return X, X @ slopes + 0.1 * rng.standard_normal(len(X))
+    y = X @ slopes + 0.1 * rng.standard_normal(len(X))
+    return X, np.exp(y) if get_tags(estimator).target_tags.positive_only else y
 
 
 def dense_copy(X: MatrixLike) -> Array:
@@ -266,10 +268,13 @@ class _PairMaker:
             return [None]
         if is_classifier(self._estimator):
             return labels_of(self._estimator, self._y)
+        targets: tuple[float, ...] = TARGETS
+        if get_tags(self._estimator).target_tags.positive_only:
+            targets = tuple(abs(value) or NULL_POSITIVE for value in TARGETS)
         if not np.issubdtype(self._y.dtype, np.integer):
-            return list(TARGETS)
+            return list(targets)
         limits = np.iinfo(self._y.dtype)
-        return [min(max(int(value), limits.min), limits.max) for value in TARGETS]
+        return [min(max(int(value), limits.min), limits.max) for value in targets]
 
     def pair(
         self,
@@ -361,7 +366,9 @@ class _PairMaker:
     def _null(self, data: dict[str, AnyRows], unit: AnyArray) -> None:
         data["X"][unit] = 0.0
         if self._takes_y:
-            data["y"][unit] = self.targets()[0] if is_classifier(self._estimator) else 0.0
+            positive = get_tags(self._estimator).target_tags.positive_only
+            null = NULL_POSITIVE if positive else 0.0
+            data["y"][unit] = self.targets()[0] if is_classifier(self._estimator) else null
         if self._weighted:
             data["sample_weight"][unit] = 0.0
 

@@ -1,7 +1,8 @@
 """Replay fits on neighbours with forced answers; whatever else differs is a leak."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from skdp.audit import neighbours as pairs
 from skdp.audit.comparing import ReplayComparison, ReplayReport
 from skdp.audit.recording import RecordedRun, record
 from skdp.fitting.privacy import Privacy, terms_among
+from skdp.oracle.sources.partitioned import Partitions
 
 
 def replay(
@@ -23,6 +25,7 @@ def replay(
     neighbours: Iterable[pairs.NeighbouringPair] | None = None,
     *,
     groups: ArrayLike | None = None,
+    partitions: Callable[..., Partitions] | None = None,
     adjacency: str | None = None,
     thorough: bool = False,
 ) -> ReplayReport:
@@ -50,6 +53,10 @@ def replay(
     groups : array of shape (n_samples,), default=None
         Whose record each is: handed to ``fit``. All records of one person differ at once, and
         in some pairs so does their number.
+    partitions : callable, default=None
+        ``partitions(X, y, **beside)`` puts a data set in partitions, in a class of your own or in
+        `skdp.Chunks`, which are fitted in place of it; ``beside`` are ``sample_weight`` and
+        ``groups``, if any. What it returns must divide rows by their places or their groups alone.
     adjacency : {"zero_out", "replace_one", "label"}, default=None
         Relation to audit, set on the clones; None for the estimator's own.
     thorough : bool, default=False
@@ -96,16 +103,22 @@ def replay(
     is_fresh_due = True
     for pair in neighbours:
         made = clone(plain).set_params(**pair.parameters)
-        first = record(clone(made), pair.data)
-        comparison.compare(
-            pair.name, first, record(clone(made), pair.neighbour, first), pair.relation
-        )
+        data, neighbour = (in_partitions(one, partitions) for one in (pair.data, pair.neighbour))
+        first = record(clone(made), data)
+        comparison.compare(pair.name, first, record(clone(made), neighbour, first), pair.relation)
         if is_fresh_due and first.error is None:
             is_fresh_due = False
             runs: list[RecordedRun | None] = [*first.runs] or [None]
-            others = (record(clone(made), pair.data, first, fresh=True, run=run) for run in runs)
+            others = (record(clone(made), data, first, fresh=True, run=run) for run in runs)
             comparison.compare_fresh(f"{pair.name}, the same with fresh draws", first, others)
     return comparison.report(type(estimator).__name__)
+
+
+def in_partitions(
+    data: Mapping[str, Any], partitions: Callable[..., Partitions] | None
+) -> Mapping[str, Any]:
+    """Return the arguments of ``fit`` for a data set, in partitions if there is a maker of them."""
+    return data if partitions is None else {"X": partitions(**data)}
 
 
 def audited_clone(estimator: BaseEstimator, adjacency: str | None = None) -> BaseEstimator:

@@ -24,6 +24,16 @@ SETTLED = (
     "models before them. (A budget with accountant='gdp', or with 'pure' for fits of pure "
     "guarantees, needs no such assumption.)"
 )
+IN_LEDGER = (
+    "What any process charged to the ledger {!r} for the data {!r} is counted. That the file "
+    "was not deleted, copied or put back to an earlier state is assumed: compare its head with one "
+    "kept elsewhere. Columns that equal targets of other processes' fits are not recognised."
+)
+RENEWED = (
+    "Only the present calendar month (UTC, by the time of the charge) is counted: no {} is in the "
+    "fits of two months."
+)
+EXTERNAL = "A release by another tool was charged as it was stated: {}"
 
 
 def unit_assumptions(n_records: int, unit: str, result: str = "the model") -> list[str]:

@@ -1,31 +1,54 @@
-"""A budget across fits: charged before each of them, never copied, bound to its process."""
+"""A budget across fits: charged before each of them, never copied.
+
+It counts in the process that made it, or in a file that all processes share.
+"""
 
 from __future__ import annotations
 
 import html
 import math
 import os
+import sqlite3
 import threading
 import uuid
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Self, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skdp import accounting
 from skdp._numbers import is_real, require, shown
 from skdp.accounting.accountant import candidates
-from skdp.fitting.assumptions import ANY_ORDER, NO_RETURNED_TARGET, NOT_SCORES, SETTLED
+from skdp.accounting.statement import RunningTotal
+from skdp.fitting import ledger as ledgers
+from skdp.fitting.assumptions import (
+    ANY_ORDER,
+    EXTERNAL,
+    IN_LEDGER,
+    NO_RETURNED_TARGET,
+    NOT_SCORES,
+    RENEWED,
+    SETTLED,
+)
 from skdp.fitting.between_fits import RETURNED_TARGET, FitData, FitHistory
+from skdp.fitting.ledger import PrivacyBudgetError
 
 # Accountants whose totals hold for budgets that are chosen on the way: for Gaussian DP, Smith and
 # Thakurta 2022 and Koskela, Tobaben, Honkela 2023; for sums of epsilons, Rogers et al. 2016.
 FILTERS = ("gdp", "pure")
 
 IN_PROCESS = (
-    "A budget counts in the process that made it, and nowhere else. Fit there (n_jobs=1), or in "
-    'its threads (with joblib.parallel_config(backend="threading"): ...), or make a budget in each '
-    "worker, their epsilons and deltas adding up to the whole. Nothing was released."
+    "A budget without a ledger counts in the process that made it, and nowhere else. Fit there "
+    '(n_jobs=1), or in its threads (with joblib.parallel_config(backend="threading"): ...), or '
+    "make a budget in each worker, their epsilons and deltas adding up to the whole, or make one "
+    "with a ledger,"
+    '  PrivacyBudget(..., ledger="charges.db"). Nothing was released.'
 )
+
+# What a pickle says of a budget: its key, the process that made it, its terms and its ledger.
+Identity: TypeAlias = tuple[str | float | None, ...]
+Connections: TypeAlias = dict[Path, sqlite3.Connection]
 
 _known: WeakValueDictionary[str, PrivacyBudget] = WeakValueDictionary()  # by key
 _histories: WeakKeyDictionary[PrivacyBudget, FitHistory] = WeakKeyDictionary()
@@ -35,10 +58,6 @@ _histories: WeakKeyDictionary[PrivacyBudget, FitHistory] = WeakKeyDictionary()
 _open: list[PrivacyBudget] = []
 _lock = threading.RLock()
 _program = uuid.uuid4().hex
-
-
-class PrivacyBudgetError(ValueError):
-    """A privacy budget refused a fit. Nothing was released and nothing was charged."""
 
 
 def check_budget(epsilon: object, delta: object) -> None:
@@ -62,8 +81,9 @@ class PrivacyBudget:
 
     Use it as a context manager, which charges every fit of the process while its block is open,
     in whatever thread; where blocks are nested, all of the budgets are charged. Or pass it to
-    estimators as ``budget``; clones share it. It counts in the process that made it: a fit in
-    another process is refused, not forgotten.
+    estimators as ``budget``; clones share it. Without a ledger it counts in the process that made
+    it: a fit in another process is refused, not forgotten. With one, the fits of all processes that
+    share the file are charged, those before a restart included.
 
     Parameters
     ----------
@@ -79,7 +99,26 @@ class PrivacyBudget:
         with pure guarantees), and the total holds even if the fits' own budgets are chosen by
         looking at earlier models (Koskela, Tobaben, Honkela 2023; Rogers et al. 2016).
     allow_seeded_noise : bool, default=False
-        Whether to admit fits with `SeededNoise`, which are not private; for tests.
+        Whether to admit fits with `SeededNoise`, which are not private; for tests. Not with a
+        ledger.
+    unit : {"row", "group"} or None, default=None
+        Unit of privacy; None for that of the first fit, or, with a ledger, for "row".
+    ledger : str, path or None, default=None
+        SQLite file on a local disk that keeps the charges; created if missing. A charge is
+        committed before the fit uses rows.
+    data : str, default="data"
+        Name of the data in the ledger. The charges of one name and one unit share a budget, whose
+        terms are recorded at its first use; other terms are refused later.
+    renew : {"monthly"} or None, default=None
+        "monthly" begins each calendar month (UTC) anew, for fits on rows that no other month's
+        fits use: that is assumed, and the statement says so. Needs a ledger.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range.
+    PrivacyBudgetError
+        If the ledger cannot be used, or has other terms.
 
     Examples
     --------
@@ -92,6 +131,9 @@ class PrivacyBudget:
     1.45
     """
 
+    process: str | None  # that made it; None for a copy in another one
+    _spent: float | None  # None if other processes were charged since
+
     def __init__(
         self,
         epsilon: float,
@@ -100,6 +142,10 @@ class PrivacyBudget:
         accountant: str = "auto",
         *,
         allow_seeded_noise: bool = False,
+        unit: str | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+        data: str = "data",
+        renew: str | None = None,
     ) -> None:
         check_budget(epsilon, delta)
         candidates(accountant)
@@ -108,13 +154,40 @@ class PrivacyBudget:
                 f"allow_seeded_noise must be True or False; got {shown(allow_seeded_noise)}."
             )
         accounting.Adjacency.parse(adjacency, labels=True)
-        self._terms = float(epsilon), abs(float(delta)), str(adjacency), accountant
+        require("unit", unit, "be None, 'row' or 'group'", unit in (None, "row", "group"))
+        require("data", data, "be a name", isinstance(data, str) and data.strip() != "")
+        if ledger is None:
+            require("renew", renew, "be None without a ledger", renew is None)
+        else:
+            require("ledger", ledger, "be a path or None", isinstance(ledger, str | os.PathLike))
+            require("renew", renew, "be None or 'monthly'", renew in (None, "monthly"))
+            allowed = "be False with a ledger, which counts private fits only"
+            require("allow_seeded_noise", allow_seeded_noise, allowed, not allow_seeded_noise)
+            ledger, unit = str(Path(ledger).resolve()), unit or "row"
+        key = uuid.uuid4().hex if ledger is None else f"{ledger}\n{unit}\n{data}"
+        terms = float(epsilon), abs(float(delta)), str(adjacency), accountant
+        self._set((key, process_id(), *terms, unit, ledger, data, renew))
         self._allow_seeded_noise = allow_seeded_noise
-        self._total: accounting.PrivacyStatement | None = None
-        self._n_fits = 0
+        self.process = process_id()
+        if self._account is not None:
+            self._account.open()
+
+    def _set(self, identity: Identity) -> None:
+        """Set all attributes, as of a budget of another process that was charged nothing."""
+        key, _, epsilon, delta, adjacency, accountant, unit, ledger, data, renew = identity
+        self._identity, self._key = identity, str(key)
+        self._terms = float(epsilon or 0), float(delta or 0), str(adjacency), str(accountant)
+        self._unit = unit
+        self._allow_seeded_noise = False
+        self._account: ledgers.Account | None = None
+        if ledger is not None:
+            month = None if renew is None else str(renew)
+            self._account = ledgers.Account(
+                Path(str(ledger)), str(data), str(unit), month, self._terms
+            )
+        self._forget()
         self._seeds: set[str] = set()
-        self.process: str | None = process_id()
-        self._key = uuid.uuid4().hex
+        self.process = None
         _known[self._key] = self
 
     @property
@@ -147,27 +220,35 @@ class PrivacyBudget:
     @property
     def spent(self) -> float:
         """Certified epsilon of all fits so far, at the budget's delta."""
-        self._require_process("reading what is spent")
-        return 0.0 if self._total is None else self._total.epsilon
+        self._look("reading what is spent")
+        if self._spent is None:
+            self._spent = self._charged.epsilon()
+        return self._spent
 
     @property
     def n_fits(self) -> int:
-        """Number of fits that were charged."""
-        self._require_process("counting the fits")
+        """Number of fits, and of releases by other tools, that were charged."""
+        self._look("counting the fits")
         return self._n_fits
 
     @property
     def statement(self) -> accounting.PrivacyStatement:
         """Privacy statement of all fits so far together."""
-        self._require_process("reading the statement")
-        if self._total is None:
-            return accounting.PrivacyStatement(
-                0.0, self.delta, self.adjacency, "none", (), (), "system"
-            )
+        self._look("reading the statement")
+        said: list[str] = []
+        if self._account is not None:
+            said = [IN_LEDGER.format(self._account.path.name, self._identity[-2])]
+            said += [RENEWED.format(self._unit)] * (self._account.renew is not None)
+        if not self._n_fits:
+            nothing = 0.0, self.delta, self.adjacency, "none", (), tuple(said), "system"
+            return accounting.PrivacyStatement(*nothing)
         chosen = ANY_ORDER.format(self.accountant) if self.accountant in FILTERS else SETTLED
         returned = [NO_RETURNED_TARGET] if self.adjacency == accounting.LABEL else []
-        said = NOT_SCORES, chosen, *returned
-        return replace(self._total, assumptions=(*said, *self._total.assumptions))
+        said = [NOT_SCORES, chosen, *said, *returned]
+        total = accounting.compose_statements(
+            self._charged.statements, delta=self.delta, accountant=self.accountant
+        )
+        return replace(total, assumptions=(*said, *total.assumptions))
 
     def remaining_epsilon(self, delta: float | None = None) -> float:
         """Return the largest epsilon that one more fit of full-batch Gaussian releases may have.
@@ -185,7 +266,7 @@ class PrivacyBudget:
         """
         delta = self.delta if delta is None else delta
         check_budget(1.0, delta)
-        self._require_process("reading what is left")
+        self._look("reading what is left")
         if math.isinf(self.epsilon):
             return math.inf
         mu = self._remaining_mu()
@@ -194,7 +275,7 @@ class PrivacyBudget:
     def _remaining_mu(self) -> float:
         _, delta, name, accountant = self._terms
         adjacency = accounting.Adjacency.parse(name, labels=True)
-        event = accounting.Composed() if self._total is None else self._total.event
+        event = self._charged.event
         high = accounting.gaussian_mu(self.epsilon, delta) if delta > 0 else 0.0
         exact = accounting.GDPAccountant()
         if accountant in ("auto", "gdp") and exact.why_unsupported(event, adjacency) is None:
@@ -221,9 +302,13 @@ class PrivacyBudget:
 
     def __repr__(self) -> str:
         head = f"<PrivacyBudget: epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}"
-        if self.process != process_id():
+        if not self._is_kept and self.process != process_id():
             return f"{head}, of another process>"
-        return f"{head}, {self.spent:.6g} spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}>"
+        try:
+            spent = self.spent
+        except PrivacyBudgetError:
+            return f"{head}, with a ledger that cannot be read>"
+        return f"{head}, {spent:.6g} spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}>"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>{self.statement._repr_html_()}"
@@ -254,23 +339,52 @@ class PrivacyBudget:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # No amount spent travels: what comes back is this very budget, or one that admits nothing.
-        return _recall, (self._key, *self._terms)
+        # No amount spent travels: what comes back is this very budget, one of the same ledger, or
+        # one that admits nothing.
+        return _recall, self._identity
 
     # ------------------------------------------------------------------ the charge
 
+    @property
+    def _is_kept(self) -> bool:
+        """Whether a ledger keeps the charges."""
+        return self._account is not None
+
     def _require_process(self, what: str) -> None:
-        if self.process != process_id():
+        if not self._is_kept and self.process != process_id():
             raise PrivacyBudgetError(f"{self!r} refused {what} in this process. {IN_PROCESS}")
 
-    def admit(
-        self, who: str, stated: accounting.PrivacyStatement, seed: str | None
-    ) -> accounting.PrivacyStatement:
-        """Return the total with one more fit, or raise and leave everything as it was."""
+    def _catch_up(self, opened: Connections) -> None:
+        """Read what other processes were charged since; nothing without a ledger."""
+        if self._account is not None:
+            began, charges = self._account.read(opened[self._account.path])
+            if began:
+                self._forget()
+            if charges:
+                self._charged.add(*charges)
+                self._spent = None
+
+    def _forget(self) -> None:
+        self._charged = RunningTotal(self.delta, self.adjacency, self.accountant)
+        self._spent = 0.0
+
+    @property
+    def _n_fits(self) -> int:
+        return len(self._charged.statements)
+
+    def _look(self, what: str) -> None:
+        """Bring the total up to date; PrivacyBudgetError where it is not known."""
+        self._require_process(what)
+        if self._account is not None:
+            with _lock, ledgers.reading(self._account.path) as connection:
+                self._catch_up({self._account.path: connection})
+
+    def admit(self, who: str, stated: accounting.PrivacyStatement, seed: str | None) -> float:
+        """Return the epsilon of all with one more fit, or raise and leave everything as it was."""
         self._require_process(f"a fit of {who}")
         plan = f"{who} asked for epsilon={stated.epsilon:.6g}, delta={stated.delta:.6g}"
         end = "It was refused; nothing was released and nothing was charged."
-        unit = (self._total or stated).unit
+        unit = self._unit or (*self._charged.statements[:1], stated)[0].unit
         if (stated.adjacency, stated.unit) != (self.adjacency, unit):
             raise PrivacyBudgetError(
                 f"{plan}, under {stated.adjacency!r} for each {stated.unit}, but its budget "
@@ -288,20 +402,17 @@ class PrivacyBudget:
                 "the same noise, which cancels in the difference of the two models; use "
                 f"another seed, or noise='system'. {end}"
             )
-        earlier = () if self._total is None else (self._total,)
         try:
-            total = accounting.compose_statements(
-                (*earlier, stated), delta=self.delta, accountant=self.accountant
-            )
+            total = self._charged.epsilon(stated)
         except accounting.UnknownCost as reason:
             raise PrivacyBudgetError(
                 f"{plan}, which its budget {self!r} cannot price. {reason} {end}"
             ) from reason
-        if not total.epsilon <= self.epsilon:
+        if not total <= self.epsilon:
             left = self.remaining_epsilon(stated.delta) if stated.delta > 0 else 0.0
             raise PrivacyBudgetError(
                 f"{plan}, which would bring the total at delta={self.delta:g} to epsilon="
-                f"{total.epsilon:.6g}, but its budget allows {self.epsilon:.6g}, of which "
+                f"{total:.6g}, but its budget allows {self.epsilon:.6g}, of which "
                 f"{self.spent:.6g} is spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}. One "
                 f"more full-batch fit can ask for epsilon={left:.6g} at most. For a search use "
                 "DPSearchCV, or price it before its fit: privacy_of(search, n_samples=...). "
@@ -309,22 +420,86 @@ class PrivacyBudget:
             )
         return total
 
-    def record(self, total: accounting.PrivacyStatement, seed: str | None) -> None:
-        """Write the debt down. There is no way to take it back."""
-        self._total = total
-        self._n_fits += 1
+    def _write(
+        self,
+        opened: Connections,
+        by: str,
+        stated: accounting.PrivacyStatement,
+        total: float,
+    ) -> ledgers.Line | None:
+        """Write the debt to the ledger, if there is one; it stands once that is committed."""
+        if self._account is None:
+            return None
+        return self._account.write(opened[self._account.path], by, stated, total)
+
+    def record(
+        self,
+        stated: accounting.PrivacyStatement,
+        total: float,
+        seed: str | None,
+        line: ledgers.Line | None = None,
+    ) -> None:
+        """Remember the debt. There is no way to take it back."""
+        self._charged.add(stated)
+        self._spent = total
         self._seeds.update(() if seed is None else (seed,))
+        if self._account is not None:
+            self._account.last = line
+
+    def charge_external(self, event: Any, note: str) -> None:
+        """Charge a release that another tool makes on the same data, before it is made.
+
+        All budgets whose block is open are charged as well, or none.
+
+        Parameters
+        ----------
+        event : Event or dp_accounting.DpEvent
+            What is released: an event of `skdp.accounting`, such as ``Laplace(2.0, spread=1)`` for
+            a count, ``ApproximateDP(epsilon, delta)`` where only the guarantee is known, or one of
+            dp-accounting, as `skdp.accounting.from_dp_event` reads it. It is charged as stated.
+        note : str
+            What it is, for the statement and the ledger.
+
+        Raises
+        ------
+        PrivacyBudgetError
+            If a budget does not admit it. Nothing was charged: do not make the release.
+        ValueError
+            If the event is not known.
+        """
+        require("note", note, "say what is released", isinstance(note, str) and note.strip() != "")
+        relation = accounting.Adjacency.parse(self.adjacency, labels=True)
+        if not isinstance(event, accounting.Event):
+            event = accounting.from_dp_event(event, self.adjacency)
+        try:
+            epsilon, accountant = accounting.price(event, self.delta, relation)
+        except accounting.UnknownCost as reason:
+            raise PrivacyBudgetError(
+                f"{self!r} cannot price the release. {reason} Nothing was charged."
+            ) from reason
+        with _lock:
+            units = [self._unit, *(item.unit for item in self._charged.statements[:1]), "row"]
+        noise = getattr(event, "noise_multiplier", math.nan)
+        record = accounting.ReleaseRecord("external release", 1, noise, event)
+        stated = accounting.PrivacyStatement(
+            epsilon,
+            self.delta,
+            self.adjacency,
+            accountant,
+            (record,),
+            (EXTERNAL.format(note),),
+            "system",
+            unit=str(next(filter(None, units))),
+        )
+        charge("external", stated, self, None)
 
 
-def _recall(
-    key: str, epsilon: float, delta: float, adjacency: str, accountant: str
-) -> PrivacyBudget:
-    """Return the budget itself in the process that holds it, elsewhere one that admits nothing."""
-    held = _known.get(key)
+def _recall(*identity: str | float | None) -> PrivacyBudget:
+    """Return the budget itself, one of the same ledger, or elsewhere one that admits nothing."""
+    held = _known.get(str(identity[0]))
     if held is None:
-        held = PrivacyBudget(epsilon, delta, adjacency, accountant)
-        del _known[held._key]
-        held._key, held.process = key, None
+        held = object.__new__(PrivacyBudget)
+        held._set(identity)
     return held
 
 
@@ -333,7 +508,7 @@ def charge(
     stated: accounting.PrivacyStatement,
     budget: PrivacyBudget | None,
     seed: str | None,
-    foreign_process: str | None,
+    sent: tuple[Identity, ...] = (),
     data: FitData | None = None,
 ) -> None:
     """Charge a fit, before it uses rows, to its own budget and to all whose block is open.
@@ -348,8 +523,8 @@ def charge(
         The estimator's own.
     seed : str or None
         Fingerprint of the seed of its noise, if it has one.
-    foreign_process : str or None
-        The process with the open budget in whose block the estimator was pickled.
+    sent : tuple of Identity, default=()
+        The budgets of another process in whose block the estimator was pickled.
     data : FitData or None, default=None
         The rows of one fit in memory.
 
@@ -358,30 +533,48 @@ def charge(
     PrivacyBudgetError
         If a budget does not admit the fit, or cannot be reached. None is charged then.
     """
-    if foreign_process is not None:
+    around = [_recall(*identity) for identity in sent]
+    if not all(item._is_kept for item in around):
         raise PrivacyBudgetError(
             f"{who} asked for a fit in a worker process, but it was sent there from inside the "
             "block of a PrivacyBudget of another process, which would not be charged. "
             f"{IN_PROCESS} (For a fit that this budget has nothing to do with, make a new {who}.)"
         )
     with _lock:
-        budgets = list(dict.fromkeys([*_open, *([] if budget is None else [budget])]))
-        totals = [item.admit(who, stated, seed) for item in budgets]  # all do, or none is charged
-        histories = [_histories.setdefault(item, FitHistory()) for item in budgets]
-        if data is not None and any(history.has_target_among(data) for history in histories):
-            raise PrivacyBudgetError(RETURNED_TARGET.format(who))
+        every = [*_open, *around, *([] if budget is None else [budget])]
+        budgets = list({item._key: item for item in every}.values())
+        paths = {item._account.path for item in budgets if item._account is not None}
+        with ExitStack() as files:
+            # In one order, so that no two processes wait for each other.
+            opened = {path: files.enter_context(ledgers.writing(path)) for path in sorted(paths)}
+            for item in budgets:
+                item._catch_up(opened)
+            # All admit it, or none is charged.
+            totals = [item.admit(who, stated, seed) for item in budgets]
+            histories = [_histories.setdefault(item, FitHistory()) for item in budgets]
+            if data is not None and any(history.has_target_among(data) for history in histories):
+                raise PrivacyBudgetError(RETURNED_TARGET.format(who))
+            lines = [
+                item._write(opened, who, stated, total)
+                for item, total in zip(budgets, totals, strict=True)
+            ]
         # From here on the debts stand, whatever becomes of the fit.
-        for item, total in zip(budgets, totals, strict=True):
-            item.record(total, seed)
+        for item, total, line in zip(budgets, totals, lines, strict=True):
+            item.record(stated, total, seed, line)
         if data is not None:
             for history in histories:
                 history.add(data)
 
 
-def process_of_open_budget(known: str | None) -> str | None:
-    """Return the process whose open budgets an estimator belongs to as it is pickled, if any."""
+def identities_of_open_budgets(known: tuple[Identity, ...]) -> tuple[Identity, ...]:
+    """Return the open budgets that an estimator belongs to as it is pickled, and those known."""
     with _lock:
-        return known or next((budget.process for budget in _open), None)
+        return tuple(dict.fromkeys((*known, *(budget._identity for budget in _open))))
+
+
+def of_other_processes(sent: tuple[Identity, ...]) -> tuple[Identity, ...]:
+    """Return the budgets that were not made in this process, where an open one is known."""
+    return tuple(identity for identity in sent if identity[1] != process_id())
 
 
 def _renew_lock() -> None:

@@ -15,7 +15,7 @@ from skdp.accounting import PrivacyStatement
 from skdp.accounting.records import release_lines
 from skdp.fitting import fit_warnings, parts
 from skdp.fitting.between_fits import FitData
-from skdp.fitting.budget import charge, process_id, process_of_open_budget
+from skdp.fitting.budget import charge, identities_of_open_budgets, of_other_processes
 from skdp.fitting.callbacks import (
     CallbackSupport,
     Progress,
@@ -36,8 +36,8 @@ from skdp.oracle.sources.memory import Map, row_threads
 from skdp.oracle.sources.sparse_rows import canonical
 from skdp.solvers import get_solver
 
-# Attribute of an estimator that was pickled inside the block of a budget of another process.
-_FOREIGN_BUDGET = "_foreign_budget"
+# Attribute of an estimator that was pickled inside blocks of budgets: their identities.
+_SENT_BUDGETS = "_sent_budgets"
 
 
 class PrivateEstimator(CallbackSupport, BaseEstimator):
@@ -205,25 +205,22 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
     # ------------------------------------------------------------------ copies and pickles
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle with the process of an open budget, which cannot follow to a worker."""
+        """Pickle with the identities of open budgets, which are charged, or refuse, elsewhere."""
         state = dict(super().__getstate__())
-        process = process_of_open_budget(state.get(_FOREIGN_BUDGET))
-        if process is not None:
-            state[_FOREIGN_BUDGET] = process
-        return state
+        sent = identities_of_open_budgets(state.get(_SENT_BUDGETS, ()))
+        return {**state, _SENT_BUDGETS: sent} if sent else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickle; back in the process of the open budget there is nothing to remember."""
-        process = state.get(_FOREIGN_BUDGET)
-        if process is not None and process == process_id():
-            state = {name: value for name, value in state.items() if name != _FOREIGN_BUDGET}
-        super().__setstate__(state)
+        """Unpickle; in the process that made the budgets there is nothing to remember."""
+        state = dict(state)
+        sent = of_other_processes(state.pop(_SENT_BUDGETS, ()))
+        super().__setstate__({**state, _SENT_BUDGETS: sent} if sent else state)
 
     def __sklearn_clone__(self) -> Self:
         """Clone; meta-estimators in a worker clone what they were sent."""
         copy: Self = super().__sklearn_clone__()
-        if _FOREIGN_BUDGET in vars(self):
-            setattr(copy, _FOREIGN_BUDGET, vars(self)[_FOREIGN_BUDGET])
+        if _SENT_BUDGETS in vars(self):
+            setattr(copy, _SENT_BUDGETS, vars(self)[_SENT_BUDGETS])
         return copy
 
     def __sklearn_tags__(self) -> Any:
@@ -336,7 +333,7 @@ def charge_fit(
     fit_warnings.warn_about_seed(who, terms.noise_source, model.epsilon)
     drawn_from, seed = terms.draws()
     if not parts.is_charged():
-        charge(who, statement, terms.budget, seed, vars(model).get(_FOREIGN_BUDGET), data)
+        charge(who, statement, terms.budget, seed, vars(model).get(_SENT_BUDGETS, ()), data)
     return drawn_from
 
 

@@ -9,7 +9,7 @@ from skdp._warnings import warn
 from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public
-from skdp.planning.expected_loss import MOST_LOSS, expected_loss, signal_for
+from skdp.planning.expected_loss import MOST_LOSS, ExpectedLoss, expected_loss, signal_for
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
 
@@ -19,7 +19,7 @@ WASTEFUL = 0.2  # of what larger batches tell for the same budget
 # do for the other two.
 ALL, HALF, TENTH = 1.0, 0.5, 0.1
 # Kind of the measured fits with targets of a kind; and of those with a loss that was measured.
-KINDS = {"real": "regression", "label": "classification"}
+KINDS = {"real": "regression", "nonnegative": "regression", "label": "classification"}
 MEASURED_LOSSES = {
     "squared_error": "regression",
     "logistic": "classification",
@@ -116,15 +116,16 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
 
 
 def warn_about_units(who: str, scaling: object, problem: Problem) -> None:
-    """Warn that rows which are read once are not standardised, unless their units are declared."""
+    """Warn that rows of a stream are not going to be standardised, unless units are declared."""
     if not isinstance(scaling, str) or scaling == "none":
         return
-    what = "columns and targets" if problem.loss.targets == "real" else "columns"
+    what = "columns" if problem.loss.targets == "label" else "columns and targets"
     warn(
-        f"{who}: fit_blocks reads each row once and cannot standardise {what}: it expects them to "
-        "be of about unit size, and with others the model can be far worse than a constant. Divide "
-        "them by public figures, or declare the largest length of a row by scaling=RowNorm(norm); "
-        "scaling='none' confirms that they are of about unit size. No budget has been spent.",
+        f"{who}: this fit does not standardise {what}: it expects them to be of about unit size, "
+        "and with others the model can be far worse than a constant. Set scaling=PublicRange(low, "
+        "high), divide them by public figures, or declare the largest length of a row by "
+        "scaling=RowNorm(norm); scaling='none' confirms that they are of about unit size. No "
+        "budget has been spent.",
         NoiseWarning,
     )
 
@@ -155,19 +156,32 @@ def expectations(public: Public, problem: Problem) -> tuple[str, ...]:
         return ()
     signal = signal_to_noise(public)
     lost = expected_loss(kind, signal)
-    score = "R2" if kind == "regression" else "log loss"
-    # The curves are cut where it makes no difference any more how bad a fit is.
-    low, high = ("more than " * (end == MOST_LOSS) + _percent(end) for end in (lost.low, lost.high))
+    score, alike, others = "log loss", "data sets", ""
+    if kind == "regression":
+        score, alike = "R2", "data sets whose targets have no long tail"
+        skewed = _interval(expected_loss("skewed regression", signal))
+        others = (
+            " This assumes a skewness of at most 2: of targets beyond it, such as counts and "
+            f"costs, four in five lose between {skewed}."
+        )
     median = ("at least " if lost.median == MOST_LOSS else "no more than ") + _percent(lost.median)
     return (
         f"Signal over noise, mu n / p, is {signal:.3g} for {public.n_rows} rows and "
-        f"{public.n_parameters} parameters. At this figure, half of the default fits to other data "
-        f"sets lose {median} of what the same model gains over a constant without privacy, in "
-        f"{score}; four in five lose between {low} and {high}. (100% is as bad as a constant.)",
+        f"{public.n_parameters} parameters. At this figure, half of the default fits to other "
+        f"{alike} lose {median} of what the same model gains over a constant without privacy, in "
+        f"{score}; four in five lose between {_interval(lost)}. (100% is as bad as a constant.)"
+        f"{others}",
         f"Half of such fits lose no more than {_percent(HALF)} from about "
         f"{rows_for(HALF, public, kind)} rows on, and no more than {_percent(TENTH)} from about "
         f"{rows_for(TENTH, public, kind)} rows on.",
     )
+
+
+def _interval(lost: ExpectedLoss) -> str:
+    """Return an interval in words; curves are cut where it hardly matters how bad a fit is."""
+    limits = lost.low, lost.high
+    low, high = ("more than " * (one == MOST_LOSS) + _percent(one) for one in limits)
+    return f"{low} and {high}"
 
 
 def _percent(share: float) -> str:

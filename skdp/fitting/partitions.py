@@ -7,21 +7,29 @@ import hashlib
 import importlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skdp._numbers import AnyArray
 from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.labels import type_in_a_word
-from skdp.fitting.refusals import NO_LABELS, quotes_no_cell, without_cells, without_row_counts
+from skdp.fitting.refusals import (
+    NO_LABELS,
+    public_refusal,
+    quotes_no_cell,
+    without_cells,
+    without_row_counts,
+)
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
+from skdp.oracle.sources.keyed_split import PartOfPartitions, first_records
 from skdp.oracle.sources.partitioned import Failure, Partitions, Task, answers, has_no_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -34,17 +42,20 @@ MOST_HASHES = 1024
 class Summary:
     """Public facts about a partition: shapes, types, names; and labels, unless declared.
 
-    ``n_records`` is the number of rows, or of groups; ``has_positive_weight`` is None where rows
+    ``index`` is the place that the partition says it has, ``n_records`` the number of rows, or of
+    groups; ``has_positive_weight`` is None where rows
     have no weights. ``label_hashes`` are those of some labels of groups, see `hashes_of_labels`;
     None without groups.
     """
 
+    index: int | None
     n_records: int
     n_features: int
     n_outputs: int
     is_column: bool
     is_sparse: bool
     names: tuple[str, ...] | None
+    column_kinds: tuple[tuple[Any, str], ...] | None
     labels: AnyArray | None
     has_positive_weight: bool | None
     label_hashes: AnyArray | None
@@ -79,10 +90,17 @@ class CheckTask:
     key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
 
     def __call__(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        index: int | None = None,
     ) -> Summary | Failure | None:
         try:
-            return None if has_no_rows(X, y) else self._summary(X, y, sample_weight, groups)
+            if has_no_rows(X, y):
+                return None
+            return replace(self._summary(X, y, sample_weight, groups), index=index)
         except Exception as failure:
             if quotes_no_cell(failure):
                 return Failure(str(failure))
@@ -91,12 +109,12 @@ class CheckTask:
 
     def _summary(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Summary:
         who, grouped = self.model._who, groups is not None
-        n_groups, hashes, labels = 0, None, None
+        numbered, hashes, labels = None, None, None
         if grouped:
-            n_groups = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight).n_groups
+            numbered = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight)
             hashes = hashes_of_labels(label_column(who, groups), self.key)
         with without_row_counts(grouped):
-            X, y = self.model._read_rows(X, y)
+            X, y = self.model._read_rows(X, y, groups=numbered)
             weights = joint_weights(who, sample_weight, None, X, is_all=False)
             if self.reads_labels:
                 with without_cells(who, "y", otherwise=NO_LABELS):
@@ -105,21 +123,33 @@ class CheckTask:
             else:
                 checked_targets(self.model, y, X.dtype)
         names = getattr(self.model, "feature_names_in_", None)
+        column_kinds = getattr(self.model, "column_kinds", None)
         return Summary(
-            n_records=n_groups if grouped else X.shape[0],
+            index=None,
+            n_records=X.shape[0] if numbered is None else numbered.n_groups,
             n_features=X.shape[1],
             n_outputs=1 if y.ndim == 1 else y.shape[1],
             is_column=y.ndim == 1,
             is_sparse=bool(sparse.issparse(X)),
             names=None if names is None else tuple(names),
+            column_kinds=None if column_kinds is None else tuple(column_kinds.items()),
             labels=labels,
             has_positive_weight=None if weights is None else bool(weights.any()),
             label_hashes=hashes,
         )
 
 
-def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[int], list[Summary]]:
-    """Return the sizes of all partitions, and what is public about those with rows, if alike.
+def summaries(
+    who: str, partitions: Partitions, task: CheckTask
+) -> tuple[list[int], list[int], list[Summary]]:
+    """Return what is public about partitions, if they are alike.
+
+    Returns
+    -------
+    sizes, starts : list of int
+        Number of records of each partition, and the number of its first one.
+    summaries : list of Summary
+        Of those with rows.
 
     Raises
     ------
@@ -130,16 +160,19 @@ def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[i
         If they cannot be read. Nothing is charged.
     """
     sizes: list[int] = []
+    indices: list[int | None] = []
     read: list[Summary] = []
     for one in answers(partitions, task, "Nothing was released."):
         if isinstance(one, Failure):
             raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
         sizes.append(0 if one is None else one.n_records)
+        indices.append(None if one is None else one.index)
         read += [] if one is None else [one]
     if not read:
         raise ValueError(f"{who}: there are no rows. Nothing was released.")
     kinds = {
-        (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.names) for one in read
+        (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.names, one.column_kinds)
+        for one in read
     }
     beside = {(one.is_weighted, one.is_grouped) for one in read}
     # Objects may be labels of any kind.
@@ -157,7 +190,11 @@ def summaries(who: str, partitions: Partitions, task: CheckTask) -> tuple[list[i
             f"{who}: rows of one group lie in several partitions, each of which would count as a "
             "group of its own; sort or shuffle the rows by group. Nothing was released."
         )
-    return sizes, read
+    try:
+        starts = first_records(sizes, indices)
+    except ValueError as refusal:
+        raise ValueError(f"{who}: {type(partitions).__name__}: {refusal}") from None
+    return sizes, starts, read
 
 
 def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
@@ -230,16 +267,17 @@ class ParquetColumns:
 
 @dataclass(frozen=True, eq=False)
 class MappedTask:
-    """A task on partitions whose X a function maps first; it never raises.
+    """A task on partitions that are mapped first; it never raises.
 
     Parameters
     ----------
-    function : callable
-        Maps each row by itself, by public numbers.
+    mapping : callable
+        ``mapping(X, y, **beside)`` returns the arguments of the task, by name. It maps each row by
+        itself, by public numbers, or leaves rows out by their place.
     task : callable
     """
 
-    function: Callable[[Any], Any]
+    mapping: Callable[..., dict[str, object]]
     task: Task
 
     def __call__(self, X: Any, y: Any, **beside: Any) -> Any:
@@ -247,31 +285,72 @@ class MappedTask:
             return self.task(X, y, **beside)
         try:
             with np.errstate(all="ignore"):
-                X = self.function(X)
+                columns = self.mapping(X, y, **beside)
         except Exception as failure:
             if quotes_no_cell(failure):
                 return Failure(str(failure))
             kind = type(failure).__name__  # alone, as the message may quote rows
             return Failure(f"a partition could not be mapped: {kind}. Nothing was released.")
-        return self.task(X, y, **beside)
+        return self.task(**columns)
+
+
+@dataclass(frozen=True, eq=False)
+class MappedColumns:
+    """Mapping of a partition's X by a function that maps each row by itself."""
+
+    function: Callable[[Any], object]
+
+    def __call__(self, X: object, y: object, **beside: object) -> dict[str, object]:
+        return {"X": self.function(X), "y": y, **beside}
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfPart:
+    """Mapping of a partition to its rows that belong to a part of a random split.
+
+    A group is in one part with all of its rows. Its number is that of its label among those of the
+    partition: as in memory, it follows from the set of labels, not from what rows hold.
+    """
+
+    part: PartOfPartitions
+
+    def __call__(
+        self,
+        X: object,
+        y: object,
+        sample_weight: object = None,
+        groups: object = None,
+        index: int | None = None,
+    ) -> dict[str, object]:
+        columns = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
+        codes = None
+        if groups is not None:
+            columns["groups"] = label_column("a random split", groups)
+            codes = GroupLabels("a random split", groups, X=X, y=y).codes
+        try:
+            rows = self.part.rows(index, _num_samples(X), codes)
+        except ValueError as refusal:
+            raise public_refusal(f"{refusal} Nothing was released.") from None
+        given = {name: one for name, one in columns.items() if one is not None}
+        return {name: _safe_indexing(one, rows) for name, one in given.items()} | {"index": index}
 
 
 class MappedPartitions(Partitions):
-    """Rows in partitions whose X a function maps where they are, in every pass.
+    """Rows in partitions that are mapped where they are, in every pass.
 
     Parameters
     ----------
     partitions : Partitions
-    function : callable
+    mapping : callable
         As in `MappedTask`.
     """
 
-    def __init__(self, partitions: Partitions, function: Callable[[Any], Any]) -> None:
-        self._partitions, self._function = partitions, function
+    def __init__(self, partitions: Partitions, mapping: Callable[..., dict[str, object]]) -> None:
+        self._partitions, self._mapping = partitions, mapping
 
     def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
         """Run the task on each partition once it is mapped."""
-        return self._partitions.run(MappedTask(self._function, task), spread)
+        return self._partitions.run(MappedTask(self._mapping, task), spread)
 
 
 # ---------------------------------------------------------------- dask
@@ -342,8 +421,8 @@ class DaskPartitions(Partitions):
                     f"{len(columns[name])}; rechunk one of them. Nothing was released."
                 )
         together = [
-            delayed(dict)(**dict(zip(columns, parts, strict=True)))
-            for parts in zip(*columns.values(), strict=True)
+            delayed(dict)(**dict(zip(columns, parts, strict=True)), index=index)
+            for index, parts in enumerate(zip(*columns.values(), strict=True))
         ]
         # What holds the rows is lost with a worker and made again from the graph.
         self._held = self._client.compute(together)
@@ -381,9 +460,12 @@ def on_partitions(method: Method) -> Method:
         array = importlib.import_module("dask.array")
         check_is_fitted(self)
         # Of the right type and number of dimensions.
-        is_float32 = np.asarray(X._meta).dtype == np.float32
-        nothing = np.zeros((1, self.n_features_in_), np.float32 if is_float32 else np.float64)
-        like = method(_without_names(self), nothing)
+        if hasattr(X, "_meta_nonempty"):  # a data frame of made-up rows
+            like = method(self, X._meta_nonempty)
+        else:
+            is_float32 = X.dtype == np.float32
+            nothing = np.zeros((1, self.n_features_in_), np.float32 if is_float32 else np.float64)
+            like = method(_without_names(self), nothing)
         rows = getattr(X, "chunks", None)
         sizes: Iterable[float] = (np.nan,) * len(blocks_of(X)) if rows is None else rows[0]
         parts = [

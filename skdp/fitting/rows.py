@@ -47,8 +47,7 @@ WHOLE_GROUPS = (
 
 # ---------------------------------------------------------------- which tool takes which kind
 
-# What a user may pass as X, with labels of groups or weights beside it. Rows that arrive block by
-# block are declared by `fit_blocks`; which solvers and stages take them, these declare themselves.
+# What a user may pass as X, with labels of groups or weights beside it.
 KINDS: Mapping[str, str] = {
     "arrays": "rows in memory",
     "groups": "groups of rows in memory",
@@ -56,48 +55,31 @@ KINDS: Mapping[str, str] = {
     "dask": "collections of dask",
     "groups in dask": "collections of dask, with labels of groups",
     "weights in dask": "collections of dask, with weights",
+    "blocks": "an iterator of blocks (X, y), or (X, y, groups), each of which is read once",
 }
 
-_GROUPS = "groups of rows in partitions are not supported here, only in memory."
-_WEIGHTS = "rows in partitions take no sample_weight here."
-_MEMORY = "{rows} is not supported, only rows in memory: "
-_FOLDS = _MEMORY + "folds take rows by number. DPRidge takes rows in partitions."
-_TABLE = _MEMORY + "turn the columns of each partition into numbers by public rules beforehand."
-_SPLITS = _MEMORY + "random splits take rows by number. Keep whole partitions for a test instead."
-_COMPUTED = _MEMORY + "random splits take rows by number. Pass X.compute() and y.compute()."
+_SHAPE = "blocks of rows are taken by fit_blocks, whose shape is declared."
+_TWICE = "{rows} is read once, and {why}. Collect the blocks in files: see skdp.Chunks."
+_SPLITS = _TWICE.replace("{why}", "each part of a random split is read several times")
 
-
-def _in_partitions(partitions: str, dask: str | None) -> dict[str, str]:
-    """Return one reason for all rows in partitions, and one for dask's; None takes these."""
-    reasons = {kind: partitions for kind in KINDS if kind.endswith("partitions")}
-    return reasons | {kind: dask for kind in KINDS if dask is not None and kind.endswith("dask")}
-
-
-# By tool, the kinds that it does not take, each with the reason. Where collections of dask are
-# taken by a tool that takes no partitions, they are computed and are rows in memory then.
+# By tool, the kinds that it does not take, each with the reason.
 NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
-    "fit": {},
-    "DPRidgeCV": _in_partitions(_FOLDS, _FOLDS),
-    "DPStandardScaler": {
-        "groups in partitions": _GROUPS,
-        "groups in dask": _GROUPS,
-        "weights in partitions": _WEIGHTS,
-    },
-    "DPTabularPreprocessor": _in_partitions(_TABLE, None),
-    "evaluate": {
-        "groups in partitions": _GROUPS,
-        "groups in dask": _GROUPS,
-        "weights in partitions": _WEIGHTS,
-    },
-    "dp_train_test_split": _in_partitions(_SPLITS, None),
-    "DPHoldout": _in_partitions(_SPLITS, None),
-    "dp_cross_validate": _in_partitions(_SPLITS, _COMPUTED),
-    "DPSearchCV": _in_partitions(_SPLITS, _COMPUTED),
+    "fit": {"blocks": _SHAPE},
+    "DPRidgeCV": {"blocks": _SPLITS},
+    "DPStandardScaler": {"blocks": _TWICE.replace("{why}", "histograms take several passes")},
+    "DPTabularPreprocessor": {"blocks": _TWICE.replace("{why}", "medians take several passes")},
+    "evaluate": {},
+    "dp_train_test_split": {"blocks": _SPLITS},
+    "DPHoldout": {"blocks": _SPLITS},
+    "dp_cross_validate": {"blocks": _SPLITS},
+    "DPSearchCV": {"blocks": _SPLITS},
 }
 
 
 def kind_of_rows(X: object, sample_weight: object = None, groups: object = None) -> str:
     """Return the kind, one of `KINDS`, of what a tool was given."""
+    if isinstance(X, Iterator):
+        return "blocks"
     beside = "groups" if groups is not None else "weights" if sample_weight is not None else ""
     if isinstance(X, Partitions):  # which hold weights and labels of their rows themselves
         return "partitions"
@@ -154,6 +136,8 @@ class Reading:
         What releases can rely on, as in `skdp.oracle.sources.base`.
     names : sequence of str or None
         Names of the columns, empty if they have none; None if they are not known.
+    column_kinds : mapping or None
+        Of a table: how each column is read, by its name or number.
     part : tuple of (Partition, int)
         The part of a random split that the rows are; () for all rows.
     data : FitData or None
@@ -173,6 +157,7 @@ class Reading:
     make_source: SourceMaker
     provides: frozenset[str] = IN_MEMORY
     names: Sequence[str] | None = None
+    column_kinds: Mapping[Any, str] | None = None
     part: parts.Part = ()
     data: FitData | None = None
     is_checked_here: bool = True
@@ -250,6 +235,7 @@ class Arrays(Rows):
             grouped=grouped,
             make_source=make_source,
             names=list(getattr(model, "feature_names_in_", ())),
+            column_kinds=getattr(model, "column_kinds", None),
             part=part,
             data=data,
         )
@@ -257,18 +243,24 @@ class Arrays(Rows):
 
 @dataclass(frozen=True, eq=False)
 class PartitionedRows(Rows):
-    """Rows that stay where they are: in files, or in other processes."""
+    """Rows that stay where they are: in files, or in other processes.
+
+    Attributes
+    ----------
+    partitions : Partitions
+    given : tuple
+        What a tool was given for them; a random split remembers its parts by it.
+    """
 
     partitions: Partitions
+    given: tuple[Any, ...] = ()
 
     def read(self, model: Any) -> Reading:
         who, reader = model._who, model._reader()
         # A first pass checks the rows, as a fit in memory does.
         reads_labels = model._reads_label_set
-        sizes, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
+        sizes, starts, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
         like = seen[0]
-        beside = "groups" if like.is_grouped else "weights" if like.is_weighted else ""
-        refuse_kind(who, f"{beside} in partitions", type(self.partitions).__name__)
         if reads_labels:
             reader.classes = labels_in(who, seen)
             reader._check_parameters()
@@ -278,7 +270,7 @@ class PartitionedRows(Rows):
         def make_source(public: Public, spread: Map) -> PartitionedSource:
             read = BlockReader(reader, public, declared)
             task = SumTask(read, public.row_bound, public.intercept_size * public.has_intercept)
-            return PartitionedSource(self.partitions, sizes, task, spread)
+            return PartitionedSource(self.partitions, sizes, task, spread, starts)
 
         return Reading(
             n_records=sum(sizes),
@@ -290,6 +282,8 @@ class PartitionedRows(Rows):
             make_source=make_source,
             provides=PARTITIONED,
             names=like.names,
+            column_kinds=None if like.column_kinds is None else dict(like.column_kinds),
+            part=parts.part_of(*self.given, unit="group" if like.is_grouped else "row"),
             is_checked_here=False,
             assumptions=(DIVISION, WHOLE_GROUPS) if like.is_grouped else (DIVISION,),
         )
@@ -301,10 +295,11 @@ class Blocks(Rows):
 
     Attributes
     ----------
-    blocks : iterable of (X, y), or of (X, y, groups)
+    blocks : iterable of tuples
+        (X, y), then weights of rows if there are any, then labels of groups if there are any.
     n_features, n_outputs : int
     n_samples, n_groups : int or None
-    is_sparse : bool
+    is_sparse, has_weights : bool
     """
 
     blocks: Iterable[tuple[Any, ...]]
@@ -313,6 +308,7 @@ class Blocks(Rows):
     n_samples: int | None
     n_groups: int | None
     is_sparse: bool
+    has_weights: bool = False
 
     def read(self, model: Any) -> Reading:
         n_records = planned_records(self.n_samples, self.n_groups, "fit_blocks")
@@ -322,7 +318,7 @@ class Blocks(Rows):
 
         def make_source(public: Public, spread: Map) -> StreamSource:
             constant = public.intercept_size * public.has_intercept
-            read = BlockReader(reader, public, declared)
+            read = BlockReader(reader, public, declared, self.has_weights)
 
             def arrived(X: Any, values: Any, weights: Any, groups: Any) -> MemorySource:
                 return rows_in_memory(X, values, weights, public.row_bound, constant, map, groups)
@@ -334,7 +330,7 @@ class Blocks(Rows):
             n_features=self.n_features,
             targets=declared,
             is_sparse=bool(self.is_sparse),
-            weighted=declared.weights is not None,
+            weighted=self.has_weights or declared.weights is not None,
             grouped=self.n_groups is not None,
             make_source=make_source,
             provides=STREAMED,
@@ -349,6 +345,7 @@ def rows_of(
     sample_weight: Any,
     groups: Any,
     in_memory: Callable[..., Rows] = Arrays,
+    in_blocks: Callable[..., Rows] | None = None,
 ) -> Rows:
     """Return what a tool was given as rows of their kind.
 
@@ -359,15 +356,21 @@ def rows_of(
         As the tool gets them.
     in_memory : callable, default=Arrays
         Makes the kind for rows in memory from these four.
+    in_blocks : callable or None, default=None
+        Makes the kind for blocks of rows from their iterator, for a tool that takes them.
 
     Raises
     ------
     ValueError
         If it does not take rows of this kind. Nothing is released or charged.
     """
-    if require_taken(who, X, sample_weight, groups) in ("arrays", "groups"):
+    kind = require_taken(who, X, sample_weight, groups)
+    if kind == "blocks" and in_blocks is not None:
+        return in_blocks(X)
+    if kind in ("arrays", "groups"):
         return in_memory(X, y, sample_weight, groups)
-    return PartitionedRows(as_partitions(who, X, y=y, sample_weight=sample_weight, groups=groups))
+    given = {"y": y, "sample_weight": sample_weight, "groups": groups}
+    return PartitionedRows(as_partitions(who, X, **given), (X, *given.values()))
 
 
 # ---------------------------------------------------------------- blocks and partitions, read
@@ -379,7 +382,7 @@ class ReadsRows(Protocol):
     @property
     def _who(self) -> str: ...
 
-    def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any: ...
+    def _read_rows(self, X: Any, y: Any, groups: Any = None, **checks: Any) -> Any: ...
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets: ...
 
@@ -394,46 +397,38 @@ class BlockReader:
     public : Public
     declared : Targets
         What targets were declared to be.
+    has_weights : bool, default=False
+        Whether the blocks of a stream hold weights of rows.
     """
 
-    def __init__(self, model: ReadsRows, public: Public, declared: Targets) -> None:
+    def __init__(
+        self, model: ReadsRows, public: Public, declared: Targets, has_weights: bool = False
+    ) -> None:
         self._model, self._public, self._declared = model, public, declared
+        self._form = ("X", "y", *["sample_weight"] * has_weights, *["groups"] * public.grouped)
 
     def arrivals(self, blocks: Iterable[tuple[Any, ...]]) -> Iterator[Arrival]:
         """Yield what arrives, validated."""
-        size = 3 if self._public.grouped else 2
         for block in blocks:
+            if not (isinstance(block, tuple) and len(block) == len(self._form)):
+                form = f"a tuple ({', '.join(self._form)})"
+                is_tuple = isinstance(block, tuple)
+                got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
+                raise ValueError(f"{self._model._who}: a block is {form}; got {got}. {SPENT}")
             # scikit-learn refuses to check arrays without rows.
-            is_tuple = isinstance(block, tuple) and len(block) == size
-            if not (is_tuple and np.shape(block[0])[:1] == (0,)):
-                yield self._validated(block)
+            if np.shape(block[0])[:1] != (0,):
+                of = dict(zip(self._form, block, strict=True))
+                yield self(block[0], block[1], of.get("sample_weight"), of.get("groups"))
 
     def __call__(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Arrival:
         """Return one block of rows, validated."""
-        block = (X, y) if groups is None else (X, y, groups)
-        return self._validated(block, sample_weight)
-
-    def nothing(self) -> Arrival:
-        """Return an arrival of no rows."""
-        shape = 0, self._public.n_features
-        X = scipy_sparse.csr_array(shape) if self._public.sparse else np.zeros(shape)
-        weights = None if self._declared.weights is None else np.zeros(0)
-        groups = np.zeros(0, dtype=np.int64) if self._public.grouped else None
-        return X, self._declared.values[:0], weights, groups
-
-    def _validated(self, block: tuple[Any, ...], sample_weight: Any = None) -> Arrival:
         who, grouped = self._model._who, self._public.grouped
-        is_tuple = isinstance(block, tuple)
-        if not (is_tuple and len(block) == 2 + grouped):
-            form = "a triple (X, y, groups)" if grouped else "a pair (X, y)"
-            got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
-            raise ValueError(f"{who}: a block is {form}; got {got}. {SPENT}")
         try:
-            groups = None
+            labels = None
             if grouped:
-                groups = GroupLabels(who, block[2], X=block[0], y=block[1]).codes
+                labels = GroupLabels(who, groups, X=X, y=y)
             with without_row_counts(grouped):
-                X, y = self._model._read_rows(*block[:2], ensure_min_samples=0)
+                X, y = self._model._read_rows(X, y, groups=labels, ensure_min_samples=0)
                 targets = checked_targets(self._model, y, X.dtype)
                 weights = joint_weights(who, sample_weight, targets.weights, X, is_all=False)
         except (ValueError, TypeError) as refusal:
@@ -449,4 +444,12 @@ class BlockReader:
                 f"{who}: blocks were declared to have (columns, outputs, sparse, weights) = "
                 f"{declared}; got {shape}. {SPENT}"
             )
-        return X, targets.values, weights, groups
+        return X, targets.values, weights, None if labels is None else labels.codes
+
+    def nothing(self) -> Arrival:
+        """Return an arrival of no rows."""
+        shape = 0, self._public.n_features
+        X = scipy_sparse.csr_array(shape) if self._public.sparse else np.zeros(shape)
+        weights = np.zeros(0) if self._public.weighted else None
+        groups = np.zeros(0, dtype=np.int64) if self._public.grouped else None
+        return X, self._declared.values[:0], weights, groups

@@ -141,9 +141,9 @@ def in_raw_units(coef: Array, intercept: Array, scaling: Scaling | None) -> tupl
     """Coefficients (features by outputs) and intercept for records in the user's units."""
     if scaling is None:
         return coef, intercept
-    if scaling.targets is not None:
-        coef = coef * scaling.targets.scale
-        intercept = intercept * scaling.targets.scale + scaling.targets.centre
+    if scaling.predictors is not None:
+        offset, unit = scaling.predictors
+        coef, intercept = coef * unit, intercept * unit + offset
     if scaling.columns is not None:
         coef = coef / scaling.columns.scale[:, None]
         intercept = intercept - scaling.columns.centre @ coef
@@ -157,8 +157,9 @@ def scaled_scores(
 
     A block of rows at a time, so that a standardised copy of it stays in a cache.
     """
-    scores, is_sparse = np.empty((X.shape[0], coef.shape[1])), sparse.issparse(X)
-    for rows in slices(0, X.shape[0], max(1, block_rows(*X.shape, is_sparse, is_copied=True))):
+    (n_rows, n_columns), is_sparse = X.shape, bool(sparse.issparse(X))
+    scores = np.empty((n_rows, coef.shape[1]))
+    for rows in slices(0, n_rows, max(1, block_rows(n_rows, n_columns, is_sparse, True))):
         block = csr_slice(X, rows) if is_sparse else X[rows]
         scores[rows] = _scores_of_block(block, coef, intercept, scaling, row_bound)
     return scores

@@ -1,24 +1,33 @@
 """Private linear models, and the budget that several fits can share."""
 
-from skdp.fitting.budget import PrivacyBudget, PrivacyBudgetError
+from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.fit_warnings import PrivacyWarning, SeededNoiseWarning
+from skdp.fitting.ledger import PrivacyBudgetError
 from skdp.fitting.noise_warning import NoiseWarning
 from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
+from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
 from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.logistic import DPLogisticRegression
+from skdp.linear_model.quantile import DPQuantileRegressor
 from skdp.linear_model.regression import DPLinearRegression, DPRidge
 from skdp.linear_model.ridge_cv import DPRidgeCV, RidgePathDisplay
 from skdp.linear_model.summary import CoefficientDisplay
+from skdp.linear_model.svc import DPLinearSVC
 
 __all__ = [
     "CoefficientDisplay",
     "DPElasticNet",
+    "DPGammaRegressor",
     "DPHuberRegressor",
     "DPLasso",
     "DPLinearRegression",
+    "DPLinearSVC",
     "DPLogisticRegression",
+    "DPPoissonRegressor",
+    "DPQuantileRegressor",
     "DPRidge",
     "DPRidgeCV",
+    "DPTweedieRegressor",
     "NoiseWarning",
     "PrivacyBudget",
     "PrivacyBudgetError",

@@ -44,6 +44,7 @@ from skdp.fitting.units import (
 )
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem
+from skdp.objective.tweedie import LARGEST_EXPONENT
 from skdp.oracle import Public, Solution, make_plan
 from skdp.oracle.sources.base import IN_MEMORY
 from skdp.solvers import Solver
@@ -57,8 +58,6 @@ from skdp.solvers.auto import (
 from skdp.stages.base import StageParameters
 from skdp.stages.column_bounds import (
     DeclaredBounds,
-    PublicRange,
-    PublicSample,
     RowNorm,
     declared_bounds,
     known_moments,
@@ -148,7 +147,8 @@ class DPLinearModel(PrivateEstimator):
     def _warn_before(self, prepared: Prepared) -> None:
         who = type(self).__name__
         warn_about_inference(who, prepared)
-        if prepared.public.streamed:
+        is_scaled = any(stage.place == "before" for stage in prepared.stages)
+        if prepared.public.streamed and not is_scaled:
             warn_about_units(who, self.scaling, prepared.problem)
         warn_about_label_set(who, self._reads_label_set, self.epsilon)
         warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
@@ -162,23 +162,28 @@ class DPLinearModel(PrivateEstimator):
         n_groups: int | None = None,
         n_outputs: int = 1,
         sparse: bool = False,
+        weighted: bool = False,
         coef_init: ArrayLike | None = None,
         intercept_init: ArrayLike | None = None,
     ) -> Self:
         """Fit the model on blocks of rows that arrive one by one, each read once.
 
-        The solver must be one that reads each row once ("shuffled_sgd" or "adaptive_shuffled_sgd";
-        "auto" is the second). Memory is that of an arriving block and of one of the solver's, which
-        has ``n_samples / max_iter`` rows. The budget is charged once, before the first block is
-        asked for. Columns and targets are used as they come, as nothing about them can be found
-        before the first step: they should be of about unit size. A `NoiseWarning` is issued unless
-        ``scaling="none"`` or a `RowNorm` shows that this is known.
+        The solver must be one that reads each row once: "whitened", which "auto" is unless there
+        are weights, several outputs, many columns or hardly a signal, "boosted_ssp" (one release of
+        moments), "adaptive_shuffled_sgd" or "shuffled_sgd". Memory is that of an arriving block, of
+        the first rows, and for the last two of one of the solver's blocks, which has ``n_samples /
+        max_iter`` rows. The budget is charged once, before the first block is
+        asked for. Columns and targets are standardised by figures from the first rows to arrive,
+        which are held and used for nothing else; `PublicRange` and `PublicSample` take none. Where
+        scaling needs what the fit does not have, such as delta > 0, columns should be of about unit
+        size: a `NoiseWarning` is issued unless ``scaling="none"`` or a `RowNorm` confirms it.
 
         Parameters
         ----------
-        blocks : iterable of (X, y), or of (X, y, groups)
+        blocks : iterable of tuples (X, y), with weights or groups behind if there are any
             X of shape (any, n_features), y of shape (any,) or (any, n_outputs). A classifier needs
-            ``classes`` to be declared. With ``n_groups``, labels of groups, as in ``fit``, follow:
+            ``classes`` to be declared. With ``weighted``, ``sample_weight`` follows, of shape
+            (any,). With ``n_groups``, labels of groups, as in ``fit``, follow:
             *all rows of a group have to arrive in one block*.
         n_features : int
             Number of columns.
@@ -192,6 +197,8 @@ class DPLinearModel(PrivateEstimator):
             Number of targets of a regression.
         sparse : bool, default=False
             Whether X is sparse.
+        weighted : bool, default=False
+            Whether blocks hold weights of rows, as ``sample_weight`` in ``fit``.
         coef_init, intercept_init : array or None, default=None
             Where the solver starts, as in ``fit``.
 
@@ -211,6 +218,12 @@ class DPLinearModel(PrivateEstimator):
         lies in one of the solver's blocks, whatever the others hold (parallel composition). There
         is no amplification, either, as the order is not secret: the price is that of one step. For
         accuracy, rows should arrive in about random order.
+
+        The first rows, whose number follows from the budget and the shape, and the others are two
+        blocks of one division by the order of arrival. Histograms of the first spend the whole
+        budget, and so do the steps on the others: the cost is the maximum of both, as a record is
+        in one (parallel composition, McSherry 2009, Thm 4). Each release in ``privacy_`` says
+        which block it was on.
 
         Within a call no row is read twice, and a solver that would have to is refused. Another call
         is another fit, with a price of its own; give ``privacy`` a budget that both share to have
@@ -233,19 +246,14 @@ class DPLinearModel(PrivateEstimator):
         >>> model.fit_blocks(blocks(), n_samples=20000, n_features=3).coef_.round(1).tolist()
         [1.0, -1.0, 0.5]
         """
-        if self.scaling == "private" or isinstance(self.scaling, PublicRange | PublicSample):
-            raise ValueError(
-                f"{type(self).__name__}: fit_blocks takes columns as they are; got "
-                f"scaling={self.scaling!r}. Scale the blocks by public figures, or declare "
-                "scaling=RowNorm(norm). Nothing was released."
-            )
-        rows = Blocks(blocks, n_features, n_outputs, n_samples, n_groups, sparse)
+        rows = Blocks(blocks, n_features, n_outputs, n_samples, n_groups, sparse, weighted)
         return self._fit(rows, coef_init, intercept_init)
 
-    def _read_rows(self, X: Any, y: Any, **checks: Any) -> Any:
+    def _read_rows(self, X: Any, y: Any, groups: object = None, **checks: Any) -> Any:
         """Validate X and y, by the kind of targets that the loss takes."""
         if self._loss(1).targets != "label":
-            checks |= {"multi_output": True, "y_numeric": True}
+            several = self.__sklearn_tags__().target_tags.multi_output
+            checks |= {"multi_output": several, "y_numeric": True}
         return self._read("X or y", X, y, **checks)
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
@@ -275,7 +283,8 @@ class DPLinearModel(PrivateEstimator):
             Indexed by column: ``coefficient`` (with several outputs one column for each), in the
             unit of X, and ``effect``, what the prediction moves by if the column moves by its
             size in ``scaling_``, 1 where columns were not scaled. With several outputs it is
-            the largest.
+            the largest. With a log link ``rate ratio``, the factor on the mean for one unit more of
+            a column, is between them, and the effect is one on the logarithm of the mean.
 
         Examples
         --------
@@ -301,6 +310,8 @@ class DPLinearModel(PrivateEstimator):
         columns = None if self.scaling_ is None else self.scaling_.columns
         sizes = 1.0 if columns is None else columns.scale
         largest = np.abs(coef).argmax(axis=0)
+        if len(coef) == 1 and self._loss(1).link == "log":
+            table["rate ratio"] = np.exp(np.clip(coef[0], -LARGEST_EXPONENT, LARGEST_EXPONENT))
         table["effect"] = coef[largest, np.arange(coef.shape[1])] * sizes
         return table.sort_values("effect", key=np.abs, ascending=False)
 
@@ -448,7 +459,7 @@ class DPLinearModel(PrivateEstimator):
         if start is not None:
             public = public.starting_at(*start)
         problem = Problem(
-            self._loss(n_outputs),
+            self._loss(n_outputs).for_signal(public.signal_to_noise),
             self._penalty(n_rows),
             constraint_set(self.constraint),
             fit_intercept=bool(self.fit_intercept),
@@ -551,7 +562,7 @@ class DPLinearModel(PrivateEstimator):
         sentences += noise_assumptions(self._terms.noise_source, self.epsilon)
         if public.streamed:
             sentences += [
-                f"Rows arrived block by block and were read once. n = {public.n_rows} was "
+                f"Rows arrived block by block and were read once. n = {prepared.public.n_rows} was "
                 f"declared; places without a {public.unit} count as null records.",
                 f"The order of arrival and the numbers of {public.unit}s in blocks did not depend "
                 "on private values. The order is not secret, so nothing was amplified by "

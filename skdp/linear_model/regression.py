@@ -139,7 +139,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 
     def _declared_targets(self, n_outputs: int) -> Targets:
         shape = (2,) if n_outputs == 1 else (2, n_outputs)
-        return self._read_targets(np.zeros(shape), np.dtype(np.float64))
+        return self._read_targets(np.ones(shape), np.dtype(np.float64))
 
     def _target_assumptions(self) -> tuple[str, ...]:
         if self.target_bound is None:

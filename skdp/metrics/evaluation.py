@@ -1,10 +1,10 @@
 """Score a fitted model on private rows: one set of releases, priced and charged like a fit."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from threading import RLock
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from skdp.accounting import Adjacency
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
+from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Reading, Rows, rows_of
@@ -34,7 +35,7 @@ _ONE_PARTITION_AT_A_TIME = RLock()
 
 def evaluate(
     model: BaseEstimator,
-    X: MatrixLike | Partitions,
+    X: MatrixLike | Partitions | Iterator[tuple[Any, ...]],
     y: ArrayLike | None = None,
     metrics: str | Iterable[str] | None = None,
     *,
@@ -55,19 +56,23 @@ def evaluate(
     ----------
     model : fitted classifier or regressor
         Of skdp, of scikit-learn, a pipeline or a search. It has to predict each row by itself.
-    X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
+    X : array, sparse matrix or data frame of shape (n_samples, n_features), Partitions or iterator
         Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are: the
         model, which must be possible to pickle, predicts there, once for a check and once for each
-        release.
+        release. An iterator of blocks ``(X, y)``, or ``(X, y, groups)`` of whole groups, is read
+        once; what is kept are a few numbers of each row.
     y : array of shape (n_samples,)
-        Left out for partitions, which have the targets.
+        Left out for partitions and blocks, which have the targets. Of weights that partitions have,
+        only those that are 0 matter: their rows do not count, and all others count once.
     metrics : str or iterable of str, default=None
         Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
         "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"); of two
         classes also "precision", "recall", "f1", "roc_auc", "roc_curve", "calibration_curve"
         and "neg_brier_score" (or "brier_score_loss"). For regressors "r2" (the default),
-        "neg_mean_squared_error" and "neg_mean_absolute_error" (or without ``neg_``). The budget is
-        shared by all of them, so request only those that you need.
+        "neg_mean_squared_error", "neg_mean_absolute_error", "neg_mean_poisson_deviance" and
+        "neg_mean_gamma_deviance" (or without ``neg_``), and "mean_pinball_loss", of the model's
+        ``quantile``. Poisson deviances above the largest target count as that, gamma deviances
+        above 20 as that. The budget is shared by all of them, so request only those that you need.
     epsilon : float, default=1.0
         Privacy budget of all scores together; positive. inf adds no noise.
     delta : float, default=1e-6
@@ -76,7 +81,7 @@ def evaluate(
         Labels of groups, such as persons; none may be missing. The guarantee is for a group then,
         with all of its rows. A group adds to a score the mean of what its rows would add, so each
         counts once: accuracy is the mean over persons of the share of their rows that are right.
-        Partitions take none.
+        Partitions and blocks bring their own.
     privacy : Privacy or None, default=None
         Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
         of `skdp.Privacy`.
@@ -176,14 +181,15 @@ class PrivateScorer(PrivateEstimator):
 
     def fit(
         self,
-        X: MatrixLike | Partitions,
+        X: MatrixLike | Partitions | Iterator[tuple[Any, ...]],
         y: ArrayLike | None = None,
         sample_weight: Array | None = None,
         *,
         groups: ArrayLike | None = None,
     ) -> Self:
         """Score the model; rows whose weight is 0 are null records, all others count as one."""
-        return self._fit(rows_of(self._who, X, y, sample_weight, groups, ScoredArrays))
+        given = X, y, sample_weight, groups
+        return self._fit(rows_of(self._who, *given, ScoredArrays, ScoredBlocks))
 
     # ------------------------------------------------------------------ before any row is read
 
@@ -218,10 +224,13 @@ class PrivateScorer(PrivateEstimator):
         bound = float(self.log_loss_bound)
         return requests.request_for_classifier(self.model, self._metrics(), bound)
 
-    def _read_rows(self, X: MatrixLike, y: ArrayLike, **checks: object) -> tuple[Array, Array]:
+    def _read_rows(
+        self, X: MatrixLike, y: ArrayLike, groups: GroupLabels | None = None, **checks: object
+    ) -> tuple[Array, Array]:
         """Return the statistics of a partition's rows, and targets, which no release reads."""
         with _ONE_PARTITION_AT_A_TIME:
-            statistics = self._request().statistics_of(read_dataset(self._who, X, y))
+            rows = replace(read_dataset(self._who, X, y), groups=groups)
+            statistics = self._request().statistics_of(rows)
         return statistics, np.zeros((len(statistics), 1))
 
     def _read_targets(self, y: AnyArray, dtype: object) -> Targets:
@@ -239,6 +248,7 @@ class PrivateScorer(PrivateEstimator):
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             has_intercept=False,
+            weighted=reading.weighted,
             unit="group" if reading.grouped else "row",
             provides=reading.provides,
         )
@@ -284,26 +294,79 @@ class ScoredArrays(Rows):
         scored = read_dataset(
             row_statistics.WHO, self.X, self.y, self.groups, sample_weight=self.sample_weight
         )
-        codes = None if scored.groups is None else scored.groups.codes
-        grouped = codes is not None
+        grouped = scored.groups is not None
         with (
             refusals.without_sizes(row_statistics.WHO, grouped),
             refusals.without_row_counts(grouped),
         ):
             array = model._request().statistics_of(scored)
-        nothing = np.zeros((scored.n_rows, 1))
+        return _reading(scored.n_records, array, self.sample_weight, scored.groups, part)
 
-        def make_source(public: Public, spread: Map) -> MemorySource:
-            weights = self.sample_weight
-            return grouping.rows_in_memory(array, nothing, weights, None, 0.0, spread, codes)
 
-        return Reading(
-            n_records=scored.n_records,
-            n_features=array.shape[1],
-            targets=Targets(nothing, 1),
-            is_sparse=False,
-            weighted=False,
-            grouped=grouped,
-            make_source=make_source,
-            part=part,
-        )
+@dataclass(frozen=True, eq=False)
+class ScoredBlocks(Rows):
+    """Blocks of rows to score a model on, each of which is read once, for its rows' statistics.
+
+    Attributes
+    ----------
+    blocks : iterator of (X, y), or of (X, y, groups)
+    """
+
+    blocks: Iterator[tuple[Any, ...]]
+
+    def read(self, model: PrivateScorer) -> Reading:
+        statistics, labels, sizes, n_groups = [], [], set(), 0
+        for block in self.blocks:
+            if not isinstance(block, tuple) or len(block) not in (2, 3):
+                raise ValueError(
+                    f"{model._who}: a block is a pair (X, y), or a triple (X, y, groups); got "
+                    f"{type(block).__name__}. Nothing was released."
+                )
+            sizes.add(len(block))
+            if np.shape(block[0])[:1] == (0,):
+                continue
+            groups = None
+            if len(block) == 3:
+                labels.append(grouping.label_column(model._who, block[2]))
+                groups = GroupLabels(model._who, block[2], X=block[0], y=block[1])
+                n_groups += groups.n_groups
+            with refusals.without_row_counts(groups is not None):
+                statistics.append(model._read_rows(block[0], block[1], groups)[0])
+        if len(sizes) > 1 or not statistics:
+            wanted = "have labels of groups, all or none" if statistics else "hold a row at least"
+            raise ValueError(f"{model._who}: blocks must {wanted}. Nothing was released.")
+        groups = GroupLabels(model._who, np.concatenate(labels)) if labels else None
+        if groups is not None and groups.n_groups < n_groups:
+            raise ValueError(
+                f"{model._who}: rows of one group lie in several blocks, whose predictions could "
+                "show that; put all of a group's rows into one. Nothing was released."
+            )
+        array = np.concatenate(statistics)
+        n_records = len(array) if groups is None else groups.n_groups
+        return _reading(n_records, array, None, groups, ())
+
+
+def _reading(
+    n_records: int,
+    statistics: Array,
+    sample_weight: Array | None,
+    groups: GroupLabels | None,
+    part: parts.Part,
+) -> Reading:
+    """Return what is public about the statistics of rows, and their source."""
+    nothing, codes = np.zeros((len(statistics), 1)), None if groups is None else groups.codes
+
+    def make_source(public: Public, spread: Map) -> MemorySource:
+        weights = sample_weight
+        return grouping.rows_in_memory(statistics, nothing, weights, None, 0.0, spread, codes)
+
+    return Reading(
+        n_records=n_records,
+        n_features=statistics.shape[1],
+        targets=Targets(nothing, 1),
+        is_sparse=False,
+        weighted=sample_weight is not None,
+        grouped=groups is not None,
+        make_source=make_source,
+        part=part,
+    )

@@ -16,7 +16,12 @@ from sklearn.base import BaseEstimator
 from skdp._numbers import AnyArray, Array, shown
 from skdp.metrics import estimates, row_statistics
 from skdp.metrics.dataset import Dataset
-from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows
+from skdp.metrics.row_statistics import (
+    LARGEST_GAMMA_DEVIANCE,
+    LEAST_MEAN,
+    ClassifiedRows,
+    PredictedRows,
+)
 from skdp.metrics.scores import AnyScore
 from skdp.stages.scores import R2Means, ScoreStage
 
@@ -147,6 +152,11 @@ METRICS: dict[str, Metrics] = {
         "neg_mean_squared_error": Metric("squared_error", _mean_loss, -1),
         "mean_absolute_error": Metric("absolute_error", _mean_loss),
         "neg_mean_absolute_error": Metric("absolute_error", _mean_loss, -1),
+        "mean_poisson_deviance": Metric("poisson_deviance", _mean_loss),
+        "neg_mean_poisson_deviance": Metric("poisson_deviance", _mean_loss, -1),
+        "mean_gamma_deviance": Metric("gamma_deviance", _mean_loss),
+        "neg_mean_gamma_deviance": Metric("gamma_deviance", _mean_loss, -1),
+        "mean_pinball_loss": Metric("pinball_loss", _mean_loss),
     },
 }
 OF_TWO_CLASSES = ("precision", "recall", "f1", "brier", *RANKED)
@@ -253,6 +263,9 @@ REGRESSOR_STATISTICS = (
     RowStatistic(
         "squared_error", lambda rows: 2 * rows.residuals**2 - 1, {"absolute_error": SQUARE}
     ),
+    *_mean_and_square("poisson_deviance", lambda rows: rows.poisson_deviances),
+    *_mean_and_square("gamma_deviance", lambda rows: rows.gamma_deviances),
+    *_mean_and_square("pinball_loss", lambda rows: rows.pinball_losses),
     RowStatistic("targets", lambda rows: rows.targets, {"r2": SQUARE}),
     RowStatistic("squared targets", lambda rows: 2 * rows.targets**2 - 1, {"r2": 2 * SQUARE}),
     RowStatistic("influence", None, {"r2": SQUARE}),
@@ -359,11 +372,23 @@ def request_for_regressor(
     """
     low, high = target_range
     half = (high - low) / 2
-    assumptions = (
+    assumptions: tuple[str, ...] = (
         f"Targets and predictions were cut to [{low:g}, {high:g}], and residuals to "
         f"{half:g}; the range is public, or follows from private answers in the model.",
     )
-    bounds = {"squared_error": half**2, "absolute_error": half}
+    deviances = {"poisson_deviance": high, "gamma_deviance": LARGEST_GAMMA_DEVIANCE}
+    quantities = {metric.quantity for metric in metrics.values()}
+    for quantity in quantities & deviances.keys():
+        if low < 0:
+            raise ValueError(
+                f"evaluate: a {quantity.replace('_', ' ')} is for targets of at least 0, and their "
+                f"range is [{low:g}, {high:g}]; pass target_range=(0, high). Nothing was released."
+            )
+        assumptions += (
+            f"Of {quantity.replace('_', ' ')}s those above {deviances[quantity]:g} count as that, "
+            f"and predictions below {LEAST_MEAN * high:g} as that.",
+        )
+    bounds = {"squared_error": half**2, "absolute_error": half, "pinball_loss": half, **deviances}
 
     def predicted(data: Dataset) -> PredictedRows:
         return PredictedRows(model, data, target_range)

@@ -10,8 +10,10 @@ import warnings
 from functools import cached_property
 
 import numpy as np
+from scipy.special import xlogy
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from skdp._numbers import AnyArray, Array, Indices, Mask, is_real, shown
 from skdp.fitting.labels import type_in_a_word
@@ -21,6 +23,9 @@ from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.scores import LARGEST_LOG_ODDS
 
 WHO = "evaluate"
+LEAST_MEAN = 1e-3  # of a prediction in a deviance, next to the largest target
+# That of targets above 12 times their mean, and below a 20,000th of it.
+LARGEST_GAMMA_DEVIANCE = 20.0
 
 
 def kind_of(model: BaseEstimator) -> str:
@@ -181,6 +186,13 @@ def log_losses(probabilities: Array, classes: Indices, bound: float) -> Array:
 # ---------------------------------------------------------------- regressors
 
 
+def _final_model(model: BaseEstimator) -> BaseEstimator:
+    """Return the model itself, or what a pipeline ends with."""
+    while isinstance(model, Pipeline):
+        model = model.steps[-1][1]
+    return model
+
+
 def target_range(model: BaseEstimator, declared: object) -> tuple[float, float]:
     """Return the range that targets and predictions are cut to: declared, or the model's own.
 
@@ -200,18 +212,18 @@ def target_range(model: BaseEstimator, declared: object) -> tuple[float, float]:
                 f"got {shown(declared)}."
             )
         return float(low), float(high)
-    while isinstance(model, Pipeline):
-        model = model.steps[-1][1]
+    model = _final_model(model)
     bound = getattr(model, "target_bound", None)
+    least = 0.0 if get_tags(model).target_tags.positive_only else -math.inf
     if is_real(bound):
-        return -float(bound), float(bound)
+        return max(-float(bound), least), float(bound)
     targets = getattr(getattr(model, "scaling_", None), "targets", None)
     if targets is not None and len(targets.low) == 1:
         # Ranges that became wider halfway would make scores as much noisier.
         reach = TARGET_RANGE * targets.scale
         low = np.maximum(targets.low, targets.centre - reach)
         high = np.minimum(targets.high, targets.centre + reach)
-        return float(low[0]), float(high[0])
+        return max(float(low[0]), least), float(high[0])
     raise ValueError(
         f"{WHO}: targets have to be cut to a range that is known without looking at them, and this "
         f"{type(model).__name__} has estimated none privately, or is not fitted. Pass "
@@ -221,6 +233,8 @@ def target_range(model: BaseEstimator, declared: object) -> tuple[float, float]:
 
 class PredictedRows:
     """Targets and residuals of a regressor, in units of half the range of targets, in [-1, 1].
+
+    Losses are in units of their bounds, in [0, 1].
 
     Parameters
     ----------
@@ -242,3 +256,26 @@ class PredictedRows:
             fitted = np.clip(np.nan_to_num(predicted.astype(np.float64)), low, high)
         self.targets: Array = np.clip(targets, -1.0, 1.0)
         self.residuals: Array = np.clip(targets - (fitted - middle) / half, -1.0, 1.0)
+        # A mean of 0 would make a deviance infinite.
+        self._fitted = np.maximum(fitted, max(low, LEAST_MEAN * high))
+        self._y = np.clip(data.y.astype(np.float64), max(low, 0.0), high)
+        self._high = high
+        self._quantile = float(getattr(_final_model(model), "quantile", 0.5))
+
+    @property
+    def poisson_deviances(self) -> Array:
+        """Poisson deviances, those above the largest target counting as that."""
+        y, mean = self._y, self._fitted
+        return np.asarray(np.minimum(2 * (xlogy(y, y / mean) - y + mean) / self._high, 1.0))
+
+    @property
+    def gamma_deviances(self) -> Array:
+        """Gamma deviances, those above `LARGEST_GAMMA_DEVIANCE` counting as that."""
+        ratio = np.maximum(self._y / self._fitted, np.finfo(float).tiny)
+        return np.asarray(np.minimum(2 * (ratio - 1 - np.log(ratio)) / LARGEST_GAMMA_DEVIANCE, 1.0))
+
+    @property
+    def pinball_losses(self) -> Array:
+        """Pinball losses of the model's quantile, in units of half the range of targets."""
+        quantile = self._quantile
+        return np.maximum(quantile * self.residuals, (quantile - 1) * self.residuals)

@@ -11,12 +11,14 @@ from sklearn.base import BaseEstimator, clone
 
 from skdp import accounting
 from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require, shown
-from skdp.fitting.budget import PrivacyBudget, PrivacyBudgetError, check_budget
+from skdp.fitting.budget import PrivacyBudget, check_budget
+from skdp.fitting.ledger import PrivacyBudgetError
 from skdp.fitting.privacy import Privacy
 from skdp.metrics import Scores
 from skdp.model_selection import candidates
 from skdp.model_selection.holdout import DPHoldout
 from skdp.model_selection.search import DPSearchCV
+from skdp.oracle.sources.partitioned import Partitions
 
 PARTS = {"search": 0, "fit": 0, "score": 1}  # which part of the split each step reads
 # Relative room below the budget for the accountants' own rounding, where a search is composed.
@@ -130,7 +132,7 @@ class Analysis:
             [(name, given[name] / whole if name in given else 1.0) for name in names]
         )
         self._holdout: DPHoldout | None = None
-        self._rows: tuple[MatrixLike, ArrayLike, ArrayLike | None] | None = None
+        self._rows: tuple[MatrixLike | Partitions, ArrayLike | None, ArrayLike | None] | None = None
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be pickled or copied: it holds rows and a budget."""
@@ -209,8 +211,8 @@ class Analysis:
 
     def split(
         self,
-        X: MatrixLike,
-        y: ArrayLike,
+        X: MatrixLike | Partitions,
+        y: ArrayLike | None = None,
         random_state: Seed = None,
         *,
         groups: ArrayLike | None = None,
@@ -219,8 +221,10 @@ class Analysis:
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
+            Or collections of dask.
         y : array of shape (n_samples,)
+            Left out for partitions, which have the targets.
         random_state : int, RandomState, Generator or None, default=None
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons: all steps protect groups then.

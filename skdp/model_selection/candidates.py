@@ -24,6 +24,7 @@ from skdp.fitting.labels import sorted_labels
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.model_selection.total import any_part_reads_rows, may_be_sparse, why_columns_read_rows
 from skdp.oracle import NoiseSource
+from skdp.oracle.sources.partitioned import Partitions
 
 # Relative to mu squared: runs are planned for so much less than they are priced at, so that
 # rounding in the plans of several fits has room.
@@ -245,11 +246,16 @@ def prepared_candidate(
 
 
 def fitted(
-    who: str, model: BaseEstimator, X: MatrixLike, y: ArrayLike, groups: ArrayLike | None = None
+    who: str,
+    model: BaseEstimator,
+    X: MatrixLike | Partitions,
+    y: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> BaseEstimator:
     """Fit a model, all private fits in it on the same groups, if any, and return it.
 
     A pipeline hands them to each of these, whether scikit-learn's metadata routing is on or off.
+    Partitions have y and groups themselves.
     """
     if groups is None:
         return model.fit(X, y)
@@ -258,6 +264,11 @@ def fitted(
         return model.fit(X, y, groups=groups)
     with config_context(enable_metadata_routing=False):
         return model.fit(X, y, **dict.fromkeys(_group_arguments(model), groups))
+
+
+def labels_are_public(who: str, estimator: BaseEstimator) -> bool:
+    """Whether no labels have to be read: there are none, or they are declared."""
+    return not is_classifier(estimator) or private_fits(who, estimator)[-1].classes is not None
 
 
 def require_takes_groups(who: str, model: BaseEstimator) -> None:

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
@@ -16,12 +16,13 @@ from skdp.fitting.estimator import charge_fit
 from skdp.fitting.parameters import check_parameters
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.metrics import Score, Scores, requests
-from skdp.metrics.dataset import Dataset, read_dataset
+from skdp.metrics.dataset import Dataset, PartitionedDataset, read_rows
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.scores import AnyScore
 from skdp.model_selection import candidates, row_checks
-from skdp.model_selection.holdout import random_split
 from skdp.oracle import NoiseSource
+from skdp.oracle.sources.keyed_split import equal_sizes
+from skdp.oracle.sources.partitioned import Partitions
 
 WHO = "dp_cross_validate"
 
@@ -57,8 +58,8 @@ class CrossValidation:
 
 def dp_cross_validate(
     estimator: BaseEstimator,
-    X: MatrixLike,
-    y: ArrayLike,
+    X: MatrixLike | Partitions,
+    y: ArrayLike | None = None,
     metrics: str | Iterable[str] | None = None,
     *,
     cv: int = 5,
@@ -81,8 +82,11 @@ def dp_cross_validate(
     ----------
     estimator : estimator of skdp, or Pipeline that ends in one
         Its own epsilon, delta, adjacency, accountant and noise source are replaced.
-    X : array, sparse matrix or data frame of shape (n_samples, n_features)
+    X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
+        Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are: each
+        fold is read there.
     y : array of shape (n_samples,)
+        Left out for partitions, which have the targets.
     metrics : str or iterable of str, default=None
         Those of `skdp.metrics.evaluate` that are single numbers.
     cv : int, default=5
@@ -97,7 +101,7 @@ def dp_cross_validate(
         As for `skdp.model_selection.DPSearchCV`.
     groups : array of shape (n_samples,) or None, default=None
         Labels of groups, such as persons; none may be missing. Folds hold whole groups, fits and
-        scores protect them, and all is priced for a group.
+        scores protect them, and all is priced for a group. Partitions bring their own.
 
     Returns
     -------
@@ -130,9 +134,9 @@ def dp_cross_validate(
     require("score_share", score_share, "lie between 0 and 1", fine)
     require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
     # 1. Plan: the budget of each fit and each score, and the price of all; refuse what has to be.
-    unit = parts.unit_of(groups)
+    data = read_rows(WHO, X, y, groups, not candidates.labels_are_public(WHO, estimator))
+    unit = data.unit
     part = parts.part_of(X, y, groups, unit=unit)
-    data = read_dataset(WHO, X, y, groups)
     is_valid = cv <= data.n_records
     require("cv", cv, f"be at most the number of {unit}s, {data.n_records}", is_valid)
     relation = accounting.Adjacency.parse(terms.adjacency)
@@ -142,13 +146,13 @@ def dp_cross_validate(
         for share in ((1 - score_share) / (cv - 1), score_share)
     )
     statement = _statement(int(cv), fit_budget, score_budget, data.n_records, unit, epsilon)
-    labels = candidates.public_labels(WHO, estimator, data.y, epsilon)
+    labels = candidates.public_labels(WHO, estimator, data.labels, epsilon)
     model = candidates.prepared_candidate(WHO, estimator, {}, fit_budget, labels)
     n_outputs = 1 if labels is None else len(labels)
     kind = "regressor" if labels is None else "classifier"
     row_checks.check_rows(WHO, [model], data)
     requests.metrics_by_name(kind, metrics, n_outputs)
-    for size in set(_fold_sizes(data.n_records, cv)):
+    for size in set(equal_sizes(data.n_records, cv)):
         shape = data.n_records - size, data.n_features, n_outputs
         candidates.check_price(WHO, model, fit_budget, shape, target_range is not None, unit)
     scoring = score_budget.parameters()
@@ -163,23 +167,19 @@ def dp_cross_validate(
     return _aggregate(models, folds, statement)
 
 
-def _fold_sizes(n_records: int, cv: int) -> list[int]:
-    return [n_records * (i + 1) // cv - n_records * i // cv for i in range(cv)]
-
-
 def _run(
-    scorer: PrivateScorer, data: Dataset, cv: int, draws: NoiseSource
+    scorer: PrivateScorer, data: Dataset | PartitionedDataset, cv: int, draws: NoiseSource
 ) -> tuple[list[BaseEstimator], list[Scores]]:
     """Fit and score one fold after the other; RuntimeError if that fails."""
-    numbers = random_split(_fold_sizes(data.n_records, cv), draws, data.groups)
+    split: list[Any] = list(data.split(equal_sizes(data.n_records, cv), draws))
     models: list[BaseEstimator] = []
     folds: list[Scores] = []
     try:
-        for fold, scored in enumerate(numbers):
-            others = np.concatenate([rows for i, rows in enumerate(numbers) if i != fold])
+        for fold, scored in enumerate(split):
+            others = split[:fold] + split[fold + 1 :]
             model = clone(scorer.model)
             candidates.new_seeds(model, draws)
-            candidates.fitted(WHO, model, **data.subset(others))
+            candidates.fitted(WHO, model, **data.subset(*others))
             judge = clone(scorer).set_params(model=model, privacy__budget=None)
             if scorer._terms.noise_source == "seeded":
                 judge.set_params(privacy__noise=SeededNoise(candidates.new_seed(draws)))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, NoReturn, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,13 +11,17 @@ from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import Indices, MatrixLike, Seed, is_integer, is_real, shown
+from skdp._numbers import MatrixLike, Seed, is_integer, is_real, shown
 from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels, label_column
+from skdp.fitting.partitions import as_partitions
 from skdp.fitting.rows import require_taken
-from skdp.metrics import Scores, evaluate
+from skdp.fitting.tables import is_dask
+from skdp.metrics import Scores, dataset, evaluate
+from skdp.metrics.dataset import PartitionedDataset
 from skdp.model_selection import candidates
-from skdp.oracle import NoiseSource, noise_source
+from skdp.oracle import noise_source
+from skdp.oracle.sources.partitioned import Partitions
 
 
 def scored_records(test_size: float, n_records: int, unit: str = "row") -> int:
@@ -33,30 +37,8 @@ def scored_records(test_size: float, n_records: int, unit: str = "row") -> int:
     return int(count)
 
 
-def random_split(
-    sizes: list[int], drawn_from: NoiseSource, groups: GroupLabels | None = None
-) -> list[Indices]:
-    """Return the row numbers of disjoint parts of these sizes, drawn at random.
-
-    Parameters
-    ----------
-    sizes : list of int
-        In rows or, where there are groups, in groups; each is in one part with all of its rows.
-    drawn_from : NoiseSource
-    groups : GroupLabels or None, default=None
-    """
-    order = drawn_from.permutation(sum(sizes))
-    parts_of_records = np.split(order, np.cumsum(sizes)[:-1])
-    if groups is None:
-        return parts_of_records
-    numbers = np.empty(groups.n_groups, dtype=np.int64)
-    for number, records in enumerate(parts_of_records):
-        numbers[records] = number
-    return [np.flatnonzero(numbers[groups.codes] == number) for number in range(len(sizes))]
-
-
 def dp_train_test_split(
-    *arrays: ArrayLike,
+    *arrays: ArrayLike | Partitions,
     test_size: float | int = 0.25,
     random_state: Seed = None,
     groups: ArrayLike | None = None,
@@ -73,7 +55,10 @@ def dp_train_test_split(
 
     Parameters
     ----------
-    *arrays : arrays, sparse matrices or data frames with the same number of rows
+    *arrays : arrays, sparse matrices or data frames with the same number of rows, or Partitions
+        Of rows in partitions, such as `skdp.Chunks`, which come alone, both parts are partitions
+        again, each of them read in passes over the given ones. Their groups are kept together.
+        Of dask's collections arrays are taken, and both parts are arrays of dask.
     test_size : float or int, default=0.25
         Share, or number, of the rows in the second part; public.
     random_state : int, RandomState, Generator or None, default=None
@@ -110,13 +95,16 @@ def dp_train_test_split(
     return [part for pair in zip(first, second, strict=True) for part in pair]
 
 
+Split: TypeAlias = tuple[list[Any], list[Any], list[parts.Part], list[int], str]
+
+
 def _split(
     who: str,
     arrays: tuple[Any, ...],
     test_size: float,
     random_state: Seed,
     groups: ArrayLike | None,
-) -> tuple[list[Any], list[Any], list[parts.Part], list[int]]:
+) -> Split:
     """Split arrays; ``groups``, if any, are the last of them.
 
     Returns
@@ -125,11 +113,19 @@ def _split(
     sides : list of Part
     sizes : list of int
         Of both, in rows or groups.
+    unit : {"row", "group"}
     """
     if len(arrays) <= (groups is not None):
         raise ValueError("at least one array is needed.")
     for array in arrays:
         require_taken(who, array, groups=groups)
+    if isinstance(arrays[0], Partitions):
+        return _split_partitions(who, arrays[0], arrays[1:], test_size, random_state)
+    if any(is_dask(array) and not is_integer(array.shape[0]) for array in arrays):
+        raise ValueError(
+            f"{who}: of dask's collections those are split whose number of rows is known: pass "
+            "frame.to_dask_array(lengths=True), or use DPHoldout. Nothing was released."
+        )
     labels, unit = None, parts.unit_of(groups)
     if groups is None:
         check_consistent_length(*arrays)
@@ -140,7 +136,7 @@ def _split(
         n_records = labels.n_groups
     n_test = scored_records(test_size, n_records, unit)
     sizes = [n_records - n_test, n_test]
-    numbers = random_split(sizes, noise_source(random_state), labels)
+    numbers = dataset.random_split(sizes, noise_source(random_state), labels)
     sides = parts.new_split(2, of=parts.part_of(*arrays, unit=unit))
     both: list[list[Any]] = []
     if isinstance(groups, list | tuple):  # NumPy might make other labels of them
@@ -152,7 +148,31 @@ def _split(
                 array.setflags(write=False)  # rows of the other part could be written into it
             parts.remember(array, side, unit)
         both.append(taken)
-    return both[0], both[1], sides, sizes
+    return both[0], both[1], sides, sizes, unit
+
+
+def _split_partitions(
+    who: str,
+    partitions: Partitions,
+    others: tuple[Any, ...],
+    test_size: float,
+    random_state: Seed,
+) -> Split:
+    """Split partitions; each part is read in passes over all of them."""
+    if others:
+        raise ValueError(
+            f"{who}: {type(partitions).__name__} brings what belongs to its rows: targets, weights "
+            "and labels of groups. Pass it alone. Nothing was released."
+        )
+    data = PartitionedDataset.read(who, partitions)
+    n_test = scored_records(test_size, data.n_records, data.unit)
+    split = data.split([data.n_records - n_test, n_test], noise_source(random_state))
+    sides = parts.new_split(2, of=parts.part_of(partitions, unit=data.unit))
+    both = [[data.subset(part)["X"]] for part in split]
+    for (view,), side in zip(both, sides, strict=True):
+        parts.remember(view, side, data.unit)
+    sizes = [sum(part.counts()) for part in split]
+    return both[0], both[1], sides, sizes, data.unit
 
 
 class DPHoldout:
@@ -162,22 +182,24 @@ class DPHoldout:
 
     Parameters
     ----------
-    X : array, sparse matrix or data frame of shape (n_samples, n_features)
+    X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
+        Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are.
     y : array of shape (n_samples,)
+        Left out for partitions, which have the targets.
     test_size : float or int, default=0.25
         As in `dp_train_test_split`.
     random_state : int, RandomState, Generator or None, default=None
         As in `dp_train_test_split`.
     groups : array of shape (n_samples,) or None, default=None
         Labels of groups, such as persons: each is in one part. Fits and scores get those of their
-        part, and protect groups.
+        part, and protect groups. Partitions bring their own.
 
     Attributes
     ----------
     X_train, y_train, X_test, y_test
-        The two parts.
+        The two parts; of partitions both X are partitions, and y is None.
     groups_train, groups_test
-        Their labels; None without groups.
+        Their labels; None without groups, and for partitions.
 
     Examples
     --------
@@ -195,21 +217,21 @@ class DPHoldout:
 
     def __init__(
         self,
-        X: MatrixLike,
-        y: ArrayLike,
+        X: MatrixLike | Partitions,
+        y: ArrayLike | None = None,
         *,
         test_size: float | int = 0.25,
         random_state: Seed = None,
         groups: ArrayLike | None = None,
     ) -> None:
-        arrays = (X, y) if groups is None else (X, y, groups)
+        if require_taken("DPHoldout", X, groups=groups) in ("arrays", "groups"):
+            arrays: tuple[Any, ...] = (X, y) if groups is None else (X, y, groups)
+        else:
+            arrays, groups = (as_partitions("DPHoldout", X, y=y, groups=groups),), None
         split = _split("DPHoldout", arrays, test_size, random_state, groups)
-        train, test, self._parts, self._sizes = split
-        self._unit = parts.unit_of(groups)
-        self.X_train, self.y_train, self.groups_train = (
-            train if groups is not None else (*train, None)
-        )
-        self.X_test, self.y_test, self.groups_test = test if groups is not None else (*test, None)
+        train, test, self._parts, self._sizes, self._unit = split
+        self.X_train, self.y_train, self.groups_train = (*train, None, None)[:3]
+        self.X_test, self.y_test, self.groups_test = (*test, None, None)[:3]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be pickled or copied: it holds rows, and copies of a part are no part."""

@@ -1,5 +1,6 @@
 """Refuse rows that a candidate of a search cannot take, before anything is charged."""
 
+import functools
 import warnings
 from collections.abc import Iterator
 
@@ -18,21 +19,35 @@ from skdp.fitting.refusals import (
     NO_LABELS,
     public_refusal,
     without_cells,
-    without_row_counts,
 )
-from skdp.metrics.dataset import Dataset
+from skdp.metrics.dataset import Dataset, PartitionedDataset
 from skdp.model_selection.candidates import last_step, private_fits
 
 
-def check_rows(who: str, ready: list[BaseEstimator], rows: Dataset) -> None:
+def check_rows(who: str, ready: list[BaseEstimator], rows: Dataset | PartitionedDataset) -> None:
     """Raise ValueError for rows that a candidate refuses, before the charge.
 
     The steps of a pipeline are carried out, as they learn nothing, up to the first that is private:
     what that one finds is not known yet. If a failure occurred in a run only, the choice of the
     best run would depend on the record that caused it.
     """
-    with without_row_counts(rows.groups is not None):
-        _check_rows(who, ready, rows.X, rows.y)
+    if isinstance(rows, PartitionedDataset):
+        for candidate in ready:
+            _require_takes_partitions(who, candidate)
+    rows.check(functools.partial(_check_rows, who, ready))
+
+
+def _require_takes_partitions(who: str, candidate: BaseEstimator) -> None:
+    """Raise ValueError for a step that has to be given rows in memory."""
+    for name, step in getattr(candidate, "steps", ()):
+        if isinstance(step, Pipeline):
+            _require_takes_partitions(who, step)
+        elif not (isinstance(step, PrivateEstimator) or step in (None, "passthrough")):
+            raise ValueError(
+                f"{who}: step {name!r} ({type(step).__name__}) takes rows in memory alone, and "
+                "these are in partitions. Carry it out where your class reads them. Nothing was "
+                "released."
+            )
 
 
 def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray) -> None:

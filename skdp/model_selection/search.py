@@ -18,12 +18,13 @@ from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, shown
 from skdp.fitting import parameters, parts
 from skdp.fitting.estimator import PrivateEstimator, charge_fit
 from skdp.fitting.privacy import Privacy
-from skdp.metrics.dataset import read_dataset
+from skdp.metrics.dataset import read_rows
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import METRICS
 from skdp.model_selection import candidates, row_checks
-from skdp.model_selection.holdout import random_split, scored_records
+from skdp.model_selection.holdout import scored_records
 from skdp.oracle import NoiseSource
+from skdp.oracle.sources.partitioned import Partitions
 
 POOL = 100  # candidates that are drawn from distributions, before any row is read
 SCORING = {
@@ -159,16 +160,26 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     # ------------------------------------------------------------------ fit
 
-    def fit(self, X: MatrixLike, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike | Partitions,
+        y: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Search, spending the budget.
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
+            Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are:
+            each part of the split is read there.
         y : array of shape (n_samples,)
+            Left out for partitions, which have the targets.
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons; none may be missing. The guarantee is for a group
             then: the split and ``holdout`` count groups, and fits and scores protect them.
+            Partitions bring their own.
 
         Returns
         -------
@@ -182,16 +193,16 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             If no run ended in a model. The budget is spent.
         """
         who = type(self).__name__
-        unit = parts.unit_of(groups)
-        part = parts.part_of(X, y, groups, unit=unit)
         metric = self._check_parameters()
-        data = read_dataset(who, X, y, groups)
-        n_records = data.n_records
+        reads_labels = not candidates.labels_are_public(who, self.estimator)
+        data = read_rows(who, X, y, groups, reads_labels)
+        n_records, unit = data.n_records, data.unit
+        part = parts.part_of(X, y, groups, unit=unit)
         n_scored = scored_records(self.holdout, n_records, unit)
         # 1. Candidates, each of them priced; the statement of the whole.
         pool = self._pool()
         run_budget, statement = self._priced(n_records, unit)
-        labels = candidates.public_labels(who, self.estimator, data.y, self.epsilon)
+        labels = candidates.public_labels(who, self.estimator, data.labels, self.epsilon)
         ready = [
             candidates.prepared_candidate(who, self.estimator, entry, run_budget, labels)
             for entry in pool
@@ -204,10 +215,10 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         # 2. One charge for all; then the runs.
         statement = parts.statement_on_part(statement, part)
         drawn_from = charge_fit(self, statement)
-        numbers = random_split([n_records - n_scored, n_scored], drawn_from, data.groups)
+        split: list[Any] = list(data.split([n_records - n_scored, n_scored], drawn_from))
         with parts.charged_as_a_whole(unit):
             best = self._best_of_runs(
-                lambda: [data.subset(n) for n in numbers], ready, run_budget, metric, drawn_from
+                lambda: [data.subset(one) for one in split], ready, run_budget, metric, drawn_from
             )
         # 3. The best one, and nothing of the others.
         if best.estimator is None:

@@ -12,6 +12,8 @@ from skdp.objective.constraints import (
 from skdp.objective.losses import Huber, Logistic, Loss, Multinomial, SquaredError
 from skdp.objective.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from skdp.objective.problem import CAPABILITIES, Problem
+from skdp.objective.smoothed import SmoothedHinge, SmoothedPinball
+from skdp.objective.tweedie import TweedieLog
 
 __all__ = [
     "CAPABILITIES",
@@ -31,6 +33,9 @@ __all__ = [
     "Penalty",
     "Problem",
     "Simplex",
+    "SmoothedHinge",
+    "SmoothedPinball",
     "SquaredError",
+    "TweedieLog",
     "Unconstrained",
 ]

@@ -13,8 +13,8 @@ from scipy.special import expit, softmax
 from skdp._numbers import AnyArray, require, store_float
 
 Float = TypeVar("Float", np.float32, np.float64)
-TargetKind = Literal["real", "label"]
-Link = Literal["identity", "logit"]
+TargetKind = Literal["real", "label", "nonnegative"]
+Link = Literal["identity", "logit", "log"]
 
 SQUARED, LOGISTIC, HUBER = 0, 1, 2  # codes of formulas: compiled loops take numbers alone
 
@@ -34,6 +34,15 @@ class ResidualKernel(NamedTuple):
     bound: float
 
 
+class TargetUnits(NamedTuple):
+    """Standardisation of targets: clipped from low to high, less centre, over scale; each (K,)."""
+
+    centre: AnyArray
+    scale: AnyArray
+    low: AnyArray
+    high: AnyArray
+
+
 class Loss(ABC):
     """Loss of one record as a function of its K margins: convex, and the same for every record.
 
@@ -45,10 +54,10 @@ class Loss(ABC):
     ----------
     name : str
         The loss's name in messages and tables.
-    targets : {"real", "label"}
+    targets : {"real", "label", "nonnegative"}
         Kind of targets. "real": any number, in a unit of its own, which scaling standardises.
-        "label": the code of a class.
-    link : {"identity", "logit"}
+        "nonnegative": likewise, a number of at least 0. "label": the code of a class.
+    link : {"identity", "logit", "log"}
         The function that takes the mean of a target, given its row, to the margins: `mean` is its
         inverse. Of several classes it is the multinomial logit.
     smooth : bool
@@ -86,6 +95,65 @@ class Loss(ABC):
 
         Of a separable loss, in one output: with K outputs it is ``sqrt(K)`` times as large.
         """
+
+    @property
+    def typical_curvature(self) -> float:
+        """Curvature that step sizes go by: the largest one, unless few records come near it."""
+        return self.curvature
+
+    @property
+    def slowdown(self) -> float:
+        """Number by which to divide steps where standardised targets turned out to call for it."""
+        return 1.0
+
+    def target_units(self, centre: AnyArray, scale: AnyArray) -> TargetUnits | None:
+        """Return how targets of this mean and deviation are standardised; None if by these.
+
+        Parameters
+        ----------
+        centre, scale : array of shape (K,)
+
+        Returns
+        -------
+        TargetUnits or None
+        """
+        return None
+
+    @property
+    def degree(self) -> int:
+        """Power of the unit of margins and targets that the loss is proportional to."""
+        return 2
+
+    def for_signal(self, ratio: float) -> "Loss":
+        """Return the loss of a fit with this signal-to-noise ratio: a public fact.
+
+        Parameters
+        ----------
+        ratio : float
+            See `skdp.oracle.Public.signal_to_noise`.
+
+        Returns
+        -------
+        Loss
+            Itself, unless the loss is smoothed according to the noise.
+        """
+        return self
+
+    def for_targets(self, centre: AnyArray, scale: AnyArray) -> "Loss":
+        """Return the loss of targets ``(y - centre) / scale`` instead of y, up to a factor.
+
+        Its margins m stand for the margin of ``centre``, plus m times ``scale`` times the
+        derivative of the link there. Its `curvature` is the present one.
+
+        Parameters
+        ----------
+        centre, scale : array of shape (K,)
+
+        Returns
+        -------
+        Loss
+        """
+        return self
 
     @property
     def kernel(self) -> ResidualKernel | None:
@@ -181,14 +249,15 @@ class Loss(ABC):
             margins = np.array([[margin]])
             return float(self.residual(margins, np.array([[target]]), out=margins)[0, 0])
 
-    def second_derivative(self, margins: NDArray[Float]) -> NDArray[Float]:
+    def second_derivative(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         """Return the second derivative in each margin, of a smooth, separable loss.
 
-        At least 0 and at most ``curvature``. It does not depend on the target.
+        At least 0 and at most ``curvature``.
 
         Parameters
         ----------
         margins : array of shape (n, K), float32 or float64
+        targets : array, first axis n
 
         Returns
         -------
@@ -202,16 +271,17 @@ class Loss(ABC):
         raise ValueError(f"{self.name}: it has no second derivative of one margin each.")
 
     def second_derivative_along(
-        self, margins: NDArray[Float], along: NDArray[Float]
+        self, margins: NDArray[Float], along: NDArray[Float], targets: AnyArray
     ) -> NDArray[Float]:
         """Return each record's second derivative as its margins move by a multiple of ``along``.
 
-        Of a smooth loss; at least 0, and it does not depend on the target. inf or nan where the
-        square of ``along`` exceeds the range of its type; never a warning.
+        Of a smooth loss; at least 0. inf or nan where the square of ``along`` exceeds the range of
+        its type; never a warning.
 
         Parameters
         ----------
         margins, along : array of shape (n, K), float32 or float64
+        targets : array, first axis n
 
         Returns
         -------
@@ -222,7 +292,7 @@ class Loss(ABC):
         ValueError
             If the loss has none at some margin.
         """
-        curvatures = self.second_derivative(margins)
+        curvatures = self.second_derivative(margins, targets)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(np.einsum("ij,ij,ij->i", curvatures, along, along))
 
@@ -277,7 +347,7 @@ class SquaredError(Loss):
     def residual_of_one(self, margin: float, target: float) -> float:
         return margin - target
 
-    def second_derivative(self, margins: NDArray[Float]) -> NDArray[Float]:
+    def second_derivative(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         return np.ones_like(margins)
 
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
@@ -321,7 +391,7 @@ class Logistic(Loss):
             return -target
         return 1.0 / (1.0 + math.exp(-margin)) - target
 
-    def second_derivative(self, margins: NDArray[Float]) -> NDArray[Float]:
+    def second_derivative(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         with np.errstate(over="ignore"):
             half = np.tanh(np.abs(margins) / 2)
         return np.asarray((1 - half) * (1 + half) / 4)
@@ -395,7 +465,7 @@ class Multinomial(Loss):
         return margins.shape[:1]
 
     def second_derivative_along(
-        self, margins: NDArray[Float], along: NDArray[Float]
+        self, margins: NDArray[Float], along: NDArray[Float], targets: AnyArray
     ) -> NDArray[Float]:
         with np.errstate(over="ignore", invalid="ignore"):
             p = _softmax(margins)

@@ -1,8 +1,9 @@
 """The optimisation problem of a fit: a loss, a penalty and a constraint on one parameter matrix."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Self
 
 import numpy as np
 
@@ -115,6 +116,20 @@ class Problem:
             "no_intercept": not self.fit_intercept,
         }
         return frozenset(name for name, true in capabilities.items() if true)
+
+    def for_targets(self, centre: Array, scale: Array) -> Self:
+        """Return the problem for targets ``(y - centre) / scale`` instead of y.
+
+        Parameters
+        ----------
+        centre, scale : array of shape (K,)
+
+        Returns
+        -------
+        Problem
+        """
+        penalty = self.penalty.for_targets(tuple((scale ** (self.loss.degree - 1)).tolist()))
+        return replace(self, loss=self.loss.for_targets(centre, scale), penalty=penalty)
 
     @property
     def strong_convexity(self) -> float:

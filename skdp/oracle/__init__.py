@@ -43,13 +43,14 @@ from skdp.oracle.releases.one_step import (
     LogisticStep,
     ScoreSquares,
 )
-from skdp.oracle.releases.perturbed import PerturbedMinimum
+from skdp.oracle.releases.perturbed import NoisyMinimum, PerturbedMinimum
 from skdp.oracle.releases.samplers import (
     AllRows,
     Bin,
     Block,
     Cut,
     FixedSize,
+    Fold,
     IndexSampler,
     Poisson,
     Sampler,
@@ -87,6 +88,7 @@ __all__ = [
     "DirectionalSum",
     "Entry",
     "FixedSize",
+    "Fold",
     "GaussianNoise",
     "GradientCount",
     "GradientDifference",
@@ -101,6 +103,7 @@ __all__ = [
     "MagnitudeCounts",
     "NewtonDirection",
     "NoiseSource",
+    "NoisyMinimum",
     "NoisyStatistic",
     "NotAudited",
     "Oracle",

@@ -1,13 +1,14 @@
 """The one object that a solver gets: it answers releases, and every answer is charged first."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.accounting import Event, Gaussian
+from skdp.accounting import Event, Gaussian, walk
 from skdp.objective import Problem
 from skdp.oracle.ledger import Entry, Ledger
 from skdp.oracle.noise import NoiseSource
@@ -15,15 +16,15 @@ from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import noisy_gradient
 from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic, mechanism_by_name
-from skdp.oracle.releases.samplers import Sampler
+from skdp.oracle.releases.samplers import ALL_ROWS, Cut, Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.sources.base import (
-    REPEATABLE,
     RepeatableSource,
     Source,
     require_kind,
 )
 from skdp.oracle.sources.column_map import Columns, Scaling
+from skdp.oracle.sources.stream import StreamSource
 
 # Called after each answer, with the kind of the release and the debts so far.
 ReleaseCallback = Callable[[str, tuple[Entry, ...]], None]
@@ -125,7 +126,7 @@ class Oracle:
             return release.placeholder(context, self.rng)
         if not is_public:
             self._noise_source.record_charge(
-                release.kind, event, context.scale, self.public.adjacency
+                release.kind, self.public.event_on(event), context.scale, self.public.adjacency
             )
         with self._noise_source.answering():
             answer = release.answer(self._source, context, self._noise_source)
@@ -136,7 +137,8 @@ class Oracle:
     def _in_units_of_plan(self, event: Event) -> Event:
         """Return the event with its noise in units of the plan; equal steps share one object."""
         if self._last_event is None or self._last_event[0] != event:
-            self._last_event = event, event.scaled(self._noise_unit)
+            on_records = self.public.event_on(event)
+            self._last_event = event, on_records.scaled(self._noise_unit)
         return self._last_event[1]
 
     def gradient(
@@ -209,6 +211,38 @@ class Oracle:
         release = noisy_gradient(self.start(), clip_norm, noise, sampler, mechanism)
         return release.std(self._context) / release.divisor(self._context)
 
+    @contextmanager
+    def first_records(self, count: int) -> Iterator[None]:
+        """Answer for the first records of a stream inside the block, and for the others afterwards.
+
+        They are two blocks of one division by the order of arrival, which no value has a say in. A
+        record lies in one block, so a neighbour differs in the answers about one of them: both may
+        spend the whole budget, and together cost the maximum (parallel composition, McSherry 2009,
+        Thm 4), although the second's requests follow from the first's answers. It holds under both
+        relations, as a record keeps its place in the stream. Every debt says which block it is on.
+
+        Parameters
+        ----------
+        count : int
+            From 1 to ``n_rows - 1``; it follows from public facts.
+
+        Raises
+        ------
+        ValueError
+            If rows are not a stream, or it has been divided before. Nothing is released.
+        """
+        first, others = self.public.divided(count)
+        stream = self._source
+        held = None if stream is None else require_kind(stream, StreamSource).take_first(count)
+        self._answer_for(first, held)
+        yield
+        self._answer_for(others, stream)
+
+    def _answer_for(self, public: Public, source: Source | None) -> None:
+        self.public, self._source = public, source
+        self._last_event = self._last_rehearsed = None
+        self._context = replace(self._context, public=public)
+
     def standardise(self, scaling: Scaling, share: float = 1.0) -> None:
         """Answer for standardised records from here on, and say so in :attr:`public`.
 
@@ -226,10 +260,6 @@ class Oracle:
         NotAudited
             If a part of it is of another type, which could hold code that would run over rows.
         """
-        if REPEATABLE not in self.public.provides:
-            raise ValueError(
-                "standardise: rows that are read once are taken as they are. Nothing was released."
-            )
         _require_plain(scaling)
         before = self.public
         public = before.standardised(scaling.columns is not None, scaling.targets is not None)
@@ -239,13 +269,11 @@ class Oracle:
             intercept = before.intercept_size * start[n:].sum(axis=0)  # 0 where there is none
             public = public.starting_at(*scaling.of_coefficients(start[:n], intercept))
         if self._source is not None:
-            rows = require_kind(self._source, RepeatableSource)
-            self._source = rows.transformed(scaling, public.row_bound)
+            self._source = self._source.transformed(scaling, public.row_bound)
         self.scaling = scaling
         problem = self.problem
         if scaling.targets is not None:
-            scales = tuple(scaling.targets.scale.tolist())
-            problem = replace(problem, penalty=problem.penalty.for_targets(scales))
+            problem = problem.for_targets(scaling.targets.centre, scaling.targets.scale)
         self.public, self.problem, self._last_rehearsed = public, problem, None
         self._context = replace(self._context, public=public, problem=problem)
 
@@ -377,8 +405,10 @@ class Oracle:
         answer = float(self.request(release)[0])
         return answer / self.public.n_rows, std / self.public.n_rows
 
-    def with_share(self, statistic: base.Statistic, share: float) -> tuple[Array, float]:
-        """Noisy statistic of all rows, and the standard deviation of its noise in a coordinate.
+    def with_share(
+        self, statistic: base.Statistic, share: float, sampler: Sampler | None = None
+    ) -> tuple[Array, float]:
+        """Noisy statistic of the rows, and the standard deviation of its noise in a coordinate.
 
         Parameters
         ----------
@@ -386,16 +416,23 @@ class Oracle:
         share : float
             Of the squared Gaussian-DP parameter of the plan, next to the shares of the other
             releases; the noise that it takes depends on the adjacency.
+        sampler : Sampler or None, default=None
+            Which rows take part; None for all. On disjoint blocks, shares do not add up. On all
+            rows of a stream there is a single statistic.
 
         Returns
         -------
         answer : array
         std : float
         """
-        release = NoisyStatistic(statistic, GaussianNoise())
+        if sampler is None:
+            once = Cut(0, (0, self.public.n_rows), 0, once=True)
+            sampler = once if self.public.streamed else ALL_ROWS
+        release = NoisyStatistic(statistic, GaussianNoise(), sampler)
         if release.is_public(self.public):
             return self.request(release), 0.0
-        event = release.event(self._context)
+        events = [part for part, _ in walk(release.event(self._context)) if not part.inner()]
+        event = events[0]  # of the mechanism, without the sampler
         assert isinstance(event, Gaussian)
         # In units of the noise on a gradient, which is what solvers and filters count in.
         sensitivity = event.sensitivity(self.public.adjacency) / self.public.sensitivity_factor

@@ -8,7 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._numbers import LARGEST_BOUND, Array
-from skdp.accounting import LABEL, Adjacency, Event, Gaussian, calibrate, gaussian_mu
+from skdp.accounting import (
+    LABEL,
+    Adjacency,
+    Event,
+    Gaussian,
+    OnBlock,
+    Partition,
+    calibrate,
+    gaussian_mu,
+)
 from skdp.oracle.sources.base import IN_MEMORY, REPEATABLE
 
 # Chosen among 1 to 4: from here on a few tens of rows with extreme class weights, as in
@@ -92,6 +101,9 @@ class Public:
     start : tuple of tuple of float or None
         The parameter where solvers start, row by row, in the units of the records that the oracle
         answers for; None is zero.
+    within : tuple of (Partition, int) or None
+        The division of a stream, and the number of its block, that these records are; None for all
+        records. See :meth:`divided`.
 
     Raises
     ------
@@ -119,6 +131,7 @@ class Public:
     provides: frozenset[str] = IN_MEMORY
     labels_alone: bool = False
     start: tuple[tuple[float, ...], ...] | None = None
+    within: tuple[Partition, int] | None = None
 
     def __post_init__(self) -> None:
         if self.row_bound is not None and not self.row_bound <= LARGEST_BOUND:
@@ -156,7 +169,8 @@ class Public:
         Not with weights, which may follow from targets by class, nor with groups, whose numbers of
         rows are private, nor with rows that are read once.
         """
-        return self.labels_alone and not (self.weighted or self.grouped or self.streamed)
+        once = self.streamed or self.within is not None
+        return self.labels_alone and not (self.weighted or self.grouped or once)
 
     @property
     def adjacency_name(self) -> str:
@@ -286,6 +300,31 @@ class Public:
         if not self.is_noisy:
             return None
         return LONG_ROW * math.sqrt(self.n_parameters)
+
+    def divided(self, first: int) -> tuple[Public, Public]:
+        """Return the facts about the first records of a stream, which are held, and the others.
+
+        The two are blocks of one division by the order of arrival: a record lies in one of them,
+        whatever it holds, so what each costs does not add up (:meth:`event_on`).
+
+        Parameters
+        ----------
+        first : int
+            Number of first records, from 1 to ``n_rows - 1``; it follows from public facts.
+
+        Returns
+        -------
+        first, others : Public
+        """
+        if not (self.streamed and self.within is None and 1 <= first < self.n_rows):
+            raise ValueError(f"a stream of {self.n_rows} cannot be divided after {first} records.")
+        division = Partition(0, 2, cuts=(0, first, self.n_rows))
+        held = replace(self, n_rows=first, provides=IN_MEMORY, within=(division, 0))
+        return held, replace(self, n_rows=self.n_rows - first, within=(division, 1))
+
+    def event_on(self, event: Event) -> Event:
+        """Return the cost of an event on these records, which may be a block of a stream."""
+        return event if self.within is None else OnBlock(*self.within, event)
 
     def standardised(self, columns: bool, targets: bool) -> Public:
         """Return the facts about rows once they are standardised: the same whatever they held.

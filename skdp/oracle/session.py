@@ -42,6 +42,10 @@ class Solution:
     slopes : tuple of float
         Lengths of gradients without noise, penalty and constraint included, from that of the first
         step to that of the last, which is about 0 at the minimum. Empty if the solver keeps none.
+    descent : float
+        Decrease of the mean loss along the solver's path as its noisy gradients show it, the
+        intercept's part left out, in standard deviations of their noise; 0 if the solver does not
+        estimate it.
     results : mapping
         What else follows from answers, by name: errors of a cross-validation, or an inference about
         the coefficients.
@@ -53,6 +57,7 @@ class Solution:
     scaling: Scaling | None = None
     row_bound: float | None = None
     slopes: tuple[float, ...] = ()
+    descent: float = 0.0
     results: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -70,11 +75,15 @@ class Stage(ABC):
         None for the solver, which gets the rest.
     adaptive : bool
         Whether it decides its noise from earlier answers, so that there is no plan to rehearse.
+    has_own_records : bool
+        Whether it reads records that no other stage reads. What it spends, up to the whole budget,
+        then leaves the others theirs: a record pays for the costlier of both.
     """
 
     place: ClassVar[str] = "solver"
     share: float | None
     adaptive: bool = False
+    has_own_records: bool = False
 
     @abstractmethod
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
@@ -193,7 +202,7 @@ Stages = tuple[Stage, ...]
 def inside(stage: Stage, public: Public) -> Public:
     """Return the public facts for the stages inside of another, with the budget that it leaves."""
     after = stage.public_after(public)
-    if public.is_noisy and stage.share is not None:
+    if public.is_noisy and stage.share is not None and not stage.has_own_records:
         after = replace(after, share=public.share * (1 - stage.share))
     return after
 
@@ -325,7 +334,7 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
     The solver speaks of noise in a unit of its own; calibrating it alone shows how much of it costs
     what such a gradient sum costs, and so which unit leaves the others their shares. Where that is
     not exact, for batches, shares come out approximate, and the price of the whole is exact all the
-    same.
+    same. A stage with records of its own leaves the others the whole budget.
 
     Parameters
     ----------
@@ -353,7 +362,7 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
     for number in inside_out:
         stage, share = stages[number], stages[number].share
         if share and number != solver and (adaptive or public.is_noisy):
-            unit = 1 / math.sqrt(1 - share)
+            unit = 1.0 if stages[number].has_own_records else 1 / math.sqrt(1 - share)
             if not adaptive:
                 unit *= _noise_for_gradients(_in_order(debts, units), public, accountant)
             for inner in debts:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,10 +15,10 @@ from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts, planned_records
-from skdp.fitting.partitions import MappedPartitions, as_partitions, on_partitions
+from skdp.fitting.partitions import MappedColumns, MappedPartitions, on_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
-from skdp.fitting.rows import Arrays, PartitionedRows, Reading, require_taken
+from skdp.fitting.rows import Reading, rows_of
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
@@ -115,8 +116,9 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         y : ignored
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons; none may be missing. The guarantee is for a group
-            then, with all of its rows; each group counts once in the histograms. Partitions take
-            none.
+            then, with all of its rows; each group counts once in the histograms. Partitions bring
+            their own. Of weights that partitions have, only those that are 0 matter: their rows are
+            not counted.
 
         Returns
         -------
@@ -127,13 +129,13 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        if require_taken(self._who, X, groups=groups) in ("partitions", "dask"):
-            # A partition has an X and a y; y is not read.
-            y = X if is_dask(X) else None
-            return self._fit(PartitionedRows(as_partitions(self._who, X, y=y)))
-        return self._fit(Arrays(X, groups=groups))
+        # A partition has an X and a y; y is not read.
+        y = X if is_dask(X) else None
+        return self._fit(rows_of(self._who, X, y, None, groups))
 
-    def _read_rows(self, X: Any, y: Any, **checks: object) -> tuple[Any, AnyArray]:
+    def _read_rows(
+        self, X: Any, y: Any, groups: object = None, **checks: object
+    ) -> tuple[Any, AnyArray]:
         X = self._read("X", X, reset=True, **checks)
         return X, np.zeros((X.shape[0], 1), dtype=X.dtype)  # records have targets, if only zeros
 
@@ -145,7 +147,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
 
     def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
         shape = reading.n_records, reading.n_features, reading.is_sparse
-        return self._prepare(*shape, reading.names, reading.grouped, reading.provides)
+        prepared = self._prepare(*shape, reading.names, reading.grouped, reading.provides)
+        return replace(prepared, public=replace(prepared.public, weighted=reading.weighted))
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
         assert solution.scaling is not None
@@ -203,7 +206,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         """
         check_is_fitted(self, "scale_")
         if isinstance(X, Partitions):
-            return MappedPartitions(X, copy.copy(self).transform)  # another fit must not change it
+            # Of a copy, as another fit must not change it.
+            return MappedPartitions(X, MappedColumns(copy.copy(self).transform))
         is_matrix = isinstance(X, sparse.spmatrix)
         scaled = self._columns().apply(self._read("X", X, reset=False))
         # Of the kind that came in: "*" means another product for a matrix.

@@ -1,5 +1,6 @@
 """Turn a raw data frame into numbers: categories, missing values and dates, on one ledger."""
 
+import copy
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,18 +14,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._numbers import AnyArray, Array, MatrixLike, is_real, listed, require
 from skdp._warnings import warn
 from skdp.accounting import Adjacency, PrivacyStatement
-from skdp.fitting import parts, tables
-from skdp.fitting.assumptions import noise_assumptions
+from skdp.fitting import tables
+from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.parameters import check_counts
+from skdp.fitting.parameters import check_counts, planned_records
+from skdp.fitting.partitions import MappedColumns, MappedPartitions, on_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import public_refusal
-from skdp.fitting.rows import Reading, Rows, require_taken
+from skdp.fitting.rows import Reading, Rows, rows_of
 from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, Solution, make_plan
-from skdp.oracle.sources.memory import Map, MemorySource
+from skdp.oracle.sources.base import IN_MEMORY
+from skdp.oracle.sources.partitioned import Partitions
 from skdp.stages.medians import MedianStage, without_missing
 
 
@@ -120,13 +123,25 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self.delta = delta
         self.privacy = privacy
 
-    def fit(self, X: MatrixLike, y: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: MatrixLike | Partitions,
+        y: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Settle how each column is read; with ``impute="median"``, spend the budget on medians.
 
         Parameters
         ----------
-        X : data frame, Arrow table or array of shape (n_samples, n_features)
+        X : data frame, Arrow table or array of shape (n_samples, n_features), or Partitions
+            Partitions of such tables, and data frames of dask, are read where they are. All have
+            columns of the same names and kinds.
         y : ignored
+        groups : array of shape (n_samples,) or None, default=None
+            Labels of groups, such as persons; none may be missing. The guarantee is for a group
+            then, with all of its rows; each counts once in the histograms. Partitions bring their
+            own.
 
         Returns
         -------
@@ -138,35 +153,60 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             If a parameter or a column is refused. Nothing is released then.
         """
         self._check_parameters()
-        require_taken(type(self).__name__, X)
-        part, (X, columns) = parts.part_of(X), self._table(X, reset=True)
-        kinds = self._kinds(X, columns)
-        names = [name for name in columns if kinds[name] != "category"]
-        table = self._numbers(X, columns, kinds)
-        zeros = [name for name in names if self._marks(name) and self._given(name) is None]
+        # A partition has an X and a y; y is not read.
+        unread = X if tables.is_dask(X) else None
+        reading = rows_of(self._who, X, unread, None, groups).read(self._reader())
+        assert reading.column_kinds is not None
+        kinds = dict(reading.column_kinds)
+        self.n_features_in_ = len(kinds)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if reading.names:
+            self.feature_names_in_ = np.array(reading.names, dtype=object)
+        zeros = [name for name, kind in kinds.items() if kind != "category" and self._marks(name)]
+        zeros = [name for name in zeros if self._given(name) is None]
         if zeros and self.impute == "constant":
             warn(
-                f"{type(self).__name__}: missing values of {listed(zeros)} become 0, as fill_value "
-                "names no other value for them. Give one that is typical of the column and known "
-                "from elsewhere, or 0: fill_value={...}; or leave the column out of missing.",
+                f"{self._who}: missing values of {listed(zeros)} become 0, as fill_value names no "
+                "other value for them. Give one that is typical of the column and known from "
+                "elsewhere, or 0: fill_value={...}; or leave the column out of missing.",
                 UserWarning,
             )
-        if self.impute == "median" and names:
-            self._fit(NumberColumns(table, names, part))
+        if self.impute == "median" and reading.n_features:
+            self._fit(KnownRows(reading))
         else:
+            names = _numbers_among(kinds)
             self.fill_values_ = dict(zip(names, self._constants(names).tolist(), strict=True))
+            unit = "group" if reading.grouped else "row"
+            texts = self._table_assumptions(reading.n_records, len(kinds), unit)
             self.privacy_ = PrivacyStatement(
                 epsilon=0.0,
                 delta=0.0,
                 adjacency=str(Adjacency.parse(self._terms.adjacency)),
                 accountant="none",
                 releases=(),
-                assumptions=self._table_assumptions(len(table), len(columns)),
+                assumptions=(*texts, *reading.assumptions),
                 noise_source="system",
-                n_rows=len(table),
+                n_rows=None if reading.grouped else reading.n_records,
+                unit=unit,
+                n_groups=reading.n_records if reading.grouped else None,
             )
         self.kinds_ = kinds
         return self
+
+    def _read_rows(
+        self, X: MatrixLike, y: object, groups: object = None, **checks: object
+    ) -> tuple[Array, Array]:
+        """Return the columns of numbers, and targets, which no release reads."""
+        X, columns = self._table(X, reset=True)
+        self.column_kinds = self._kinds(X, columns)
+        numbers = without_missing(self._numbers(X, columns, self.column_kinds))
+        return numbers, np.zeros((len(numbers), 1))
+
+    def _read_targets(self, y: AnyArray, dtype: object) -> Targets:
+        return Targets(y, 1)
+
+    def _declared_targets(self, n_outputs: int) -> Targets:
+        return Targets(np.zeros((2, 1)), 1)
 
     def _check_rows(self, X: MatrixLike) -> None:
         """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
@@ -174,38 +214,54 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         X, columns = copy._table(X, reset=True)
         copy._numbers(X, columns, copy._kinds(X, columns))
 
-    def plan(self, n_samples: int, n_numbers: int) -> PrivacyStatement:
+    def plan(
+        self, n_samples: int | None, n_numbers: int, *, n_groups: int | None = None
+    ) -> PrivacyStatement:
         """Return what ``fit`` would release and cost with ``impute="median"``, without any rows.
 
         Parameters
         ----------
-        n_samples : int
-            Number of rows.
+        n_samples : int or None
+            Number of rows; with ``n_groups`` it has no say, and None will do.
         n_numbers : int
             Number of columns of numbers and dates.
+        n_groups : int or None, default=None
+            Number of groups, if ``fit`` would get ``groups``.
 
         Returns
         -------
         PrivacyStatement
         """
         self._check_parameters()
-        check_counts("plan", n_samples=n_samples, n_numbers=n_numbers)
-        prepared = self._prepare(n_samples, n_numbers)
-        texts = (*self._table_assumptions(n_samples, n_numbers), *prepared.stages[0].assumptions())
+        check_counts("plan", n_numbers=n_numbers)
+        n_records = planned_records(n_samples, n_groups)
+        prepared = self._prepare(n_records, n_numbers, grouped=n_groups is not None)
+        unit = prepared.public.unit
+        texts = (
+            *self._table_assumptions(n_records, n_numbers, unit),
+            *prepared.stages[0].assumptions(),
+        )
         return prepared.plan.statement(prepared.public, texts, self._terms.noise_source)
 
-    def transform(self, X: MatrixLike) -> Array:
+    @on_partitions
+    def transform(self, X: MatrixLike | Partitions) -> Any:
         """Return the columns of numbers; see :meth:`get_feature_names_out`.
 
         Parameters
         ----------
         X : data frame, Arrow table or array of shape (n_samples, n_features)
+            Or a data frame of dask, or Partitions.
 
         Returns
         -------
         array of shape (n_samples, n_columns)
+            Of dask's a dask array that is not yet computed, and of partitions partitions, which
+            are turned into numbers where they are in every pass over them.
         """
         check_is_fitted(self, "kinds_")
+        if isinstance(X, Partitions):
+            # Of a copy, as another fit must not change it.
+            return MappedPartitions(X, MappedColumns(copy.copy(self).transform))
         X, columns = self._table(X, reset=False)
         numbers = iter(self._numbers(X, columns, self.kinds_).T)
         blocks: list[Array] = []
@@ -368,18 +424,30 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         return given.get(name) if isinstance(given, Mapping) else given
 
     def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
-        constants = self._constants(reading.names or ())
-        return self._prepare(reading.n_records, reading.n_features, constants)
+        constants = self._constants(_numbers_among(reading.column_kinds or {}))
+        shape = reading.n_records, reading.n_features, constants
+        return self._prepare(*shape, reading.grouped, reading.weighted, reading.provides)
 
-    def _prepare(self, n_rows: int, n_numbers: int, constants: Array | None = None) -> Prepared:
+    def _prepare(
+        self,
+        n_records: int,
+        n_numbers: int,
+        constants: Array | None = None,
+        grouped: bool = False,
+        weighted: bool = False,
+        provides: frozenset[str] = IN_MEMORY,
+    ) -> Prepared:
         public = Public(
-            n_rows=n_rows,
+            n_rows=n_records,
             n_features=n_numbers,
             n_outputs=1,
             adjacency=Adjacency.parse(self._terms.adjacency),
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             has_intercept=False,
+            weighted=weighted,
+            unit="group" if grouped else "row",
+            provides=provides,
         )
         problem = Problem(SquaredError(), fit_intercept=False)
         stages = (MedianStage(otherwise=constants),)
@@ -388,20 +456,20 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         )
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
-        texts = self._table_assumptions(prepared.public.n_rows, self.n_features_in_)
+        public = prepared.public
+        texts = self._table_assumptions(public.n_rows, self.n_features_in_, public.unit)
         return (*texts, *prepared.stages[0].assumptions())
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
-        scaling, names = solution.scaling, fit.reading.names
+        scaling, names = solution.scaling, _numbers_among(fit.reading.column_kinds or {})
         assert scaling is not None
         assert scaling.columns is not None
-        assert names is not None
         self.fill_values_ = dict(zip(names, scaling.columns.centre.tolist(), strict=True))
         self.privacy_ = fit.statement
 
-    def _table_assumptions(self, n_rows: int, n_features: int) -> tuple[str, ...]:
+    def _table_assumptions(self, n_records: int, n_features: int, unit: str) -> tuple[str, ...]:
         texts = [
-            f"One record is one row; the number of rows, n = {n_rows}, is public.",
+            *unit_assumptions(n_records, unit, "each median"),
             f"The number of columns, {n_features}, their names and types are public.",
             "The labels of categories, fill_value and the columns in missing were declared without "
             "looking at the rows. Labels that were not declared count as none of them.",
@@ -422,40 +490,16 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         return tags
 
 
+def _numbers_among(kinds: Mapping[Hashable, str]) -> list[Hashable]:
+    """Return the columns of numbers and dates."""
+    return [name for name, kind in kinds.items() if kind != "category"]
+
+
 @dataclass(frozen=True, eq=False)
-class NumberColumns(Rows):
-    """Columns of numbers that were read off a table.
+class KnownRows(Rows):
+    """Rows that have been read already."""
 
-    Attributes
-    ----------
-    numbers : array of shape (n_rows, n_columns)
-        nan where one is missing.
-    names : list
-        Of the columns.
-    part : tuple of (Partition, int)
-        The part of a random split that the rows are.
-    """
-
-    numbers: Array
-    names: list[Any]
-    part: parts.Part
+    reading: Reading
 
     def read(self, model: object) -> Reading:
-        n_rows, n_columns = self.numbers.shape
-        nothing = np.zeros((n_rows, 1))
-
-        def make_source(public: Public, spread: Map) -> MemorySource:
-            known = without_missing(self.numbers)
-            return MemorySource.of(known, nothing, constant=0.0, spread=spread)
-
-        return Reading(
-            n_records=n_rows,
-            n_features=n_columns,
-            targets=Targets(nothing, 1),
-            is_sparse=False,
-            weighted=False,
-            grouped=False,
-            make_source=make_source,
-            names=self.names,
-            part=self.part,
-        )
+        return self.reading

@@ -16,6 +16,7 @@ from skdp.solvers.core.boosted_ssp import BoostedSufficientStatistics
 from skdp.solvers.core.gd import GradientDescent
 from skdp.solvers.core.newton import Newton
 from skdp.solvers.core.objective_perturbation import ObjectivePerturbation
+from skdp.solvers.core.output_perturbation import OutputPerturbation
 from skdp.solvers.core.whitened import Whitened
 from skdp.solvers.papers.hong_2022 import ResidualBudget
 from skdp.solvers.papers.kuru_2022 import HeavyBallDescent, MultistageNesterov, Nesterov
@@ -36,6 +37,7 @@ __all__ = [
     "Nesterov",
     "Newton",
     "ObjectivePerturbation",
+    "OutputPerturbation",
     "ResidualBudget",
     "SVRGPlusPlus",
     "ShuffledSGD",

@@ -1,6 +1,8 @@
 """Choose the solver that ``solver="auto"`` stands for, by public facts alone.
 
-0. "adaptive_shuffled_sgd" for rows that arrive in blocks, and can be read only once.
+0. For rows that arrive in blocks, and can be read only once: "whitened", which reads them once
+   there, with one output, up to 500 columns and a at least 2, where its first moments are better
+   than as many rows of steps; else "adaptive_shuffled_sgd".
 1. "gd" with delta = 0, weights, an L1 penalty, a constraint, a loss that is not smooth, more than
    two classes, or more than 500 columns: the others cannot solve these problems, or do it less
    well.
@@ -54,6 +56,7 @@ class Domain:
 
 ONE_TARGET, ANY = Domain(5.0, 2.5, 100), Domain(150.0, 0.0, 500)
 TWO_CLASSES = Domain(60.0, 0.0, 500, least_columns=150)
+STREAM = Domain(2.0, 0.0, 500)
 
 
 def automatic_solver(
@@ -90,17 +93,16 @@ def automatic_solver(
 
 def _suited(public: Public, problem: Problem) -> list[str]:
     """Return the solvers for these public values, the best one first."""
-    if public.streamed:
-        return ["adaptive_shuffled_sgd", "shuffled_sgd"]
-    domains = [ANY]
-    if public.n_outputs == 1 and not public.clips_means:
-        domains.append(ONE_TARGET if problem.loss.targets == "real" else TWO_CLASSES)
+    domains = [STREAM] * (public.n_outputs == 1) if public.streamed else [ANY]
+    if public.n_outputs == 1 and not (public.streamed or public.clips_means):
+        domains.append(TWO_CLASSES if problem.loss.targets == "label" else ONE_TARGET)
     whitened = (
         {"separable_loss", *REGISTRY["whitened"].needs} <= problem.provides
         and not (public.is_pure or public.weighted)
         and any(domain.contains(public) for domain in domains)
     )
-    return ["whitened", "gd"] if whitened else ["gd"]
+    others = ["adaptive_shuffled_sgd", "shuffled_sgd"] if public.streamed else ["gd"]
+    return ["whitened", *others] if whitened else others
 
 
 def _takes(name: str, public: Public, problem: Problem, given: Mapping[str, object]) -> bool:

@@ -139,7 +139,7 @@ def descent_defaults(
     """
     n_columns, n_outputs = public.shape
     clipping, travelling = _constants(public, problem)
-    curvature = problem.loss.curvature
+    curvature = problem.loss.typical_curvature
     row_norm = math.sqrt(n_columns)
     if public.data_norm is not None:
         row_norm = min(row_norm, public.data_norm)

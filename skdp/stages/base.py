@@ -74,8 +74,8 @@ class OptionalStage(Stage):
 
 
 def is_regression(problem: Problem) -> bool:
-    """Whether targets are real numbers in a unit of their own."""
-    return problem.loss.targets == "real"
+    """Whether targets are numbers in a unit of their own."""
+    return problem.loss.targets != "label"
 
 
 def first_missing(needs: Mapping[str, bool]) -> str | None:

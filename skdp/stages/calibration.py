@@ -74,44 +74,80 @@ class CalibrationStage(OptionalStage):
 # ------------------------------------------------------------------ classification
 
 ROUNDS = 2  # Newton steps, each a release
-MAX_SHARE = 0.05  # of mu squared
-# From this signal, mu n, on the share falls as 1 / (mu n), so that noise falls as its root; the
-# bound on a record's derivatives grows by this power, so that its bias vanishes, too; and the prior
-# becomes narrower.
-AMPLE, GROWTH = 1500.0, 0.25
+# Share of mu squared; above a signal mu n of AMPLE it falls as 1 / (mu n), so that noise falls as
+# its root. Below one of SCARCE it grows as the root of 1 / (mu n), up to MOST_TIMES: two numbers
+# that are known replace coefficients that are noise.
+SHARE, AMPLE, SCARCE, MOST_TIMES = 0.05, 1500.0, 600.0, 4.0
+GROWTH = 0.25  # power of the signal with which the bound on a record's derivatives grows
+# The decrease of the loss that a solver's gradients show, squared and in noise variances, counts as
+# so many times a signal-to-noise ratio.
+DESCENT_WEIGHT = 2.0
 
 
 @dataclass(frozen=True)
 class CalibrationPrior:
     """Prior of slope and shift of a model, and the bound on a record's derivatives.
 
+    The expected slope is shrunk according to noise, as by the positive part of James and Stein
+    (1961): with s the signal-to-noise ratio of coefficients, a share s / (s + 1) of the margins is
+    expected to be signal.
+
     Attributes
     ----------
     slope, slope_std, shift_std : float
-        The mean of the shift is 0.
+        Where coefficients are all signal. The mean of the shift is 0.
     clip_norm : float
         Bound on a record's derivatives.
+    ratio : float
+        Signal-to-noise ratio of coefficients.
     """
 
     slope: float
     slope_std: float
     shift_std: float
     clip_norm: float
+    ratio: float = math.inf
+
+    def after_descent(self, descent: float) -> CalibrationPrior:
+        """Return the prior once a solver's gradients have shown a descent, in its noise."""
+        return replace(self, ratio=max(self.ratio, DESCENT_WEIGHT * max(descent, 0.0) ** 2))
+
+    @property
+    def mean(self) -> Array:
+        """Expected slope and shift."""
+        return np.array([self.slope * (1 - self._noise), 0.0])
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations of slope and shift."""
+        more = self._noise * max(NOISE_SHIFT_STD - self.shift_std, 0.0)
+        return np.array([self.slope_std, self.shift_std + more])
+
+    @property
+    def _noise(self) -> float:
+        """Share of the margins that is expected to be noise."""
+        return 1 / (1 + self.ratio)
 
 
-# Priors at a low signal.
+# Priors at the signal AMPLE, and below it.
 LOGISTIC = CalibrationPrior(0.8, 0.35, 0.1, clip_norm=3.0)
 MULTINOMIAL = CalibrationPrior(1.0, 0.35, 0.1, clip_norm=3.0)
+# Standard deviation of the shift, in log odds, where coefficients are noise alone: columns whose
+# centres are unknown have moved all margins.
+NOISE_SHIFT_STD = 0.6
 
 
 def _prior(public: Public, problem: Problem) -> CalibrationPrior:
     """Return the prior for these public facts: around a slope of 1 for a strong signal."""
-    few, ample = LOGISTIC if problem.loss.separable else MULTINOMIAL, max(1.0, _abundance(public))
+    few, signal = LOGISTIC if problem.loss.separable else MULTINOMIAL, _abundance(public)
+    ample = max(1.0, signal)
     return CalibrationPrior(
         slope=1 - (1 - few.slope) / ample,
         slope_std=few.slope_std / math.sqrt(ample),
         shift_std=few.shift_std / math.sqrt(ample),
-        clip_norm=few.clip_norm * ample**GROWTH,
+        clip_norm=few.clip_norm * signal**GROWTH,
+        # Coefficients near a start that was given are no noise.
+        ratio=public.signal_to_noise if public.start is None else math.inf,
     )
 
 
@@ -122,12 +158,14 @@ def _abundance(public: Public) -> float:
 
 def recalibration_share(public: Public) -> float:
     """Return the share of mu squared for a recalibration, from public facts."""
-    return MAX_SHARE / max(1.0, _abundance(public))
+    signal = _abundance(public)
+    times = max(1.0, math.sqrt(SCARCE / AMPLE / signal))
+    return SHARE * min(times, MOST_TIMES) / max(1.0, signal)
 
 
 # Least eigenvalue of a noisy Hessian, of the mean loss or in noise standard deviations if less.
 LEAST_CURVATURE, LEAST_SEEN = 0.02, 2.0
-LEAST_SLOPE, MOST_SLOPE = 0.05, 2.0
+LEAST_SLOPE, MOST_SLOPE = 0.02, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,11 +250,11 @@ class Recalibration(CalibrationStage):
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         coef = solution.coef
-        public, problem, expected = oracle.public, oracle.problem, self.expected
+        public, problem = oracle.public, oracle.problem
+        expected = self.expected.after_descent(solution.descent)
         with_shift = public.n_outputs == 1 and public.has_intercept
-        mean = np.array([expected.slope, 0.0])[: 1 + with_shift]
-        std = np.array([expected.slope_std, expected.shift_std])[: len(mean)]
-        posterior = GaussianPosterior.prior(mean, std)
+        size = 1 + with_shift
+        posterior = GaussianPosterior.prior(expected.mean[:size], expected.std[:size])
         for _ in range(ROUNDS):
             at = posterior.best
             point = _moved(coef, at, public)

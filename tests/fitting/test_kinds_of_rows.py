@@ -1,16 +1,23 @@
-"""Every tool takes the kinds of rows that the table says, and refuses others before a charge."""
+"""Every tool takes the kinds of rows that the table says, and refuses others before a charge.
+
+What a tool finds with the same seed is the same in memory and in partitions.
+"""
 
 from __future__ import annotations
 
 import inspect
+import itertools
+import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import skdp
 from skdp import metrics, model_selection, preprocessing
 from skdp.fitting.rows import KINDS, NOT_TAKEN, kind_of_rows
 from skdp.linear_model.base import DPLinearModel
+from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
 
 RNG = np.random.default_rng(0)
@@ -21,7 +28,11 @@ BESIDE = {"groups": np.arange(400) // 2, "sample_weight": np.ones(400)}
 HELD = {"weights in partitions": "partitions", "groups in partitions": "partitions"}
 RIDGE = skdp.DPRidge(target_bound=10.0)
 GRID = {"alpha": [1.0, 10.0]}
+# Of few passes, for tools that fit often.
+FAST = skdp.DPRidge(target_bound=10.0, solver="gd", max_iter=2, scaling=skdp.RowNorm(3.0))
 MODEL = skdp.DPRidge(target_bound=10.0, epsilon=np.inf, scaling="none")
+MSE = "neg_mean_squared_error"
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(3))
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +53,8 @@ TOOLS = {
         "groups",
     ),
     "DPTabularPreprocessor": (
-        lambda _, *rows: skdp.DPTabularPreprocessor(impute="median").fit(*rows),
-        "",
+        lambda _, *rows, **beside: skdp.DPTabularPreprocessor(impute="median").fit(*rows, **beside),
+        "groups",
     ),
     "evaluate": (lambda model, *rows, **beside: metrics.evaluate(model, *rows, **beside), "groups"),
     "dp_train_test_split": (
@@ -52,11 +63,11 @@ TOOLS = {
     ),
     "DPHoldout": (lambda _, *rows, **beside: DPHoldout(*rows, **beside), "groups"),
     "dp_cross_validate": (
-        lambda _, *rows, **beside: dp_cross_validate(RIDGE, *rows, cv=2, **beside),
+        lambda _, *rows, **beside: dp_cross_validate(FAST, *rows, cv=2, **beside),
         "groups",
     ),
     "DPSearchCV": (
-        lambda _, *rows, **beside: DPSearchCV(RIDGE, GRID).fit(*rows, **beside),
+        lambda _, *rows, **beside: DPSearchCV(FAST, GRID, n_candidates=2).fit(*rows, **beside),
         "groups",
     ),
 }
@@ -83,6 +94,8 @@ def rows_of_kind(kind):
         return (InOne({name: BESIDE[name]}), None), {}
     if place == "partitions":
         rows = skdp.Chunks(X, Y), None
+    if kind == "blocks":
+        return (iter([(X[:150], Y[:150]), (X[150:], Y[150:])]), None), {}
     if place == "dask":
         array = pytest.importorskip("dask.array", reason="dask is not installed")
         rows = array.from_array(X, chunks=(200, 3)), array.from_array(Y, chunks=200)
@@ -108,7 +121,7 @@ def test_a_tool_takes_what_the_table_says(tool, kind, fitted):
     is_taken = NOT_TAKEN[tool].keys().isdisjoint({kind, HELD.get(kind, kind)})
     who = "DPRidge" if tool == "fit" else tool
     with skdp.PrivacyBudget(9.0, 1e-3) as budget:
-        needs_cluster = kind.endswith("dask") and tool in ("fit", "evaluate", "DPStandardScaler")
+        needs_cluster = kind.endswith("dask") and tool != "dp_train_test_split"
         if is_taken and not needs_cluster:  # see test_dask.py
             use(fitted, *rows, **beside)
         else:
@@ -116,6 +129,137 @@ def test_a_tool_takes_what_the_table_says(tool, kind, fitted):
                 use(fitted, *rows, **beside)
             is_taken = False
         assert (budget.n_fits > 0) is (is_taken and tool not in SPLITS)
+
+
+# ---------------------------------------------------------------- the same results
+
+EDGES = [0, 50, 120, 120, 250, 300, 398, 400]  # even, so that pairs of rows stay together
+
+
+class InSeven(skdp.Partitions):
+    """Rows in partitions of different sizes, one of them empty; tasks and results are pickled."""
+
+    def __init__(self, X, y, **beside):
+        columns = {"X": X, "y": y} | beside
+        parts = [slice(*pair) for pair in itertools.pairwise(EDGES)]
+        self._parts = [{name: one[part] for name, one in columns.items()} for part in parts]
+
+    def run(self, task, spread=map):
+        for part in self._parts:
+            yield pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(**part)))
+
+
+class Numbered(InSeven):
+    """The same; each partition knows its place."""
+
+    def __init__(self, X, y, **beside):
+        super().__init__(X, y, **beside)
+        for index, part in enumerate(self._parts):
+            part["index"] = index
+
+
+def weights_of_null_records():
+    return np.where(np.arange(400) % 5 == 0, 0.0, RNG.uniform(0.5, 2.0, 400))
+
+
+def coefficients_and_score(holdout):
+    model = holdout.fit(clone(FAST).set_params(privacy=SEEDED))
+    scores = holdout.evaluate(model, MSE, privacy=SEEDED)
+    whole = skdp.total_privacy(model, scores.privacy_, delta=1e-6)
+    assert whole.epsilon == pytest.approx(1.0, rel=1e-3)  # the maximum, not the sum
+    return [*model.coef_, scores[MSE].value]
+
+
+# Tools by name: a function of a fitted model and the rows, which returns numbers.
+RESULTS = {
+    "fit": lambda _, *rows, **beside: (
+        clone(RIDGE).set_params(privacy=SEEDED).fit(*rows, **beside).coef_
+    ),
+    "DPHoldout": lambda _, *rows, **beside: coefficients_and_score(
+        DPHoldout(*rows, random_state=0, **beside)
+    ),
+    "dp_cross_validate": lambda _, *rows, **beside: [
+        fold[MSE].value
+        for fold in dp_cross_validate(FAST, *rows, MSE, cv=3, privacy=SEEDED, **beside).folds
+    ],
+    "DPSearchCV": lambda _, *rows, **beside: (
+        DPSearchCV(FAST, GRID, n_candidates=2, privacy=SEEDED)
+        .fit(*rows, **beside)
+        .best_estimator_.coef_
+    ),
+    "DPRidgeCV": lambda _, *rows, **beside: (
+        skdp.DPRidgeCV(privacy=SEEDED).fit(*rows, **beside).path_
+    ),
+    "DPStandardScaler": lambda _, *rows, **beside: (
+        skdp.DPStandardScaler(privacy=SEEDED).fit(*rows, **beside).scale_
+    ),
+    "DPTabularPreprocessor": lambda _, *rows, **beside: list(
+        skdp.DPTabularPreprocessor(impute="median", privacy=SEEDED)
+        .fit(*rows, **beside)
+        .fill_values_.values()
+    ),
+    "evaluate": lambda model, *rows, **beside: (
+        PrivateScorer(model, MSE, privacy=SEEDED, target_range=(-9.0, 9.0))
+        .fit(*rows, **beside)
+        .scores_[MSE]
+        .value
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("beside", ["", "groups", "sample_weight"])
+@pytest.mark.parametrize("tool", RESULTS)
+def test_results_in_memory_and_in_seven_partitions_are_equal(tool, beside, fitted):
+    given = {
+        "": {},
+        "groups": {"groups": BESIDE["groups"]},
+        "sample_weight": {"sample_weight": weights_of_null_records()},
+    }[beside]
+    if beside == "sample_weight" and tool in ("DPHoldout", "dp_cross_validate", "DPSearchCV"):
+        pytest.skip(f"{tool} takes no weights in memory")
+    found = RESULTS[tool](fitted, Numbered(X, Y, **given), None)
+    if beside == "sample_weight" and tool in ("DPStandardScaler", "DPTabularPreprocessor"):
+        # In memory these take no weights, so that none is tested but that rows of weight 0 are
+        # not counted: others in their place change nothing.
+        other = np.where(given["sample_weight"][:, None] == 0, 1e3, X)
+        expected = RESULTS[tool](fitted, Numbered(other, Y, **given), None)
+    else:
+        expected = RESULTS[tool](fitted, X, Y, **given)
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("grouped", [False, True])
+def test_scores_of_blocks_are_those_of_rows_in_memory(grouped, fitted):
+    columns = (X, Y, BESIDE["groups"]) if grouped else (X, Y)
+    blocks = (tuple(one[part] for one in columns) for part in (slice(0, 150), slice(150, 400)))
+    found = RESULTS["evaluate"](fitted, blocks, None)
+    expected = RESULTS["evaluate"](fitted, X, Y, **({"groups": columns[2]} if grouped else {}))
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def without_targets():
+    return np.where(Y > 1, np.nan, Y)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "match"),
+    [
+        ([X], "a block is a pair"),
+        ([(X, Y), (X, Y, BESIDE["groups"])], "all or none"),
+        ([(X[:0], Y[:0])], "a row at least"),
+        ([(X, Y, np.arange(400)), (X, Y, np.arange(399, 799))], "lie in several blocks"),
+        ([(X, Y), (X, without_targets())], "finite numbers"),
+        ([(X, Y), (X, Y[1:])], "400 rows and y has 399"),
+    ],
+)
+def test_bad_blocks_are_refused_before_the_charge(blocks, match, fitted):
+    with skdp.PrivacyBudget(9.0, 1e-3) as budget:
+        with pytest.raises(ValueError, match=rf"^evaluate: .*{match}.*Nothing was released\.$"):
+            metrics.evaluate(fitted, iter(blocks))
+        assert budget.n_fits == 0
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,9 @@ WARNED = {
     "noise of a plan": lambda: skdp.DPRidge(epsilon=0.01).plan(200, 3),
     "labels": lambda: skdp.DPLogisticRegression().fit(X, Y > 0),
     "rows per group": lambda: skdp.DPRidge(privacy=skdp.Privacy(rows_per_group=5)).fit(X, Y),
-    "blocks": lambda: skdp.DPRidge().fit_blocks([(X, Y)], n_samples=200, n_features=3),
+    "blocks": lambda: skdp.DPRidge(constraint=skdp.L2Ball(1.0)).fit_blocks(
+        [(X, Y)], n_samples=200, n_features=3
+    ),
     "score": lambda: skdp.DPRidge(epsilon=9.0).fit(X, Y).score(X, Y),
     "scores": lambda: cross_val_score(make_pipeline(skdp.DPRidge(epsilon=9.0)), X, Y, cv=2),
     "search": lambda: GridSearchCV(skdp.DPRidge(epsilon=9.0), {"alpha": [1.0]}, cv=2).fit(X, Y),

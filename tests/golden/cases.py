@@ -88,6 +88,7 @@ SOLVERS = [
     ("nesterov", "ridge", "zero_out", "none", {}),
     ("newton", "logistic", "replace_one", "auto", {}),
     ("objective_perturbation", "logistic", "zero_out", "auto", {}),
+    ("output_perturbation", "logistic", "zero_out", "auto", {}),
     ("residual_budget", "three classes", "replace_one", "none", {}),
     ("shuffled_sgd", "linear", "zero_out", "auto", {}),
     ("svrg", "logistic", "replace_one", "none", {}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import pytest
 
 import skdp
@@ -32,6 +33,7 @@ def asked(monkeypatch):
         skdp.DPElasticNet,
         skdp.DPLasso,
         skdp.DPHuberRegressor,
+        skdp.DPPoissonRegressor,
         skdp.DPLogisticRegression,
     ],
     ids=lambda cls: cls.__name__,
@@ -42,6 +44,8 @@ def case(request, classification, regression):
     X, y = classification if is_classifier else regression
     if request.param in (skdp.DPElasticNet, skdp.DPLasso):
         y = 100 * y  # in smaller units, alpha=1 leaves no coefficient
+    if request.param is skdp.DPPoissonRegressor:
+        y = np.exp(y - y.mean())
     estimator = request.param
     if is_classifier:
         estimator = partial(estimator, classes=[0, 1])

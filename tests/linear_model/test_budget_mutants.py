@@ -172,7 +172,7 @@ def late(self):
         with self._patch.context() as patch:
             patch.setattr(path, "charge", lambda *_: None)
             fitted = self._fit(model, *arguments, **checks)
-        budgets.charge("late", fitted.privacy_, model._terms.budget, None, None)
+        budgets.charge("late", fitted.privacy_, model._terms.budget, None)
         return fitted
 
     return fit
@@ -202,13 +202,16 @@ class Mutants:
         admit = PrivacyBudget.admit
 
         def admitted(budget, who, asked, seed):
-            budget._n_fits += 1
-            return admit(budget, who, asked, seed)
+            try:
+                return admit(budget, who, asked, seed)
+            except skdp.PrivacyBudgetError:
+                budget._charged.add(asked)
+                raise
 
         self._patch.setattr(PrivacyBudget, "admit", admitted)
 
     def debt_forgotten(self):
-        self._patch.setattr(PrivacyBudget, "record", lambda self, total, seed: None)
+        self._patch.setattr(PrivacyBudget, "record", lambda *_: None)
 
     def only_this_thread(self):
         class Local(threading.local):

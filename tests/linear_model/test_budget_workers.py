@@ -182,6 +182,6 @@ def test_mutants_are_caught(regression, monkeypatch, as_parameter):
     if as_parameter:  # each pickle starts anew
         monkeypatch.setattr(PrivacyBudget, "__reduce__", lambda self: (PrivacyBudget, self._terms))
     else:
-        monkeypatch.setattr(path, "process_of_open_budget", lambda known: None)
+        monkeypatch.setattr(path, "identities_of_open_budgets", lambda known: ())
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         check_workers(regression, as_parameter)

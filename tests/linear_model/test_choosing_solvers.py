@@ -84,8 +84,8 @@ DECLARED = {
 }
 LEAST_SQUARES = {"adassp", "boosted_ssp"}
 REASONS = {(name, "logistic"): "needs quadratic_loss" for name in LEAST_SQUARES}
-REASONS[("objective_perturbation", "linear")] = "needs bounded_residual"
-REASONS[("objective_perturbation", "ridge")] = "needs bounded_residual"
+for name in ("objective_perturbation", "output_perturbation"):
+    REASONS[name, "linear"] = REASONS[name, "ridge"] = "needs bounded_residual"
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")

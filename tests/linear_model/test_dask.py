@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
+import time
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
 import skdp
 from skdp.fitting.estimator import Fit
 from skdp.metrics import evaluate
+from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
 
 pytest.importorskip("dask.dataframe", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed")
@@ -109,6 +114,51 @@ def test_scores(client):
         evaluate(model, frame, Y, **private)
 
 
+def test_splits(client):
+    """They are those of rows in memory; each part is read on the workers."""
+    ridge = skdp.DPRidge(solver="gd", max_iter=2, target_bound=20.0, scaling=skdp.RowNorm(4.0))
+    private = skdp.Privacy(noise=skdp.SeededNoise(3))
+
+    def results(*rows):
+        search = DPSearchCV(ridge, {"alpha": [1.0, 9.0]}, n_candidates=2, privacy=private)
+        holdout = DPHoldout(*rows, random_state=0)
+        model = holdout.fit(clone(ridge).set_params(privacy=private))
+        score = holdout.evaluate(model, privacy=private)["r2"].value
+        folds = dp_cross_validate(ridge, *rows, cv=2, privacy=private)["r2"].value
+        return [*search.fit(*rows).best_estimator_.coef_, *model.coef_, score, folds]
+
+    np.testing.assert_allclose(results(*arrays()), results(X, Y), rtol=1e-9)
+    path = seeded(skdp.DPRidgeCV).fit(*arrays()).path_
+    np.testing.assert_allclose(path, seeded(skdp.DPRidgeCV).fit(X, Y).path_, rtol=1e-9)
+
+
+def test_tables(client):
+    raw = FRAME.assign(kind=LABELS, a=FRAME["a"].where(FRAME["b"] < 1))
+    frame = dask.dataframe.from_pandas(raw, npartitions=4)
+    tables = [
+        skdp.DPTabularPreprocessor(
+            {"kind": ["n", "p"]}, impute="median", privacy=skdp.Privacy(noise=skdp.SeededNoise(3))
+        ).fit(one)
+        for one in (frame, raw)
+    ]
+    assert tables[0].fill_values_ == pytest.approx(tables[1].fill_values_)
+    numbers = tables[0].transform(frame)
+    assert dask.is_dask_collection(numbers)
+    np.testing.assert_array_equal(numbers.compute(), tables[0].transform(raw))
+
+
+def test_both_parts_of_arrays_are_arrays(client):
+    X_train, X_test, y_train, y_test = dp_train_test_split(*arrays(), random_state=0)
+    assert dask.is_dask_collection(X_train)
+    np.testing.assert_array_equal(y_test, dp_train_test_split(Y, random_state=0)[1])
+    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+        model = skdp.DPRidge().fit(X_train, y_train)
+        evaluate(model, X_test, y_test)
+        assert budget.n_fits == 2
+    with pytest.raises(ValueError, match=r"to_dask_array.*Nothing was released"):
+        dp_train_test_split(dask.dataframe.from_pandas(FRAME, npartitions=4))
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_scaler(client, dtype):
     rows = (X * [1.0, 10.0, 0.1, 1.0]).astype(dtype)
@@ -145,19 +195,39 @@ def test_a_filter_may_leave_partitions_empty(client):
         assert np.array_equal(answer, found.predict(FRAME.iloc[kept]))
 
 
+def slow(task):
+    """Return a task that takes time enough for a worker to be killed meanwhile."""
+
+    def later(*columns, **beside):
+        time.sleep(0.2)
+        return task(*columns, **beside)
+
+    return later
+
+
 def test_a_worker_that_is_lost_costs_nothing_more(client, monkeypatch):
-    """Its partitions are made again; noise is drawn once, here, for the sum of all."""
-    killed, open_source = [], Fit.open_source
+    """Its partitions are made again; noise is drawn once, here, for the sum of all.
+
+    No partition counts twice: each pass reads as many rows as the first one, and the sums are those
+    of rows in memory.
+    """
+    killed, n_read, open_source = [], [], Fit.open_source
+
+    def kill():
+        killed.append(next(iter(client.run(os.getpid).values())))
+        os.kill(killed[0], signal.SIGKILL)
 
     def opened(self, spread):
         source = open_source(self, spread)
-        total = source._partitions.run
+        run_pass = source._partitions.run
 
         def run(task, spread):
-            if not killed:
-                killed.append(next(iter(client.run(os.getpid).values())))
-                os.kill(killed[0], 9)
-            return total(task, spread)
+            if len(n_read) == 1:  # in the midst of the second pass
+                threading.Timer(0.1, kill).start()
+                task = slow(task)
+            results = list(run_pass(task, spread))
+            n_read.append(sum(one.n_records for one in results))
+            return results
 
         source._partitions.run = run
         return source
@@ -170,7 +240,11 @@ def test_a_worker_that_is_lost_costs_nothing_more(client, monkeypatch):
         found = seeded(skdp.DPRidge).fit(*arrays())
         assert budget.n_fits == 1
     assert killed
-    np.testing.assert_allclose(found.coef_, seeded(skdp.DPRidge).fit(X, Y).coef_, rtol=1e-6)
+    assert len(n_read) > 3
+    assert set(n_read) == {2000}
+    expected = seeded(skdp.DPRidge).fit(X, Y)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
+    assert found.privacy_.releases == expected.privacy_.releases
 
 
 def test_bad_rows_are_refused_before_the_charge(client):

@@ -20,7 +20,7 @@ FEW = {"max_iter": 3}
 # Batches of these are of some rows only, so that only an exact fit is a fixed point of theirs.
 ON_BATCHES = {"svrg", "svrg++", "shuffled_sgd", "adaptive_shuffled_sgd"}
 PENALISED = {"heavy_ball", "nesterov", "multistage_nesterov"}
-NOT_FOR_SQUARES = {"objective_perturbation"}
+NOT_FOR_SQUARES = {"objective_perturbation", "output_perturbation"}
 BALL = {
     "constraint": skdp.L2Ball(50.0),
 }

@@ -26,6 +26,10 @@ KINDS = {
     "lasso": (skdp.DPLasso, *TARGETS),
     "elastic net": (skdp.DPElasticNet, *TARGETS),
     "huber": (skdp.DPHuberRegressor, *TARGETS),
+    "counts": (skdp.DPPoissonRegressor, TARGETS[0], TARGETS[1] // 25),
+    "median": (skdp.DPQuantileRegressor, *TARGETS),
+    "machine": (partial(skdp.DPLinearSVC, classes=[0, 1]), *BINARY),
+    "machines": (partial(skdp.DPLinearSVC, classes=[0, 1, 2]), *SEVERAL),
     "ridge by folds": (skdp.DPRidgeCV, *TARGETS),
     "two targets": (skdp.DPLinearRegression, TARGETS[0], np.c_[TARGETS[1], -TARGETS[1]]),
 }
@@ -51,6 +55,8 @@ def test_the_model_of_scikit_learn_is_linear(fitted):
     assert type(plain).__name__ == others.get(name, name.removeprefix("DP"))
     X = np.concatenate([X, 100 * X])
     linear = X @ np.atleast_2d(model.coef_).T + model.intercept_
+    if isinstance(model, skdp.DPPoissonRegressor):
+        linear = np.exp(np.minimum(linear, 700.0))
     assert scores(plain, X) == pytest.approx(linear.reshape(scores(model, X).shape), rel=1e-12)
     plain.coef_ += 1.0  # a copy: the private model keeps its own
     assert not np.array_equal(plain.coef_, model.coef_)

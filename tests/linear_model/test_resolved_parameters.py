@@ -19,6 +19,7 @@ ESTIMATORS = {
     "two classes": skdp.DPLogisticRegression(classes=[0, 1]),
     "three classes": skdp.DPLogisticRegression(classes=[0, 1, 2]),
     "huber": skdp.DPHuberRegressor(),
+    "counts": skdp.DPPoissonRegressor(),
     "lasso": skdp.DPLasso(),
     "elastic net": skdp.DPElasticNet(),
     "ball": skdp.DPRidge(constraint=skdp.L2Ball(2.0)),

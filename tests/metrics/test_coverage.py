@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn import metrics as plain
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 
 import skdp
 from skdp.metrics import evaluate
@@ -79,6 +79,21 @@ def test_numbers(n_rows, name):
     X = rng.standard_normal((n_rows, 3))
     y = X @ [1.0, -1.0, 0.5] + rng.standard_normal(n_rows)
     model, options = LinearRegression().fit(X, y), {"target_range": (-6.0, 6.0)}
+    exact = exactly(model, X, y, name, **options)
+    share, empty = covered(model, X, y, name, exact, **options)
+    assert 0.925 <= share <= max(0.975, 0.95 + empty)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["mean_poisson_deviance", "mean_gamma_deviance", "mean_pinball_loss"]
+)
+@pytest.mark.parametrize("n_rows", [500, 30_000])
+def test_positive_numbers(n_rows, name):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n_rows, 3))
+    y = rng.gamma(2.0, np.exp(X @ [0.5, -0.5, 0.0]))
+    model, options = PoissonRegressor(alpha=0).fit(X, y), {"target_range": (0.0, 20.0)}
     exact = exactly(model, X, y, name, **options)
     share, empty = covered(model, X, y, name, exact, **options)
     assert 0.925 <= share <= max(0.975, 0.95 + empty)

@@ -11,10 +11,10 @@ import pytest
 from scipy import sparse, stats
 from sklearn import metrics as plain
 from sklearn.cluster import KMeans
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 import skdp
@@ -122,12 +122,45 @@ def test_exact_scores_of_several_classes(rng):
 def test_exact_scores_of_a_regressor(regression):
     X, y = regression
     model = LinearRegression().fit(X[:50], y[:50])
-    scores = exact(model, X, y, list(METRICS["regressor"]), target_range=(-5.0, 7.0))
+    names = [name for name in METRICS["regressor"] if "deviance" not in name]
+    scores = exact(model, X, y, names, target_range=(-5.0, 7.0))
     said = model.predict(X)
     assert scores["r2"].value == pytest.approx(plain.r2_score(y, said), abs=1e-3)
     squares, absolutes = plain.mean_squared_error(y, said), plain.mean_absolute_error(y, said)
     assert scores["neg_mean_squared_error"].value == pytest.approx(-squares, abs=1e-4)
     assert scores["mean_absolute_error"].value == pytest.approx(absolutes, abs=1e-5)
+    assert scores["mean_pinball_loss"].value == pytest.approx(absolutes / 2, abs=1e-5)
+
+
+def test_exact_scores_of_positive_targets(rng):
+    X = rng.standard_normal((500, 3))
+    y = rng.gamma(4.0, np.exp(X @ [0.2, -0.2, 0.0])) + 0.1
+    model, names = PoissonRegressor().fit(X, y), ["mean_poisson_deviance", "mean_gamma_deviance"]
+    scores = exact(model, X, y, names, target_range=(0.0, 50.0))
+    for name in names:
+        expected = getattr(plain, name)(y, model.predict(X))
+        assert scores[name].value == pytest.approx(expected, abs=1e-4)
+    with pytest.raises(ValueError, match=r"poisson deviance is for targets of at.*\(0, high"):
+        evaluate(model, X, y, names[0], target_range=(-1.0, 50.0))
+
+
+def test_a_quantile_regressor_is_scored_at_its_quantile(regression):
+    X, y = regression
+    model = make_pipeline(StandardScaler(), skdp.DPQuantileRegressor(0.8, epsilon=20.0)).fit(X, y)
+    score = exact(model, X, y, "mean_pinball_loss", target_range=(-9.0, 9.0))["mean_pinball_loss"]
+    expected = plain.mean_pinball_loss(y, model.predict(X), alpha=0.8)
+    assert score.value == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_model_of_counts_is_scored_in_its_own_range(rng):
+    X = rng.standard_normal((4000, 3))
+    y = rng.poisson(2 * np.exp(X @ [0.5, -0.5, 0.0]))
+    fixed = skdp.Privacy(noise=skdp.SeededNoise(0))
+    model = skdp.DPPoissonRegressor(privacy=fixed).fit(X, y)
+    score = evaluate(model, X, y, "mean_poisson_deviance", privacy=fixed)
+    expected = plain.mean_poisson_deviance(y, model.predict(X))
+    # Counts above the range are cut, which makes deviances smaller.
+    assert score["mean_poisson_deviance"].value == pytest.approx(expected, abs=0.1)
 
 
 def test_what_lies_out_of_range_is_cut(regression):

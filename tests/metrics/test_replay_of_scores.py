@@ -68,7 +68,7 @@ def test_several_classes(replay, rng, adjacency, metrics):
 @both
 @pytest.mark.parametrize("metrics", [list(METRICS["regressor"]), ["r2"]], ids=["all", "r2"])
 def test_regressors(replay, rng, adjacency, metrics):
-    check(replay, "linear", metrics, adjacency, rng, target_range=(-4.0, 4.0))
+    check(replay, "linear", metrics, adjacency, rng, target_range=(0.0, 8.0))
 
 
 def check_groups(replay, kind, metrics, adjacency, rng, change=lambda model: model, **options):
@@ -86,7 +86,7 @@ def check_groups(replay, kind, metrics, adjacency, rng, change=lambda model: mod
         ("logistic", list(METRICS["classifier"]), {}),
         ("logistic", ["accuracy"], {}),
         ("multinomial", OF_MANY, {}),
-        ("linear", list(METRICS["regressor"]), {"target_range": (-4.0, 4.0)}),
+        ("linear", list(METRICS["regressor"]), {"target_range": (0.0, 8.0)}),
     ],
     ids=["two classes", "accuracy", "several classes", "regressors"],
 )

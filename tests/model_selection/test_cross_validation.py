@@ -16,7 +16,7 @@ from sklearn.utils.fixes import parse_version
 import skdp
 from skdp.accounting import Adjacency, GDPAccountant
 from skdp.linear_model.base import DPLinearModel
-from skdp.metrics import evaluate
+from skdp.metrics import dataset, evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, cross_validation, dp_cross_validate
 from skdp.oracle import Plan
@@ -93,13 +93,13 @@ def mutant_each_fit_gets_the_whole_budget(monkeypatch):
 
 
 def mutant_folds_overlap(monkeypatch):
-    split = cross_validation.random_split
+    split = dataset.random_split
 
     def overlapping(*arguments):
         first, second, *others = split(*arguments)
         return [np.append(first, second[0]), second, *others]
 
-    monkeypatch.setattr(cross_validation, "random_split", overlapping)
+    monkeypatch.setattr(dataset, "random_split", overlapping)
 
 
 @pytest.mark.parametrize("mutant", [mutant_each_fit_gets_the_whole_budget, mutant_folds_overlap])

@@ -17,7 +17,7 @@ import skdp
 from composition import DELTA, together
 from skdp.accounting import Adjacency, Gaussian, OnBlock, Partition, price
 from skdp.fitting import parts
-from skdp.metrics import evaluate
+from skdp.metrics import dataset, evaluate
 from skdp.model_selection import DPHoldout, dp_train_test_split
 
 FIT = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
@@ -235,15 +235,14 @@ def test_a_holdout_refuses_other_groups(regression, by):
 
 
 def mutant_parts_overlap_by_one_row(monkeypatch):
-    from skdp.model_selection import holdout
 
-    split = holdout.random_split
+    split = dataset.random_split
 
     def overlapping(*arguments):
         first, second = split(*arguments)
         return [first, np.concatenate([first[:1], second[1:]])]
 
-    monkeypatch.setattr(holdout, "random_split", overlapping)
+    monkeypatch.setattr(dataset, "random_split", overlapping)
 
 
 def mutant_x_alone_decides(monkeypatch):

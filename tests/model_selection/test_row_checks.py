@@ -45,7 +45,7 @@ def test_steps_that_write_into_their_input_write_into_copies(frame):
     model = search(make_pipeline(FunctionTransformer(in_place), skdp.DPRidge())).fit(X, y)
     pd.testing.assert_frame_equal(X, before)
     # Whatever the number of runs, the coefficient is that of one division.
-    assert model.best_estimator_[-1].coef_[0] == pytest.approx(100, rel=0.2)
+    assert model.best_estimator_[-1].coef_[0] == pytest.approx(100, rel=0.5)
     pipeline = make_pipeline(FunctionTransformer(in_place), skdp.DPRidge())
     found = dp_cross_validate(pipeline, X, y, epsilon=20.0, delta=1e-6, privacy=SEEDED)
     pd.testing.assert_frame_equal(X, before)

@@ -14,6 +14,7 @@ import skdp
 from searches import GRID, RIDGE, seeded
 from skdp.accounting import Adjacency, GDPAccountant
 from skdp.linear_model.base import DPLinearModel
+from skdp.metrics import dataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, candidates, search
 from skdp.oracle import Plan, noise_source
@@ -196,13 +197,13 @@ def mutant_maximum_of_exact_scores(monkeypatch):
 
 
 def mutant_parts_overlap_by_one_row(monkeypatch):
-    split = search.random_split
+    split = dataset.random_split
 
     def overlapping(*arguments):
         first, second = split(*arguments)
         return [first, np.concatenate([first[:1], second[1:]])]
 
-    monkeypatch.setattr(search, "random_split", overlapping)
+    monkeypatch.setattr(dataset, "random_split", overlapping)
 
 
 def mutant_fits_at_the_whole_budget(monkeypatch):

@@ -25,7 +25,10 @@ from skdp.objective import (
     Multinomial,
     NoPenalty,
     Simplex,
+    SmoothedHinge,
+    SmoothedPinball,
     SquaredError,
+    TweedieLog,
     Unconstrained,
 )
 
@@ -37,6 +40,12 @@ CASES = {
         Multinomial(5),
         Huber(),
         Huber(0.1),
+        SmoothedHinge(),
+        SmoothedHinge(3, 0.5),
+        SmoothedPinball((0.1, 0.5, 0.9), 0.5),
+        TweedieLog(),
+        TweedieLog(1.5),
+        TweedieLog(2.0, unit=0.5, base=1.0),
     ],
     "penalty": [
         NoPenalty(),

@@ -29,6 +29,7 @@ from skdp.objective import (
     Problem,
     Simplex,
     SquaredError,
+    TweedieLog,
     Unconstrained,
 )
 
@@ -207,7 +208,7 @@ def test_provides_repeats_what_the_parts_declare(cases, pair):
             "smooth_loss": not isinstance(loss, Huber),
             "quadratic_loss": isinstance(loss, SquaredError),
             "separable_loss": not isinstance(loss, Multinomial),
-            "bounded_residual": not isinstance(loss, SquaredError),
+            "bounded_residual": not isinstance(loss, (SquaredError, TweedieLog)),
             "smooth_penalty": penalty.smooth,
             "strongly_convex": penalty.strong_convexity > 0,
             "unconstrained": isinstance(constraint, Unconstrained),

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp.fitting.partitions import MappedPartitions
+from skdp.fitting.partitions import MappedColumns, MappedPartitions
 from skdp.metrics import evaluate
 from skdp.oracle.sources.partitioned import PartitionedSource
 
@@ -161,7 +161,7 @@ def test_what_a_function_raises_of_a_row_is_not_quoted():
     def fail(rows):
         raise KeyError(rows[0, 0])
 
-    given = MappedPartitions(InLists(np.full((5, 3), SECRET)), fail)
+    given = MappedPartitions(InLists(np.full((5, 3), SECRET)), MappedColumns(fail))
     with pytest.raises(ValueError, match=r"could not be mapped: KeyError\. Nothing") as refusal:
         skdp.DPRidge().fit(given)
     assert str(SECRET) not in str(refusal.value)

@@ -231,14 +231,19 @@ def test_nothing_but_releases(replay):
 
 
 def mutant_constants_from_rows(patch):
-    prepare = skdp.DPTabularPreprocessor._numbers
+    prepare, largest = skdp.DPTabularPreprocessor._numbers, [0.0]
 
     def numbers(self, X, *arguments):
         found = prepare(self, X, *arguments)
-        self.fill_value = float(np.nanmax(np.clip(found, -9, 9)))
+        largest[0] = float(np.nanmax(np.clip(found, -9, 9)))
         return found
 
     patch.setattr(skdp.DPTabularPreprocessor, "_numbers", numbers)
+    patch.setattr(
+        skdp.DPTabularPreprocessor,
+        "_constants",
+        lambda self, names: np.full(len(names), largest[0]),
+    )
 
 
 def mutant_range_from_rows(patch):

@@ -8,7 +8,7 @@ from replays import ESTIMATORS, HOSTILE_ROWS, HOSTILE_TARGETS, LABELS, data_for,
 from skdp.accounting import Adjacency
 from skdp.solvers import available
 
-REFUSE_GROUPS = {"objective_perturbation"}
+REFUSE_GROUPS = {"objective_perturbation", "output_perturbation"}
 
 
 PAIRS = [

@@ -21,8 +21,10 @@ from skdp.solvers import get_solver
 from skdp.stages.calibration import (
     AMPLE,
     LOGISTIC,
-    MAX_SHARE,
+    MOST_TIMES,
     ROUNDS,
+    SCARCE,
+    SHARE,
     CalibrationPrior,
     GaussianPosterior,
     Recalibration,
@@ -128,11 +130,13 @@ def public_for(n_rows=1000, **facts):
 def test_the_share_falls_as_one_over_mu_n():
     mu = gaussian_mu(1.0, 1e-6)
     ample = AMPLE / mu
-    assert recalibration_share(public_for(int(0.9 * ample))) == MAX_SHARE
-    assert recalibration_share(public_for(10)) == MAX_SHARE
+    assert recalibration_share(public_for(int(0.9 * ample))) == SHARE
+    assert recalibration_share(public_for(10)) == MOST_TIMES * SHARE
+    scarce = recalibration_share(public_for(round(SCARCE / mu / 4)))
+    assert scarce == pytest.approx(2 * SHARE, rel=1e-2)
     for times in (2, 30, 1000):
         found = recalibration_share(public_for(round(times * ample)))
-        assert found == pytest.approx(MAX_SHARE / times, rel=1e-3)
+        assert found == pytest.approx(SHARE / times, rel=1e-3)
     plenty = public_for(10**6)
     for public, times in (
         (replace(plenty, adjacency=Adjacency.REPLACE_ONE), 2.0),
@@ -224,10 +228,30 @@ def test_the_plan_is_what_is_run(rng, adjacency, n_classes):
 def test_nothing_is_expected_to_be_amiss_where_there_is_ample_to_go_by():
     problem = Problem(Logistic())
     few, many = (Recalibration.for_problem(public_for(n), problem).expected for n in (100, 10**8))
-    assert few == LOGISTIC
+    assert (few.slope, few.slope_std, few.shift_std) == (0.8, 0.35, 0.1)
     assert 0.999 < many.slope < 1
     assert many.slope_std < 0.01 * few.slope_std
     assert many.clip_norm > 5 * few.clip_norm
+
+
+def test_a_slope_is_expected_as_far_as_coefficients_exceed_their_noise():
+    problem = Problem(Logistic())
+
+    def expected(descent=0.0, **facts):
+        prior = Recalibration.for_problem(public_for(**facts), problem).expected
+        return prior.after_descent(descent)
+
+    hopeless = public_for(100, epsilon=0.01)
+    ratio = hopeless.signal_to_noise
+    assert ratio < 0.05
+    few = expected(n_rows=100, epsilon=0.01)
+    assert few.mean[0] == pytest.approx(LOGISTIC.slope * ratio / (1 + ratio))
+    assert few.std[1] > 5 * LOGISTIC.shift_std
+    # An estimated descent of 3 standard deviations is signal, an ascent of as much is not.
+    assert expected(3.0, n_rows=100, epsilon=0.01).mean[0] > 0.9 * LOGISTIC.slope
+    assert expected(-3.0, n_rows=100, epsilon=0.01) == few
+    given = replace(hopeless, start=((0.5,),) * 11)
+    assert Recalibration.for_problem(given, problem).expected.mean[0] == LOGISTIC.slope
 
 
 def test_each_round_asks_where_the_last_one_led(rng, monkeypatch):
@@ -246,9 +270,9 @@ def test_each_round_asks_where_the_last_one_led(rng, monkeypatch):
     assert points[1] != points[0]
 
 
-@pytest.mark.parametrize(("n_rows", "share"), [(100, 0.05), (10**6, None)])
+@pytest.mark.parametrize(("n_rows", "share"), [(100, 0.2), (4000, 0.05), (10**6, None)])
 def test_the_share_is_that_of_the_docs(n_rows, share):
-    """5 per cent of mu squared, and 75 / (mu n) where that is less."""
+    """5 per cent of mu squared, 75 / (mu n) where that is less, more for few rows."""
     public = Public(n_rows, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
     expected = share or 75 / (gaussian_mu(1.0, 1e-6) * n_rows)
     assert recalibration_share(public) == pytest.approx(expected)

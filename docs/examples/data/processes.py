@@ -30,7 +30,7 @@ def run_task(number, task):
     """Run a task where the rows are. They are read at the first one, and kept."""
     if number not in _rows:
         _rows[number] = make_rows(number)
-    return task(*_rows[number])
+    return task(*_rows[number], index=number)
 
 
 class InProcesses(skdp.Partitions):

@@ -211,7 +211,7 @@ def bounded_hessian(
     for block in records.cached_blocks():
         stop = start + block.n_rows
         margins = np.nan_to_num(block.margins(point[:, :1]))
-        curvatures[start:stop] = loss.second_derivative(margins)[:, 0]
+        curvatures[start:stop] = loss.second_derivative(margins, block.targets)[:, 0]
         start = stop
     return weighted_gram(records, factors * np.sqrt(curvatures))
 

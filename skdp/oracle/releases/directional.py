@@ -79,10 +79,10 @@ def derivatives(
     """
     residuals = loss.residual(margins, targets)
     first = np.einsum("ij,ij->i", residuals, along)
-    second = loss.second_derivative_along(margins, along)
+    second = loss.second_derivative_along(margins, along, targets)
     parts = [first, second]
     if with_shift:
-        curvature = loss.second_derivative(margins)[:, 0]
+        curvature = loss.second_derivative(margins, targets)[:, 0]
         parts += [residuals[:, 0], curvature * along[:, 0], curvature]
     result = np.stack(parts).T  # entry after entry: what is done to all rows at once is quicker
     if weights is not None:

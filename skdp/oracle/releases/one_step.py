@@ -136,7 +136,7 @@ def logistic_step(
         residuals = _weighted_residuals(block, loss, margins, factors)
         gradient += vectors.T @ block.scaled_by_group(residuals)
         # A margin that is not a number comes of a row that is too long: its vector is null.
-        curvatures = loss.second_derivative(np.nan_to_num(margins))
+        curvatures = loss.second_derivative(np.nan_to_num(margins), block.targets)
         vectors = _by_group(block, vectors)
         hessian += (curvatures * vectors).T @ vectors
     return np.concatenate([moments.pack(hessian), GRADIENT_WEIGHT * row_norm * gradient])

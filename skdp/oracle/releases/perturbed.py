@@ -1,4 +1,4 @@
-"""The minimiser of an objective with a random linear term."""
+"""Minimisers of a strongly convex objective: of one with a random linear term, or with noise."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from skdp._numbers import Array
-from skdp.accounting import ObjectivePerturbed
+from skdp.accounting import Gaussian, ObjectivePerturbed
 from skdp.objective.losses import LOGISTIC
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.noise import NoiseSource
@@ -43,106 +43,63 @@ def perturbation_damping(public: Public, curvature: float, row_norm: float, shar
     return curvature * row_norm**2 * (1 + 1e-6) / ratio
 
 
-@base.audited
-@dataclass(frozen=True)
-class PerturbedMinimum(base.Release):
-    """``argmin_w sum_i f_i**2 l(z_i'w) + damping/2 |w|**2 + n penalty(w) + b'w``, and some noise.
+class _Minimum(base.Release):
+    """``argmin_w sum_i f_i**2 l(z_i'w) + damping/2 |w|**2 + n penalty(w) + b'w``, nearly.
 
     z is the row with its constant, l the logistic loss, and f a factor, 1 for short rows of weight
-    1, such that ``f**2 |z| <= row_norm`` and ``f**2 |z|**2 <= row_norm**2``. b is Gaussian.
+    1, such that ``f**2 |z| <= row_norm`` and ``f**2 |z|**2 <= row_norm**2``. So the gradient of a
+    record is no longer than ``L = row_norm``. b is drawn by a subclass, or 0.
 
-    *Sensitivity.* The gradient of a record is no longer than ``L = row_norm`` and its Hessian has
-    one eigenvalue, at most ``curvature row_norm**2``, whatever the record; a null record adds a
-    constant. So the exact minimiser has the cost of :class:`skdp.accounting.ObjectivePerturbed`
-    (Redberg, Koskela, Wang 2023, Thm 3.1) with ``ratio = curvature row_norm**2 / damping``. The
-    penalty, convex and public, adds to the regularisation.
-
-    *Inexactness.* What is found is a point v that is, whatever the rows, no farther from w than
-    ``D / 2``, a public number; so noise in units of D is added (approximate minima perturbation:
-    Iyengar et al. 2019, Alg. 1). It is the noise of :class:`GaussianNoise`, which charges for its
-    grid. A search ends where the gradient is no longer than a tolerance, computed gradients being
-    off by :meth:`_rounding` at most: by strong convexity v is then no farther from w than that over
-    ``damping``. Newton's steps from there come nearer, each to within :meth:`_nearer`; so many are
-    made as that, a public number as well, calls for.
-
-    *The noise b* is drawn on a grid: a rounding of a Gaussian vector, which moves the minimiser as
-    a gradient of half the grid's diagonal would; the tolerance pays for it. A vector longer than
-    :meth:`_longest` is cut to that, which happens with the probability that the event states.
+    *Inexactness.* What is found is a point v that is, whatever the rows, no farther from the
+    minimiser w than the last of :meth:`_distances`, a public number. A search ends where the
+    gradient is no longer than a tolerance, computed gradients being off by :meth:`_rounding` at
+    most: by strong convexity v is then no farther from w than that over ``damping``. Newton's steps
+    from there come nearer, each to within :meth:`_nearer`; so many are made as that, a public
+    number as well, calls for.
 
     *The search* is Newton's method, each step halved until the gradient is shorter by a quarter of
     the step: as Hessians lie between ``damping`` and a public bound, it ends, from any rows
     (Kelley 2003, "Solving nonlinear equations with Newton's method", Thm 1.2.1). No point leaves
-    before its gradient is short enough, so there is no failure to tell of; where
-    rounding stops the line search, gradient steps go on. The minimiser is no farther from 0 than
-    :meth:`_farthest`, whatever the weights.
-
-    Parameters
-    ----------
-    row_norm : float
-        Positive.
-    damping : float
-        More than ``curvature row_norm**2``.
+    before its gradient is short enough, so there is no failure to report; where rounding stops the
+    line search, gradient steps go on. The minimiser is no farther from 0 than :meth:`_farthest`,
+    whatever the weights.
     """
 
     row_norm: base.Positive
     damping: base.Positive
-    kind: ClassVar[str] = "perturbed_minimum"
     # Its rounding is charged for the blocks of one process.
     needs: ClassVar[frozenset[str]] = frozenset({REPEATABLE, IN_ONE_PLACE})
-    # The theorem takes a Hessian of rank one, and that of a group has not.
     takes_groups: ClassVar[bool] = False
 
     def parts(self) -> tuple[object, ...]:
         return ()
 
-    # ------------------------------------------------------------------ the cost
-
-    def event(self, context: base.PublicContext) -> ObjectivePerturbed:
-        """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
+    def _require_bounds(self, context: base.PublicContext) -> None:
+        """Raise ValueError where rounding errors have no bound: bounds are those of a formula."""
         loss, public = context.problem.loss, context.public
-        # Bounds on rounding errors are those of this formula.
         if loss.kernel is None or loss.kernel.code != LOGISTIC or public.n_outputs != 1:
             raise ValueError(
-                f"PerturbedMinimum is for the logistic loss; got {loss.name!r} with "
+                f"{type(self).__name__} is for the logistic loss; got {loss.name!r} with "
                 f"{public.n_outputs} output(s). Nothing was released."
             )
-        ratio = loss.curvature * self.row_norm**2 * (1 + 1e-9) / self.damping
         if public.epsilon < math.inf and public.row_norm is None:
             raise ValueError(
-                "PerturbedMinimum: rounding errors of margins grow with the length of rows, and "
-                "these have no bound. Nothing was released."
+                f"{type(self).__name__}: rounding errors of margins grow with the length of rows, "
+                "and these have no bound. Nothing was released."
             )
-        if public.epsilon < math.inf and not ratio < 1 - 1e-12:
-            raise ValueError(
-                f"PerturbedMinimum: damping must be above the curvature of a record, "
-                f"{loss.curvature * self.row_norm**2:g}; got {self.damping:g}."
-            )
-        return ObjectivePerturbed(
-            1.0,
-            min(ratio, 1 - 1e-12),
-            OUTPUT_NOISE,
-            failure=math.exp(-(self._excess(context) ** 2) / 2),
-        )
 
-    def _grid(self, context: base.PublicContext) -> float:
-        return float(2.0 ** math.ceil(math.log2(context.scale * self._lipschitz * 2.0**-GRID_BITS)))
+    def _longest(self, context: base.PublicContext) -> float:
+        """Return a bound on the length of b."""
+        return 0.0
+
+    def _half_grid(self, context: base.PublicContext) -> float:
+        """Return the most that rounding moves b."""
+        return 0.0
 
     @property
     def _lipschitz(self) -> float:
         """Longest gradient of a record, the rounding of its factor included."""
         return self.row_norm * (1 + 1e-9)
-
-    @staticmethod
-    def _excess(context: base.PublicContext) -> float:
-        """Return t: b is longer than std (sqrt(p) + t) with probability below exp(-t**2 / 2)."""
-        public = context.public
-        certain = math.log(1 / max(public.delta, 1e-300)) + min(public.epsilon, 300.0)
-        return math.sqrt(2 * (certain + 14))
-
-    def _longest(self, context: base.PublicContext) -> float:
-        """Return the length that b is cut to."""
-        size = context.public.n_parameters
-        return context.scale * self._lipschitz * (math.sqrt(size) + self._excess(context))
 
     def _farthest(self, context: base.PublicContext) -> float:
         """Bound on the length of the minimiser w: the smaller one of two.
@@ -183,12 +140,6 @@ class PerturbedMinimum(base.Release):
         sums = moments.accurate_gradient_rounding(public.n_rows) * public.n_rows * self.row_norm
         rest = UNIT_ROUNDOFF * 8 * (self._strength(context) * longest + self._longest(context))
         return 1.01 * (residuals + sums + rest)
-
-    def _half_grid(self, context: base.PublicContext) -> float:
-        """Longest rounding of b."""
-        if context.scale == 0:
-            return 0.0
-        return 0.5 * self._grid(context) * math.sqrt(context.public.n_parameters)
 
     def _goal(self, context: base.PublicContext) -> float:
         """Upper bound on the length of the final gradient; without noise, as short as is of use."""
@@ -255,53 +206,6 @@ class PerturbedMinimum(base.Release):
         """Largest eigenvalue of the Hessian's public part."""
         return self.damping + context.problem.strong_convexity * context.public.n_rows
 
-    def contribution(self, context: base.PublicContext) -> base.Contribution:
-        """Return what the noise on the answer hides: points within D of each other.
-
-        Returns
-        -------
-        Contribution
-        """
-        half_grid = self._half_grid(context) / self.damping  # b's, which moves the minimiser itself
-        distance = 2 * (self._distances(context)[-1] + half_grid) * (1 + 1e-9)
-        total = self._farthest(context) + distance
-        return base.Contribution(distance, 1.0, context.public.n_parameters, total)
-
-    def std(self, context: base.PublicContext) -> float:
-        """Return the standard deviation of the perturbation b, in units of the mean gradient."""
-        self.event(context)
-        if context.scale > 0:
-            GaussianNoise(OUTPUT_NOISE).std(self.contribution(context), context.scale)
-        return context.scale * self._lipschitz / context.public.n_rows
-
-    # ------------------------------------------------------------------ the run
-
-    def answer(
-        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
-    ) -> Array:
-        rows = require_kind(source, RepeatableSource)
-        result = self._minimum(rows, context, self._perturbation(context, noise_source))
-        noise = GaussianNoise(OUTPUT_NOISE)
-        answer = noise.noisy(result, self.contribution(context), context.scale, noise_source)
-        if not noise_source.keeps_record:
-            return answer
-
-        def hidden(point: Array) -> Array:
-            """Return minus the b for which this point is the minimum: what the noise hides."""
-            return self._gradient(rows, context, np.zeros(point.shape), point)
-
-        std = self.std(context) * context.public.n_rows
-        event = self.event(context)
-        return noise_source.record_answer(answer, hidden, event, self._lipschitz, std)
-
-    def _perturbation(self, context: base.PublicContext, noise_source: NoiseSource) -> Array:
-        shape = context.public.shape
-        if context.scale == 0:
-            return np.zeros(shape)
-        grid = self._grid(context)
-        b = grid * noise_source.gaussian(context.scale * self._lipschitz / grid, shape)
-        return b * min(1.0, self._longest(context) / max(float(np.linalg.norm(b)), 1e-300))
-
     def _gradient(
         self, rows: RepeatableSource, context: base.PublicContext, b: Array, point: Array
     ) -> Array:
@@ -355,3 +259,180 @@ class PerturbedMinimum(base.Release):
 
     def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
         return rng.standard_normal(context.public.shape) / math.sqrt(context.public.n_parameters)
+
+
+@base.audited
+@dataclass(frozen=True)
+class PerturbedMinimum(_Minimum):
+    """``argmin_w sum_i f_i**2 l(z_i'w) + damping/2 |w|**2 + n penalty(w) + b'w``, and some noise.
+
+    z is the row with its constant, l the logistic loss, and f a factor, 1 for short rows of weight
+    1, such that ``f**2 |z| <= row_norm`` and ``f**2 |z|**2 <= row_norm**2``. b is Gaussian.
+
+    *Sensitivity.* The gradient of a record is no longer than ``L = row_norm`` and its Hessian has
+    one eigenvalue, at most ``curvature row_norm**2``, whatever the record; a null record adds a
+    constant. So the exact minimiser has the cost of :class:`skdp.accounting.ObjectivePerturbed`
+    (Redberg, Koskela, Wang 2023, Thm 3.1) with ``ratio = curvature row_norm**2 / damping``. The
+    penalty, convex and public, adds to the regularisation. The theorem takes a Hessian of rank one,
+    which that of a group does not have.
+
+    *Inexactness.* What is found is no farther from w than ``D / 2``, a public number; so noise in
+    units of D is added (approximate minima perturbation: Iyengar et al. 2019, Alg. 1). It is the
+    noise of :class:`GaussianNoise`, which charges for its grid.
+
+    *The noise b* is drawn on a grid: a rounding of a Gaussian vector, which moves the minimiser as
+    a gradient of half the grid's diagonal would; the tolerance pays for it. A vector longer than
+    :meth:`_longest` is cut to that, which happens with the probability that the event states.
+
+    Parameters
+    ----------
+    row_norm : float
+        Positive.
+    damping : float
+        More than ``curvature row_norm**2``.
+    """
+
+    row_norm: base.Positive
+    damping: base.Positive
+    kind: ClassVar[str] = "perturbed_minimum"
+
+    # ------------------------------------------------------------------ the cost
+
+    def event(self, context: base.PublicContext) -> ObjectivePerturbed:
+        """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
+        self._require_bounds(context)
+        loss, public = context.problem.loss, context.public
+        ratio = loss.curvature * self.row_norm**2 * (1 + 1e-9) / self.damping
+        if public.epsilon < math.inf and not ratio < 1 - 1e-12:
+            raise ValueError(
+                f"PerturbedMinimum: damping must be above the curvature of a record, "
+                f"{loss.curvature * self.row_norm**2:g}; got {self.damping:g}."
+            )
+        return ObjectivePerturbed(
+            1.0,
+            min(ratio, 1 - 1e-12),
+            OUTPUT_NOISE,
+            failure=math.exp(-(self._excess(context) ** 2) / 2),
+        )
+
+    def _grid(self, context: base.PublicContext) -> float:
+        return float(2.0 ** math.ceil(math.log2(context.scale * self._lipschitz * 2.0**-GRID_BITS)))
+
+    @staticmethod
+    def _excess(context: base.PublicContext) -> float:
+        """Return t: b is longer than std (sqrt(p) + t) with probability below exp(-t**2 / 2)."""
+        public = context.public
+        certain = math.log(1 / max(public.delta, 1e-300)) + min(public.epsilon, 300.0)
+        return math.sqrt(2 * (certain + 14))
+
+    def _longest(self, context: base.PublicContext) -> float:
+        """Return the length that b is cut to."""
+        size = context.public.n_parameters
+        return context.scale * self._lipschitz * (math.sqrt(size) + self._excess(context))
+
+    def _half_grid(self, context: base.PublicContext) -> float:
+        """Longest rounding of b."""
+        if context.scale == 0:
+            return 0.0
+        return 0.5 * self._grid(context) * math.sqrt(context.public.n_parameters)
+
+    def contribution(self, context: base.PublicContext) -> base.Contribution:
+        """Return what the noise on the answer hides: points within D of each other.
+
+        Returns
+        -------
+        Contribution
+        """
+        half_grid = self._half_grid(context) / self.damping  # b's, which moves the minimiser itself
+        distance = 2 * (self._distances(context)[-1] + half_grid) * (1 + 1e-9)
+        total = self._farthest(context) + distance
+        return base.Contribution(distance, 1.0, context.public.n_parameters, total)
+
+    def std(self, context: base.PublicContext) -> float:
+        """Return the standard deviation of the perturbation b, in units of the mean gradient."""
+        self.event(context)
+        if context.scale > 0:
+            GaussianNoise(OUTPUT_NOISE).std(self.contribution(context), context.scale)
+        return context.scale * self._lipschitz / context.public.n_rows
+
+    # ------------------------------------------------------------------ the run
+
+    def answer(
+        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
+    ) -> Array:
+        rows = require_kind(source, RepeatableSource)
+        result = self._minimum(rows, context, self._perturbation(context, noise_source))
+        noise = GaussianNoise(OUTPUT_NOISE)
+        answer = noise.noisy(result, self.contribution(context), context.scale, noise_source)
+        if not noise_source.keeps_record:
+            return answer
+
+        def hidden(point: Array) -> Array:
+            """Return minus the b for which this point is the minimum: what the noise hides."""
+            return self._gradient(rows, context, np.zeros(point.shape), point)
+
+        std = self.std(context) * context.public.n_rows
+        event = self.event(context)
+        return noise_source.record_answer(answer, hidden, event, self._lipschitz, std)
+
+    def _perturbation(self, context: base.PublicContext, noise_source: NoiseSource) -> Array:
+        shape = context.public.shape
+        if context.scale == 0:
+            return np.zeros(shape)
+        grid = self._grid(context)
+        b = grid * noise_source.gaussian(context.scale * self._lipschitz / grid, shape)
+        return b * min(1.0, self._longest(context) / max(float(np.linalg.norm(b)), 1e-300))
+
+
+@base.audited
+@dataclass(frozen=True)
+class NoisyMinimum(_Minimum):
+    """``argmin_w sum_i f_i**2 l(z_i'w) + damping/2 |w|**2 + n penalty(w)``, plus Gaussian noise.
+
+    z is the row with its constant, l the logistic loss, and f a factor, 1 for short rows of weight
+    1, such that ``f**2 |z| <= row_norm`` and ``f**2 |z|**2 <= row_norm**2``.
+
+    *Sensitivity.* The objectives of two neighbouring data sets are strongly convex with parameter
+    ``damping`` and differ by the loss of one record, whose gradient is no longer than
+    ``L = row_norm``; so their minimisers are no farther apart than ``L / damping``, and twice that
+    if a record is replaced (Chaudhuri, Monteleoni, Sarwate 2011, Lemma 7). What is found lies
+    within D / 2 of either minimiser, D being public (see `PerturbedMinimum`, whose search this is):
+    answers before noise are no farther apart than that and D.
+
+    Parameters
+    ----------
+    row_norm, damping : float
+        Positive.
+    """
+
+    row_norm: base.Positive
+    damping: base.Positive
+    kind: ClassVar[str] = "noisy_minimum"
+
+    def event(self, context: base.PublicContext) -> Gaussian:
+        self._require_bounds(context)
+        return GaussianNoise().event(2.0)
+
+    def contribution(self, context: base.PublicContext) -> base.Contribution:
+        """Return half the distance of two answers before noise, at most, if a record is replaced.
+
+        Returns
+        -------
+        Contribution
+        """
+        distance = 2 * self._distances(context)[-1]
+        bound = (self._lipschitz / self.damping + distance) * (1 + 1e-9)
+        total = self._farthest(context) + distance
+        return base.Contribution(bound, 2.0, context.public.n_parameters, total)
+
+    def std(self, context: base.PublicContext) -> float:
+        self._require_bounds(context)
+        return GaussianNoise().std(self.contribution(context), context.scale)
+
+    def answer(
+        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
+    ) -> Array:
+        rows = require_kind(source, RepeatableSource)
+        result = self._minimum(rows, context, np.zeros(context.public.shape))
+        contribution = self.contribution(context)
+        return GaussianNoise().add_noise(result, contribution, context.scale, noise_source)

@@ -19,7 +19,7 @@ from skdp._numbers import Indices
 from skdp.accounting import Event, FixedSizeSampled, OnBlock, Partition, PoissonSampled
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
-from skdp.oracle.releases.base import Checked, Integer, audited
+from skdp.oracle.releases.base import Checked, Flag, Integer, audited
 from skdp.oracle.sources import base
 from skdp.oracle.sources.memory import MemorySource
 
@@ -249,6 +249,21 @@ class Block(IndexSampler):
 
 @audited
 @dataclass(frozen=True)
+class Fold(Block):
+    """A `Block` that is read where its rows are, as rows in partitions need it: a pass for each.
+
+    It is the very block of that epoch, so that it may share a division with blocks.
+    """
+
+    needs: ClassVar[str] = base.REPEATABLE
+
+    def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
+        rows = base.require_kind(source, base.RepeatableSource)
+        return rows.fold(self.epoch, self.n_blocks, self.index, noise_source)
+
+
+@audited
+@dataclass(frozen=True)
 class Bin(IndexSampler):
     """Bin ``index``: in each ``epoch`` every row picks one of ``n_bins`` bins, alone and in secret.
 
@@ -293,11 +308,14 @@ class Cut(Sampler):
         At least two places, from 0 on, not falling, none above the number of rows.
     index : int
         Which block.
+    once : bool, default=False
+        Whether the block is needed for one sum alone, so that a stream need not hold it.
     """
 
     epoch: Integer
     cuts: tuple[int, ...]
     index: Integer
+    once: Flag = False
     needs: ClassVar[str] = base.ORDERED
 
     def __post_init__(self) -> None:
@@ -316,7 +334,8 @@ class Cut(Sampler):
 
     def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
         ordered = base.require_kind(source, base.OrderedSource)
-        return ordered.block(self.epoch, self.cuts, self.index, noise_source)
+        block = ordered.passing_block if self.once else ordered.block
+        return block(self.epoch, self.cuts, self.index, noise_source)
 
     def divisor(self, public: Public) -> float:
         return float(self.max_rows(public))

@@ -73,6 +73,10 @@ class Source(ABC):
             Whether the rows are going to be standardised.
         """
 
+    @abstractmethod
+    def transformed(self, scaling: Scaling, row_bound: float | None) -> Source:
+        """Return the rows mapped by public numbers, one by one, with another bound on them."""
+
     def finish(self) -> None:  # noqa: B027  most have nothing to check
         """Raise ValueError if the rows were not as declared; called once a run is over."""
 
@@ -118,6 +122,15 @@ class RepeatableSource(Source):
         ``instead_of`` is what `transformed` returned: its memory is written over.
         """
 
+    @abstractmethod
+    def fold(
+        self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
+    ) -> RepeatableSource:
+        """Return the rows of one of ``n_blocks`` blocks of equal size, up to one record.
+
+        They are drawn once for every epoch, by the numbers of records alone; see `KeyedSplit`.
+        """
+
 
 class OrderedSource(Source):
     """Rows in an order that does not depend on what they hold.
@@ -135,6 +148,12 @@ class OrderedSource(Source):
         self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
     ) -> InMemory:
         """Return the rows ``[cuts[index], cuts[index + 1])`` of the order of an epoch."""
+
+    def passing_block(
+        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+    ) -> RepeatableSource:
+        """Return what `block` does, for a single `RepeatableSource.total`."""
+        return self.block(epoch, cuts, index, noise_source)
 
     @abstractmethod
     def one_pass(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -336,16 +336,31 @@ class Scaling:
         Of X; None where X is taken as it is.
     targets : Columns or None
         Of the targets of a regression, one for each output.
+    link : str, default="identity"
+        Of the loss: with "log", predictors are logarithms of means.
     """
 
     columns: Columns | None = None
     targets: Columns | None = None
+    link: str = "identity"
 
     @property
     def unclipped(self) -> Scaling:
         """The same centres and scales, and no ranges."""
         columns, targets = self.columns, self.targets
-        return Scaling(columns and columns.unclipped, targets and targets.unclipped)
+        return replace(
+            self,
+            columns=columns and columns.unclipped,
+            targets=targets and targets.unclipped,
+        )
+
+    @property
+    def predictors(self) -> tuple[Array, Array] | None:
+        """Offset and unit of linear predictors, each of shape (K,), by those of the targets."""
+        if self.targets is None:
+            return None
+        centre, scale = self.targets.centre, self.targets.scale
+        return (np.log(centre), scale / centre) if self.link == "log" else (centre, scale)
 
     def has_units_of(self, other: Scaling) -> bool:
         """Whether the other has the same centres and scales.
@@ -383,7 +398,7 @@ class Scaling:
             if self.columns is not None:
                 intercept = intercept + self.columns.centre @ coef
                 coef = coef * self.columns.scale[:, None]
-            if self.targets is not None:
-                coef = coef / self.targets.scale
-                intercept = (intercept - self.targets.centre) / self.targets.scale
+            if self.predictors is not None:
+                offset, unit = self.predictors
+                coef, intercept = coef / unit, (intercept - offset) / unit
         return coef, intercept

@@ -37,6 +37,7 @@ from skdp.oracle.sources.block_sizes import (
 )
 from skdp.oracle.sources.column_map import ColumnMap, Columns, Scaling
 from skdp.oracle.sources.column_map import Map as Map
+from skdp.oracle.sources.keyed_split import draw_key, equal_sizes, keyed_values
 from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import AnyRows, base_of, csr_slice, is_csr
 
@@ -227,6 +228,14 @@ class MemorySource(InMemory, OrderedSource):
         """Row numbers of a block of a division; see `Divisions`."""
         return self._divisions.shuffled(epoch, n_blocks, index, noise_source)
 
+    def fold(
+        self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
+    ) -> MemorySource:
+        """Return the rows of a block of a division; see `RepeatableSource.fold`."""
+        indices = self.shuffled_block(epoch, n_blocks, index, noise_source)
+        noise_source.record_batch(indices, self.n_rows)
+        return self.take(indices)
+
     def random_bin(self, epoch: int, n_bins: int, index: int, noise_source: NoiseSource) -> Indices:
         """Row numbers of a bin that rows picked for themselves; see `Divisions`."""
         return self._divisions.allocated(epoch, n_bins, index, noise_source)
@@ -296,9 +305,10 @@ class Divisions:
         if latest != epoch or order is None or edges is None:
             if isinstance(blocks, tuple):
                 order, edges = noise_source.permutation(self._n_rows), np.array(blocks)
-            elif kind == "shuffled":
-                order = noise_source.permutation(self._n_rows)
-                edges = np.array([self._n_rows * i // blocks for i in range(blocks + 1)])
+            elif kind == "shuffled":  # as a `KeyedSplit` of these sizes divides them
+                values = keyed_values(draw_key(noise_source), 0, self._n_rows)
+                order = np.argsort(values, kind="stable")
+                edges = np.cumsum([0, *equal_sizes(self._n_rows, blocks)])
             else:
                 bins = noise_source.integers(blocks, self._n_rows)
                 order = np.argsort(bins, kind="stable")

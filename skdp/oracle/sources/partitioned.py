@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from skdp._numbers import AnyArray, Array, Indices
+from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs, note_read
 from skdp.oracle.sources.block_sizes import MAX_PARTS, block_rows
 from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.groups import GroupedMemorySource, GroupedSource, Groups
+from skdp.oracle.sources.keyed_split import KeyedSplit, PartOfPartitions, equal_sizes
 from skdp.oracle.sources.records import Records
 
 # Called with what a partition holds: see `Partitions.run`.
@@ -44,9 +46,11 @@ class Partitions(ABC):
         Parameters
         ----------
         task : callable
-            ``task(X, y, sample_weight=None, groups=None)`` returns a number, an array, or a small
-            object; it can be pickled, depends on its arguments alone, and never raises. Weights
-            and labels of groups are those of `fit`; all partitions have them, or none.
+            ``task(X, y, sample_weight=None, groups=None, index=None)`` returns a number, an array,
+            or a small object; it can be pickled, depends on its arguments alone, and never raises.
+            Weights and labels of groups are those of `fit`; all partitions have them, or none.
+            ``index`` is the partition's place in the order, from 0 on. Random splits go by it:
+            without it, rows at equal places in their partitions fall into the same part.
         spread : callable, default=map
             Maps a function over threads of this process, for partitions that are read by it.
         """
@@ -123,6 +127,8 @@ class SumTask:
         Number of rows, or of groups, of all partitions.
     by_group : bool
         Whether the function is one of blocks of groups, as in `GroupedSource.total_over_groups`.
+    part : PartOfPartitions or None
+        Of a division of all records: only its own are summed over.
     """
 
     read: Read
@@ -134,20 +140,37 @@ class SumTask:
     vectors: tuple[RowVector, ...] = ()
     n_records: int = 0
     by_group: bool = False
+    part: PartOfPartitions | None = None
 
-    def __call__(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
+    def __call__(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        index: int | None = None,
+    ) -> Any:
         try:
             with np.errstate(all="ignore"):
-                return self._total(X, y, sample_weight, groups)
+                return self._total(X, y, sample_weight, groups, index)
         except ValueError as refusal:  # by `read`, which quotes no cell
             return Failure(str(refusal))
         except Exception as failure:  # its message may quote rows, so only its type is reported
             return Failure(f"a partition could not be summed up: {type(failure).__name__}.")
 
-    def _total(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> PartitionSum:
+    def _total(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, index: int | None
+    ) -> PartitionSum:
         if has_no_rows(X, y):
             return PartitionSum(0, None)
         X, targets, weights, codes = self.read(X, y, sample_weight, groups)
+        if self.part is not None:
+            rows = self.part.rows(index, len(targets), codes)
+            if not len(rows):
+                return PartitionSum(0, None)
+            X, targets = X[rows], targets[rows]
+            weights = None if weights is None else weights[rows]
+            codes = None if codes is None else np.unique(codes[rows], return_inverse=True)[1]
         columns = self.scaling.columns
         if self.scaling.targets is not None:
             targets = self.scaling.targets.apply(targets)
@@ -188,15 +211,30 @@ class PartitionedSource(GroupedSource):
         How rows become records.
     spread : callable, default=map
         Maps a function over threads of this process.
+    starts : sequence of int or None, default=None
+        Numbers of the partitions' first records, as in `PartOfPartitions`.
     """
 
     def __init__(
-        self, partitions: Partitions, sizes: Sequence[int], task: SumTask, spread: Map = map
+        self,
+        partitions: Partitions,
+        sizes: Sequence[int],
+        task: SumTask,
+        spread: Map = map,
+        starts: Sequence[int] | None = None,
     ) -> None:
         self._partitions, self._spread = partitions, spread
-        self._sizes = list(sizes)
+        self._sizes, self._starts = list(sizes), [0] * len(sizes) if starts is None else starts
         self.n_rows = sum(sizes)
         self._task = replace(task, n_records=self.n_rows)
+        self._folds: dict[tuple[int, int], KeyedSplit] = {}
+
+    def _with(self, sizes: Sequence[int] | None = None, **changes: Any) -> "PartitionedSource":
+        """Return the same partitions with changes of the task."""
+        sizes, task = self._sizes if sizes is None else sizes, replace(self._task, **changes)
+        source = PartitionedSource(self._partitions, sizes, task, self._spread, self._starts)
+        source._folds = self._folds  # the ledger takes blocks of both for those of one division
+        return source
 
     def total(
         self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
@@ -210,9 +248,7 @@ class PartitionedSource(GroupedSource):
         self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
     ) -> Any:
         """Sum a function of blocks of groups over the partitions, as `total`."""
-        task = replace(self._task, by_group=True)
-        by_group = PartitionedSource(self._partitions, self._sizes, task, self._spread)
-        return by_group.total(function, *arguments, rows=rows)
+        return self._with(by_group=True).total(function, *arguments, rows=rows)
 
     def _sums(self, task: SumTask) -> Iterator[Any]:
         sizes = []
@@ -243,14 +279,23 @@ class PartitionedSource(GroupedSource):
         instead_of: RepeatableSource | None = None,
     ) -> "PartitionedSource":
         """Return the rows mapped by public numbers, in every pass, with another bound on them."""
-        task = replace(self._task, scaling=scaling, row_bound=row_bound)
-        return PartitionedSource(self._partitions, self._sizes, task, self._spread)
+        return self._with(scaling=scaling, row_bound=row_bound)
 
     def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> "PartitionedSource":
         """Return the rows mapped without a range or a bound, their constant feature of size 1."""
-        task = replace(self._task, constant=float(self._task.constant != 0))
-        given = PartitionedSource(self._partitions, self._sizes, task, self._spread)
-        return given.transformed(scaling, row_bound=None)
+        constant = float(self._task.constant != 0)
+        return self._with(constant=constant, scaling=scaling, row_bound=None)
+
+    def fold(
+        self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
+    ) -> "PartitionedSource":
+        """Return the rows of a block of a division, read in passes over all partitions."""
+        if (epoch, n_blocks) not in self._folds:
+            sizes = equal_sizes(self.n_rows, n_blocks)
+            self._folds[epoch, n_blocks] = KeyedSplit.drawn(sizes, noise_source)
+        split = self._folds[epoch, n_blocks]
+        part = PartOfPartitions(split, (index,), self._starts, self._sizes)
+        return self._with(part.counts(), part=part)
 
 
 class Chunks(Partitions):
@@ -309,7 +354,11 @@ class Chunks(Partitions):
 
     def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
         """Read the chunks, as many at a time as there are threads, and run the task on each."""
-        return spread(lambda rows: task(*(one[rows] for one in self._columns)), self._slices)
+
+        def run_on(index: int) -> Any:
+            return task(*(one[self._slices[index]] for one in self._columns), index=index)
+
+        return spread(run_on, range(len(self._slices)))
 
 
 def require_few_partitions(n_partitions: int) -> None:

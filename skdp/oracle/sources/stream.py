@@ -2,15 +2,23 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.sources.base import OrderedSource
+from skdp.oracle.sources.base import (
+    BlockFunction,
+    OrderedSource,
+    RepeatableSource,
+    added_in_pairs,
+)
+from skdp.oracle.sources.block_sizes import MAX_PARTS, block_rows
+from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.partitioned import MOST_PARTITIONS, RowVector
 from skdp.oracle.sources.sparse_rows import AnyRows
 
 # X, targets, weights or None, and the numbers of the rows' groups, from 0 on, or None.
@@ -55,7 +63,21 @@ class StreamSource(OrderedSource):
         self._gone = 0
         self._dtype: Any = None
         self._block: tuple[object, MemorySource] | None = None
-        self.n_rows = n_rows
+        self._map: tuple[Scaling, float | None] | None = None
+        self.n_rows = self._n_declared = n_rows
+
+    def take_first(self, count: int) -> MemorySource:
+        """Return the first records; what is left is a stream of the others, from place 0 on."""
+        if self._gone:
+            raise ValueError("the first records have gone by: a stream is read once.")
+        first = self._next(count)
+        self._gone, self.n_rows = 0, self.n_rows - count
+        return first
+
+    def transformed(self, scaling: Scaling, row_bound: float | None) -> "StreamSource":
+        """Map the records that are to come by public numbers, with another bound on them."""
+        self._map = scaling, row_bound
+        return self
 
     def block(
         self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
@@ -70,6 +92,23 @@ class StreamSource(OrderedSource):
             self._skip_to(cuts[index])
             self._block = key, self._next(cuts[index + 1] - cuts[index])
         return self._block[1]
+
+    def passing_block(
+        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+    ) -> RepeatableSource:
+        """Return the records of a block for one sum, without holding all of them.
+
+        Groups are held, as a group's rows are added up at one place.
+        """
+        count, X = cuts[index + 1] - cuts[index], self._nothing[0]
+        piece = MAX_PARTS * block_rows(2**62, X.shape[1], sparse.issparse(X), is_copied=False)
+        if self._nothing[3] is not None or count <= piece:
+            return self.block(epoch, cuts, index, noise_source)
+        piece = max(piece, -(-count // MOST_PARTITIONS))
+        self._block = None
+        self._skip_to(cuts[index])
+        sizes = (min(piece, count - start) for start in range(0, count, piece))
+        return PassingRecords(count, map(self._next, sizes))
 
     def one_pass(
         self, edges: Iterable[int], noise_source: NoiseSource, in_order: bool
@@ -89,7 +128,7 @@ class StreamSource(OrderedSource):
         if self._left is not None:
             what, name = ("rows", "n_samples") if self._left[3] is None else ("groups", "n_groups")
             raise ValueError(
-                f"more {what} arrived than the {self.n_rows} that were declared as {name}. "
+                f"more {what} arrived than the {self._n_declared} that were declared as {name}. "
                 "The budget of this fit is spent, and no model was kept."
             )
 
@@ -122,7 +161,8 @@ class StreamSource(OrderedSource):
             # Rows without weights are summed up by other code, which would show whether any are
             # missing: so there are weights even where all are 1.
             pieces = [*map(_weighted, pieces), *self._null(missing)]
-        return self._make_source(*_joined(pieces or [self._nothing]))
+        records = self._make_source(*_joined(pieces or [self._nothing]))
+        return records if self._map is None else records.transformed(*self._map)
 
     def _null(self, count: int) -> list[Arrival]:
         """Return an arrival of so many null records, in a list that is empty if there are none.
@@ -136,6 +176,59 @@ class StreamSource(OrderedSource):
         dtype = X.dtype if self._dtype is None else self._dtype
         no_targets = np.zeros((count, *targets.shape[1:]), dtype=targets.dtype)
         return [(rows((count, X.shape[1]), dtype=dtype), no_targets, np.zeros(count), None)]
+
+
+class PassingRecords(RepeatableSource):
+    """Records of a stream that pass by in pieces, of which one is held, for one sum over them.
+
+    The sizes of the pieces follow from public numbers. Their sums are added up in pairs, so that
+    rounding stays within what `skdp.oracle.sources.partitioned.require_few_partitions` shows.
+
+    Parameters
+    ----------
+    n_rows : int
+    pieces : iterator of MemorySource
+    """
+
+    def __init__(self, n_rows: int, pieces: Iterator[MemorySource]) -> None:
+        self.n_rows, self._pieces = n_rows, pieces
+
+    def total(
+        self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
+    ) -> Any:
+        """Sum a function over the pieces."""
+        pieces, self._pieces = self._pieces, iter(())
+        return added_in_pairs(
+            piece.total(
+                function,
+                *arguments,
+                rows=tuple(piece.per_row(one.function, *one.arguments) for one in rows),
+            )
+            for piece in pieces
+        )
+
+    def per_row(self, function: BlockFunction, *arguments: Any) -> RowVector:
+        """Return a lazy vector, evaluated as its rows pass by."""
+        return RowVector(function, arguments)
+
+    def transformed(
+        self,
+        scaling: Scaling,
+        row_bound: float | None,
+        instead_of: RepeatableSource | None = None,
+    ) -> NoReturn:
+        """Refuse: the stream is mapped before."""
+        raise TypeError("records that pass by are mapped before. Nothing was released.")
+
+    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> NoReturn:
+        """Refuse, as `transformed`."""
+        self.transformed(scaling, None)
+
+    def fold(
+        self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
+    ) -> RepeatableSource:
+        """Refuse: the rows of another fold have gone by."""
+        raise TypeError("records that pass by have no folds. Nothing was released.")
 
 
 def _n_records(arrival: Arrival) -> int:

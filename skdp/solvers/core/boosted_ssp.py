@@ -32,7 +32,8 @@ class BoostedSufficientStatistics(Solver):
     Parameters
     ----------
     rounds : int or "auto", default="auto"
-        0 is the joint release; "auto" is 0 for small budgets, and otherwise 4.
+        0 is the joint release; "auto" is 0 for small budgets and for rows that are
+        read once, and otherwise 4.
     gram_share : float, default=0.3
         Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1).
     row_norm : float or "auto", default="auto"
@@ -62,6 +63,7 @@ class BoostedSufficientStatistics(Solver):
     purpose = "Boosted statistics. R2 on diabetes, epsilon 1: 0.25; 'gd' 0.38."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
+    one_pass = True
 
     rounds: Resolved[int] = AUTO
     gram_share: float = 0.3
@@ -76,7 +78,7 @@ class BoostedSufficientStatistics(Solver):
             clip_norm = 0.9 * row_norm * unit * defaults.growth(public, 1 / 3)
         return {
             # With little signal a single joint release is best; more budget pays for rounds.
-            "rounds": 4 if public.signal_to_noise > 8.0 else 0,
+            "rounds": 4 if public.signal_to_noise > 8.0 and not public.streamed else 0,
             "row_norm": defaults.gram_row_norm(public, 0.8),
             "clip_norm": clip_norm,
         }
@@ -84,6 +86,11 @@ class BoostedSufficientStatistics(Solver):
     def check_values(self, public: Public, problem: Problem) -> None:
         if self.rounds != 0:
             checks.count(rounds=self.rounds)
+            if public.streamed:
+                raise ValueError(
+                    f"solver 'boosted_ssp' with rounds={self.rounds} goes over all rows again, and "
+                    "these are read once. Set rounds=0. Nothing was released."
+                )
         checks.share(gram_share=self.gram_share)
         checks.positive(row_norm=self.row_norm, clip_norm=self.clip_norm)
         remaining = 1 - self.gram_share - SQUARES_SHARE * max(self.rounds - 1, 0)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from skdp._numbers import Array, Indices, is_integer, is_real, require
-from skdp.oracle import Block, GaussianNoise, GramSum, NoisyStatistic, unpack_gram
+from skdp.oracle import Fold, GaussianNoise, GramSum, NoisyStatistic, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
@@ -75,7 +75,7 @@ class FoldMoments(Solver, registered=False):
             release = NoisyStatistic(
                 GramSum(self.row_norm, unit, bound),
                 GaussianNoise(),
-                Block(0, n_folds, fold),
+                Fold(0, n_folds, fold),
             )
             moments.append(unpack_gram(oracle.request(release), size + outputs))
             std = oracle.std(release)

@@ -1,5 +1,6 @@
 """Run gradient descent on noisy, clipped mean gradients: proximal, projected, with momentum."""
 
+import functools
 import math
 from typing import Self
 
@@ -13,6 +14,7 @@ from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings,
 from skdp.solvers.batches import check_batches, samplers
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
+from skdp.steps.shrinkage import DescentEstimate
 
 RELEASES = ("all", "last")
 AVERAGES = (*steps.AVERAGES, "sparse")
@@ -219,6 +221,8 @@ class GradientDescent(Solver):
         half = n_steps // 2
         before_half = steps.IterateAverage("tail", max(half, 1), oracle.rng)
         precision = math.fsum(noise**-2 for noise in clips.noises)
+        descent = DescentEstimate(oracle.public.n_features)
+        std_of = functools.lru_cache(maxsize=1)(oracle.gradient_std)  # steps are alike mostly
         for step, (size, noise, batch) in enumerate(
             zip(sizes, clips.noises, batches, strict=False)
         ):
@@ -228,7 +232,8 @@ class GradientDescent(Solver):
             gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
             if oracle.is_rehearsal:
                 continue  # requests do not depend on the point
-            before = point
+            before, size = point, size / oracle.problem.loss.slowdown
+            descent.add(point, gradient, std_of(clip_norm, noise, batch, self.mechanism))
             if not oracle.is_noisy and self.batch_size is None and step in (0, n_steps - 1):
                 moved = before - oracle.problem.prox(before - size * gradient, size)
                 lengths.append(float(np.linalg.norm(moved)) / size)
@@ -242,7 +247,7 @@ class GradientDescent(Solver):
         result = average.result()
         if sparse:
             result = _thresholded(oracle, result, slopes.result())
-        return Solution(result, n_steps, slopes=tuple(lengths))
+        return Solution(result, n_steps, slopes=tuple(lengths), descent=descent.in_noise)
 
 
 def _thresholded(oracle: Oracle, point: Array, slope: Array) -> Array:

@@ -8,13 +8,13 @@ import numpy as np
 
 from skdp import steps
 from skdp._numbers import Array
-from skdp.oracle import Coordinates, GramSum, ShrunkGradientSum, unpack_gram
-from skdp.oracle.public import Moments
+from skdp.oracle import Coordinates, Cut, GramSum, ShrunkGradientSum, unpack_gram
+from skdp.oracle.public import TARGET_RANGE, Moments
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.core.bound_rules import named_noise
 from skdp.solvers.defaults import UNBOUNDED, growth
-from skdp.steps.shrinkage import spectrum
+from skdp.steps.shrinkage import Spectrum, bayes_step, spectrum
 
 # Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
 # distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep its effect constant.
@@ -71,10 +71,22 @@ BOUNDED_RESIDUALS = StepRule(
     gram_share=0.25, row_factor=0.6, averaged=1 / 3,
     steps=12, momentum=0.5, grows_from=100.0, most_times=10 / 3, most_momentum=0.8,
 )  # fmt: skip
+# A log link: momentum would carry predictors to where their exponentials are far too large.
+LOG_LINK = StepRule(
+    gram_share=0.2, row_factor=0.9, averaged=1 / 2,
+    steps=30, momentum=0.0, grows_from=50.0, most_times=2.0, most_momentum=0.0,
+)  # fmt: skip
 # Steps are so much shorter once ranges of columns became wider halfway. With steps as before, one
 # idle column with a lognormal tail of deviation 3 had up to 27 times the curvature of the Gram
 # matrix, and R2 fell from 0.91 to -24; shrinking rows alone leaves up to 0.1 of that.
 CURVATURE_AFTER_WIDENING = 3.0
+
+
+# Of a stream: share of the rows for the Gram matrix, number of steps, bound on rows of the matrix
+# in their expected length, size of a target next to that, and cap on residuals in their own size.
+STREAM_GRAM, STREAM_STEPS, STREAM_ROW, STREAM_TARGET, STREAM_CAP = 0.5, 4, 0.8, 0.25, 1.5
+STREAM_AMPLE = 7.0  # signal-to-noise ratio from which on steps are not shortened
+LEAST_RESIDUAL = 0.2  # size of residuals, in that of targets: smaller estimates are not reliable
 
 
 @base.hyperparameters
@@ -93,6 +105,11 @@ class Whitened(Solver):
        there on, and rows are shrunk to about their expected length at any budget. The mean
        of the last iterates is returned: of the last half for losses without a bound on residuals,
        of the last third for others.
+
+    Rows that arrive block by block are cut in blocks of its own, and each of its releases has one,
+    with the whole budget (parallel composition). The first, on half of the rows, is of rows and
+    targets together, and gives a start as well, and the size of residuals; then there are 4 plain
+    steps, the last point of which is returned.
 
     Parameters
     ----------
@@ -115,7 +132,7 @@ class Whitened(Solver):
         ``row_factor * sqrt(n_parameters)``. A rule by name, too: "geometric".
     gram_share : float or "auto", default="auto"
         Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1). 1/4 for losses
-        with a bounded residual, 1/5 otherwise.
+        with a bounded residual, 1/5 otherwise. Of a stream: its share of the rows, 1/2.
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it before their Gram matrix is computed.
     row_factor : float or "auto", default="auto"
@@ -148,6 +165,7 @@ class Whitened(Solver):
     purpose = "For regressions, above all of correlated columns, with enough rows; else for speed."
     needs = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
+    one_pass = True
 
     max_iter: Resolved[int] = AUTO
     learning_rate: base.StepSize = "auto"
@@ -171,8 +189,12 @@ class Whitened(Solver):
         # Velocity takes about 1 / (1 - momentum) steps to build up: a short run has no use for
         # more than it can reach in a quarter of its steps.
         momentum = min(momentum, max(0.0, 1 - 4 / n_steps))
+        if public.streamed:
+            n_steps, momentum = self._number_of_blocks(), 0.0
         given = momentum if checks.is_auto(self.momentum) else self.momentum
         row_factor = rule.row_factor * growth(public, 1 / 3) if noisy else UNBOUNDED
+        if public.streamed and noisy:
+            row_factor = rule.row_factor * growth(public, 0.25)
         if not noisy and not checks.is_auto(self.clip_norm):
             # Without noise nothing is cut, unless gradients are to be clipped.
             norms = steps.clip_norms(self.clip_norm, n_steps)
@@ -181,12 +203,14 @@ class Whitened(Solver):
         checks.positive(row_factor=widest)
         return {
             "max_iter": n_steps,
-            "learning_rate": _gain(given) / _typical_curvature(public, problem),
+            "learning_rate": _caution(public, problem)
+            * _gain(given)
+            / _typical_curvature(public, problem),
             "momentum": momentum,
             "noise_schedule": "uniform",
             "clip_norm": _residual_cap(public, problem) * widest * math.sqrt(public.n_parameters),
-            "gram_share": rule.gram_share,
-            "row_norm": defaults.gram_row_norm(public, 0.9),
+            "gram_share": STREAM_GRAM if public.streamed else rule.gram_share,
+            "row_norm": defaults.gram_row_norm(public, STREAM_ROW if public.streamed else 0.9),
             "row_factor": row_factor,
         }
 
@@ -197,6 +221,11 @@ class Whitened(Solver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.count(max_iter=self.max_iter)
+        if public.streamed and self.max_iter >= public.n_rows:
+            raise ValueError(
+                f"max_iter must be less than the number of rows, {public.n_rows}, as every block "
+                f"needs one; got {self.max_iter}. Nothing was released."
+            )
         steps.momentum_rule(self.momentum)
         sizes = steps.step_sizes(self.learning_rate, self.max_iter)
         steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
@@ -204,7 +233,12 @@ class Whitened(Solver):
         checks.share(gram_share=self.gram_share)
         checks.positive(row_norm=self.row_norm, row_factor=self.row_factor)
 
+    def _number_of_blocks(self) -> int:
+        return STREAM_STEPS if checks.is_auto(self.max_iter) else int(self.max_iter)
+
     def solve(self, oracle: Oracle) -> Solution:
+        if oracle.public.streamed:
+            return self._in_one_pass(oracle)
         public, problem = oracle.public, oracle.problem
         n_rows, n_steps = public.n_rows, self.max_iter
         curvature = _typical_curvature(public, problem)
@@ -234,7 +268,7 @@ class Whitened(Solver):
         start = oracle.start()
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
         first_kept = n_steps - math.ceil(n_steps * _rule(problem).averaged)
-        path, shorter = [point], 1.0
+        path, shorter = [point], problem.loss.slowdown
         lengths: list[float] = []  # of gradients, where there is no noise
         for step, (size, cap, share) in enumerate(zip(sizes, caps, shares, strict=True)):
             middle = step > 0 and step == n_steps // 2
@@ -257,6 +291,76 @@ class Whitened(Solver):
         result = np.mean(path[first_kept + 1 :], axis=0) if oracle.is_noisy else point
         return Solution(transform @ result, n_steps, slopes=tuple(lengths))
 
+    def _in_one_pass(self, oracle: Oracle) -> Solution:
+        """Return the solution where each release has a block of the stream to itself."""
+        public, problem, n_steps = oracle.public, oracle.problem, self.max_iter
+        first = math.ceil(self.gram_share * (public.n_rows - n_steps))
+        others = public.n_rows - first
+        cuts = (0, *(first + others * step // n_steps for step in range(n_steps + 1)))
+        # 1. Coordinates, a start and the size of residuals.
+        eigen, start, size_of_residuals = self._first_block(oracle, Cut(0, cuts, 0, once=True))
+        lifted = eigen.values + eigen.noise_norm
+        transform = eigen.vectors / np.sqrt(lifted)
+        coordinates = Coordinates(transform)
+        expected = math.sqrt(float((eigen.values / lifted).sum()) / first)
+        row_norm = min(self.row_factor * expected, UNBOUNDED)
+        longest = self.row_factor * math.sqrt(public.n_parameters)
+        caps = steps.clip_norms(self.clip_norm, n_steps) / longest * size_of_residuals
+        # 2. A step on each of the other blocks.
+        sizes = steps.step_sizes(self.learning_rate, n_steps)
+        costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
+        shares = costs / costs.max()
+        direction = steps.momentum_rule(self.momentum).start()
+        point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
+        for step, (size, cap, share) in enumerate(zip(sizes, caps, shares, strict=True)):
+            coef = transform @ point
+            request = ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
+            block = Cut(0, cuts, step + 1, once=True)
+            gradient, _ = oracle.with_share(request, float(share), block)
+            # As if of as many rows as the matrix.
+            gradient = first / block.divisor(public) * gradient
+            gradient = gradient + transform.T @ (first * problem.penalty_gradient(coef))
+            oracle.note_direction(gradient)
+            point = point - size * direction(gradient)
+        return Solution(transform @ point, n_steps)
+
+    def _first_block(self, oracle: Oracle, block: Cut) -> tuple[Spectrum, Array, float]:
+        """Return a block's Gram matrix, a start, and the size of residuals in that of targets.
+
+        Of targets that a moment suffices for, the matrix is joint with these: the start is one
+        Newton step, shrunk according to the noise.
+        """
+        public, problem, n_parameters = oracle.public, oracle.problem, oracle.public.n_parameters
+        start, n_rows = oracle.start(), block.divisor(public)
+        curvature = _typical_curvature(public, problem)
+        penalty = n_rows / public.n_rows * defaults.penalty_hessian(problem, public) / curvature
+        is_real = "quadratic_loss" in problem.provides
+        # Residuals at zero are 1/2 less the label, and the constant's moments give the sum of rows.
+        is_label = problem.loss.name == "logistic" and public.has_intercept and not start.any()
+        if not (is_real or is_label):
+            answer, std = oracle.with_share(GramSum(self.row_norm), 1.0, block)
+            return spectrum(unpack_gram(answer, n_parameters), std, penalty), start, 1.0
+        largest, bound = 1.0, math.inf
+        if is_real:
+            largest = defaults.target_unit(public)
+            bound = TARGET_RANGE * largest if oracle.is_noisy else math.inf
+        unit = largest / (STREAM_TARGET * self.row_norm) if oracle.is_noisy else largest
+        norm = self.row_norm * math.hypot(1.0, STREAM_TARGET)
+        answer, std = oracle.with_share(GramSum(norm, unit, bound), 1.0, block)
+        joint = unpack_gram(answer, n_parameters + public.n_outputs)
+        gram, push = joint[:n_parameters, :n_parameters], joint[:n_parameters, n_parameters:] * unit
+        eigen, noise = spectrum(gram, std, penalty), std * unit / math.sqrt(2)
+        if is_label:
+            push = push - 0.5 / public.intercept_size * gram[:, -1:]
+            noise = math.hypot(noise, 0.5 / public.intercept_size * std)
+            return eigen, bayes_step(eigen, push / curvature, noise / curvature, std), 1.0
+        rest = push - gram @ start - n_rows * problem.penalty_gradient(start)
+        point = start + bayes_step(eigen, rest, noise, std)
+        squares = np.trace(joint[n_parameters:, n_parameters:]) * unit**2
+        squares += float((point * (gram @ point - 2 * push)).sum())
+        size = math.sqrt(max(squares, 0.0) / (n_rows * public.n_outputs)) / largest
+        return eigen, point, min(max(size, LEAST_RESIDUAL), 1.0) if oracle.is_noisy else 1.0
+
     def _gram_std(self, public: Public) -> float:
         """Return the noise that a released Gram matrix would have: directions below it are small.
 
@@ -272,6 +376,9 @@ def _residual_cap(public: Public, problem: Problem) -> float:
     if not public.is_noisy:
         return UNBOUNDED
     bound = problem.loss.residual_bound
+    if public.streamed and bound is None:
+        unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
+        return STREAM_CAP * unit * growth(public, 0.25)
     if bound is not None:
         return bound * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
     unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
@@ -296,6 +403,16 @@ def _gain(momentum: base.AnyMomentum) -> float:
     return 1 / (1 - rule.beta) if isinstance(rule, steps.HeavyBall) else 1.0
 
 
+def _caution(public: Public, problem: Problem) -> float:
+    """Return a factor on steps, below 1 for streams with little signal and unbounded residuals.
+
+    A step there has the noise of its block alone, which no mean over many steps reduces.
+    """
+    if not public.streamed or problem.loss.residual_bound is not None:
+        return 1.0
+    return min(1.0, public.signal_to_noise / STREAM_AMPLE)
+
+
 def _known_gram(public: Public, moments: Moments) -> Array:
     """Return the Gram matrix of the rows that a public sample suggests."""
     size = np.ones(len(moments.matrix))
@@ -306,12 +423,14 @@ def _known_gram(public: Public, moments: Moments) -> Array:
 
 def _rule(problem: Problem) -> StepRule:
     """Return the rule for losses of this kind."""
+    if problem.loss.link == "log":
+        return LOG_LINK
     return UNBOUNDED_RESIDUALS if problem.loss.residual_bound is None else BOUNDED_RESIDUALS
 
 
 def _typical_curvature(public: Public, problem: Problem) -> float:
     """Return the curvature of the loss at the start, or more if steps were unstable."""
-    largest = problem.loss.curvature
+    largest = problem.loss.typical_curvature
     if problem.loss.separable:
         return largest
     n_outputs = public.n_outputs

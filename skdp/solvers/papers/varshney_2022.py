@@ -101,7 +101,7 @@ def intercept_rate(public: Public, problem: Problem, curvature: float) -> float:
     """
     if not public.has_intercept:
         return 1.0
-    return min(1.0, curvature / (problem.loss.curvature * public.intercept_size**2))
+    return min(1.0, curvature / (problem.loss.typical_curvature * public.intercept_size**2))
 
 
 def step_rates(public: Public, problem: Problem, curvature: float) -> Array:
@@ -147,10 +147,10 @@ class Guess:
         curvature, kappa = solver.curvature, solver.condition_number
         if checks.is_auto(curvature):
             steepest = min(STEEPEST, public.n_features) * scale
-            curvature = problem.loss.curvature * steepest + problem.strong_convexity
+            curvature = problem.loss.typical_curvature * steepest + problem.strong_convexity
         checks.positive(curvature=curvature)
         if checks.is_auto(kappa):
-            flattest = problem.loss.curvature * scale + problem.strong_convexity
+            flattest = problem.loss.typical_curvature * scale + problem.strong_convexity
             kappa = max(1.0, curvature / flattest)
         row_norm = getattr(solver, "row_norm", "auto")
         if not is_real(row_norm):
@@ -175,7 +175,7 @@ class Guess:
 
         That is where both limits of :meth:`step_size` agree: a root of a quadratic equation.
         """
-        row = problem.loss.curvature * self.row_norm**2
+        row = problem.loss.typical_curvature * self.row_norm**2
         noise = row * self.kappa * math.prod(public.shape) * alpha**2
         middle = row - self.curvature
         return (math.sqrt(middle**2 + 4 * self.curvature * noise) - middle) / (2 * self.curvature)
@@ -183,7 +183,7 @@ class Guess:
     def step_size(self, public: Public, problem: Problem, batch: float, alpha: float) -> float:
         """Return the size of a step on ``batch`` rows, with noise multiplier ``alpha``."""
         batch = max(1.0, batch)
-        row = problem.loss.curvature * self.row_norm**2
+        row = problem.loss.typical_curvature * self.row_norm**2
         longest = batch / (row + (batch - 1) * self.curvature)
         if alpha == 0:
             return longest

@@ -36,6 +36,9 @@ TAIL_SHARE = 0.004  # share of the records outside of a range at either end
 # Differences of scales (in logarithms) and means (in scales) that noise explains, in units of the
 # noise on a share: among columns that are alike, and of the mean of a column by itself.
 SHRINKAGE, MEAN_TOLERANCE = 8.0, 4.0
+# Mean of a target, in scales, that is never taken for 0: no intercept of a fit with much noise
+# could make up for it.
+LARGEST_DOUBT = 0.25
 MAX_FILLED_SHARE = 0.3  # largest share of a range to which it shrinks
 MIN_RELATIVE_WIDTH = 2.0**-40  # of a bin, relative to its distance from 0
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
@@ -203,7 +206,8 @@ class Estimate:
         ``noise`` is that on counts, as a share of the rows.
         """
         mean, size = self.mean, self.size
-        doubt = np.minimum(1.0, SHRINKAGE * noise) if pooled else MEAN_TOLERANCE * noise
+        factor, most = (SHRINKAGE, 1.0) if pooled else (MEAN_TOLERANCE, LARGEST_DOUBT)
+        doubt = np.minimum(most, factor * noise)
         if pooled:
             usual = float(np.median(size))
             size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)

@@ -18,6 +18,8 @@ REDUCE_ROUNDS_ABOVE, RAISE_SHARE_ABOVE, SKIP_ABOVE, MAX_RAISED_SHARE = 0.15, 0.2
 # Histograms of each column: few where there is much noise; more where the largest share pays for
 # them, so that a small scale next to a large offset is estimated by successive refinement.
 MIN_ROUNDS, ROUNDS, MAX_ROUNDS = 2, 3, 6
+# Of a stream: fewest first records for scaling, and their largest share in all.
+FEWEST_RECORDS, MOST_OF_STREAM = 1000, 1 / 6
 # Where counts of targets are noisier than REDUCE_ROUNDS_ABOVE, a fit is worse than a constant: then
 # all scaling together gets up to this share of the budget.
 MAX_SHARE_ALL = 0.9
@@ -168,6 +170,33 @@ def whole_budget(public: Public, known: bool = False) -> ScalingBudget:
     noise = math.sqrt(rounds * public.n_features) / signal
     weights = (0,) * public.n_features
     return ScalingBudget(1.0, weights, True, False, noise, (rounds, rounds), public.n_features)
+
+
+def first_records(public: Public, features: bool, targets: bool) -> int:
+    """Return how many first records of a stream the histograms are of, from public facts.
+
+    So many that the noise on counts comes down to its aim, as histograms have the whole budget on
+    them; at least as many as show quantiles of a column, and at most a share of the stream, which
+    the solver does not get.
+    """
+    n_columns = public.n_features * features + public.n_outputs * targets
+    wanted = math.sqrt(ROUNDS * n_columns) / (mu_per_count(public) * NOISE_GOAL)
+    most = int(MOST_OF_STREAM * public.n_rows)
+    return min(max(math.ceil(wanted), FEWEST_RECORDS), most)
+
+
+def of_first_records(first: Public, features: bool, targets: bool) -> ScalingBudget:
+    """Return shares that spend the whole budget on histograms of these records.
+
+    Rounds and weights are those of as many records as would have the same noise on counts for the
+    usual share.
+    """
+    if first.n_rows == 0:
+        return ScalingBudget(0.0, (), False, False, math.inf)
+    usual = scaling_budget(first, features, targets, insist=True).share
+    alike = replace(first, n_rows=math.ceil(first.n_rows / math.sqrt(usual)))
+    budget = scaling_budget(alike, features, targets, insist=True)
+    return replace(budget, share=1.0, noise=budget.noise * math.sqrt(budget.share / usual))
 
 
 def mu_per_count(public: Public) -> float:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
 
 from skdp._numbers import Array, Mask
-from skdp.objective import Problem
+from skdp.objective import Loss, Problem
 from skdp.oracle import (
     BinCounts,
     Columns,
@@ -33,7 +34,12 @@ from skdp.stages.scaling.refinements import (
     keep_standardised,
     refine_narrow_columns,
 )
-from skdp.stages.scaling.shares import ScalingBudget, scaling_budget
+from skdp.stages.scaling.shares import (
+    ScalingBudget,
+    first_records,
+    of_first_records,
+    scaling_budget,
+)
 
 # Bins, by the largest noise on a count, as a share of the rows, for which they are used.
 BINS_BY_NOISE = ((0.03, 32), (0.08, 16), (math.inf, 8))
@@ -98,6 +104,9 @@ class ScalingStage(OptionalStage):
         Whether later stages get standardised records.
     note : str
         Sentence of the statement about columns that are public.
+    first : int
+        Of a stream: the number of first records that histograms are of, and no other release. 0
+        for all records.
     """
 
     shares: ScalingBudget
@@ -105,19 +114,17 @@ class ScalingStage(OptionalStage):
     known: Scaling = field(default_factory=Scaling)
     standardises: bool = True
     note: str = ""
+    first: int = 0
 
     title: ClassVar[str] = "scaling"
     place: ClassVar[str] = "before"
 
     @classmethod
     def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        demanded = parameters.scaling == "private" and not public.streamed
-        return "scaling='private'" if demanded else None
+        return "scaling='private'" if parameters.scaling == "private" else None
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        if public.streamed:
-            return "rows that can be read more than once"
         if parameters.scaling == "none":
             return "scaling other than 'none'"
         if parameters.bounds is None:
@@ -126,23 +133,36 @@ class ScalingStage(OptionalStage):
                 return f"{missing}. Set scaling=PublicRange(low, high), or scaling='none'"
             if parameters.scaling == "auto" and "unconstrained" not in problem.provides:
                 return "no constraint"
-        budget, known = _requests(public, problem, parameters)
-        if budget.has_requests or known != Scaling():
+        budget, known, _ = _requests(public, problem, parameters)
+        if budget.has_requests or known.columns or known.targets:
             return None
         return "less noise on counts of columns: more rows, or a larger epsilon"
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        budget, known = _requests(public, problem, parameters)
+        budget, known, first = _requests(public, problem, parameters)
         centred = (public.has_intercept, public.has_intercept)
-        return cls(budget, centred, known, note=note_on_bounds(parameters.bounds))
+        return cls(budget, centred, known, note=note_on_bounds(parameters.bounds), first=first)
 
     # mypy: other stages have a field of this name. Here it follows from other fields.
     @property
     def share(self) -> float:  # type: ignore[override]
         return self.shares.share
 
+    @property
+    def has_own_records(self) -> bool:  # type: ignore[override]  # as above
+        return self.first > 0
+
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        left = inside(self, oracle.public).share
+        with oracle.first_records(self.first) if self.first else nullcontext():
+            scaling = self._estimated(oracle)
+        if self.standardises:
+            oracle.standardise(scaling, left)
+        return replace(solution, scaling=scaling)
+
+    def _estimated(self, oracle: Oracle) -> Scaling:
+        """Return the scaling that follows from histograms of the records."""
         n_rows, exact = oracle.public.n_rows, not oracle.is_noisy
         scaling, seen = self.known, []
         # 1. Sign and magnitude of all columns; then bins, of columns of each kind.
@@ -166,12 +186,16 @@ class ScalingStage(OptionalStage):
                 columns = self._columns(
                     state, magnitudes, ranges, half_width, n_rows, is_features, exact
                 )
-            scaling = replace(scaling, **{"columns" if is_features else "targets": columns})
-        if self.standardises:
-            oracle.standardise(scaling, inside(self, oracle.public).share)
-        return replace(solution, scaling=scaling)
+            if is_features:
+                scaling = replace(scaling, columns=columns)
+            else:
+                targets = _in_units_of(oracle.problem.loss, columns, exact)
+                scaling = replace(scaling, targets=targets)
+        return scaling
 
     def public_after(self, public: Public) -> Public:
+        if self.first:
+            public = public.divided(self.first)[1]
         columns = self.shares.features or self.known.columns is not None
         return public.standardised(columns, self.shares.targets or self.known.targets is not None)
 
@@ -183,6 +207,11 @@ class ScalingStage(OptionalStage):
             texts.append(
                 f"Ranges, centres and sizes of {what} were estimated privately, as part of this "
                 "fit: the histograms among its releases. Values outside their range are clipped."
+            )
+        if self.first:
+            texts.append(
+                f"The histograms are of the first {self.first} records, and no other release is: "
+                "a record is among these or among the others, and pays for the one of both parts."
             )
         if self.shares.free_features:
             texts.append(
@@ -343,23 +372,31 @@ def _unweighted(
 
 def _requests(
     public: Public, problem: Problem, parameters: StageParameters
-) -> tuple[ScalingBudget, Scaling]:
-    """Return the histograms of a fit's scaling, by their budget, and what is declared of it."""
+) -> tuple[ScalingBudget, Scaling, int]:
+    """Return the histograms of a fit's scaling, by their budget, and what is declared of it.
+
+    The last is the number of the first records of a stream that they are of, else 0.
+    """
     centred, bounds = public.has_intercept, parameters.bounds
     columns, targets = declared_columns(bounds, public.n_features, centred, public.sparse), None
     standardises_targets = is_regression(problem)
-    if standardises_targets and public.target_bound is not None:
+    if problem.loss.targets == "real" and public.target_bound is not None:
         bound = np.full(public.n_outputs, float(public.target_bound))
         targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
-    budget = scaling_budget(
-        public,
-        features=columns is None,
-        targets=standardises_targets
+    wanted = {
+        "features": columns is None,
+        "targets": standardises_targets
         and targets is None
         and missing_gaussian(public, parameters) is None,
-        insist=parameters.scaling == "private",
-    )
-    return budget, Scaling(columns, targets)
+    }
+    first = 0
+    if public.streamed and any(wanted.values()):
+        first = first_records(public, **wanted)
+        held = replace(public, n_rows=0) if first == 0 else public.divided(first)[0]
+        budget = of_first_records(held, **wanted)
+    else:
+        budget = scaling_budget(public, **wanted, insist=parameters.scaling == "private")
+    return budget, Scaling(columns, targets, problem.loss.link), first
 
 
 def note_on_bounds(bounds: DeclaredBounds | None) -> str:
@@ -370,6 +407,15 @@ def note_on_bounds(bounds: DeclaredBounds | None) -> str:
             "that were declared public; values outside these ranges were clipped."
         )
     return "Ranges of columns were chosen without looking at the rows; values outside were clipped."
+
+
+def _in_units_of(loss: Loss, targets: Columns, exact: bool) -> Columns:
+    """Targets in the units and the range of the loss."""
+    units = loss.target_units(targets.centre, targets.scale)
+    if units is None:
+        return targets
+    targets = replace(targets, centre=units.centre, scale=units.scale)
+    return targets if exact else replace(targets, low=units.low, high=units.high)
 
 
 def _within_range(columns: Columns) -> Columns:

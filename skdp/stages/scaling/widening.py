@@ -56,6 +56,7 @@ class Widening(OptionalStage):
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
         scaling = _scaling_stage(parameters)
         needs = {
+            "rows that can be read more than once": public.streamed,
             "a solver with a checkpoint": not parameters.has_checkpoint,
             "ranges from histograms": scaling is None or not scaling.shares.features,
             "no inference, which uses the ranges that it knows": parameters.inference_share

@@ -320,7 +320,7 @@ class NotToBeRead(RepeatableSource):
     def transformed(self, scaling, row_bound, instead_of=None):
         raise AssertionError("another map was asked for")
 
-    unclipped = transformed
+    unclipped = fold = transformed
 
 
 def ask(statistic, loss):

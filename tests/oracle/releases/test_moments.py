@@ -240,7 +240,7 @@ def direction_moves():
 def test_the_bound_on_a_direction_is_met(monkeypatch):
     assert 0.98 < direction_moves() <= 1
     # Mutant: a Hessian above the declared curvature.
-    monkeypatch.setattr(Logistic, "second_derivative", lambda self, m: np.ones_like(m))
+    monkeypatch.setattr(Logistic, "second_derivative", lambda self, m, y: np.ones_like(m))
     assert direction_moves() > 1
 
 

@@ -11,7 +11,13 @@ from scipy.optimize import minimize
 
 import skdp
 from skdp.objective import Logistic
-from skdp.oracle import GaussianNoise, PerturbedMinimum, PublicContext, noise_source
+from skdp.oracle import (
+    GaussianNoise,
+    NoisyMinimum,
+    PerturbedMinimum,
+    PublicContext,
+    noise_source,
+)
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.sources.memory import MemorySource
 from weighted_records import POINT, context_for, data_for, records, rows_of
@@ -278,3 +284,24 @@ def test_no_weight_raises_the_curvature_of_a_record():
         norms = np.linalg.norm(records(X, np.ones(3))[0], axis=1)
         assert (squares * norms <= 2.0 * (1 + 1e-12)).all()
         assert (squares * norms**2 <= 4.0 * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("damping", [0.5, 20.0, 500.0])
+def test_no_record_moves_the_minimum_by_more_than_is_charged(damping, data, rng):
+    """Without noise; on rows that all pull one way and a record that pulls the other way, too."""
+    context, release = context_for(Logistic(), 70, scale=2.0), NoisyMinimum(2.0, damping)
+    contribution, zeros = release.contribution(context), np.zeros(context.public.shape)
+    moved = []
+    for X, y in (data[:2], (np.tile([[1.8, 0, 0]], (70, 1)), np.ones(70))):
+        first = release._minimum(rows_of(X, y), context, zeros)
+        for row, label in (([-1.8, 0, 0], 1.0), ([1.8, 0, 0], 0.0), ([1e5, -1e5, 1e5], 1.0)):
+            Z, t = X.copy(), y.copy()
+            Z[0], t[0] = row, label
+            replaced = release._minimum(rows_of(Z, t), context, zeros)
+            null = release._minimum(rows_of(Z, t, np.r_[0.0, np.ones(69)]), context, zeros)
+            assert np.linalg.norm(replaced - null) <= contribution.bound
+            moved.append(np.linalg.norm(replaced - first) / contribution.bound)
+    assert max(moved) <= contribution.spread
+    # The curvature of the rows, which is not charged, does the rest where there is little damping.
+    assert damping < 100 or max(moved) > 0.5
+    assert contribution.bound < 1.1 * 2.0 / damping  # what floating point adds is small

@@ -16,7 +16,7 @@ from skdp.accounting import (
     PoissonSampled,
 )
 from skdp.objective import SquaredError
-from skdp.oracle import AllRows, Bin, Block, FixedSize, Poisson, Public, noise_source
+from skdp.oracle import AllRows, Bin, Block, FixedSize, Fold, Poisson, Public, noise_source
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.sources.memory import MemorySource
 
@@ -46,7 +46,7 @@ def test_divisors_are_expected_sizes_and_do_not_depend_on_the_draw():
     assert Bin(0, 4, 0).divisor(PUBLIC) == N / 4
 
 
-@pytest.mark.parametrize("kind", [Block, Bin])
+@pytest.mark.parametrize("kind", [Block, Fold, Bin])
 def test_blocks_of_an_epoch_are_a_partition(kind, rows):
     source = noise_source(None)
     for epoch in range(3):
@@ -61,7 +61,7 @@ def test_epochs_are_divided_anew(rows):
     assert drawn(Block(0, 2, 0), rows, source) != drawn(Block(1, 2, 0), rows, source)
 
 
-@pytest.mark.parametrize("kind", [Block, Bin])
+@pytest.mark.parametrize("kind", [Block, Fold, Bin])
 def test_epochs_are_charged_one_by_one(kind):
     """A record may lie in the costliest block of each; blocks of one epoch cost as much as one."""
     accountant = GDPAccountant()
@@ -118,7 +118,7 @@ def test_bad_rates(bad):
         Poisson(bad)
 
 
-@pytest.mark.parametrize("kind", [Block, Bin])
+@pytest.mark.parametrize("kind", [Block, Fold, Bin])
 @pytest.mark.parametrize(
     "place", [(float("nan"), 4, 0), (0.5, 4, 0), (0, 4, 4), (-1, 4, 0), (0, 4, -1)]
 )

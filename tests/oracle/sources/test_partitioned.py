@@ -23,7 +23,7 @@ class Rows:
 def lengths(n_rows, n_columns):
     """Rows of each chunk of the default size, as a task gets them."""
     chunks = Chunks(Rows(n_rows, n_columns), range(n_rows))
-    found = list(chunks.run(lambda X, y: (X, y)))
+    found = list(chunks.run(lambda X, y, index: (X, y)))
     assert all(y == X for X, y in found)
     assert [one for X, _ in found[:1] + found[-1:] for one in (X.start, X.stop)][::3] == [0, n_rows]
     return [len(X) for X, _ in found]

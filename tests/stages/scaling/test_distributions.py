@@ -243,6 +243,9 @@ def test_what_noise_may_have_done_is_left_out():
     alone = found.columns(np.full(3, 0.1), pooled=False, centred=True)
     assert alone.scale.tolist() == [1.0, 1.2, 40.0]
     assert alone.centre.tolist() == [0.5, -9.0, 0.0]
+    # Of a target a quarter of its scale is never taken for 0, however much noise there is.
+    loud = found.columns(np.full(3, 0.3), pooled=False, centred=True)
+    assert loud.centre.tolist() == [0.5, -9.0, 0.0]
     around = found.columns(np.full(3, 1e-3), pooled=True, centred=False)
     assert not around.centre.any()
     assert around.scale == pytest.approx(np.hypot(mean, size))

@@ -1,0 +1,480 @@
+"""A file that keeps the charges of budgets: append-only, chained by hash, one writer at a time.
+
+Format 1 is an SQLite 3 database with ``application_id`` 0x736b6470 ("skdp") and the format's number
+as ``user_version``. Its table ``line`` has the columns ``number`` (1, 2, ... without gaps),
+``entry`` (a JSON object) and ``hash``: the SHA-256, in hexadecimal, of the hash of the line before
+(64 zeros before the first), a line feed and the entry, in UTF-8. Entries have the keys ``kind``,
+``time`` (UTC) and ``skdp`` (the version that wrote them), and by kind
+
+``ledger``
+    the first line: ``id``, which is random;
+``budget``
+    the terms of a budget: ``data`` and ``unit``, by which lines belong to it, ``epsilon``,
+    ``delta``, ``adjacency``, ``accountant`` and ``renew``;
+``charge``
+    ``data``, ``unit``, ``period`` (the month, if the budget is renewed), ``by`` (an estimator, or
+    "external"), ``total`` (epsilon after the charge) and ``statement``, as
+    `skdp.PrivacyStatement.to_dict` writes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import itertools
+import json
+import os
+import sqlite3
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+from skdp._numbers import shown
+from skdp._version import __version__
+from skdp.accounting import PrivacyStatement, compose_statements
+from skdp.accounting.records import plain
+
+Entry: TypeAlias = dict[str, Any]
+
+FORMAT = 1
+APPLICATION_ID = 0x736B6470
+# A charge is priced while the file is locked; prices of sampled batches take up to seconds.
+WAIT_SECONDS = 60
+_TABLE = f"""
+BEGIN;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT};
+CREATE TABLE line (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, entry TEXT NOT NULL, hash TEXT NOT NULL
+);
+CREATE TRIGGER line_is_not_updated BEFORE UPDATE ON line
+    BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END;
+CREATE TRIGGER line_is_not_deleted BEFORE DELETE ON line
+    BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END;
+"""
+_REASONS = {
+    "SQLITE_CANTOPEN": "it is missing or may not be read. It is not made anew, as that would "
+    "forget what was spent: restore the file, and its latest version",
+    "SQLITE_READONLY": "it may not be written. Reading needs no such permission, charging does",
+    "SQLITE_READONLY_ROLLBACK": "a writer was killed in the middle of a line. Open the budget once "
+    "with permission to write, which removes that half line",
+    "SQLITE_FULL": "the disk is full. Make room and repeat the fit",
+    "SQLITE_BUSY": "other processes kept it locked for {wait} s. Repeat the fit",
+    "SQLITE_NOTADB": "it is not an SQLite database, or was damaged",
+    "SQLITE_CORRUPT": "it was damaged. Restore it, and compare its head with one kept elsewhere",
+}
+
+# No process is forked while a connection is open: the child would take its locks for its own.
+_in_use = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_in_use.acquire, after_in_parent=_in_use.release, after_in_child=_in_use.release
+    )
+
+
+class PrivacyBudgetError(ValueError):
+    """A privacy budget refused a fit. Nothing was released and nothing was charged."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a ledger.
+
+    Attributes
+    ----------
+    number : int
+        From 1.
+    entry : dict
+        What was written.
+    hash : str
+        Of this line and all before it.
+    """
+
+    number: int
+    entry: Entry
+    hash: str
+
+
+def now() -> str:
+    """Return the time, UTC, as lines show it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _refuse(path: Path, why: str) -> NoReturn:
+    raise PrivacyBudgetError(f"The ledger {path.name} cannot be used: {why}. Nothing was released.")
+
+
+@contextmanager
+def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    """Open the file and close it, by which all that was not committed is undone."""
+    with _in_use:
+        try:
+            connection = sqlite3.connect(
+                f"{path.as_uri()}?mode={mode}", WAIT_SECONDS, isolation_level=None, uri=True
+            )
+            try:
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", "")
+            short = "_".join(name.split("_")[:2])
+            reason = _REASONS.get(name) or _REASONS.get(short) or str(error)
+            _refuse(path, reason.format(wait=WAIT_SECONDS))
+
+
+def _require_format(path: Path, connection: sqlite3.Connection) -> None:
+    (kind,), (version,) = (
+        connection.execute(f"PRAGMA {name}").fetchone()
+        for name in ("application_id", "user_version")
+    )
+    if kind != APPLICATION_ID:
+        _refuse(path, "it is no ledger of skdp")
+    if version != FORMAT:
+        _refuse(path, f"its format is {version}, and this version of skdp reads format {FORMAT}")
+
+
+def has_half_line(path: Path) -> bool:
+    """Return whether SQLite's journal, beside the file, is in use; its header is 0 otherwise."""
+    try:
+        with path.with_name(f"{path.name}-journal").open("rb") as journal:
+            return any(journal.read(8))
+    except OSError:
+        return False
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a ledger to read it, for which no permission to write is needed."""
+    if has_half_line(path):
+        # Of a writer that is at it, or was killed: it can be undone with permission to write only.
+        with suppress(PrivacyBudgetError), writing(path):
+            pass
+    with _connected(path, "ro") as connection:
+        _require_format(path, connection)
+        connection.execute("BEGIN")  # all statements see the same lines
+        yield connection
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a ledger as its only writer; commit at the end of the block, unless it raises."""
+    with _connected(path, "rw") as connection:
+        # EXTRA: a committed line survives a power failure right after it. PERSIST: the journal is
+        # overwritten, not deleted, which takes a quarter less time.
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA journal_mode = PERSIST")
+        connection.execute("BEGIN IMMEDIATE")
+        _require_format(path, connection)
+        yield connection
+        connection.execute("COMMIT")
+
+
+def create(path: Path) -> None:
+    """Make a ledger with its first line, unless there is a file of this name."""
+    if not os.access(path.parent, os.W_OK):
+        _refuse(path, "it is missing, and its directory is, too, or may not be written")
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with _connected(draft, "rwc") as connection:
+            connection.executescript(_TABLE)
+            append(connection, {"kind": "ledger", "id": uuid.uuid4().hex})
+            connection.execute("COMMIT")
+        # Whoever opens the file sees all of it; of two processes the first one's file stays.
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    except OSError as error:
+        _refuse(path, f"it could not be created ({error.strerror})")
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def append(connection: sqlite3.Connection, entry: Entry) -> Line:
+    """Write a line, which counts once the connection has committed."""
+    last = connection.execute("SELECT number, hash FROM line ORDER BY number DESC LIMIT 1")
+    number, before = last.fetchone() or (0, "0" * 64)
+    entry = {"kind": entry["kind"], "time": now(), "skdp": __version__, **entry}
+    text = json.dumps(entry, allow_nan=False)
+    line = Line(number + 1, entry, _hash(before, text))
+    connection.execute("INSERT INTO line VALUES (?, ?, ?)", (line.number, text, line.hash))
+    return line
+
+
+def _hash(before: str, text: str) -> str:
+    return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
+
+
+def lines_after(path: Path, connection: sqlite3.Connection, known: Line | None) -> list[Line]:
+    """Return the lines after a known one, or all, once their chain was verified.
+
+    Raises
+    ------
+    PrivacyBudgetError
+        If a line was changed or removed, the known one included.
+    """
+    first = 1 if known is None else known.number
+    rows = connection.execute(
+        "SELECT number, entry, hash FROM line WHERE number >= ? ORDER BY number", (first,)
+    ).fetchall()
+    (most,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()
+    if known is not None and (not rows or rows[0][2] != known.hash):
+        _refuse(
+            path,
+            f"it does not contain line {known.number} as this process read it. An earlier state "
+            "was restored, or another file put in its place: restore the latest one",
+        )
+    if most != (rows[-1][0] if rows else 0) or not rows:
+        _refuse(path, f"lines at its end were removed: {most} were written")
+    before = "0" * 64
+    lines = []
+    for place, (number, text, digest) in enumerate(rows):
+        if known is not None and place == 0:
+            before = digest
+            continue
+        if number != first + place or digest != _hash(before, text):
+            _refuse(path, f"line {number} or the one before it was changed or removed")
+        before = digest
+        lines.append(Line(number, json.loads(text), digest))
+    return lines
+
+
+class Account:
+    """The lines of one budget in a ledger, and how far they were read.
+
+    Parameters
+    ----------
+    path : Path
+    data, unit : str
+        By which lines belong to it.
+    renew : {"monthly"} or None
+    terms : tuple of (float, float, str, str)
+        epsilon, delta, adjacency and accountant.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        data: str,
+        unit: str,
+        renew: str | None,
+        terms: tuple[float, float, str, str],
+    ) -> None:
+        self.path = path
+        self._key = {"data": data, "unit": unit}
+        names = ("epsilon", "delta", "adjacency", "accountant")
+        by_name = {name: plain(term) for name, term in zip(names, terms, strict=True)}
+        self._terms = {**self._key, **by_name, "renew": renew}
+        self.renew = renew
+        self.period = ""
+        self.last: Line | None = None
+
+    def open(self) -> None:
+        """Write the budget's terms, unless the ledger has them; create the ledger if missing.
+
+        Raises
+        ------
+        PrivacyBudgetError
+            If the ledger has other terms, or cannot be used.
+        """
+        if not self.path.exists():
+            create(self.path)
+        with reading(self.path) as connection:
+            is_known = self._has_terms(lines_after(self.path, connection, None))
+        if not is_known:
+            with writing(self.path) as connection:
+                if not self._has_terms(lines_after(self.path, connection, None)):
+                    append(connection, {"kind": "budget", **self._terms})
+
+    def _has_terms(self, lines: Sequence[Line]) -> bool:
+        recorded = next(
+            (one.entry for one in lines if one.entry["kind"] == "budget" and self._is_mine(one)),
+            None,
+        )
+        if recorded is not None and any(recorded[key] != self._terms[key] for key in self._terms):
+            raise PrivacyBudgetError(
+                f"PrivacyBudget: the ledger {self.path.name} has a budget with "
+                f"{_terms_of(recorded)}; got {_terms_of(self._terms)}. Pass the recorded terms, or "
+                "another name as data. Nothing was released."
+            )
+        return recorded is not None
+
+    def _is_mine(self, line: Line) -> bool:
+        return all(line.entry.get(name) == value for name, value in self._key.items())
+
+    def read(self, connection: sqlite3.Connection) -> tuple[bool, list[PrivacyStatement]]:
+        """Read on, and return whether a new month began, with the charges since then."""
+        began, charges = False, []
+        lines = lines_after(self.path, connection, self.last)
+        if self.last is None and not self._has_terms(lines):
+            _refuse(self.path, f"it has no budget for data={self._key['data']!r}")
+        periods = [line.entry["period"] for line in lines if self._is_charge(line)]
+        for period in [*periods, self._period_now()]:
+            if period > self.period:
+                self.period, began = period, True
+        for line in lines:
+            if self._is_charge(line) and line.entry["period"] == self.period:
+                charges.append(PrivacyStatement.from_dict(line.entry["statement"]))
+        self.last = lines[-1] if lines else self.last
+        return began, charges
+
+    def _is_charge(self, line: Line) -> bool:
+        return line.entry["kind"] == "charge" and self._is_mine(line)
+
+    def _period_now(self) -> str:
+        return "" if self.renew is None else now()[: len("2026-01")]
+
+    def write(
+        self, connection: sqlite3.Connection, by: str, stated: PrivacyStatement, total: float
+    ) -> Line:
+        """Write a charge, which counts once the connection has committed."""
+        today = self._period_now()
+        if today < self.period:
+            _refuse(
+                self.path,
+                f"the clock went back to {today}, before the last charge, of {self.period}, and "
+                "renew='monthly' goes by the clock. Correct it",
+            )
+        entry = {"kind": "charge", **self._key, "period": self.period, "by": by}
+        return append(connection, {**entry, "total": plain(total), "statement": stated.to_dict()})
+
+
+# ---------------------------------------------------------------- for readers
+
+
+def all_lines(path: str | os.PathLike[str], head: str | None = None) -> list[Line]:
+    """Return all lines of a ledger, once it was verified.
+
+    Parameters
+    ----------
+    path : str or path
+    head : str or None, default=None
+        Hash of a line that was the last one at some time, kept elsewhere.
+
+    Returns
+    -------
+    list of Line
+
+    Raises
+    ------
+    PrivacyBudgetError
+        If a line was changed or removed, or no line has that hash.
+    """
+    file = Path(path).resolve()
+    with reading(file) as connection:
+        lines = lines_after(file, connection, None)
+    if head is not None and head not in {line.hash for line in lines}:
+        _refuse(file, f"no line has the hash {shown(head)}: an earlier state was restored")
+    return lines
+
+
+def totals(lines: Sequence[Line]) -> list[tuple[Entry, str, int, PrivacyStatement]]:
+    """Return terms, period, number of charges and total of each budget and month.
+
+    They are computed anew from the statements, not read from the lines.
+    """
+    prices = []
+    for budget in (line.entry for line in lines if line.entry["kind"] == "budget"):
+        key = budget["data"], budget["unit"]
+        charges: dict[str, list[PrivacyStatement]] = {}
+        for entry in (line.entry for line in lines if line.entry["kind"] == "charge"):
+            if (entry["data"], entry["unit"]) == key:
+                statement = PrivacyStatement.from_dict(entry["statement"])
+                charges.setdefault(entry["period"], []).append(statement)
+        for period, statements in charges.items():
+            total = compose_statements(statements, budget["delta"], budget["accountant"])
+            prices.append((budget, period, len(statements), total))
+    return prices
+
+
+def show(lines: Sequence[Line]) -> str:
+    """Return a ledger as text: its lines, the totals, and the head to keep elsewhere."""
+    text = []
+    for line in lines:
+        entry = line.entry
+        start = f"{line.number:>5}  {entry['time']}  {entry['kind']:<7}"
+        if entry["kind"] == "budget":
+            start += f"{_terms_of(entry)}"
+        if entry["kind"] == "charge":
+            stated = entry["statement"]
+            start += (
+                f"{entry['data']}, each {entry['unit']}: {entry['by']}, "
+                f"epsilon={float(stated['epsilon']):.6g}, delta={stated['delta']:g}; "
+                f"total {float(entry['total']):.6g}"
+            )
+        text.append(start.rstrip())
+    for budget, period, n_charges, total in totals(lines):
+        text.append(
+            f"{budget['data']}, each {budget['unit']}{f', {period}' if period else ''}: epsilon="
+            f"{total.epsilon:.6g} of {float(budget['epsilon']):g} at delta={budget['delta']:g}, "
+            f"{n_charges} charge{'s' * (n_charges != 1)}"
+        )
+    return "\n".join([*text, f"head {lines[-1].hash}"])
+
+
+def _verified(lines: Sequence[Line]) -> str:
+    """Return the result of `verify` as text."""
+    times = [line.entry["time"] for line in lines]
+    earlier = [
+        f"Line {number + 2} is earlier than the line before: the clock went back."
+        for number, (before, after) in enumerate(itertools.pairwise(times))
+        if after < before
+    ]
+    overspent = [
+        f"{budget['data']}, each {budget['unit']}: {total.epsilon:.6g} of {budget['epsilon']}"
+        for budget, _, _, total in totals(lines)
+        if total.epsilon > float(budget["epsilon"])
+    ]
+    if overspent:
+        raise PrivacyBudgetError(f"The ledger is overspent: {'; '.join(overspent)}.")
+    head = f"{len(lines)} lines, chain complete, nothing overspent. head {lines[-1].hash}"
+    return "\n".join([*earlier, head])
+
+
+def _terms_of(entry: Entry) -> str:
+    return (
+        f"data={entry['data']!r}, unit={entry['unit']!r}, epsilon={float(entry['epsilon']):g}, "
+        f"delta={entry['delta']:g}, adjacency={entry['adjacency']!r}, "
+        f"accountant={entry['accountant']!r}, renew={entry['renew']!r}"
+    )
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run ``python -m skdp ledger``, which writes nothing to the file.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+
+    Returns
+    -------
+    int
+        Exit status: 1 if the ledger was changed, cut short or overspent.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m skdp ledger", description="Read the ledger of a PrivacyBudget."
+    )
+    parser.add_argument("action", choices=["show", "verify", "export"])
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument(
+        "--head", metavar="HASH", help="hash of a line, kept elsewhere, that must be there"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        lines = all_lines(options.file, options.head)
+        match options.action:
+            case "show":
+                print(show(lines))
+            case "verify":
+                print(_verified(lines))
+            case "export":
+                for line in lines:
+                    print(json.dumps(vars(line)))
+    except PrivacyBudgetError as error:
+        print(error)
+        return 1
+    return 0

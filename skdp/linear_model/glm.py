@@ -1,0 +1,390 @@
+"""Differentially private generalised linear models of counts, costs and other amounts."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn import linear_model
+from sklearn.metrics import d2_tweedie_score
+
+from skdp._numbers import MatrixLike, is_real, require
+from skdp.fitting import parameters
+from skdp.fitting.estimator import Fit
+from skdp.fitting.fit_warnings import warn_about_score
+from skdp.fitting.privacy import Privacy
+from skdp.fitting.units import Targets
+from skdp.linear_model.documentation import documented
+from skdp.linear_model.regression import DPLinearRegressor
+from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError, TweedieLog
+from skdp.objective.tweedie import LARGEST_RATIO
+from skdp.oracle import Solution
+from skdp.stages.column_bounds import RowNorm
+
+
+class DPTweedieModel(DPLinearRegressor):
+    """Base of generalised linear models whose variance is a power of the mean."""
+
+    power = 1.0
+    link = "log"
+    alpha: float
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return D2, the share of the deviance that is explained, computed without noise.
+
+        It is not private: a `PrivacyWarning` says so. `skdp.metrics.evaluate` scores with noise.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,) or None, default=None
+
+        Returns
+        -------
+        float
+        """
+        warn_about_score(type(self).__name__, self.epsilon)
+        predicted = self.predict(X)
+        weights = {"sample_weight": sample_weight}
+        return float(d2_tweedie_score(y, predicted, power=self.power, **weights))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        tags.target_tags.positive_only = bool(self.power != 0)
+        return tags
+
+    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
+        targets = super()._read_targets(y, dtype)
+        least = 0.0 if targets.values.size == 0 else targets.values.min()
+        if (least <= 0 if self.power == 2 else least < 0) and self.power != 0:
+            raise ValueError(
+                f"{type(self).__name__}: y must be {self._valid} everywhere, and it is not. "
+                "Nothing was released."
+            )
+        if targets.n_outputs != 1:
+            raise ValueError(
+                f"{type(self).__name__}: y must have one column; got {targets.n_outputs}. Fit each "
+                "target alone. Nothing was released."
+            )
+        return targets
+
+    @property
+    def _valid(self) -> str:
+        return "positive" if self.power == 2 else "at least 0"
+
+    def _target_assumptions(self) -> tuple[str, ...]:
+        texts = super()._target_assumptions()
+        return (*texts, f"That targets are {self._valid} is public.") if self.power else texts
+
+    def _keep(self, solution: Solution, fit: Fit) -> None:
+        super()._keep(solution, fit)
+        if self.prediction_range_ is not None and self.power:
+            low, high = self.prediction_range_
+            self.prediction_range_ = np.maximum(low, 0.0), high
+
+    def _plain_model(self) -> Any:
+        arguments = {"alpha": self.alpha, "fit_intercept": self.fit_intercept}
+        plain = linear_model.TweedieRegressor(power=self.power, link=self.link, **arguments)
+        # What its fit would set, and its predict needs.
+        plain._base_loss = plain._get_loss()
+        return plain
+
+    def _loss(self, n_outputs: int) -> Loss:
+        if self.power == 0:
+            return SquaredError()
+        largest = LARGEST_RATIO
+        raw = isinstance(self.scaling, RowNorm) or self.scaling == "none"
+        if raw and self.target_bound is not None:
+            largest = max(largest, 2 * self.target_bound)
+        return TweedieLog(self.power, largest)
+
+    def _penalty(self, n_rows: int) -> Penalty:
+        return L2(self.alpha) if self.alpha > 0 else NoPenalty()
+
+
+@documented
+class DPPoissonRegressor(DPTweedieModel):
+    """Differentially private Poisson regression, of counts and rates, with a log link.
+
+    Minimises the mean of half the Poisson deviance, ``exp(x'w) - y x'w`` up to a constant; ``fit``
+    is (epsilon, delta)-differentially private for each row. Targets are at least 0 and need not be
+    integers: the estimate is that of a quasi-likelihood.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0
+        Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
+        targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
+        targets keep their unit, and the objective is scikit-learn's, where the default is 1.
+    {parameters}
+
+    Attributes
+    ----------
+    {coefficients}
+    {fitted}
+
+    Notes
+    -----
+    The link is logarithmic up to 20 times the mean of all targets and a straight line beyond,
+    in the fit alone, so that the curvature of the loss is bounded; the mean is estimated privately,
+    as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
+
+    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y.
+
+    References
+    ----------
+    {references}
+    P. McCullagh, J. Nelder: Generalized Linear Models. Chapman and Hall, 1989.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPPoissonRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((10000, 3))
+    >>> y = rng.poisson(np.exp(X @ [0.5, -0.5, 0.0]))
+    >>> model = DPPoissonRegressor().fit(X, y)
+    >>> bool(np.abs(model.coef_ - [0.5, -0.5, 0.0]).max() < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.0,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        solver: parameters.SolverChoice = "auto",
+        max_iter: int | parameters.Auto = "auto",
+        learning_rate: parameters.StepSize = "auto",
+        momentum: parameters.AnyMomentum = "auto",
+        noise_schedule: parameters.RelativeNoise = "auto",
+        clip_norm: parameters.ClipNorm = "auto",
+        batch_size: int | float | None = None,
+        scaling: parameters.Scaling = "auto",
+        target_bound: float | None = None,
+        calibration: parameters.Calibration = "auto",
+        constraint: parameters.ConstraintChoice = None,
+        fit_intercept: bool = True,
+        privacy: Privacy | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.solver = solver
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.noise_schedule = noise_schedule
+        self.clip_norm = clip_norm
+        self.batch_size = batch_size
+        self.scaling = scaling
+        self.target_bound = target_bound
+        self.calibration = calibration
+        self.constraint = constraint
+        self.fit_intercept = fit_intercept
+        self.privacy = privacy
+        self.verbose = verbose
+
+    def _plain_model(self) -> Any:
+        plain = linear_model.PoissonRegressor(alpha=self.alpha, fit_intercept=self.fit_intercept)
+        plain._base_loss = plain._get_loss()  # which its fit would set, and its predict needs
+        return plain
+
+
+@documented
+class DPGammaRegressor(DPTweedieModel):
+    """Differentially private gamma regression, of positive amounts, with a log link.
+
+    Minimises the mean of half the gamma deviance, ``y exp(-x'w) + x'w`` up to a constant; ``fit``
+    is (epsilon, delta)-differentially private for each row. Targets are positive.
+
+    Parameters
+    ----------
+    alpha : float, default=0.0
+        Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
+        targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
+        targets keep their unit, and the objective is scikit-learn's, where the default is 1.
+    {parameters}
+
+    Attributes
+    ----------
+    {coefficients}
+    {fitted}
+
+    Notes
+    -----
+    The link is logarithmic from a twentieth to 20 times the mean of all targets, and the loss is a
+    parabola beyond, in the fit alone, so that its curvature is bounded; the mean is estimated
+    privately, as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
+
+    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y.
+
+    References
+    ----------
+    {references}
+    P. McCullagh, J. Nelder: Generalized Linear Models. Chapman and Hall, 1989.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPGammaRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((10000, 3))
+    >>> y = rng.gamma(2.0, np.exp(X @ [0.5, -0.5, 0.0]) / 2)
+    >>> model = DPGammaRegressor().fit(X, y)
+    >>> bool(np.abs(model.coef_ - [0.5, -0.5, 0.0]).max() < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.0,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        solver: parameters.SolverChoice = "auto",
+        max_iter: int | parameters.Auto = "auto",
+        learning_rate: parameters.StepSize = "auto",
+        momentum: parameters.AnyMomentum = "auto",
+        noise_schedule: parameters.RelativeNoise = "auto",
+        clip_norm: parameters.ClipNorm = "auto",
+        batch_size: int | float | None = None,
+        scaling: parameters.Scaling = "auto",
+        target_bound: float | None = None,
+        calibration: parameters.Calibration = "auto",
+        constraint: parameters.ConstraintChoice = None,
+        fit_intercept: bool = True,
+        privacy: Privacy | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.solver = solver
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.noise_schedule = noise_schedule
+        self.clip_norm = clip_norm
+        self.batch_size = batch_size
+        self.scaling = scaling
+        self.target_bound = target_bound
+        self.calibration = calibration
+        self.constraint = constraint
+        self.fit_intercept = fit_intercept
+        self.privacy = privacy
+        self.verbose = verbose
+
+    power = 2.0
+
+    def _plain_model(self) -> Any:
+        plain = linear_model.GammaRegressor(alpha=self.alpha, fit_intercept=self.fit_intercept)
+        plain._base_loss = plain._get_loss()  # which its fit would set, and its predict needs
+        return plain
+
+
+@documented
+class DPTweedieRegressor(DPTweedieModel):
+    """Differentially private regression with the deviance of Tweedie's family.
+
+    Minimises the mean of half the deviance; ``fit`` is (epsilon, delta)-differentially private for
+    each row. With a log link targets are at least 0, with power 2 positive.
+
+    Parameters
+    ----------
+    power : float, default=0.0
+        Power of the mean that the variance is proportional to: 0 (normal), 1 (Poisson), between 1
+        and 2 (compound Poisson-gamma, amounts of which many are 0) or 2 (gamma). With a log link
+        other powers do not make for a convex loss.
+    link : {"auto", "identity", "log"}, default="auto"
+        "auto" is "identity" for power 0, which takes no other, and "log" for the others, likewise.
+    alpha : float, default=0.0
+        Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
+        targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
+        targets keep their unit, and the objective is scikit-learn's, where the default is 1.
+    {parameters}
+
+    Attributes
+    ----------
+    {coefficients}
+    {fitted}
+
+    Notes
+    -----
+    A log link is logarithmic up to 20 times the mean of all targets and, for powers above 1, from a
+    twentieth of it on. The loss is a parabola beyond, in the fit alone, so that its curvature is
+    bounded; the mean is estimated privately,
+    as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
+
+    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y.
+
+    References
+    ----------
+    {references}
+    P. McCullagh, J. Nelder: Generalized Linear Models. Chapman and Hall, 1989.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPTweedieRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((10000, 3))
+    >>> y = rng.poisson(0.5, 10000) * rng.gamma(2.0, np.exp(X @ [0.5, -0.5, 0.0]))
+    >>> model = DPTweedieRegressor(power=1.5).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [0.5, -0.5, 0.0]).max() < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        power: float = 0.0,
+        link: str = "auto",
+        alpha: float = 0.0,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        solver: parameters.SolverChoice = "auto",
+        max_iter: int | parameters.Auto = "auto",
+        learning_rate: parameters.StepSize = "auto",
+        momentum: parameters.AnyMomentum = "auto",
+        noise_schedule: parameters.RelativeNoise = "auto",
+        clip_norm: parameters.ClipNorm = "auto",
+        batch_size: int | float | None = None,
+        scaling: parameters.Scaling = "auto",
+        target_bound: float | None = None,
+        calibration: parameters.Calibration = "auto",
+        constraint: parameters.ConstraintChoice = None,
+        fit_intercept: bool = True,
+        privacy: Privacy | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.power = power
+        self.link = link
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.solver = solver
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.noise_schedule = noise_schedule
+        self.clip_norm = clip_norm
+        self.batch_size = batch_size
+        self.scaling = scaling
+        self.target_bound = target_bound
+        self.calibration = calibration
+        self.constraint = constraint
+        self.fit_intercept = fit_intercept
+        self.privacy = privacy
+        self.verbose = verbose
+
+    def _check_own_parameters(self) -> None:
+        power, link = self.power, self.link
+        fine = is_real(power) and (power == 0 or 1 <= power <= 2)
+        require("power", power, "be 0 or lie in [1, 2]", fine)
+        only = "identity" if power == 0 else "log"
+        allowed = f"be 'auto' or {only!r} with power={power:g}"
+        require("link", link, allowed, isinstance(link, str) and link in ("auto", only))

@@ -1,0 +1,153 @@
+"""Half the deviance of Tweedie's family with a log link whose ends are straight."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._numbers import AnyArray, store_float
+from skdp.objective.losses import Float, Link, Loss, TargetKind, TargetUnits
+
+LARGEST_RATIO = 20.0  # of a mean to the mean of all targets, up to which the link is logarithmic
+LARGEST_TARGET = 1e4  # likewise of a target, where the curvature depends on it: for powers above 1
+# Of a target's unit to the mean of all targets: rarer events count as if there were more of them.
+LARGEST_UNIT = 1e3
+TARGET_REACH = 4.0  # least range of targets above their mean, in their units
+LEAST_RATIO = 1e-300  # of a target whose logarithm is taken
+LARGEST_EXPONENT = 700.0  # of a mean that is predicted
+
+
+@dataclass(frozen=True)
+class TweedieLog(Loss):
+    """Half the deviance of Poisson (power 1), gamma (2) and Tweedie targets, with a log link.
+
+    In units of the mean c of all targets, with ``x = unit * m`` the logarithm of the mean over c,
+    and ``r = base + unit * y`` the target over c, the residual is
+    ``(exp((2 - power) x) - r exp((1 - power) x)) / unit``. Beyond ``log(largest)``, and for powers
+    above 1 below ``-log(largest)``, it goes on as a straight line, so that the loss is convex and
+    its curvature bounded. Targets in units of their deviation around c make for a curvature of 1
+    at the mean and for residuals of about unit size, as in least squares.
+
+    Parameters
+    ----------
+    power : float, default=1.0
+        Of the mean in the variance; in [1, 2].
+    largest : float, default=20.0
+        Largest mean, over c, for which the link is logarithmic; above 1.
+    unit : float, default=1.0
+        Unit of the targets over c, and of the margins, which are logarithms of means; positive.
+    base : float, default=0.0
+        What a target of 0 stands for, over c: 1 for centred targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> TweedieLog().residual(np.log([[2.0], [4.0]]), np.array([[1.0], [4.0]])).round(9).tolist()
+    [[1.0], [0.0]]
+    """
+
+    power: float = 1.0
+    largest: float = LARGEST_RATIO
+    unit: float = 1.0
+    base: float = 0.0
+    name: ClassVar[str] = "tweedie_log"
+    targets: ClassVar[TargetKind] = "nonnegative"
+    link: ClassVar[Link] = "log"
+    smooth: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
+    residual_bound = None
+    n_outputs = 1
+    typical_curvature = 2.0
+
+    def __post_init__(self) -> None:
+        store_float(self, "power", "be in [1, 2]", lambda value: 1 <= value <= 2)
+        store_float(self, "largest", "be above 1 and finite", lambda value: 1 < value < math.inf)
+        store_float(self, "unit", "be positive and finite", lambda value: 0 < value < math.inf)
+        store_float(self, "base", "be 0 or 1", lambda value: value in (0, 1))
+
+    @property
+    def curvature(self) -> float:
+        if self.power == 1:
+            return self.largest
+        # Its two terms are largest at the two ends.
+        first = (2 - self.power) * math.pow(self.largest, 2 - self.power)
+        return first + (self.power - 1) * LARGEST_TARGET * math.pow(self.largest, self.power - 1)
+
+    @property
+    def slowdown(self) -> float:
+        # Where events are rare, noise changes means by larger factors.
+        return max(1.0, self.unit / 2.0)
+
+    def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
+        most = LARGEST_EXPONENT if margins.dtype == np.float64 else LARGEST_EXPONENT / 8
+        return np.asarray(np.exp(np.clip(margins, -most, most)))
+
+    def target_units(self, centre: AnyArray, scale: AnyArray) -> TargetUnits:
+        # A deviation is no unit where events are rare: most of the variance comes of single ones,
+        # and their size is the variance over the mean.
+        centre = np.maximum(centre, scale / math.sqrt(LARGEST_UNIT))
+        scale = np.maximum(scale, scale**2 / centre)
+        high = np.maximum(LARGEST_RATIO * centre, centre + TARGET_REACH * scale)
+        return TargetUnits(centre, scale, np.zeros_like(centre), high)
+
+    def for_targets(self, centre: AnyArray, scale: AnyArray) -> Self:
+        return replace(self, unit=float(scale[0] / centre[0]), base=1.0)
+
+    def second_derivative(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
+        with np.errstate(over="ignore"):
+            slope = self._slope(self._log_ratio(margins), self._ratio(targets))
+        return np.asarray(slope, dtype=margins.dtype)
+
+    def _log_ratio(self, margins: AnyArray) -> AnyArray:
+        """Return the logarithm of the mean over c, within the ends of the link."""
+        end = math.log(self.largest)
+        return np.clip(margins * self.unit, -np.inf if self.power == 1 else -end, end)
+
+    def _ratio(self, targets: AnyArray) -> AnyArray:
+        """Return the targets over c."""
+        most = math.inf if self.power == 1 else LARGEST_TARGET
+        return np.clip(self.base + self.unit * targets, 0.0, most)
+
+    def _slope(self, x: AnyArray, ratio: AnyArray) -> AnyArray:
+        """Return the derivative in x of `_first`."""
+        p = self.power
+        if p == 1:
+            return np.asarray(np.exp(x))
+        slope = (2 - p) * np.exp((2 - p) * x) + (p - 1) * ratio * np.exp((1 - p) * x)
+        return np.asarray(slope)
+
+    def _first(self, x: AnyArray, ratio: AnyArray) -> AnyArray:
+        """Return the derivative in x of `_deviance`."""
+        p = self.power
+        return np.asarray(np.exp((2 - p) * x) - ratio * np.exp((1 - p) * x))
+
+    def _deviance(self, x: AnyArray, ratio: AnyArray) -> AnyArray:
+        """Return half the deviance, with the logarithmic link."""
+        p, mean = self.power, np.exp(x)
+        if p == 1:
+            return np.asarray(ratio * np.log(ratio) - ratio * x - ratio + mean)
+        if p == 2:
+            return np.asarray(ratio / mean - 1 - np.log(ratio) + x)
+        own = ratio ** (2 - p) / ((1 - p) * (2 - p))
+        return np.asarray(own + mean ** (2 - p) / (2 - p) - ratio * mean ** (1 - p) / (1 - p))
+
+    def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
+        x, ratio = self._log_ratio(margins), self._ratio(targets)
+        beyond = margins - x / self.unit
+        largest = np.finfo(out.dtype).max
+        residuals = self._first(x, ratio) / self.unit + self._slope(x, ratio) * beyond
+        np.clip(residuals, -largest, largest, out=out)
+
+    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
+        ratio = np.maximum(self._ratio(targets.astype(np.float64)), LEAST_RATIO)
+        x = self._log_ratio(margins.astype(np.float64))
+        beyond = margins * self.unit - x
+        value = self._deviance(x, ratio)
+        value += beyond * (self._first(x, ratio) + beyond * self._slope(x, ratio) / 2)
+        # Where the target lies beyond an end of the link, the least value is that of a parabola.
+        end = self._log_ratio(np.log(ratio) / self.unit)
+        first, second = self._first(end, ratio), self._slope(end, ratio)
+        value -= self._deviance(end, ratio) - first * (first / second) / 2
+        return np.asarray(np.maximum(value, 0.0)[:, 0] / self.unit**2)

@@ -1,0 +1,192 @@
+"""A class of partitions is checked: correct ones pass, and each fault is named."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.audit import check_source
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((300, 2))
+Y = X @ [1.0, -2.0] + RNG.standard_normal(300)
+WEIGHTS, PEOPLE = RNG.exponential(size=300), np.arange(300) // 3
+LABELS = np.array(["n", "p"])[(Y > 0).astype(int)]
+CUTS = slice(0, 90), slice(90, 90), slice(90, 210), slice(210, 300)
+
+
+class Correct(skdp.Partitions):
+    """Tasks and results are pickled, as on their way to other processes."""
+
+    def __init__(self, X=X, y=Y, **beside):
+        columns = {"X": X, "y": y} | beside
+        self.parts = [
+            {name: one[cut].copy() for name, one in columns.items()} | {"index": index}
+            for index, cut in enumerate(CUTS)
+        ]
+        self.n_passes = 0
+
+    def run(self, task, spread=map):
+        self.n_passes += 1
+        return spread(self.result(pickle.loads(pickle.dumps(task))), self.now())
+
+    def result(self, task):
+        return lambda part: pickle.loads(pickle.dumps(task(**part)))
+
+    def now(self):
+        return self.parts
+
+
+def without_index(part):
+    return {name: value for name, value in part.items() if name != "index"}
+
+
+class Repeated(Correct):
+    def now(self):
+        return [*self.parts, {**self.parts[0], "index": 4}]
+
+
+class OtherLength(Correct):
+    def now(self):
+        return self.parts if self.n_passes == 1 else self.parts[:-1]
+
+
+class OtherRows(Correct):
+    def now(self):
+        X = self.parts[0]["X"]
+        return [self.parts[0] | {"X": X + self.n_passes}, *self.parts[1:]]
+
+
+class OtherOrder(Correct):
+    def now(self):
+        step = 1 - 2 * (self.n_passes % 2)
+        return [without_index(one) for one in self.parts[::step]]
+
+
+class WrongIndex(Correct):
+    def now(self):
+        return [one | {"index": 0} for one in self.parts]
+
+
+class Rounded(Correct):
+    def result(self, task):
+        def rounded(part):
+            result = task(**part)
+            with np.errstate(all="ignore"):
+                object.__setattr__(result, "floats", result.floats.astype(np.float32))
+            return result
+
+        return rounded
+
+
+class Rows(Correct):
+    def run(self, task, spread=map):
+        return [one["X"] for one in self.parts]
+
+
+class Fails(Correct):
+    def run(self, task, spread=map):
+        raise OSError("no such file")
+
+
+class WithoutWeights(Correct):
+    def now(self):
+        return [{n: v for n, v in one.items() if n != "sample_weight"} for one in self.parts]
+
+
+class CutsGroups(Correct):
+    def now(self):
+        people = np.arange(300) % 50
+        return [one | {"groups": people[cut]} for one, cut in zip(self.parts, CUTS, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("beside", "targets"),
+    [({}, Y), ({"sample_weight": WEIGHTS}, Y), ({"groups": PEOPLE}, Y), ({}, LABELS)],
+    ids=["rows", "weights", "groups", "labels"],
+)
+def test_a_correct_class_passes(beside, targets):
+    report = check_source(Correct(y=targets, **beside), X, targets, **beside)
+    assert report.ok, str(report)
+    assert (report.n_partitions, report.n_rows) == (4, 300)
+    # The test keeps all rows in memory, and so is it noted.
+    assert [note for note in report.notes if "4 of 4 partitions stay in memory" in note]
+    assert str(report).startswith("Correct: 300 rows in 4 partitions: all checks passed")
+    assert check_source(Correct(y=targets, **beside)).ok
+
+
+def test_chunks_of_files_pass_and_keep_no_rows_in_memory():
+    class Read:
+        """Gives a copy of rows, as a file does."""
+
+        shape = X.shape
+
+        def __getitem__(self, rows):
+            return X[rows].copy()
+
+    report = check_source(skdp.Chunks(Read(), Y, 50), X, Y)
+    assert report.ok, str(report)
+    assert not report.notes
+
+
+FAULTS = {
+    Repeated: "partitions 0 and 4 are the same rows",
+    OtherLength: "pass 2 read 210 rows in 3 partitions; pass 1 read 300 in 4",
+    OtherRows: "pass 2 read other rows than pass 1",
+    OtherOrder: "in another order",
+    WrongIndex: "must be its place in the order",
+    Rounded: "floats must arrive bit for bit",
+    Rows: "run returned ndarray, in place of",
+    Fails: "pass 1 raised OSError: no such file",
+    CutsGroups: "rows of one group lie in several partitions",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_faults_are_named(fault):
+    report = check_source(fault())
+    assert not report.ok
+    assert FAULTS[fault] in str(report)
+
+
+def test_rows_are_compared_with_those_in_memory():
+    source = WithoutWeights(sample_weight=WEIGHTS)
+    assert check_source(source).ok
+    report = check_source(source, X, Y, sample_weight=WEIGHTS)
+    assert any("coefficients differ" in text for text in report.findings)
+    assert "X has 299" in str(check_source(Correct(), X[1:], Y[1:]))
+
+
+def test_a_model_that_keeps_the_source_is_a_finding(monkeypatch):
+    source, keep = Correct(), skdp.DPRidge._keep
+
+    def kept(self, solution, fit):
+        keep(self, solution, fit)
+        self.source_ = [source]
+
+    monkeypatch.setattr(skdp.DPRidge, "_keep", kept)
+    assert check_source(source).findings == ("a fitted model keeps the source, and so its rows",)
+
+
+def test_no_budget_is_charged():
+    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+        assert check_source(Correct(groups=PEOPLE)).ok
+        assert budget.n_fits == 0
+
+
+def test_a_class_that_gives_no_places_is_noted():
+    class Unplaced(Correct):
+        def now(self):
+            return [without_index(one) for one in self.parts]
+
+    report = check_source(Unplaced(), X, Y)
+    assert report.ok
+    assert any("pass index=0, 1" in note for note in report.notes)
+
+
+def test_other_objects_are_refused():
+    with pytest.raises(TypeError, match=r"must be a subclass of skdp\.Partitions; got list"):
+        check_source([(X, Y)])

@@ -1,0 +1,483 @@
+"""A ledger loses no charge and admits none too many, whatever happens to processes and files."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import runpy
+import shutil
+import signal
+import sqlite3
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+from sklearn.ensemble import BaggingRegressor
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import skdp
+from composition import DELTA, together
+from skdp.accounting import ApproximateDP, Gaussian, Laplace
+from skdp.fitting import budget as budgets
+from skdp.fitting import estimator as path
+from skdp.fitting import ledger
+from skdp.oracle.oracle import Oracle
+from skdp.solvers import GradientDescent
+
+HERE = Path(__file__).parent
+PLAN = skdp.DPRidge(epsilon=1.0, solver="whitened").plan(1000, 5)
+SMALL = skdp.DPRidge(epsilon=0.01).plan(10**6, 5)
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+FORK = "ignore:.*fork.*:DeprecationWarning"
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "charges.db"
+
+
+def opened(file, epsilon=3.0, **terms):
+    return skdp.PrivacyBudget(epsilon, DELTA, ledger=file, **terms)
+
+
+def charge(budget, plan=PLAN):
+    budgets.charge("DPRidge", plan, budget, None)
+
+
+def in_child(function):
+    """Process that runs a function in a fork."""
+    process = multiprocessing.get_context("fork").Process(target=function)
+    process.start()
+    return process
+
+
+def ledger_command(*arguments):
+    return ledger.run_command([str(item) for item in arguments])
+
+
+# ---------------------------------------------------------------- composition
+
+
+def test_a_restart_continues_exactly(file, regression):
+    """The same releases and the same epsilon, to the last bit, as one budget in one process."""
+    blocks = GradientDescent(batch_size=200, sampling="shuffled", max_iter=4)
+    models = [
+        skdp.DPRidge(epsilon=0.5, max_iter=7, solver="gd"),
+        skdp.DPRidge(epsilon=0.7, solver=blocks),
+    ]
+    plain = skdp.PrivacyBudget(3.0, DELTA)
+    for model in [*models, *models]:
+        with plain, opened(file):
+            model.fit(*regression)
+    again = opened(file)
+    assert (again.spent, again.n_fits) == (plain.spent, plain.n_fits)
+    assert again.statement.releases == plain.statement.releases
+    assert set(plain.statement.assumptions) < set(again.statement.assumptions)
+    assert again.remaining_epsilon() == plain.remaining_epsilon()
+    with pytest.raises(skdp.PrivacyBudgetError, match=r"spent by 4 fits.*nothing was charged"):
+        charge(again, skdp.DPRidge(epsilon=2.9).plan(1000, 5))
+
+
+def test_names_and_units_are_counted_apart(file):
+    first, other = opened(file, data="first"), opened(file, data="other")
+    grouped = opened(file, data="first", unit="group")
+    charge(first)
+    assert (first.n_fits, other.n_fits, grouped.n_fits) == (1, 0, 0)
+    with pytest.raises(skdp.PrivacyBudgetError, match="for each group"):
+        charge(grouped)
+
+
+def test_nested_budgets_are_charged_together_or_not_at_all(file, tmp_path):
+    year, project = opened(file, 1.4, data="year"), opened(tmp_path / "p.db", 9.0)
+    inside = opened(file, 9.0, data="project")
+    with year, project, inside, opened(file, 1.4, data="year"):  # the same budget counts once
+        charge(None)
+        with pytest.raises(skdp.PrivacyBudgetError, match=r"budget allows 1\.4"):
+            charge(None)
+    assert [one.n_fits for one in (year, project, inside)] == [1, 1, 1]
+
+
+def test_a_year_of_months(file, monkeypatch):
+    clock = ["2026-01-31T23:59:59+00:00"]
+    monkeypatch.setattr(ledger, "now", lambda: clock[0])
+    budget = opened(file, 1.4, renew="monthly")
+    for month in range(1, 13):
+        clock[0] = f"2026-{month:02}-28T00:00:00+00:00"
+        charge(budget)
+        assert budget.n_fits == 1
+        with pytest.raises(skdp.PrivacyBudgetError, match=r"allows 1\.4"):
+            charge(budget)
+    assert "no row is in the fits of two months" in str(budget.statement)
+    clock[0] = "2026-11-30T00:00:00+00:00"
+    late = opened(file, 1.4, renew="monthly")
+    assert late.n_fits == 1  # December's
+    for one in (budget, late):
+        with pytest.raises(skdp.PrivacyBudgetError, match="clock went back to 2026-11"):
+            charge(one, SMALL)
+    assert len(ledger.totals(ledger.all_lines(file))) == 12
+
+
+def test_terms_are_recorded(file):
+    budget = opened(file)
+    for terms in ({"epsilon": 4.0}, {"renew": "monthly"}, {"adjacency": "replace_one"}):
+        with pytest.raises(skdp.PrivacyBudgetError, match=r"epsilon=3, .*got .*Pass the recorded"):
+            opened(file, **terms)
+    assert opened(file)._key == budget._key
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ({"renew": "daily"}, "renew must be None or 'monthly'"),
+        ({"renew": "monthly", "ledger": None}, "renew must be None without a ledger"),
+        ({"allow_seeded_noise": True}, "allow_seeded_noise must be False with a ledger"),
+        ({"unit": "person"}, "unit must be None, 'row' or 'group'"),
+        ({"data": " "}, "data must be a name"),
+        ({"ledger": 3}, "ledger must be a path"),
+    ],
+)
+def test_bad_arguments(file, terms, message):
+    with pytest.raises(ValueError, match=message):
+        skdp.PrivacyBudget(1.0, DELTA, **{"ledger": file, **terms})
+    assert not file.exists()
+
+
+def test_a_ledger_in_no_directory(tmp_path):
+    with pytest.raises(skdp.PrivacyBudgetError, match="its directory is, too"):
+        opened(tmp_path / "no" / "charges.db")
+
+
+# ---------------------------------------------------------------- other tools
+
+
+def test_external_releases_are_charged(file):
+    dpa = pytest.importorskip("dp_accounting")
+    budget = opened(file)
+    charge(budget)
+    mu = skdp.accounting.gaussian_mu(1.0, DELTA)
+    budget.charge_external(Gaussian(1 / mu, spread=1.0), "a mean by OpenDP")
+    budget.charge_external(dpa.GaussianDpEvent(1 / mu), "another")
+    assert budget.spent == pytest.approx(together(1, 1, 1), rel=1e-6)
+    assert "charged as it was stated: a mean by OpenDP" in str(opened(file).statement)
+    with pytest.raises(skdp.PrivacyBudgetError, match="external asked for epsilon=2"):
+        budget.charge_external(ApproximateDP(2.0), "too much")
+    with skdp.PrivacyBudget(0.1, DELTA), pytest.raises(skdp.PrivacyBudgetError, match=r"0\.1"):
+        budget.charge_external(Laplace(2.0, spread=1), "the block around it has less")
+    assert budget.n_fits == 3
+    with pytest.raises(ValueError, match="no counterpart"):
+        budget.charge_external(object(), "unknown")
+
+
+# ---------------------------------------------------------------- processes
+
+
+def check_committed_first(file, data, monkeypatch):
+    """When the first answer about rows is requested, another process can read the charge."""
+    seen = []
+    ask = Oracle.request
+
+    def looked(self, release):
+        if self._source is not None:
+            seen.append(opened(file).n_fits)
+        return ask(self, release)
+
+    monkeypatch.setattr(Oracle, "request", looked)
+    with opened(file):
+        skdp.DPRidge(max_iter=2, solver="gd", scaling="none").fit(*data)
+    assert seen == [1, 1]
+
+
+def test_the_charge_is_committed_before_rows_are_read(file, regression, monkeypatch):
+    check_committed_first(file, regression, monkeypatch)
+
+
+def check_workers(file, data):
+    """Fits of a search, of folds and of what a worker clones are charged in the workers."""
+    model = skdp.DPRidge(epsilon=0.2, max_iter=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", skdp.PrivacyWarning)
+        with opened(file) as budget:
+            search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=2, n_jobs=2, error_score="raise")
+            search.fit(*data)
+            # What comes back carries nothing of it in the process of its budget.
+            assert "_sent_budgets" not in vars(search.best_estimator_)
+            assert budget.n_fits == 5
+            cross_val_score(model, *data, cv=2, n_jobs=2, error_score="raise")
+            assert budget.n_fits == 7
+            BaggingRegressor(model, 2, n_jobs=2).fit(*data)
+            own = model.set_params(privacy=skdp.Privacy(budget=budget))
+            cross_val_score(own, *data, cv=2, n_jobs=2, error_score="raise")
+    assert budget.n_fits == 11
+    assert budget.spent == pytest.approx(together(*[0.2] * 11), rel=1e-5)
+    # Three of five more fit in. Where a search raises errors, they end its workers: here it warns.
+    search = GridSearchCV(model.set_params(epsilon=1.4), {"alpha": [0.1, 1.0]}, cv=2, n_jobs=2)
+    with (
+        opened(file) as budget,
+        pytest.warns(match=r"1 fits failed(?s:.*)DPRidge asked for epsilon=1\.4"),
+        pytest.warns(match="non-finite"),
+        pytest.raises(skdp.PrivacyBudgetError, match=r"allows 3, .* spent by 14 fits"),
+    ):
+        search.fit(*data)
+    assert budget.spent <= 3.0
+
+
+def test_workers_are_charged(file, regression):
+    check_workers(file, regression)
+
+
+@needs_fork
+@pytest.mark.filterwarnings(FORK)
+def test_races_overspend_nothing(file):
+    """Two processes at once: three fits of epsilon 1 fit into 2, as in one process."""
+    budget = opened(file, 2.0)
+    admitted = multiprocessing.get_context("fork").Value("i", 0)
+
+    def work():
+        for _ in range(4):
+            try:
+                charge(budget)
+            except skdp.PrivacyBudgetError:
+                continue
+            with admitted.get_lock():
+                admitted.value += 1
+
+    for process in [in_child(work), in_child(work)]:
+        process.join()
+        assert process.exitcode == 0
+    assert admitted.value == budget.n_fits == 3
+    assert budget.spent == pytest.approx(together(1, 1, 1), rel=1e-6)
+
+
+@needs_fork
+@pytest.mark.filterwarnings(FORK)
+def test_a_killed_process_loses_no_charge(file):
+    for number in range(6):
+        budget = opened(file)
+        before = budget.n_fits
+        done = multiprocessing.get_context("fork").Value("i", 0, lock=False)
+
+        def work(budget=budget, done=done):
+            while True:
+                charge(budget, SMALL)
+                done.value += 1
+
+        process = in_child(work)
+        while not done.value:
+            time.sleep(1e-3)
+        time.sleep(1.7e-3 * number)
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        after = opened(file)
+        # The last charge may have been committed when the process was killed.
+        assert 0 <= after.n_fits - before - done.value <= 1
+        charge(after, SMALL)
+    assert ledger_command("verify", file) == 0
+
+
+# ---------------------------------------------------------------- faults of files
+
+
+def check_cut_short(file):
+    """A ledger without its last line is refused: by who read it, by who opens it, by verify."""
+    budget = opened(file)
+    charge(budget)
+    head = ledger.all_lines(file)[-1].hash
+    backup = file.with_name("backup.db")
+    shutil.copy(file, backup)
+    charge(budget)
+    cut = file.with_name("cut.db")
+    shutil.copy(file, cut)
+    with sqlite3.connect(cut) as connection:
+        connection.execute("DROP TRIGGER line_is_not_deleted")
+        connection.execute("DELETE FROM line WHERE number = 4")
+    with pytest.raises(skdp.PrivacyBudgetError, match="lines at its end were removed: 4 were"):
+        opened(cut)
+    last = ledger.all_lines(file)[-1].hash
+    shutil.copy(backup, file)
+    with pytest.raises(skdp.PrivacyBudgetError, match=r"does not contain line 4.*restored"):
+        charge(budget)
+    assert ledger_command("verify", file, "--head", head) == 0
+    assert ledger_command("verify", file, "--head", last) == 1
+
+
+def test_a_ledger_cut_short_is_refused(file, capsys):
+    check_cut_short(file)
+    assert "an earlier state was restored" in capsys.readouterr().out
+
+
+def test_lines_are_neither_changed_nor_removed(file):
+    charge(opened(file))
+    for statement in ("UPDATE line SET entry = '{}'", "DELETE FROM line"):
+        with sqlite3.connect(file) as connection, pytest.raises(sqlite3.Error, match="append-only"):
+            connection.execute(statement)
+    with sqlite3.connect(file) as connection:
+        connection.execute("DROP TRIGGER line_is_not_updated")
+        connection.execute("UPDATE line SET entry = replace(entry, '3.0', '9.0') WHERE number = 2")
+    with pytest.raises(skdp.PrivacyBudgetError, match="line 2 or the one before"):
+        opened(file)
+
+
+def damaged(change):
+    def damage(file, monkeypatch):
+        change(file)
+
+    return damage
+
+
+def without_permission(file, monkeypatch):
+    connected = ledger._connected
+    monkeypatch.setattr(ledger, "_connected", lambda file, mode: connected(file, "ro"))
+
+
+def full_disk(file, monkeypatch):
+    append = ledger.append
+
+    def limited(connection, entry):
+        connection.execute("PRAGMA max_page_count = 1")
+        return append(connection, entry)
+
+    monkeypatch.setattr(ledger, "append", limited)
+
+
+def another_version(file):
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA user_version = 2")
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (without_permission, "may not be written"),
+        (full_disk, "disk is full"),
+        (damaged(another_version), "its format is 2, and this version of skdp reads format 1"),
+        (damaged(Path.unlink), "missing or may not be read"),
+        (damaged(lambda file: file.write_bytes(b"")), "no ledger of skdp"),
+        (damaged(lambda file: file.write_text("x" * 5000)), "not an SQLite database"),
+        (damaged(lambda file: os.truncate(file, 8192)), "damaged"),
+    ],
+)
+def test_faults_refuse_the_fit(file, fault, message, regression, monkeypatch):
+    budget = opened(file)
+    charge(budget, skdp.DPRidge(solver="gd", max_iter=30).plan(1000, 5))
+    backup = file.read_bytes()
+    with monkeypatch.context() as patch:
+        fault(file, patch)
+        model = skdp.DPRidge(epsilon=0.5, privacy=skdp.Privacy(budget=budget))
+        with pytest.raises(skdp.PrivacyBudgetError, match=f"{message}.*Nothing was released"):
+            model.fit(*regression)
+    assert not hasattr(model, "coef_")
+    file.write_bytes(backup)
+    assert (budget.n_fits, opened(file).n_fits) == (1, 1)
+    charge(budget)
+    assert opened(file).n_fits == 2
+
+
+def test_a_lock_that_stays_is_an_error(file, monkeypatch):
+    budget = opened(file)
+    monkeypatch.setattr(ledger, "WAIT_SECONDS", 0.05)
+    with sqlite3.connect(file, isolation_level=None) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(skdp.PrivacyBudgetError, match=r"locked for 0\.05 s"):
+            charge(budget)
+        assert budget.n_fits == 0  # reading goes on
+        other.execute("ROLLBACK")
+    charge(budget)
+
+
+def test_a_copy_elsewhere_does_not_begin_anew(file, regression):
+    """A model that was pickled inside the block is refused where its ledger is not."""
+    model = skdp.DPRidge()
+    with opened(file):
+        sent = model.__getstate__()["_sent_budgets"]
+    model._sent_budgets = tuple(("other" + key, "x", *rest) for key, _, *rest in sent)
+    file.unlink()
+    with pytest.raises(skdp.PrivacyBudgetError, match="missing"):
+        model.fit(*regression)
+    assert not file.exists()
+
+
+# ---------------------------------------------------------------- readers
+
+
+def test_the_file_of_today_is_read(file, capsys):
+    """Format 1, as it was first released; made by `python tests/fitting/test_ledger.py`."""
+    kept = HERE / "ledger_format_1.db"
+    before = kept.read_bytes()
+    assert ledger_command("verify", kept) == 0
+    assert "5 lines, chain complete, nothing overspent" in capsys.readouterr().out
+    assert ledger_command("show", kept) == 0
+    shown = capsys.readouterr().out
+    assert "trial, each row: epsilon=2.09854 of 3" in shown
+    assert ledger_command("export", kept) == 0
+    lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert [line["entry"]["kind"] for line in lines] == ["ledger", "budget", *["charge"] * 3]
+    assert kept.read_bytes() == before
+    shutil.copy(kept, file)
+    assert opened(file, data="trial").n_fits == 3
+    charge(opened(file, data="trial"), SMALL)
+
+
+def test_the_command(file, monkeypatch, capsys):
+    charge(opened(file))
+    monkeypatch.setattr(sys, "argv", ["skdp", "ledger", "show", str(file)])
+    with pytest.raises(SystemExit, match=r"^0$"):
+        runpy.run_module("skdp", run_name="__main__")
+    assert "DPRidge, epsilon=1, delta=1e-06; total 1" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- mutants
+
+
+def late(monkeypatch):
+    """The charge is made after the fit."""
+    run = path.run_fit
+    monkeypatch.setattr(path, "charge", lambda *_: None)
+
+    def run_and_charge(model, fit, *rest):
+        solution = run(model, fit, *rest)
+        budgets.charge("late", fit.statement, None, None)
+        return solution
+
+    monkeypatch.setattr(path, "run_fit", run_and_charge)
+
+
+def one_process_forgotten(monkeypatch):
+    monkeypatch.setattr(path, "identities_of_open_budgets", lambda known: ())
+
+
+def cut_chain_accepted(monkeypatch):
+    read = ledger.lines_after
+
+    def lines_after(file, connection, known):
+        try:
+            return read(file, connection, known)
+        except skdp.PrivacyBudgetError:
+            rows = connection.execute("SELECT number, entry, hash FROM line").fetchall()
+            return [ledger.Line(number, json.loads(text), digest) for number, text, digest in rows]
+
+    monkeypatch.setattr(ledger, "lines_after", lines_after)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "check"),
+    [
+        (late, check_committed_first),
+        (one_process_forgotten, lambda file, data, _: check_workers(file, data)),
+        (cut_chain_accepted, lambda file, data, _: check_cut_short(file)),
+    ],
+)
+def test_mutants_are_caught(mutant, check, file, regression, monkeypatch):
+    mutant(monkeypatch)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check(file, regression, monkeypatch)
+
+
+if __name__ == "__main__":
+    budget = opened(HERE / "ledger_format_1.db", data="trial")
+    charge(budget)
+    charge(budget, skdp.DPLogisticRegression(epsilon=0.5, batch_size=0.1).plan(1000, 5))
+    budget.charge_external(Laplace(1.0, spread=1), "a count by another tool")
+    print(budget)

@@ -1,0 +1,84 @@
+"""Quantile regression: solutions, coverage, several quantiles, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import QuantileRegressor
+
+import skdp
+from replays import seeded
+from skdp.audit import replay
+
+EXACT = pytest.mark.filterwarnings("ignore:.*adds no noise:skdp.PrivacyWarning")
+QUANTILES = [0.1, 0.5, 0.9]
+
+
+def draws(n_rows, noise=1.0, seed=0):
+    """Rows, and targets whose spread depends on a column."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, 5))
+    spread = noise * np.exp(0.2 * X[:, 1])
+    return X, 10 + X @ [1, -0.5, 0.3, 0, 0] + spread * rng.standard_normal(n_rows)
+
+
+@EXACT
+def test_without_noise_the_model_is_that_of_scikit_learn():
+    X, y = draws(1000)
+    for alpha in (0.0, 0.05):
+        expected = QuantileRegressor(quantile=0.8, alpha=alpha).fit(X, y)
+        model = skdp.DPQuantileRegressor(0.8, alpha=alpha, epsilon=np.inf).fit(X, y)
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=0.04)
+        assert model.intercept_ == pytest.approx(expected.intercept_, abs=0.04)
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.2])
+def test_the_share_below_is_the_quantile(noise):
+    X, y = draws(40_000, noise)
+    for quantile in QUANTILES:
+        model = skdp.DPQuantileRegressor(quantile, privacy=seeded(0)).fit(X[:20_000], y[:20_000])
+        below = np.mean(y[20_000:] <= model.predict(X[20_000:]))
+        assert below == pytest.approx(quantile, abs=0.012)
+
+
+def test_several_quantiles_share_the_releases_and_do_not_cross():
+    X, y = draws(40_000)
+    given = {"solver": "whitened", "max_iter": 20, "privacy": seeded(0)}
+    one = skdp.DPQuantileRegressor(0.5, **given).fit(X[:20_000], y[:20_000])
+    several = skdp.DPQuantileRegressor(quantiles=[0.9, 0.1, 0.5], **given)
+    several.fit(X[:20_000], y[:20_000])
+    counts = [
+        {part.kind: part.count for part in model.privacy_.releases} for model in (one, several)
+    ]
+    assert len({count["gradient"] for count in counts}) == 1, counts
+    assert several.coef_.shape == (3, 5)
+    high, low, middle = several.predict(30 * X).T
+    assert (low <= middle).all()
+    assert (middle <= high).all()
+    below = (y[20_000:, None] <= several.predict(X[20_000:])).mean(axis=0)
+    np.testing.assert_allclose(below, [0.9, 0.1, 0.5], atol=0.02)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"quantile": 0}, {"quantile": "0.5"}, {"quantiles": []}, {"quantiles": [0.5, 1.0]}],
+    ids=str,
+)
+def test_quantiles_out_of_range_are_refused(given):
+    X, y = draws(50)
+    model = skdp.DPQuantileRegressor(**given)
+    for attempt in (lambda: model.fit(X, y), lambda: model.plan(500, 3)):
+        with pytest.raises(ValueError, match=r"quantiles? must lie in \(0, 1\)"):
+            attempt()
+    with pytest.raises(ValueError, match=r"1d array|one column"):
+        skdp.DPQuantileRegressor().fit(X, np.c_[y, y])
+
+
+@pytest.mark.parametrize(
+    ("quantiles", "solver", "adjacency"),
+    [(None, "whitened", "replace_one"), (QUANTILES, "gd", "zero_out")],
+)
+def test_nothing_but_releases(quantiles, solver, adjacency):
+    model = skdp.DPQuantileRegressor(quantiles=quantiles, solver=solver, max_iter=2)
+    report = replay(model, adjacency=adjacency)
+    assert report.ok, f"\n{report}"

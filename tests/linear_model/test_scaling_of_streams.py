@@ -1,0 +1,171 @@
+"""Raw columns of a stream: the first rows scale the others, and a row pays for one of the two."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import skdp
+from replays import differing, seeded
+from skdp.accounting import Adjacency, OnBlock, walk
+from skdp.audit.recording import record
+from skdp.fitting import preparation
+from skdp.oracle import Public
+from skdp.oracle.sources.stream import StreamSource
+from skdp.stages.scaling.shares import first_records
+from streams import in_blocks
+
+SIZES = np.array([1000.0, 1.0, 0.01])
+
+
+def raw(n=6000, seed=0):
+    """Rows whose columns have far from unit size, and their targets."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((n, 3))
+    return 3 * SIZES + SIZES * Z, 500 + 40 * (Z @ [1.0, -0.5, 0.25]) + 10 * rng.standard_normal(n)
+
+
+class OnBlocks:
+    """Fits as `fit` does, on blocks, for the replay harness."""
+
+    def __init__(self, adjacency="zero_out", **parameters):
+        terms = seeded(adjacency=str(adjacency))
+        self._model = skdp.DPRidge(privacy=terms, delta=1e-6, **parameters)
+
+    def fit(self, X, y, sample_weight=None):
+        blocks, shape = in_blocks(X, y, 97), {"n_samples": len(X), "n_features": X.shape[1]}
+        if sample_weight is not None:
+            of_blocks = np.split(sample_weight, range(97, len(X), 97))
+            blocks = ((*block, w) for block, w in zip(blocks, of_blocks, strict=True))
+        self._model.fit_blocks(blocks, weighted=sample_weight is not None, **shape)
+        vars(self).update({k: v for k, v in vars(self._model).items() if k.endswith("_")})
+        del self._model
+
+
+def fitted(X, y, **parameters):
+    model = OnBlocks(**parameters)
+    model.fit(X, y)
+    return model
+
+
+def places(statement):
+    """Block of the stream, by kind of release."""
+    return {
+        release.kind: event.block
+        for release in statement.releases
+        for event, _ in [next(iter(walk(release.event)))]
+        if isinstance(event, OnBlock)
+    }
+
+
+def test_raw_columns_are_fitted():
+    X, y = raw()
+    model = skdp.DPRidge(privacy=seeded())
+    model.fit_blocks(in_blocks(X, y, 500), n_samples=6000, n_features=3)
+    assert model.score(X, y) > 0.8
+    sample, none = skdp.PublicSample(X[:100]), skdp.PublicRange(0 * SIZES, 6 * SIZES)
+    for declared in (sample, none):
+        again = skdp.DPRidge(privacy=seeded(), scaling=declared, target_bound=600.0)
+        again.fit_blocks(in_blocks(X, y, 500), n_samples=6000, n_features=3)
+        assert again.score(X, y) > 0.6
+        assert set(places(again.privacy_)) == {"gram", "gradient"}
+
+
+def test_scaling_adds_no_cost():
+    """The steps have the noise of a stream of the other rows that is not scaled at all."""
+    X, y = raw()
+    scaled, plain = (fitted(X, y, solver="shuffled_sgd", scaling=s) for s in ("auto", "none"))
+    (steps,) = (one for one in scaled.privacy_.releases if one.kind == "shuffled_pass")
+    (alone,) = plain.privacy_.releases
+    assert steps.noise_multiplier == pytest.approx(alone.noise_multiplier, rel=1e-6)
+    assert scaled.privacy_.epsilon <= 1.0
+    blocks = places(scaled.privacy_)
+    assert blocks.pop("shuffled_pass") == 1
+    assert set(blocks.values()) == {0}
+    assert "a row is in at most 1" not in str(scaled.privacy_).split("shuffled_pass")[0]
+
+
+def test_on_one_block_they_would_cost_more(monkeypatch):
+    """A mutant that takes both parts for the same block needs more noise on each."""
+    X, y = raw(5000)
+    before = fitted(X, y, solver="shuffled_sgd").privacy_.releases[-1].noise_multiplier
+    monkeypatch.setattr(preparation, "_plans", {})
+    monkeypatch.setattr(
+        Public,
+        "event_on",
+        lambda self, event: OnBlock(self.within[0], 0, event) if self.within else event,
+    )
+    after = fitted(X, y, solver="shuffled_sgd").privacy_.releases[-1].noise_multiplier
+    assert after > 1.3 * before
+
+
+def parts_that_move(place):
+    """Blocks whose statistics, without noise, depend on the record at a place."""
+    X, y = raw(2000)
+    other = X.copy()
+    other[place] *= 5
+    first = record(OnBlocks(), {"X": X, "y": y})
+    second = record(OnBlocks(), {"X": other, "y": y}, first)
+    moved = set()
+    for one, two in zip(first.sources[0].charged, second.sources[0].charged, strict=True):
+        for a, b in zip(one.answers, two.answers, strict=True):
+            if not np.array_equal(a.statistic, b.statistic):
+                moved.add(next(e.block for e, _ in walk(one.event) if isinstance(e, OnBlock)))
+    return moved
+
+
+def test_a_row_is_in_one_part(monkeypatch):
+    first = first_records(_public(2000), True, True)
+    assert 0 < first < 2000
+    for place, block in ((0, 0), (first - 1, 0), (first, 1), (1999, 1)):
+        assert parts_that_move(place) <= {block}
+    original = StreamSource.take_first
+
+    def keeping(self, count):  # the mutant: the first rows go on to the solver, too
+        held = original(self, count)
+        records = held.records
+        self._left = records.X, records.targets, records.weights, None
+        self.n_rows += count
+        return held
+
+    monkeypatch.setattr(StreamSource, "take_first", keeping)
+    assert any(len(parts_that_move(place)) > 1 for place in range(0, first, first // 8))
+
+
+def _public(n_rows, epsilon=1.0, n_features=3):
+    provides = frozenset({"rows in an order that does not depend on them, cut in blocks"})
+    terms = Adjacency.ZERO_OUT, epsilon, 1e-6
+    return Public(n_rows, n_features, 1, *terms, provides=provides)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_nothing_but_releases(replay, adjacency):
+    X, y = raw(400)
+    first = first_records(_public(400), True, True)
+    for place, row, target in ((0, 1e5, -1e300), (first - 1, 1e300, 1.0), (first, 5e-324, 1e12)):
+        there, other = differing(X, y, adjacency, place, row, target)
+        replay.check(lambda: OnBlocks(adjacency), there, other, adjacency)
+
+
+def test_missing_rows_are_null_records():
+    """Whether they are missing in the first part or in the second."""
+    X, y = raw(400)
+    for n in (60, 300):
+        weights = (np.arange(400) < n).astype(float)
+        short, null = (
+            skdp.DPRidge(privacy=seeded()).fit_blocks(
+                [block], n_samples=400, n_features=3, weighted=True
+            )
+            for block in ((X[:n], y[:n], weights[:n]), (X * weights[:, None], y, weights))
+        )
+        np.testing.assert_array_equal(short.coef_, null.coef_)
+        assert str(short.privacy_) == str(null.privacy_)
+
+
+def test_the_first_part_follows_from_public_facts():
+    """More noise takes more rows, up to a share of the stream; few rows suffice a large budget."""
+    sizes = [first_records(_public(100_000, epsilon), True, True) for epsilon in (0.05, 0.3, 1, 9)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] <= 25_000
+    assert sizes[-1] == 1000
+    assert first_records(_public(3), True, True) == 0

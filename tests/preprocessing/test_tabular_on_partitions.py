@@ -1,0 +1,116 @@
+"""Tables in partitions are turned into numbers where they are, as in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+
+import skdp
+from skdp import DPTabularPreprocessor
+from skdp.model_selection import DPSearchCV
+
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(
+    {
+        "age": np.where(RNG.random(600) < 0.2, np.nan, RNG.gamma(9.0, 6.0, 600)),
+        "sex": RNG.choice(["f", "m"], 600),
+        "day": np.datetime64("2021-01-01") + RNG.integers(0, 900, 600),
+    }
+)
+Y = FRAME["age"].fillna(50).to_numpy() + 5.0 * (FRAME["sex"] == "m").to_numpy()
+PEOPLE = np.arange(600) // 2
+PUBLIC = {"sex": ["f", "m"]}
+PRIVATE = skdp.Privacy(noise=skdp.SeededNoise(3))
+
+
+class Tables(skdp.Partitions):
+    """Three partitions of a frame, the second of them empty."""
+
+    def __init__(self, frame, *beside, names=("y",)):
+        self._parts = [
+            {"X": frame[part]} | {n: one[part] for n, one in zip(names, beside, strict=True)}
+            for part in (slice(0, 200), slice(200, 200), slice(200, 600))
+        ]
+
+    def run(self, task, spread=map):
+        return [task(**part, index=index) for index, part in enumerate(self._parts)]
+
+
+def table(**options):
+    return DPTabularPreprocessor(PUBLIC, **{"impute": "median", "privacy": PRIVATE} | options)
+
+
+def rows_of(partitions):
+    def rows(X, y, **beside):
+        return X
+
+    return np.concatenate([one for one in partitions.run(rows) if len(one)])
+
+
+@pytest.mark.parametrize("options", [{}, {"impute": "constant"}], ids=["medians", "constants"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_columns_are_those_of_tables_in_memory(options, grouped):
+    given = Tables(FRAME, Y)
+    if grouped:
+        given = Tables(FRAME, Y, PEOPLE, names=("y", "groups"))
+    found = table(**options).fit(given)
+    expected = table(**options).fit(FRAME, groups=PEOPLE if grouped else None)
+    assert found.kinds_ == expected.kinds_
+    assert found.n_features_in_ == 3
+    assert list(found.feature_names_in_) == list(FRAME)
+    for name, value in expected.fill_values_.items():
+        assert found.fill_values_[name] == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(rows_of(found.transform(given)), expected.transform(FRAME), 1e-9)
+    one, other = found.privacy_, expected.privacy_
+    assert (one.releases, one.unit, one.n_groups) == (other.releases, other.unit, other.n_groups)
+    assert one.unit == ("group" if grouped else "row")
+    assert any("partitions" in text for text in one.assumptions)
+
+
+def test_a_pipeline_and_a_search_read_tables_in_partitions():
+    model = skdp.DPRidge(solver="gd", max_iter=2, scaling=skdp.RowNorm(99.0), target_bound=200.0)
+    found = make_pipeline(table(), model.set_params(privacy=PRIVATE)).fit(Tables(FRAME, Y))
+    expected = make_pipeline(table(), model).fit(FRAME, Y)
+    np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, rtol=1e-9)
+    space = {"dpridge__alpha": [1.0, 9.0]}
+    searches = [
+        DPSearchCV(
+            make_pipeline(table(privacy=None), model), space, n_candidates=2, privacy=PRIVATE
+        )
+        for _ in range(2)
+    ]
+    found, expected = searches[0].fit(Tables(FRAME, Y)), searches[1].fit(FRAME, Y)
+    one, other = (search.best_estimator_[-1].coef_ for search in (found, expected))
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"day": "2021-01-01"}, "where numbers are needed"),
+        ({"age": np.inf}, "infinity"),
+        ({"sex": 1}, "of another kind"),
+        ({"more": 1.0}, "alike in the number"),
+        ({"day": 1.0}, "alike in the number, names and type"),
+    ],
+)
+def test_bad_partitions_are_refused_before_the_charge(change, match):
+    class Changed(Tables):
+        def run(self, task, spread=map):
+            last = self._parts[-1]
+            yield from super().run(task)[:-1]
+            yield task(last["X"].assign(**change), last["y"], index=2)
+
+    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=rf"^DPTabularPreprocessor: .*{match}.*released"):
+            DPTabularPreprocessor(PUBLIC, impute="median").fit(Changed(FRAME, Y))
+        assert budget.n_fits == 0
+
+
+def test_another_fit_does_not_change_what_was_mapped():
+    preprocessor = table(impute="constant", fill_value={"age": 1.0}).fit(Tables(FRAME, Y))
+    given, seen = preprocessor.transform(Tables(FRAME, Y)), preprocessor.transform(FRAME)
+    preprocessor.set_params(fill_value={"age": 2.0}).fit(FRAME)
+    np.testing.assert_array_equal(rows_of(given), seen)
