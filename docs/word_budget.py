@@ -15,7 +15,10 @@ SECTIONS = {
     "reference": 1900, "research": 6800, "development": 5100,
 }  # fmt: skip
 PAGE, TOTAL = 1400, 25_500
-UNCOUNTED = {"reference/changelog", "reference/users", "reference/extenders"}  # generated
+# Generated, and a table that is a file of its own.
+UNCOUNTED = {
+    "reference/changelog", "reference/users", "reference/extenders", "research/paper_items",
+}  # fmt: skip
 
 
 class Article(HTMLParser):
