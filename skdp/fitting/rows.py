@@ -20,13 +20,7 @@ from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
 from skdp.fitting.grouping import GroupLabels, rows_in_memory
 from skdp.fitting.parameters import check_counts, planned_records
-from skdp.fitting.partitions import (
-    CheckTask,
-    as_partitions,
-    labels_in,
-    refuse_beside,
-    summaries,
-)
+from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, refuse_beside, summaries
 from skdp.fitting.refusals import without_row_counts, without_sizes
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import Targets, checked_targets, joint_weights
