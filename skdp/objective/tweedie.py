@@ -59,7 +59,10 @@ class TweedieLog(Loss):
     separable: ClassVar[bool] = True
     residual_bound = None
     n_outputs = 1
-    typical_curvature = 2.0
+
+    @property
+    def typical_curvature(self) -> float:
+        return 2 * self.power
 
     def __post_init__(self) -> None:
         store_float(self, "power", "be in [1, 2]", lambda value: 1 <= value <= 2)
@@ -78,17 +81,21 @@ class TweedieLog(Loss):
     @property
     def slowdown(self) -> float:
         # Where events are rare, noise changes means by larger factors.
-        return max(1.0, self.unit / 2.0)
+        return max(1.0, self.unit / 2)
 
     def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
         most = LARGEST_EXPONENT if margins.dtype == np.float64 else LARGEST_EXPONENT / 8
         return np.asarray(np.exp(np.clip(margins, -most, most)))
 
-    def target_units(self, centre: AnyArray, scale: AnyArray) -> TargetUnits:
-        # A deviation is no unit where events are rare: most of the variance comes of single ones,
-        # and their size is the variance over the mean.
-        centre = np.maximum(centre, scale / math.sqrt(LARGEST_UNIT))
-        scale = np.maximum(scale, scale**2 / centre)
+    def target_units(self, centre: AnyArray | None, scale: AnyArray) -> TargetUnits:
+        # A deviation is no unit where events are rare: most of the variance of counts comes of
+        # single ones, whose size is the variance over the mean. Amounts vary for other reasons,
+        # too, and the estimated mean of their long tail may be far too small.
+        if centre is None:
+            centre = np.ones_like(scale)  # whose logarithm is 0
+        else:
+            centre = np.maximum(centre, scale / math.sqrt(LARGEST_UNIT))
+        scale = scale * np.maximum(1.0, scale / centre) ** (2 - self.power)
         high = np.maximum(LARGEST_RATIO * centre, centre + TARGET_REACH * scale)
         return TargetUnits(centre, scale, np.zeros_like(centre), high)
 

@@ -189,7 +189,7 @@ class ScalingStage(OptionalStage):
             if is_features:
                 scaling = replace(scaling, columns=columns)
             else:
-                targets = _in_units_of(oracle.problem.loss, columns, exact)
+                targets = _in_units_of(oracle.problem.loss, columns, self.centred[1], exact)
                 scaling = replace(scaling, targets=targets)
         return scaling
 
@@ -409,9 +409,9 @@ def note_on_bounds(bounds: DeclaredBounds | None) -> str:
     return "Ranges of columns were chosen without looking at the rows; values outside were clipped."
 
 
-def _in_units_of(loss: Loss, targets: Columns, exact: bool) -> Columns:
+def _in_units_of(loss: Loss, targets: Columns, centred: bool, exact: bool) -> Columns:
     """Targets in the units and the range of the loss."""
-    units = loss.target_units(targets.centre, targets.scale)
+    units = loss.target_units(targets.centre if centred else None, targets.scale)
     if units is None:
         return targets
     targets = replace(targets, centre=units.centre, scale=units.scale)
