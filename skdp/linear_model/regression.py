@@ -146,7 +146,8 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         if self.fixed_effects:
             sentences.append(
                 "Columns and targets, and so their ranges and bounds, are deviations from the "
-                "means of their group's rows, which follow from that group's rows alone."
+                "means of their group's rows, which follow from that group's rows alone. "
+                "Predictions clip nothing."
             )
         if self.target_bound is not None:
             sentences.append(
@@ -208,6 +209,18 @@ class DPLinearRegression(DPLinearRegressor):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = DPLinearRegression(epsilon=1.0, target_bound=350).fit(X, y)
     >>> model.privacy_.epsilon <= 1.0
+    True
+
+    Persons whose own level moves columns and targets alike, by differences within persons:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> person = np.repeat(np.arange(3000), 5)
+    >>> level = rng.standard_normal(3000)[person]
+    >>> X = rng.standard_normal((15000, 2)) + level[:, None]
+    >>> y = X @ [1.0, -0.5] + 3 * level + rng.standard_normal(15000)
+    >>> model = DPLinearRegression(fixed_effects=True).fit(X, y, groups=person)
+    >>> bool(np.abs(model.coef_ - [1.0, -0.5]).max() < 0.2)
     True
     """
 
