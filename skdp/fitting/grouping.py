@@ -221,6 +221,7 @@ def _rows_of(array: Any) -> int | None:
         return None
 
 
+@np.errstate(all="ignore")  # a warning, or an error in its place, would show a hostile row
 def within_groups(
     X: AnyRows, targets: AnyArray, weights: Array | None, codes: Indices
 ) -> tuple[AnyRows, AnyArray]:
@@ -277,8 +278,7 @@ def within_groups(
         values = values - values[first]
         return (values - (averaging @ values)[codes]).astype(values.dtype, copy=False)
 
-    with np.errstate(all="ignore"):
-        return deviations(X), deviations(targets)
+    return deviations(X), deviations(targets)
 
 
 def rows_in_memory(
