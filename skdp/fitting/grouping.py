@@ -20,6 +20,7 @@ from skdp.oracle import noise_source
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
+from skdp.oracle.sources.sparse_rows import AnyRows, is_csr
 
 SORTED_KINDS = "biufcmMUS"  # of arrays whose entries NumPy sorts by their values
 
@@ -249,6 +250,66 @@ def _rows_of(array: Any) -> int | None:
         return int(_num_samples(array))
     except (TypeError, ValueError):
         return None
+
+
+@np.errstate(all="ignore")  # a warning, or an error in its place, would show a hostile row
+def within_groups(
+    X: AnyRows, targets: AnyArray, weights: Array | None, codes: Indices
+) -> tuple[AnyRows, AnyArray]:
+    """Return rows and targets as deviations from the means over the rows of their group.
+
+    The map acts group by group: what becomes of a group's rows follows from these rows, their
+    targets and their weights alone, bit for bit. So two data sets that differ in the rows of one
+    group become two that differ in the rows of that group, with the same labels: neighbours become
+    neighbours, and a fit whose unit of privacy is the same group keeps its guarantee.
+
+    * "replace_one": any rows of a group become any rows of that group, as many.
+    * "zero_out": a null group adds nothing to any sum and has nothing to be mapped; rows of zeros
+      remain zeros.
+    * "label": the columns do not depend on the targets, so that they stay public.
+
+    The number of groups, a public fact, and the number of rows of each are the same afterwards. For
+    other units the argument fails: a single row moves the means that its whole group is mapped by.
+
+    Parameters
+    ----------
+    X : array or CSR of shape (n_rows, n_features)
+        Sparse rows stay sparse: a row has entries where any of its group has.
+    targets : array of floats, first axis n_rows
+    weights : array of shape (n_rows,) or None
+        Not negative: means are weighted by them, and plain where all of a group are 0. These are
+        the constants of groups that minimise the weighted squared error.
+    codes : array of shape (n_rows,)
+        Numbers of the rows' groups, from 0 on, none of them without a row.
+
+    Returns
+    -------
+    X, targets : as given
+        New arrays of the same types. A column that is constant within a group is exactly 0 in it.
+    """
+    groups = Groups.of(codes, int(codes.max()) + 1)
+    starts = groups.edges[:-1]
+    first = groups.order[starts][codes]
+    shares = np.ones(len(codes))
+    if weights is not None:  # relative to the largest of the group, so that no sum overflows
+        largest = np.maximum.reduceat(weights[groups.order], starts)[codes]
+        np.divide(weights, largest, out=shares, where=largest > 0)
+    shares /= np.bincount(codes, shares)[codes]
+    entries = shares[groups.order], groups.order, groups.edges
+    averaging = sparse.csr_array(entries, shape=(groups.n_groups, len(codes)))
+
+    def deviations(values: AnyRows) -> AnyRows:
+        largest = np.finfo(values.dtype).max / 4  # differences of differences are finite
+        if is_csr(values):
+            cut = np.clip(values.data, -largest, largest)
+            values = sparse.csr_array((cut, values.indices, values.indptr), shape=values.shape)
+        else:
+            values = np.clip(values, -largest, largest)
+        # First from a row of the group: equal values leave no rounding error to be scaled up.
+        values = values - values[first]
+        return (values - (averaging @ values)[codes]).astype(values.dtype, copy=False)
+
+    return deviations(X), deviations(targets)
 
 
 def rows_in_memory(

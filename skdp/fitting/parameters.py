@@ -238,6 +238,18 @@ PARAMETERS: Mapping[str, Parameter] = {
         "Whether to fit an intercept; it is part of the same release.",
         check_bool("fit_intercept"),
     ),
+    "fixed_effects": Parameter(
+        "bool",
+        "Whether each group has a constant of its own, which is neither estimated nor released: "
+        "the means of a group, weighted by ``sample_weight``, are subtracted from its columns and "
+        "targets inside the fit, before scaling (the within estimator of panels). It costs no "
+        "budget and needs ``groups``. Ranges, norms and ``target_bound`` are of deviations from "
+        "the means. ``intercept_`` is 0, whatever ``fit_intercept`` is: the constants of groups "
+        "take its place. Predictions are ``X @ coef_``, up to the constant of the row's group, and "
+        "are not clipped. Columns that are constant within groups have no effect that could be "
+        "estimated; leave them out.",
+        check_bool("fixed_effects"),
+    ),
     "privacy": Parameter(
         "Privacy or None",
         "Neighbouring relation, accountant, shared budget and source of noise, as a `Privacy` "

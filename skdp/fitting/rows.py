@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse as scipy_sparse
 
-from skdp._numbers import is_real
+from skdp._numbers import AnyArray, Array, Indices, is_real
 from skdp.accounting import LABEL
 from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
-from skdp.fitting.grouping import GroupLabels, rows_in_memory
+from skdp.fitting.grouping import GroupLabels, rows_in_memory, within_groups
 from skdp.fitting.parameters import check_counts, planned_records
 from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, refuse_beside, summaries
 from skdp.fitting.refusals import without_row_counts, without_sizes
@@ -35,6 +35,7 @@ from skdp.oracle.sources.partitioned import (
     SumTask,
     require_few_partitions,
 )
+from skdp.oracle.sources.sparse_rows import AnyRows
 from skdp.oracle.sources.stream import Arrival, StreamSource
 
 SourceMaker = Callable[[Public, Map], Source]
@@ -221,8 +222,9 @@ class Arrays(Rows):
 
         def make_source(public: Public, spread: Map) -> MemorySource:
             constant = public.intercept_size * public.has_intercept
+            rows, values = mapped_rows(model, X, targets.values, weights, codes)
             bound = public.row_bound
-            return rows_in_memory(X, targets.values, weights, bound, constant, spread, codes)
+            return rows_in_memory(rows, values, weights, bound, constant, spread, codes)
 
         data = None
         if self.y is not None:
@@ -390,6 +392,17 @@ class ReadsRows(Protocol):
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets: ...
 
 
+def mapped_rows(
+    model: Any, X: AnyRows, values: AnyArray, weights: Array | None, codes: Indices | None
+) -> tuple[AnyRows, AnyArray]:
+    """Return rows and targets as the stages of a fit see them: within groups, or as they are."""
+    if codes is None or not getattr(model, "fixed_effects", False):
+        return X, values
+    X, values = within_groups(X, values, weights, codes)
+    bound = np.inf if model.target_bound is None else model.target_bound
+    return X, np.clip(values, -bound, bound)
+
+
 class BlockReader:
     """Validates blocks as they arrive.
 
@@ -447,7 +460,9 @@ class BlockReader:
                 f"{who}: blocks were declared to have (columns, outputs, sparse, weights) = "
                 f"{declared}; got {shape}. {SPENT}"
             )
-        return X, targets.values, weights, None if labels is None else labels.codes
+        codes = None if labels is None else labels.codes
+        X, values = mapped_rows(self._model, X, targets.values, weights, codes)
+        return X, values, weights, codes
 
     def nothing(self) -> Arrival:
         """Return an arrival of no rows."""

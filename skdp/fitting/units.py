@@ -132,7 +132,8 @@ def starting_point(
     coef, intercept = start
     if intercept.any() and not constant:
         raise ValueError(
-            f"{who}: intercept_init was given, and fit_intercept=False. Nothing was released."
+            f"{who}: intercept_init was given, and there is no intercept: fit_intercept=False, or "
+            "fixed_effects=True. Nothing was released."
         )
     return coef.T.copy(), intercept
 

@@ -90,6 +90,7 @@ class DPLinearModel(PrivateEstimator):
     constraint: ConstraintChoice = None
     inference: InferenceChoice = None
     fit_intercept: bool
+    fixed_effects: bool = False
     verbose: int
     _protects_labels = True
 
@@ -102,6 +103,11 @@ class DPLinearModel(PrivateEstimator):
     @abstractmethod
     def _penalty(self, n_rows: int) -> Penalty:
         """Return the penalty, next to the mean loss."""
+
+    @property
+    def _has_intercept(self) -> bool:
+        """Whether there is an intercept to be fitted: deviations from means have none."""
+        return bool(self.fit_intercept) and not self.fixed_effects
 
     def _check_own_parameters(self) -> None:
         """Raise ValueError if a parameter that only the subclass has is out of range."""
@@ -351,7 +357,9 @@ class DPLinearModel(PrivateEstimator):
         check_is_fitted(self, "coef_")
         X = self._read("X", X, reset=False)
         coef = np.atleast_2d(self.coef_).T
-        return scaled_scores(X, coef, self.intercept_, self.scaling_, self.row_bound_)
+        # Rows that are to be predicted are no deviations, which ranges and bounds are about.
+        limits = (None, None) if self.fixed_effects else (self.scaling_, self.row_bound_)
+        return scaled_scores(X, coef, self.intercept_, *limits)
 
     # ------------------------------------------------------------------ plans
 
@@ -398,7 +406,8 @@ class DPLinearModel(PrivateEstimator):
 
     def _knows_target_range(self, n_samples: int, n_features: int, n_outputs: int = 1) -> bool:
         """Whether a fit bounds its targets, by a declared figure or by one that it finds."""
-        prepared = self._prepare(n_samples, n_features, n_outputs, False, False)
+        shape = n_samples, n_features, n_outputs, False, False
+        prepared = self._prepare(*shape, grouped=bool(self.fixed_effects))
         return prepared.public_after.target_bound is not None
 
     # ------------------------------------------------------------------ what a fit consists of
@@ -436,6 +445,12 @@ class DPLinearModel(PrivateEstimator):
         grouped: bool,
     ) -> Prepared:
         who, terms = type(self).__name__, self._terms
+        if self.fixed_effects and not grouped:
+            raise ValueError(
+                f"{who}: fixed_effects=True subtracts the means of each group of rows, and no "
+                "groups were given. Pass groups to fit, or n_groups to plan and fit_blocks. "
+                "Nothing was released."
+            )
         data_norm = float(self.scaling.norm) if isinstance(self.scaling, RowNorm) else None
         public = Public(
             n_rows=n_rows,
@@ -445,7 +460,7 @@ class DPLinearModel(PrivateEstimator):
             labels_alone=terms.adjacency == LABEL,
             epsilon=float(self.epsilon),
             delta=float(self.delta),
-            has_intercept=bool(self.fit_intercept),
+            has_intercept=self._has_intercept,
             data_norm=data_norm,
             target_bound=self.target_bound,
             sparse=is_sparse,
@@ -462,7 +477,7 @@ class DPLinearModel(PrivateEstimator):
             self._loss(n_outputs).for_signal(public.signal_to_noise),
             self._penalty(n_rows),
             constraint_set(self.constraint),
-            fit_intercept=bool(self.fit_intercept),
+            fit_intercept=self._has_intercept,
         )
         solver = self._choose_solver(public, problem)
         solver.check(problem)
@@ -497,7 +512,7 @@ class DPLinearModel(PrivateEstimator):
         self, coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int
     ) -> Start | None:
         """Return the given start of the solver, if any."""
-        start = coef_init, intercept_init, n_features, n_outputs, bool(self.fit_intercept)
+        start = coef_init, intercept_init, n_features, n_outputs, self._has_intercept
         return starting_point(type(self).__name__, *start)
 
     @property

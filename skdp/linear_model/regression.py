@@ -132,7 +132,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         largest = np.finfo(dtype).max
         values: AnyArray = np.clip(y, -largest, largest).astype(dtype, copy=False)
         one = values.ndim == 1
-        if self.target_bound is not None:
+        if self.target_bound is not None and not self.fixed_effects:
             values = np.clip(values, -self.target_bound, self.target_bound)
         values = values.reshape(len(values), -1)
         return Targets(values, values.shape[1], is_column=one)
@@ -142,18 +142,25 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         return self._read_targets(np.ones(shape), np.dtype(np.float64))
 
     def _target_assumptions(self) -> tuple[str, ...]:
-        if self.target_bound is None:
-            return ()
-        return (
-            f"target_bound = {self.target_bound:g} was chosen without looking at the targets; "
-            "larger ones were clipped to it.",
-        )
+        sentences = []
+        if self.fixed_effects:
+            sentences.append(
+                "Columns and targets, and so their ranges and bounds, are deviations from the "
+                "means of their group's rows, which follow from that group's rows alone. "
+                "Predictions clip nothing."
+            )
+        if self.target_bound is not None:
+            sentences.append(
+                f"target_bound = {self.target_bound:g} was chosen without looking at the targets; "
+                "larger ones were clipped to it."
+            )
+        return tuple(sentences)
 
     def _show(self, coef: Array, intercept: Array, targets: Targets) -> None:
         self.intercept_: float | Array
         one = targets.is_column
         self.coef_ = coef[:, 0].copy() if one else coef.T.copy()
-        if not self.fit_intercept:
+        if not self._has_intercept:
             self.intercept_ = 0.0
         else:
             self.intercept_ = float(intercept[0]) if one else intercept.copy()
@@ -161,10 +168,11 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
     def _keep(self, solution: Solution, fit: Fit) -> None:
         super()._keep(solution, fit)
         n_outputs = fit.reading.targets.n_outputs
-        self.prediction_range_ = range_of_targets(solution.scaling, self.target_bound, n_outputs)
+        ranges = range_of_targets(solution.scaling, self.target_bound, n_outputs)
+        self.prediction_range_ = None if self.fixed_effects else ranges
 
     def _plain_model(self) -> Any:
-        return linear_model.LinearRegression(fit_intercept=self.fit_intercept)
+        return linear_model.LinearRegression(fit_intercept=self._has_intercept)
 
     def _loss(self, n_outputs: int) -> Loss:
         return SquaredError()
@@ -202,6 +210,18 @@ class DPLinearRegression(DPLinearRegressor):
     >>> model = DPLinearRegression(epsilon=1.0, target_bound=350).fit(X, y)
     >>> model.privacy_.epsilon <= 1.0
     True
+
+    Persons whose own level moves columns and targets alike, by differences within persons:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> person = np.repeat(np.arange(3000), 5)
+    >>> level = rng.standard_normal(3000)[person]
+    >>> X = rng.standard_normal((15000, 2)) + level[:, None]
+    >>> y = X @ [1.0, -0.5] + 3 * level + rng.standard_normal(15000)
+    >>> model = DPLinearRegression(fixed_effects=True).fit(X, y, groups=person)
+    >>> bool(np.abs(model.coef_ - [1.0, -0.5]).max() < 0.2)
+    True
     """
 
     conf_int = inference.conf_int
@@ -225,6 +245,7 @@ class DPLinearRegression(DPLinearRegressor):
         constraint: parameters.ConstraintChoice = None,
         inference: parameters.InferenceChoice = None,
         fit_intercept: bool = True,
+        fixed_effects: bool = False,
         privacy: Privacy | None = None,
         verbose: int = 0,
     ) -> None:
@@ -243,6 +264,7 @@ class DPLinearRegression(DPLinearRegressor):
         self.constraint = constraint
         self.inference = inference
         self.fit_intercept = fit_intercept
+        self.fixed_effects = fixed_effects
         self.privacy = privacy
         self.verbose = verbose
 
@@ -300,6 +322,7 @@ class DPRidge(DPLinearRegressor):
         constraint: parameters.ConstraintChoice = None,
         inference: parameters.InferenceChoice = None,
         fit_intercept: bool = True,
+        fixed_effects: bool = False,
         privacy: Privacy | None = None,
         verbose: int = 0,
     ) -> None:
@@ -319,11 +342,12 @@ class DPRidge(DPLinearRegressor):
         self.constraint = constraint
         self.inference = inference
         self.fit_intercept = fit_intercept
+        self.fixed_effects = fixed_effects
         self.privacy = privacy
         self.verbose = verbose
 
     def _plain_model(self) -> Any:
-        return linear_model.Ridge(self.alpha, fit_intercept=self.fit_intercept)
+        return linear_model.Ridge(self.alpha, fit_intercept=self._has_intercept)
 
     def _penalty(self, n_rows: int) -> Penalty:
         # scikit-learn's sum of squares, divided by 2 n.

@@ -1,0 +1,225 @@
+"""Fixed effects of groups: the within estimator, in every form of rows, and its privacy."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+import skdp
+from grouped import group_neighbours, grouped_data
+from replays import seeded
+from skdp import audit
+from skdp.accounting import Adjacency
+from skdp.fitting import rows
+from skdp.fitting.grouping import within_groups
+
+TRUE = np.array([1.0, -0.5, 0.0])
+
+
+def panel(rng, n_groups=3000, sizes=5):
+    """Rows of persons whose own level moves columns and targets alike."""
+    codes = np.repeat(np.arange(n_groups), sizes)
+    level = rng.standard_normal(n_groups)[codes]
+    X = rng.standard_normal((len(codes), 3)) + level[:, None]
+    return X, X @ TRUE + 3 * level + rng.standard_normal(len(codes)), codes
+
+
+def small_panel(rng):
+    """Groups of 1 to 6 rows in no order, with weights, and a target that has one outlier."""
+    X, y, codes = panel(rng, 40, rng.integers(1, 7, 40))
+    order = rng.permutation(len(codes))
+    return X[order], y[order], rng.exponential(size=len(codes)), codes[order]
+
+
+def with_dummies(X, y, weights, codes):
+    """Least squares with a constant of each group, whose rows share one unit of weight."""
+    shares = weights / np.bincount(codes)[codes]
+    columns = np.column_stack([X, np.equal.outer(codes, np.unique(codes))])
+    root = np.sqrt(shares)[:, None]
+    return np.linalg.lstsq(columns * root, y * root[:, 0], rcond=None)[0][: X.shape[1]]
+
+
+class InParts(skdp.Partitions):
+    """Three partitions of whole groups."""
+
+    def __init__(self, X, y, sample_weight, groups):
+        self._parts = [
+            {"X": X[own], "y": y[own], "sample_weight": sample_weight[own], "groups": groups[own]}
+            for own in (np.flatnonzero(groups % 3 == part) for part in range(3))
+        ]
+
+    def run(self, task, spread=map):
+        return [task(**part) for part in self._parts]
+
+
+def fitted_in_blocks(model, X, y, weights, codes):
+    parts = (np.flatnonzero(codes % 3 == part) for part in range(3))
+    blocks = ((X[own], y[own], weights[own], codes[own]) for own in parts)
+    return model.fit_blocks(
+        blocks, n_groups=len(np.unique(codes)), n_features=X.shape[1], weighted=True
+    )
+
+
+FORMS = {
+    "dense": lambda model, X, y, w, codes: model.fit(X, y, w, groups=codes),
+    "columns first": lambda model, X, y, w, codes: model.fit(
+        np.asfortranarray(X), y, w, groups=codes
+    ),
+    "float32": lambda model, X, y, w, codes: model.fit(X.astype(np.float32), y, w, groups=codes),
+    "sparse": lambda model, X, y, w, codes: model.fit(sparse.csr_array(X), y, w, groups=codes),
+    "partitions": lambda model, *columns: model.fit(InParts(*columns)),
+    "stream": fitted_in_blocks,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_coefficients_are_those_with_a_constant_of_each_group(rng, form):
+    X, y, weights, codes = small_panel(rng)
+    model = skdp.DPLinearRegression(
+        fixed_effects=True, epsilon=np.inf, scaling="none", solver="boosted_ssp"
+    )
+    with pytest.warns(skdp.PrivacyWarning):
+        FORMS[form](model, X, y, weights, codes)
+    rtol = 1e-4 if form == "float32" else 1e-7
+    np.testing.assert_allclose(model.coef_, with_dummies(X, y, weights, codes), rtol=rtol)
+    assert model.intercept_ == 0.0
+    np.testing.assert_allclose(model.predict(1e3 * X), 1e3 * X @ model.coef_, rtol=1e-9)
+    plain = model.to_sklearn()
+    np.testing.assert_allclose(plain.predict(X), model.predict(X), rtol=1e-9)
+
+
+def test_intervals_hold_the_truth_that_is_confounded_without_it(rng):
+    X, y, codes = panel(rng)
+    for fixed_effects in (True, False):
+        model = skdp.DPLinearRegression(
+            fixed_effects=fixed_effects, inference="coefficients", privacy=seeded()
+        )
+        distance = (model.fit(X, y, groups=codes).coef_debiased_ - TRUE) / model.coef_std_error_
+        assert bool((np.abs(distance) < 4).all()) is fixed_effects, distance
+        assert bool((np.abs(distance) > 6).all()) is not fixed_effects, distance
+
+
+def test_the_bound_of_targets_is_one_of_deviations(rng):
+    X, y, codes = panel(rng, 60)
+    model = skdp.DPRidge(fixed_effects=True, target_bound=20.0, epsilon=1e4, privacy=seeded())
+    coef = model.fit(X, y, groups=codes).coef_
+    np.testing.assert_allclose(model.fit(X, y + 1e6 * codes, groups=codes).coef_, coef, rtol=1e-6)
+    values = np.where(np.arange(len(y)) == 7, 1e9, y)
+    cut = rows.mapped_rows(model, X, values[:, None], None, codes)[1]
+    assert np.abs(cut).max() == 20.0
+
+
+@pytest.mark.parametrize("model", [skdp.DPLinearRegression, skdp.DPRidge])
+def test_it_is_refused_without_groups_before_the_charge(rng, model):
+    X, y, codes = panel(rng, 40)
+    budget = skdp.PrivacyBudget(1.0, 1e-6)
+    given = {"fixed_effects": True, "privacy": skdp.Privacy(budget=budget)}
+    with pytest.raises(ValueError, match=rf"{model.__name__}: fixed_effects=True.*Nothing was rel"):
+        model(**given).fit(X, y)
+    with pytest.raises(ValueError, match="fixed_effects=True"):
+        model(**given).fit_blocks(iter([(X, y)]), n_samples=200, n_features=3)
+    with pytest.raises(ValueError, match="fixed_effects=True"):
+        model(**given).plan(200, 3)
+    with pytest.raises(ValueError, match="fixed_effects must be True or False"):
+        model(fixed_effects=1.5).fit(X, y, groups=codes)
+    with pytest.raises(ValueError, match="no intercept: fit_intercept=False, or fixed_eff"):
+        model(**given).fit(X, y, groups=codes, intercept_init=1.0)
+    assert budget.n_fits == 0
+
+
+def test_it_survives_pipelines_copies_and_pickles(rng):
+    X, y, codes = panel(rng, 200)
+    model = skdp.DPRidge(fixed_effects=True, privacy=seeded())
+    expected = model.fit(X, y, groups=codes)
+    assert expected.privacy_.releases == model.plan(None, 3, n_groups=200).releases
+    assert any("deviations from the means" in text for text in expected.privacy_.assumptions)
+    assert clone(model)._knows_target_range(200, 3)  # as a private search needs to know
+    copy = pickle.loads(pickle.dumps(expected))
+    np.testing.assert_array_equal(copy.predict(X), expected.predict(X))
+    with sklearn.config_context(enable_metadata_routing=True):
+        piped = make_pipeline("passthrough", clone(model).set_fit_request(groups=True))
+        piped.fit(X, y, groups=codes)
+    np.testing.assert_array_equal(piped[-1].coef_, expected.coef_)
+
+
+# ---------------------------------------------------------------- the map of a group
+
+
+def test_a_group_follows_from_its_own_rows_bit_for_bit(rng):
+    """Whatever other groups are, hostile rows among them; and its mean, however large, is gone."""
+    X, y, weights, codes = small_panel(rng)
+    own = codes == 5
+    first = within_groups(X, y[:, None], weights, codes)
+    for X_hostile, weight in ((1e308, 1e300), (-1e308, 5e-324), (5e-324, 0.0)):
+        X[~own] = X_hostile * rng.choice([-1.0, 1.0], X[~own].shape)
+        weights[~own] = weight
+        alone = X[own], y[own, None], weights[own], np.zeros(own.sum(), dtype=np.int64)
+        with np.errstate(all="raise"):
+            both = within_groups(X, y[:, None], weights, codes), within_groups(*alone)
+        for again in both:
+            mapped = own if len(again[0]) == len(own) else slice(None)
+            np.testing.assert_array_equal(again[0][mapped], first[0][own])
+            np.testing.assert_array_equal(again[1][mapped], first[1][own])
+            assert np.isfinite(again[0]).all()
+            assert np.isfinite(again[1]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_what_is_constant_in_a_group_is_zero(rng, form, dtype):
+    """Rounding errors would be scaled up to columns of unit size."""
+    codes = rng.integers(0, 9, 200)
+    codes[:9] = np.arange(9)
+    own = np.array([0.1, 1 / 3, 1e300 if dtype == np.float64 else 1e30])[codes % 3]
+    X = np.column_stack([own, rng.standard_normal(200)]).astype(dtype)
+    mapped, _ = within_groups(form(X), np.zeros((200, 1)), rng.exponential(size=200), codes)
+    assert mapped.dtype == dtype
+    dense = mapped.toarray() if sparse.issparse(mapped) else mapped
+    assert not dense[:, 0].any()
+    assert dense[:, 1].all()
+
+
+# ---------------------------------------------------------------- audits, and seeded bugs
+
+
+def make(**terms):
+    return skdp.DPRidge(fixed_effects=True, solver="gd", max_iter=3, privacy=seeded(**terms))
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_nothing_but_releases(replay, rng, adjacency):
+    """Not even from groups with another number of rows, which is private."""
+    for there, other in group_neighbours("ridge", grouped_data("ridge", rng), adjacency, rng):
+        replay.check(lambda: make(adjacency=str(adjacency)), there, other, adjacency)
+
+
+def audited():
+    X, y = audit.neighbours.made_up_data(make())
+    groups = np.arange(len(y)) // 3
+    pairs = audit.neighbours.hostile_pairs(make(), X, y, Adjacency.ZERO_OUT, groups)
+    return audit.replay(make(), X, y, itertools.islice(pairs, 4), groups=groups)
+
+
+def means_of_all_rows(X, targets, weights, codes):
+    return X - X.mean(axis=0), targets - targets.mean(axis=0)
+
+
+def means_of_two_groups(X, targets, weights, codes):
+    return within_groups(X, targets, weights, codes // 2)
+
+
+def test_the_audit_catches_means_over_rows_of_others(monkeypatch):
+    assert audited().ok
+    for mutant in (means_of_all_rows, means_of_two_groups):
+        monkeypatch.setattr(rows, "within_groups", mutant)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what overflows in the means
+            assert not audited().ok, mutant
