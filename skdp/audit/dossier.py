@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sklearn.base import BaseEstimator
 
@@ -21,13 +21,15 @@ from skdp.audit.black_box import statement_of
 from skdp.audit.reporting import SCOPE, AuditReport, report
 from skdp.fitting.ledger import Line, all_lines, show
 
+Content: TypeAlias = Mapping[str, Any]  # ready for JSON
+
 # Version of dossier.schema.json, which lies beside this file.
 SCHEMA = 1
 _OPEN = "Not answered."
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib")
 
 
-def _mechanisms(registry: Mapping[str, Any]) -> str:
+def _mechanisms(registry: Content) -> str:
     return "; ".join(
         f"{one['count']} x {one['statistic']} ({one['rows']} rows), noise multiplier "
         f"{one['noise_multiplier']}"
@@ -36,7 +38,7 @@ def _mechanisms(registry: Mapping[str, Any]) -> str:
 
 
 # Question, answer from the registry entry, and the name of an answer that only people have.
-CHECKLIST: tuple[tuple[str, Callable[[Mapping[str, Any]], str], str], ...] = (
+CHECKLIST: tuple[tuple[str, Callable[[Content], str], str], ...] = (
     (
         "How large are epsilon and delta, and what do they mean?",
         lambda entry: (
@@ -213,9 +215,7 @@ def _software() -> dict[str, Any]:
     }
 
 
-def _completed(
-    registry: Mapping[str, Any], answers: Mapping[str, str]
-) -> list[dict[str, str | bool]]:
+def _completed(registry: Content, answers: Mapping[str, str]) -> list[dict[str, str | bool]]:
     return [
         {
             "question": question.replace("*", ""),
@@ -249,7 +249,7 @@ def _of_ledger(name: str, lines: list[Line], statement: PrivacyStatement) -> dic
 
 
 def _page(
-    content: Mapping[str, Any], statement: PrivacyStatement, audited: AuditReport, lines: list[Line]
+    content: Content, statement: PrivacyStatement, audited: AuditReport, lines: list[Line]
 ) -> str:
     """Return the dossier as a page that begins with what a reader looks for first."""
     registry = content["registry"]
@@ -295,7 +295,7 @@ def _page(
     )
 
 
-def _table(rows: Mapping[str, Any]) -> str:
+def _table(rows: Content) -> str:
     cells = "".join(
         f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(str(value))}</td></tr>"
         for name, value in rows.items()

@@ -29,7 +29,7 @@ from skdp.fitting.refusals import (
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
-from skdp.oracle.sources.keyed_split import PartOfPartitions, first_records
+from skdp.oracle.sources.keyed_split import PartOfPartitions, starts_of_partitions
 from skdp.oracle.sources.partitioned import Failure, Partitions, Task, answers, has_no_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -191,7 +191,7 @@ def summaries(
             "group of its own; sort or shuffle the rows by group. Nothing was released."
         )
     try:
-        starts = first_records(sizes, indices)
+        starts = starts_of_partitions(sizes, indices)
     except ValueError as refusal:
         raise ValueError(f"{who}: {type(partitions).__name__}: {refusal}") from None
     return sizes, starts, read
@@ -352,6 +352,10 @@ class MappedPartitions(Partitions):
         """Run the task on each partition once it is mapped."""
         return self._partitions.run(MappedTask(self._mapping, task), spread)
 
+    def kept(self, task: Task) -> Partitions | None:
+        """Return partitions of what a task makes of each once it is mapped, or None."""
+        return self._partitions.kept(MappedTask(self._mapping, task))
+
 
 # ---------------------------------------------------------------- dask
 
@@ -427,6 +431,13 @@ class DaskPartitions(Partitions):
         # What holds the rows is lost with a worker and made again from the graph.
         self._held = self._client.compute(together)
 
+    def kept(self, task: Task) -> DaskPartitions:
+        """Return partitions of what a task makes of each, held by the workers."""
+        other = object.__new__(DaskPartitions)
+        other._client = self._client
+        other._held = self._client.map(_kept, self._held, task=task, pure=False)
+        return other
+
     def run(self, task: Task, spread: Map = map) -> Iterator[Any]:
         """Submit one task for each partition; answers come in the partitions' order."""
         answers = self._client.map(_run, self._held, task=task, pure=False)
@@ -438,6 +449,10 @@ class DaskPartitions(Partitions):
 
 def _run(columns: dict[str, Any], task: Task) -> Any:
     return task(**columns)
+
+
+def _kept(columns: dict[str, Any], task: Task) -> dict[str, Any]:
+    return {"held": task(**columns)}
 
 
 def blocks_of(collection: Any) -> list[Any]:

@@ -130,7 +130,8 @@ class DPPoissonRegressor(DPTweedieModel):
     in the fit alone, so that the curvature of the loss is bounded; the mean is estimated privately,
     as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
 
-    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y.
+    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y. Without
+    an intercept, means are in the unit of y: they should be of about unit size.
 
     References
     ----------
@@ -220,7 +221,8 @@ class DPGammaRegressor(DPTweedieModel):
     parabola beyond, in the fit alone, so that its curvature is bounded; the mean is estimated
     privately, as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
 
-    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y.
+    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y. Without
+    an intercept, means are in the unit of y: they should be of about unit size.
 
     References
     ----------
@@ -319,7 +321,8 @@ class DPTweedieRegressor(DPTweedieModel):
     bounded; the mean is estimated privately,
     as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
 
-    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y.
+    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y. Without
+    an intercept, means are in the unit of y: they should be of about unit size.
 
     References
     ----------

@@ -106,12 +106,14 @@ class Loss(ABC):
         """Number by which to divide steps where standardised targets turned out to call for it."""
         return 1.0
 
-    def target_units(self, centre: AnyArray, scale: AnyArray) -> TargetUnits | None:
+    def target_units(self, centre: AnyArray | None, scale: AnyArray) -> TargetUnits | None:
         """Return how targets of this mean and deviation are standardised; None if by these.
 
         Parameters
         ----------
-        centre, scale : array of shape (K,)
+        centre : array of shape (K,) or None
+            None without an intercept, which could not make up for another centre.
+        scale : array of shape (K,)
 
         Returns
         -------

@@ -3,19 +3,16 @@
 0. For rows that arrive in blocks, and can be read only once: "whitened", which reads them once
    there, with one output, up to 500 columns and a at least 2, where its first moments are better
    than as many rows of steps; else "adaptive_shuffled_sgd".
-1. "gd" with delta = 0, weights, an L1 penalty, a constraint, a loss that is not smooth, more than
-   two classes, or more than 500 columns: the others cannot solve these problems, or do it less
-   well.
-2. "whitened" for squared error with one output and up to 100 columns where the signal-to-noise
-   ratio a is at least ``2.5 sqrt(p)``, so that the Gram matrix exceeds its noise: as accurate
-   as "gd" or better, much better where columns are correlated. Not for groups of rows with a guess
-   of their number, whose means "gd" can clip: less noise.
-3. "whitened" where a is at least 150: nearly as accurate as "gd", in a tenth of the passes. With
-   two classes and 150 to 500 columns, where passes take long, from 60 on.
-4. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
+1. "gd" with delta = 0, weights, an L1 penalty, a constraint, or a loss that is not smooth: the
+   others cannot solve these problems, or do it less well.
+2. "whitened" where the signal-to-noise ratio a is large enough for the loss, and the Gram matrix
+   exceeds its noise, which is, next to it, as ``sqrt(p / K) / a``: as accurate as "gd" or better,
+   much better where columns are correlated, in a tenth of the passes. Not for squared error in
+   groups of rows with a guess of their number, whose means "gd" can clip: less noise.
+3. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
 
 a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Measurements are in
-``docs/research/defaults.rst``.
+``docs/reference/auto_values.rst``.
 """
 
 import math
@@ -28,35 +25,37 @@ from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.solvers.base import REGISTRY, Solver, get_solver
 
+MOST_PARAMETERS, MOST_OF_STREAM = 1001, 501
+
 
 @dataclass(frozen=True)
 class Domain:
-    """Problems for which "whitened" is chosen, by the evidence in docs/research/defaults.rst.
+    """Problems for which "whitened" is chosen, by the evidence in docs/reference/auto_values.rst.
 
     Attributes
     ----------
-    least_ratio, least_per_root : float
-        Least signal-to-noise ratio a, and least ratio of it to the root of the parameters: the
-        noise of a Gram matrix, next to it, is as the inverse of that.
-    most_columns, least_columns : int
-        Parameters for each output.
+    least_ratio : float
+        Least signal-to-noise ratio a.
+    least_gram_ratio : float
+        Least ``a sqrt(K / p)``: the noise of the Gram matrix, next to it, is as the inverse.
+    most_parameters : int
+        More were not measured.
     """
 
     least_ratio: float
-    least_per_root: float
-    most_columns: int
-    least_columns: int = 0
+    least_gram_ratio: float
+    most_parameters: int = MOST_PARAMETERS
 
     def contains(self, public: Public) -> bool:
         """Return whether a problem lies in it."""
-        least = max(self.least_ratio, self.least_per_root * math.sqrt(public.n_parameters))
-        enough = public.signal_to_noise >= least
-        return enough and self.least_columns <= public.n_parameters <= self.most_columns
+        ratio = public.signal_to_noise
+        gram_ratio = ratio * math.sqrt(public.n_outputs / public.n_parameters)
+        enough = ratio >= self.least_ratio and gram_ratio >= self.least_gram_ratio
+        return enough and public.n_parameters <= self.most_parameters
 
 
-ONE_TARGET, ANY = Domain(5.0, 2.5, 100), Domain(150.0, 0.0, 500)
-TWO_CLASSES = Domain(60.0, 0.0, 500, least_columns=150)
-STREAM = Domain(2.0, 0.0, 500)
+ONE_TARGET, TWO_CLASSES, MANY_CLASSES = Domain(5.0, 2.5), Domain(50.0, 4.0), Domain(20.0, 20.0)
+OTHERS, STREAM = Domain(150.0, 4.0), Domain(2.0, 0.0, MOST_OF_STREAM)
 
 
 def automatic_solver(
@@ -93,16 +92,23 @@ def automatic_solver(
 
 def _suited(public: Public, problem: Problem) -> list[str]:
     """Return the solvers for these public values, the best one first."""
-    domains = [STREAM] * (public.n_outputs == 1) if public.streamed else [ANY]
-    if public.n_outputs == 1 and not (public.streamed or public.clips_means):
-        domains.append(TWO_CLASSES if problem.loss.targets == "label" else ONE_TARGET)
     whitened = (
-        {"separable_loss", *REGISTRY["whitened"].needs} <= problem.provides
+        REGISTRY["whitened"].needs <= problem.provides
         and not (public.is_pure or public.weighted)
-        and any(domain.contains(public) for domain in domains)
+        and not (public.streamed and public.n_outputs > 1)
+        and _domain(public, problem).contains(public)
     )
     others = ["adaptive_shuffled_sgd", "shuffled_sgd"] if public.streamed else ["gd"]
     return ["whitened", *others] if whitened else others
+
+
+def _domain(public: Public, problem: Problem) -> Domain:
+    """Return where "whitened" is chosen for a loss."""
+    if public.streamed:
+        return STREAM
+    if problem.loss.targets == "label":
+        return TWO_CLASSES if problem.loss.separable else MANY_CLASSES
+    return OTHERS if public.n_outputs > 1 or public.clips_means else ONE_TARGET
 
 
 def _takes(name: str, public: Public, problem: Problem, given: Mapping[str, object]) -> bool:

@@ -125,6 +125,15 @@ def _constants(public: Public, problem: Problem) -> tuple[float, float]:
     return 0.3, 1.75 * math.sqrt(n_outputs)
 
 
+def relative_clip(public: Public, problem: Problem, ratio: float | None = None) -> float:
+    """Return the clipping norm of gradients, in units of the expected norm of a row.
+
+    ``ratio`` is the signal-to-noise ratio, that of the fit unless it is given.
+    """
+    ratio = public.signal_to_noise if ratio is None else ratio
+    return float(_constants(public, problem)[0] * ratio ** (1 / 3) * target_unit(public))
+
+
 def descent_defaults(
     public: Public,
     problem: Problem,
@@ -138,7 +147,7 @@ def descent_defaults(
     distance travelled stays the same. ``mu`` is that of the budget, unless it is given.
     """
     n_columns, n_outputs = public.shape
-    clipping, travelling = _constants(public, problem)
+    _, travelling = _constants(public, problem)
     curvature = problem.loss.typical_curvature
     row_norm = math.sqrt(n_columns)
     if public.data_norm is not None:
@@ -154,8 +163,7 @@ def descent_defaults(
         clip_norm = UNCLIPPED * row_norm
     else:
         # It grows as noise falls, to let long gradients in; averaging has shortened those already.
-        growing = (ratio * public.mean_length) ** (1 / 3)
-        clip_norm = clipping * growing * row_norm_of_mean * target_unit(public)
+        clip_norm = row_norm_of_mean * relative_clip(public, problem, ratio * public.mean_length)
         if problem.loss.residual_bound is not None and public.row_norm is not None:
             clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
     # 2. and 3. The distance, the steps, and the step size that follows; in units of 1 / R**2.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -15,7 +16,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
 import skdp
-from skdp.fitting.estimator import Fit
+from skdp.fitting.partitions import DaskPartitions
 from skdp.metrics import evaluate
 from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
 
@@ -211,40 +212,54 @@ def test_a_worker_that_is_lost_costs_nothing_more(client, monkeypatch):
     No partition counts twice: each pass reads as many rows as the first one, and the sums are those
     of rows in memory.
     """
-    killed, n_read, open_source = [], [], Fit.open_source
+    killed, passes, n_read, run = [], [], [], DaskPartitions.run
 
     def kill():
         killed.append(next(iter(client.run(os.getpid).values())))
         os.kill(killed[0], signal.SIGKILL)
 
-    def opened(self, spread):
-        source = open_source(self, spread)
-        run_pass = source._partitions.run
-
-        def run(task, spread):
-            if len(n_read) == 1:  # in the midst of the second pass
-                threading.Timer(0.1, kill).start()
-                task = slow(task)
-            results = list(run_pass(task, spread))
-            n_read.append(sum(one.n_records for one in results))
-            return results
-
-        source._partitions.run = run
-        return source
+    def watched(self, task, spread):
+        passes.append(self)
+        if len(passes) == 4:  # in the midst of a pass over records that workers hold by then
+            threading.Timer(0.1, kill).start()
+            task = slow(task)
+        results = list(run(self, task, spread))
+        n_read.append(sum(one.n_records for one in results))
+        return results
 
     with (
         monkeypatch.context() as patch,
         skdp.PrivacyBudget(3.0, 1e-5, allow_seeded_noise=True) as budget,
     ):
-        patch.setattr(Fit, "open_source", opened)
+        patch.setattr(DaskPartitions, "run", watched)
         found = seeded(skdp.DPRidge).fit(*arrays())
         assert budget.n_fits == 1
     assert killed
-    assert len(n_read) > 3
+    assert passes[3]._held is not passes[0]._held
     assert set(n_read) == {2000}
     expected = seeded(skdp.DPRidge).fit(X, Y)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
     assert found.privacy_.releases == expected.privacy_.releases
+
+
+def test_records_are_prepared_once_and_let_go_of(client, monkeypatch):
+    """Workers hold them for the passes of a fit, and no longer."""
+    rows, targets = arrays()
+    before, held, run = len(client.futures), [], DaskPartitions.run
+
+    def watched(self, task, spread):
+        held.append(self._held)
+        return run(self, task, spread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DaskPartitions, "run", watched)
+        seeded(skdp.DPRidge, solver="gd", max_iter=12).fit(rows, targets)
+    # Rows to be checked, records as given, and again whenever these are mapped in another way.
+    assert len(held) > 10
+    assert len({id(one) for one in held}) <= 5
+    held.clear()
+    gc.collect()
+    assert len(client.futures) == before
 
 
 def test_bad_rows_are_refused_before_the_charge(client):

@@ -76,6 +76,16 @@ def test_without_noise_the_model_is_that_of_scikit_learn(power, scaling):
     assert model.score(X, y) == pytest.approx(expected.score(X, y), abs=1e-4)
 
 
+@pytest.mark.parametrize("epsilon", [1.0, pytest.param(np.inf, marks=EXACT)])
+def test_without_an_intercept_the_mean_of_a_null_row_is_1(epsilon):
+    X, y = draws(20_000, 1.0)
+    expected = plain(1.0, alpha=0.0, fit_intercept=False).fit(X, y)
+    model = skdp.DPPoissonRegressor(epsilon=epsilon, fit_intercept=False, privacy=seeded(0))
+    np.testing.assert_allclose(model.fit(X, y).coef_, expected.coef_, atol=0.06)
+    assert model.intercept_ == 0.0
+    assert model.predict(0 * X[:1]) == 1.0
+
+
 @EXACT
 def test_power_0_is_least_squares():
     X, y = draws(300, 1.5)

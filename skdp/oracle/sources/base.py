@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from skdp.oracle.noise import NoiseSource
@@ -48,6 +49,14 @@ def note_read() -> None:
     note = _on_read.get()
     if note is not None:
         note()
+
+
+@dataclass(frozen=True, eq=False)
+class RowVector:
+    """A number for every row, made where the rows are whenever it is needed, and never sent."""
+
+    function: BlockFunction
+    arguments: tuple[Any, ...]
 
 
 class Source(ABC):

@@ -7,6 +7,7 @@ BLOCK_BYTES = 1 << 22  # of a block of rows: threads that took less would queue 
 COPIED_BYTES = 1 << 20  # of one that is written and read on the way to the sums, in a near cache
 PART_BYTES = 1 << 21  # of a part, which one thread takes as a whole; at least so many
 MAX_PARTS = 16
+MOST_PARTITIONS = 1 << MAX_PARTS  # see `skdp.oracle.sources.partitioned.require_few_partitions`
 GROUPED_ROWS = 1 << 12  # with groups, added up one after the other: rounding grows with them
 # Additions of sums of parts in pairs, however many a machine can hold, and of blocks in a part.
 PAIRED_SUMS = 2 * 64 + 4

@@ -4,6 +4,7 @@ A task is sent to where the rows are; what comes back is a sum over them, raw, f
 make noisy. So the channel and the other processes are part of what is trusted.
 """
 
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,11 +14,18 @@ import numpy as np
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs, note_read
-from skdp.oracle.sources.block_sizes import MAX_PARTS, block_rows
+from skdp.oracle.sources.base import (
+    BlockFunction,
+    RepeatableSource,
+    RowVector,
+    added_in_pairs,
+    note_read,
+)
+from skdp.oracle.sources.block_sizes import MAX_PARTS, MOST_PARTITIONS, block_rows
 from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.groups import GroupedMemorySource, GroupedSource, Groups
 from skdp.oracle.sources.keyed_split import KeyedSplit, PartOfPartitions, equal_sizes
+from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
 
 # Called with what a partition holds: see `Partitions.run`.
@@ -28,7 +36,6 @@ Read = Callable[[Any, Any, Any, Any], tuple[Any, AnyArray, Array | None, Indices
 
 
 SPENT = "The budget of this fit is spent."
-MOST_PARTITIONS = 1 << MAX_PARTS  # see `require_few_partitions`
 
 
 class Partitions(ABC):
@@ -54,6 +61,15 @@ class Partitions(ABC):
         spread : callable, default=map
             Maps a function over threads of this process, for partitions that are read by it.
         """
+
+    def kept(self, task: Task) -> "Partitions | None":
+        """Return partitions of what a task makes of each, held where the rows are, or None.
+
+        Passes over them get that in place of all else. It is made again where it is lost,
+        and dropped with the last reference to these partitions. None: nothing is held, and rows
+        are prepared in every pass.
+        """
+        return None
 
 
 def answers(partitions: Partitions, task: Task, so_far: str, spread: Map = map) -> Iterator[Any]:
@@ -102,14 +118,6 @@ def has_no_rows(X: Any, y: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class RowVector:
-    """A number for every row, made where the rows are whenever it is needed, and never sent."""
-
-    function: BlockFunction
-    arguments: tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class SumTask:
     """The task of a pass: make records of a partition's rows, and sum a function over them.
 
@@ -150,37 +158,82 @@ class SumTask:
         groups: Any = None,
         index: int | None = None,
     ) -> Any:
+        return self._answer(lambda: self._sum(self._prepared(X, y, sample_weight, groups, index)))
+
+    @staticmethod
+    def _answer(work: Callable[[], Any]) -> Any:
+        """Return the result of work on rows, or what says why there is none."""
         try:
             with np.errstate(all="ignore"):
-                return self._total(X, y, sample_weight, groups, index)
+                return work()
         except ValueError as refusal:  # by `read`, which quotes no cell
             return Failure(str(refusal))
         except Exception as failure:  # its message may quote rows, so only its type is reported
             return Failure(f"a partition could not be summed up: {type(failure).__name__}.")
 
-    def _total(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, index: int | None
-    ) -> PartitionSum:
+    def keep(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        index: int | None = None,
+    ) -> Any:
+        """Return a partition's records, to be held for all passes."""
+        partition = X, y, sample_weight, groups, index
+        return self._answer(
+            lambda: HeldRecords(self, partition, self._prepared(*partition, copies=True))
+        )
+
+    def of_held(self, held: Any) -> Any:
+        """Return the sum over a partition's records, or why they could not be prepared."""
+        return held if isinstance(held, Failure) else self._answer(lambda: self._sum(held))
+
+    def _prepared(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any,
+        index: int | None,
+        copies: bool = False,
+    ) -> "PreparedRecords | None":
+        """Return records and their groups; ``copies`` standardises few rows once, in a copy."""
         if has_no_rows(X, y):
-            return PartitionSum(0, None)
+            return None
         X, targets, weights, codes = self.read(X, y, sample_weight, groups)
         if self.part is not None:
             rows = self.part.rows(index, len(targets), codes)
             if not len(rows):
-                return PartitionSum(0, None)
+                return None
             X, targets = X[rows], targets[rows]
             weights = None if weights is None else weights[rows]
             codes = None if codes is None else np.unique(codes[rows], return_inverse=True)[1]
+        if copies and codes is None:
+            given = MemorySource.of(X, targets, weights, None, self.constant)
+            return given.transformed(self.scaling, self.row_bound).records, None
         columns = self.scaling.columns
         if self.scaling.targets is not None:
             targets = self.scaling.targets.apply(targets)
         in_units = None if columns is None else columns.for_type(np.float64)
-        records = Records.of(X, targets, weights, self.row_bound, self.constant, in_units)
+        return Records.of(X, targets, weights, self.row_bound, self.constant, in_units), codes
+
+    def _sum(self, prepared: "PreparedRecords | HeldRecords | None") -> PartitionSum:
+        held = prepared if isinstance(prepared, HeldRecords) else None
+        prepared = prepared.prepared if isinstance(prepared, HeldRecords) else prepared
+        if prepared is None:
+            return PartitionSum(0, None)
         assert self.function is not None
+        records, codes = prepared
         if codes is not None:
             return self._total_of_groups(self.function, records, codes)
-        vectors = [one.function(records, *one.arguments) for one in self.vectors]
-        return PartitionSum(len(targets), self.function(records, *vectors, *self.arguments))
+        of_rows = self._of_rows if held is None else held.per_row
+        vectors = [of_rows(records, one) for one in self.vectors]
+        return PartitionSum(records.n_rows, self.function(records, *vectors, *self.arguments))
+
+    @staticmethod
+    def _of_rows(records: Records, vector: RowVector) -> Any:
+        return vector.function(records, *vector.arguments)
 
     def _total_of_groups(
         self, function: BlockFunction, records: Records, codes: Indices
@@ -196,6 +249,42 @@ class SumTask:
         vectors = tuple(source.per_row(one.function, *one.arguments) for one in self.vectors)
         total = source.total_over_groups if self.by_group else source.total
         return PartitionSum(source.n_rows, total(function, *self.arguments, rows=vectors))
+
+
+PreparedRecords = tuple[Records, Indices | None]
+
+
+class HeldRecords:
+    """Records of a partition that are held where its rows are, and vectors made of them last.
+
+    Sent elsewhere, it is the partition itself that goes, to be prepared there.
+
+    Parameters
+    ----------
+    task : SumTask
+    partition : tuple
+        X, y, weights or None, and labels of groups or None.
+    prepared : tuple of (Records, numbers of groups or None), or None
+        None without rows.
+    """
+
+    def __init__(
+        self, task: SumTask, partition: tuple[Any, ...], prepared: PreparedRecords | None
+    ) -> None:
+        self._task, self._partition, self.prepared = task, partition, prepared
+        self._vectors: dict[BlockFunction, tuple[bytes, Any]] = {}
+
+    def per_row(self, records: Records, vector: RowVector) -> Any:
+        """Return a number for every row, made anew if it depends on other arguments than before."""
+        key = pickle.dumps(vector.arguments)
+        known = self._vectors.get(vector.function)
+        if known is None or known[0] != key:
+            known = key, vector.function(records, *vector.arguments)
+            self._vectors[vector.function] = known
+        return known[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._task.keep, self._partition
 
 
 class PartitionedSource(GroupedSource):
@@ -228,6 +317,8 @@ class PartitionedSource(GroupedSource):
         self.n_rows = sum(sizes)
         self._task = replace(task, n_records=self.n_rows)
         self._folds: dict[tuple[int, int], KeyedSplit] = {}
+        self._held: Partitions | None = None
+        self._is_first = True
 
     def _with(self, sizes: Sequence[int] | None = None, **changes: Any) -> "PartitionedSource":
         """Return the same partitions with changes of the task."""
@@ -248,11 +339,18 @@ class PartitionedSource(GroupedSource):
         self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
     ) -> Any:
         """Sum a function of blocks of groups over the partitions, as `total`."""
-        return self._with(by_group=True).total(function, *arguments, rows=rows)
+        note_read()
+        task = replace(
+            self._task, function=function, arguments=arguments, vectors=rows, by_group=True
+        )
+        return added_in_pairs(self._sums(task))
 
     def _sums(self, task: SumTask) -> Iterator[Any]:
-        sizes = []
-        for result in answers(self._partitions, task, SPENT, self._spread):
+        if self._is_first:
+            self._held, self._is_first = self._partitions.kept(self._task.keep), False
+        sizes, partitions = [], self._held or self._partitions
+        of_one = task if self._held is None else task.of_held
+        for result in answers(partitions, of_one, SPENT, self._spread):
             if isinstance(result, Failure):
                 message = result.message.removesuffix(SPENT).removesuffix("Nothing was released.")
                 raise ValueError(f"{message.strip()} {SPENT}")

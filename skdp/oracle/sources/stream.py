@@ -13,12 +13,12 @@ from skdp.oracle.sources.base import (
     BlockFunction,
     OrderedSource,
     RepeatableSource,
+    RowVector,
     added_in_pairs,
 )
-from skdp.oracle.sources.block_sizes import MAX_PARTS, block_rows
+from skdp.oracle.sources.block_sizes import MAX_PARTS, MOST_PARTITIONS, block_rows
 from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.partitioned import MOST_PARTITIONS, RowVector
 from skdp.oracle.sources.sparse_rows import AnyRows
 
 # X, targets, weights or None, and the numbers of the rows' groups, from 0 on, or None.

@@ -39,8 +39,10 @@ class FrankWolfe(Solver):
     It needs ``constraint=L1Ball(radius)`` and ``fit_intercept=False``; centre the targets by a
     public number first. The noise is charged by the epsilon of each step (see
     `skdp.accounting.NoisyMaximum`), so it is worth having with delta = 0, where Laplace noise on
-    all entries of a gradient grows with the number of columns. With delta > 0 "gd" and
-    "accelerated_mirror_descent" are better: ``python -m benchmarks.papers.selection_steps``.
+    all entries of a gradient grows with the number of columns. With delta > 0
+    "accelerated_mirror_descent" was better throughout, and "gd" mostly:
+    ``python -m benchmarks.papers.selection_steps``. Where the budget is too small for any
+    estimate it is worse than zero coefficients, as its first step goes all the way to a vertex.
 
     References
     ----------
@@ -60,7 +62,7 @@ class FrankWolfe(Solver):
 
     name = "frank_wolfe"
     purpose = (
-        "With delta=0 on an L1 ball, R2 of 100 columns, epsilon 1: 0.95; 'gd' 0.16. Else take 'gd'."
+        "For delta=0 and an L1 ball: R2 0.95 (20,000 x 100, epsilon 1), 'gd' 0.16. Not for delta > 0."
     )
     needs = frozenset({"l1_ball", "smooth_penalty", "no_intercept"})
     mechanisms = ("laplace",)

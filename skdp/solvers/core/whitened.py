@@ -1,7 +1,6 @@
 """Run gradient descent that is preconditioned (whitened) by a noisy Gram matrix."""
 
 import math
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -19,72 +18,33 @@ from skdp.steps.shrinkage import Spectrum, bayes_step, spectrum
 # Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
 # distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep its effect constant.
 CAP_GROWTH, TRAVEL_GROWTH = 0.4, 1.2
-
-
-@dataclass(frozen=True)
-class StepRule:
-    """Default hyperparameters for losses of one kind, by docs/research/defaults.rst.
-
-    Attributes
-    ----------
-    gram_share : float
-        Of the Gram matrix in mu squared.
-    row_factor : float
-        Bound on a row in units of its expected length, at a small budget.
-    averaged : float
-        Share of the run, at its end, of whose iterates the mean is returned.
-    steps : int
-        Number of steps at a small budget.
-    momentum : float
-        Likewise.
-    grows_from : float
-        Signal-to-noise ratio from which on the distance grows: half of it by more steps, half by
-        more momentum.
-    most_times : float
-        So many times as many steps at most.
-    most_momentum : float
-    """
-
-    gram_share: float
-    row_factor: float
-    averaged: float
-    steps: int
-    momentum: float
-    grows_from: float
-    most_times: float
-    most_momentum: float
-
-    def steps_and_momentum(self, public: Public) -> tuple[int, float]:
-        """Return the number of steps and the momentum for a budget."""
-        travel = growth(public, TRAVEL_GROWTH, start=self.grows_from)
-        more = min(math.sqrt(travel), self.most_times)
-        momentum = min(1 - (1 - self.momentum) * more / travel, self.most_momentum)
-        return math.ceil(self.steps * more), momentum
-
-
-# Residuals without a bound: plain steps, which average noise out. Bounded ones: few with momentum.
-UNBOUNDED_RESIDUALS = StepRule(
-    gram_share=0.2, row_factor=0.9, averaged=1 / 2,
-    steps=40, momentum=0.0, grows_from=50.0, most_times=2.0, most_momentum=0.9,
-)  # fmt: skip
-BOUNDED_RESIDUALS = StepRule(
-    gram_share=0.25, row_factor=0.6, averaged=1 / 3,
-    steps=12, momentum=0.5, grows_from=100.0, most_times=10 / 3, most_momentum=0.8,
-)  # fmt: skip
+# Share of the run, at its end, of whose iterates the mean is returned.
+AVERAGED_SHARE = 1 / 2
+# Bound on a row in units of its expected length, at a small budget.
+ROW_FACTOR = 0.9
+# Share of the Gram matrix in mu squared. Gradients of squared error are exact in its coordinates.
+PLAIN_GRAM_SHARE, GRAM_SHARE = 0.2, 0.05
+# Squared error: plain steps at a small budget, which average noise out; from a signal-to-noise
+# ratio on the distance grows, half of it by up to so many times as many steps, half by momentum.
+PLAIN_STEPS, PLAIN_GROWTH_START = 40, 50.0
+MOST_TIMES, MOST_MOMENTUM = 2.0, 0.9
 # A log link: momentum would carry predictors to where their exponentials are far too large.
-LOG_LINK = StepRule(
-    gram_share=0.2, row_factor=0.9, averaged=1 / 2,
-    steps=30, momentum=0.0, grows_from=50.0, most_times=2.0, most_momentum=0.0,
-)  # fmt: skip
+LOG_LINK_STEPS = 30
+# Other losses: steps, in roots of the distance times the largest curvature. With c of them the
+# heavy ball's oscillations decay by exp(-c**2 / 4) before iterates are averaged.
+SETTLING = 3.0
+FEWEST_STEPS = 8
+# Without noise.
+EXACT_STEPS, EXACT_MOMENTUM = 300, 0.5
 # Steps are so much shorter once ranges of columns became wider halfway. With steps as before, one
 # idle column with a lognormal tail of deviation 3 had up to 27 times the curvature of the Gram
 # matrix, and R2 fell from 0.91 to -24; shrinking rows alone leaves up to 0.1 of that.
 CURVATURE_AFTER_WIDENING = 3.0
 
-
 # Of a stream: share of the rows for the Gram matrix, number of steps, bound on rows of the matrix
 # in their expected length, size of a target next to that, and cap on residuals in their own size.
 STREAM_GRAM, STREAM_STEPS, STREAM_ROW, STREAM_TARGET, STREAM_CAP = 0.5, 4, 0.8, 0.25, 1.5
+STREAM_ROW_FACTOR = 0.6  # in place of ROW_FACTOR, for losses with a bounded residual
 STREAM_AMPLE = 7.0  # signal-to-noise ratio from which on steps are not shortened
 LEAST_RESIDUAL = 0.2  # size of residuals, in that of targets: smaller estimates are not reliable
 
@@ -103,8 +63,7 @@ class Whitened(Solver):
        length and residuals capped, each for itself: a long row loses weight, and its residual is
        not cut for being long. If ranges of columns become wider halfway, steps are shorter from
        there on, and rows are shrunk to about their expected length at any budget. The mean
-       of the last iterates is returned: of the last half for losses without a bound on residuals,
-       of the last third for others.
+       of the last half of the iterates is returned.
 
     Rows that arrive block by block are cut in blocks of its own, and each of its releases has one,
     with the whole budget (parallel composition). The first, on half of the rows, is of rows and
@@ -114,25 +73,29 @@ class Whitened(Solver):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps, at least 1; 40 for squared error, 12 for losses with a bounded residual,
-        more for large budgets.
+        Number of steps, at least 1. For squared error "auto" is 40, more for large budgets. For
+        losses with a bounded residual it is three roots of the distance that "gd" travels, steps
+        times step size times the largest curvature.
     learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
         Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
         identity; or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
         loss, times ``1 / (1 - beta)`` with Polyak's momentum, whose velocity builds up to that.
         Steps are a third as long once ranges of columns became wider.
     {momentum}
-        "auto" is 1/2 for losses with a bounded residual, 0 otherwise, more for large budgets, and
-        no more than ``max_iter`` steps can build up.
+        "auto" is 0 for squared error, more for large budgets. For losses with a bounded residual
+        it makes ``max_iter`` steps as long as the distance. It is no more than ``max_iter`` steps
+        can build up.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other, as for `GradientDescent`; "auto" is "uniform".
     clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
         Largest norm of one record's gradient, in the unit of "gd", in which a row of standardised
         columns has the length ``sqrt(n_parameters)``: the cap on residuals times
-        ``row_factor * sqrt(n_parameters)``. A rule by name, too: "geometric".
+        ``row_factor * sqrt(n_parameters)``. A rule by name, too: "geometric". "auto"
+        is that of "gd" for losses with a bounded residual.
     gram_share : float or "auto", default="auto"
-        Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1). 1/4 for losses
-        with a bounded residual, 1/5 otherwise. Of a stream: its share of the rows, 1/2.
+        Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1). "auto" is
+        1/20 for losses with a bounded residual, 1/5 otherwise and for a log link. Of a stream: its
+        share of the rows, 1/2.
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it before their Gram matrix is computed.
     row_factor : float or "auto", default="auto"
@@ -158,7 +121,7 @@ class Whitened(Solver):
     >>> model = DPLogisticRegression(classes=[0, 1], epsilon=3.0, solver="whitened")
     >>> model = model.fit(X, y)
     >>> [(release.kind, release.count) for release in model.privacy_.releases[-3:]]
-    [('gram', 1), ('gradient', 12), ('calibration', 2)]
+    [('gram', 1), ('gradient', 20), ('calibration', 2)]
     """
 
     name = "whitened"
@@ -181,36 +144,50 @@ class Whitened(Solver):
         return self.max_iter > 1
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        noisy, rule = public.is_noisy, _rule(problem)
-        n_steps, momentum = rule.steps_and_momentum(public) if noisy else (300, rule.momentum)
-        if not checks.is_auto(self.max_iter):
-            checks.count(max_iter=self.max_iter)
-            n_steps = self.max_iter
+        noisy, is_plain = public.is_noisy, _takes_plain_steps(problem)
+        gram_share = PLAIN_GRAM_SHARE if is_plain else GRAM_SHARE
+        row_norm = defaults.gram_row_norm(public, STREAM_ROW if public.streamed else 0.9)
+        n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
+        if n_steps is not None:
+            checks.count(max_iter=n_steps)
+        if not noisy:
+            n_steps, momentum = n_steps or EXACT_STEPS, 0.0 if is_plain else EXACT_MOMENTUM
+        elif is_plain:
+            n_steps, momentum = _plain_steps(public, problem, n_steps)
+        else:
+            share = gram_share if checks.is_auto(self.gram_share) else self.gram_share
+            longest = row_norm if checks.is_auto(self.row_norm) else self.row_norm
+            checks.share(gram_share=share)
+            checks.positive(row_norm=longest)
+            std = _gram_std(public, longest, share)
+            n_steps, momentum = _steps(public, problem, n_steps, std)
         # Velocity takes about 1 / (1 - momentum) steps to build up: a short run has no use for
         # more than it can reach in a quarter of its steps.
         momentum = min(momentum, max(0.0, 1 - 4 / n_steps))
         if public.streamed:
             n_steps, momentum = self._number_of_blocks(), 0.0
-        given = momentum if checks.is_auto(self.momentum) else self.momentum
-        row_factor = rule.row_factor * growth(public, 1 / 3) if noisy else UNBOUNDED
+            gram_share = STREAM_GRAM
+        beta = momentum if checks.is_auto(self.momentum) else self.momentum
+        row_factor = ROW_FACTOR * growth(public, 1 / 3) if noisy else UNBOUNDED
         if public.streamed and noisy:
-            row_factor = rule.row_factor * growth(public, 0.25)
+            row_factor = (ROW_FACTOR if is_plain else STREAM_ROW_FACTOR) * growth(public, 0.25)
         if not noisy and not checks.is_auto(self.clip_norm):
             # Without noise nothing is cut, unless gradients are to be clipped.
             norms = steps.clip_norms(self.clip_norm, n_steps)
-            row_factor = rule.row_factor if norms.min() < UNBOUNDED else UNBOUNDED
+            row_factor = ROW_FACTOR if norms.min() < UNBOUNDED else UNBOUNDED
         widest = row_factor if checks.is_auto(self.row_factor) else self.row_factor
         checks.positive(row_factor=widest)
+        cap = _residual_cap(public, problem, widest)
         return {
             "max_iter": n_steps,
             "learning_rate": _caution(public, problem)
-            * _gain(given)
+            * _gain(beta)
             / _typical_curvature(public, problem),
             "momentum": momentum,
             "noise_schedule": "uniform",
-            "clip_norm": _residual_cap(public, problem) * widest * math.sqrt(public.n_parameters),
-            "gram_share": STREAM_GRAM if public.streamed else rule.gram_share,
-            "row_norm": defaults.gram_row_norm(public, STREAM_ROW if public.streamed else 0.9),
+            "clip_norm": cap * widest * math.sqrt(public.n_parameters),
+            "gram_share": gram_share,
+            "row_norm": row_norm,
             "row_factor": row_factor,
         }
 
@@ -250,7 +227,7 @@ class Whitened(Solver):
         else:
             gram, remaining = _known_gram(public, public.moments), 1.0
             std = 0.0
-        eigen = spectrum(gram, std or self._gram_std(public), known)
+        eigen = spectrum(gram, std or _gram_std(public, self.row_norm, self.gram_share), known)
         lifted = eigen.values + eigen.noise_norm
         transform = eigen.vectors / np.sqrt(lifted)
         coordinates = Coordinates(transform)
@@ -267,14 +244,14 @@ class Whitened(Solver):
         direction = steps.momentum_rule(self.momentum).start()
         start = oracle.start()
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
-        first_kept = n_steps - math.ceil(n_steps * _rule(problem).averaged)
+        first_kept = n_steps - math.ceil(n_steps * AVERAGED_SHARE)
         path, shorter = [point], problem.loss.slowdown
         lengths: list[float] = []  # of gradients, where there is no noise
         for step, (size, cap, share) in enumerate(zip(sizes, caps, shares, strict=True)):
             middle = step > 0 and step == n_steps // 2
             if middle and oracle.checkpoint(transform @ np.mean(path[len(path) // 2 :], axis=0)):
                 # Rows are longer now than the Gram matrix knows, and so is the curvature larger.
-                row_norm = min(row_norm, UNBOUNDED_RESIDUALS.row_factor * expected)
+                row_norm = min(row_norm, ROW_FACTOR * expected)
                 shorter = CURVATURE_AFTER_WIDENING
             coef = transform @ point
             if step == 0 and not start.any():
@@ -361,26 +338,64 @@ class Whitened(Solver):
         size = math.sqrt(max(squares, 0.0) / (n_rows * public.n_outputs)) / largest
         return eigen, point, min(max(size, LEAST_RESIDUAL), 1.0) if oracle.is_noisy else 1.0
 
-    def _gram_std(self, public: Public) -> float:
-        """Return the noise that a released Gram matrix would have: directions below it are small.
 
-        Public second moments save budget; they are no reason to follow the noise of steps there.
-        """
-        if not public.is_noisy:
-            return 0.0
-        return float(self.row_norm**2 / (public.gradient_mu * math.sqrt(self.gram_share)))
+def _takes_plain_steps(problem: Problem) -> bool:
+    """Return whether steps at a small budget are plain: for squared error and a log link."""
+    return problem.loss.residual_bound is None or problem.loss.link == "log"
 
 
-def _residual_cap(public: Public, problem: Problem) -> float:
-    """Return the size to which larger residuals are capped by default, in the targets' unit."""
+def _plain_steps(public: Public, problem: Problem, n_steps: int | None) -> tuple[int, float]:
+    """Return the number of steps and the momentum where steps at a small budget are plain."""
+    travel = growth(public, TRAVEL_GROWTH, start=PLAIN_GROWTH_START)
+    more = min(math.sqrt(travel), MOST_TIMES)
+    if problem.loss.link == "log":
+        return n_steps or math.ceil(LOG_LINK_STEPS * more), 0.0
+    momentum = min(1 - more / travel, MOST_MOMENTUM)
+    return n_steps or math.ceil(PLAIN_STEPS * more), momentum
+
+
+def _steps(
+    public: Public, problem: Problem, n_steps: int | None, gram_std: float
+) -> tuple[int, float]:
+    """Return the number of steps and the momentum for a loss with bounded residuals.
+
+    A column of unit size travels as far as by "gd". The noise of the Gram matrix shortens its
+    steps, and so many times as far is to go.
+    """
+    noise = gram_std * math.sqrt(2.0 * public.n_parameters) / public.n_rows
+    distance = defaults.travelled_distance(public, problem) * (1 + noise)
+    distance *= defaults.column_curvature(public, problem)
+    if n_steps is None:
+        n_steps = max(math.ceil(SETTLING * math.sqrt(distance)), FEWEST_STEPS)
+    step = problem.loss.curvature / _typical_curvature(public, problem)
+    return n_steps, max(0.0, 1 - n_steps * step / distance)
+
+
+def _gram_std(public: Public, row_norm: float, gram_share: float) -> float:
+    """Return the noise that a released Gram matrix would have: directions below it are small.
+
+    Public second moments save budget; they are no reason to follow the noise of steps there.
+    """
+    if not public.is_noisy:
+        return 0.0
+    return float(row_norm**2 / (public.gradient_mu * math.sqrt(gram_share)))
+
+
+def _residual_cap(public: Public, problem: Problem, row_factor: float) -> float:
+    """Return the size to which larger residuals are capped by default, in the targets' unit.
+
+    Bounded ones are capped so that gradients have the clipping norm of "gd".
+    """
     if not public.is_noisy:
         return UNBOUNDED
     bound = problem.loss.residual_bound
-    if public.streamed and bound is None:
+    if bound is not None and (public.streamed or problem.loss.link == "log"):
+        return bound * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
+    if public.streamed:
         unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
         return STREAM_CAP * unit * growth(public, 0.25)
     if bound is not None:
-        return bound * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
+        return min(bound, defaults.relative_clip(public, problem) / row_factor)
     unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
     # One size of the target at GROWTH_START, and less below it.
     ratio = public.signal_to_noise / defaults.GROWTH_START
@@ -421,18 +436,11 @@ def _known_gram(public: Public, moments: Moments) -> Array:
     return np.asarray(gram[: public.n_parameters, : public.n_parameters])
 
 
-def _rule(problem: Problem) -> StepRule:
-    """Return the rule for losses of this kind."""
-    if problem.loss.link == "log":
-        return LOG_LINK
-    return UNBOUNDED_RESIDUALS if problem.loss.residual_bound is None else BOUNDED_RESIDUALS
-
-
 def _typical_curvature(public: Public, problem: Problem) -> float:
     """Return the curvature of the loss at the start, or more if steps were unstable."""
     largest = problem.loss.typical_curvature
     if problem.loss.separable:
         return largest
     n_outputs = public.n_outputs
-    # With momentum 1/2, steps are stable up to 3 over the largest curvature.
+    # Steps with momentum beta are stable up to 2 (1 + beta) over the largest curvature.
     return max(2 * (n_outputs - 1) / n_outputs**2, largest / 2.9)

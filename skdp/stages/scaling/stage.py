@@ -36,8 +36,8 @@ from skdp.stages.scaling.refinements import (
 )
 from skdp.stages.scaling.shares import (
     ScalingBudget,
-    first_records,
-    of_first_records,
+    budget_of_first,
+    records_for_scaling,
     scaling_budget,
 )
 
@@ -189,7 +189,7 @@ class ScalingStage(OptionalStage):
             if is_features:
                 scaling = replace(scaling, columns=columns)
             else:
-                targets = _in_units_of(oracle.problem.loss, columns, exact)
+                targets = _in_units_of(oracle.problem.loss, columns, self.centred[1], exact)
                 scaling = replace(scaling, targets=targets)
         return scaling
 
@@ -391,9 +391,9 @@ def _requests(
     }
     first = 0
     if public.streamed and any(wanted.values()):
-        first = first_records(public, **wanted)
+        first = records_for_scaling(public, **wanted)
         held = replace(public, n_rows=0) if first == 0 else public.divided(first)[0]
-        budget = of_first_records(held, **wanted)
+        budget = budget_of_first(held, **wanted)
     else:
         budget = scaling_budget(public, **wanted, insist=parameters.scaling == "private")
     return budget, Scaling(columns, targets, problem.loss.link), first
@@ -409,9 +409,9 @@ def note_on_bounds(bounds: DeclaredBounds | None) -> str:
     return "Ranges of columns were chosen without looking at the rows; values outside were clipped."
 
 
-def _in_units_of(loss: Loss, targets: Columns, exact: bool) -> Columns:
+def _in_units_of(loss: Loss, targets: Columns, centred: bool, exact: bool) -> Columns:
     """Targets in the units and the range of the loss."""
-    units = loss.target_units(targets.centre, targets.scale)
+    units = loss.target_units(targets.centre if centred else None, targets.scale)
     if units is None:
         return targets
     targets = replace(targets, centre=units.centre, scale=units.scale)

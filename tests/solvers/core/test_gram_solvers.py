@@ -156,16 +156,20 @@ def public(n_rows, n_features=50, **facts):
         (public(100_000), Problem(Logistic()), "whitened"),
         (public(100_000), Problem(SquaredError()), "whitened"),
         (replace(public(1_000_000), n_outputs=3), Problem(SquaredError()), "whitened"),
-        (replace(public(1_000_000), n_outputs=3), Problem(Multinomial(3)), "gd"),
+        (replace(public(100_000), n_outputs=3), Problem(Multinomial(3)), "whitened"),
+        (replace(public(20_000, 20), n_outputs=100), Problem(Multinomial(100)), "whitened"),
+        (replace(public(20_000, 20), n_outputs=3), Problem(Multinomial(3)), "whitened"),
+        (replace(public(5_000, 20), n_outputs=3), Problem(Multinomial(3)), "gd"),
         (public(100_000, epsilon=0.01), Problem(Logistic()), "gd"),
         (public(100_000, sparse=True), Problem(Logistic()), "whitened"),
         (public(100_000, weighted=True), Problem(Logistic()), "gd"),
         (public(100_000, 300), Problem(Logistic()), "whitened"),
         (public(50_000, 300), Problem(Logistic()), "gd"),
-        (public(40_000, 140), Problem(Logistic()), "gd"),
-        (public(200_000, 510), Problem(Logistic()), "gd"),
-        (public(100_000, 300), Problem(SquaredError()), "gd"),
-        (public(10**8, 600), Problem(Logistic()), "gd"),
+        (public(40_000, 140), Problem(Logistic()), "whitened"),
+        (public(200_000, 510), Problem(Logistic()), "whitened"),
+        (public(100_000, 300), Problem(SquaredError()), "whitened"),
+        (public(10**8, 600), Problem(Logistic()), "whitened"),
+        (public(10**8, 1001), Problem(Logistic()), "gd"),
         (public(100_000), Problem(Logistic(), L1(0.1)), "gd"),
         (public(100_000), Problem(Logistic(), L2(0.1), L2Ball(1.0)), "gd"),
         (public(150, 20), Problem(SquaredError()), "gd"),
@@ -175,7 +179,8 @@ def public(n_rows, n_features=50, **facts):
         (public(1000, 20), Problem(SquaredError()), "gd"),
         (public(2000, 20), Problem(Logistic()), "gd"),
         (replace(public(5000, 20), n_outputs=2), Problem(SquaredError()), "gd"),
-        (public(20_000, 110), Problem(SquaredError()), "gd"),
+        (public(20_000, 110), Problem(SquaredError()), "whitened"),
+        (public(5_000, 110), Problem(SquaredError()), "gd"),
     ],
 )
 def test_the_automatic_solver(facts, problem, expected):
@@ -191,6 +196,28 @@ def test_hyperparameters_choose_a_solver_that_has_them():
     assert automatic_solver(facts, problem, {"clip_norm": "adaptive"}) == "gd"
     assert automatic_solver(facts, problem, {"learning_rate": "adaptive"}) == "adp_sgd"
     assert automatic_solver(facts, problem, {"learning_rate": -1.0}) == "gd"  # which refuses it
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Multinomial(3)])
+def test_whitened_goes_as_far_and_clips_as_gd(loss):
+    """In coordinates that keep their noise, and with the caps of gradients that do not bind."""
+    facts = replace(public(20_000, 20), n_outputs=3 if loss.name == "multinomial" else 1)
+    problem = Problem(loss)
+    gd, whitened = (get_solver(name).resolve(facts, problem) for name in ("gd", "whitened"))
+    distance = whitened.max_iter * whitened.learning_rate
+    std = whitened.row_norm**2 / (facts.gradient_mu * math.sqrt(whitened.gram_share))
+    noise = std * math.sqrt(2 * 21) / facts.n_rows
+    np.testing.assert_allclose(distance, gd.max_iter * gd.learning_rate * (1 + noise))
+    np.testing.assert_allclose(whitened.clip_norm, gd.clip_norm)
+
+
+def test_steps_of_whitened_grow_without_cliffs_in_the_number_of_columns():
+    counts = [
+        get_solver("whitened").resolve(public(100_000, p), Problem(Logistic())).max_iter
+        for p in range(20, 1000, 20)
+    ]
+    assert max(counts) < 60
+    assert np.abs(np.diff(np.log(counts))).max() < 0.25
 
 
 def test_replace_one_halves_the_signal():
