@@ -62,7 +62,7 @@ class FrankWolfe(Solver):
 
     name = "frank_wolfe"
     purpose = (
-        "For delta=0 and an L1 ball: R2 0.95 (20,000 x 100, epsilon 1), 'gd' 0.16. Not for delta > 0."
+        "For delta=0 on an L1 ball: R2 0.95 (20000 x 100, epsilon 1), 'gd' 0.16. Not for delta > 0."
     )
     needs = frozenset({"l1_ball", "smooth_penalty", "no_intercept"})
     mechanisms = ("laplace",)
