@@ -78,7 +78,7 @@ class GradientSum(base.Statistic):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.order, bool) or self.order not in (1, 2, math.inf):
+        if type(self.order) not in (int, float) or self.order not in (1, 2, math.inf):
             raise ValueError(f"GradientSum: order must be 1, 2 or inf; got {self.order!r}.")
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:

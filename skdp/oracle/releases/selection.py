@@ -48,7 +48,7 @@ class VertexSelection(base.Release):
     of scale b. Fix all r but r_i, and let t be the largest ``|k_j + o_j + r_j|`` over j != i. The
     answer is i with sign + where ``k_i + o_i + r_i`` is at least t (or above t, where an entry
     before i has it; ties are broken by place): a half-line of r_i, ``r_i >= a``. On the neighbour
-    k_i has fallen by at most s, and t risen by at most s, both whole numbers: there the answer is
+    k_i has fallen by at most s, and t risen by at most s, whole numbers all: there the answer is
     the same for all ``r_i >= a + 2 s``. And ``P(R_i >= a - 1/2 + 2 s)`` is at least
     ``exp(-2 s / b) P(R_i >= a - 1/2)`` for every a, as Laplace tails fall no faster. For sign -
     turn all signs around. As the other r have the same distribution on both, so it is on average.

@@ -98,6 +98,12 @@ def test_sums_themselves_are_never_answered():
     for part in NoisyStatistic(statistic, hidden).parts()[1:2]:
         with pytest.raises(NotAudited):
             base.require_audited(part)
+
+    class Changing(int):
+        """It could be 1 where the noise is drawn, and 2 where gradients are clipped."""
+
+    with pytest.raises(ValueError, match="order must be"):
+        GradientSum(np.zeros((3, 1)), 0.5, Changing(1))
     with pytest.raises(ValueError, match="bounded in the Linf norm"):
         NoisyStatistic(statistic, GaussianNoise()).std(context_for(1.0))
 
