@@ -22,6 +22,7 @@ from skdp.oracle.releases import (
     perturbed,
     samplers,
     scores,
+    selection,
     shuffled_pass,
     spectral,
     svrg_pass,
@@ -209,6 +210,14 @@ PROOFS = {
             perturbed.NoisyMinimum, "contribution", lambda it: replace(it, bound=0.4 * it.bound)
         ),
         "bound times 0.4 (near 0 residuals are half of their bound)",
+    ),
+    selection.VertexSelection: Proof(
+        _model(
+            solver=skdp.solvers.FrankWolfe(max_iter=6, clip_norm=CLIP),
+            constraint=skdp.L1Ball(),
+            fit_intercept=False,
+        ),
+        _halved(selection.VertexSelection, "contribution"),
     ),
     mechanisms.GaussianNoise: Proof(
         _model(max_iter=3), _less_noise(mechanisms.GaussianNoise), "standard deviation halved"

@@ -76,6 +76,7 @@ THEOREMS = {
     "PerturbedMinimum": "Redberg, Koskela, Wang 2023; Iyengar et al. 2019",
     "NoisyMinimum": "strong convexity (Chaudhuri, Monteleoni, Sarwate 2011, Lemma 7)",
     "GaussianNoise": "Balle and Wang 2018, Thm 8",
+    "VertexSelection": "report noisy max (Dwork and Roth 2014, Claim 3.9), proved in the docstring",
     "LaplaceNoise": "Dwork, McSherry, Nissim, Smith 2006, Prop. 1; Kuru et al. 2022, Thm A.1",
     "NoisyStatistic": "that of its statistic, its mechanism and its sampler",
     "Coordinates": "a public map",

@@ -9,7 +9,7 @@ from scipy.special import log_ndtr
 
 from skdp.accounting.accountant import Accountant
 from skdp.accounting.events.base import Adjacency, Event, UnknownCost
-from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace
+from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, NoisyMaximum
 from skdp.accounting.events.wrappers import Sampled, Selected
 from skdp.accounting.pairs import amplified
 from skdp.accounting.plan import EventCounts, counts_of, paths, sampled_counts, squared_mu
@@ -28,7 +28,7 @@ def pure_epsilon(event: Event, adjacency: Adjacency) -> float:
         If there is none, or no theorem gives one.
     """
     match event:
-        case Laplace():
+        case Laplace() | NoisyMaximum():
             return event.pure_epsilon(adjacency)
         case ApproximateDP(epsilon, delta=0):
             return epsilon

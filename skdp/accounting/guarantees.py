@@ -10,7 +10,15 @@ from scipy.optimize import minimize_scalar
 from skdp.accounting.accountant import Accountant
 from skdp.accounting.additive import gaussian_epsilon, pure_epsilon
 from skdp.accounting.composition import Pairs, delta_of, epsilon_of
-from skdp.accounting.events import Adjacency, ApproximateDP, Event, Gaussian, Laplace, UnknownCost
+from skdp.accounting.events import (
+    Adjacency,
+    ApproximateDP,
+    Event,
+    Gaussian,
+    Laplace,
+    NoisyMaximum,
+    UnknownCost,
+)
 from skdp.accounting.events.wrappers import Sampled
 from skdp.accounting.pairs import ResponsePair, amplified
 from skdp.accounting.plan import EventCounts, joint_mu, paths, sampled_counts
@@ -29,7 +37,7 @@ def guarantee(event: Event, delta: float, adjacency: Adjacency) -> tuple[float, 
     match event:
         case Gaussian():
             return gaussian_epsilon(event.mu(adjacency), delta), delta
-        case Laplace():
+        case Laplace() | NoisyMaximum():
             return event.pure_epsilon(adjacency), 0.0
         case ApproximateDP():
             return event.epsilon, event.delta

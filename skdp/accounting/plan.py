@@ -131,7 +131,8 @@ def _costs_no_less(first: EventCounts, second: EventCounts) -> bool:
     """Whether every event of ``second`` has an event of its own in ``first`` that costs no less.
 
     Less noise of the same kind costs no less: further noise can be added to the answer afterwards
-    (Gaussian and Laplace distributions are sums of one with less noise and another variable).
+    (Gaussian and Laplace distributions are sums of one with less noise and another variable), and
+    a noisy maximum is charged by its epsilon alone.
     """
     if set(second) <= set(first):
         return all(first[event] >= count for event, count in second.items())

@@ -25,7 +25,7 @@ from skdp.accounting.additive import pure_epsilon
 from skdp.accounting.composition import FULL, ROUGH, LatticeResolution, Pairs, delta_of, epsilon_of
 from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, UnknownCost, walk
 from skdp.accounting.events.last_iterate import HiddenIterates
-from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace
+from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, NoisyMaximum
 from skdp.accounting.events.wrappers import PoissonSampled, Sampled, Selected
 from skdp.accounting.pairs import (
     AntipodalPair,
@@ -78,6 +78,12 @@ def _(event: Laplace, adjacency: Adjacency) -> Pair | None:
 def _(event: ApproximateDP, adjacency: Adjacency) -> Pair | None:
     no_guarantee = math.isinf(event.epsilon) or event.delta == 1
     return None if no_guarantee else ResponsePair(event.epsilon, event.delta)
+
+
+@dominating_pair.register
+def _(event: NoisyMaximum, adjacency: Adjacency) -> Pair | None:
+    bound = event.pure_epsilon(adjacency)
+    return None if math.isinf(bound) else ResponsePair(bound)
 
 
 @dominating_pair.register

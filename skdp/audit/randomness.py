@@ -69,7 +69,7 @@ class _NoiseSize:
                 continue
             self._n += noise.size
             self._squares += float((noise**2).sum())
-            self._fourths += noise.size * (5.0 if answer.order == 1 else 2.0)
+            self._fourths += noise.size * (2.0 if answer.order == 2 else 5.0)
 
     def findings(self) -> Iterator[str]:
         """Yield what cannot be chance."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, Indices
-from skdp.accounting import Adjacency, Event, Gaussian, Laplace, ObjectivePerturbed
+from skdp.accounting import (
+    Adjacency,
+    Event,
+    Gaussian,
+    Laplace,
+    NoisyMaximum,
+    ObjectivePerturbed,
+)
 from skdp.audit.contents import as_bytes
 from skdp.oracle.noise import NoiseSource, Size, SystemSource, drawing_through
 from skdp.oracle.sources.base import noting_reads
@@ -42,13 +50,15 @@ class Answer:
 
     value: Array
     statistic: Array
-    event: Gaussian | Laplace | ObjectivePerturbed
+    event: Gaussian | Laplace | NoisyMaximum | ObjectivePerturbed
     bound: float
     std: float
 
     @property
-    def order(self) -> int:
+    def order(self) -> float:
         """Of the norm that the sensitivity is in."""
+        if isinstance(self.event, NoisyMaximum):
+            return math.inf
         return 1 if isinstance(self.event, Laplace) else 2
 
     def sensitivity(self, adjacency: Adjacency) -> float:
@@ -57,8 +67,8 @@ class Answer:
 
     def multiplier(self, adjacency: Adjacency) -> float:
         """Return the noise in units of the sensitivity, as accountants take it."""
-        # of L1 sums a multiplier is a scale, not a standard deviation
-        scale = self.std / (np.sqrt(2) if self.order == 1 else 1)
+        # of Laplace noise a multiplier is a scale, not a standard deviation
+        scale = self.std / (1 if self.order == 2 else np.sqrt(2))
         return float(scale / self.sensitivity(adjacency))
 
     @property
@@ -168,7 +178,7 @@ class RecordingSource(NoiseSource):
         self,
         answer: Array,
         statistic: Array | Callable[[Array], Array],
-        event: Gaussian | Laplace | ObjectivePerturbed,
+        event: Gaussian | Laplace | NoisyMaximum | ObjectivePerturbed,
         bound: float,
         std: float,
     ) -> Array:

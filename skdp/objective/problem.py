@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.objective.constraints import Constraint, Unconstrained
+from skdp.objective.constraints import Constraint, L1Ball, Unconstrained
 from skdp.objective.losses import Loss
 from skdp.objective.penalties import NoPenalty, Penalty
 
@@ -21,6 +21,7 @@ CAPABILITIES: Mapping[str, str] = MappingProxyType(
         "smooth_penalty": "a penalty with a gradient everywhere",
         "strongly_convex": "a penalty that is strongly convex in the coefficients",
         "unconstrained": "no constraint on the coefficients",
+        "l1_ball": "an L1Ball as the constraint on the coefficients",
         "bounded_set": "a constraint set of finite diameter",
         "no_intercept": "no intercept, so that penalty and constraint act on every parameter",
     }
@@ -51,7 +52,7 @@ class Problem:
         * of the loss ``smooth_loss``, ``quadratic_loss``, ``separable_loss`` (every loss but the
           multinomial), ``bounded_residual``;
         * of the penalty ``smooth_penalty``, ``strongly_convex``;
-        * of the set ``unconstrained``, ``bounded_set``;
+        * of the set ``unconstrained``, ``l1_ball``, ``bounded_set``;
         * of the parameter ``no_intercept``. Properties of penalty and set concern the
           coefficients; a solver whose theory needs them of every parameter needs this name too.
 
@@ -112,6 +113,7 @@ class Problem:
             "smooth_penalty": penalty.smooth,
             "strongly_convex": penalty.strong_convexity > 0,
             "unconstrained": isinstance(constraint, Unconstrained),
+            "l1_ball": isinstance(constraint, L1Ball),
             "bounded_set": constraint.bounded,
             "no_intercept": not self.fit_intercept,
         }

@@ -56,6 +56,7 @@ from skdp.oracle.releases.samplers import (
     Sampler,
 )
 from skdp.oracle.releases.scores import InfluenceSquares, TableCounts, UnitSum
+from skdp.oracle.releases.selection import VertexSelection
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection, SmallestEigenvalue
 from skdp.oracle.releases.svrg_pass import SVRGPass
@@ -131,6 +132,7 @@ __all__ = [
     "TableCounts",
     "TailSum",
     "UnitSum",
+    "VertexSelection",
     "audited",
     "make_plan",
     "mechanism_by_name",

@@ -11,7 +11,14 @@ from typing import ClassVar, Literal, NoReturn, SupportsIndex, TypeAlias
 import numpy as np
 
 from skdp._numbers import Array, Indices
-from skdp.accounting import Adjacency, Event, Gaussian, Laplace, ObjectivePerturbed
+from skdp.accounting import (
+    Adjacency,
+    Event,
+    Gaussian,
+    Laplace,
+    NoisyMaximum,
+    ObjectivePerturbed,
+)
 from skdp.oracle import exact_sampling
 
 Size: TypeAlias = int | tuple[int, ...]
@@ -53,7 +60,7 @@ class NoiseSource(ABC):
         self,
         answer: Array,
         statistic: Array | Callable[[Array], Array],
-        event: Gaussian | Laplace | ObjectivePerturbed,
+        event: Gaussian | Laplace | NoisyMaximum | ObjectivePerturbed,
         bound: float,
         std: float,
     ) -> Array:
@@ -64,7 +71,7 @@ class NoiseSource(ABC):
         answer : array
         statistic : array or callable
             What it is without noise; or how that follows from the answer.
-        event : Gaussian, Laplace or ObjectivePerturbed
+        event : Gaussian, Laplace, NoisyMaximum or ObjectivePerturbed
             The mechanism; its sensitivity is in units of ``bound``.
         bound : float
             What one record adds to the statistic at most.

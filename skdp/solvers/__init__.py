@@ -13,6 +13,7 @@ from skdp.objective import Problem
 from skdp.solvers.base import REGISTRY, Solver, get_solver, menu
 from skdp.solvers.core.adassp import AdaptiveSufficientStatistics
 from skdp.solvers.core.boosted_ssp import BoostedSufficientStatistics
+from skdp.solvers.core.frank_wolfe import FrankWolfe
 from skdp.solvers.core.gd import GradientDescent
 from skdp.solvers.core.newton import Newton
 from skdp.solvers.core.objective_perturbation import ObjectivePerturbation
@@ -31,6 +32,7 @@ __all__ = [
     "AdaptiveShuffledSGD",
     "AdaptiveSufficientStatistics",
     "BoostedSufficientStatistics",
+    "FrankWolfe",
     "GradientDescent",
     "HeavyBallDescent",
     "MultistageNesterov",

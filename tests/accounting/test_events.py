@@ -19,6 +19,7 @@ from skdp.accounting import (
     Gaussian,
     HiddenIterates,
     Laplace,
+    NoisyMaximum,
     ObjectivePerturbed,
     OnBlock,
     Partition,
@@ -41,6 +42,7 @@ G = Gaussian(2.0)
 EVENTS = [
     G,
     Laplace(2.0),
+    NoisyMaximum(2.0),
     ApproximateDP(0.5, 1e-6),
     PoissonSampled(0.1, G),
     FixedSizeSampled(10, 100, G),
@@ -154,6 +156,7 @@ def test_nothing_costs_nothing():
     [
         Gaussian(0.0),
         Laplace(0.0),
+        NoisyMaximum(0.0),
         PoissonSampled(0.1, Gaussian(0.0)),
         FixedSizeSampled(1, 10, Gaussian(0.0)),
         Composed(((G, 1), (Gaussian(0.0), 1))),
@@ -190,6 +193,7 @@ def test_coarsening_never_adds_noise():
         lambda: Gaussian(1.0, spread=0.5),
         lambda: Gaussian(1.0, spread=2.5),
         lambda: Laplace(1.0, spread=math.sqrt(2)),
+        lambda: NoisyMaximum(1.0, spread=3.0),
         lambda: ApproximateDP(-0.1),
         lambda: ApproximateDP(math.nan),
         lambda: ApproximateDP(1.0, 1.5),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import skdp
+from replays import ASKED_BY
 from skdp.accounting import (
     Adjacency,
     ApproximateDP,
@@ -51,8 +52,7 @@ def test_there_and_back(model):
     solver = model.solver
     if isinstance(solver, str) and solver != "auto":
         needs = get_solver(solver).needs
-        if "bounded_set" in needs:
-            model.set_params(constraint=skdp.L2Ball())
+        model.set_params(**ASKED_BY.get(solver, {}))
         if "quadratic_loss" in needs and not isinstance(model, skdp.DPRidge):
             model = skdp.DPRidge(solver=solver)
     statement = model.plan(400, 5)

@@ -59,6 +59,7 @@ KINDS = {
     "three classes": (functools.partial(LOGISTIC, classes=[0, 1, 2]), (X, SEVERAL)),
 }
 BALL = {"constraint": skdp.L2Ball(2.0)}
+L1_BALL = {"constraint": skdp.L1Ball(2.0), "fit_intercept": False}
 SEED = skdp.SeededNoise(7)
 
 
@@ -81,6 +82,7 @@ SOLVERS = [
     ("adassp", "linear", "zero_out", "auto", {}),
     ("adp_sgd", "logistic", "replace_one", "auto", {}),
     ("boosted_ssp", "ridge", "zero_out", "none", {}),
+    ("frank_wolfe", "linear", "zero_out", "none", L1_BALL),
     ("gd", "three classes", "zero_out", "auto", {}),
     ("gd", "linear", "replace_one", "none", {}),
     ("heavy_ball", "ridge", "replace_one", "auto", {}),

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from replays import ESTIMATORS, data_for, neighbours
+from replays import ASKED_BY, ESTIMATORS, data_for, neighbours
 from skdp.accounting import Adjacency
 from skdp.fitting import callbacks, estimator
 from skdp.model_selection import DPSearchCV, dp_cross_validate
@@ -76,10 +76,7 @@ def test_each_release_is_a_task_that_says_what_was_spent(solver, classification,
         parameters["scaling"] = "none"
         if "max_iter" in get_solver(solver).get_params():
             parameters["max_iter"] = 20
-    if solver == "accelerated_mirror_descent":
-        parameters |= {
-            "constraint": skdp.L2Ball(5.0),
-        }
+    parameters |= ASKED_BY.get(solver, {})
     both = [(CLASSIFIER(**parameters), classification), (REGRESSOR(**parameters), regression)]
     asked, data = next(pair for pair in both if solver in ("auto", *available(pair[0])))
     model, recorder = recorded(asked)

@@ -77,7 +77,10 @@ ESTIMATORS = {
     "logistic": skdp.DPLogisticRegression,
 }
 # Pairs that are refused with their defaults: what to declare, or what they say.
-NEEDS_A_SET = {"accelerated_mirror_descent": {"constraint": skdp.L2Ball()}}
+NEEDS_A_SET = {
+    "accelerated_mirror_descent": {"constraint": skdp.L2Ball()},
+    "frank_wolfe": {"constraint": skdp.L1Ball(), "fit_intercept": False},
+}
 DECLARED = {
     (name, "linear"): {"strong_convexity": 0.5}
     for name in ("heavy_ball", "nesterov", "multistage_nesterov")

@@ -20,7 +20,8 @@ FEW = {"max_iter": 3}
 # Batches of these are of some rows only, so that only an exact fit is a fixed point of theirs.
 ON_BATCHES = {"svrg", "svrg++", "shuffled_sgd", "adaptive_shuffled_sgd"}
 PENALISED = {"heavy_ball", "nesterov", "multistage_nesterov"}
-NOT_FOR_SQUARES = {"objective_perturbation", "output_perturbation"}
+# Their solution does not depend on a start.
+WITHOUT_START = {"objective_perturbation", "output_perturbation", "frank_wolfe"}
 BALL = {
     "constraint": skdp.L2Ball(50.0),
 }
@@ -36,7 +37,7 @@ def few_steps(solver):
 
 
 def regression_solvers():
-    return sorted(set(skdp.solvers.available()) - PENALISED - NOT_FOR_SQUARES)
+    return sorted(set(skdp.solvers.available()) - PENALISED - WITHOUT_START)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")

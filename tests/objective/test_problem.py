@@ -212,6 +212,7 @@ def test_provides_repeats_what_the_parts_declare(cases, pair):
             "smooth_penalty": penalty.smooth,
             "strongly_convex": penalty.strong_convexity > 0,
             "unconstrained": isinstance(constraint, Unconstrained),
+            "l1_ball": isinstance(constraint, L1Ball),
             "bounded_set": isinstance(constraint, (L2Ball, L1Ball, Simplex))
             or constraint in (Box(-0.5, 0.5), Box(0.25, 2.0)),
             "no_intercept": not fit_intercept,

@@ -94,7 +94,10 @@ def make_with_inference(kind, adjacency, rows_per_group=None, **parameters):
 
 
 # What a solver needs of a problem that the estimators do not have by themselves.
-ASKED_BY = {"accelerated_mirror_descent": {"constraint": skdp.L1Ball(2.0)}}
+ASKED_BY = {
+    "accelerated_mirror_descent": {"constraint": skdp.L1Ball(2.0)},
+    "frank_wolfe": {"constraint": skdp.L1Ball(2.0), "fit_intercept": False},
+}
 PROBLEMS = {
     "logistic": (Logistic(), L2(0.1)),
     "multinomial": (Multinomial(3), L2(0.1)),
@@ -107,7 +110,8 @@ def takes(solver, kind):
     """Whether a solver can do an estimator's problem; where not it says so, in its own tests."""
     asked = ASKED_BY.get(solver, {})
     wanted = constraint_set(asked.get("constraint"))
-    return get_solver(solver).needs <= Problem(*PROBLEMS[kind], wanted).provides
+    intercept = asked.get("fit_intercept", True)
+    return get_solver(solver).needs <= Problem(*PROBLEMS[kind], wanted, intercept).provides
 
 
 def in_turn(pairs, turn=0):

@@ -19,7 +19,7 @@ PROBLEMS = {
     "ridge": Problem(SquaredError(), L2(0.1)),
     "logistic": Problem(Logistic(), L2(0.1)),
     "multinomial": Problem(Multinomial(3), L2(0.1)),
-    "ball": Problem(Logistic(), L2(0.1), L1Ball(2.0)),
+    "ball": Problem(Logistic(), L2(0.1), L1Ball(2.0), fit_intercept=False),
 }
 EPSILONS = [1e-3, 0.1, 1.0, 20.0]
 EDGES = [
@@ -48,7 +48,8 @@ def fits_ridge(solver):
 def planned(solver, problem, adjacency, **facts):
     """Public facts, the solver without "auto", and the plan of its run."""
     facts = {"n_rows": 500, "n_features": 6, "epsilon": 1.0, "delta": 1e-6, **facts}
-    facts = {"row_bound": 5.0, **facts}  # as estimators have it
+    intercept = PROBLEMS[problem].fit_intercept
+    facts = {"row_bound": 5.0, "has_intercept": intercept, **facts}  # as estimators have it
     n_outputs = 3 if problem == "multinomial" else 1
     public = Public(n_outputs=n_outputs, adjacency=adjacency, **facts)
     resolved = solver.resolve(public, PROBLEMS[problem])

@@ -30,7 +30,10 @@ SHAPES = {
     "logistic, delta 0": (LOGISTIC, {"delta": 0.0}),
     "multinomial": (Problem(Multinomial(3), L2(0.1)), {"n_outputs": 3, "n_rows": 5000}),
     "lasso": (Problem(SquaredError(), L1(0.1)), {}),
-    "ball": (Problem(Logistic(), L2(0.1), L1Ball(2.0)), {"n_features": 300}),
+    "ball": (
+        Problem(Logistic(), L2(0.1), L1Ball(2.0), fit_intercept=False),
+        {"n_features": 300, "has_intercept": False},
+    ),
 }
 IN_PAIRS = {"ridge", "logistic, many rows", "multinomial"}
 GUESSES = {"condition_number": 20.0, "initial_gap": 0.5}
@@ -130,7 +133,7 @@ FORMS = {
     "clip_norm": (GeometricClipping(2.0, 0.5), ("geometric", {"first": 2.0, "last": 0.5})),
 }
 # Solvers whose theory has one clipping norm.
-ONE_CLIP = {"shuffled_sgd", "boosted_ssp"}
+ONE_CLIP = {"shuffled_sgd", "boosted_ssp", "frank_wolfe"}
 TAKERS = [
     (parameter, name)
     for parameter in FORMS
@@ -176,4 +179,5 @@ def test_all_descents_have_the_six_names_that_their_theory_allows():
         "shuffled_sgd": ["momentum", "noise_schedule"],
         "adaptive_shuffled_sgd": ["batch_size", "clip_norm", "momentum", "noise_schedule"],
         "accelerated_mirror_descent": ["batch_size", "learning_rate", "momentum"],
+        "frank_wolfe": ["batch_size", "learning_rate", "momentum", "noise_schedule"],
     }

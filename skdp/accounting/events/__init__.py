@@ -15,7 +15,13 @@ from skdp.accounting.events.base import (
     walk,
 )
 from skdp.accounting.events.last_iterate import HiddenIterates
-from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, ObjectivePerturbed
+from skdp.accounting.events.mechanisms import (
+    ApproximateDP,
+    Gaussian,
+    Laplace,
+    NoisyMaximum,
+    ObjectivePerturbed,
+)
 from skdp.accounting.events.wrappers import (
     BallsAndBins,
     DisjointPass,
@@ -39,6 +45,7 @@ __all__ = [
     "Gaussian",
     "HiddenIterates",
     "Laplace",
+    "NoisyMaximum",
     "ObjectivePerturbed",
     "OnBlock",
     "Partition",

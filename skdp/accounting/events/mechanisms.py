@@ -1,4 +1,4 @@
-"""Mechanisms on all rows: Gaussian, Laplace, objective perturbation, or a bare guarantee."""
+"""Mechanisms on all rows: sums with noise, noisy maximum, perturbed objective, bare guarantee."""
 
 import math
 from dataclasses import dataclass, replace
@@ -131,6 +131,49 @@ class Laplace(_AdditiveNoise):
             inf without noise.
         """
         return self._sensitivity_over_noise(adjacency)
+
+
+@dataclass(frozen=True)
+class NoisyMaximum(_AdditiveNoise):
+    """The place and the sign of the largest entry, in absolute value, of a sum with Laplace noise.
+
+    Meaning: the noise is that of `Laplace`, ``Lap(noise_multiplier * C)`` per coordinate, but no
+    entry leaves, and one record adds a vector whose *largest entry* is at most ``C``. The release
+    is ``2 sensitivity / noise_multiplier``-DP with delta = 0, whatever the number of entries
+    ("report noisy max", Dwork and Roth 2014, Claim 3.9); the proof for two-sided entries is in
+    `skdp.oracle.releases.selection`. Nothing but this epsilon is used: what Laplace noise on one
+    number costs is no bound.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        The *scale* of the noise in units of C. 0 means no noise.
+    spread : float, default=2.0
+        Largest distance between two entries, in units of C.
+
+    Raises
+    ------
+    ValueError
+        If a field is out of its range.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_field(self, "spread", 1 <= self.spread <= 2, "lie in [1, 2]")
+
+    def pure_epsilon(self, adjacency: Adjacency) -> float:
+        """Return the epsilon at delta = 0.
+
+        Parameters
+        ----------
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            inf without noise.
+        """
+        return 2 * self._sensitivity_over_noise(adjacency)
 
 
 @dataclass(frozen=True)

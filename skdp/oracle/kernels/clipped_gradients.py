@@ -154,6 +154,7 @@ def l1_clipped_gradients(
     """Sum over records of the gradient, each clipped to L1 norm ``clip_norm``.
 
     The gradient is an outer product, and its L1 norm is that of the row times that of the residual.
+    With one over the largest entries of rows, the largest entry of each is clipped.
     """
     if not records.is_sparse and use_compiled(records.shape):
         done = _compiled_clipped_gradients(records, inverse_l1_norms, loss, point, clip_norm)
@@ -560,6 +561,8 @@ def gradient_rounding(
     The same holds in L1. A sum of d absolute values is off by a relative ``(d - 1) u``, no more
     than a Euclidean norm is allowed here; the error of the sum is at most ``k u sum |terms|`` in
     every coordinate, and added up over the coordinates that is ``k u`` times the sum of L1 norms.
+
+    And it holds for the largest entry, whose error is ``k u`` times a sum of largest entries.
 
     Sparse rows may be added to a base, and their sums taken apart: see
     :func:`skdp.oracle.sources.sparse_rows.growth_of_rounding`. In L1 they are written out.

@@ -302,19 +302,19 @@ class Contribution:
         Number of coordinates of the statistic.
     total : float
         Bound on the absolute value of any coordinate of the statistic.
-    order : {1, 2}, default=2
-        Of the norm that ``bound`` is in: L1 or L2.
+    order : {1, 2, inf}, default=2
+        Of the norm that ``bound`` is in: L1, L2, or the largest entry.
     """
 
     bound: float
     spread: float
     size: int
     total: float
-    order: int = 2
+    order: float = 2
 
     @classmethod
     def of_sum(
-        cls, bound: float, n_rows: int, slack: float, spread: float, size: int, order: int = 2
+        cls, bound: float, n_rows: int, slack: float, spread: float, size: int, order: float = 2
     ) -> Self:
         """Return the bounds of a sum over at most ``n_rows`` records.
 

@@ -20,7 +20,7 @@ from skdp.oracle.releases.mechanisms import NoisyStatistic, mechanism_by_name
 from skdp.oracle.releases.samplers import ALL_ROWS, Sampler
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.groups import GroupedSource
-from skdp.oracle.sources.records import inverse_l1_norms
+from skdp.oracle.sources.records import inverse_l1_norms, inverse_largest_entries
 
 NORM_SLACK = 1e-9  # relative; covers the rounding of a row's norm up to a million columns
 # The bound of a difference never falls below this share of its clipping norm: between equal points
@@ -29,7 +29,7 @@ LEAST_BOUND = 2.0**-40
 
 
 def gradient_contribution(
-    norm: float, context: base.PublicContext, n_rows: int, order: int = 2
+    norm: float, context: base.PublicContext, n_rows: int, order: float = 2
 ) -> base.Contribution:
     """Bound on a record's part in a sum of vectors cut to ``norm``, with what rounding adds."""
     public = context.public
@@ -45,12 +45,12 @@ class GradientSum(base.Statistic):
     """Sum of the records' gradients at ``point``, each clipped to norm ``clip_norm``.
 
     Sensitivity: a record adds ``g * min(1, clip_norm / |g|)``, the gradient of its loss alone,
-    whose norm over all ``d * K`` coordinates, L2 or, with ``order=1``, L1, is at most
+    whose norm over all ``d * K`` coordinates, L2 or that of another ``order``, is at most
     ``clip_norm``; a null record adds 0. So zero-out moves the sum, in the same norm, by at most
     ``clip_norm`` and replace-one by at most twice that (Abadi et al. 2016, sec. 3.1; the triangle
     inequality is all that it takes). The L1 norm of a gradient, an outer product of row and
-    residual, is ``|x|_1 |residual|_1``, the row's constant included. Weights act before clipping,
-    so the bound does not depend on them.
+    residual, is ``|x|_1 |residual|_1``, the row's constant included, and its largest entry at most
+    ``max|x| |residual|_1``. Weights act before clipping, so the bound does not depend on them.
 
     Where a record is a group of rows, it adds the mean of its rows' clipped gradients, which lies
     in the same ball, whatever their number; or, where the public facts have a guess of that number,
@@ -66,20 +66,20 @@ class GradientSum(base.Statistic):
         their relative precision where numbers are subnormal. It is a number, fixed here: a solver
         knows no rows, so whatever it names is public, and the very number that bounds the noise is
         the one that clips.
-    order : {1, 2}, default=2
-        Of the norm: 2 for Gaussian noise, 1 for Laplace noise.
+    order : {1, 2, inf}, default=2
+        Of the norm: 2 for Gaussian noise, 1 for Laplace noise, inf for the largest entry.
     """
 
     point: base.Point = field(repr=False)
     clip_norm: base.Bound
-    order: int = 2
+    order: float = 2
     kind: ClassVar[str] = "gradient"
     takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if type(self.order) is not int or self.order not in (1, 2):
-            raise ValueError(f"GradientSum: order must be 1 or 2; got {self.order!r}.")
+        if type(self.order) not in (int, float) or self.order not in (1, 2, math.inf):
+            raise ValueError(f"GradientSum: order must be 1, 2 or inf; got {self.order!r}.")
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return gradient_contribution(self.clip_norm, context, n_rows, self.order)
@@ -97,7 +97,7 @@ class GradientSum(base.Statistic):
             return np.asarray(result)
         if self.order == 2:
             return np.asarray(rows.total(clipped_gradients, loss, self.point, self.clip_norm))
-        inverse = rows.per_row(inverse_l1_norms)
+        inverse = rows.per_row(inverse_l1_norms if self.order == 1 else inverse_largest_entries)
         return np.asarray(
             rows.total(l1_clipped_gradients, loss, self.point, self.clip_norm, rows=(inverse,))
         )

@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.accounting import Event, Gaussian, Laplace
+from skdp.accounting import Event, Gaussian, Laplace, NoisyMaximum
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
@@ -29,7 +29,7 @@ class Mechanism(ABC):
 
     Attributes
     ----------
-    order : {1, 2}
+    order : {1, 2, inf}
         Of the norm in which sensitivity is measured.
     std_of_unit : float
         Standard deviation of noise of scale 1.
@@ -37,7 +37,7 @@ class Mechanism(ABC):
         How noisy, relative to the solver's other releases.
     """
 
-    order: ClassVar[int]
+    order: ClassVar[float]
     std_of_unit: ClassVar[float] = 1.0
     relative_noise: float
 
@@ -50,7 +50,7 @@ class Mechanism(ABC):
             )
 
     @abstractmethod
-    def event(self, spread: float) -> Gaussian | Laplace:
+    def event(self, spread: float) -> Gaussian | Laplace | NoisyMaximum:
         """Return what one answer costs, in relative units."""
 
     def std(self, contribution: Contribution, scale: float) -> float:
@@ -63,7 +63,7 @@ class Mechanism(ABC):
         if scale == 0:
             return 0.0
         grid, size = self._grid(contribution, scale), contribution.size
-        rounded = contribution.bound + grid * (size if self.order == 1 else math.sqrt(size))
+        rounded = contribution.bound + grid * float(size ** (1 / self.order))
         noise = self.relative_noise * scale * rounded
         if noise < grid:
             raise ValueError(
@@ -102,7 +102,7 @@ class Mechanism(ABC):
         if scale == 0:
             return statistic
         grid = self._grid(contribution, scale)
-        draw = noise_source.laplace if self.order == 1 else noise_source.gaussian
+        draw = noise_source.gaussian if self.order == 2 else noise_source.laplace
         return grid * (np.rint(statistic / grid) + draw(noise / grid, statistic.shape))
 
     def require_norm(self, contribution: Contribution) -> None:
@@ -147,7 +147,7 @@ class GaussianNoise(Mechanism):
     """
 
     relative_noise: float = 1.0
-    order: ClassVar[int] = 2
+    order: ClassVar[float] = 2
 
     def event(self, spread: float) -> Gaussian:
         """Return what one answer costs, in relative units."""
@@ -171,7 +171,7 @@ class LaplaceNoise(Mechanism):
     """
 
     relative_noise: float = 1.0
-    order: ClassVar[int] = 1
+    order: ClassVar[float] = 1
     std_of_unit: ClassVar[float] = math.sqrt(2)
 
     def event(self, spread: float) -> Laplace:

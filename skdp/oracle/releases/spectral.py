@@ -83,7 +83,7 @@ class LargestEigenvalue(base.Statistic):
         Of the norm of its noise: 2 for Gaussian, 1 for Laplace noise.
     """
 
-    order: int = 2
+    order: float = 2
     kind: ClassVar[str] = "largest_eigenvalue"
     reads_targets: ClassVar[bool] = False
     takes_groups: ClassVar[bool] = True

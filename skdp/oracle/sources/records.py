@@ -1,6 +1,6 @@
 """Records: rows with every fact about each of them, in blocks that kernels can take."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, NoReturn, Self
 
@@ -294,16 +294,28 @@ def row_norms(X: AnyRows, columns: ColumnMap | None = None, base: Array | None =
 
 def inverse_l1_norms(records: Records) -> Array:
     """One over the L1 norm of ``z_i``, as :func:`quotient` gives it."""
-    sums, start = np.empty(records.n_rows), 0
+    return quotient(1.0, _over_rows(records, np.sum) + records.constant)
+
+
+def inverse_largest_entries(records: Records) -> Array:
+    """One over the largest absolute value in ``z_i``, as :func:`quotient` gives it."""
+    return quotient(1.0, np.maximum(_over_rows(records, np.max), records.constant))
+
+
+def _over_rows(records: Records, combine: Callable[..., AnyRows]) -> Array:
+    """Combine the absolute values of each row, without its constant."""
+    results, start = np.empty(records.n_rows), 0
     for block in records.cached_blocks(dense=True):
         stop = start + block.n_rows
         with np.errstate(over="ignore"):
-            sums[start:stop] = np.asarray(np.abs(block.stored).sum(axis=1)).ravel()
+            combined = combine(np.abs(block.stored), axis=1)
+        written = combined if isinstance(combined, np.ndarray) else combined.toarray()
+        results[start:stop] = np.asarray(written).ravel()
         start = stop
     if records.shrink is not None:
-        # Rows too long to divide by count as null; their sum may be infinite.
-        sums = np.where(records.shrink > 0, sums, 0.0) * records.shrink
-    return quotient(1.0, sums + records.constant)
+        # Rows too long to divide by count as null; their result may be infinite.
+        results = np.where(records.shrink > 0, results, 0.0) * records.shrink
+    return results
 
 
 def quotient(bound: float, norms: Array) -> Array:

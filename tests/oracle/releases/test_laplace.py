@@ -147,7 +147,7 @@ def test_rounding_is_within_what_is_paid(size, bound, multiplier, seed):
 
 
 def test_gradients_go_by_the_norm_of_their_noise():
-    with pytest.raises(ValueError, match="order must be 1 or 2"):
+    with pytest.raises(ValueError, match="order must be 1, 2 or inf"):
         GradientSum(np.zeros((4, 1)), 1.0, 3)
     context = context_for()
     for order, noise in ((2, LaplaceNoise()), (1, GaussianNoise())):
