@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -180,10 +181,16 @@ def _ranking_tables(
     edges = _side_by_side([FINE_EDGES] * n_subgroups)
     table = _noisy_table(oracle, TableCounts(column, edges), FINE_SHARE * share)
     fine = table.counts[0].reshape(n_subgroups, FINE_CELLS)
-    n_rows = [float(oracle.public.n_rows)] if n_subgroups == 1 else fine.sum(axis=1)
+    n_rows = np.array([oracle.public.n_rows]) if n_subgroups == 1 else fine.sum(axis=1)
+    expected = fine
+    if n_subgroups > 1:
+        # Where noise exceeds the counts of a small subgroup, bins follow those of all rows: these
+        # are added to its own, as many as the noise in its size has standard deviations in rows.
+        noise_of_size = table.std * math.sqrt(FINE_CELLS)
+        expected = fine + noise_of_size / oracle.public.n_rows * fine.sum(axis=0)
     edges_of = [
-        quantiles(one, number_of_bins(oracle.public, rows))
-        for one, rows in zip(fine, n_rows, strict=True)
+        quantiles(one, number_of_bins(oracle.public, float(rows)))
+        for one, rows in zip(expected, n_rows, strict=True)
     ]
     statistic = TableCounts(column, _side_by_side(edges_of), of_class, 2)
     table = _noisy_table(oracle, statistic, (1 - FINE_SHARE) * share)
