@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skdp._numbers import AnyArray, Indices, shown
 from skdp.fitting import tables
-from skdp.fitting.grouping import label_column
 from skdp.fitting.refusals import public_refusal, without_cells
 from skdp.metrics.dataset import Dataset
 
@@ -168,4 +168,12 @@ def subgroup_labels(by: Any) -> AnyArray:
                 f"{WHO}: by must be a column of X, or a label for each row; got "
                 f"{type(by).__name__}. Nothing was released."
             )
-        return label_column(WHO, by)
+        if isinstance(by, list | tuple):
+            # The type that NumPy gives labels of a list depends on each of them.
+            return np.fromiter(by, dtype=object, count=len(by))
+        if np.ma.isMaskedArray(by) or sparse.issparse(by):
+            raise public_refusal(
+                f"{WHO}: by must not be a masked or sparse array; pass by.filled(...), with a "
+                "label that is not declared, or by.toarray(). Nothing was released."
+            )
+        return np.asarray(by)

@@ -194,8 +194,8 @@ def _ranking_tables(
     ]
     statistic = TableCounts(column, _side_by_side(edges_of), of_class, 2)
     table = _noisy_table(oracle, statistic, (1 - FINE_SHARE) * share)
-    ends = np.cumsum([len(edges) + 1 for edges in edges_of])
-    counts = np.split(table.counts, ends[:-1], axis=1)
+    stops = np.cumsum([len(edges) + 1 for edges in edges_of])
+    counts = np.split(table.counts, stops[:-1], axis=1)
     size = table.counts.size
     return tuple(
         NoisyTable(*part, n_cells=size)

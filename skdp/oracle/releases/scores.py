@@ -47,14 +47,14 @@ def divided_counts(
     """Count rows by class, each divided between two cells: (1 - v) / 2 and (1 + v) / 2.
 
     The value v is cut to [-1, 1], and one that is not a number counts as 0. The upper part is
-    rounded to a whole number of 2**-20 or, where there are groups, of the unit of the multipliers;
-    the lower part is the rest of what the row counts as.
+    rounded to a whole number of 2**-21, as v in `unit_sum` to 2**-20, or, where there are groups,
+    of the unit of the multipliers; the lower part is the rest of what the row counts as.
     """
     values = np.clip(np.nan_to_num(records.X[:, column]), -1.0, 1.0)
     counts_as = np.ones(len(values)) if records.multipliers is None else records.multipliers
     if records.weights is not None:
         counts_as = np.where(records.weights > 0, counts_as, 0.0)
-    bits = UNIT_BITS if records.multipliers is None else share_bits(n_groups)
+    bits = UNIT_BITS + 1 if records.multipliers is None else share_bits(n_groups)
     units = np.ldexp(counts_as, bits)
     upper = np.rint((1 + values) / 2 * units)
     classes = np.fmin(np.fmax(records.X[:, class_column], 0.0), n_classes - 1.0).astype(np.intp)
@@ -80,7 +80,7 @@ class TableCounts(base.Statistic):
 
     A row that is divided between two cells adds parts to them that are not negative and add up to
     what it counts as, exactly: it lies in the convex hull of the two cells, and the same bounds
-    apply. Parts are whole numbers of 2**-20, so sums over up to 2**33 rows are exact.
+    apply. Parts are whole numbers of 2**-21, so sums over up to 2**32 rows are exact.
 
     Parameters
     ----------
