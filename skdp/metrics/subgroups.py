@@ -13,8 +13,7 @@ from skdp._numbers import AnyArray, Indices, shown
 from skdp.fitting import tables
 from skdp.fitting.refusals import public_refusal, without_cells
 from skdp.metrics.dataset import Dataset
-
-WHO = "evaluate"
+from skdp.metrics.row_statistics import WHO
 
 
 @dataclass(frozen=True)
