@@ -256,7 +256,7 @@ def number_of_bins(public: Public, n_rows: float) -> int:
     0.95, which leaves room for classes that lie further apart. The least root mean square error has
     fewer bins, 0.8 (mu n)**0.4, and covers 0.92.
     """
-    rows = public.mu / public.sensitivity_factor * max(n_rows, 0.0)
+    rows = public.mu / public.sensitivity_factor * max(n_rows, 1.0)
     return int(np.clip(round((0.31 / 0.1 * rows) ** 0.4), LEAST_BINS, MOST_BINS))
 
 

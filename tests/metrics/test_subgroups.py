@@ -118,14 +118,16 @@ def test_labels_that_are_not_declared_or_missing_are_in_no_subgroup(two_classes)
     model, X, y = two_classes
     labels = X[:, 3].astype(object)
     labels[::4], labels[1::4], labels[2::4] = None, math.nan, "text"
-    found = exact(model, X, y, by=labels, subgroups=[0, 2, "rare"])
+    metrics = ["accuracy", "roc_auc", "calibration_curve", "balanced_accuracy"]
+    found = exact(model, X, y, metrics, by=labels, subgroups=[0, 2, "rare"])
     right = model.predict(X) == y
     assert list(found) == [0, 2, "rare"]
     for label in (0, 2):
         rows = np.arange(2000)[3::4][X[3::4, 3] == label]
         assert found[label]["accuracy"].value == pytest.approx(right[rows].mean())
-    assert math.isnan(found["rare"]["accuracy"].value)
-    assert found["rare"]["accuracy"].interval() == (0.0, 1.0)
+    for metric in ("accuracy", "roc_auc", "balanced_accuracy"):
+        assert math.isnan(found["rare"][metric].value)
+        assert found["rare"][metric].interval() == (0.0, 1.0)
 
 
 def test_a_person_adds_to_each_subgroup_the_share_of_their_rows_in_it(two_classes):
