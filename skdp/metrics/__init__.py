@@ -2,7 +2,7 @@
 
 from skdp.metrics.displays import ScoreCurveDisplay, ScoreMatrixDisplay
 from skdp.metrics.evaluation import evaluate
-from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix, Scores
+from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix, Scores, SubgroupScores
 
 __all__ = [
     "Score",
@@ -11,5 +11,6 @@ __all__ = [
     "ScoreMatrix",
     "ScoreMatrixDisplay",
     "Scores",
+    "SubgroupScores",
     "evaluate",
 ]

@@ -71,12 +71,15 @@ class Dataset:
     n_rows : int
         Private where there are groups.
     groups : GroupLabels or None
+    by : array of shape (n_rows,) or None
+        Labels of subgroups.
     """
 
     X: MatrixLike
     y: AnyArray
     n_rows: int
     groups: GroupLabels | None = None
+    by: AnyArray | None = None
 
     @property
     def n_records(self) -> int:

@@ -9,6 +9,7 @@ group are all alike, too large where they differ.
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import expit
@@ -53,6 +54,36 @@ def mean_loss(
     noise = (bound * mean.std / 2) ** 2
     sampling = bound * math.sqrt(variance / n_records)
     return Score(name, value, 1.0, (noise, 0.0, 0.0), sampling, (0.0, bound), sign)
+
+
+def mean_loss_of_subgroup(
+    name: str, table: NoisyTable, square: NoisyTable | None, bound: float, sign: int = 1
+) -> Score:
+    """Return the mean of a subgroup's losses in [0, bound], a ratio as its size is private.
+
+    Parameters
+    ----------
+    name : str
+    table : NoisyTable
+        The sums of ``1 - loss / bound`` and of ``loss / bound``, which add up to the size.
+    square : NoisyTable or None
+        Of ``(loss / bound)**2``, in the same way; used as in `mean_loss`.
+    bound : float
+    sign : {1, -1}, default=1
+    """
+    above, below = np.array([[0.0, 1.0]]), np.ones((1, 2))
+    share = _ratio(name, table, above, below)
+    value = 0.5 if math.isnan(share.value) else share.value
+    variance = value * (1 - value)
+    if square is not None:
+        of_squares = _ratio(name, square, above, below)
+        if of_squares.denominator > 0:
+            most = max(0.0, of_squares.value - value**2) + of_squares.noise_std
+            variance = min(variance, most)
+    noise = bound**2 * share.noise[0], bound * share.noise[1], share.noise[2]
+    sampling = bound * math.sqrt(variance / max(share.denominator, 1.0))
+    numerator = bound * share.numerator
+    return Score(name, numerator, share.denominator, noise, sampling, (0.0, bound), sign)
 
 
 def r2(name: str, means: R2Means, influence: NoisyMean, n_records: int) -> Score:
@@ -104,14 +135,13 @@ def _ratio(
 
 def confusion(name: str, table: NoisyTable, classes: AnyArray) -> ScoreMatrix:
     """Return the confusion matrix from the table of (true, predicted) classes."""
-    std = table.std * math.sqrt(1 - 1 / table.counts.size)
+    std = table.std * math.sqrt(1 - 1 / (table.n_cells or table.counts.size))
     return ScoreMatrix(name, table.counts.copy(), std, np.array(classes))
 
 
 def by_class(table: NoisyTable, n_classes: int) -> NoisyTable:
     """Return the table with a row for each true class."""
-    counts = table.counts.reshape(n_classes, -1)
-    return NoisyTable(counts, table.std, table.edges)
+    return replace(table, counts=table.counts.reshape(n_classes, -1))
 
 
 def _correct_cells(table: NoisyTable) -> Array:
@@ -124,10 +154,12 @@ def _correct_cells(table: NoisyTable) -> Array:
     return right
 
 
-def accuracy(name: str, table: NoisyTable, n_records: int) -> Score:
-    """Return the share of the rows that were predicted right, their number being public."""
+def accuracy(name: str, table: NoisyTable, n_records: int | None) -> Score:
+    """Return the share of the rows that were predicted right; None for a private number of rows."""
     correct = _correct_cells(table)
     score = _ratio(name, table, correct, np.ones_like(correct))
+    if n_records is None:
+        return score
     noise = score.noise[0] / n_records**2, 0.0, 0.0
     return Score(name, score.numerator / n_records, 1.0, noise, score.sampling_std, score.limits)
 

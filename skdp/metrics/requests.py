@@ -7,7 +7,7 @@ line of `CLASSIFIER_STATISTICS` or `REGRESSOR_STATISTICS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,7 +23,8 @@ from skdp.metrics.row_statistics import (
     PredictedRows,
 )
 from skdp.metrics.scores import AnyScore
-from skdp.stages.scores import R2Means, ScoreStage
+from skdp.metrics.subgroups import Subgroups
+from skdp.stages.scores import SUBGROUP_DISTANCE, R2Means, ScoreStage
 
 # A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:
 # a larger bound needs more noise, a smaller one hides more of what a model gets very wrong.
@@ -45,7 +46,8 @@ class Answers:
     Attributes
     ----------
     by_statistic : dict of str to NoisyMean or NoisyTable
-    n_records : int
+    n_records : int or None
+        None of a subgroup, whose size is private.
     bounds : dict of str to float
         Largest value of each loss.
     classes : array of shape (n_classes,)
@@ -54,7 +56,7 @@ class Answers:
     """
 
     by_statistic: Mapping[str, Any]
-    n_records: int
+    n_records: int | None
     bounds: Mapping[str, float]
     classes: AnyArray
     thresholds: Callable[[Array], Array]
@@ -99,8 +101,7 @@ def _from(statistic: str, estimate: Callable[[str, Any], AnyScore]) -> Estimate:
 
 def _accuracy(name: str, _: Metric, answers: Answers) -> AnyScore:
     if "correct" in answers.by_statistic:
-        mean = answers.by_statistic["correct"]
-        return estimates.mean_loss(name, mean, None, 1.0, answers.n_records)
+        return _mean(name, answers, "correct", None, 1.0)
     return estimates.accuracy(name, answers.by_statistic["classes"], answers.n_records)
 
 
@@ -110,13 +111,23 @@ def _confusion_matrix(name: str, _: Metric, answers: Answers) -> AnyScore:
 
 def _mean_loss(name: str, metric: Metric, answers: Answers) -> AnyScore:
     # The square of an absolute error is a squared error.
-    loss, means = metric.quantity, answers.by_statistic
-    square = means["squared_error" if loss == "absolute_error" else f"{loss} squared"]
-    bound = answers.bounds[loss]
-    return estimates.mean_loss(name, means[loss], square, bound, answers.n_records, metric.sign)
+    loss = metric.quantity
+    square = "squared_error" if loss == "absolute_error" else f"{loss} squared"
+    return _mean(name, answers, loss, square, answers.bounds[loss], metric.sign)
+
+
+def _mean(
+    name: str, answers: Answers, loss: str, square: str | None, bound: float, sign: int = 1
+) -> AnyScore:
+    mean = answers.by_statistic[loss]
+    of_squares = None if square is None else answers.by_statistic[square]
+    if answers.n_records is None:
+        return estimates.mean_loss_of_subgroup(name, mean, of_squares, bound, sign)
+    return estimates.mean_loss(name, mean, of_squares, bound, answers.n_records, sign)
 
 
 def _r2(name: str, _: Metric, answers: Answers) -> AnyScore:
+    assert answers.n_records is not None  # `metrics_by_name` refuses it for subgroups
     means = R2Means(*(answers.by_statistic[one] for one in R2_STATISTICS))
     return estimates.r2(name, means, answers.by_statistic["influence"], answers.n_records)
 
@@ -162,7 +173,9 @@ METRICS: dict[str, Metrics] = {
 OF_TWO_CLASSES = ("precision", "recall", "f1", "brier", *RANKED)
 
 
-def metrics_by_name(kind: str, names: str | Iterable[str] | None, n_classes: int) -> Metrics:
+def metrics_by_name(
+    kind: str, names: str | Iterable[str] | None, n_classes: int, by_subgroup: bool = False
+) -> Metrics:
     """Return the metrics of these names.
 
     Parameters
@@ -172,6 +185,8 @@ def metrics_by_name(kind: str, names: str | Iterable[str] | None, n_classes: int
         None for "accuracy" or "r2".
     n_classes : int
         Of a classifier.
+    by_subgroup : bool, default=False
+        Whether scores of subgroups are requested.
 
     Returns
     -------
@@ -180,7 +195,8 @@ def metrics_by_name(kind: str, names: str | Iterable[str] | None, n_classes: int
     Raises
     ------
     ValueError
-        If there is none, one is not known, or one is for two classes and there are others.
+        If there is none, one is not known, one is for two classes and there are others, or one
+        cannot be compared between subgroups.
     """
     if names is None:
         names = "accuracy" if kind == "classifier" else "r2"
@@ -197,6 +213,12 @@ def metrics_by_name(kind: str, names: str | Iterable[str] | None, n_classes: int
         raise ValueError(
             f"evaluate: {_quoted(refused)} is for two classes; this model has {n_classes}. Nothing "
             "was released."
+        )
+    if by_subgroup and "r2" in names:
+        raise ValueError(
+            "evaluate: 'r2' cannot be compared between subgroups, as it divides errors by the "
+            "variance of each subgroup's own targets; request 'mean_squared_error' or another mean "
+            "loss (metrics=...). Nothing was released."
         )
     return {name: known[name] for name in names}
 
@@ -302,13 +324,16 @@ class ScoreRequest:
         Returns rows with what the model predicts for them.
     stage : ScoreStage
     scores : callable
-        Returns the scores, by name, from what the stage released and the number of records.
+        Returns the scores, by name, from what the stage released and the number of records: one
+        dictionary, or one for each declared subgroup.
+    subgroups : Subgroups or None
     """
 
     columns: tuple[RowStatistic, ...]
     predicted: Callable[[Dataset], ClassifiedRows | PredictedRows]
     stage: ScoreStage
-    scores: Callable[[Mapping[str, Any], int], dict[str, AnyScore]]
+    scores: Callable[[Mapping[str, Any], int], list[dict[str, AnyScore]]]
+    subgroups: Subgroups | None
 
     def statistics_of(self, data: Dataset) -> Array:
         """Return the statistics of rows, an array of shape (n_rows, n_statistics).
@@ -319,12 +344,21 @@ class ScoreRequest:
             If the targets or the model's predictions are refused.
         """
         rows = self.predicted(data)
-        columns = [one.values(rows) for one in self.columns if one.values is not None]
-        return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+        columns = {one.name: one.values(rows) for one in self.columns if one.values is not None}
+        if self.subgroups is not None:
+            numbers = self.subgroups.numbers_of(data)
+            if "ranking" in columns:
+                columns["ranking"] = columns["ranking"] + SUBGROUP_DISTANCE * numbers
+            columns["subgroup"] = numbers
+        arrays = [np.asarray(column, dtype=np.float64) for column in columns.values()]
+        return np.column_stack(arrays)
 
 
 def request_for_classifier(
-    model: BaseEstimator, metrics: Metrics, log_loss_bound: float
+    model: BaseEstimator,
+    metrics: Metrics,
+    log_loss_bound: float,
+    subgroups: Subgroups | None = None,
 ) -> ScoreRequest:
     """Return the request for scores of a classifier.
 
@@ -333,6 +367,7 @@ def request_for_classifier(
     model : fitted classifier
     metrics : dict of str to Metric
     log_loss_bound : float
+    subgroups : Subgroups or None, default=None
 
     Returns
     -------
@@ -352,11 +387,14 @@ def request_for_classifier(
     def predicted(data: Dataset) -> ClassifiedRows:
         return ClassifiedRows(model, data, log_loss_bound, "calibration_curve" in quantities)
 
-    return _request(model, metrics, statistics, predicted, assumptions, bounds, classes)
+    return _request(model, metrics, statistics, predicted, assumptions, bounds, classes, subgroups)
 
 
 def request_for_regressor(
-    model: BaseEstimator, metrics: Metrics, target_range: tuple[float, float]
+    model: BaseEstimator,
+    metrics: Metrics,
+    target_range: tuple[float, float],
+    subgroups: Subgroups | None = None,
 ) -> ScoreRequest:
     """Return the request for scores of a regressor, targets being clipped to a range.
 
@@ -365,6 +403,7 @@ def request_for_regressor(
     model : fitted regressor
     metrics : dict of str to Metric
     target_range : tuple (low, high)
+    subgroups : Subgroups or None, default=None
 
     Returns
     -------
@@ -394,7 +433,8 @@ def request_for_regressor(
         return PredictedRows(model, data, target_range)
 
     nothing = np.empty(0)
-    return _request(model, metrics, REGRESSOR_STATISTICS, predicted, assumptions, bounds, nothing)
+    statistics = REGRESSOR_STATISTICS
+    return _request(model, metrics, statistics, predicted, assumptions, bounds, nothing, subgroups)
 
 
 def _request(
@@ -405,6 +445,7 @@ def _request(
     assumptions: tuple[str, ...],
     bounds: Mapping[str, float],
     classes: AnyArray,
+    subgroups: Subgroups | None,
 ) -> ScoreRequest:
     """Return the request for those statistics that the metrics need."""
     quantities = {metric.quantity for metric in metrics.values()}
@@ -419,7 +460,7 @@ def _request(
             columns.setdefault(one.name, one)
     numbers = {name: number for number, name in enumerate(columns)}
 
-    def scores(released: Mapping[str, Any], n_records: int) -> dict[str, AnyScore]:
+    def scores_from(released: Mapping[str, Any], n_records: int | None) -> dict[str, AnyScore]:
         by_statistic = dict(released)
         for name, number in numbers.items():
             for kind in ("mean", "table"):
@@ -436,9 +477,20 @@ def _request(
         )
         return {name: metric.estimate(name, metric, answers) for name, metric in metrics.items()}
 
+    def scores(released: Mapping[str, Any], n_records: int) -> list[dict[str, AnyScore]]:
+        if subgroups is None:
+            return [scores_from(released, n_records)]
+        return [
+            scores_from({name: tables[number] for name, tables in released.items()}, None)
+            for number in range(len(subgroups.names))
+        ]
+
     n_cells = {name: one.n_cells for name, one in columns.items()}
     stage = _stage(weights, numbers, n_cells, assumptions)
-    return ScoreRequest(tuple(columns.values()), predicted, stage, scores)
+    if subgroups is not None:
+        notes = (*assumptions, *subgroups.assumptions())
+        stage = replace(stage, subgroups=(len(columns), subgroups.n_subgroups), notes=notes)
+    return ScoreRequest(tuple(columns.values()), predicted, stage, scores, subgroups)
 
 
 def _stage(

@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -235,3 +236,58 @@ class Scores(Mapping[str, AnyScore]):
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{html.escape(str(score))}</li>" for score in self._scores.values())
         return f"<ul>{lines}</ul>{self.privacy_._repr_html_()}"
+
+
+class SubgroupScores(Mapping[Any, Scores]):
+    """Private scores of declared subgroups, by their names, and what all of them cost together.
+
+    Attributes
+    ----------
+    privacy_ : PrivacyStatement
+        What was released, what it cost, and what was assumed; that of the scores of each subgroup
+        is the same one, and is paid once.
+    """
+
+    def __init__(self, scores: Mapping[Any, Scores], privacy: PrivacyStatement) -> None:
+        self._scores: dict[Any, Scores] = dict(scores)
+        self.privacy_ = privacy
+
+    def __getitem__(self, subgroup: Any) -> Scores:
+        return self._scores[subgroup]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def _table(self) -> list[list[str]]:
+        """Return lines of cells: a column of names, then one for each metric that is a number."""
+        header, lines = ["subgroup"], []
+        for subgroup, scores in self._scores.items():
+            numbers = [score for score in scores.values() if isinstance(score, Score)]
+            header[1:] = [score.name for score in numbers]
+            cells = [str(subgroup)]
+            for score in numbers:
+                low, high = score.interval()
+                cells.append(f"{score.value:.4g} ({low:.4g} to {high:.4g})")
+            lines.append(cells)
+        return [header, *lines]
+
+    def __repr__(self) -> str:
+        cost = f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
+        table = self._table()
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in table
+        ]
+        return "\n".join([f"<SubgroupScores at {cost}; with intervals of 95 %>", *lines])
+
+    def _repr_html_(self) -> str:
+        header, *lines = (
+            "".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in self._table()
+        )
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        table = f"<table><tr>{header.replace('td>', 'th>')}</tr>{body}</table>"
+        return f"{table}{self.privacy_._repr_html_()}"

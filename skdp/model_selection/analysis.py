@@ -14,7 +14,7 @@ from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require, shown
 from skdp.fitting.budget import PrivacyBudget, check_budget
 from skdp.fitting.ledger import PrivacyBudgetError
 from skdp.fitting.privacy import Privacy
-from skdp.metrics import Scores
+from skdp.metrics import Scores, SubgroupScores
 from skdp.model_selection import candidates
 from skdp.model_selection.holdout import DPHoldout
 from skdp.model_selection.search import DPSearchCV
@@ -303,7 +303,7 @@ class Analysis:
 
     def score(
         self, model: BaseEstimator, metrics: str | Iterable[str] | None = None, **options: Any
-    ) -> Scores:
+    ) -> Scores | SubgroupScores:
         """Score a model on the second part, at its epsilon of the plan.
 
         Parameters
@@ -315,7 +315,7 @@ class Analysis:
 
         Returns
         -------
-        Scores
+        Scores or SubgroupScores
         """
         step = self._next("score")
         assert self._holdout is not None

@@ -17,7 +17,7 @@ from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.partitions import as_partitions
 from skdp.fitting.rows import require_taken
 from skdp.fitting.tables import is_dask
-from skdp.metrics import Scores, dataset, evaluate
+from skdp.metrics import Scores, SubgroupScores, dataset, evaluate
 from skdp.metrics.dataset import PartitionedDataset
 from skdp.model_selection import candidates
 from skdp.oracle import noise_source
@@ -252,7 +252,7 @@ class DPHoldout:
 
     def evaluate(
         self, model: BaseEstimator, metrics: str | Iterable[str] | None = None, **options: Any
-    ) -> Scores:
+    ) -> Scores | SubgroupScores:
         """Score a fitted model on the second part; see `skdp.metrics.evaluate`.
 
         Parameters
@@ -264,7 +264,7 @@ class DPHoldout:
 
         Returns
         -------
-        Scores
+        Scores or SubgroupScores
         """
         if options.get("groups", self.groups_test) is not self.groups_test:
             by = "by row" if self.groups_test is None else "by the groups that DPHoldout was given"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +21,9 @@ FINE_EDGES = np.linspace(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, FINE_CELLS - 1)
 # kept apart from the tests, covered 0.92, with 24 0.95. The most is a bound on the time that a
 # table takes.
 LEAST_BINS, MOST_BINS = 24, 200
+# Between the ranking scores of one subgroup and the next. Scores themselves lie within twice the
+# largest log-odds on either side of 0.
+SUBGROUP_DISTANCE = 8 * LARGEST_LOG_ODDS
 RESOLUTION = 2.0**-20  # to which `UnitSum` and `InfluenceSquares` round what a row adds
 
 
@@ -36,12 +40,15 @@ class NoisyTable:
         Between the bins.
     fine : array of shape (FINE_CELLS,) or None
         For a table of scores: noisy counts of both classes together, in equal cells.
+    n_cells : int or None
+        Of the table that was released, if this is a subgroup's part of it; None for all of it.
     """
 
     counts: Array
     std: float
     edges: Array
     fine: Array | None = None
+    n_cells: int | None = None
 
     def variance(self, one: Array, other: Array | None = None) -> float:
         """Covariance of the noise in two weighted sums of the cells.
@@ -50,7 +57,8 @@ class NoisyTable:
         covariance is ``std**2 (I - 1 1' / m)``.
         """
         other = one if other is None else other
-        along = float(np.vdot(one, other)) - float(one.sum() * other.sum()) / self.counts.size
+        n_cells = self.n_cells or self.counts.size
+        along = float(np.vdot(one, other)) - float(one.sum() * other.sum()) / n_cells
         return self.std**2 * along
 
 
@@ -100,6 +108,12 @@ class ScoreStage(Stage):
     influence : tuple of (columns, share) or None
         The facts of `R2Means`, which must be among the means: the mean square of what a row adds to
         the numerator of R2 is requested after them.
+    subgroups : tuple (column, n_subgroups) or None
+        Fact that is the number of a row's subgroup. Every release is a table then, which a row adds
+        one unit to, in the part of its subgroup: all subgroups together have the price of one
+        under each relation, also where a record may move from one to another, or has rows in
+        several. Scores for a ranking are moved by `SUBGROUP_DISTANCE` times this number. Results
+        are tuples, with a table for each subgroup.
     notes : tuple of str
         The privacy statement's sentences on what the metrics assume.
     """
@@ -108,6 +122,7 @@ class ScoreStage(Stage):
     tables: tuple[tuple[int, int, float], ...] = ()
     ranking: tuple[int, int, float] | None = None
     influence: tuple[tuple[int, int, int], float] | None = None
+    subgroups: tuple[int, int] | None = None
     share: float | None = None
     notes: tuple[str, ...] = ()
 
@@ -115,6 +130,8 @@ class ScoreStage(Stage):
         return self.notes
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        if self.subgroups is not None:
+            return replace(solution, results=self._by_subgroup(oracle, *self.subgroups))
         n_rows = oracle.public.n_rows
         results: dict[str, NoisyMean | NoisyTable] = {}
         answers: dict[int, NoisyMean] = {}
@@ -130,15 +147,71 @@ class ScoreStage(Stage):
             edges = np.arange(1.0, n_cells) - 0.5
             results[f"table {column}"] = _noisy_table(oracle, TableCounts(column, edges), share)
         if self.ranking is not None:
-            column, of_class, share = self.ranking
-            table = _noisy_table(oracle, TableCounts(column, FINE_EDGES), FINE_SHARE * share)
-            fine = table.counts[0]
-            edges = quantiles(fine, number_of_bins(oracle.public))
-            table = _noisy_table(
-                oracle, TableCounts(column, edges, of_class, 2), (1 - FINE_SHARE) * share
-            )
-            results["ranking"] = replace(table, fine=fine)
+            (results["ranking"],) = _ranking_tables(oracle, *self.ranking)
         return replace(solution, results=results)
+
+    def _by_subgroup(
+        self, oracle: Oracle, of_subgroup: int, n_subgroups: int
+    ) -> dict[str, tuple[NoisyTable, ...]]:
+        results: dict[str, tuple[NoisyTable, ...]] = {}
+        for column, share in self.means:
+            one = TableCounts(column, np.zeros(1), of_subgroup, n_subgroups, is_divided=True)
+            results[f"mean {column}"] = _rows_of_table(_noisy_table(oracle, one, share))
+        for column, n_cells, share in self.tables:
+            one = TableCounts(column, np.arange(1.0, n_cells) - 0.5, of_subgroup, n_subgroups)
+            results[f"table {column}"] = _rows_of_table(_noisy_table(oracle, one, share))
+        if self.ranking is not None:
+            results["ranking"] = _ranking_tables(oracle, *self.ranking, n_subgroups)
+        return results
+
+
+def _rows_of_table(table: NoisyTable) -> tuple[NoisyTable, ...]:
+    """Return the rows of a table, each as a part of it."""
+    n_cells = table.counts.size
+    return tuple(replace(table, counts=row[None], n_cells=n_cells) for row in table.counts)
+
+
+def _ranking_tables(
+    oracle: Oracle, column: int, of_class: int, share: float, n_subgroups: int = 1
+) -> tuple[NoisyTable, ...]:
+    """Request scores by class, in bins with about as many rows of a subgroup each.
+
+    The bins of all subgroups lie side by side in one table; a part of it is returned for each.
+    """
+    edges = _side_by_side([FINE_EDGES] * n_subgroups)
+    table = _noisy_table(oracle, TableCounts(column, edges), FINE_SHARE * share)
+    fine = table.counts[0].reshape(n_subgroups, FINE_CELLS)
+    n_rows = np.array([oracle.public.n_rows]) if n_subgroups == 1 else fine.sum(axis=1)
+    expected = fine
+    if n_subgroups > 1:
+        # Where noise exceeds the counts of a small subgroup, bins follow those of all rows: these
+        # are added to its own, as many as the noise in its size has standard deviations in rows.
+        noise_of_size = table.std * math.sqrt(FINE_CELLS)
+        expected = fine + noise_of_size / oracle.public.n_rows * fine.sum(axis=0)
+    edges_of = [
+        quantiles(one, number_of_bins(oracle.public, float(rows)))
+        for one, rows in zip(expected, n_rows, strict=True)
+    ]
+    statistic = TableCounts(column, _side_by_side(edges_of), of_class, 2)
+    table = _noisy_table(oracle, statistic, (1 - FINE_SHARE) * share)
+    stops = np.cumsum([len(edges) + 1 for edges in edges_of])
+    counts = np.split(table.counts, stops[:-1], axis=1)
+    size = table.counts.size
+    return tuple(
+        NoisyTable(*part, n_cells=size)
+        for part in zip(counts, [table.std] * n_subgroups, edges_of, fine, strict=True)
+    )
+
+
+def _side_by_side(edges: list[Array]) -> Array:
+    """Return the edges of all subgroups, moved apart, with one between each and the next."""
+    parts = [edges[0]]
+    for number, one in enumerate(edges[1:], start=1):
+        parts += [
+            np.array([(number - 0.5) * SUBGROUP_DISTANCE]),
+            one + number * SUBGROUP_DISTANCE,
+        ]
+    return np.concatenate(parts)
 
 
 def _mean_square_influence(
@@ -171,8 +244,8 @@ def _noisy_table(oracle: Oracle, statistic: TableCounts, share: float) -> NoisyT
     return NoisyTable(answer.reshape(statistic.n_classes, -1), std, statistic.edges)
 
 
-def number_of_bins(public: Public) -> int:
-    """Return the number of bins of a table of scores, a public number.
+def number_of_bins(public: Public, n_rows: float) -> int:
+    """Return the number of bins of a table of scores, from a public or noisy number of rows.
 
     b bins of as many rows each hide the order of the rows within a bin. For classes of equal size
     whose densities rise and fall linearly from the lowest score to the highest, that takes
@@ -183,7 +256,7 @@ def number_of_bins(public: Public) -> int:
     0.95, which leaves room for classes that lie further apart. The least root mean square error has
     fewer bins, 0.8 (mu n)**0.4, and covers 0.92.
     """
-    rows = public.mu / public.sensitivity_factor * public.n_rows
+    rows = public.mu / public.sensitivity_factor * max(n_rows, 1.0)
     return int(np.clip(round((0.31 / 0.1 * rows) ** 0.4), LEAST_BINS, MOST_BINS))
 
 

@@ -72,6 +72,24 @@ def test_two_classes(n_rows, base, name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["roc_auc", "f1", "neg_log_loss"])
+def test_small_subgroups(name):
+    """Bins of an AUC by the counts of 300 rows alone, which noise exceeds, would cover 0.88."""
+    model, X, y = classes(3000, 0.0)
+    labels = np.repeat([0, 1], [2700, 300])
+    if name == "roc_auc":
+        exact = plain.roc_auc_score(y[labels == 1], model.predict_proba(X[labels == 1])[:, 1])
+    else:
+        exact = exactly(model, X[labels == 1], y[labels == 1], name)
+    held = 0
+    for seed in range(REPETITIONS):
+        options = {"by": labels, "subgroups": [0, 1], "privacy": seeded(seed)}
+        low, high = evaluate(model, X, y, name, **options)[1][name].interval(0.95)
+        held += low <= exact <= high
+    assert 0.925 <= held / REPETITIONS <= 0.975
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OF_NUMBERS)
 @pytest.mark.parametrize("n_rows", [500, 30_000])
 def test_numbers(n_rows, name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from skdp.accounting import Adjacency
 from skdp.metrics import dataset, row_statistics
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import METRICS
+from skdp.metrics.subgroups import Subgroups, declared_subgroups
 from skdp.oracle import TableCounts, UnitSum
+from skdp.oracle.releases import scores as releases
 from skdp.oracle.sources.groups import Groups
 from skdp.stages import scores as stage
 
@@ -92,6 +95,126 @@ def check_groups(replay, kind, metrics, adjacency, rng, change=lambda model: mod
 )
 def test_groups(replay, rng, adjacency, kind, metrics, options):
     check_groups(replay, kind, metrics, adjacency, rng, **options)
+
+
+# One that rows may have, one that hostile records have, and one for all others.
+SUBGROUPS = {
+    "some": declared_subgroups(1, True, {"zero": 0, "two": [1.0, 1e5], "others": None}),
+    "none may be left": declared_subgroups(1, True, [0.0, 2.0]),
+    "labels": declared_subgroups(None, True, [0, 1, -1e5]),
+}
+
+
+class WithLabels(PrivateScorer):
+    """Labels of subgroups come with the rows, not in them."""
+
+    def fit(self, X, y, sample_weight=None, *, groups=None):
+        by = X[:, 1] if self.subgroups.column is None else None
+        return super().fit(X, y, sample_weight, groups=groups, by=by)
+
+
+def check_subgroups(replay, kind, metrics, adjacency, rng, declared, grouped, **options):
+    """Records of the neighbours are in one subgroup, in another, or in several with their rows."""
+    model, X, y = fitted(kind, rng)
+    labels = np.arange(len(X)) % 3
+    X[:, 1] = labels
+
+    def make():
+        privacy = Privacy(adjacency=str(adjacency), noise=SeededNoise(0))
+        return WithLabels(
+            model, metrics, epsilon=3.0, privacy=privacy, subgroups=declared, **options
+        )
+
+    if grouped:
+        data = grouped_data(kind, rng)
+        data[0][:, 1] = labels
+        pairs = group_neighbours(kind, data, adjacency, rng, (2, 9))
+    else:
+        pairs = neighbours(kind, X, y, adjacency, each_row_once(kind))
+    for data, neighbour in pairs:
+        replay.check(make, data, neighbour, adjacency)
+
+
+@both
+@pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])
+@pytest.mark.parametrize(
+    ("kind", "metrics", "declared", "options"),
+    [
+        ("logistic", list(METRICS["classifier"]), "some", {}),
+        ("multinomial", OF_MANY, "none may be left", {}),
+        ("logistic", ["accuracy"], "labels", {}),
+        (
+            "linear",
+            [name for name in METRICS["regressor"] if name != "r2"],
+            "some",
+            {"target_range": (0.0, 8.0)},
+        ),
+    ],
+    ids=["two classes", "several classes", "accuracy", "regressors"],
+)
+def test_subgroups(replay, rng, adjacency, grouped, kind, metrics, declared, options):
+    declared = SUBGROUPS[declared]
+    check_subgroups(replay, kind, metrics, adjacency, rng, declared, grouped, **options)
+
+
+def exact_sizes(monkeypatch):
+    """The sizes of subgroups are counted without noise."""
+    asked = stage._noisy_table
+
+    def exact(oracle, statistic, share):
+        found = asked(oracle, statistic, share)
+        if oracle.is_rehearsal or statistic.n_classes == 1:
+            return found
+        rows = statistic.total(oracle._source, oracle._context).reshape(found.counts.shape)
+        wrong = rows.sum(axis=1) - found.counts.sum(axis=1)
+        return replace(found, counts=found.counts + wrong[:, None] / found.counts.shape[1])
+
+    monkeypatch.setattr(stage, "_noisy_table", exact)
+
+
+def subgroups_by_the_labels_of_all_rows(monkeypatch):
+    """Which labels other rows have moves the number of a row's subgroup."""
+
+    def numbers_of(self, data):
+        return np.unique(data.X[:, 1], return_inverse=True)[1]
+
+    monkeypatch.setattr(Subgroups, "numbers_of", numbers_of)
+
+
+def rows_in_two_subgroups(monkeypatch):
+    divided = releases.divided_counts
+
+    def twice(*arguments):
+        found = divided(*arguments)
+        return found + np.roll(found, 2)
+
+    monkeypatch.setattr(releases, "divided_counts", twice)
+
+
+def divided_without_bounds(monkeypatch):
+    monkeypatch.setattr(releases.np, "rint", lambda units: 2 * units)
+
+
+def persons_count_once_in_each_row(monkeypatch):
+    monkeypatch.setattr(Groups, "multipliers", lambda self: np.ones(len(self.order)))
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        exact_sizes,
+        subgroups_by_the_labels_of_all_rows,
+        rows_in_two_subgroups,
+        divided_without_bounds,
+        persons_count_once_in_each_row,
+    ],
+)
+def test_mutants_of_subgroups_are_caught(replay, leak, rng, monkeypatch, mutant):
+    grouped = mutant is persons_count_once_in_each_row
+    mutant(monkeypatch)
+    metrics, relation = ["accuracy", "neg_log_loss"], Adjacency.REPLACE_ONE
+    with pytest.raises(leak):
+        check_subgroups(replay, "logistic", metrics, relation, rng, SUBGROUPS["some"], grouped)
 
 
 class Placed(ClassifierMixin, BaseEstimator):

@@ -41,6 +41,27 @@ def table_counts(
     return np.bincount(cells, shares, minlength=n_classes * n_bins).astype(np.float64)
 
 
+def divided_counts(
+    records: Records, column: int, class_column: int, n_classes: int, n_groups: int
+) -> Array:
+    """Count rows by class, each divided between two cells: (1 - v) / 2 and (1 + v) / 2.
+
+    The value v is cut to [-1, 1], and one that is not a number counts as 0. The upper part is
+    rounded to a whole number of 2**-21, as v in `unit_sum` to 2**-20, or, where there are groups,
+    of the unit of the multipliers; the lower part is the rest of what the row counts as.
+    """
+    values = np.clip(np.nan_to_num(records.X[:, column]), -1.0, 1.0)
+    counts_as = np.ones(len(values)) if records.multipliers is None else records.multipliers
+    if records.weights is not None:
+        counts_as = np.where(records.weights > 0, counts_as, 0.0)
+    bits = UNIT_BITS + 1 if records.multipliers is None else share_bits(n_groups)
+    units = np.ldexp(counts_as, bits)
+    upper = np.rint((1 + values) / 2 * units)
+    classes = np.fmin(np.fmax(records.X[:, class_column], 0.0), n_classes - 1.0).astype(np.intp)
+    parts = [np.bincount(classes, one, minlength=n_classes) for one in (units - upper, upper)]
+    return np.ldexp(np.column_stack(parts).ravel(), -bits)
+
+
 @base.audited
 @dataclass(frozen=True, eq=False)
 class TableCounts(base.Statistic):
@@ -57,6 +78,10 @@ class TableCounts(base.Statistic):
     and spread are the same (see `Statistic`). Shares are whole numbers of a power of two, so sums
     of them are exact, too.
 
+    A row that is divided between two cells adds parts to them that are not negative and add up to
+    what it counts as, exactly: it lies in the convex hull of the two cells, and the same bounds
+    apply. Parts are whole numbers of 2**-21, so sums over up to 2**32 rows are exact.
+
     Parameters
     ----------
     column : int
@@ -68,12 +93,16 @@ class TableCounts(base.Statistic):
         Which fact is the class, a number from 0 to ``n_classes - 1``.
     n_classes : int, default=1
         1 for a table without classes.
+    is_divided : bool, default=False
+        Whether to divide a row between the two cells of its class, (1 - v) / 2 to the lower and
+        (1 + v) / 2 to the upper, for a value v that is cut to [-1, 1]. The single edge is 0.
     """
 
     column: base.Integer
     edges: base.Point = field(repr=False)
     class_column: base.Integer = 0
     n_classes: base.Integer = 1
+    is_divided: base.Flag = False
     kind: ClassVar[str] = "table"
     takes_groups: ClassVar[bool] = True
 
@@ -82,6 +111,8 @@ class TableCounts(base.Statistic):
         rising = self.edges.ndim == 1 and bool((np.diff(self.edges) > 0).all())
         if not (rising and self.n_classes >= 1):
             raise ValueError("TableCounts: edges must increase, and n_classes be at least 1.")
+        if self.is_divided and self.edges.tolist() != [0.0]:
+            raise ValueError("TableCounts: rows are divided at the single edge 0.")
 
     @property
     def _size(self) -> int:
@@ -96,6 +127,10 @@ class TableCounts(base.Statistic):
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         _require_columns(self, context, self.column, self.class_column)
+        if self.is_divided:
+            of_classes = self.class_column, self.n_classes
+            counts = rows.total(divided_counts, self.column, *of_classes, context.public.n_rows)
+            return np.asarray(counts, dtype=np.float64)
         arguments = self.column, self.edges, self.class_column, self.n_classes
         return np.asarray(rows.total(table_counts, *arguments), dtype=np.float64)
 

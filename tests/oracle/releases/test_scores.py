@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from skdp.accounting import Adjacency
+from skdp.fitting.grouping import rows_in_memory
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import InfluenceSquares, Public, TableCounts, UnitSum
 from skdp.oracle.releases.base import PublicContext
@@ -22,6 +25,7 @@ STATISTICS = [
     TableCounts(0, np.array([-1.0, 0.0, 2.0])),
     TableCounts(0, np.array([0.5]), 1, 3),
     TableCounts(0, np.zeros(0)),
+    TableCounts(0, np.zeros(1), 1, 3, is_divided=True),
     UnitSum(0),
     UnitSum(1),
     InfluenceSquares(np.array([0.5, -2.0]), 0.1),
@@ -69,6 +73,32 @@ def test_tables_count_by_group_and_interval(rng):
         expected, _ = np.histogram(facts[facts[:, 1] == group, 0], ends)
         np.testing.assert_array_equal(found[group], expected)
     np.testing.assert_array_equal(total(TableCounts(0, edges), facts), found.sum(axis=0))
+
+
+def test_rows_are_divided_between_two_cells_of_their_class(rng):
+    facts = np.column_stack([rng.uniform(-1, 1, N), rng.integers(0, 3, N)])
+    found = total(TableCounts(0, np.zeros(1), 1, 3, is_divided=True), facts).reshape(3, 2)
+    for group in range(3):
+        values = facts[facts[:, 1] == group, 0]
+        assert found[group].sum() == len(values)
+        assert found[group, 1] == pytest.approx((1 + values).sum() / 2, abs=N * 2.0**-21)
+    with pytest.raises(ValueError, match="single edge"):
+        TableCounts(0, np.ones(1), is_divided=True)
+
+
+@pytest.mark.parametrize("sizes", [(1, 49), (2, 3, 45), (7,) * 7])
+def test_a_group_is_divided_like_a_row(facts, sizes):
+    """Its parts are not negative and add up to 1 at most, in whichever classes its rows are."""
+    facts[:, 1] = np.arange(N) % 3
+    facts[::5] = np.resize(HOSTILE, (len(facts[::5]), 2))
+    codes = np.resize(np.repeat(np.arange(len(sizes)), sizes), N)
+    n_groups = codes.max() + 1
+    with np.errstate(invalid="ignore"):
+        rows = rows_in_memory(facts, np.zeros((N, 1)), None, None, 0.0, map, codes)
+    context = replace(CONTEXT, public=replace(CONTEXT.public, n_rows=n_groups, unit="group"))
+    found = TableCounts(0, np.zeros(1), 1, 3, is_divided=True).total(rows, context)
+    assert (found >= 0).all()
+    assert n_groups - 1e-6 < found.sum() <= n_groups
 
 
 def test_a_value_at_an_edge_lies_above_it():
