@@ -12,15 +12,18 @@ import sqlite3
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.ensemble import BaggingRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import skdp
 from composition import DELTA, together
-from skdp.accounting import ApproximateDP, Gaussian, Laplace
+from skdp.accounting import ApproximateDP, Composed, Gaussian, Laplace, records
+from skdp.accounting.statement import RunningTotal
 from skdp.fitting import budget as budgets
 from skdp.fitting import estimator as path
 from skdp.fitting import ledger
@@ -169,6 +172,45 @@ def test_external_releases_are_charged(file):
     assert budget.n_fits == 3
     with pytest.raises(ValueError, match="no counterpart"):
         budget.charge_external(object(), "unknown")
+
+
+class OwnEvent(Gaussian):
+    """An event that no file can name."""
+
+
+def test_an_event_that_cannot_be_read_again_is_refused(file):
+    """It would shut every process out of the ledger."""
+    budget = opened(file)
+    with pytest.raises(ValueError, match="'OwnEvent'"):
+        budget.charge_external(OwnEvent(3.0), "a mean")
+    release = replace(PLAN.releases[0], event=OwnEvent(3.0))
+    with pytest.raises(skdp.PrivacyBudgetError, match=r"'OwnEvent'.*Nothing was released"):
+        charge(budget, replace(PLAN, releases=(release,)))
+    budget.charge_external(Composed(((Gaussian(np.float32(3)), np.int64(2)),)), "two means")
+    assert (budget.n_fits, opened(file).spent) == (1, budget.spent)
+
+
+def test_a_line_of_a_newer_version(file, monkeypatch, capsys):
+    """Its event is not known here: nothing is priced without it, and the chain can be exported."""
+    charge(opened(file))
+    monkeypatch.delitem(records._KNOWN, "Gaussian")
+    with pytest.raises(skdp.PrivacyBudgetError, match=r"Line 3 of the ledger, by skdp .*newer"):
+        charge(opened(file))
+    assert [ledger_command(action, file) for action in ("verify", "export")] == [1, 0]
+
+
+def test_an_interrupted_reading_forgets_no_charge(file, monkeypatch):
+    budget = opened(file)
+    charge(opened(file))  # as another process would
+
+    def interrupted(self, *more):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunningTotal, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            budget.spent  # noqa: B018 - a property that reads
+    assert budget.n_fits == 1
 
 
 # ---------------------------------------------------------------- processes
