@@ -172,6 +172,7 @@ class PrivacyBudget:
         self.process = process_id()
         if self._account is not None:
             self._account.open()
+        _known[self._key] = self  # now that the ledger has these very terms
 
     def _set(self, identity: Identity) -> None:
         """Set all attributes, as of a budget of another process that was charged nothing."""
@@ -189,7 +190,6 @@ class PrivacyBudget:
         self._forget()
         self._seeds: set[str] = set()
         self.process = None
-        _known[self._key] = self
 
     @property
     def epsilon(self) -> float:
@@ -504,6 +504,7 @@ def _recall(*identity: str | float | None) -> PrivacyBudget:
     if held is None:
         held = object.__new__(PrivacyBudget)
         held._set(identity)
+        _known[held._key] = held
     return held
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import pickle
 import runpy
 import shutil
 import signal
@@ -129,6 +130,14 @@ def test_terms_are_recorded(file):
         with pytest.raises(skdp.PrivacyBudgetError, match=r"epsilon=3, .*got .*Pass the recorded"):
             opened(file, **terms)
     assert opened(file)._key == budget._key
+
+
+def test_a_refused_budget_takes_nobodys_place(file):
+    budget = opened(file)
+    with pytest.raises(skdp.PrivacyBudgetError) as refusal:  # keeps the refused budget alive
+        opened(file, epsilon=4.0)
+    assert refusal.traceback
+    assert pickle.loads(pickle.dumps(budget)) is budget
 
 
 @pytest.mark.parametrize(
