@@ -123,10 +123,10 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
             finally:
                 connection.close()
         except sqlite3.Error as error:
-            name = getattr(error, "sqlite_errorname", "")
+            name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")  # text that is no UTF-8
             short = "_".join(name.split("_")[:2])
-            reason = _REASONS.get(name) or _REASONS.get(short) or str(error)
-            _refuse(path, reason.format(wait=WAIT_SECONDS))
+            reason = _REASONS.get(name) or _REASONS.get(short)
+            _refuse(path, reason.format(wait=WAIT_SECONDS) if reason else str(error))
 
 
 def _require_format(path: Path, connection: sqlite3.Connection) -> None:
@@ -178,7 +178,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 def create(path: Path) -> None:
     """Make a ledger with its first line, unless there is a file of this name."""
-    if not os.access(path.parent, os.W_OK):
+    if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         _refuse(path, "it is missing, and its directory is, too, or may not be written")
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -192,7 +192,8 @@ def create(path: Path) -> None:
     except OSError as error:
         _refuse(path, f"it could not be created ({error.strerror})")
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
 
 
 def append(connection: sqlite3.Connection, entry: Entry) -> Line:
@@ -294,6 +295,8 @@ class Account:
         PrivacyBudgetError
             If the ledger has other terms, or cannot be used.
         """
+        if self.path.is_dir():
+            _refuse(self.path, "it is a directory. Pass the name of a file in it")
         if not self.path.exists():
             create(self.path)
         with reading(self.path) as connection:

@@ -157,9 +157,16 @@ def test_bad_arguments(file, terms, message):
     assert not file.exists()
 
 
-def test_a_ledger_in_no_directory(tmp_path):
-    with pytest.raises(skdp.PrivacyBudgetError, match="its directory is, too"):
-        opened(tmp_path / "no" / "charges.db")
+def test_paths_that_cannot_be_ledgers(tmp_path):
+    (tmp_path / "text").touch()
+    for place, message in (
+        ("no/charges.db", "its directory is, too"),
+        ("text/charges.db", "its directory is, too"),
+        ("x" * 250, "missing or may not be read"),
+        ("", "it is a directory"),
+    ):
+        with pytest.raises(skdp.PrivacyBudgetError, match=f"{message}.*Nothing was released"):
+            opened(tmp_path / place)
 
 
 # ---------------------------------------------------------------- other tools
@@ -393,6 +400,12 @@ def full_disk(file, monkeypatch):
     monkeypatch.setattr(ledger, "append", limited)
 
 
+def no_text(file):
+    with sqlite3.connect(file) as connection:
+        connection.execute("DROP TRIGGER line_is_not_updated")
+        connection.execute("UPDATE line SET entry = CAST(x'ff7b' AS TEXT)")
+
+
 def another_version(file):
     with sqlite3.connect(file) as connection:
         connection.execute("PRAGMA user_version = 2")
@@ -403,6 +416,7 @@ def another_version(file):
     [
         (without_permission, "may not be written"),
         (full_disk, "disk is full"),
+        (damaged(no_text), "it was damaged"),
         (damaged(another_version), "its format is 2, and this version of skdp reads format 1"),
         (damaged(Path.unlink), "missing or may not be read"),
         (damaged(lambda file: file.write_bytes(b"")), "no ledger of skdp"),
