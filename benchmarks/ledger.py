@@ -55,7 +55,7 @@ def race(folder, n_races):
     wrong = 0
     for number in range(n_races):
         ((*_, n_charges, total),) = ledger.totals(ledger.all_lines(folder / f"race{number}.db"))
-        wrong += not (admitted[number] == n_charges == 3 and total.epsilon <= 2.0)
+        wrong += not (admitted[number] == n_charges == 3 and total <= 2.0)
     print(f"{n_races} races of two processes: {wrong} with another number of charges than 3")
 
 

@@ -127,7 +127,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """
     if mu == 0:
         return 0.0
-    if delta == 0 or math.isinf(mu):
+    if delta == 0 or not mu < math.inf:  # nan proves nothing
         return math.inf
     target = math.log(delta)
     if _log_delta(mu, 0.0) <= target:

@@ -24,8 +24,8 @@ def from_dp_event(event: DpEvent, adjacency: str) -> Event:
     ----------
     event : dp_accounting.DpEvent
         Its noise multipliers are relative to the sensitivity under ``adjacency``, as dp-accounting
-        has it for the relation of its accountant. Discrete Laplace noise and randomised response
-        become their guarantee, which is at least the cost.
+        has it for the relation of its accountant. Discrete Laplace noise becomes its guarantee,
+        which is at least the cost.
     adjacency : {"zero_out", "replace_one", "label"}
         Of the total that the event is charged to.
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, cast
 
+import numpy as np
+
 from skdp.accounting import events
 from skdp.accounting.events.base import Composed, Event, Wrapper, walk
 from skdp.accounting.events.last_iterate import HiddenIterates
@@ -172,6 +174,8 @@ def plain(value: object) -> Plain:
     if is_dataclass(value) and not isinstance(value, type):
         parts = {item.name: plain(getattr(value, item.name)) for item in fields(value)}
         return {"type": type(value).__name__, **parts}
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -27,7 +27,8 @@ SETTLED = (
 IN_LEDGER = (
     "What any process charged to the ledger {!r} for the data {!r} is counted. That the file "
     "was not deleted, copied or put back to an earlier state is assumed: compare its head with one "
-    "kept elsewhere. Columns that equal targets of other processes' fits are not recognised."
+    "kept elsewhere. Columns that equal targets of fits in other processes, or through another "
+    "PrivacyBudget of the ledger, are not recognised."
 )
 RENEWED = (
     "Only the present calendar month (UTC, by the time of the charge) is counted: no {} is in the "

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from skdp import accounting
 from skdp._numbers import is_real, require, shown
 from skdp.accounting.accountant import candidates
+from skdp.accounting.records import from_plain, plain
 from skdp.accounting.statement import RunningTotal
 from skdp.fitting import ledger as ledgers
 from skdp.fitting.assumptions import (
@@ -171,6 +172,7 @@ class PrivacyBudget:
         self.process = process_id()
         if self._account is not None:
             self._account.open()
+        _known[self._key] = self  # now that the ledger has these very terms
 
     def _set(self, identity: Identity) -> None:
         """Set all attributes, as of a budget of another process that was charged nothing."""
@@ -188,7 +190,6 @@ class PrivacyBudget:
         self._forget()
         self._seeds: set[str] = set()
         self.process = None
-        _known[self._key] = self
 
     @property
     def epsilon(self) -> float:
@@ -357,12 +358,14 @@ class PrivacyBudget:
     def _catch_up(self, opened: Connections) -> None:
         """Read what other processes were charged since; nothing without a ledger."""
         if self._account is not None:
-            began, charges = self._account.read(opened[self._account.path])
+            began, charges, last = self._account.read(opened[self._account.path])
             if began:
                 self._forget()
             if charges:
                 self._charged.add(*charges)
                 self._spent = None
+            # Last: were it interrupted before, charges are counted twice rather than never.
+            self._account.last = last
 
     def _forget(self) -> None:
         self._charged = RunningTotal(self.delta, self.adjacency, self.accountant)
@@ -471,6 +474,7 @@ class PrivacyBudget:
         relation = accounting.Adjacency.parse(self.adjacency, labels=True)
         if not isinstance(event, accounting.Event):
             event = accounting.from_dp_event(event, self.adjacency)
+        event = from_plain(plain(event))  # priced with the numbers that a ledger keeps
         try:
             epsilon, accountant = accounting.price(event, self.delta, relation)
         except accounting.UnknownCost as reason:
@@ -500,6 +504,7 @@ def _recall(*identity: str | float | None) -> PrivacyBudget:
     if held is None:
         held = object.__new__(PrivacyBudget)
         held._set(identity)
+        _known[held._key] = held
     return held
 
 

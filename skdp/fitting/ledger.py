@@ -36,8 +36,9 @@ from typing import Any, NoReturn, TypeAlias
 
 from skdp._numbers import shown
 from skdp._version import __version__
-from skdp.accounting import PrivacyStatement, compose_statements
+from skdp.accounting import PrivacyStatement
 from skdp.accounting.records import plain
+from skdp.accounting.statement import RunningTotal
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -122,10 +123,10 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
             finally:
                 connection.close()
         except sqlite3.Error as error:
-            name = getattr(error, "sqlite_errorname", "")
+            name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")  # text that is no UTF-8
             short = "_".join(name.split("_")[:2])
-            reason = _REASONS.get(name) or _REASONS.get(short) or str(error)
-            _refuse(path, reason.format(wait=WAIT_SECONDS))
+            reason = _REASONS.get(name) or _REASONS.get(short)
+            _refuse(path, reason.format(wait=WAIT_SECONDS) if reason else str(error))
 
 
 def _require_format(path: Path, connection: sqlite3.Connection) -> None:
@@ -177,7 +178,7 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 def create(path: Path) -> None:
     """Make a ledger with its first line, unless there is a file of this name."""
-    if not os.access(path.parent, os.W_OK):
+    if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         _refuse(path, "it is missing, and its directory is, too, or may not be written")
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -191,7 +192,8 @@ def create(path: Path) -> None:
     except OSError as error:
         _refuse(path, f"it could not be created ({error.strerror})")
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
 
 
 def append(connection: sqlite3.Connection, entry: Entry) -> Line:
@@ -203,6 +205,18 @@ def append(connection: sqlite3.Connection, entry: Entry) -> Line:
     line = Line(number + 1, entry, _hash(before, text))
     connection.execute("INSERT INTO line VALUES (?, ?, ?)", (line.number, text, line.hash))
     return line
+
+
+def _statement_in(line: Line) -> PrivacyStatement:
+    """Return the statement of a charge; PrivacyBudgetError if this version does not know it."""
+    try:
+        return PrivacyStatement.from_dict(line.entry["statement"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise PrivacyBudgetError(
+            f"Line {line.number} of the ledger, by skdp {line.entry['skdp']}, cannot be read by "
+            f"skdp {__version__}: {error} Use the newer version; events must be those of "
+            "skdp.accounting. Nothing was released."
+        ) from error
 
 
 def _hash(before: str, text: str) -> str:
@@ -281,6 +295,8 @@ class Account:
         PrivacyBudgetError
             If the ledger has other terms, or cannot be used.
         """
+        if self.path.is_dir():
+            _refuse(self.path, "it is a directory. Pass the name of a file in it")
         if not self.path.exists():
             create(self.path)
         with reading(self.path) as connection:
@@ -306,8 +322,20 @@ class Account:
     def _is_mine(self, line: Line) -> bool:
         return all(line.entry.get(name) == value for name, value in self._key.items())
 
-    def read(self, connection: sqlite3.Connection) -> tuple[bool, list[PrivacyStatement]]:
-        """Read on, and return whether a new month began, with the charges since then."""
+    def read(
+        self, connection: sqlite3.Connection
+    ) -> tuple[bool, list[PrivacyStatement], Line | None]:
+        """Read on from ``last``.
+
+        Returns
+        -------
+        began : bool
+            Whether a new month began.
+        charges : list of PrivacyStatement
+            Since then, or since ``last``.
+        last : Line or None
+            The last line, which becomes ``last`` once the charges are counted.
+        """
         began, charges = False, []
         lines = lines_after(self.path, connection, self.last)
         if self.last is None and not self._has_terms(lines):
@@ -318,9 +346,8 @@ class Account:
                 self.period, began = period, True
         for line in lines:
             if self._is_charge(line) and line.entry["period"] == self.period:
-                charges.append(PrivacyStatement.from_dict(line.entry["statement"]))
-        self.last = lines[-1] if lines else self.last
-        return began, charges
+                charges.append(_statement_in(line))
+        return began, charges, lines[-1] if lines else self.last
 
     def _is_charge(self, line: Line) -> bool:
         return line.entry["kind"] == "charge" and self._is_mine(line)
@@ -340,7 +367,9 @@ class Account:
                 "renew='monthly' goes by the clock. Correct it",
             )
         entry = {"kind": "charge", **self._key, "period": self.period, "by": by}
-        return append(connection, {**entry, "total": plain(total), "statement": stated.to_dict()})
+        line = append(connection, {**entry, "total": plain(total), "statement": stated.to_dict()})
+        _statement_in(line)  # what cannot be read again would make the whole ledger useless
+        return line
 
 
 # ---------------------------------------------------------------- for readers
@@ -372,22 +401,22 @@ def all_lines(path: str | os.PathLike[str], head: str | None = None) -> list[Lin
     return lines
 
 
-def totals(lines: Sequence[Line]) -> list[tuple[Entry, str, int, PrivacyStatement]]:
-    """Return terms, period, number of charges and total of each budget and month.
+def totals(lines: Sequence[Line]) -> list[tuple[Entry, str, int, float]]:
+    """Return terms, period, number of charges and total epsilon of each budget and month.
 
-    They are computed anew from the statements, not read from the lines.
+    It is computed anew from the statements, as it was for the charges, not read from the lines.
     """
     prices = []
     for budget in (line.entry for line in lines if line.entry["kind"] == "budget"):
         key = budget["data"], budget["unit"]
         charges: dict[str, list[PrivacyStatement]] = {}
-        for entry in (line.entry for line in lines if line.entry["kind"] == "charge"):
-            if (entry["data"], entry["unit"]) == key:
-                statement = PrivacyStatement.from_dict(entry["statement"])
-                charges.setdefault(entry["period"], []).append(statement)
+        for line in (line for line in lines if line.entry["kind"] == "charge"):
+            if (line.entry["data"], line.entry["unit"]) == key:
+                charges.setdefault(line.entry["period"], []).append(_statement_in(line))
         for period, statements in charges.items():
-            total = compose_statements(statements, budget["delta"], budget["accountant"])
-            prices.append((budget, period, len(statements), total))
+            total = RunningTotal(budget["delta"], budget["adjacency"], budget["accountant"])
+            total.add(*statements)
+            prices.append((budget, period, len(statements), total.epsilon()))
     return prices
 
 
@@ -410,7 +439,7 @@ def show(lines: Sequence[Line]) -> str:
     for budget, period, n_charges, total in totals(lines):
         text.append(
             f"{budget['data']}, each {budget['unit']}{f', {period}' if period else ''}: epsilon="
-            f"{total.epsilon:.6g} of {float(budget['epsilon']):g} at delta={budget['delta']:g}, "
+            f"{total:.6g} of {float(budget['epsilon']):g} at delta={budget['delta']:g}, "
             f"{n_charges} charge{'s' * (n_charges != 1)}"
         )
     return "\n".join([*text, f"head {lines[-1].hash}"])
@@ -425,9 +454,9 @@ def _verified(lines: Sequence[Line]) -> str:
         if after < before
     ]
     overspent = [
-        f"{budget['data']}, each {budget['unit']}: {total.epsilon:.6g} of {budget['epsilon']}"
+        f"{budget['data']}, each {budget['unit']}: {total:.6g} of {budget['epsilon']}"
         for budget, _, _, total in totals(lines)
-        if total.epsilon > float(budget["epsilon"])
+        if not total <= float(budget["epsilon"])
     ]
     if overspent:
         raise PrivacyBudgetError(f"The ledger is overspent: {'; '.join(overspent)}.")

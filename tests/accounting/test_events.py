@@ -28,6 +28,7 @@ from skdp.accounting import (
     Shuffled,
     Wrapper,
     available_accountants,
+    gaussian_epsilon,
     price,
     supporting_accountants,
     walk,
@@ -210,12 +211,19 @@ def test_coarsening_never_adds_noise():
         lambda: Selected(G, 1.0),
         lambda: Selected(G, 5, shape=-1.0),
         lambda: Composed(((G, 0),)),
+        lambda: Composed(((G, math.nan),)),
+        lambda: Composed(((G, 2.5),)),
+        lambda: Partition(-1, 2),
         lambda: Composed((("no event", 1),)),
     ],
 )
 def test_wrong_arguments_are_refused(wrong):
     with pytest.raises(ValueError, match="got"):
         wrong()
+
+
+def test_a_parameter_that_is_no_number_proves_nothing():
+    assert gaussian_epsilon(math.nan, 1e-6) == math.inf
 
 
 @pytest.mark.parametrize("mean", [1.001, 1.5, 10, 1e4])

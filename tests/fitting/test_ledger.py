@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import pickle
 import runpy
 import shutil
 import signal
@@ -12,15 +13,18 @@ import sqlite3
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.ensemble import BaggingRegressor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import skdp
 from composition import DELTA, together
-from skdp.accounting import ApproximateDP, Gaussian, Laplace
+from skdp.accounting import ApproximateDP, Composed, Gaussian, Laplace, records
+from skdp.accounting.statement import RunningTotal
 from skdp.fitting import budget as budgets
 from skdp.fitting import estimator as path
 from skdp.fitting import ledger
@@ -128,6 +132,14 @@ def test_terms_are_recorded(file):
     assert opened(file)._key == budget._key
 
 
+def test_a_refused_budget_takes_nobodys_place(file):
+    budget = opened(file)
+    with pytest.raises(skdp.PrivacyBudgetError) as refusal:  # keeps the refused budget alive
+        opened(file, epsilon=4.0)
+    assert refusal.traceback
+    assert pickle.loads(pickle.dumps(budget)) is budget
+
+
 @pytest.mark.parametrize(
     ("terms", "message"),
     [
@@ -145,9 +157,16 @@ def test_bad_arguments(file, terms, message):
     assert not file.exists()
 
 
-def test_a_ledger_in_no_directory(tmp_path):
-    with pytest.raises(skdp.PrivacyBudgetError, match="its directory is, too"):
-        opened(tmp_path / "no" / "charges.db")
+def test_paths_that_cannot_be_ledgers(tmp_path):
+    (tmp_path / "text").touch()
+    for place, message in (
+        ("no/charges.db", "its directory is, too"),
+        ("text/charges.db", "its directory is, too"),
+        ("x" * 250, "missing or may not be read"),
+        ("", "it is a directory"),
+    ):
+        with pytest.raises(skdp.PrivacyBudgetError, match=f"{message}.*Nothing was released"):
+            opened(tmp_path / place)
 
 
 # ---------------------------------------------------------------- other tools
@@ -169,6 +188,45 @@ def test_external_releases_are_charged(file):
     assert budget.n_fits == 3
     with pytest.raises(ValueError, match="no counterpart"):
         budget.charge_external(object(), "unknown")
+
+
+class OwnEvent(Gaussian):
+    """An event that no file can name."""
+
+
+def test_an_event_that_cannot_be_read_again_is_refused(file):
+    """It would shut every process out of the ledger."""
+    budget = opened(file)
+    with pytest.raises(ValueError, match="'OwnEvent'"):
+        budget.charge_external(OwnEvent(3.0), "a mean")
+    release = replace(PLAN.releases[0], event=OwnEvent(3.0))
+    with pytest.raises(skdp.PrivacyBudgetError, match=r"'OwnEvent'.*Nothing was released"):
+        charge(budget, replace(PLAN, releases=(release,)))
+    budget.charge_external(Composed(((Gaussian(np.float32(3)), np.int64(2)),)), "two means")
+    assert (budget.n_fits, opened(file).spent) == (1, budget.spent)
+
+
+def test_a_line_of_a_newer_version(file, monkeypatch, capsys):
+    """Its event is not known here: nothing is priced without it, and the chain can be exported."""
+    charge(opened(file))
+    monkeypatch.delitem(records._KNOWN, "Gaussian")
+    with pytest.raises(skdp.PrivacyBudgetError, match=r"Line 3 of the ledger, by skdp .*newer"):
+        charge(opened(file))
+    assert [ledger_command(action, file) for action in ("verify", "export")] == [1, 0]
+
+
+def test_an_interrupted_reading_forgets_no_charge(file, monkeypatch):
+    budget = opened(file)
+    charge(opened(file))  # as another process would
+
+    def interrupted(self, *more):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunningTotal, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            budget.spent  # noqa: B018 - a property that reads
+    assert budget.n_fits == 1
 
 
 # ---------------------------------------------------------------- processes
@@ -342,6 +400,12 @@ def full_disk(file, monkeypatch):
     monkeypatch.setattr(ledger, "append", limited)
 
 
+def no_text(file):
+    with sqlite3.connect(file) as connection:
+        connection.execute("DROP TRIGGER line_is_not_updated")
+        connection.execute("UPDATE line SET entry = CAST(x'ff7b' AS TEXT)")
+
+
 def another_version(file):
     with sqlite3.connect(file) as connection:
         connection.execute("PRAGMA user_version = 2")
@@ -352,6 +416,7 @@ def another_version(file):
     [
         (without_permission, "may not be written"),
         (full_disk, "disk is full"),
+        (damaged(no_text), "it was damaged"),
         (damaged(another_version), "its format is 2, and this version of skdp reads format 1"),
         (damaged(Path.unlink), "missing or may not be read"),
         (damaged(lambda file: file.write_bytes(b"")), "no ledger of skdp"),

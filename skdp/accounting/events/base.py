@@ -176,16 +176,17 @@ class Composed(Event):
     Raises
     ------
     ValueError
-        If a part is no pair of an event and a number of at least 1.
+        If a part is no pair of an event and an integer of at least 1.
     """
 
     parts: Parts = ()
 
     def __post_init__(self) -> None:
         for event, count in self.parts:
-            if not isinstance(event, Event) or count < 1:
+            if not (isinstance(event, Event) and count >= 1 and count % 1 == 0):
                 raise ValueError(
-                    f"Composed: parts are pairs (event, count >= 1); got {event!r}, {count!r}."
+                    "Composed: parts are pairs of an event and an integer of at least 1; got "
+                    f"{event!r}, {count!r}."
                 )
 
     @classmethod

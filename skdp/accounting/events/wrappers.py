@@ -19,7 +19,7 @@ class Partition:
     Parameters
     ----------
     epoch : int
-        Number of the division; a new division of the same rows needs a new number.
+        Number of the division, at least 0; a new division of the same rows needs a new number.
     n_blocks : int
     allocation : bool, default=False
         Whether every record draws its block uniformly and independently of all others (balls and
@@ -35,7 +35,7 @@ class Partition:
     Raises
     ------
     ValueError
-        If there is no block, or the number of cuts is another.
+        If the epoch is negative, there is no block, or the number of cuts is another.
     """
 
     epoch: int
@@ -45,6 +45,7 @@ class Partition:
     shared: str = ""
 
     def __post_init__(self) -> None:
+        check_field(self, "epoch", self.epoch >= 0, "be at least 0")
         check_field(self, "n_blocks", self.n_blocks >= 1, "be at least 1")
         fitting = self.cuts is None or len(self.cuts) == self.n_blocks + 1
         check_field(self, "cuts", fitting, f"be {self.n_blocks + 1} positions or None")
