@@ -209,6 +209,13 @@ def test_targets_of_the_wrong_kind_are_refused_before_a_charge(power, bad, allow
         made(power).fit(X, np.c_[y, y])
 
 
+def test_standard_errors_are_refused_without_the_advice_to_set_a_missing_parameter():
+    X, y = draws(50, 2.0)
+    model = skdp.DPPoissonRegressor(privacy=seeded(0)).fit(X, y)
+    with pytest.raises(AttributeError, match=r"DPPoissonRegressor: return_std=True is not avail"):
+        model.predict(X, return_std=True)
+
+
 @pytest.mark.parametrize(
     ("given", "match"),
     [
