@@ -116,7 +116,8 @@ class DPPoissonRegressor(DPTweedieModel):
     alpha : float, default=0.0
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
-        targets keep their unit, and the objective is scikit-learn's, where the default is 1.
+        targets keep their unit, and the objective is scikit-learn's, where the default is 1; means
+        should then be of about unit size, as default step sizes are for such (or take "newton").
     {parameters}
 
     Attributes
@@ -207,7 +208,8 @@ class DPGammaRegressor(DPTweedieModel):
     alpha : float, default=0.0
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
-        targets keep their unit, and the objective is scikit-learn's, where the default is 1.
+        targets keep their unit, and the objective is scikit-learn's, where the default is 1; means
+        should then be of about unit size, as default step sizes are for such (or take "newton").
     {parameters}
 
     Attributes
@@ -306,7 +308,8 @@ class DPTweedieRegressor(DPTweedieModel):
     alpha : float, default=0.0
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
-        targets keep their unit, and the objective is scikit-learn's, where the default is 1.
+        targets keep their unit, and the objective is scikit-learn's, where the default is 1; means
+        should then be of about unit size, as default step sizes are for such (or take "newton").
     {parameters}
 
     Attributes

@@ -255,6 +255,11 @@ def inference_of(model: FittedModel, request: str) -> DebiasedCoefficients:
     estimates: DebiasedCoefficients | None = vars(model).get("inference_")
     if estimates is None:
         who = type(model).__name__
+        if "inference" not in vars(model):
+            raise AttributeError(
+                f"{who}: {request} is not available: this model has no standard errors, as no "
+                "inference is implemented for its loss."
+            )
         raise AttributeError(
             f"{who}: {request} needs a fit with inference='coefficients', which sets a share of "
             "the budget aside for it."

@@ -248,7 +248,14 @@ class PredictedRows:
     ) -> None:
         if data.y.dtype.kind not in "biuf" or not np.isfinite(data.y).all():
             raise ValueError(f"{WHO}: y must hold finite numbers. Nothing was released.")
-        predicted = predictions(model, "predict", data).reshape(data.n_rows)
+        predicted = predictions(model, "predict", data)
+        if predicted.size != data.n_rows:
+            raise ValueError(
+                f"{WHO}: a score is of one prediction for each row, and {type(model).__name__}."
+                f"predict gives an array of shape {predicted.shape}: score models of one target "
+                "and one quantile each. Nothing was released."
+            )
+        predicted = predicted.reshape(data.n_rows)
         low, high = target_range
         middle, half = low + (high - low) / 2, (high - low) / 2
         targets = (np.clip(data.y, low, high).astype(np.float64) - middle) / half
@@ -260,7 +267,8 @@ class PredictedRows:
         self._fitted = np.maximum(fitted, max(low, LEAST_MEAN * high))
         self._y = np.clip(data.y.astype(np.float64), max(low, 0.0), high)
         self._high = high
-        self._quantile = float(getattr(_final_model(model), "quantile", 0.5))
+        quantile = getattr(_final_model(model), "quantile", None)
+        self._quantile = float(quantile) if is_real(quantile) else 0.5
 
     @property
     def poisson_deviances(self) -> Array:

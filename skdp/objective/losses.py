@@ -106,7 +106,9 @@ class Loss(ABC):
         """Number by which to divide steps where standardised targets turned out to call for it."""
         return 1.0
 
-    def target_units(self, centre: AnyArray | None, scale: AnyArray) -> TargetUnits | None:
+    def target_units(
+        self, centre: AnyArray | None, scale: AnyArray, noise: float
+    ) -> TargetUnits | None:
         """Return how targets of this mean and deviation are standardised; None if by these.
 
         Parameters
@@ -114,6 +116,8 @@ class Loss(ABC):
         centre : array of shape (K,) or None
             None without an intercept, which could not make up for another centre.
         scale : array of shape (K,)
+        noise : float
+            Of the share of records that an estimate of the mean goes by.
 
         Returns
         -------

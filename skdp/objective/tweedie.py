@@ -87,14 +87,17 @@ class TweedieLog(Loss):
         most = LARGEST_EXPONENT if margins.dtype == np.float64 else LARGEST_EXPONENT / 8
         return np.asarray(np.exp(np.clip(margins, -most, most)))
 
-    def target_units(self, centre: AnyArray | None, scale: AnyArray) -> TargetUnits:
+    def target_units(self, centre: AnyArray | None, scale: AnyArray, noise: float) -> TargetUnits:
         # A deviation is no unit where events are rare: most of the variance of counts comes of
         # single ones, whose size is the variance over the mean. Amounts vary for other reasons,
         # too, and the estimated mean of their long tail may be far too small.
         if centre is None:
             centre = np.ones_like(scale)  # whose logarithm is 0
         else:
-            centre = np.maximum(centre, scale / math.sqrt(LARGEST_UNIT))
+            # A share of events below its noise is estimated as anything down to 0, and too small
+            # a mean costs far more deviance than too large a one.
+            rarest = min(max(noise, 1 / LARGEST_UNIT), 1.0)
+            centre = np.maximum(centre, scale * math.sqrt(rarest))
         scale = scale * np.maximum(1.0, scale / centre) ** (2 - self.power)
         high = np.maximum(LARGEST_RATIO * centre, centre + TARGET_REACH * scale)
         return TargetUnits(centre, scale, np.zeros_like(centre), high)

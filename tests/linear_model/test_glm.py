@@ -121,6 +121,18 @@ def test_rare_counts():
     assert np.mean(scores) > -0.02
 
 
+@pytest.mark.parametrize("mean", [0.1, 2.0])
+def test_few_rows_and_little_budget(mean):
+    """A mean that noise hides is not taken for 0, which would cost several times the deviance."""
+    X, y = draws(200, mean)
+    scores = [
+        d2_of(skdp.DPPoissonRegressor(epsilon=0.1, privacy=seeded(run)).fit(X, y), mean=mean)
+        for run in range(12)
+    ]
+    assert np.median(scores) > -0.35
+    assert min(scores) > -2.0
+
+
 @pytest.mark.parametrize("power", [1.5, 2.0])
 def test_amounts(power):
     X, y = draws(20_000, 2.0, power=power)
@@ -195,6 +207,13 @@ def test_targets_of_the_wrong_kind_are_refused_before_a_charge(power, bad, allow
     assert budget.n_fits == 0
     with pytest.raises(ValueError, match=r"1d array|one column"):
         made(power).fit(X, np.c_[y, y])
+
+
+def test_standard_errors_are_refused_without_the_advice_to_set_a_missing_parameter():
+    X, y = draws(50, 2.0)
+    model = skdp.DPPoissonRegressor(privacy=seeded(0)).fit(X, y)
+    with pytest.raises(AttributeError, match=r"DPPoissonRegressor: return_std=True is not avail"):
+        model.predict(X, return_std=True)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse, stats
 from sklearn import metrics as plain
 from sklearn.cluster import KMeans
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -150,6 +151,23 @@ def test_a_quantile_regressor_is_scored_at_its_quantile(regression):
     score = exact(model, X, y, "mean_pinball_loss", target_range=(-9.0, 9.0))["mean_pinball_loss"]
     expected = plain.mean_pinball_loss(y, model.predict(X), alpha=0.8)
     assert score.value == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_regressor_whose_quantile_is_none_is_scored_as_of_the_median(regression):
+    X, y = regression
+    model = HistGradientBoostingRegressor(max_iter=2).fit(X, y)  # its quantile is None by default
+    score = exact(model, X, y, "mean_pinball_loss", target_range=(-9.0, 9.0))["mean_pinball_loss"]
+    expected = plain.mean_pinball_loss(y, model.predict(X))
+    assert score.value == pytest.approx(expected, abs=1e-5)
+
+
+def test_several_predictions_for_a_row_are_refused(regression):
+    X, y = regression
+    model = LinearRegression().fit(X, np.c_[y, y])
+    budget = skdp.PrivacyBudget(1.0, 1e-5)
+    with pytest.raises(ValueError, match=r"one prediction for each row.*, 2\).*released"):
+        evaluate(model, X, y, "r2", target_range=(-9.0, 9.0), privacy=skdp.Privacy(budget=budget))
+    assert budget.n_fits == 0
 
 
 def test_a_model_of_counts_is_scored_in_its_own_range(rng):

@@ -189,7 +189,8 @@ class ScalingStage(OptionalStage):
             if is_features:
                 scaling = replace(scaling, columns=columns)
             else:
-                targets = _in_units_of(oracle.problem.loss, columns, self.centred[1], exact)
+                noise = 0.0 if exact else self._noise(part)
+                targets = _in_units_of(oracle.problem.loss, columns, self.centred[1], noise)
                 scaling = replace(scaling, targets=targets)
         return scaling
 
@@ -409,13 +410,13 @@ def note_on_bounds(bounds: DeclaredBounds | None) -> str:
     return "Ranges of columns were chosen without looking at the rows; values outside were clipped."
 
 
-def _in_units_of(loss: Loss, targets: Columns, centred: bool, exact: bool) -> Columns:
+def _in_units_of(loss: Loss, targets: Columns, centred: bool, noise: float) -> Columns:
     """Targets in the units and the range of the loss."""
-    units = loss.target_units(targets.centre if centred else None, targets.scale)
+    units = loss.target_units(targets.centre if centred else None, targets.scale, noise)
     if units is None:
         return targets
     targets = replace(targets, centre=units.centre, scale=units.scale)
-    return targets if exact else replace(targets, low=units.low, high=units.high)
+    return targets if noise == 0 else replace(targets, low=units.low, high=units.high)
 
 
 def _within_range(columns: Columns) -> Columns:
