@@ -94,8 +94,8 @@ class Whitened(Solver):
         is that of "gd" for losses with a bounded residual.
     gram_share : float or "auto", default="auto"
         Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1). "auto" is
-        1/20 for losses with a bounded residual, 1/5 otherwise and for a log link. Of a stream: its
-        share of the rows, 1/2.
+        1/20 for losses with a bounded residual, 1/5 otherwise. Of a stream: its share of the rows,
+        1/2.
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it before their Gram matrix is computed.
     row_factor : float or "auto", default="auto"
@@ -340,8 +340,8 @@ class Whitened(Solver):
 
 
 def _takes_plain_steps(problem: Problem) -> bool:
-    """Return whether steps at a small budget are plain: for squared error and a log link."""
-    return problem.loss.residual_bound is None or problem.loss.link == "log"
+    """Return whether steps at a small budget are plain, to average noise out."""
+    return problem.loss.residual_bound is None
 
 
 def _plain_steps(public: Public, problem: Problem, n_steps: int | None) -> tuple[int, float]:
@@ -389,7 +389,7 @@ def _residual_cap(public: Public, problem: Problem, row_factor: float) -> float:
     if not public.is_noisy:
         return UNBOUNDED
     bound = problem.loss.residual_bound
-    if bound is not None and (public.streamed or problem.loss.link == "log"):
+    if bound is not None and public.streamed:
         return bound * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
     if public.streamed:
         unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
