@@ -4,7 +4,8 @@
 by private medians, searches over two candidates, fits with intervals, and scores. It may use 4 GiB
 of address space; rows are made from a seed in every pass, and stored nowhere, so that the table can
 have any size. The time of a pass is that of making the rows, of turning them into numbers, and of
-the sums.
+the sums. The passes of a search show how many runs it made, which stays secret where rows are
+private; these are public.
 """
 
 from __future__ import annotations
