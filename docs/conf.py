@@ -4,6 +4,7 @@ import functools
 import importlib
 import pkgutil
 import re
+import sys
 import warnings
 from pathlib import Path
 
@@ -26,7 +27,6 @@ extensions = [
     "numpydoc",
 ]
 exclude_patterns = ["_build", "examples"]
-templates_path = ["_templates"]
 default_role = "py:obj"
 # Every reference has to lead somewhere, or to something that exists: see `_find_reference`.
 nitpicky = True
@@ -38,7 +38,7 @@ nitpick_ignore_regex = [
     ("py:class", r"D\[k\].*|.*set-like.*|.*object providing a view.*"),
 ]
 
-autosummary_generate = True
+autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
@@ -48,6 +48,12 @@ sphinx_gallery_conf = {
     "examples_dirs": "examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_",
+    "subsection_order": [
+        "examples/first_steps",
+        "examples/budgets",
+        "examples/judge",
+        "examples/data",
+    ],
     "within_subsection_order": "FileNameSortKey",
     "doc_module": ("skdp",),
     "reference_url": {"skdp": None},
@@ -64,48 +70,121 @@ html_theme = "furo"
 html_title = f"skdp {release}"
 html_copy_source = False
 html_static_path = ["_static"]
-html_css_files = ["tables.css"]
+html_css_files = ["style.css"]
+
+
+# What users need, by task; all else is for those who extend the package.
+USERS = ("skdp", "skdp.model_selection", "skdp.metrics", "skdp.audit")
+TASKS = {
+    "Estimators": lambda module, item: hasattr(item, "predict"),
+    "Preparation": lambda module, item: hasattr(item, "transform"),
+    "Splits, searches and scores": lambda module, item: module in USERS[1:3],
+    "Pictures and tables": lambda module, item: item.__name__.endswith("Display"),
+    "Warnings and errors": lambda module, item: item.__name__.endswith(("Warning", "Error")),
+    "Audit": lambda module, item: module == "skdp.audit",
+    "Budgets, statements, public facts and rows": lambda module, item: True,
+}  # fmt: skip
+OBJECT_PAGE = """:orphan:
+
+{name}
+{line}
+
+.. currentmodule:: {module}
+
+.. auto{kind}:: {name}
+"""
+MEMBERS = """   :members:
+   :inherited-members: BaseEstimator, Exception, str
+   :exclude-members: score, fit_transform, get_metadata_routing, set_output, set_fit_request,
+      set_score_request, set_predict_request, set_predict_proba_request,
+      set_decision_function_request, set_transform_request, set_partial_fit_request,
+      set_inverse_transform_request, add_note, with_traceback
+"""
+EXAMPLES = """
+.. minigallery:: {module}.{name}
+   :add-heading: Examples that use it
+"""
+
+
+def _exported():
+    """Yield each public class and function once: its module, its name and itself."""
+    found = pkgutil.walk_packages(skdp.__path__, "skdp.")
+    packages = {part.name for part in found if part.ispkg and "._" not in part.name}
+    seen = set()
+    for module in [*USERS, *sorted(packages - {*USERS})]:
+        imported = importlib.import_module(module)
+        for name in sorted(getattr(imported, "__all__", ())):
+            item = getattr(imported, name)
+            if callable(item) and id(item) not in seen:
+                seen.add(id(item))
+                yield module, name, item
+
+
+def _write(path, text):
+    """Write a page if it changed; else it need not be built anew."""
+    if not path.exists() or path.read_text("utf-8") != text:
+        path.write_text(text, "utf-8")
+
+
+def _table(module, names):
+    """Lines of a table of objects, each with the first line of its docstring."""
+    entries = [f"   {name}" for name in names]
+    return [
+        f".. currentmodule:: {module}",
+        "",
+        ".. autosummary::",
+        "   :nosignatures:",
+        "",
+        *entries,
+        "",
+    ]
 
 
 def _write_reference(folder):
-    """One page for each public package, with a table of what it exports; each object once.
+    """Write a page for each object, and two tables of them to include: users, extenders.
 
-    The pages of the objects follow from the tables (``autosummary_generate``).
+    Object pages are not part of the navigation, which would make each page of the documentation
+    take a third of a second.
     """
-    found = pkgutil.walk_packages(skdp.__path__, "skdp.")
-    packages = [part.name for part in found if part.ispkg and "._" not in part.name]
-    seen, pages = set(), []
-    for name in ["skdp", *sorted(packages)]:
-        module = importlib.import_module(name)
-        exported = [
-            item
-            for item in getattr(module, "__all__", ())
-            if callable(getattr(module, item)) and id(getattr(module, item)) not in seen
-        ]
-        seen |= {id(getattr(module, item)) for item in exported}
-        if not exported:
-            continue
-        summary = (module.__doc__ or name).splitlines()[0].replace("skdp: ", "")
-        lines = [name, "=" * len(name), "", summary[:1].upper() + summary[1:], ""]
-        lines += [f".. currentmodule:: {name}", "", ".. autosummary::", "   :toctree:", ""]
-        lines += [f"   {item}" for item in sorted(exported)]
-        pages.append(f"{name}.index")
-        text = "\n".join(lines) + "\n"
-        page = folder / f"{name}.index.rst"
-        if not page.exists() or page.read_text("utf-8") != text:  # else built anew
-            page.write_text(text, "utf-8")
-    index = folder / "index.rst"
-    lines = ["Reference", "=========", "", "A page for every public object, by package.", ""]
-    lines += [".. toctree::", "   :maxdepth: 1", "", *(f"   {page}" for page in pages)]
-    index.write_text("\n".join(lines) + "\n", "utf-8")
+    users, extenders, pages = {task: {} for task in TASKS}, {}, set()
+    for module, name, item in _exported():
+        kind = "class" if isinstance(item, type) else "function"
+        text = OBJECT_PAGE.format(name=name, line="=" * len(name), module=module, kind=kind)
+        text += MEMBERS if kind == "class" else ""
+        if module == "skdp" and name.startswith(("DP", "Privacy")):
+            text += EXAMPLES.format(name=name, module=module)
+        page = folder / f"{module}.{name}.rst"
+        _write(page, text)
+        pages.add(page)
+        if module in USERS:
+            task = next(task for task, belongs in TASKS.items() if belongs(module, item))
+            users[task].setdefault(module, []).append(name)
+        else:
+            extenders.setdefault(module, []).append(name)
+    for old in {*folder.glob("skdp.*.rst")} - pages:
+        old.unlink()
+    lines = []
+    for task, modules in users.items():
+        lines += [task, "-" * len(task), ""]
+        for module, names in modules.items():
+            lines += _table(module, names)
+    _write(folder / "users.inc", "\n".join(lines))
+    lines = []
+    for module, names in extenders.items():
+        summary = (importlib.import_module(module).__doc__ or module).splitlines()[0]
+        lines += [module, "-" * len(module), "", summary.replace("skdp: ", ""), ""]
+        lines += _table(module, names)
+    _write(folder / "extenders.inc", "\n".join(lines))
 
 
 _generated = Path(__file__).parent / "generated"
 _generated.mkdir(exist_ok=True)
 _purposes = [f"   * - {name}\n     - {what}" for name, what in skdp.solvers.available().items()]
 _head = ".. list-table::\n   :widths: 30 70\n\n"
-(_generated / "solvers.inc").write_text(_head + "\n".join(_purposes) + "\n", "utf-8")
+_write(_generated / "solvers.inc", _head + "\n".join(_purposes) + "\n")
 _write_reference(_generated)
+sys.path.insert(0, str(Path(__file__).parent))
+importlib.import_module("pictures").main()
 
 
 def _quote_shapes(app, what, name, obj, options, lines):

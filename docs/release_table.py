@@ -1,24 +1,19 @@
-"""Write the entries of "Every release and its proof" from the audited registry.
+"""Write the table of "Every release and its proof" from the audited registry.
 
     python -m docs.release_table > docs/reviewers/releases.inc
 
-Arguments are the docstrings' own; figures are computed with the fields that the tests use.
+Figures are computed with the fields that the tests use; arguments are on the pages of the classes.
 """
-
-import inspect
-import re
 
 import numpy as np
 
-from benchmarks.releases import CLIP, OTHERS, PROOFS, ROW_NORM, STATISTICS
+from benchmarks.releases import CLIP, PROOFS, ROW_NORM, STATISTICS
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Problem
 from skdp.oracle import Public
 from skdp.oracle.releases import base, one_step
 
 PUBLIC = Public(60, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0)
-TEST = "tests/audit/test_every_release.py::test_half_of_the_sensitivity_is_found"
-ARGUMENT = re.compile(r"Sensitivity|\*Theorem|Theorem|cost")
 
 _newton = ROW_NORM**2 / 4
 # The bound in exact arithmetic, for the fields of `STATISTICS`.
@@ -47,9 +42,9 @@ EXACT = {
     "InfluenceSquares": 1.0,
     "TableCounts": 1.0,
 }
-TRIANGLE = "triangle inequality (Abadi et al. 2016, sec. 3.1)"
-ONE_CELL = "a record is in one cell of a histogram (Dwork, McSherry, Nissim, Smith 2006)"
-OUTER = "the outer product of a vector has its squared length for Frobenius norm"
+TRIANGLE = "triangle inequality (Abadi et al. 2016)"
+ONE_CELL = "one cell of a histogram (Dwork et al. 2006)"
+OUTER = "Frobenius norm of an outer product"
 PARALLEL = "parallel composition (McSherry 2009, Thm 4)"
 THEOREMS = {
     "GradientSum": TRIANGLE,
@@ -92,17 +87,6 @@ THEOREMS = {
     "Bin": f"{PARALLEL}; balls and bins (Chua et al. 2025)",
     "Cut": PARALLEL,
 }
-FLOATING_POINT = {
-    "LastIterate": "``LastIterate._rounding``, added to the sensitivity of every step",
-    "ShuffledPass": "that of GradientSum; noise is added exactly (``StepNoise``)",
-    "SVRGPass": "that of GradientDifference; the grid follows the bound (``VaryingNoise``)",
-    "PerturbedMinimum": "``_rounding`` of gradients, hidden by noise on the answer",
-    "NoisyMinimum": "``_rounding`` of gradients, added to the bound; the grid's step, too",
-    "GaussianNoise": "one step of the grid in every coordinate, added to the bound",
-    "LaplaceNoise": "one step of the grid in every coordinate, added to the bound",
-    "NoisyStatistic": "that of its statistic and its mechanism",
-    "Coordinates": "``transform_rounding``, charged by the statistics that use it",
-}
 
 
 def contribution(kind):
@@ -112,48 +96,27 @@ def contribution(kind):
     return statistic.contribution(context, PUBLIC.n_rows)
 
 
-def paragraphs(kind):
-    """Paragraphs of a docstring, each on one line, parameters left out."""
-    text = inspect.getdoc(kind).partition("\nParameters\n")[0].partition("\nAttributes\n")[0]
-    return [" ".join(part.split()) for part in text.split("\n\n")]
-
-
 def entry(kind):
-    """Lines of one class."""
-    title, (first, *rest) = kind.__name__, paragraphs(kind)
-    lines = [title, "~" * len(title), ""]
-    if isinstance(name := getattr(kind, "kind", None), str):
-        lines.append(f":In statements: {name}")
-    lines.append(f":What: {first}")
-    argument = [part for part in rest if ARGUMENT.search(part)]
-    if argument:
-        lines.append(f":Argument: {argument[0]}")
-    lines.append(f":Theorem: {THEOREMS[title]}")
+    """Cells of one class: its page, its name in statements, its sensitivity and its theorem."""
+    title, sensitivity = kind.__name__, ""
     if kind in STATISTICS:
         found = contribution(kind)
         slack = found.bound / EXACT[title] - 1
         if not 0 <= slack < 1e-3:
             raise ValueError(f"{title}: the bound is {found.bound}, not {EXACT[title]}")
-        lines += [
-            f":Sensitivity: {EXACT[title]:.4g} under zero-out, {found.spread:.4g} times that under "
-            f"replace-one, in L{found.order} norm (with the figures of the test)",
-            f":Floating point: {slack:.1e} of the bound is added to it, for 60 rows"
-            if slack
-            else ":Floating point: sums are exact",
-        ]
-    elif title in FLOATING_POINT:
-        lines.append(f":Floating point: {FLOATING_POINT[title]}")
-    if kind in PROOFS:
-        lines += [f":Test: ``{TEST}[{title}-...]``", f":Mutant: {PROOFS[kind].mutant}"]
-    else:
-        lines.append(f":Test: ``{OTHERS[kind]}``")
-    return [*lines, ""]
+        sensitivity = f"{EXACT[title]:.4g}, times {found.spread:.4g}"
+    name = getattr(kind, "kind", None)
+    return f"`{title}`", name if isinstance(name, str) else "", sensitivity, THEOREMS[title]
 
 
 def text():
     """All entries; what is halved in its test first, samplers and other parts last."""
     kinds = sorted(base._AUDITED, key=lambda kind: (kind not in PROOFS, kind.__name__))
-    return "\n".join(line for kind in kinds for line in entry(kind))
+    head = ("class", "in statements", "sensitivity, replace one", "rests on")
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: 24 16 18 42", ""]
+    for row in [head, *map(entry, kinds)]:
+        lines += [f"   {'*' if cell is row[0] else ' '} - {cell}".rstrip() for cell in row]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -243,7 +243,7 @@ def texts_with_examples(root):
     """Docstrings of the package and pages of the documentation, by place."""
     pages = [*sorted((root / "docs").glob("[a-z]*/*.rst")), root / "README.md"]
     found = {path.name: path.read_text(encoding="utf-8") for path in pages}
-    for path in (root / "docs" / "examples").glob("*.py"):
+    for path in (root / "docs" / "examples").glob("*/*.py"):
         code = path.read_text(encoding="utf-8")
         found[path.name] = re.sub("^(?=[^# ])", ">>> ", code, flags=re.MULTILINE)
     documented = ast.Module | ast.ClassDef | ast.FunctionDef

@@ -145,19 +145,14 @@ def test_the_readme_example_runs(capsys):
     names: dict[str, object] = {}
     exec(compile(example, "README.md", "exec"), names)
     printed = capsys.readouterr().out
-    assert printed.count("(1, 1e-06)-differentially private") == 2
+    assert printed.count("(1, 1e-06)-differentially private") == 1
     planned, fitted = names["model"].plan(426, 30).to_dict(), names["model"].privacy_.to_dict()
-    texts, assumed = planned.pop("assumptions"), fitted.pop("assumptions")
-    assert len(planned.pop("expectations")) == 2
-    assert planned.pop("notes")[0].startswith("solver='auto' is ")
-    assert fitted.pop("notes") == []
-    assert fitted.pop("expectations") == []
     for statement in (planned, fitted):
         for release in statement["releases"]:
             del release["event"]  # on a part of the rows, in the fit
-    assert planned == fitted
-    assert assumed[:-1] == texts  # the last one is that of the split
-    assert "part 1 of 2 of a random split" in assumed[-1]
+    assert planned["releases"] == fitted["releases"]
+    assert fitted["assumptions"][:-1] == planned["assumptions"]  # the last one is that of the split
+    assert "part 1 of 2 of a random split" in fitted["assumptions"][-1]
     assert names["pipeline"][-1].epsilon == 1.0
 
 
@@ -171,13 +166,13 @@ def test_the_readme_gives_the_test_command():
     assert any(".venv/bin/pip install" in line for line in lines[start:stop])
 
 
-def test_the_readme_reads_the_same_off_the_repository():
-    """No relative link, which would be broken there; files that it names are there."""
-    assert [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link] == []
-    named = re.findall(r"`((?:docs/)?[\w./]+\.(?:rst|md|png))`", README)
-    assert len(named) > 5
-    for path in set(named) - {"skdp_report.png"}:
+def test_the_readme_is_short_and_its_links_lead_somewhere():
+    links = re.findall(r"\]\(([^)]+)\)", README)
+    assert len(links) >= 9  # a picture and eight pages
+    for path in links:
         assert (ROOT / path).exists(), path
+    text = re.sub(r"\]\([^)]+\)|<!--.*?-->", "", README)
+    assert len(re.findall(r"\S*\w\S*", text)) <= 450
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+import documentation
 import solver_contract as contract
 from replays import ESTIMATORS, data_for, differing, each_row_once, neighbours
 from skdp.accounting import Adjacency
@@ -142,3 +144,24 @@ def test_mutants_of_the_statistic_are_caught(replay, leak, rng, module_of, seede
     mutant = module_of("development/add_a_release.rst", HOME, AUDITED, seeded)
     with pytest.raises(leak, match="times its sensitivity"):
         check_count(replay, rng, mutant.CorrectCount, Adjacency.ZERO_OUT)
+
+
+PRIVATE_DIALECT = re.compile(r"\b(drown|mend|tells? of|who has|twin)\w*", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", documentation.pages())
+def test_pages_are_short_plain_and_for_their_readers(name):
+    """Words as rendered are counted by docs/word_budget.py, where the pages are built."""
+    text = documentation.pages()[name]
+    assert PRIVATE_DIALECT.findall(text) == []
+    assert len(text.split()) < 1500
+    if name.partition("/")[0] not in ("research", "development"):
+        assert "-m benchmarks" not in text
+
+
+def test_every_page_is_in_a_menu():
+    pages = documentation.pages()
+    for name in pages.keys() - {"index"}:
+        section, _, page = name.partition("/")
+        menu = "index" if page == "index" else f"{section}/index"
+        assert re.search(rf"^   {name if page == 'index' else page}$", pages[menu], re.MULTILINE)

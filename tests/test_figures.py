@@ -14,14 +14,7 @@ from benchmarks.__main__ import COMMANDS, parse
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *documentation.files(".rst", ".inc")]
-TABLES = {
-    "constants_table": "reference/constants_table",
-    "parameters_table": "reference/parameters_table",
-    "groups_table": "how_to/groups_tables",
-    "linear_table": "how_to/linear_table",
-    "selection_table": "how_to/selection_table",
-    "speed_table": "concepts/speed_table",
-}
+TABLES = {"parameters_table": "reference/parameters_table"}
 # Files that a reader is told to write.
 MADE_UP = {"skdp/solvers/core/fast_gradient.py", "skdp/oracle/releases/correct.py"}
 

@@ -34,11 +34,12 @@ DIMENSION, NORM, CLIP, STEP = 60, 10.0, 4.0, 0.1
 REPETITIONS = 50
 
 
-def mnist():
-    """Rows of MNIST 3 and 5 after a transformation that other rows of MNIST paid for."""
+def mnist(digits=(3, 5)):
+    """Rows of these digits and their places in the list, reduced by what other rows show."""
     with np.load(shared_file("mnist.npz"), allow_pickle=False) as data:
         X, y = data["X"], data["y"]
-    chosen = np.isin(y, (3, 5))
+    chosen = np.isin(y, list(digits))
+    y = np.searchsorted(digits, y)
     train = np.flatnonzero(chosen[:60000])
     test = 60000 + np.flatnonzero(chosen[60000:])
     public, private = train[6000:], train[:6000]
@@ -51,15 +52,16 @@ def mnist():
     def transform(rows):
         return components.transform(X[rows] / 255.0) / spread * (NORM / longest)
 
-    return transform(private), (y[private] == 5) * 1, transform(test), (y[test] == 5) * 1
+    return transform(private), y[private], transform(test), y[test]
 
 
-def auxiliary(n_rows, rng):
-    """Gaussian rows with labels of a random plane, of the private rows' shape and norm."""
+def auxiliary(n_rows, rng, n_classes=2):
+    """Gaussian rows with labels of random planes, of the private rows' shape and norm."""
     X = rng.standard_normal((n_rows, DIMENSION)) / np.sqrt(np.arange(1, DIMENSION + 1))
     X *= NORM / np.linalg.norm(X, axis=1).max()
-    y = (X @ rng.standard_normal(DIMENSION) > 0).astype(int)
-    return X, y
+    if n_classes > 2:
+        return X, (X @ rng.standard_normal((DIMENSION, n_classes))).argmax(axis=1)
+    return X, (X @ rng.standard_normal(DIMENSION) > 0).astype(int)
 
 
 def model(n_steps, schedule, accountant="auto", seed=0):

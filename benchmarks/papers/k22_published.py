@@ -1,4 +1,4 @@
-"""[K22], Figures 3 and 4 in the set-up of the authors' own code, with the noise mended.
+"""[K22], Figures 1 to 4 in the set-up of the authors' own code, with the noise corrected.
 
 Run `python -m benchmarks.papers.k22_published`; `figures`, `factors` or `bounds` after it runs one
 part, without writing; `again` judges the last run anew. The code that the paper links to fixes what
@@ -34,6 +34,7 @@ from skdp.planning import heavy_ball_rate
 from skdp.steps import MultistageNoise, NesterovNoise, relative_noise
 
 RUNS, FEW_RUNS = 8, 4
+DRAWN, POINTS = ("Fig. 3", "Fig. 4"), 16  # of each curve over t
 MU = 2 * k22.STRENGTH
 VARIANCE = 2 * k22.D * (k22.SENSITIVITY / (k22.N * k22.EPSILON)) ** 2
 
@@ -54,8 +55,8 @@ def task_of(law, rng):
     return task, float(np.linalg.eigvalsh(public.T @ public / k22.N)[-1]) + MU
 
 
-def ends(task, smoothness, least, name, most, step, size, start, runs, rng, first):
-    """F(x_T) - F* of every run, and T."""
+def errors(task, smoothness, least, name, most, step, size, start, runs, rng, first):
+    """F(x_t) - F* of every run, for some t, the last of which is T."""
     kappa = smoothness / MU
     n_steps = number_of_steps(name, most, step, smoothness, MU, k22.GUESS, VARIANCE, first)
     sizes = step_sizes(name, n_steps, step, smoothness, kappa, first)
@@ -67,10 +68,10 @@ def ends(task, smoothness, least, name, most, step, size, start, runs, rng, firs
         exact = task.gradient(x) if size == k22.N else task.sampled_gradient(x, size, rng)
         return exact + scales[t] * rng.laplace(size=x.shape)
 
-    *_, last = iterates(
-        name, np.full((k22.D, runs), float(start)), gradient, sizes, MU, published=True
-    )
-    return task.value(last) - least, n_steps
+    drawn = set(np.unique(np.geomspace(1, n_steps, POINTS).astype(int)))
+    begin = np.full((k22.D, runs), float(start))
+    path = iterates(name, begin, gradient, sizes, MU, published=True)
+    return {t: task.value(x) - least for t, x in enumerate(path, 1) if t in drawn}
 
 
 def compare(report, part, law, start, first, sizes, steps, runs):
@@ -82,29 +83,23 @@ def compare(report, part, law, start, first, sizes, steps, runs):
         for step in k22.FACTORS:
             for name in ALGORITHMS:
                 for most in steps:
-                    found, n_steps = ends(
+                    curve = errors(
                         task, smoothness, least, name, most, step, size, start, runs, rng, first
                     )
-                    report.add(
-                        part=part,
-                        rows=law,
-                        start=start,
-                        m=size,
-                        c=step,
-                        algorithm=name,
-                        T=most,
-                        steps=n_steps,
-                        runs=runs,
-                        kappa=f"{smoothness / MU:.4g}",
-                        at_start=f"{at_start:.4g}",
-                        **mean_and_error("excess", found),
-                    )
+                    row = {"rows": law, "start": start, "m": size, "c": step}
+                    row |= {"algorithm": name, "T": most, "runs": runs}
+                    row |= {"kappa": f"{smoothness / MU:.4g}", "at_start": f"{at_start:.4g}"}
+                    for t, found in curve.items():
+                        row |= {"steps": t, **mean_and_error("excess", found)}
+                        if part in DRAWN:
+                            report.rows.append({"part": f"{part}, curve", **row})
+                    report.add(part=part, **row)
 
 
 def figures(report):
     published = ("published", 10.0, published_first_stage)
     compare(report, "Fig. 3", *published, [k22.N], k22.STEPS, RUNS)
-    compare(report, "Fig. 4", *published, [1000], k22.STEPS[:3], FEW_RUNS)
+    compare(report, "Fig. 4", *published, [1000], k22.STEPS, FEW_RUNS)
 
 
 def factors(report):
@@ -208,25 +203,42 @@ def verdict(report):
 
 
 def draw(report, plt):
-    figure, axes = plt.subplots(1, 5, figsize=(21, 4), layout="constrained")
-    panels = [("Fig. 3", 0.1), ("Fig. 3", 1.0), ("Fig. 4", 0.1), ("Fig. 4", 1.0)]
-    for ax, (part, step) in zip(axes, panels, strict=False):
-        found = of(report, part, c=step)
-        for name in ALGORITHMS:
-            steps = sorted(most for other, most in found if other == name)
-            values = [found[name, most] for most in steps]
-            ax.errorbar(
-                steps, [v for v, *_ in values], [e for _, e, _ in values], label=k22.LABELS[name]
-            )
-        ax.set(xscale="log", yscale="log", xlabel="T", title=f"{part}, c = {step:g}")
-    axes[0].set_ylabel("F(x_T) - F*")
-    axes[0].legend(fontsize=7)
+    """Figs 1 and 2 at the top; below, as printed, a panel for each algorithm with curves of T."""
+    figure = plt.figure(figsize=(15, 14), layout="constrained")
+    grid = figure.add_gridspec(5, 6)
+    theory = [figure.add_subplot(grid[0, part]) for part in (slice(0, 2), slice(2, 4), slice(4, 6))]
+    bounds = [row for row in report.rows if row["part"] == "Fig. 1"]
+    for alpha in dict.fromkeys(row["alpha"] for row in bounds):
+        here = [row for row in bounds if row["alpha"] == alpha]
+        for ax, name in zip(theory[:2], ("rho", "m"), strict=True):
+            values = [float(row[name]) for row in here]
+            ax.plot([float(row["beta"]) for row in here], values, label=f"alpha = {alpha} / L")
+    theory[0].set(title="Fig. 1: rate of the heavy ball", xlabel="beta")
+    theory[1].set(title="Fig. 1: its noise next to that of a step", xlabel="beta", yscale="log")
     for kind in ("NAG-opt", "MASG-opt"):
         rows = [r for r in report.rows if r["part"] == "Fig. 2" and r["algorithm"] == kind]
         chosen = [r for r in rows if r["T"] == 133]
-        axes[4].plot([r["steps"] for r in chosen], [float(r["b"]) for r in chosen], label=kind)
-    axes[4].set(title="Fig. 2: n eps b_t / S, kappa 20", xlabel="t", yscale="log")
-    axes[4].legend(fontsize=7)
+        theory[2].plot([r["steps"] for r in chosen], [float(r["b"]) for r in chosen], label=kind)
+    theory[2].set(title="Fig. 2: n eps b_t / S, kappa 20", xlabel="t", yscale="log")
+    panels = [(part, step) for part in DRAWN for step in k22.FACTORS]
+    for line, (part, step) in enumerate(panels, 1):
+        first = None
+        for place, name in enumerate(ALGORITHMS):
+            first = ax = figure.add_subplot(grid[line, place], sharey=first)
+            rows = [
+                row
+                for row in report.rows
+                if (row["part"], row["c"], row["algorithm"]) == (f"{part}, curve", step, name)
+            ]
+            for most in dict.fromkeys(row["T"] for row in rows):
+                here = [row for row in rows if row["T"] == most]
+                values = [float(row["excess"]) for row in here]
+                ax.plot([row["steps"] for row in here], values, label=f"T = {most}")
+            ax.set(xscale="log", yscale="log", title=f"{k22.LABELS[name]}, {part}, c = {step:g}")
+            ax.title.set_fontsize(9)
+        figure.axes[-len(ALGORITHMS)].set_ylabel("F(x_t) - F*")
+    for ax in (*theory, figure.axes[3]):
+        ax.legend(fontsize=7)
     return figure
 
 
@@ -236,7 +248,7 @@ PARTS = {"bounds": bounds, "figures": figures, "factors": factors}
 def main(names):
     report = Report("k22_published")
     if names == ["again"]:
-        report.reload("T", "steps", "c", "m", "start")
+        report.reload("T", "steps", "c", "start")
         report.finish(verdict(report), draw)
         return
     report.run(PARTS, names, verdict, draw)

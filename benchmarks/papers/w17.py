@@ -79,9 +79,9 @@ def objective(w, X, y, strength):
     return np.mean(np.logaddexp(0, margins) - y * margins) + strength / 2 * w @ w
 
 
-def exact(X, y, strength):
+def exact(X, y, strength, solver="lbfgs"):
     model = LogisticRegression(
-        C=1 / (strength * len(y)), fit_intercept=False, tol=1e-8, max_iter=1000
+        C=1 / (strength * len(y)), fit_intercept=False, tol=1e-8, max_iter=1000, solver=solver
     )
     return objective(model.fit(X, y).coef_.ravel(), X, y, strength)
 

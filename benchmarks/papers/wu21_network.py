@@ -60,7 +60,7 @@ def accuracies(data, sizes, multipliers, seed):
     for t, (size, multiplier) in enumerate(zip(sizes, multipliers, strict=True), 1):
         network.step(X, y, size, CLIP, multiplier, rng)
         if t % EVERY == 0:
-            found.append(np.mean((network.layers(X_test)[1] > 0) == (y_test == 1)))
+            found.append(network.accuracy(X_test, y_test))
     return 100 * np.array(found)
 
 

@@ -25,7 +25,7 @@ from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.linear_model import DPLogisticRegression, DPRidge
 from skdp.model_selection import dp_train_test_split
 from skdp.oracle.sources.column_map import Map
-from skdp.oracle.sources.keyed_split import first_records
+from skdp.oracle.sources.keyed_split import starts_of_partitions
 from skdp.oracle.sources.partitioned import Partitions
 
 N_PASSES = 3
@@ -241,7 +241,7 @@ def _differences(passes: list[list[Digest]]) -> Iterator[str]:
                 "twice"
             )
     try:
-        first_records(sizes, [one.index for one in passes[0]])
+        starts_of_partitions(sizes, [one.index for one in passes[0]])
     except ValueError as refusal:
         yield str(refusal).removesuffix(" Nothing was released.")
 

@@ -30,7 +30,7 @@ from skdp.fitting.refusals import (
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
-from skdp.oracle.sources.keyed_split import PartOfPartitions, first_records
+from skdp.oracle.sources.keyed_split import PartOfPartitions, starts_of_partitions
 from skdp.oracle.sources.memory import row_threads
 from skdp.oracle.sources.partitioned import Failure, Partitions, Task, answers, has_no_rows
 
@@ -196,7 +196,7 @@ def summaries(
             "group of its own; sort or shuffle the rows by group. Nothing was released."
         )
     try:
-        starts = first_records(sizes, indices)
+        starts = starts_of_partitions(sizes, indices)
     except ValueError as refusal:
         raise ValueError(f"{who}: {type(partitions).__name__}: {refusal}") from None
     return sizes, starts, read

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._numbers import AnyArray, Array, Indices, Mask, listed
+from skdp._numbers import AnyArray, Array, Indices, Mask, is_real, listed
 from skdp.oracle.sources.partitioned import Partitions
 
 # Names of types of polars and pyarrow, which have no ``kind``; pandas' intervals are none of them.
@@ -191,6 +191,17 @@ def days_of(X: Any, place: int, origin: str) -> Array:
             values = np.array([_in_utc(cell) for cell in values.tolist()], dtype="datetime64[us]")
         since = values.astype("datetime64[us]") - np.datetime64(origin)
     return np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "D"))
+
+
+def number_or_days(value: Any, origin: str) -> float:
+    """Return a number as it is, a date as days since a day, and nan for anything else."""
+    if is_real(value):
+        return float(value)
+    try:
+        day = np.datetime64(value if isinstance(value, str) else _in_utc(value), "us")
+    except (TypeError, ValueError):
+        return float("nan")
+    return float((day - np.datetime64(origin)) / np.timedelta64(1, "D"))
 
 
 def _in_utc(cell: Any) -> Any:

@@ -104,13 +104,18 @@ class TweedieLog(Loss):
 
     def second_derivative(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         with np.errstate(over="ignore"):
-            slope = self._slope(self._log_ratio(margins), self._ratio(targets))
+            slope = self._slope(self._log_ratio(margins)[0], self._ratio(targets))
         return np.asarray(slope, dtype=margins.dtype)
 
-    def _log_ratio(self, margins: AnyArray) -> AnyArray:
-        """Return the logarithm of the mean over c, within the ends of the link."""
-        end = math.log(self.largest)
-        return np.clip(margins * self.unit, -np.inf if self.power == 1 else -end, end)
+    def _log_ratio(self, margins: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Return the logarithm of the mean over c within the bounds of the link, and the rest."""
+        most = math.log(self.largest) / self.unit
+        least = -LARGEST_EXPONENT / self.unit if self.power == 1 else -most
+        within = np.clip(margins, least, most)
+        beyond = margins - within
+        if self.power == 1:  # whose residual is bounded there by itself
+            beyond = np.maximum(beyond, 0.0)
+        return within * self.unit, beyond
 
     def _ratio(self, targets: AnyArray) -> AnyArray:
         """Return the targets over c."""
@@ -141,20 +146,20 @@ class TweedieLog(Loss):
         return np.asarray(own + mean ** (2 - p) / (2 - p) - ratio * mean ** (1 - p) / (1 - p))
 
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
-        x, ratio = self._log_ratio(margins), self._ratio(targets)
-        beyond = margins - x / self.unit
+        (x, beyond), ratio = self._log_ratio(margins), self._ratio(targets)
         largest = np.finfo(out.dtype).max
         residuals = self._first(x, ratio) / self.unit + self._slope(x, ratio) * beyond
         np.clip(residuals, -largest, largest, out=out)
 
     def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
         ratio = np.maximum(self._ratio(targets.astype(np.float64)), LEAST_RATIO)
-        x = self._log_ratio(margins.astype(np.float64))
-        beyond = margins * self.unit - x
+        margins = margins.astype(np.float64)
+        x, beyond = self._log_ratio(margins)
         value = self._deviance(x, ratio)
-        value += beyond * (self._first(x, ratio) + beyond * self._slope(x, ratio) / 2)
+        value = value + (margins * self.unit - x) * self._first(x, ratio)
+        value += (beyond * self.unit) ** 2 * self._slope(x, ratio) / 2
         # Where the target lies beyond an end of the link, the least value is that of a parabola.
-        end = self._log_ratio(np.log(ratio) / self.unit)
+        end, _ = self._log_ratio(np.log(ratio) / self.unit)
         first, second = self._first(end, ratio), self._slope(end, ratio)
         value -= self._deviance(end, ratio) - first * (first / second) / 2
         return np.asarray(np.maximum(value, 0.0)[:, 0] / self.unit**2)

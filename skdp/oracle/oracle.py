@@ -226,6 +226,10 @@ class Oracle:
         count : int
             From 1 to ``n_rows - 1``; it follows from public facts.
 
+        Yields
+        ------
+        None
+
         Raises
         ------
         ValueError

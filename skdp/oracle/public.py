@@ -315,6 +315,11 @@ class Public:
         Returns
         -------
         first, others : Public
+
+        Raises
+        ------
+        ValueError
+            If these are no stream of so many records, or a part of one.
         """
         if not (self.streamed and self.within is None and 1 <= first < self.n_rows):
             raise ValueError(f"a stream of {self.n_rows} cannot be divided after {first} records.")
@@ -323,7 +328,12 @@ class Public:
         return held, replace(self, n_rows=self.n_rows - first, within=(division, 1))
 
     def event_on(self, event: Event) -> Event:
-        """Return the cost of an event on these records, which may be a block of a stream."""
+        """Return the cost of an event on these records, which may be a block of a stream.
+
+        Returns
+        -------
+        Event
+        """
         return event if self.within is None else OnBlock(*self.within, event)
 
     def standardised(self, columns: bool, targets: bool) -> Public:

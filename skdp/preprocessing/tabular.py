@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._numbers import AnyArray, Array, MatrixLike, is_real, listed, require
+from skdp._warnings import warn
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting import tables
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
@@ -51,10 +52,11 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     impute : {"constant", "median"}, default="constant"
         What missing numbers and dates become: ``fill_value``, which costs nothing, or the median of
         the known values, estimated privately.
-    fill_value : float or dict of column to float, default=0.0
-        Public numbers for ``impute="constant"``, and for columns of which hardly any value is
-        known. Columns that a dict leaves out get 0. A number that is typical of its column serves
-        best, as a far-off one widens the range of the column. Dates are in days since ``origin``.
+    fill_value : float, date, or dict of column to float or date, default=None
+        Public values for ``impute="constant"``, and for columns of which hardly any value is
+        known. A value that is typical of its column serves best, as a far-off one widens the range
+        of the column. Columns that are left out get 0, with a warning if they are among
+        ``missing``. For a column of dates, a date, such as "1980-01-01", or days since ``origin``.
     missing : "all" or list of columns, default="all"
         Columns that get a further column which marks missing values: a public choice, as these rows
         are not looked at. In other columns missing values are filled and not marked. With the mark
@@ -105,7 +107,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         categories: Mapping[Hashable, Sequence[object]] | None = None,
         *,
         impute: str = "constant",
-        fill_value: float | Mapping[Hashable, float] = 0.0,
+        fill_value: object | Mapping[Hashable, object] = None,
         missing: str | Sequence[Hashable] = "all",
         origin: str = "2000-01-01",
         epsilon: float = 1.0,
@@ -160,6 +162,15 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if reading.names:
             self.feature_names_in_ = np.array(reading.names, dtype=object)
+        zeros = [name for name, kind in kinds.items() if kind != "category" and self._marks(name)]
+        zeros = [name for name in zeros if self._given(name) is None]
+        if zeros and self.impute == "constant":
+            warn(
+                f"{self._who}: missing values of {listed(zeros)} become 0, as fill_value names no "
+                "other value for them. Give one that is typical of the column and known from "
+                "elsewhere, or 0: fill_value={...}; or leave the column out of missing.",
+                UserWarning,
+            )
         if self.impute == "median" and reading.n_features:
             self._fit(KnownRows(reading))
         else:
@@ -331,6 +342,13 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                         f"{listed(labels)}, are of another kind. Declare them as they are in the "
                         "column. Nothing was released."
                     )
+        for name, kind in kinds.items():
+            given = self._given(name)
+            if kind == "number" and given is not None and not is_real(given):
+                raise public_refusal(
+                    f"{who}: column {name!r} holds numbers; its fill_value must be a number, got "
+                    f"{given!r}. Nothing was released."
+                )
         return kinds
 
     def _numbers(self, X: Any, columns: list[Hashable], kinds: Mapping[Hashable, str]) -> Array:
@@ -375,8 +393,8 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         require(f"{who}: impute", self.impute, "be 'constant' or 'median'", fine)
         constants = self.fill_value
         for value in constants.values() if isinstance(constants, Mapping) else [constants]:
-            fine = is_real(value) and abs(value) < np.inf
-            require(f"{who}: fill_value", value, "hold finite numbers", fine)
+            fine = value is None or np.isfinite(tables.number_or_days(value, "2000-01-01"))
+            require(f"{who}: fill_value", value, "hold finite numbers, or dates", bool(fine))
         fine = self.missing == "all" if isinstance(self.missing, str) else np.iterable(self.missing)
         require(f"{who}: missing", self.missing, "be 'all' or a list of columns", bool(fine))
         try:
@@ -392,9 +410,15 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def _constants(self, names: Sequence[Any]) -> Array:
         """Return what missing values of these columns become where they have no median."""
+        given = [self._given(name) for name in names]
+        return np.array(
+            [0.0 if one is None else tables.number_or_days(one, self.origin) for one in given]
+        )
+
+    def _given(self, name: Hashable) -> object:
+        """Return the declared value of a column's gaps, or None."""
         given = self.fill_value
-        each = given if isinstance(given, Mapping) else dict.fromkeys(names, given)
-        return np.array([float(each.get(name, 0.0)) for name in names])
+        return given.get(name) if isinstance(given, Mapping) else given
 
     def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
         constants = self._constants(_numbers_among(reading.column_kinds or {}))

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import skdp.stages.inference.stage as inference_stage
-from benchmarks import constants, results_file, variants
+from benchmarks import constants, variants
 from benchmarks.methods.skdp_auto import estimator
 from benchmarks.variants import Variant, changed
 from skdp.stages.scaling import distributions
@@ -260,43 +260,3 @@ def test_a_run_changes_constants_in_processes_of_its_own(tmp_path, capsys):
     assert variants.constants.__wrapped__() == variants.constants()
     assert len(constants.read(path)[1]) == 2
     assert "year_column, run 1" in capsys.readouterr().out
-
-
-# ------------------------------------------------------------------ the page
-
-
-@pytest.fixture(scope="module")
-def page():
-    spec = importlib.util.spec_from_file_location("page", ROOT / "docs" / "constants_table.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_without_rows_the_page_has_a_sentence(page, tmp_path, monkeypatch, capsys):
-    path = tmp_path / "constants.csv"
-    monkeypatch.setattr(page, "RESULTS", path)
-    page.main()
-    results_file.write(path, ["a command"], constants.COLUMNS, [])
-    page.main()
-    assert capsys.readouterr().out.count("no results yet.\n") == 2
-
-
-def test_the_page_tells_which_constants_matter(page, tmp_path, monkeypatch, capsys):
-    path = tmp_path / "constants.csv"
-    monkeypatch.setattr(page, "RESULTS", path)
-    idle = Variant("distributions", "RANGE_IN_SCALES", "twice", 10.0)
-    same = {"a": [[(False, {"score": 0.5})] * 2] * 3}
-    rows = [constants.row_of(NEAR, 1, cells(0.1, 0.1, 0.1)), constants.row_of(idle, 1, same)]
-    constants.merge(path, "a command", rows)
-    page.main()
-    text = capsys.readouterr().out
-    assert "1 of 2 constants change no fit in any cell: ``distributions.RANGE_IN_SCALES``." in text
-    assert "0 make more scores and log losses worse than better, and 1 the other way round" in text
-    assert (
-        "   * - ``estimates.MAX_RELATIVE_WIDTH``\n     - 0.5\n     - 0.25\n     - +0.1000 (1, 0)\n"
-        in text
-    )
-    constants.merge(path, "a command", [constants.row_of(NEAR, 1, same)])
-    page.main()
-    assert "list-table" not in capsys.readouterr().out

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import inference
+from benchmarks import inference, results_file
 from benchmarks.inference import Cell
 
 ROOT = Path(__file__).parents[2]
@@ -63,23 +62,9 @@ def test_all_of_it_once(tmp_path):
     assert len(text) == 4
 
 
-@pytest.fixture(scope="module")
-def page():
-    spec = importlib.util.spec_from_file_location("page", ROOT / "docs" / "intervals_table.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_the_page_is_that_of_the_results(page):
-    """If not: python docs/intervals_table.py > docs/how_to/intervals_table.inc."""
-    written = (ROOT / "docs" / "how_to" / "intervals_table.inc").read_text(encoding="utf-8")
-    assert written == page.text(*page.read())
-
-
-def test_the_results_cover_at_their_level(page):
+def test_the_results_cover_at_their_level():
     """Of cells whose coefficients are well determined, up to the error of so few runs."""
-    _, lines = page.read()
+    _, lines = results_file.read(ROOT / "benchmarks" / "results" / "inference.csv")
     judged = 0
     for line in lines:
         if not line["coverage_middle"] or float(line["relative_error"]) > 0.35:

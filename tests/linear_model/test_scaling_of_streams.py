@@ -12,7 +12,7 @@ from skdp.audit.recording import record
 from skdp.fitting import preparation
 from skdp.oracle import Public
 from skdp.oracle.sources.stream import StreamSource
-from skdp.stages.scaling.shares import first_records
+from skdp.stages.scaling.shares import records_for_scaling
 from streams import in_blocks
 
 SIZES = np.array([1000.0, 1.0, 0.01])
@@ -115,7 +115,7 @@ def parts_that_move(place):
 
 
 def test_a_row_is_in_one_part(monkeypatch):
-    first = first_records(_public(2000), True, True)
+    first = records_for_scaling(_public(2000), True, True)
     assert 0 < first < 2000
     for place, block in ((0, 0), (first - 1, 0), (first, 1), (1999, 1)):
         assert parts_that_move(place) <= {block}
@@ -141,7 +141,7 @@ def _public(n_rows, epsilon=1.0, n_features=3):
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 def test_nothing_but_releases(replay, adjacency):
     X, y = raw(400)
-    first = first_records(_public(400), True, True)
+    first = records_for_scaling(_public(400), True, True)
     for place, row, target in ((0, 1e5, -1e300), (first - 1, 1e300, 1.0), (first, 5e-324, 1e12)):
         there, other = differing(X, y, adjacency, place, row, target)
         replay.check(lambda: OnBlocks(adjacency), there, other, adjacency)
@@ -164,8 +164,10 @@ def test_missing_rows_are_null_records():
 
 def test_the_first_part_follows_from_public_facts():
     """More noise takes more rows, up to a share of the stream; few rows suffice a large budget."""
-    sizes = [first_records(_public(100_000, epsilon), True, True) for epsilon in (0.05, 0.3, 1, 9)]
+    sizes = [
+        records_for_scaling(_public(100_000, epsilon), True, True) for epsilon in (0.05, 0.3, 1, 9)
+    ]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] <= 25_000
     assert sizes[-1] == 1000
-    assert first_records(_public(3), True, True) == 0
+    assert records_for_scaling(_public(3), True, True) == 0

@@ -43,6 +43,7 @@ CASES = {
         SmoothedHinge(),
         SmoothedHinge(3, 0.5),
         SmoothedPinball((0.1, 0.5, 0.9), 0.5),
+        TweedieLog(unit=10.0, base=1.0),
         TweedieLog(),
         TweedieLog(1.5),
         TweedieLog(2.0, unit=0.5, base=1.0),

@@ -83,6 +83,17 @@ def test_columns_come_out_as_promised():
     assert found.to_numpy().T.tolist() == list(expected.values())
 
 
+@pytest.mark.parametrize("day", ["1980-01-01", pd.Timestamp("1980-01-01", tz="UTC"), -7305])
+def test_gaps_are_filled_with_what_was_declared_and_zeros_are_announced(day):
+    frame = pd.DataFrame({"born": pd.to_datetime([None, "2000-01-02"]), "income": [None, 9e4]})
+    table = skdp.DPTabularPreprocessor(fill_value={"born": day}, missing=["born"])
+    assert table.fit_transform(frame)[:, 0].tolist() == [-7305.0, 1.0]
+    with pytest.warns(UserWarning, match="missing values of 'income' become 0, as fill_value"):
+        table.set_params(missing="all").fit(frame)
+    with pytest.raises(ValueError, match="'income' holds numbers; its fill_value must be a number"):
+        table.set_params(fill_value={"income": "1980-01-01"}).fit(frame)
+
+
 def test_columns_of_an_array_go_by_number():
     X = np.array([[1.0, 0.0], [np.nan, 2.0]])
     table = skdp.DPTabularPreprocessor({1: [0, 1, 2]}, missing=[0]).fit(X)
@@ -343,5 +354,5 @@ def test_dates_with_a_time_zone_are_in_utc_and_no_warning_counts_them():
         X = pd.DataFrame({"day": days.tz_convert(zone)})
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = skdp.DPTabularPreprocessor().fit_transform(X)
+            found = skdp.DPTabularPreprocessor(fill_value=0).fit_transform(X)
         np.testing.assert_array_equal(found[:2, 0], [1.0, 2.0])

@@ -116,7 +116,7 @@ class PartOfPartitions:
         ]
 
 
-def first_records(sizes: Sequence[int], indices: Sequence[int | None]) -> list[int]:
+def starts_of_partitions(sizes: Sequence[int], indices: Sequence[int | None]) -> list[int]:
     """Return the number of the first record of each partition.
 
     Parameters

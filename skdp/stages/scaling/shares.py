@@ -172,7 +172,7 @@ def whole_budget(public: Public, known: bool = False) -> ScalingBudget:
     return ScalingBudget(1.0, weights, True, False, noise, (rounds, rounds), public.n_features)
 
 
-def first_records(public: Public, features: bool, targets: bool) -> int:
+def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
     """Return how many first records of a stream the histograms are of, from public facts.
 
     So many that the noise on counts comes down to its aim, as histograms have the whole budget on
@@ -185,7 +185,7 @@ def first_records(public: Public, features: bool, targets: bool) -> int:
     return min(max(math.ceil(wanted), FEWEST_RECORDS), most)
 
 
-def of_first_records(first: Public, features: bool, targets: bool) -> ScalingBudget:
+def budget_of_first(first: Public, features: bool, targets: bool) -> ScalingBudget:
     """Return shares that spend the whole budget on histograms of these records.
 
     Rounds and weights are those of as many records as would have the same noise on counts for the

@@ -36,8 +36,8 @@ from skdp.stages.scaling.refinements import (
 )
 from skdp.stages.scaling.shares import (
     ScalingBudget,
-    first_records,
-    of_first_records,
+    budget_of_first,
+    records_for_scaling,
     scaling_budget,
 )
 
@@ -391,9 +391,9 @@ def _requests(
     }
     first = 0
     if public.streamed and any(wanted.values()):
-        first = first_records(public, **wanted)
+        first = records_for_scaling(public, **wanted)
         held = replace(public, n_rows=0) if first == 0 else public.divided(first)[0]
-        budget = of_first_records(held, **wanted)
+        budget = budget_of_first(held, **wanted)
     else:
         budget = scaling_budget(public, **wanted, insist=parameters.scaling == "private")
     return budget, Scaling(columns, targets, problem.loss.link), first

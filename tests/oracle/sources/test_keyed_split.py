@@ -8,7 +8,7 @@ from scipy import stats
 
 from skdp.oracle import noise_source
 from skdp.oracle.sources import keyed_split
-from skdp.oracle.sources.keyed_split import KeyedSplit, PartOfPartitions, first_records
+from skdp.oracle.sources.keyed_split import KeyedSplit, PartOfPartitions, starts_of_partitions
 
 
 @pytest.mark.parametrize("sizes", [[1], [3, 0], [0, 3], [5, 5, 5], [1] * 40, [70_000, 1, 9_999]])
@@ -20,7 +20,7 @@ def test_parts_have_the_given_sizes(sizes, monkeypatch):
     # A record's part follows from its own number alone, wherever a partition begins.
     for start in range(min(n, 9)):
         np.testing.assert_array_equal(split.parts(start, n - start), numbers[start:])
-    starts, held = first_records([n // 3, 0, n - n // 3], [0, None, 2]), []
+    starts, held = starts_of_partitions([n // 3, 0, n - n // 3], [0, None, 2]), []
     for index, (start, size) in enumerate(zip(starts, (n // 3, 0, n - n // 3), strict=True)):
         part = PartOfPartitions(split, (len(sizes) - 1,), starts, [n // 3, 0, n - n // 3])
         mask = part.mask(index, size)
@@ -43,11 +43,11 @@ def test_parts_are_random():
 @pytest.mark.parametrize("indices", [[1, 0], [0, None], [0, 2], [0, 0]])
 def test_partitions_that_say_a_wrong_place_are_refused(indices):
     with pytest.raises(ValueError, match="must be its place"):
-        first_records([3, 4], indices)
+        starts_of_partitions([3, 4], indices)
 
 
 def test_partitions_that_do_not_know_their_places_are_divided_alike():
-    assert first_records([3, 0, 4], [None, None, None]) == [0, 0, 0]
+    assert starts_of_partitions([3, 0, 4], [None, None, None]) == [0, 0, 0]
     part = PartOfPartitions(KeyedSplit.drawn([50, 50], noise_source(0)), (1,), [0, 0], [50, 50])
     np.testing.assert_array_equal(part.mask(None, 50), part.mask(1, 50))
     assert part.counts() == [int(part.mask(None, 50).sum())] * 2
