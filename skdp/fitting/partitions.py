@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -166,8 +167,12 @@ def summaries(
     sizes: list[int] = []
     indices: list[int | None] = []
     read: list[Summary] = []
-    with row_threads() as spread:
-        for one in answers(partitions, task, "Nothing was released.", spread):
+    # Closed at a refusal, so that partitions that threads have not begun are not read.
+    with (
+        row_threads() as spread,
+        closing(answers(partitions, task, "Nothing was released.", spread)) as pass_over_rows,
+    ):
+        for one in pass_over_rows:
             if isinstance(one, Failure):
                 raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
             sizes.append(0 if one is None else one.n_records)
