@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 import importlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -30,9 +32,11 @@ from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.keyed_split import PartOfPartitions, starts_of_partitions
+from skdp.oracle.sources.memory import row_threads
 from skdp.oracle.sources.partitioned import Failure, Partitions, Task, answers, has_no_rows
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=Any)
 
 # Hash values of a partition's labels of groups that are compared with those of other partitions.
 MOST_HASHES = 1024
@@ -108,7 +112,8 @@ class CheckTask:
             return Failure(f"a partition could not be read: {kind}. Nothing was released.")
 
     def _summary(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Summary:
-        who, grouped = self.model._who, groups is not None
+        model, grouped = copy.copy(self.model), groups is not None  # partitions are read in threads
+        who = model._who
         numbered, hashes, labels = None, None, None
         if grouped:
             numbered = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight)
@@ -116,16 +121,16 @@ class CheckTask:
             require_order(who, column)
             hashes = hashes_of_labels(column, self.key)
         with without_row_counts(grouped):
-            X, y = self.model._read_rows(X, y, groups=numbered)
+            X, y = model._read_rows(X, y, groups=numbered)
             weights = joint_weights(who, sample_weight, None, X, is_all=False)
             if self.reads_labels:
                 with without_cells(who, "y", otherwise=NO_LABELS):
                     check_classification_targets(y)
                     labels = np.unique(y)
             else:
-                checked_targets(self.model, y, X.dtype)
-        names = getattr(self.model, "feature_names_in_", None)
-        column_kinds = getattr(self.model, "column_kinds", None)
+                checked_targets(model, y, X.dtype)
+        names = getattr(model, "feature_names_in_", None)
+        column_kinds = getattr(model, "column_kinds", None)
         return Summary(
             index=None,
             n_records=X.shape[0] if numbered is None else numbered.n_groups,
@@ -164,12 +169,17 @@ def summaries(
     sizes: list[int] = []
     indices: list[int | None] = []
     read: list[Summary] = []
-    for one in answers(partitions, task, "Nothing was released."):
-        if isinstance(one, Failure):
-            raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
-        sizes.append(0 if one is None else one.n_records)
-        indices.append(None if one is None else one.index)
-        read += [] if one is None else [one]
+    # Closed at a refusal, so that partitions that threads have not begun are not read.
+    with (
+        row_threads() as spread,
+        closing(answers(partitions, task, "Nothing was released.", spread)) as pass_over_rows,
+    ):
+        for one in pass_over_rows:
+            if isinstance(one, Failure):
+                raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
+            sizes.append(0 if one is None else one.n_records)
+            indices.append(None if one is None else one.index)
+            read += [] if one is None else [one]
     if not read:
         raise ValueError(f"{who}: there are no rows. Nothing was released.")
     kinds = {
@@ -357,6 +367,32 @@ class MappedPartitions(Partitions):
     def kept(self, task: Task) -> Partitions | None:
         """Return partitions of what a task makes of each once it is mapped, or None."""
         return self._partitions.kept(MappedTask(self._mapping, task))
+
+
+def transforms_partitions(transformer: Class) -> Class:
+    """Let a class of transformers return partitions for partitions, mapped in every pass.
+
+    scikit-learn's wrapper of both methods would put what they return into the container that
+    ``set_output`` names; here each partition is put into one.
+    """
+    transform, fit_transform = transformer.transform, transformer.fit_transform
+
+    @functools.wraps(transform)
+    def transform_any(self: Any, X: Any) -> Any:
+        if not isinstance(X, Partitions):
+            return transform(self, X)
+        check_is_fitted(self)
+        # Of a copy, as another fit must not change it.
+        return MappedPartitions(X, MappedColumns(copy.copy(self).transform))
+
+    @functools.wraps(fit_transform)
+    def fit_transform_any(self: Any, X: Any, y: Any = None, **beside: Any) -> Any:
+        if not isinstance(X, Partitions):
+            return fit_transform(self, X, y, **beside)
+        return self.fit(X, y, **beside).transform(X)
+
+    transformer.transform, transformer.fit_transform = transform_any, fit_transform_any
+    return transformer
 
 
 # ---------------------------------------------------------------- dask

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices, Mask, is_real, listed
+from skdp.oracle.sources.partitioned import Partitions
 
 # Names of types of polars and pyarrow, which have no ``kind``; pandas' intervals are none of them.
 NUMBERS = re.compile(r"u?int\d|float|halffloat|double|bool|decimal")
@@ -19,7 +20,13 @@ def is_lazy(X: Any) -> bool:
 
 
 def refuse_lazy(who: str, X: Any) -> None:
-    """Raise ValueError for a frame whose rows have not been computed."""
+    """Raise ValueError for a frame whose rows have not been computed, or that are elsewhere."""
+    if isinstance(X, Partitions):
+        raise ValueError(
+            f"{who}: this method takes rows in memory; X is a {type(X).__name__}, rows in "
+            "partitions. Predict each partition's X where it is read; for a score of them all "
+            "call skdp.metrics.evaluate. Nothing was released."
+        )
     if is_lazy(X):
         raise ValueError(
             f"{who}: X is a {type(X).__name__}, which holds no rows yet; pass X.collect(). Nothing "
@@ -216,9 +223,13 @@ def codes_of(X: Any, place: int, labels: list[Any]) -> tuple[Indices, Mask]:
         except Exception:  # of any type, by code of the cell's own
             return -1
 
-    cells = column(X, place).tolist()
+    values, where = column(X, place), None
+    if values.dtype.kind in "biufSU":  # a cell of an array is as any other of its value
+        values, where = np.unique(values, return_inverse=True)
+    cells = values.tolist()
     missing = np.array([is_missing(cell) for cell in cells], dtype=bool)
-    return np.array([code(cell) for cell in cells], dtype=np.int64), missing
+    codes = np.array([code(cell) for cell in cells], dtype=np.int64)
+    return (codes, missing) if where is None else (codes[where], missing[where])
 
 
 def kind_of_objects(X: Any, place: int) -> str:

@@ -187,9 +187,9 @@ def log_losses(probabilities: Array, classes: Indices, bound: float) -> Array:
 
 
 def _final_model(model: BaseEstimator) -> BaseEstimator:
-    """Return the model itself, or what a pipeline ends with."""
-    while isinstance(model, Pipeline):
-        model = model.steps[-1][1]
+    """Return the model itself, what a pipeline ends with, or the best one of a search."""
+    while isinstance(model, Pipeline) or hasattr(model, "best_estimator_"):
+        model = model.steps[-1][1] if isinstance(model, Pipeline) else model.best_estimator_
     return model
 
 

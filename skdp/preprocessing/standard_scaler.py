@@ -1,6 +1,5 @@
 """Standardise columns by privately estimated ranges, centres and scales."""
 
-import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -15,7 +14,7 @@ from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts, planned_records
-from skdp.fitting.partitions import MappedColumns, MappedPartitions, on_partitions
+from skdp.fitting.partitions import on_partitions, transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Reading, rows_of
@@ -24,7 +23,6 @@ from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Columns, Public, Solution, make_plan
 from skdp.oracle.sources.base import IN_MEMORY
-from skdp.oracle.sources.partitioned import Partitions
 from skdp.stages.column_bounds import (
     PublicRange,
     PublicSample,
@@ -34,6 +32,7 @@ from skdp.stages.column_bounds import (
 from skdp.stages.sequence import scaling_alone
 
 
+@transforms_partitions
 class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     """Differentially private standardisation of columns.
 
@@ -205,9 +204,6 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
             partitions, which are standardised where they are in every pass over them.
         """
         check_is_fitted(self, "scale_")
-        if isinstance(X, Partitions):
-            # Of a copy, as another fit must not change it.
-            return MappedPartitions(X, MappedColumns(copy.copy(self).transform))
         is_matrix = isinstance(X, sparse.spmatrix)
         scaled = self._columns().apply(self._read("X", X, reset=False))
         # Of the kind that came in: "*" means another product for a matrix.

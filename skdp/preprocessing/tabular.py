@@ -1,6 +1,5 @@
 """Turn a raw data frame into numbers: categories, missing values and dates, on one ledger."""
 
-import copy
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -18,7 +17,7 @@ from skdp.fitting import tables
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts, planned_records
-from skdp.fitting.partitions import MappedColumns, MappedPartitions, on_partitions
+from skdp.fitting.partitions import on_partitions, transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import public_refusal
@@ -31,6 +30,7 @@ from skdp.oracle.sources.partitioned import Partitions
 from skdp.stages.medians import MedianStage, without_missing
 
 
+@transforms_partitions
 class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     """Turn a data frame of numbers, categories, dates and missing values into columns of numbers.
 
@@ -259,9 +259,6 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             are turned into numbers where they are in every pass over them.
         """
         check_is_fitted(self, "kinds_")
-        if isinstance(X, Partitions):
-            # Of a copy, as another fit must not change it.
-            return MappedPartitions(X, MappedColumns(copy.copy(self).transform))
         X, columns = self._table(X, reset=False)
         numbers = iter(self._numbers(X, columns, self.kinds_).T)
         blocks: list[Array] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
@@ -216,3 +217,34 @@ def test_what_partitions_bring_is_not_given_again():
     ):
         with pytest.raises(ValueError, match=r"brings what belongs to its rows.*Nothing was rel"):
             use()
+
+
+def test_columns_of_some_partitions_alone_have_names():
+    held = Held(X, Y)
+    held._parts[0]["X"] = pd.DataFrame(X[:300], columns=["a", "b"])
+    with pytest.raises(ValueError, match=r"alike in the number, names.*Nothing was released"):
+        DPHoldout(held)
+
+
+def test_the_first_pass_is_spread_over_threads():
+    spreads = []
+
+    class Spread(Held):
+        def run(self, task, spread=map):
+            spreads.append(spread)
+            return spread(lambda part: task(**part), self._parts)
+
+    DPHoldout(Spread(X, Y))
+    assert spreads != [map]
+
+
+def test_a_search_is_scored_on_partitions_and_predicts_rows_in_memory():
+    holdout = DPHoldout(Held(X, Y))
+    search = holdout.fit(DPSearchCV(RIDGE, {"alpha": [0.1, 1.0]}, n_candidates=2))
+    scores = holdout.evaluate(search)  # targets are cut to the range of the best model
+    assert skdp.total_privacy(search, scores.privacy_, delta=1e-6).epsilon == pytest.approx(
+        1.0, rel=1e-3
+    )
+    for method in (search.predict, search.score):
+        with pytest.raises(ValueError, match=r"^DPRidge: this method takes rows in memory"):
+            method(Held(X, Y), *([Y] if method == search.score else []))

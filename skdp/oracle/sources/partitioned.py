@@ -6,7 +6,7 @@ make noisy. So the channel and the other processes are part of what is trusted.
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -72,7 +72,9 @@ class Partitions(ABC):
         return None
 
 
-def answers(partitions: Partitions, task: Task, so_far: str, spread: Map = map) -> Iterator[Any]:
+def answers(
+    partitions: Partitions, task: Task, so_far: str, spread: Map = map
+) -> Generator[Any, None, None]:
     """Yield what a task makes of each partition; ``so_far`` says what a failure has cost."""
     try:
         yield from partitions.run(task, spread)
