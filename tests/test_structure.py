@@ -9,14 +9,14 @@ import pytest
 import structure
 
 LIMITS = {
-    "files": 188,
-    "code lines": 24_407,
-    "uses of Any": 381,
-    "numeric constants": 308,
-    "imports, % of code": 9.7,
+    "files": 205,
+    "code lines": 28_000,
+    "uses of Any": 470,
+    "numeric constants": 370,
+    "imports, % of code": 9.9,
     "longest internal parameter list": 13,
 }
-MOST_CLASSES, MOST_FILES, MOST_FRAMES = 11, 66, 17
+MOST_CLASSES, MOST_FILES, MOST_FRAMES = 12, 66, 17
 
 
 @pytest.fixture(scope="module")
