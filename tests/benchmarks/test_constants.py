@@ -241,6 +241,7 @@ def test_rows_are_merged_and_those_of_constants_that_are_gone_dropped(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_run_changes_constants_in_processes_of_its_own(tmp_path, capsys):
     path = tmp_path / "constants.csv"
     rows = constants.run(

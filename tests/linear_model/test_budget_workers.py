@@ -45,7 +45,7 @@ def check_workers(data, as_parameter):
     assert budget.n_fits == 0
 
 
-@pytest.mark.parametrize("as_parameter", [True, False])
+@pytest.mark.parametrize("as_parameter", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_workers_are_refused(regression, as_parameter):
     check_workers(regression, as_parameter)
 

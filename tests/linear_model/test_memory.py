@@ -68,7 +68,7 @@ def ends_of_fits(n_rows, is_sparse, limits, is_mutant=False, threads=1):
 @pytest.mark.parametrize(
     ("n_rows", "is_sparse", "limits", "threads"),
     [
-        (100_000, False, [5, 50, 90, 400], 2),
+        pytest.param(100_000, False, [5, 50, 90, 400], 2, marks=pytest.mark.slow),
         (40_000, True, [2, 20, 50, 400], 1),
     ],
     ids=["dense", "sparse"],

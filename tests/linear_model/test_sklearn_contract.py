@@ -74,7 +74,7 @@ def test_estimator_checks(estimator, check):
 
 # The source of noise is chosen in one place for all models.
 @NO_CLASSES
-@pytest.mark.parametrize("model", [skdp.DPRidge, skdp.DPLogisticRegression])
+@pytest.mark.parametrize("model", [skdp.DPLogisticRegression])
 def test_estimator_checks_with_secure_noise(model):
     failed = {
         result["check_name"]
