@@ -61,6 +61,7 @@ def test_resolved_values_change_no_plan(solver, kind):
     values = {name: value for name, value in chosen.get_params(False).items() if name in HANDED_ON}
     subsets = [tuple(values)]
     if kind in IN_FULL:
+        # Pairs of others: tests/solvers/test_resolved_values.py.
         sizes = (
             (1, 2) if solver == "auto" and kind != "three classes" else (1,)
         )  # pairs: tests/solvers/test_resolved_values.py
