@@ -11,7 +11,7 @@ import structure
 LIMITS = {
     "files": 205,
     "code lines": 28_000,
-    "uses of Any": 470,
+    "uses of Any": 475,
     "numeric constants": 370,
     "imports, % of code": 9.9,
     "longest internal parameter list": 13,

@@ -100,7 +100,9 @@ def test_a_walk_misses_no_noise_and_can_change_what_is_inside(event):
 
 
 def subclasses(of):
-    return {of} | {found for child in of.__subclasses__() for found in subclasses(child)}
+    """The class and those of the package that inherit from it."""
+    own = [child for child in of.__subclasses__() if child.__module__.startswith("skdp.")]
+    return {of} | {found for child in own for found in subclasses(child)}
 
 
 def called_in(*rooms):
