@@ -228,7 +228,8 @@ def draw(report, plt):
             rows = [
                 row
                 for row in report.rows
-                if (row["part"], row["c"], row["algorithm"]) == (f"{part}, curve", step, name)
+                if (row["part"], row.get("c"), row.get("algorithm"))
+                == (f"{part}, curve", step, name)
             ]
             for most in dict.fromkeys(row["T"] for row in rows):
                 here = [row for row in rows if row["T"] == most]
