@@ -70,6 +70,6 @@ def test_a_partition_that_counts_twice_is_caught(monkeypatch):
 
 
 def test_canaries_of_rows_in_partitions():
-    model = skdp.DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=4)
-    report = audit.canaries(model, n_fits=200, partitions=Parts, random_state=0)
+    model = skdp.DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=10)
+    report = audit.canaries(model, n_fits=300, partitions=Parts, random_state=0)
     assert 0 < report.mu_lower < report.claim.mu

@@ -245,6 +245,7 @@ def test_a_worker_that_is_lost_costs_nothing_more(client, monkeypatch):
 def test_records_are_prepared_once_and_let_go_of(client, monkeypatch):
     """Workers hold them for the passes of a fit, and no longer."""
     rows, targets = arrays()
+    gc.collect()
     before, held, run = len(client.futures), [], DaskPartitions.run
 
     def watched(self, task, spread):
@@ -259,7 +260,7 @@ def test_records_are_prepared_once_and_let_go_of(client, monkeypatch):
     assert len({id(one) for one in held}) <= 5
     held.clear()
     gc.collect()
-    assert len(client.futures) == before
+    assert len(client.futures) <= before
 
 
 def test_bad_rows_are_refused_before_the_charge(client):
