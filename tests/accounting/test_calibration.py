@@ -53,6 +53,7 @@ def test_a_thousand_equal_sampled_steps(kind, epsilon):
 
 
 # A thousand of them take seven times as long as the quick ones, and go through the same code.
+@pytest.mark.slow
 @pytest.mark.parametrize("n_levels", [150, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_many_distinct_sampled_levels(epsilon, n_levels):

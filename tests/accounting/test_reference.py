@@ -32,6 +32,7 @@ def close_to_reference(found, reference):
     return reference - 2.5e-5 <= found <= reference + max(1e-5, 3e-6 * reference)
 
 
+@pytest.mark.slow
 def test_poisson_samples(golden):
     for row in golden["poisson"]:
         event = PoissonSampled(row["rate"], Gaussian(row["noise_multiplier"]))

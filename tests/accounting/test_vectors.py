@@ -147,6 +147,7 @@ def test_the_factor_two_of_replace_one(vectors):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [100, 1000])
 def test_distinct_noise_levels(vectors, steps):
     row = vectors["q3_heterogeneous_poisson_T"][f"T{steps}"]

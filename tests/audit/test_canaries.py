@@ -79,6 +79,7 @@ def test_curves_meet_the_claim():
     assert (bounds.gaussian_trade_off(rates, mu) >= bounds.trade_off(rates, 2.0, 1e-3) - 1e-9).all()
 
 
+@pytest.mark.slow
 @repeatable
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])

@@ -124,6 +124,7 @@ def test_functions_without_names_hide_no_steps_of_a_pipeline(solver):
     assert audit.replay(model).ok == (type(solver) is TwoSteps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -41,6 +41,7 @@ SEEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore::skdp.PrivacyWarning")
 @pytest.mark.parametrize("name", SEEN)
 def test_a_seeded_bug_is_seen(name, monkeypatch):

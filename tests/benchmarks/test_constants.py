@@ -170,6 +170,7 @@ def test_tails_matter_to_long_tails():
     assert any(key != first for key in keys)
 
 
+@pytest.mark.slow
 def test_fits_that_read_the_same_are_the_same():
     """Such a fit is not finished; if it is, its scores are equal."""
     split, known = split_of("diabetes"), {}

@@ -50,6 +50,7 @@ def test_workers_are_refused(regression, as_parameter):
     check_workers(regression, as_parameter)
 
 
+@pytest.mark.slow
 def test_what_a_worker_clones_is_refused(regression):
     ensemble = BaggingRegressor(RIDGE(max_iter=5), n_estimators=2, n_jobs=2)
     with PrivacyBudget(50.0, DELTA), pytest.raises(skdp.PrivacyBudgetError, match=HOW):

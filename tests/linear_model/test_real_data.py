@@ -35,6 +35,7 @@ def adult():
     return scaler.transform(X[is_train]), scaler.transform(X[~is_train]), y[is_train], y[~is_train]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "least", "most_loss"), [(1.0, 0.845, 0.345), (0.1, 0.835, 0.4)]
 )

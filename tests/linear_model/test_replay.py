@@ -103,6 +103,7 @@ def test_with_compiled_loops(compiled_kernels, replay, rng, kind, delta, adjacen
         replay.check(make, *pair, adjacency)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), in_turn(PAIRS, turn=1), ids=str)
 def test_with_declared_bounds(replay, rng, kind, adjacency, solver):
     X, y = data_for(kind, rng)
@@ -132,6 +133,7 @@ def test_sparse_entries_in_parts(replay, rng, kind, adjacency, solver):
         replay.check(make, (hostile, y, np.ones(N_ROWS)), (dense, y, weights), adjacency)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), one_kind_each(PAIRS, 1), ids=str)
 def test_sparse_float32(replay, rng, kind, adjacency, solver):
     X, y = data_for(kind, rng)

@@ -71,6 +71,7 @@ def test_resolved_values_change_no_plan(solver, kind):
         assert plan_of(clone(model).set_params(**given), shape) == expected, given
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_resolved_values_change_no_fit(solver):
     rng = np.random.default_rng(0)

@@ -303,7 +303,8 @@ def test_the_residual_moves_no_faster_than_the_curvature(loss, data):
     a, b = data.draw(arrays(float, (2, 6, k), elements=numbers))
     y = _targets(loss, 6, np.random.default_rng(0))
     moved = np.linalg.norm(loss.residual(a, y) - loss.residual(b, y), axis=1)
-    assert (moved <= loss.curvature * np.linalg.norm(a - b, axis=1) + 1e-13).all()
+    # Residuals in a large unit are rounded in that unit.
+    assert (moved <= loss.curvature * np.linalg.norm(a - b, axis=1) * (1 + 1e-12) + 1e-13).all()
 
 
 def test_the_curvature_is_reached(loss):

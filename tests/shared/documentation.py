@@ -12,7 +12,10 @@ def files(*suffixes):
     """Files of the pages with these suffixes, in order."""
     folders = [DOCS, *(DOCS / section for section in SECTIONS)]
     return [
-        path for folder in folders for path in sorted(folder.glob("*")) if path.suffix in suffixes
+        path
+        for folder in folders
+        for path in sorted(folder.glob("*"))
+        if path.suffix in suffixes and path.stem != "sg_execution_times"  # made by the gallery
     ]
 
 

@@ -169,6 +169,7 @@ def moments_of_noise(found):
     return ratios, ratios.mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_noise_has_the_covariance_that_is_stated(rng, kind):
     ratios, mean = moments_of_noise(estimates(kind, rng, n_draws=500, n=6000))
@@ -188,6 +189,7 @@ def test_the_noise_has_the_covariance_that_is_stated_within_five_percent(rng, ki
 # ---------------------------------------------------------------- coverage
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "parameters"),
     [

@@ -90,6 +90,7 @@ def test_nothing_but_releases(replay, rng, kind, adjacency, parameters):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "adjacency", "dtype"),
     [

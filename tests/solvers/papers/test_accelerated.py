@@ -191,6 +191,7 @@ def test_private_curvature_has_its_share_on_samples(sampling, schedule, epsilon)
     assert share == pytest.approx(0.1, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "batch_size", "delta"),
     [

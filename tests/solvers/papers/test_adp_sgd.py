@@ -153,6 +153,7 @@ def test_adaptive_steps_use_the_noisy_gradient_and_take_the_noise_off(monkeypatc
     np.testing.assert_allclose(model.coef_, w[:, 0], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampling", "adjacency"),
     [("poisson", "zero_out"), ("poisson", "replace_one"), ("fixed_size", "replace_one")],
