@@ -72,7 +72,7 @@ class SourceReport:
 
 @dataclass(frozen=True, eq=False)
 class Digest:
-    """What a pass of a check returns of a partition."""
+    """Result of one pass of a check over a partition."""
 
     index: int | None
     n_rows: int

@@ -348,7 +348,7 @@ class PrivacyBudget:
 
     @property
     def _is_kept(self) -> bool:
-        """Whether a ledger keeps the charges."""
+        """True if a ledger keeps the charges."""
         return self._account is not None
 
     def _require_process(self, what: str) -> None:
@@ -385,7 +385,7 @@ class PrivacyBudget:
     def admit(self, who: str, stated: accounting.PrivacyStatement, seed: str | None) -> float:
         """Return the epsilon of all with one more fit, or raise and leave everything as it was."""
         self._require_process(f"a fit of {who}")
-        plan = f"{who} asked for epsilon={stated.epsilon:.6g}, delta={stated.delta:.6g}"
+        plan = f"{who} requested epsilon={stated.epsilon:.6g}, delta={stated.delta:.6g}"
         end = "It was refused; nothing was released and nothing was charged."
         unit = self._unit or (*self._charged.statements[:1], stated)[0].unit
         if (stated.adjacency, stated.unit) != (self.adjacency, unit):
@@ -541,7 +541,7 @@ def charge(
     around = [_recall(*identity) for identity in sent]
     if not all(item._is_kept for item in around):
         raise PrivacyBudgetError(
-            f"{who} asked for a fit in a worker process, but it was sent there from inside the "
+            f"{who} requested a fit in a worker process, but it was sent there from inside the "
             "block of a PrivacyBudget of another process, which would not be charged. "
             f"{IN_PROCESS} (For a fit that this budget has nothing to do with, make a new {who}.)"
         )

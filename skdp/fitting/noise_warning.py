@@ -43,7 +43,7 @@ class _Answers:
 
     @property
     def is_batch(self) -> bool:
-        """Whether they estimate a mean from part of the rows; counts, of spread 1, do not."""
+        """True for means estimated from part of the rows, and not for counts, of spread 1."""
         return self.share < 1 and not (self.disjoint and self.spread <= 1)
 
     @property

@@ -106,7 +106,7 @@ class DPLinearModel(PrivateEstimator):
 
     @property
     def _has_intercept(self) -> bool:
-        """Whether there is an intercept to be fitted: deviations from means have none."""
+        """True if an intercept is fitted; deviations from means have none."""
         return bool(self.fit_intercept) and not self.fixed_effects
 
     def _check_own_parameters(self) -> None:
@@ -179,7 +179,7 @@ class DPLinearModel(PrivateEstimator):
         moments), "adaptive_shuffled_sgd" or "shuffled_sgd". Memory is that of an arriving block, of
         the first rows, and for the last two of one of the solver's blocks, which has ``n_samples /
         max_iter`` rows. The budget is charged once, before the first block is
-        asked for. Columns and targets are standardised by figures from the first rows to arrive,
+        read. Columns and targets are standardised by figures from the first rows to arrive,
         which are held and used for nothing else; `PublicRange` and `PublicSample` take none. Where
         scaling needs what the fit does not have, such as delta > 0, columns should be of about unit
         size: a `NoiseWarning` is issued unless ``scaling="none"`` or a `RowNorm` confirms it.
@@ -215,7 +215,7 @@ class DPLinearModel(PrivateEstimator):
         Raises
         ------
         ValueError
-            If a parameter is refused, before any block is asked for; or if a block is.
+            If a parameter is refused, before any block is read; or if a block is.
 
         Notes
         -----

@@ -267,7 +267,7 @@ def fitted(
 
 
 def labels_are_public(who: str, estimator: BaseEstimator) -> bool:
-    """Whether no labels have to be read: there are none, or they are declared."""
+    """Return whether no labels have to be read: there are none, or they are declared."""
     return not is_classifier(estimator) or private_fits(who, estimator)[-1].classes is not None
 
 

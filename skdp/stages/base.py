@@ -74,7 +74,7 @@ class OptionalStage(Stage):
 
 
 def is_regression(problem: Problem) -> bool:
-    """Whether targets are numbers in a unit of their own."""
+    """Return whether targets are numbers in a unit of their own."""
     return problem.loss.targets != "label"
 
 

@@ -181,7 +181,7 @@ def test_external_releases_are_charged(file):
     budget.charge_external(dpa.GaussianDpEvent(1 / mu), "another")
     assert budget.spent == pytest.approx(together(1, 1, 1), rel=1e-6)
     assert "charged as it was stated: a mean by OpenDP" in str(opened(file).statement)
-    with pytest.raises(skdp.PrivacyBudgetError, match="external asked for epsilon=2"):
+    with pytest.raises(skdp.PrivacyBudgetError, match="external requested epsilon=2"):
         budget.charge_external(ApproximateDP(2.0), "too much")
     with skdp.PrivacyBudget(0.1, DELTA), pytest.raises(skdp.PrivacyBudgetError, match=r"0\.1"):
         budget.charge_external(Laplace(2.0, spread=1), "the block around it has less")
@@ -274,7 +274,7 @@ def check_workers(file, data):
     search = GridSearchCV(model.set_params(epsilon=1.4), {"alpha": [0.1, 1.0]}, cv=2, n_jobs=2)
     with (
         opened(file) as budget,
-        pytest.warns(match=r"1 fits failed(?s:.*)DPRidge asked for epsilon=1\.4"),
+        pytest.warns(match=r"1 fits failed(?s:.*)DPRidge requested epsilon=1\.4"),
         pytest.warns(match="non-finite"),
         pytest.raises(skdp.PrivacyBudgetError, match=r"allows 3, .* spent by 14 fits"),
     ):

@@ -50,7 +50,7 @@ def check_overspending(data, asked):
 def test_overspending_is_refused(regression, asked):
     said = check_overspending(regression, asked)
     for part in (
-        "DPRidge asked for epsilon=1, delta=1e-06",  # who, what
+        "DPRidge requested epsilon=1, delta=1e-06",  # who, what
         f"epsilon={together(1, 0.5, 1):.6g}",
         "allows 1.5",
         f"{together(1, 0.5):.6g} is spent by 2 fits",

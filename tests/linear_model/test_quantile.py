@@ -32,14 +32,25 @@ def test_without_noise_the_model_is_that_of_scikit_learn():
         assert model.intercept_ == pytest.approx(expected.intercept_, abs=0.04)
 
 
-# With little noise in the targets the loss is smoothed over more of their spread.
-@pytest.mark.parametrize(("noise", "error"), [(1.0, 0.012), (0.2, 0.02)])
-def test_the_share_below_is_the_quantile(noise, error):
-    X, y = draws(40_000, noise)
+def test_the_share_below_is_the_quantile():
+    X, y = draws(40_000)
     for quantile in QUANTILES:
         model = skdp.DPQuantileRegressor(quantile, privacy=seeded(0)).fit(X[:20_000], y[:20_000])
         below = np.mean(y[20_000:] <= model.predict(X[20_000:]))
-        assert below == pytest.approx(quantile, abs=error)
+        assert below == pytest.approx(quantile, abs=0.012)
+
+
+@EXACT
+def test_the_share_below_is_that_without_noise_where_targets_spread_little():
+    """Of these rows .0934 lie below the first quantile without noise, a matter of the draw."""
+    X, y = draws(40_000, noise=0.2)
+    for quantile in QUANTILES:
+        shares = []
+        for epsilon in (1.0, np.inf):
+            model = skdp.DPQuantileRegressor(quantile, epsilon=epsilon, privacy=seeded(0))
+            predicted = model.fit(X[:20_000], y[:20_000]).predict(X[20_000:])
+            shares.append(np.mean(y[20_000:] <= predicted))
+        assert shares[0] == pytest.approx(shares[1], abs=0.012)
 
 
 def test_several_quantiles_share_the_releases_and_do_not_cross():

@@ -305,7 +305,7 @@ def test_refusals_and_warnings_name_what_was_called(regression):
     model = skdp.DPRidge().fit(X, y)
     charged = skdp.Privacy(budget=skdp.PrivacyBudget(0.1, 1e-6))
     for name, run in (("evaluate", evaluate), ("dp_cross_validate", dp_cross_validate)):
-        with pytest.raises(skdp.PrivacyBudgetError, match=rf"^{name} asked for epsilon=") as said:
+        with pytest.raises(skdp.PrivacyBudgetError, match=rf"^{name} requested epsilon=") as said:
             run(model, X, y, privacy=charged)
         assert "PrivateScorer" not in str(said.value)
         with pytest.warns(skdp.SeededNoiseWarning, match=rf"^{name}: "):

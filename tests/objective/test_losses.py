@@ -136,10 +136,13 @@ def test_values_agree_with_scikit_learn_and_scipy(loss, rng):
     m, y = _margins(loss, 50, rng), _targets(loss, 50, rng)
     if loss.link == "log":  # within the ends of the link
         m, y = m / (10 * loss.unit), (y / 3 + 0.1) / max(loss.unit, 1)
-    rtol = 1e-6 if loss.name.startswith("smoothed") else 1e-11  # the others are integrated
-    np.testing.assert_allclose(
-        loss.value(m, y), KNOWN[loss.name](loss, m, y), rtol=rtol, atol=rtol / 10
-    )
+    # Smoothed losses are integrated numerically; deviances are differences of powers.
+    rtol, atol = 1e-12, 1e-15
+    if loss.name.startswith("smoothed"):
+        rtol, atol = 1e-6, 1e-7
+    elif loss.link == "log":
+        rtol, atol = 1e-11, 1e-12
+    np.testing.assert_allclose(loss.value(m, y), KNOWN[loss.name](loss, m, y), rtol, atol)
 
 
 def test_squared_error_is_half_the_square():
@@ -234,7 +237,9 @@ def test_real_targets_have_any_unit_and_origin(loss, unit, rng):
         other = replace(loss, **{own: getattr(loss, own) * unit}) if hasattr(loss, own) else loss
         moved = [unit * (part + 7.0) for part in (m, y)]
         exact = unit ** (loss.degree - 1) * loss.residual(m, y)
-        np.testing.assert_allclose(other.residual(*moved), exact, rtol=1e-9, atol=1e-10 * unit)
+        # A logistic function near its ends loses digits of a difference that has moved by 7 units.
+        atol = (1e-10 if own == "width" and hasattr(loss, own) else 1e-12) * unit
+        np.testing.assert_allclose(other.residual(*moved), exact, rtol=1e-9, atol=atol)
         np.testing.assert_allclose(
             other.value(*moved), unit**loss.degree * loss.value(m, y), rtol=1e-9
         )
@@ -303,8 +308,9 @@ def test_the_residual_moves_no_faster_than_the_curvature(loss, data):
     a, b = data.draw(arrays(float, (2, 6, k), elements=numbers))
     y = _targets(loss, 6, np.random.default_rng(0))
     moved = np.linalg.norm(loss.residual(a, y) - loss.residual(b, y), axis=1)
-    # Residuals in a large unit are rounded in that unit.
-    assert (moved <= loss.curvature * np.linalg.norm(a - b, axis=1) * (1 + 1e-12) + 1e-13).all()
+    # Residuals beyond the ends of a log link are large, and are rounded as such.
+    rounding = 1e-13 if loss.link != "log" else 1e-15 * loss.curvature * 60
+    assert (moved <= loss.curvature * np.linalg.norm(a - b, axis=1) + rounding).all()
 
 
 def test_the_curvature_is_reached(loss):

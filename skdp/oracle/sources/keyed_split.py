@@ -143,7 +143,7 @@ def starts_of_partitions(sizes: Sequence[int], indices: Sequence[int | None]) ->
 
 
 def are_numbered(sizes: Sequence[int], starts: Sequence[int]) -> bool:
-    """Whether no two records have one number, as in partitions that do not know their places."""
+    """Return whether records have numbers of their own; partitions may not know their places."""
     return any(starts) or np.count_nonzero(sizes) == 1
 
 

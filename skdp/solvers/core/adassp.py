@@ -42,7 +42,7 @@ class AdaptiveSufficientStatistics(Solver):
     """
 
     name = "adassp"
-    purpose = "AdaSSP (Wang 2018), for research. R2 on diabetes, epsilon 1: 0.02; 'gd' 0.38."
+    purpose = "AdaSSP (Wang 2018), for research."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
 

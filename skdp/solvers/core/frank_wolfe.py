@@ -61,9 +61,7 @@ class FrankWolfe(Solver):
     """
 
     name = "frank_wolfe"
-    purpose = (
-        "For delta=0 on an L1 ball: R2 0.95 (20000 x 100, epsilon 1), 'gd' 0.16. Not for delta > 0."
-    )
+    purpose = "For delta=0 on an L1 ball, where 'gd' hardly learns."
     needs = frozenset({"l1_ball", "smooth_penalty", "no_intercept"})
     mechanisms = ("laplace",)
     takes_start = False

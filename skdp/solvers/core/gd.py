@@ -107,7 +107,7 @@ class GradientDescent(Solver):
     """
 
     name = "gd"
-    purpose = "For every problem: proximal gradient descent with momentum. Start with this one."
+    purpose = "For every problem: proximal gradient descent."
     mechanisms = ("gaussian", "laplace")
 
     max_iter: Resolved[int] = AUTO

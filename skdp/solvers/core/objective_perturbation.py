@@ -47,7 +47,7 @@ class ObjectivePerturbation(Solver):
     """
 
     name = "objective_perturbation"
-    purpose = "Objective perturbation. Accuracy on breast cancer, epsilon 1: 0.87; 'gd' 0.94."
+    purpose = "For research. Accuracy on breast cancer, epsilon 1: 0.87; 'gd' 0.94."
     needs = frozenset(
         {"smooth_loss", "bounded_residual", "separable_loss", "smooth_penalty", "unconstrained"}
     )

@@ -125,7 +125,7 @@ class Whitened(Solver):
     """
 
     name = "whitened"
-    purpose = "For regressions, above all of correlated columns, with enough rows; else for speed."
+    purpose = "For enough rows, above all with correlated columns; fast."
     needs = frozenset({"smooth_loss", "smooth_penalty", "unconstrained"})
     max_columns = defaults.GRAM_COLUMNS
     one_pass = True
