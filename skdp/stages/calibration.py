@@ -159,8 +159,10 @@ def _abundance(public: Public) -> float:
 def recalibration_share(public: Public) -> float:
     """Return the share of mu squared for a recalibration, from public facts."""
     signal = _abundance(public)
-    times = max(1.0, math.sqrt(SCARCE / AMPLE / signal))
-    return SHARE * min(times, MOST_TIMES) / max(1.0, signal)
+    times = 1.0
+    if public.n_outputs == 1:  # of several classes the coefficients lose more than is gained
+        times = min(max(1.0, math.sqrt(SCARCE / AMPLE / signal)), MOST_TIMES)
+    return SHARE * times / max(1.0, signal)
 
 
 # Least eigenvalue of a noisy Hessian, of the mean loss or in noise standard deviations if less.
