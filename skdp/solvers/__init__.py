@@ -106,7 +106,7 @@ def available(
     --------
     >>> import skdp
     >>> print(skdp.solvers.available()["gd"])
-    For every problem: proximal gradient descent with momentum. Start with this one.
+    For every problem: proximal gradient descent.
     >>> fitting = skdp.solvers.available(skdp.DPLasso(momentum=0.5))
     >>> list(fitting)
     ['gd', 'residual_budget']
