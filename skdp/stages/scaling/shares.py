@@ -10,6 +10,9 @@ from skdp.oracle import Public
 # Aim of the noise on a count, as a share of the rows; and of targets, which get more histograms.
 NOISE_GOAL, TARGET_NOISE_GOAL = 0.02, 0.025
 MIN_SHARE, MAX_SHARE_COLUMNS, MAX_SHARE_TARGETS = 0.04, 0.2, 0.15
+# A tail of few records, as counts and costs have, is seen below less noise. Targets get a share for
+# it that costs a solver so much R2 at most, as one step loses 1 / signal_to_noise**2 in all.
+TAIL_NOISE_GOAL, MAX_SHARE_TAILS, TAIL_LOSS = 0.006, 0.2, 0.0005
 # With so many columns the pooled prior is informative, so that less of the budget is needed.
 MANY_COLUMNS, MAX_SHARE_MANY_COLUMNS = 50, 0.06
 # Noise on a count, as a share of the rows, above which columns get fewer histograms; more of the
@@ -106,6 +109,11 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
             of_features, max(ROUNDS * n_features / (signal * NOISE_GOAL) ** 2, MIN_SHARE)
         )
     of_targets, target_rounds = part(n_targets, MAX_SHARE_TARGETS, TARGET_NOISE_GOAL)
+    if not exact:
+        affordable = min(MAX_SHARE_TAILS, TAIL_LOSS * public.signal_to_noise**2)
+        of_targets = max(
+            of_targets, min(ROUNDS * n_targets / (signal * TAIL_NOISE_GOAL) ** 2, affordable)
+        )
     if features:
         of_features, feature_rounds = _raised_share(
             of_features, feature_rounds, n_features / signal**2

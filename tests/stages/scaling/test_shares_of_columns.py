@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+import skdp
 from skdp.accounting import Adjacency
 from skdp.oracle import Columns, Public
 from skdp.stages.scaling.refinements import HALF_WIDTH, keep_standardised
@@ -77,3 +78,31 @@ def test_labels_of_one_row_in_twenty_stay_in_the_range_of_standardised_columns()
         Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit), np.array([HALF_WIDTH])
     )
     assert columns.apply(np.array([[value]])).item() == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "share"),
+    [
+        (12_000, 100, 0.137),  # a solver would lose more, and needs its budget
+        (12_000, 10, 0.2),  # a solver would lose 0.0005 of R2 at most
+        (10**6, 10, 0.04),  # enough rows to see tails anyway
+    ],
+)
+def test_targets_get_what_shows_their_tail_and_costs_a_solver_little(n_rows, n_features, share):
+    public = Public(n_rows, n_features, 1, Adjacency.ZERO_OUT, 0.1, 1e-6)
+    found = scaling_budget(public, features=False, targets=True, insist=False)
+    assert found.share == pytest.approx(share, rel=0.02)
+
+
+def test_counts_with_a_long_tail_are_learnt_at_a_small_budget(rng):
+    X = rng.standard_normal((12_000, 8))
+    mean = 1.5 * np.exp(X @ np.full(8, 0.28))
+    y = rng.poisson(mean * rng.gamma(0.15, 1 / 0.15, len(X)))
+    y = (y - y.mean()) / y.std()  # most of it is one value, which is not 0
+    scales = [
+        skdp.DPLinearRegression(epsilon=0.3, privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)))
+        .fit(X, y)
+        .scaling_.targets.scale[0]
+        for seed in range(8)
+    ]
+    assert np.median(scales) > 0.5
