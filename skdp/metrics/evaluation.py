@@ -76,7 +76,8 @@ def evaluate(
         "neg_mean_squared_error", "neg_mean_absolute_error", "neg_mean_poisson_deviance" and
         "neg_mean_gamma_deviance" (or without ``neg_``), and "mean_pinball_loss", of the model's
         ``quantile``, and "d2_tweedie", of the model's ``power`` (its R2 where it has none). Poisson
-        deviances above the largest target count as that, gamma deviances above 20 as that. The budget is shared by all of them, so request only those that you need.
+        deviances above the largest target count as that, gamma deviances above 20 as that. The
+        budget is shared by all of them, so request only those that you need.
     epsilon : float, default=1.0
         Privacy budget of all scores together; positive. inf adds no noise.
     delta : float, default=1e-6
