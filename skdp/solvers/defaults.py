@@ -165,8 +165,8 @@ def descent_defaults(
     else:
         # It grows as noise falls, to let long gradients in; averaging has shortened those already.
         clip_norm = row_norm_of_mean * relative_clip(public, problem, ratio * public.mean_length)
-        if problem.loss.residual_bound is not None and public.row_norm is not None:
-            clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
+        if problem.loss.largest_residual is not None and public.row_norm is not None:
+            clip_norm = min(clip_norm, problem.loss.largest_residual * public.row_norm)
     # 2. and 3. The distance, the steps, and the step size that follows; in units of 1 / R**2.
     travel = travelling * min(ratio, ratio**0.75)
     if problem.loss.residual_bound is None:

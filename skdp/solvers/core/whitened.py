@@ -393,7 +393,7 @@ def _residual_cap(public: Public, problem: Problem, row_factor: float) -> float:
     """
     if not public.is_noisy:
         return UNBOUNDED
-    bound = problem.loss.residual_bound
+    bound = problem.loss.largest_residual
     if bound is not None and public.streamed:
         return bound * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
     if public.streamed:
