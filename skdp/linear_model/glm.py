@@ -116,8 +116,9 @@ class DPPoissonRegressor(DPTweedieModel):
     alpha : float, default=0.0
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
-        targets keep their unit, and the objective is scikit-learn's, where the default is 1; means
-        should then be of about unit size, as default step sizes are for such (or take "newton").
+        targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
+        means of 20 or twice ``target_bound``; with noise means should then be of about unit size,
+        as default step sizes are for such (or take "newton").
     {parameters}
 
     Attributes
@@ -208,8 +209,9 @@ class DPGammaRegressor(DPTweedieModel):
     alpha : float, default=0.0
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
-        targets keep their unit, and the objective is scikit-learn's, where the default is 1; means
-        should then be of about unit size, as default step sizes are for such (or take "newton").
+        targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
+        means of 20 or twice ``target_bound``; with noise means should then be of about unit size,
+        as default step sizes are for such (or take "newton").
     {parameters}
 
     Attributes
@@ -308,8 +310,9 @@ class DPTweedieRegressor(DPTweedieModel):
     alpha : float, default=0.0
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
-        targets keep their unit, and the objective is scikit-learn's, where the default is 1; means
-        should then be of about unit size, as default step sizes are for such (or take "newton").
+        targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
+        means of 20 or twice ``target_bound``; with noise means should then be of about unit size,
+        as default step sizes are for such (or take "newton").
     {parameters}
 
     Attributes

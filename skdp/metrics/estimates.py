@@ -20,9 +20,9 @@ from skdp.stages.scores import (
     FINE_CELLS,
     FINE_EDGES,
     LARGEST_LOG_ODDS,
+    DevianceMeans,
     NoisyMean,
     NoisyTable,
-    R2Means,
 )
 
 UNIT = (0.0, 1.0)
@@ -86,30 +86,27 @@ def mean_loss_of_subgroup(
     return Score(name, numerator, share.denominator, noise, sampling, (0.0, bound), sign)
 
 
-def r2(name: str, means: R2Means, influence: NoisyMean, n_records: int) -> Score:
-    """Return ``1 - residuals / variance``, all of them means of what was cut to [-1, 1].
+def explained(name: str, means: DevianceMeans, influence: NoisyMean, n_records: int) -> Score:
+    """Return D2, ``1 - deviance / deviance from the mean``; with squared errors it is R2.
 
-    As a ratio: (variance - residuals) / variance.
+    As a ratio: (deviance from the mean - deviance) / deviance from the mean.
 
     Parameters
     ----------
     name : str
-    means : R2Means
+    means : DevianceMeans
     influence : NoisyMean
-        Of the squares of what rows add to ``residuals - (1 - R2) variance``. By the delta method
-        this over n and the square of the variance is the sampling variance of R2, for errors and
-        targets of any distribution with a fourth moment. One standard deviation of its noise is
-        added, so that noise rarely makes it too small.
+        Of the squares of what rows add to ``deviance - (1 - D2) deviance from the mean``. By the
+        delta method this over n and the square of the latter is the sampling variance of D2, for
+        targets of any distribution. One standard deviation of its noise is added, so that noise
+        rarely makes it too small.
     n_records : int
     """
-    spread, targets, target_squares = means.variance, means.targets, means.target_squares
-    noise_of_spread = (target_squares.std / 2) ** 2
-    noise_of_spread += (2 * targets.value * targets.std) ** 2 + 2 * targets.std**4
-    of_residuals = (means.residual_squares.std / 2) ** 2
-    noise = noise_of_spread + of_residuals, noise_of_spread, noise_of_spread
+    null, of_null = means.null, means.null_noise
+    noise = of_null + (means.deviance.largest * means.deviances.std / 2) ** 2, of_null, of_null
     variance = max(influence.value, 0.0) + influence.std
-    sampling = math.sqrt(variance / n_records) / spread if spread > 0 else 0.0
-    return Score(name, spread - means.residual, spread, noise, sampling, (-math.inf, 1.0))
+    sampling = math.sqrt(variance / n_records) / null if null > 0 else 0.0
+    return Score(name, null - means.residual, null, noise, sampling, (-math.inf, 1.0))
 
 
 # ---------------------------------------------------------------- tables of classes

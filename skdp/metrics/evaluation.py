@@ -75,8 +75,9 @@ def evaluate(
         and "neg_brier_score" (or "brier_score_loss"). For regressors "r2" (the default),
         "neg_mean_squared_error", "neg_mean_absolute_error", "neg_mean_poisson_deviance" and
         "neg_mean_gamma_deviance" (or without ``neg_``), and "mean_pinball_loss", of the model's
-        ``quantile``. Poisson deviances above the largest target count as that, gamma deviances
-        above 20 as that. The budget is shared by all of them, so request only those that you need.
+        ``quantile``, and "d2_tweedie", of the model's ``power`` (its R2 where it has none). Poisson
+        deviances above the largest target count as that, gamma deviances above 20 as that. The
+        budget is shared by all of them, so request only those that you need.
     epsilon : float, default=1.0
         Privacy budget of all scores together; positive. inf adds no noise.
     delta : float, default=1e-6
@@ -135,7 +136,7 @@ def evaluate(
     "zero_out", where a row lies in one subgroup; under "replace_one", where it may move from one to
     another; and with ``groups``, whose rows may lie in several, to each of which a group adds the
     share of its rows. Each score is a ratio, as the size of a subgroup is private, too, and its
-    interval allows for that. R2 is refused: it divides by another variance in each subgroup.
+    interval allows for that. R2 and D2 are refused: they divide by another variance in each.
 
     References
     ----------

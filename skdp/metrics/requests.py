@@ -6,8 +6,10 @@ line of `CLASSIFIER_STATISTICS` or `REGRESSOR_STATISTICS`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,22 +20,25 @@ from skdp.metrics import estimates, row_statistics
 from skdp.metrics.dataset import Dataset
 from skdp.metrics.row_statistics import (
     LARGEST_GAMMA_DEVIANCE,
-    LEAST_MEAN,
     ClassifiedRows,
     PredictedRows,
 )
 from skdp.metrics.scores import AnyScore
 from skdp.metrics.subgroups import Subgroups
-from skdp.stages.scores import SUBGROUP_DISTANCE, R2Means, ScoreStage
+from skdp.stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage
 
 # A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:
 # a larger bound needs more noise, a smaller one hides more of what a model gets very wrong.
 LOG_LOSS_BOUND = 6.0
 # Part of the budget of a mean loss that its square gets, which standard errors of sampling need.
-# For R2 it is the mean square of what a row adds to it; that makes its noise 4 per cent larger.
+# For R2 and D2 it is the mean square of what a row adds to it: the noise of R2 is 4 % larger.
 SQUARE = 0.1
 RANKED = ("roc_auc", "roc_curve", "calibration_curve")
-R2_STATISTICS = ("squared_error", "targets", "squared targets")  # R2 follows from their means
+# R2 and D2 follow from the means of these, and the influence of rows from them.
+EXPLAINED = {
+    "r2": ("squared_error", "targets", "squared targets"),
+    "d2_tweedie": ("tweedie_deviance", "targets of D2", "potentials of D2"),
+}
 
 
 # ---------------------------------------------------------------- scores from answers
@@ -126,10 +131,10 @@ def _mean(
     return estimates.mean_loss(name, mean, of_squares, bound, answers.n_records, sign)
 
 
-def _r2(name: str, _: Metric, answers: Answers) -> AnyScore:
+def _explained(name: str, metric: Metric, answers: Answers) -> AnyScore:
     assert answers.n_records is not None  # `metrics_by_name` refuses it for subgroups
-    means = R2Means(*(answers.by_statistic[one] for one in R2_STATISTICS))
-    return estimates.r2(name, means, answers.by_statistic["influence"], answers.n_records)
+    means, influence = answers.by_statistic[f"{metric.quantity} influence"]
+    return estimates.explained(name, means, influence, answers.n_records)
 
 
 def _roc_curve(name: str, _: Metric, answers: Answers) -> AnyScore:
@@ -158,7 +163,8 @@ METRICS: dict[str, Metrics] = {
         ),
     },
     "regressor": {
-        "r2": Metric("r2", _r2),
+        "r2": Metric("r2", _explained),
+        "d2_tweedie": Metric("d2_tweedie", _explained),
         "mean_squared_error": Metric("squared_error", _mean_loss),
         "neg_mean_squared_error": Metric("squared_error", _mean_loss, -1),
         "mean_absolute_error": Metric("absolute_error", _mean_loss),
@@ -214,11 +220,12 @@ def metrics_by_name(
             f"evaluate: {_quoted(refused)} is for two classes; this model has {n_classes}. Nothing "
             "was released."
         )
-    if by_subgroup and "r2" in names:
+    refused = [name for name in dict.fromkeys(names) if known[name].quantity in EXPLAINED]
+    if by_subgroup and refused:
         raise ValueError(
-            "evaluate: 'r2' cannot be compared between subgroups, as it divides errors by the "
-            "variance of each subgroup's own targets; request 'mean_squared_error' or another mean "
-            "loss (metrics=...). Nothing was released."
+            f"evaluate: {_quoted(refused)} cannot be compared between subgroups, as it divides "
+            "errors by the variance of each subgroup's own targets; request 'mean_squared_error' "
+            "or another mean loss (metrics=...). Nothing was released."
         )
     return {name: known[name] for name in names}
 
@@ -290,7 +297,16 @@ REGRESSOR_STATISTICS = (
     *_mean_and_square("pinball_loss", lambda rows: rows.pinball_losses),
     RowStatistic("targets", lambda rows: rows.targets, {"r2": SQUARE}),
     RowStatistic("squared targets", lambda rows: 2 * rows.targets**2 - 1, {"r2": 2 * SQUARE}),
-    RowStatistic("influence", None, {"r2": SQUARE}),
+    # The mean, where the potential is steep, adds most of the noise.
+    RowStatistic(
+        "tweedie_deviance", lambda rows: rows.tweedie_facts[0], {"d2_tweedie": 1 - SQUARE}
+    ),
+    RowStatistic("targets of D2", lambda rows: rows.tweedie_facts[1], {"d2_tweedie": 1 - SQUARE}),
+    RowStatistic(
+        "potentials of D2", lambda rows: rows.tweedie_facts[2], {"d2_tweedie": 3 * SQUARE}
+    ),
+    RowStatistic("r2 influence", None, {"r2": SQUARE}),
+    RowStatistic("d2_tweedie influence", None, {"d2_tweedie": SQUARE}),
 )
 OF_LABELS = ("accuracy", "balanced_accuracy", "confusion_matrix", "precision", "recall", "f1")
 
@@ -415,26 +431,45 @@ def request_for_regressor(
         f"Targets and predictions were cut to [{low:g}, {high:g}], and residuals to "
         f"{half:g}; the range is public, or follows from private answers in the model.",
     )
-    deviances = {"poisson_deviance": high, "gamma_deviance": LARGEST_GAMMA_DEVIANCE}
     quantities = {metric.quantity for metric in metrics.values()}
-    for quantity in quantities & deviances.keys():
+    power = row_statistics.deviance_power(model) if "d2_tweedie" in quantities else 0.0
+    if power == 0:  # whose D2 is R2
+        by_power = {"d2_tweedie": METRICS["regressor"]["r2"]}
+        metrics = {name: by_power.get(one.quantity, one) for name, one in metrics.items()}
+        quantities = {metric.quantity for metric in metrics.values()}
+    deviances = {"poisson_deviance": high, "gamma_deviance": LARGEST_GAMMA_DEVIANCE}
+    deviance = Deviance()
+    for quantity in quantities & {*deviances, "d2_tweedie"}:
         if low < 0:
             raise ValueError(
                 f"evaluate: a {quantity.replace('_', ' ')} is for targets of at least 0, and their "
                 f"range is [{low:g}, {high:g}]; pass target_range=(0, high). Nothing was released."
             )
+        largest = deviances.get(quantity)
+        if largest is None:
+            largest = math.pow(LARGEST_GAMMA_DEVIANCE, power - 1)
+            least = max(low / high, LEAST_MEAN if power == 2 else 0.0)
+            deviance = Deviance(power, least, largest)
+            largest *= math.pow(high, 2 - power)
+            assumptions += (
+                f"D2 is of deviances with power {power:g}; targets below {least * high:g} count as "
+                "that.",
+            )
         assumptions += (
-            f"Of {quantity.replace('_', ' ')}s those above {deviances[quantity]:g} count as that, "
+            f"Of {quantity.replace('_', ' ')}s those above {largest:g} count as that, "
             f"and predictions below {LEAST_MEAN * high:g} as that.",
         )
     bounds = {"squared_error": half**2, "absolute_error": half, "pinball_loss": half, **deviances}
 
     def predicted(data: Dataset) -> PredictedRows:
-        return PredictedRows(model, data, target_range)
+        return PredictedRows(model, data, target_range, deviance)
 
     nothing = np.empty(0)
     statistics = REGRESSOR_STATISTICS
-    return _request(model, metrics, statistics, predicted, assumptions, bounds, nothing, subgroups)
+    explained = {"r2": Deviance(), "d2_tweedie": deviance}
+    return _request(
+        model, metrics, statistics, predicted, assumptions, bounds, nothing, subgroups, explained
+    )
 
 
 def _request(
@@ -446,6 +481,7 @@ def _request(
     bounds: Mapping[str, float],
     classes: AnyArray,
     subgroups: Subgroups | None,
+    deviances: Mapping[str, Deviance] = MappingProxyType({}),
 ) -> ScoreRequest:
     """Return the request for those statistics that the metrics need."""
     quantities = {metric.quantity for metric in metrics.values()}
@@ -486,7 +522,7 @@ def _request(
         ]
 
     n_cells = {name: one.n_cells for name, one in columns.items()}
-    stage = _stage(weights, numbers, n_cells, assumptions)
+    stage = _stage(weights, numbers, n_cells, deviances, assumptions)
     if subgroups is not None:
         notes = (*assumptions, *subgroups.assumptions())
         stage = replace(stage, subgroups=(len(columns), subgroups.n_subgroups), notes=notes)
@@ -497,22 +533,25 @@ def _stage(
     weights: Mapping[str, float],
     numbers: Mapping[str, int],
     n_cells: Mapping[str, int | None],
+    deviances: Mapping[str, Deviance],
     notes: tuple[str, ...],
 ) -> ScoreStage:
     """Return the stage that releases statistics, each with its part of the budget."""
     total = sum(weights.values())
     shares = {name: weight / total for name, weight in weights.items() if weight > 0}
-    ranking = influence = None
+    ranking = None
     if "ranking" in shares:
         ranking = numbers["ranking"], numbers["class"], shares.pop("ranking")
-    if "influence" in shares:
-        squares, targets, target_squares = (numbers[name] for name in R2_STATISTICS)
-        influence = (squares, targets, target_squares), shares.pop("influence")
+    explained = []
+    for quantity, (first, second, third) in EXPLAINED.items():
+        if (name := f"{quantity} influence") in shares:
+            columns = numbers[first], numbers[second], numbers[third]
+            explained.append((name, columns, shares.pop(name), deviances[quantity]))
     tables = {name: cells for name in shares if (cells := n_cells[name]) is not None}
     return ScoreStage(
         tuple((numbers[name], shares[name]) for name in shares if name not in tables),
         tuple((numbers[name], cells, shares[name]) for name, cells in tables.items()),
         ranking,
-        influence,
+        tuple(explained),
         notes=notes,
     )

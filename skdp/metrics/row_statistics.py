@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import xlogy
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.linear_model import GammaRegressor, PoissonRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
@@ -20,10 +21,9 @@ from skdp.fitting.labels import type_in_a_word
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
 from skdp.metrics.dataset import Dataset
 from skdp.oracle.public import TARGET_RANGE
-from skdp.stages.scores import LARGEST_LOG_ODDS
+from skdp.stages.scores import LARGEST_LOG_ODDS, LEAST_MEAN, Deviance
 
 WHO = "evaluate"
-LEAST_MEAN = 1e-3  # of a prediction in a deviance, next to the largest target
 # That of targets above 12 times their mean, and below a 20,000th of it.
 LARGEST_GAMMA_DEVIANCE = 20.0
 
@@ -231,6 +231,26 @@ def target_range(model: BaseEstimator, declared: object) -> tuple[float, float]:
     )
 
 
+def deviance_power(model: BaseEstimator) -> float:
+    """Return the power of the deviance of a model's D2: its own, and else that of squared errors.
+
+    Raises
+    ------
+    ValueError
+        If it is none that bounded targets have bounded deviances for.
+    """
+    model = _final_model(model)
+    if isinstance(model, PoissonRegressor | GammaRegressor):
+        return 1.0 if isinstance(model, PoissonRegressor) else 2.0
+    power = getattr(model, "power", 0.0)
+    if not (is_real(power) and (power == 0 or 1 <= power <= 2)):
+        raise ValueError(
+            f"{WHO}: d2_tweedie is of the model's power, which must be 0 or lie in [1, 2]; got "
+            f"{shown(power)}. Nothing was released."
+        )
+    return float(power)
+
+
 class PredictedRows:
     """Targets and residuals of a regressor, in units of half the range of targets, in [-1, 1].
 
@@ -241,10 +261,16 @@ class PredictedRows:
     model : fitted regressor
     data : Dataset
     target_range : tuple (low, high)
+    deviance : Deviance
+        Of D2, with the largest target as the unit.
     """
 
     def __init__(
-        self, model: BaseEstimator, data: Dataset, target_range: tuple[float, float]
+        self,
+        model: BaseEstimator,
+        data: Dataset,
+        target_range: tuple[float, float],
+        deviance: Deviance,
     ) -> None:
         if data.y.dtype.kind not in "biuf" or not np.isfinite(data.y).all():
             raise ValueError(f"{WHO}: y must hold finite numbers. Nothing was released.")
@@ -266,7 +292,7 @@ class PredictedRows:
         # A mean of 0 would make a deviance infinite.
         self._fitted = np.maximum(fitted, max(low, LEAST_MEAN * high))
         self._y = np.clip(data.y.astype(np.float64), max(low, 0.0), high)
-        self._high = high
+        self._high, self._deviance = high, deviance
         quantile = getattr(_final_model(model), "quantile", None)
         self._quantile = float(quantile) if is_real(quantile) else 0.5
 
@@ -281,6 +307,12 @@ class PredictedRows:
         """Gamma deviances, those above `LARGEST_GAMMA_DEVIANCE` counting as that."""
         ratio = np.maximum(self._y / self._fitted, np.finfo(float).tiny)
         return np.asarray(np.minimum(2 * (ratio - 1 - np.log(ratio)) / LARGEST_GAMMA_DEVIANCE, 1.0))
+
+    @cached_property
+    def tweedie_facts(self) -> tuple[Array, Array, Array]:
+        """Deviance, target and potential of a D2, in [-1, 1]; see `Deviance`."""
+        targets = np.maximum(self._y / self._high, self._deviance.least)
+        return self._deviance.facts(targets, self._fitted / self._high)
 
     @property
     def pinball_losses(self) -> Array:

@@ -97,6 +97,11 @@ class Loss(ABC):
         """
 
     @property
+    def largest_residual(self) -> float | None:
+        """L2 norm of a record's residual to which larger ones may be capped."""
+        return self.residual_bound
+
+    @property
     def typical_curvature(self) -> float:
         """Curvature that step sizes go by: the largest one, unless few records come near it."""
         return self.curvature

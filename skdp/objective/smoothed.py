@@ -90,6 +90,14 @@ class SmoothedPinball(_Smoothed):
         return max(*self.quantiles, *(1 - one for one in self.quantiles))
 
     @property
+    def largest_residual(self) -> float:
+        # That of all quantiles together, which do not cross: a smaller cap would move those outside
+        # towards the median, as only targets beyond them have long residuals.
+        lowest = np.sort(self.quantiles)
+        cuts = range(self.n_outputs + 1)
+        return max(math.hypot(*lowest[:cut], *(1 - lowest[cut:])) for cut in cuts)
+
+    @property
     def typical_curvature(self) -> float:
         return min(TYPICAL_DENSITY, self.curvature)
 

@@ -48,9 +48,10 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Problem
-from skdp.oracle import Public, smoothness
+from skdp.oracle import Oracle, Public, smoothness
 from skdp.oracle.public import LARGEST_EPSILON, LONG_ROW, TARGET_RANGE
 from skdp.solvers.base import Settings
+from skdp.steps import LocalSizes
 
 # Polyak's momentum beta in gradient descent with Gaussian noise.
 MOMENTUM = 0.9
@@ -164,8 +165,8 @@ def descent_defaults(
     else:
         # It grows as noise falls, to let long gradients in; averaging has shortened those already.
         clip_norm = row_norm_of_mean * relative_clip(public, problem, ratio * public.mean_length)
-        if problem.loss.residual_bound is not None and public.row_norm is not None:
-            clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
+        if problem.loss.largest_residual is not None and public.row_norm is not None:
+            clip_norm = min(clip_norm, problem.loss.largest_residual * public.row_norm)
     # 2. and 3. The distance, the steps, and the step size that follows; in units of 1 / R**2.
     travel = travelling * min(ratio, ratio**0.75)
     if problem.loss.residual_bound is None:
@@ -201,6 +202,15 @@ def travelled_distance(public: Public, problem: Problem, factor: float = 1.0) ->
     """Return the distance that gradient descent travels, times ``factor``."""
     # With very many steps stability does not limit their size.
     return factor * 1e9 * float(descent_defaults(public, problem, 10**9)["learning_rate"])
+
+
+def local_sizes(oracle: Oracle, first: float) -> LocalSizes | None:
+    """Return step sizes that follow the curvature, where neither noise nor a bound is in the way.
+
+    With a log link the curvature is the mean, which may be many times the typical one.
+    """
+    exact = not oracle.is_noisy and oracle.problem.loss.link == "log"
+    return LocalSizes(first) if exact else None
 
 
 def longest_plain_step(public: Public, problem: Problem, limit: float) -> float:

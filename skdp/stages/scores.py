@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import xlogy
 
-from skdp._numbers import Array
+from skdp._numbers import AnyArray, Array
 from skdp.oracle import InfluenceSquares, Oracle, Public, Solution, Stage, TableCounts, UnitSum
 
 # Scores of two classes are compared as log-odds. A first table counts them in equal cells up to the
@@ -24,6 +25,7 @@ LEAST_BINS, MOST_BINS = 24, 200
 # Between the ranking scores of one subgroup and the next. Scores themselves lie within twice the
 # largest log-odds on either side of 0.
 SUBGROUP_DISTANCE = 8 * LARGEST_LOG_ODDS
+LEAST_MEAN = 1e-3  # in a deviance, next to the largest target
 RESOLUTION = 2.0**-20  # to which `UnitSum` and `InfluenceSquares` round what a row adds
 
 
@@ -71,26 +73,124 @@ class NoisyMean:
 
 
 @dataclass(frozen=True)
-class R2Means:
-    """Noisy means that R2 is made of: of ``2 e**2 - 1``, of ``t``, and of ``2 t**2 - 1``.
+class Deviance:
+    """A deviance of Tweedie's family, and how D2, the share of it that is explained, follows.
 
-    e is a residual and t a target, in units of half the range of targets, from its middle.
+    The deviance of a target y from a mean m is ``f(y) - f(m) - f'(m) (y - m)`` for a convex f, so
+    that its mean about the mean of all targets is the mean of f(y) less f at that mean. A line that
+    is added to f changes neither: it is chosen such that f is 0 at both ends of the targets.
+
+    Attributes
+    ----------
+    power : float, default=0.0
+        0, whose D2 is R2, or in [1, 2].
+    least : float, default=-1.0
+        Least target; the largest is 1. Positive for power 2, at least 0 for those between.
+    largest : float, default=1.0
+        Deviances above this count as this.
     """
 
-    residual_squares: NoisyMean
+    power: float = 0.0
+    least: float = -1.0
+    largest: float = 1.0
+
+    def _convex(self, target: AnyArray | float) -> Array:
+        p, y = self.power, np.asarray(target, dtype=np.float64)
+        if p == 1:
+            return np.asarray(2 * xlogy(y, y))
+        return np.asarray(-2 * np.log(y) if p == 2 else 2 * y ** (2 - p) / ((1 - p) * (2 - p)))
+
+    @property
+    def _line(self) -> float:
+        return float(self._convex(1.0) - self._convex(self.least)) / (1 - self.least)
+
+    def potential(self, target: AnyArray | float) -> Array:
+        """Return f, at most 0."""
+        line = self._convex(self.least) + self._line * (np.asarray(target) - self.least)
+        return np.asarray(self._convex(target) - line)
+
+    def slope(self, mean: AnyArray | float) -> Array:
+        """Return the derivative of f."""
+        p, m = self.power, np.asarray(mean, dtype=np.float64)
+        slope = 2 * np.log(m) + 2 if p == 1 else 2 * m ** (1 - p) / (1 - p)
+        return np.asarray(slope - self._line)
+
+    @property
+    def depth(self) -> float:
+        """How far below 0 f goes: its value where the derivative is 0."""
+        p, line = self.power, self._line / 2
+        lowest = math.exp(line - 1) if p == 1 else math.pow(line * (1 - p), 1 / (1 - p))
+        return -float(self.potential(lowest))
+
+    def of(self, targets: AnyArray | float, means: AnyArray | float) -> Array:
+        """Return deviances of targets from means, which are positive but for power 0."""
+        past = np.asarray(targets) - means
+        exact = self.potential(targets) - self.potential(means) - self.slope(means) * past
+        return np.asarray(np.maximum(exact, 0.0))
+
+    def facts(self, targets: Array, means: Array) -> tuple[Array, Array, Array]:
+        """Return what `DevianceMeans` are of, for targets and the means that a model predicts."""
+        middle, half = (1 + self.least) / 2, (1 - self.least) / 2
+        deviances = np.minimum(self.of(targets, means) / self.largest, 1.0)
+        potentials = self.potential(targets) / self.depth
+        return 2 * deviances - 1, (targets - middle) / half, 1 + 2 * potentials
+
+
+@dataclass(frozen=True)
+class DevianceMeans:
+    """Noisy means that D2 is made of, of facts in [-1, 1], which are linear in three quantities.
+
+    Attributes
+    ----------
+    deviances : NoisyMean
+        Of ``2 d / largest - 1`` for deviances d of the model.
+    targets : NoisyMean
+        Targets, -1 for the least.
+    potentials : NoisyMean
+        Of ``1 + 2 f / depth``.
+    deviance : Deviance
+    """
+
+    deviances: NoisyMean
     targets: NoisyMean
-    target_squares: NoisyMean
+    potentials: NoisyMean
+    deviance: Deviance
 
     @property
     def residual(self) -> float:
-        """Noisy mean of ``e**2``."""
-        return (1 + self.residual_squares.value) / 2
+        """Noisy mean deviance of the model."""
+        return self.deviance.largest * (1 + self.deviances.value) / 2
 
     @property
-    def variance(self) -> float:
-        """Noisy variance of t; the square of a noisy mean is too large by its noise variance."""
-        mean = self.targets
-        return (1 + self.target_squares.value) / 2 - mean.value**2 + mean.std**2
+    def half(self) -> float:
+        """Half the range of targets, the unit of their fact."""
+        return (1 - self.deviance.least) / 2
+
+    @property
+    def mean(self) -> float:
+        """Noisy mean of the targets."""
+        mean = 1 + self.half * (self.targets.value - 1)
+        # A mean of 0 would make a deviance infinite.
+        return min(max(mean, LEAST_MEAN), 1.0) if self.deviance.power else mean
+
+    @property
+    def _bend(self) -> float:
+        """Standard deviation of what noise in the mean adds by the curvature of f there."""
+        return float(self.mean**-self.deviance.power) * (self.half * self.targets.std) ** 2
+
+    @property
+    def null(self) -> float:
+        """Noisy mean deviance from the mean; noise in the mean makes it too small by its square."""
+        of = self.deviance
+        mean = of.depth * (self.potentials.value - 1) / 2
+        return mean - float(of.potential(self.mean)) + self._bend
+
+    @property
+    def null_noise(self) -> float:
+        """Variance of the noise in `null`."""
+        of = self.deviance
+        along = float(of.slope(self.mean)) * self.half * self.targets.std
+        return (of.depth * self.potentials.std / 2) ** 2 + along**2 + 2 * self._bend**2
 
 
 @dataclass(frozen=True)
@@ -105,9 +205,9 @@ class ScoreStage(Stage):
         Facts that are numbers of cells.
     ranking : tuple of (column, class column, share) or None
         A score and the class, of two, by which its distribution is requested.
-    influence : tuple of (columns, share) or None
-        The facts of `R2Means`, which must be among the means: the mean square of what a row adds to
-        the numerator of R2 is requested after them.
+    explained : tuple of (name, columns, share, Deviance)
+        The facts of `DevianceMeans`, which must be among the means: the mean square of what a row
+        adds to the numerator of D2 is requested after them. The result of this name has both.
     subgroups : tuple (column, n_subgroups) or None
         Fact that is the number of a row's subgroup. Every release is a table then, which a row adds
         one unit to, in the part of its subgroup: all subgroups together have the price of one
@@ -121,7 +221,7 @@ class ScoreStage(Stage):
     means: tuple[tuple[int, float], ...] = ()
     tables: tuple[tuple[int, int, float], ...] = ()
     ranking: tuple[int, int, float] | None = None
-    influence: tuple[tuple[int, int, int], float] | None = None
+    explained: tuple[tuple[str, tuple[int, int, int], float, Deviance], ...] = ()
     subgroups: tuple[int, int] | None = None
     share: float | None = None
     notes: tuple[str, ...] = ()
@@ -133,16 +233,16 @@ class ScoreStage(Stage):
         if self.subgroups is not None:
             return replace(solution, results=self._by_subgroup(oracle, *self.subgroups))
         n_rows = oracle.public.n_rows
-        results: dict[str, NoisyMean | NoisyTable] = {}
+        results: dict[str, NoisyMean | NoisyTable | tuple[DevianceMeans, NoisyMean]] = {}
         answers: dict[int, NoisyMean] = {}
         for column, share in self.means:
             answer, std = oracle.with_share(UnitSum(column), share)
             answers[column] = NoisyMean(float(answer[0]) / n_rows, std / n_rows)
             results[f"mean {column}"] = answers[column]
-        if self.influence is not None:
-            columns, share = self.influence
-            means = R2Means(*(answers[column] for column in columns))
-            results["influence"] = _mean_square_influence(oracle, means, columns, share)
+        for name, columns, share, deviance in self.explained:
+            of_model, targets, potentials = (answers[column] for column in columns)
+            means = DevianceMeans(of_model, targets, potentials, deviance)
+            results[name] = means, _mean_square_influence(oracle, means, columns, share)
         for column, n_cells, share in self.tables:
             edges = np.arange(1.0, n_cells) - 0.5
             results[f"table {column}"] = _noisy_table(oracle, TableCounts(column, edges), share)
@@ -215,21 +315,27 @@ def _side_by_side(edges: list[Array]) -> Array:
 
 
 def _mean_square_influence(
-    oracle: Oracle, means: R2Means, columns: tuple[int, int, int], share: float
+    oracle: Oracle, means: DevianceMeans, columns: tuple[int, int, int], share: float
 ) -> NoisyMean:
-    """Request the mean square of ``e**2 - ratio (t - centre)**2``, what a row adds to R2.
+    """Request the mean square of ``d - ratio * deviance(y, mean)``, what a row adds to D2.
 
-    ``ratio = 1 - R2`` and ``centre``, the mean of t, are noisy themselves; the mean square about
-    any centre is no less than the variance. With facts within [-1, 1] the parts lie between
-    ``-ratio (1 + abs(centre))**2`` and 1, so nothing is cut off by dividing by the larger of both.
+    d is the deviance of the model. ``ratio = 1 - D2`` and the mean are noisy themselves. With facts
+    within [-1, 1] the parts lie between minus ratio times the larger of the deviances of the least
+    and the largest target from the mean, and the largest that d counts as; so nothing is cut off by
+    dividing by the larger of both. For R2 the mean square about any centre is no less than the
+    variance.
     """
-    n_rows = oracle.public.n_rows
-    ratio = min(max(means.residual, 0.0), 1.0) / max(means.variance, RESOLUTION)
-    centre = min(max(means.targets.value, -1.0), 1.0)
-    bound = max(1.0, ratio * (1 + abs(centre)) ** 2)
+    n_rows, of = oracle.public.n_rows, means.deviance
+    ratio = min(max(means.residual, 0.0), of.largest) / max(means.null, RESOLUTION)
+    mean = min(max(means.mean, of.least), 1.0)
+    furthest = float(np.max(of.of(np.array([of.least, 1.0]), mean)))
+    bound = max(of.largest, ratio * furthest)
+    slope = float(of.slope(mean))
     weights = np.zeros(oracle.public.n_features)
-    weights[list(columns)] = 0.5, 2 * ratio * centre, -ratio / 2
-    offset = 0.5 - ratio / 2 - ratio * centre**2
+    along = ratio * slope * means.half
+    weights[list(columns)] = of.largest / 2, along, -ratio * of.depth / 2
+    at_middle = of.depth / 2 + float(of.potential(mean)) + slope * (1 - means.half - mean)
+    offset = of.largest / 2 + ratio * at_middle
     release = InfluenceSquares(weights / bound, offset / bound)
     answer, std = oracle.with_share(release, share)
     square = bound**2 / 2

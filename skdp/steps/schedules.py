@@ -294,6 +294,46 @@ class AdaptiveSizes:
         return float(rule.initial / math.sqrt(self._squared))
 
 
+class LocalSizes:
+    """The step sizes of one run that follow the curvature along its own path.
+
+    Steps of proximal gradient descent with these converge for any convex loss whose curvature is
+    bounded on bounded sets, without a bound that is known (Malitsky, Mishchenko 2024). They
+    are for exact gradients: noise would pass for curvature.
+
+    Parameters
+    ----------
+    first : float
+        Size of the first step; positive.
+
+    References
+    ----------
+    Y. Malitsky, K. Mishchenko: Adaptive Proximal Gradient Method for Convex Optimization. NeurIPS
+    2024.
+    """
+
+    def __init__(self, first: float) -> None:
+        self._size, self._growth = first, 1 / 3
+        self._before: tuple[Array, Array] | None = None
+
+    def next(self, point: Array, gradient: Array) -> float:
+        """Return the size of the step from a point, given the gradient there.
+
+        Returns
+        -------
+        float
+        """
+        if self._before is not None:
+            moved = float(np.linalg.norm(point - self._before[0]))
+            bent = float(np.linalg.norm(gradient - self._before[1]))
+            size = math.sqrt(2 / 3 + self._growth) * self._size
+            if moved > 0 and 2 * (self._size * bent / moved) ** 2 > 1:
+                size = min(size, self._size / math.sqrt(2 * (self._size * bent / moved) ** 2 - 1))
+            self._size, self._growth = size, size / self._size
+        self._before = point, gradient
+        return self._size
+
+
 STEP_SCHEDULES: dict[str, Callable[..., StepSchedule | AdaptiveStep]] = {
     "adaptive": AdaptiveStep,
     "constant": ConstantStep,

@@ -104,7 +104,8 @@ def test_numbers(n_rows, name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["mean_poisson_deviance", "mean_gamma_deviance", "mean_pinball_loss"]
+    "name",
+    ["mean_poisson_deviance", "mean_gamma_deviance", "mean_pinball_loss", "d2_tweedie"],
 )
 @pytest.mark.parametrize("n_rows", [500, 30_000])
 def test_positive_numbers(n_rows, name):

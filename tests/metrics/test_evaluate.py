@@ -9,10 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse, stats
+from scipy.special import xlogy
 from sklearn import metrics as plain
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from sklearn.linear_model import (
+    GammaRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    TweedieRegressor,
+)
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -217,6 +224,45 @@ def test_shares_and_f1_have_the_sampling_errors_of_the_delta_method(two_classes)
     assert scores["f1"].sampling_std == pytest.approx(expected)
 
 
+DEVIANCES = {
+    1: lambda y, m: 2 * (xlogy(y, y / m) - y + m),
+    1.5: lambda y, m: 4 * (y / np.sqrt(m) - 2 * np.sqrt(y) + np.sqrt(m)),
+    2: lambda y, m: 2 * (y / m - 1 - np.log(y / m)),
+}
+
+
+@pytest.mark.parametrize("power", DEVIANCES)
+def test_d2_is_that_of_cut_targets(rng, power):
+    """Its sampling error is that of what each row adds to the ratio of both deviances."""
+    X = rng.standard_normal((2000, 3))
+    y = rng.gamma(2.0, np.exp(X @ [0.4, -0.4, 0.0]) / 2)
+    if power < 2:
+        y *= rng.random(2000) < 0.9
+    model = TweedieRegressor(power=power, alpha=0.1).fit(X, y)
+    score = exact(model, X, y, "d2_tweedie", target_range=(0.0, 20.0))["d2_tweedie"]
+    targets, means = np.maximum(y, 0.02 if power == 2 else 0.0), np.clip(model.predict(X), 0.02, 20)
+    expected = plain.d2_tweedie_score(targets, means, power=power)
+    assert score.value == pytest.approx(expected, abs=1e-5)
+    null = DEVIANCES[power](targets, targets.mean())
+    influence = DEVIANCES[power](targets, means) - (1 - expected) * null
+    expected = influence.std() / null.mean() / math.sqrt(2000)
+    assert score.sampling_std == pytest.approx(expected, rel=0.01)
+
+
+def test_d2_has_the_power_of_its_model(rng):
+    X, y = rng.standard_normal((300, 2)), rng.gamma(2.0, size=300) + 0.5
+    for power, model in ((1, PoissonRegressor()), (2, GammaRegressor()), (0, LinearRegression())):
+        scores = exact(model.fit(X, y), X, y, "d2_tweedie", target_range=(0.0, 30.0))
+        expected = plain.d2_tweedie_score(y, model.predict(X), power=power)
+        assert scores["d2_tweedie"].value == pytest.approx(expected, abs=1e-4)
+        assert any(f"power {power}" in text for text in scores.privacy_.assumptions) == (power > 0)
+    options = {"metrics": "d2_tweedie", "target_range": (0.0, 30.0)}
+    with pytest.raises(ValueError, match=r"must be 0 or lie in \[1, 2\]; got 3.*released"):
+        evaluate(TweedieRegressor(power=3).fit(X, y), X, y, **options)
+    with pytest.raises(ValueError, match=r"targets of at least 0.*\(0, high"):
+        evaluate(PoissonRegressor().fit(X, y), X, y, "d2_tweedie", target_range=(-1.0, 30.0))
+
+
 @pytest.mark.parametrize("errors", ["standard_normal", "standard_t", "standard_exponential"])
 def test_r2_has_the_sampling_error_of_the_delta_method(rng, errors):
     """The standard error of what each row adds to the ratio, for errors of any distribution."""
@@ -247,6 +293,17 @@ def test_noise_is_as_large_as_it_says(two_classes):
         z = [(scores[name].value - aims[name].value) / scores[name].noise_std for scores in drawn]
         assert abs(np.mean(z)) < 0.3, name
         assert 0.8 < np.std(z) < 1.2, name
+
+
+def test_the_noise_of_d2_is_as_large_as_it_says(rng):
+    X = rng.standard_normal((3000, 2))
+    y = rng.poisson(np.exp(X @ [0.5, -0.5]))
+    model, options = PoissonRegressor(alpha=0).fit(X, y), {"target_range": (0.0, 12.0)}
+    aim = exact(model, X, y, "d2_tweedie", **options)["d2_tweedie"].value
+    drawn = [seeded(model, X, y, "d2_tweedie", n, **options)["d2_tweedie"] for n in range(200)]
+    z = [(score.value - aim) / score.noise_std for score in drawn]
+    assert abs(np.mean(z)) < 0.3
+    assert 0.8 < np.std(z) < 1.2
 
 
 def test_centred_counts_halve_the_noise_of_an_accuracy(two_classes):

@@ -16,7 +16,7 @@ from skdp import Privacy, SeededNoise
 from skdp.accounting import Adjacency
 from skdp.metrics import dataset, row_statistics
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.metrics.requests import METRICS
+from skdp.metrics.requests import EXPLAINED, METRICS
 from skdp.metrics.subgroups import Subgroups, declared_subgroups
 from skdp.oracle import TableCounts, UnitSum
 from skdp.oracle.releases import scores as releases
@@ -72,6 +72,16 @@ def test_several_classes(replay, rng, adjacency, metrics):
 @pytest.mark.parametrize("metrics", [list(METRICS["regressor"]), ["r2"]], ids=["all", "r2"])
 def test_regressors(replay, rng, adjacency, metrics):
     check(replay, "linear", metrics, adjacency, rng, target_range=(0.0, 8.0))
+
+
+@both
+@pytest.mark.parametrize("power", [1, 1.5, 2])
+def test_d2(replay, rng, adjacency, power):
+    model, X, y = fitted("linear", rng)
+    model.power = power
+    make = scorer(model, "d2_tweedie", adjacency, target_range=(0.0, 8.0))
+    for data, neighbour in neighbours("linear", X, y, adjacency, each_row_once("linear")):
+        replay.check(make, data, neighbour, adjacency)
 
 
 def check_groups(replay, kind, metrics, adjacency, rng, change=lambda model: model, **options):
@@ -145,7 +155,7 @@ def check_subgroups(replay, kind, metrics, adjacency, rng, declared, grouped, **
         ("logistic", ["accuracy"], "labels", {}),
         (
             "linear",
-            [name for name in METRICS["regressor"] if name != "r2"],
+            [name for name in METRICS["regressor"] if name not in EXPLAINED],
             "some",
             {"target_range": (0.0, 8.0)},
         ),
@@ -362,7 +372,8 @@ def test_weights_from_exact_means_are_caught(replay, leak, rng, monkeypatch):
     def exact(oracle, means, columns, share):
         if not oracle.is_rehearsal:
             found = [UnitSum(column).total(oracle._source, oracle._context) for column in columns]
-            means = stage.R2Means(*(stage.NoisyMean(float(sum_[0]) / 60, 0.0) for sum_ in found))
+            exact_means = (stage.NoisyMean(float(sum_[0]) / 60, 0.0) for sum_ in found)
+            means = stage.DevianceMeans(*exact_means, means.deviance)
         return request(oracle, means, columns, share)
 
     monkeypatch.setattr(stage, "_mean_square_influence", exact)

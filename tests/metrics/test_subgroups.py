@@ -13,10 +13,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import skdp
 from skdp.metrics import SubgroupScores, evaluate
-from skdp.metrics.requests import METRICS
+from skdp.metrics.requests import EXPLAINED, METRICS
 
 REGIONS = {"north": [0.0, 1], "south": 2, "elsewhere": None}
-LOSSES = [name for name in METRICS["regressor"] if name != "r2"]
+LOSSES = [name for name in METRICS["regressor"] if name not in EXPLAINED]
 
 
 @pytest.fixture(scope="module")
@@ -264,6 +264,6 @@ def test_wrong_subgroups_are_refused_before_the_charge(two_classes, message):
 def test_r2_by_subgroup_is_refused(regression):
     X, y = regression
     model = LinearRegression().fit(X, y)
-    for metrics in (None, ["mean_squared_error", "r2"]):
+    for metrics in (None, ["mean_squared_error", "d2_tweedie", "r2"]):
         with pytest.raises(ValueError, match="'r2' cannot be compared between subgroups"):
             evaluate(model, X, y, metrics, by=0, subgroups=[0], target_range=(-1, 1))

@@ -16,6 +16,7 @@ from skdp.steps import (
     GeometricClipping,
     InverseSquareRootStep,
     LinearDecayStep,
+    LocalSizes,
     clip_norms,
     relative_noise,
     step_sizes,
@@ -78,3 +79,14 @@ def test_bad_numbers_are_refused(bad):
         relative_noise([1.0, bad], 2)
     with pytest.raises(ValueError, match=r"gamma must lie in \(0, 1\]|positive"):
         relative_noise(ExponentialNoise(bad), 2)
+
+
+@pytest.mark.parametrize("first", [1e-6, 1.0, 100.0])
+def test_local_sizes_find_a_minimum_whose_curvature_is_not_known(first):
+    """Of ``exp(x) - 1000 x``, whose curvature is 1 at the start and 1000 at the minimum."""
+    point, sizes = np.zeros(1), LocalSizes(first)
+    for _ in range(200):
+        with np.errstate(over="ignore"):
+            gradient = np.exp(np.minimum(point, 20.0)) - 1000.0
+        point = point - sizes.next(point, gradient) * gradient
+    assert point[0] == pytest.approx(np.log(1000.0), abs=1e-9)

@@ -35,7 +35,9 @@ class GradientDescent(Solver):
         Number of steps, at least 1.
     learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
         Step size, or a schedule: its name ("polynomial"), its name and arguments
-        (``("polynomial", {"a": 50.0})``), or the object.
+        (``("polynomial", {"a": 50.0})``), or the object. With a log link and without noise it is
+        the size of the first step; others follow the curvature along the path, without momentum
+        (Malitsky, Mishchenko 2024).
     {momentum}
     {batch_size}
     {sampling}
@@ -93,6 +95,8 @@ class GradientDescent(Solver):
     More General. NeurIPS 2017.
     J. Hong, Z. Wang, J. Zhou: Dynamic Privacy Budget Allocation Improves Data Efficiency of
     Differentially Private Gradient Descent. FAccT 2022.
+    Y. Malitsky, K. Mishchenko: Adaptive Proximal Gradient Method for Convex Optimization. NeurIPS
+    2024.
     J. Bok, W. Su, J. Altschuler: Shifted Interpolation for Differential Privacy. ICML 2024.
 
     Examples
@@ -222,6 +226,9 @@ class GradientDescent(Solver):
         before_half = steps.IterateAverage("tail", max(half, 1), oracle.rng)
         precision = math.fsum(noise**-2 for noise in clips.noises)
         descent = DescentEstimate(oracle.public.n_features)
+        local = None
+        if self.batch_size is None:
+            local = defaults.local_sizes(oracle, float(sizes[0]))
         std_of = functools.lru_cache(maxsize=1)(oracle.gradient_std)  # steps are alike mostly
         for step, (size, noise, batch) in enumerate(
             zip(sizes, clips.noises, batches, strict=False)
@@ -237,7 +244,11 @@ class GradientDescent(Solver):
             if not oracle.is_noisy and self.batch_size is None and step in (0, n_steps - 1):
                 moved = before - oracle.problem.prox(before - size * gradient, size)
                 lengths.append(float(np.linalg.norm(moved)) / size)
-            point = oracle.problem.prox(point - size * direction(gradient), size)
+            if local is None:
+                step_along = direction(gradient)
+            else:
+                step_along, size = gradient, local.next(point, gradient)
+            point = oracle.problem.prox(point - size * step_along, size)
             # The theorem on a random iterate is about the points whose gradients were taken.
             average.add(before if self.averaging == "random" else point)
             slopes.add(gradient)

@@ -80,7 +80,8 @@ class Whitened(Solver):
         Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
         identity; or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
         loss, times ``1 / (1 - beta)`` with Polyak's momentum, whose velocity builds up to that.
-        Steps are a third as long once ranges of columns became wider.
+        Steps are a third as long once ranges of columns became wider. With a log link and without
+        noise, as for `GradientDescent`.
     {momentum}
         "auto" is 0 for squared error, more for large budgets. For losses with a bounded residual
         it makes ``max_iter`` steps as long as the distance. It is no more than ``max_iter`` steps
@@ -247,6 +248,7 @@ class Whitened(Solver):
         first_kept = n_steps - math.ceil(n_steps * AVERAGED_SHARE)
         path, shorter = [point], problem.loss.slowdown
         lengths: list[float] = []  # of gradients, where there is no noise
+        local = defaults.local_sizes(oracle, float(sizes[0]))
         for step, (size, cap, share) in enumerate(zip(sizes, caps, shares, strict=True)):
             middle = step > 0 and step == n_steps // 2
             if middle and oracle.checkpoint(transform @ np.mean(path[len(path) // 2 :], axis=0)):
@@ -262,7 +264,10 @@ class Whitened(Solver):
             oracle.note_direction(gradient)
             if not oracle.is_noisy:
                 lengths.append(float(np.linalg.norm(gradient)))
-            point = point - size * direction(gradient / shorter)
+            if local is None:
+                point = point - size * direction(gradient / shorter)
+            else:
+                point = point - local.next(point, gradient) * gradient
             path.append(point)
         # Without noise the last iterate is the best.
         result = np.mean(path[first_kept + 1 :], axis=0) if oracle.is_noisy else point
@@ -388,7 +393,7 @@ def _residual_cap(public: Public, problem: Problem, row_factor: float) -> float:
     """
     if not public.is_noisy:
         return UNBOUNDED
-    bound = problem.loss.residual_bound
+    bound = problem.loss.largest_residual
     if bound is not None and public.streamed:
         return bound * min(1.0, 0.75 * growth(public, 0.25, start=150.0))
     if public.streamed:
