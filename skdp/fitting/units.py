@@ -12,6 +12,7 @@ from skdp._numbers import AnyArray, Array, is_real
 from skdp.fitting.refusals import NO_LABELS, NO_NUMBERS, without_cells
 from skdp.oracle import Scaling
 from skdp.oracle.sources.block_sizes import block_rows, slices
+from skdp.oracle.sources.column_map import ColumnMap
 from skdp.oracle.sources.records import quotient, row_norms
 from skdp.oracle.sources.sparse_rows import csr_slice
 
@@ -159,31 +160,38 @@ def scaled_scores(
     A block of rows at a time, so that a standardised copy of it stays in a cache.
     """
     (n_rows, n_columns), is_sparse = X.shape, bool(sparse.issparse(X))
-    scores = np.empty((n_rows, coef.shape[1]))
-    for rows in slices(0, n_rows, max(1, block_rows(n_rows, n_columns, is_sparse, True))):
+    in_units = None
+    if scaling is not None and scaling.columns is not None:
+        columns = scaling.columns
+        in_units = columns.for_type(np.float64)
+        intercept = intercept + columns.centre @ coef
+        coef = coef * columns.scale[:, None]
+    size = max(1, block_rows(n_rows, n_columns, is_sparse, True))
+    scores, mapped = np.empty((n_rows, coef.shape[1])), None
+    if in_units is not None and not is_sparse:
+        mapped = np.empty((min(size, n_rows), n_columns))  # one for all blocks stays in a cache
+    for rows in slices(0, n_rows, size):
         block = csr_slice(X, rows) if is_sparse else X[rows]
-        scores[rows] = _scores_of_block(block, coef, intercept, scaling, row_bound)
+        if in_units is not None:
+            block = in_units(block, None if mapped is None else mapped[: block.shape[0]])
+        scores[rows] = _scores_of_block(block, coef, in_units, row_bound)
+    scores += intercept
     return scores
 
 
 def _scores_of_block(
-    X: Any, coef: Array, intercept: Any, scaling: Scaling | None, row_bound: float | None
+    X: Any, coef: Array, in_units: ColumnMap | None, row_bound: float | None
 ) -> Array:
-    columns, base = None if scaling is None else scaling.columns, None
-    if columns is not None:
-        if sparse.issparse(X):
-            in_units = columns.for_type(np.float64)
-            X, base = in_units(X), in_units.zeros
-        else:
-            X = columns.apply(X)
-        intercept = intercept + columns.centre @ coef
-        coef = coef * columns.scale[:, None]
-    scores = np.asarray(X @ coef)
-    if base is not None:  # a row is this one and its entries
+    """Scores of standardised rows, without the intercept."""
+    # A sparse row is this one and its entries.
+    base = in_units.zeros if in_units is not None and sparse.issparse(X) else None
+    # A matrix times a vector is quicker than times a matrix of one column.
+    scores = np.asarray(X @ (coef[:, 0] if coef.shape[1] == 1 else coef)).reshape(-1, coef.shape[1])
+    if base is not None:
         scores += base @ coef
     if row_bound is not None:
         scores *= np.minimum(1.0, quotient(row_bound, row_norms(X, base=base)))[:, None]
-    return np.asarray(scores + intercept)
+    return scores
 
 
 def range_of_targets(
