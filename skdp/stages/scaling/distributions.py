@@ -1,16 +1,18 @@
 """Candidate distributions of columns, and their posterior given noisy histogram counts."""
 
+from __future__ import annotations
+
 import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 from scipy.special import ndtr
 
-from skdp._numbers import Array, Indices
+from skdp._numbers import Array, Indices, Mask
 from skdp.oracle.releases.histograms import SIDE, STEPS
 
 ZERO_SHARES = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
@@ -62,22 +64,98 @@ class BinProbabilities:
         return int(self.families.max()) + 1, int(self.locations.max()) + 1
 
     @functools.cached_property
-    def of_cells(self) -> sparse.csr_array:
-        """Indicator of the cell (column) of that table for each distribution (row)."""
-        cells = np.ravel_multi_index((self.families, self.locations), self.table)
-        return indicators(cells, math.prod(self.table))
-
-    @functools.cached_property
     def n_in_cells(self) -> Array:
         """Numbers of distributions of a family (row) at a location (column)."""
-        return np.asarray(self.of_cells.sum(axis=0)).reshape(self.table)
+        cells = np.ravel_multi_index((self.families, self.locations), self.table)
+        return np.bincount(cells, minlength=math.prod(self.table)).reshape(self.table).astype(float)
+
+    @functools.cached_property
+    def half_squares(self) -> Array:
+        """Half of the sum of the squared probabilities of each distribution."""
+        return np.asarray(np.einsum("ij,ij->i", self.shapes, self.shapes) / 2)
 
 
-def indicators(labels: Indices, n_labels: int) -> sparse.csr_array:
-    """One row for each label, with a 1 in its column."""
-    n_rows = len(labels)
-    parts = np.ones(n_rows), labels, np.arange(n_rows + 1)
-    return sparse.csr_array(parts, shape=(n_rows, n_labels))
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Distributions that a column may have, one after the other for every column.
+
+    Most distributions are out of the question, so that those left are few next to all.
+
+    Attributes
+    ----------
+    n_columns : int
+    column : array of int, in ascending order
+        At least one of each column.
+    distribution : array of int
+    value : array
+        Log likelihood, or likelihood, or posterior probability.
+    """
+
+    n_columns: int
+    column: Indices
+    distribution: Indices
+    value: Array
+
+    @functools.cached_property
+    def _starts(self) -> Indices:
+        return np.searchsorted(self.column, np.arange(self.n_columns))
+
+    def of(self, columns: Indices) -> Candidates:
+        """Return those of some columns, in ascending order, which are numbered anew."""
+        places = np.full(self.n_columns, -1)
+        places[columns] = np.arange(len(columns))
+        column = places[self.column]
+        kept = column >= 0
+        return Candidates(len(columns), column[kept], self.distribution[kept], self.value[kept])
+
+    def where(self, kept: Mask) -> Candidates:
+        """Return some of them."""
+        return replace(
+            self,
+            column=self.column[kept],
+            distribution=self.distribution[kept],
+            value=self.value[kept],
+        )
+
+    def likely(self) -> Candidates:
+        """Return those whose log likelihood is not far below the highest of the column."""
+        highest = np.maximum.reduceat(self.value, self._starts)
+        return self.where(~(self.value < highest[self.column] - MAX_LOG_RATIO))
+
+    def likelihoods(self) -> Candidates:
+        """Return likely ones with their likelihoods, relative to the largest of the column."""
+        kept = self.likely()
+        highest = np.maximum.reduceat(kept.value, kept._starts)
+        return replace(kept, value=np.exp(kept.value - highest[kept.column]))
+
+    def normalised(self) -> Candidates:
+        """Return them with values that add up to 1 for every column."""
+        return replace(self, value=self.value / self.mean(np.array(1.0))[self.column])
+
+    def mean(self, of_distributions: Array) -> Array:
+        """Return, for each column, the sum of its values times a figure of every distribution."""
+        figures = of_distributions
+        factors = figures[self.distribution] if figures.ndim else figures
+        return np.bincount(self.column, self.value * factors, self.n_columns)
+
+    def by_label(self, labels: Indices, n_labels: int, values: Array) -> Array:
+        """Return sums of values for every column (row) and label of distributions (column)."""
+        cells = self.column * n_labels + labels
+        sums = np.bincount(cells, values, self.n_columns * n_labels)
+        return sums.reshape(self.n_columns, n_labels)
+
+    def mixed(self, shapes: Array, rows: Indices) -> Array:
+        """Return, for each column, the sum of its values times rows of shapes."""
+        ends = np.append(self._starts, len(self.column))
+        weights = sparse.csr_array((self.value, rows, ends), shape=(self.n_columns, len(shapes)))
+        return np.asarray(weights @ shapes)
+
+    def likeliest(self) -> Indices:
+        """Return the first distribution of the largest value of every column."""
+        largest = np.maximum.reduceat(self.value, self._starts)
+        places = np.flatnonzero(self.value == largest[self.column])
+        _, first = np.unique(self.column[places], return_index=True)
+        return np.asarray(self.distribution[places[first]])
 
 
 class _Collection:
@@ -134,31 +212,38 @@ class Distributions:
     def below(self, points: Array, some: Indices) -> Array:
         """Return the distribution function at each point (column), of some distributions (rows).
 
-        ``some`` are indices of distributions, in ascending order.
+        ``some`` are indices of distributions, in ascending order. ``points`` may have a row for
+        each of them.
         """
         n_normal, n_simple = len(self.centre), len(self.centre) + len(self.log_median)
-        one = some[some < n_normal]
-        bells = ndtr((points - self.centre[one, None]) / self.scale[one, None])
-        size, above_0 = np.abs(points), points > 0
+        first, second = np.searchsorted(some, (n_normal, n_simple))
+        points = np.broadcast_to(points, (len(some), points.shape[-1]))
+        one = some[:first]
+        bells = ndtr((points[:first] - self.centre[one, None]) / self.scale[one, None])
+        above_0 = points[first:] > 0
         with np.errstate(divide="ignore"):
-            logs = np.log2(size)
-        one = some[(some >= n_normal) & (some < n_simple)] - n_normal
+            logs = np.log2(np.abs(points[first:]))
+        logs, others = np.split(logs, [second - first])
+        above_0, others_above_0 = np.split(above_0, [second - first])
+        one = some[first:second] - n_normal
         within = ndtr((logs - self.log_median[one, None]) / self.log_std[one, None])
         positive = self.positive[one, None]
         skewed = 1 - positive + np.where(above_0, positive, positive - 1) * within
-        one = some[some >= n_simple] - n_simple
-        within = (logs - np.log2(self.least)[one, None]) / self.octaves[one, None]
+        one = some[second:] - n_simple
+        within = (others - np.log2(self.least)[one, None]) / self.octaves[one, None]
         within = np.clip(within, 0.0, 1.0)
         zeros, is_positive = self.zeros[one, None], self.sign[one, None] > 0
-        upwards = np.where(above_0, zeros + (1 - zeros) * within, 0.0)
-        downwards = np.where(above_0, 1.0, (1 - zeros) * (1 - within))
+        upwards = np.where(others_above_0, zeros + (1 - zeros) * within, 0.0)
+        downwards = np.where(others_above_0, 1.0, (1 - zeros) * (1 - within))
         return np.vstack([bells, skewed, np.where(is_positive, upwards, downwards)])
 
     def shapes(self, inner_edges: Array, some: Indices) -> Array:
         """Probabilities of bins between edges, the outer ones open, under some distributions."""
         below = self.below(inner_edges, some)
-        outer = np.zeros((len(below), 1)), np.ones((len(below), 1))
-        return np.maximum(np.diff(np.hstack([outer[0], below, outer[1]]), axis=1), 0.0)
+        shapes = np.empty((len(below), below.shape[1] + 1))
+        shapes[:, 0], shapes[:, -1] = below[:, 0], 1 - below[:, -1]
+        np.subtract(below[:, 1:], below[:, :-1], out=shapes[:, 1:-1])
+        return np.maximum(shapes, 0.0, out=shapes)
 
     def binned(self, inner_edges: Array) -> BinProbabilities:
         """Return the bin probabilities of all distributions between these edges."""
@@ -281,40 +366,91 @@ def magnitude_edges() -> Array:
     return np.concatenate([-edges[::-1], edges])
 
 
+@functools.cache
+def fine_distributions_in_bins(n_bins: int, half_width: float) -> BinProbabilities:
+    """Bin probabilities of the fine grid in equal bins of a range around 0."""
+    edges = np.linspace(-half_width, half_width, n_bins + 1)[1:-1]
+    return fine_distributions()[0].binned(edges)
+
+
 MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no candidate is exact
+# Candidates are dropped whose log likelihood is lower than the best by more, which saves time. A
+# column's own magnitudes decide, whichever other columns are looked at.
+MAX_LOG_RATIO = 50.0
 EM_ITERATIONS, MAX_COLUMNS = 6, 64  # of the empirical Bayes fit
 COLUMNS_PER_CHUNK = 256  # bounds the memory for a number per column and distribution
+VALUES_PER_CHUNK = 2**15  # bounds that for a number per candidate and bin
 PRIOR_STRENGTH = 5.0  # pseudo-columns
 
 
-def log_likelihood(counts: Array, std: Array, n_rows: int, shapes: Array) -> Array:
-    """Return that of each column (row) by distribution (column), up to a constant per row."""
-    variance = std[:, None] ** 2 + (MODEL_ERROR * n_rows) ** 2
-    fit = counts @ shapes.T
-    fit -= n_rows / 2 * np.einsum("ij,ij->i", shapes, shapes)
-    fit *= n_rows / variance
-    return np.asarray(fit)
+@dataclass(frozen=True, eq=False)
+class NoisyCounts:
+    """Counts of bins of each column, shape (n_columns, n_bins), and the noise on them."""
+
+    counts: Array
+    std: Array
+    n_rows: int
+
+    def of(self, columns: Indices) -> NoisyCounts:
+        """Return those of some columns."""
+        return NoisyCounts(self.counts[columns], self.std[columns], self.n_rows)
+
+    @functools.cached_property
+    def fine(self) -> Candidates:
+        """Likely distributions of the fine grid, if the counts are of magnitudes."""
+        return self.candidates(fine_distributions()[1])
+
+    @property
+    def _factor(self) -> Array:
+        """Rows over the variance of counts."""
+        return self.n_rows / (self.std**2 + (MODEL_ERROR * self.n_rows) ** 2)
+
+    def candidates(self, binned: BinProbabilities) -> Candidates:
+        """Return likely distributions of each column, with log likelihoods up to a constant."""
+        fit = self.counts @ binned.shapes.T
+        fit -= self.n_rows * binned.half_squares
+        fit *= self._factor[:, None]
+        least = fit.max(axis=1, keepdims=True) - MAX_LOG_RATIO
+        column, distribution = np.nonzero(~(fit < least))
+        return Candidates(len(fit), column, distribution, fit[column, distribution])
+
+    def added_to(self, candidates: Candidates, shapes: Array, which: Indices) -> Candidates:
+        """Return candidates, their log likelihood including these bins.
+
+        ``which`` is the row of ``shapes`` with the bin probabilities of each candidate.
+        """
+        factor, column = self._factor, candidates.column
+        half_squares = np.einsum("ij,ij->i", shapes, shapes) / 2
+        logs, step = candidates.value.copy(), max(VALUES_PER_CHUNK // shapes.shape[1], 1)
+        for start in range(0, len(which), step):
+            some = slice(start, start + step)
+            fit = np.einsum("ij,ij->i", self.counts[column[some]], shapes[which[some]])
+            fit -= self.n_rows * half_squares[which[some]]
+            logs[some] += factor[column[some]] * fit
+        return replace(candidates, value=logs)
 
 
-def _common_prior(likelihood: Array, binned: BinProbabilities) -> tuple[Array, Array]:
-    """Return empirical Bayes priors: one for each column, and one for columns that were not used.
+def _common_prior(likelihoods: Candidates, binned: BinProbabilities) -> tuple[Array, Array]:
+    """Return empirical Bayes priors: factors of families (column), and of locations.
 
-    Columns share the frequencies of families and of locations, each on its own, as there are too
-    many distributions to count them one by one. The prior of a column leaves the column itself out,
-    so that its own counts are not used twice.
+    There is a row for each column, and a last one for columns that were not used. Columns share the
+    frequencies of families and of locations, each on its own, as there are too many distributions
+    to count them one by one. The prior of a column leaves the column itself out, so that its own
+    counts are not used twice.
     """
-    # The prior of a distribution is a factor of its family times one of its location. So of the
-    # likelihoods, sums over the cells of the table of families and locations suffice.
-    table, of_cells = (-1, *binned.table), binned.of_cells
-    known = (binned.prior @ of_cells).reshape(binned.table)
+    n_families, n_locations = binned.table
+    distribution = likelihoods.distribution
+    families, locations = binned.families[distribution], binned.locations[distribution]
+    cell_of_family = likelihoods.column * n_families + families
+    cell_of_location = likelihoods.column * n_locations + locations
     known_families, known_locations = (
-        PRIOR_STRENGTH * known.sum(axis=1),
-        PRIOR_STRENGTH * known.sum(axis=0),
+        PRIOR_STRENGTH * np.bincount(labels, binned.prior, n_labels)
+        for labels, n_labels in zip((binned.families, binned.locations), binned.table, strict=True)
     )
-    cells = np.ascontiguousarray(likelihood @ of_cells).reshape(table)
-    posterior = ((likelihood * binned.prior) @ of_cells).reshape(table)
-    posterior /= posterior.sum(axis=(1, 2), keepdims=True)
-    of_families, of_locations = posterior.sum(axis=2), posterior.sum(axis=1)
+    posterior = likelihoods.value * binned.prior[distribution]
+    posterior /= np.bincount(likelihoods.column, posterior)[likelihoods.column]
+    of_families = likelihoods.by_label(families, n_families, posterior)
+    of_locations = likelihoods.by_label(locations, n_locations, posterior)
 
     def own_factors() -> tuple[Array, Array]:
         from_others = np.maximum(of_families.sum(axis=0) - of_families, 0.0)
@@ -325,13 +461,16 @@ def _common_prior(likelihood: Array, binned: BinProbabilities) -> tuple[Array, A
 
     for _ in range(EM_ITERATIONS - 1):
         family, location = own_factors()
-        of_families = family * np.matmul(cells, location[:, :, None])[:, :, 0]
-        of_locations = location * np.matmul(family[:, None, :], cells)[:, 0, :]
+        posterior = likelihoods.value * np.take(family, cell_of_family)
+        posterior *= np.take(location, cell_of_location)
+        of_families = likelihoods.by_label(families, n_families, posterior)
+        of_locations = likelihoods.by_label(locations, n_locations, posterior)
         whole = of_families.sum(axis=1, keepdims=True)
         of_families, of_locations = of_families / whole, of_locations / whole
     of_all = known_families + of_families.sum(axis=0), known_locations + of_locations.sum(axis=0)
     others = _factors(binned, of_all[0][None], of_all[1][None])
-    return _product(binned, *own_factors()), _product(binned, *others)
+    family, location = (np.vstack(both) for both in zip(own_factors(), others, strict=True))
+    return family, location
 
 
 def _factors(
@@ -345,46 +484,40 @@ def _factors(
     return of_families / of_families.sum(axis=1, keepdims=True) / same_family, of_locations
 
 
-def _product(binned: BinProbabilities, family: Array, location: Array) -> Array:
-    """Prior of every distribution from the factors of families and locations."""
-    prior = np.take(location, binned.locations, axis=1)
-    prior *= np.take(family, binned.families, axis=1)
-    return np.asarray(prior)
-
-
 def posteriors_of(
-    fit: Callable[[slice | Indices], Array], n_columns: int, binned: BinProbabilities, pooled: bool
-) -> Iterator[tuple[slice, Array]]:
-    """Yield columns of the data and the posterior of every distribution, chunk by chunk.
+    fit: Callable[[Indices], Candidates], n_columns: int, binned: BinProbabilities, pooled: bool
+) -> Iterator[tuple[Indices, Candidates]]:
+    """Yield columns of the data and the posterior of their distributions, chunk by chunk.
 
-    ``fit`` returns the log likelihood of columns, which is overwritten.
+    ``fit`` returns candidates of columns with their log likelihood.
     """
-    parts = [slice(i, i + COLUMNS_PER_CHUNK) for i in range(0, n_columns, COLUMNS_PER_CHUNK)]
-
-    def likelihood(columns: slice | Indices) -> Array:
-        logs = fit(columns)
-        logs -= logs.max(axis=1, keepdims=True)
-        return np.asarray(np.exp(logs, out=logs))
-
-    few = likelihood(parts[0]) if len(parts) == 1 else None
-    used, prior = np.arange(0), binned.prior[None]
+    every = np.arange(n_columns)
+    parts = [every[i : i + COLUMNS_PER_CHUNK] for i in range(0, n_columns, COLUMNS_PER_CHUNK)]
+    few = fit(every).likelihoods() if len(parts) == 1 else None
+    family = location = row = None
     if pooled and n_columns > 1:
-        used = np.arange(0, n_columns, -(-n_columns // MAX_COLUMNS))
-        among = likelihood(used) if few is None else few[used]
-        own, prior = _common_prior(among, binned)
-        among *= own
+        used = every[:: -(-n_columns // MAX_COLUMNS)]
+        if few is None:
+            among = fit(used).likelihoods()
+        else:
+            among = few if len(used) == n_columns else few.of(used)
+        family, location = _common_prior(among, binned)
+        row = np.full(n_columns, len(used))
+        row[used] = np.arange(len(used))
     for columns in parts:
-        posterior = likelihood(columns) if few is None else few
-        if len(used) < n_columns:
-            posterior *= prior
-        here = (used >= columns.start) & (used < columns.stop)
-        if here.any():
-            posterior[used[here] - columns.start] = among[here]
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        yield columns, posterior
+        likelihoods = fit(columns).likelihoods() if few is None else few
+        distribution = likelihoods.distribution
+        if family is None or location is None or row is None:
+            prior = binned.prior[distribution]
+        else:
+            rows = row[columns][likelihoods.column]
+            prior = location[rows, binned.locations[distribution]]
+            prior *= family[rows, binned.families[distribution]]
+        yield columns, replace(likelihoods, value=likelihoods.value * prior).normalised()
 
 
-def median_bin(posterior: Array, bins: Indices) -> Indices:
+def median_bin(posterior: Candidates, bins: Indices) -> Indices:
     """Posterior median of a bin that each distribution has."""
-    reached = np.cumsum(posterior @ indicators(bins, int(bins.max()) + 1), axis=1)
-    return np.asarray(np.argmax(reached >= 0.5, axis=1))
+    each = bins[posterior.distribution]
+    sums = posterior.by_label(each, int(bins.max()) + 1, posterior.value)
+    return np.asarray(np.argmax(np.cumsum(sums, axis=1) >= 0.5, axis=1))

@@ -7,8 +7,9 @@ counts decide, and where there is much the prior. All of it is post-processing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,11 +17,14 @@ from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
 from skdp.oracle.releases.histograms import SIDE, STEPS
 from skdp.stages.scaling.distributions import (
+    COLUMNS_PER_CHUNK,
     RANGE_IN_SCALES,
+    Candidates,
+    NoisyCounts,
     between_tails,
     binned_by_magnitude,
     fine_distributions,
-    log_likelihood,
+    fine_distributions_in_bins,
     median_bin,
     posteriors_of,
     support_by_magnitude,
@@ -44,9 +48,7 @@ MIN_RELATIVE_WIDTH = 2.0**-40  # of a bin, relative to its distance from 0
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
 SCALES_IN_RANGE = 14.0  # width of the range of a column far from 0, which fills a third of it
 UNIFORM_STD = 12**-0.5  # standard deviation of the uniform distribution, in its width
-# Candidates are dropped whose log likelihood by magnitudes alone is lower than the best by more
-# than the first, or whose probability is below the second. Both only save time.
-MAX_LOG_RATIO, MIN_PROBABILITY = 50.0, 1e-9
+MIN_PROBABILITY = 1e-9  # of a candidate whose bins count in those of a column: saves time
 
 
 @dataclass(frozen=True)
@@ -111,16 +113,16 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, pooled: b
     binned = binned_by_magnitude()
     first, last = np.empty((2, len(counts)), dtype=np.intp)
     beyond, support = np.empty(counts.shape, dtype=bool), support_by_magnitude(TAIL_SHARE)
-    bins = np.arange(counts.shape[1])
+    bins, noisy = np.arange(counts.shape[1]), NoisyCounts(counts, std, n_rows)
 
-    def fit(columns: slice | Indices) -> Array:
-        return log_likelihood(counts[columns], std[columns], n_rows, binned.shapes)
+    def fit(columns: Indices) -> Candidates:
+        return noisy.of(columns).candidates(binned)
 
     for columns, posterior in posteriors_of(fit, len(counts), binned, pooled):
         first[columns], last[columns] = (median_bin(posterior, one) for one in support)
         away = np.maximum(first[columns][:, None] - bins, bins - last[columns][:, None])
         more = np.clip(Z_PER_BIN * (away - 1), 0.0, MAX_EXTRA_Z)
-        likeliest = binned.shapes[np.argmax(posterior, axis=1)]
+        likeliest = binned.shapes[posterior.likeliest()]
         seen = counts[columns], std[columns], n_rows
         beyond[columns] = _significant_residuals(*seen, likeliest, counts.size, more) > TAIL_SHARE
     n_bins, somewhere = counts.shape[1], beyond.any(axis=1)
@@ -218,13 +220,7 @@ class Estimate:
         return Columns(ranges.low, ranges.high, mean, size)
 
 
-def estimate(
-    magnitudes: tuple[Array, Array],
-    bins: tuple[Array, Array],
-    n_rows: int,
-    ranges: Ranges,
-    pooled: bool,
-) -> Estimate:
+def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled: bool) -> Estimate:
     """Return the posterior estimate of columns from their histograms.
 
     A column far from 0 is estimated from its bins alone, in units of its range and relative to the
@@ -232,11 +228,10 @@ def estimate(
 
     Parameters
     ----------
-    magnitudes : tuple of arrays, of shapes (n_columns, n_magnitudes) and (n_columns,)
-        Counts by sign and magnitude, and the noise on those of each column.
-    bins : tuple of arrays, of shapes (n_columns, n_bins) and (n_columns,)
-        Likewise in equal bins of ``ranges``.
-    n_rows : int
+    magnitudes : NoisyCounts
+        Counts by sign and magnitude.
+    bins : NoisyCounts
+        Counts in equal bins of ``ranges``.
     ranges : Ranges
     pooled : bool
         Whether columns share a prior, as features do.
@@ -247,15 +242,14 @@ def estimate(
         part = np.flatnonzero(far == is_far)
         if not len(part):
             continue
-        of_bins = bins[0][part], bins[1][part]
         if is_far:
             half = np.full(len(part), SCALES_IN_RANGE / 2)
-            of_part = _by_distributions(None, of_bins, n_rows, Ranges(-half, half), pooled=False)
+            of_part = _by_distributions(None, bins.of(part), Ranges(-half, half), pooled=False)
             unit = (ranges.high - ranges.low)[part] / SCALES_IN_RANGE
             offset = (ranges.high + ranges.low)[part] / 2
         else:
-            of_magnitudes = magnitudes[0][part], magnitudes[1][part]
-            of_part = _by_distributions(of_magnitudes, of_bins, n_rows, ranges.of(part), pooled)
+            by_magnitude = functools.partial(_by_magnitude, magnitudes, part)
+            of_part = _by_distributions(by_magnitude, bins.of(part), ranges.of(part), pooled)
             unit, offset = np.ones(len(part)), np.zeros(len(part))
         mean[part], size[part] = offset + unit * of_part.mean, unit * of_part.size
         low[part] = offset + unit * of_part.beyond.low
@@ -264,61 +258,69 @@ def estimate(
     return Estimate(mean, size, half_width, Ranges(low, high))
 
 
+def _by_magnitude(magnitudes: NoisyCounts, part: Indices, columns: Indices) -> Candidates:
+    """Return the likely distributions of some columns of a part, by their magnitudes alone."""
+    chosen = part[columns]
+    if len(magnitudes.std) > COLUMNS_PER_CHUNK:
+        return magnitudes.of(chosen).candidates(fine_distributions()[1])
+    return magnitudes.fine.of(chosen)
+
+
 def _by_distributions(
-    magnitudes: tuple[Array, Array] | None,
-    bins: tuple[Array, Array],
-    n_rows: int,
+    by_magnitude: Callable[[Indices], Candidates] | None,
+    bins: NoisyCounts,
     ranges: Ranges,
     pooled: bool,
 ) -> Estimate:
     """Return the estimate of columns from their bins and, if there are any, their magnitudes."""
     candidates, binned = fine_distributions()
-    counts, std = bins
+    counts, std, n_rows = bins.counts, bins.std, bins.n_rows
     n_columns, n_bins = counts.shape
-    edges = np.linspace(ranges.low, ranges.high, n_bins + 1, axis=1)[:, 1:-1]
+    # Ranges end at powers of 4 mostly, so that many columns have the same bins.
+    each, which = np.unique(ranges.low + 1j * ranges.high, return_inverse=True)
+    edges = np.linspace(each.real, each.imag, n_bins + 1, axis=1)[:, 1:-1]
+    if by_magnitude is None:
+        binned = fine_distributions_in_bins(n_bins, SCALES_IN_RANGE / 2)
 
-    def alike(columns: slice | Indices) -> Iterator[tuple[Array, Indices]]:
-        """Yield inner edges of bins, and the places of the columns that have them.
+    table = binned.shapes, np.arange(len(binned.prior))
 
-        Ranges end at powers of 4 mostly, so that many columns have the same bins.
-        """
-        each, which = np.unique(edges[columns], axis=0, return_inverse=True)
-        for number, inner in enumerate(each):
-            yield inner, np.flatnonzero(which.ravel() == number)
+    def keys(columns: Indices, of: Candidates) -> Indices:
+        """Label each candidate by its distribution and its bins."""
+        return np.asarray(of.distribution * len(each) + which[columns][of.column])
 
-    def fit(columns: slice | Indices) -> Array:
-        of_these, noise = counts[columns], std[columns]
-        logs = np.zeros((len(noise), len(binned.prior)))
-        if magnitudes is not None:
-            seen = magnitudes[0][columns], magnitudes[1][columns], n_rows
-            logs = log_likelihood(*seen, binned.shapes)
-        # A column's own magnitudes decide, whichever other columns are looked at.
-        logs[logs < logs.max(axis=1, keepdims=True) - MAX_LOG_RATIO] = -np.inf
-        for inner, same in alike(columns):
-            some = np.flatnonzero((logs[same] > -np.inf).any(axis=0))
-            shapes = candidates.shapes(inner, some)
-            seen = of_these[same], noise[same], n_rows
-            logs[np.ix_(same, some)] += log_likelihood(*seen, shapes)
-        return logs
+    def fit(columns: Indices) -> Candidates:
+        nonlocal table
+        if by_magnitude is None:
+            return bins.of(columns).candidates(binned)
+        likely = by_magnitude(columns)
+        some, rows = np.unique(keys(columns, likely), return_inverse=True)
+        table = candidates.shapes(edges[some % len(each)], some // len(each)), some
+        return bins.of(columns).added_to(likely, table[0], rows)
 
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty(counts.shape)
     means, sizes, sizes_of_targets = candidates.moments
-    if magnitudes is not None and not pooled:
+    if by_magnitude is not None and not pooled:
         sizes = sizes_of_targets
     # Bins alone do not resolve scales below that of a uniform distribution in one of them.
-    least = 0.0 if magnitudes is not None else float(np.diff(edges).max()) * UNIFORM_STD
+    least = 0.0 if by_magnitude is not None else float(np.diff(edges).max()) * UNIFORM_STD
     sizes = np.maximum(sizes, least)
+    log_sizes, log_widths = np.log(sizes), np.log(candidates.half_width)
     for columns, posterior in posteriors_of(fit, n_columns, binned, pooled):
-        these = np.arange(n_columns)[columns]
-        for inner, same in alike(columns):
-            some = np.flatnonzero((posterior[same] > MIN_PROBABILITY).any(axis=0))
-            shapes[these[same]] = posterior[np.ix_(same, some)] @ candidates.shapes(inner, some)
-        size[columns] = np.exp(posterior @ np.log(sizes))
-        half_width[columns] = np.exp(posterior @ np.log(candidates.half_width))
+        # The table is that of these columns: they were the last to be fitted.
+        rows = posterior.distribution
+        if by_magnitude is not None:
+            rows = np.searchsorted(table[1], keys(columns, posterior))
+        frequent = np.zeros(len(table[0]), dtype=bool)
+        frequent[rows[posterior.value > MIN_PROBABILITY]] = True
+        kept = frequent[rows]
+        shapes[columns] = posterior.where(kept).mixed(table[0], rows[kept])
+        size[columns] = np.exp(posterior.mean(log_sizes))
+        half_width[columns] = np.exp(posterior.mean(log_widths))
         # Means are weighted by the inverse scale; scales below the posterior one count as that.
-        posterior /= np.maximum(sizes, size[columns][:, None])
-        mean[columns] = (posterior @ means) / posterior.sum(axis=1)
+        sizes_here = np.maximum(sizes[posterior.distribution], size[columns][posterior.column])
+        weighted = replace(posterior, value=posterior.value / sizes_here).normalised()
+        mean[columns] = weighted.mean(means)
     # Residual counts move the moments as they move those of the bins.
     rest = _significant_residuals(counts, std, n_rows, shapes, counts.size)
     seen = np.maximum(shapes + rest, 0.0)

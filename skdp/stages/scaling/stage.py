@@ -25,6 +25,7 @@ from skdp.oracle.session import inside
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
 from skdp.stages.column_bounds import DeclaredBounds, PublicSample, declared_columns
 from skdp.stages.scaling import estimates
+from skdp.stages.scaling.distributions import NoisyCounts
 from skdp.stages.scaling.estimates import Estimate, Ranges
 from skdp.stages.scaling.refinements import (
     LOG2_WEIGHT,
@@ -82,10 +83,10 @@ class HistogramState:
         same = (ranges.low == self.ranges.low) & (ranges.high == self.ranges.high)
         return HistogramState(ranges, self.counts * same[:, None], self.std, self.times * same)
 
-    def estimate(self, magnitudes: tuple[Array, Array], n_rows: int, pooled: bool) -> Estimate:
-        """Return the estimate from these counts and the magnitudes with their noise."""
-        bins = self.counts, self.std
-        return estimates.estimate(magnitudes, bins, n_rows, self.ranges, pooled)
+    def estimate(self, magnitudes: NoisyCounts, pooled: bool) -> Estimate:
+        """Return the estimate from these counts and the magnitudes."""
+        bins = NoisyCounts(self.counts, self.std, magnitudes.n_rows)
+        return estimates.estimate(magnitudes, bins, self.ranges, pooled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +180,7 @@ class ScalingStage(OptionalStage):
                 half_width = np.zeros(len(counts))
                 if is_features and self.centred[0] and not exact:
                     half_width = detect_standardised(counts, std, n_rows)
-                unknown, magnitudes = half_width == 0, (counts, std)
+                unknown, magnitudes = half_width == 0, NoisyCounts(counts, std, n_rows)
                 state = self._bin_rounds(
                     oracle, part, ranges, magnitudes, is_features, rounds, unknown
                 )
@@ -226,7 +227,7 @@ class ScalingStage(OptionalStage):
     def _columns(
         self,
         state: HistogramState,
-        magnitudes: tuple[Array, Array],
+        magnitudes: NoisyCounts,
         ranges: Ranges,
         half_width: Array,
         n_rows: int,
@@ -241,12 +242,12 @@ class ScalingStage(OptionalStage):
         if half_width.all():
             columns = Columns(-half_width, half_width, 0 * half_width, half_width)
         else:
-            estimate = state.estimate(magnitudes, n_rows, is_features)
+            estimate = state.estimate(magnitudes, is_features)
             columns = estimate.columns(state.std / n_rows, is_features, centred)
         if is_features:
             return keep_standardised(columns, half_width)
-        binned = state.counts, state.std, state.ranges
-        return _within_range(extrapolate_tails(columns, *binned, *magnitudes, ranges, n_rows))
+        seen = state.counts, state.std, state.ranges, magnitudes.counts, magnitudes.std
+        return _within_range(extrapolate_tails(columns, *seen, ranges, n_rows))
 
     def _jointly(self) -> list[slice]:
         """Columns of each histogram of magnitudes: all jointly, unless one kind costs nothing."""
@@ -260,7 +261,7 @@ class ScalingStage(OptionalStage):
         oracle: Oracle,
         part: slice,
         ranges: Ranges,
-        magnitudes: tuple[Array, Array],
+        magnitudes: NoisyCounts,
         is_features: bool,
         rounds: int,
         unknown: Mask,
@@ -289,7 +290,7 @@ class ScalingStage(OptionalStage):
             elif unknown.any():
                 smaller = before
                 if is_features:
-                    estimated = state.estimate(magnitudes, n_rows, is_features).ranges
+                    estimated = state.estimate(magnitudes, is_features).ranges
                     smaller = estimates.shrink_ranges(before, estimated, n_bins, again=number > 2)
                 estimated, narrow = refine_narrow_columns(state.counts, state.std, n_rows, before)
                 narrow &= estimated.far_from_0 & unknown

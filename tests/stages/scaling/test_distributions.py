@@ -16,6 +16,8 @@ from skdp.stages.scaling.distributions import (
     LOGNORMAL_TARGET_SCALES,
     PRIOR_STRENGTH,
     RANGE_IN_SCALES,
+    Candidates,
+    NoisyCounts,
     _common_prior,
     binned_by_magnitude,
     distributions,
@@ -93,7 +95,8 @@ def read(X, low, high, noise, rng, centred=True, pooled=True):
     std = np.full(n_columns, noise * n_rows)
 
     def noisy(counts):
-        return counts + noise * n_rows * rng.standard_normal(counts.shape), std
+        noises = noise * n_rows * rng.standard_normal(counts.shape)
+        return NoisyCounts(counts + noises, std, n_rows)
 
     edges = np.linspace(low, high, 9)[1:-1]
     bins = np.apply_along_axis(
@@ -101,7 +104,7 @@ def read(X, low, high, noise, rng, centred=True, pooled=True):
     ).T
     ranges = Ranges(np.full(n_columns, low), np.full(n_columns, high))
     magnitudes = magnitude_counts(Records.of(X, np.zeros((n_rows, 1))), True, False)
-    found = estimate(noisy(magnitudes), noisy(bins), n_rows, ranges, pooled)
+    found = estimate(noisy(magnitudes), noisy(bins), ranges, pooled)
     return found.columns(std / n_rows, pooled, centred)
 
 
@@ -192,8 +195,9 @@ def test_noise_alone_gives_columns_that_can_be_used(rng):
 def narrow(low, high, held, noise=0.0, pooled=False):
     """Estimate of one column that is far from 0, from these shares in bins of its range."""
     held, std = np.array(held)[None], np.array([max(noise, 1e-6)])
-    nothing = np.zeros((1, len(magnitude_edges()) + 1)), std
-    return estimate(nothing, (held, std), 1, Ranges(np.full(1, low), np.full(1, high)), pooled)
+    nothing = NoisyCounts(np.zeros((1, len(magnitude_edges()) + 1)), std, 1)
+    ranges = Ranges(np.full(1, low), np.full(1, high))
+    return estimate(nothing, NoisyCounts(held, std, 1), ranges, pooled)
 
 
 @pytest.mark.parametrize("offset", [-1.6e9, 2000.0, 1e12])
@@ -294,13 +298,36 @@ def test_what_columns_have_in_common_is_the_family_and_the_location_of_other_col
         )
     everything = posterior.sum(axis=0)
     for_more = product(known[0] + everything @ families, known[1] + everything @ locations)
-    own, more = _common_prior(likelihood, found)
-    assert own == pytest.approx(priors, rel=1e-9)
-    assert more[0] == pytest.approx(for_more, rel=1e-9)
-    assert own.sum(axis=1) == pytest.approx(1.0)
+    family, location = _common_prior(every_candidate(likelihood), found)
+    prior = family[:, found.families] * location[:, found.locations]
+    assert prior[:-1] == pytest.approx(priors, rel=1e-9)
+    assert prior[-1] == pytest.approx(for_more, rel=1e-9)
+    assert prior.sum(axis=1) == pytest.approx(1.0)
+
+
+def every_candidate(values):
+    """Candidates of columns (rows) that may have every distribution (column)."""
+    columns, distributions_of_them = np.indices(values.shape)
+    return Candidates(len(values), columns.ravel(), distributions_of_them.ravel(), values.ravel())
+
+
+def test_unlikely_candidates_alone_are_left_out(rng):
+    logs = rng.uniform(-120, 0, (5, 40))
+    kept = every_candidate(logs).likelihoods()
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+    likelihood[likelihood < np.exp(-50)] = 0
+    found = np.zeros_like(logs)
+    found[kept.column, kept.distribution] = kept.value
+    assert found == pytest.approx(likelihood, rel=1e-12)
+    assert kept.likeliest().tolist() == logs.argmax(axis=1).tolist()
+    shapes = rng.random((40, 3))
+    mixed = kept.normalised().mixed(shapes, kept.distribution)
+    assert mixed == pytest.approx(likelihood @ shapes / likelihood.sum(axis=1, keepdims=True))
+    some = kept.of(np.array([1, 4]))
+    assert np.bincount(some.column, some.value) == pytest.approx(likelihood[[1, 4]].sum(axis=1))
 
 
 def test_the_median_of_ends_is_the_first_that_half_of_the_shapes_reach():
     ends = np.array([5, 2, 7, 2])
     posterior = np.array([[0.1, 0.3, 0.4, 0.2], [0.2, 0.3, 0.4, 0.1], [0.0, 0.0, 1.0, 0.0]])
-    assert median_bin(posterior, ends).tolist() == [2, 5, 7]
+    assert median_bin(every_candidate(posterior), ends).tolist() == [2, 5, 7]
