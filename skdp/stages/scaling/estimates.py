@@ -316,8 +316,9 @@ def _by_distributions(
             shapes[these[same]] = posterior[np.ix_(same, some)] @ candidates.shapes(inner, some)
         size[columns] = np.exp(posterior @ np.log(sizes))
         half_width[columns] = np.exp(posterior @ np.log(candidates.half_width))
-        # Means are weighted by the inverse scale; scales below the posterior one count as that.
-        posterior /= np.maximum(sizes, size[columns][:, None])
+        # Means are weighted by the inverse scale, those of targets by its square, as their errors
+        # count in variances; scales below the posterior one count as that.
+        posterior /= np.maximum(sizes, size[columns][:, None]) ** (1 if pooled else 2)
         mean[columns] = (posterior @ means) / posterior.sum(axis=1)
     # Residual counts move the moments as they move those of the bins.
     rest = _significant_residuals(counts, std, n_rows, shapes, counts.size)
