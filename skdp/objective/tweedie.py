@@ -98,6 +98,12 @@ class TweedieLog(Loss):
             # a mean costs far more deviance than too large a one.
             rarest = min(max(noise, 1 / LARGEST_UNIT), 1.0)
             centre = np.maximum(centre, scale * math.sqrt(rarest))
+            if noise > 0:
+                # Histograms of long tails show a median. Of a lognormal amount the mean is larger
+                # by this factor, where the deviation is so many medians.
+                spread = np.square(scale / centre)
+                factor = np.sqrt((1 + np.sqrt(1 + 4 * spread)) / 2) ** (self.power - 1)
+                centre, scale = centre * factor, scale * factor
         scale = scale * np.maximum(1.0, scale / centre) ** (2 - self.power)
         high = np.maximum(LARGEST_RATIO * centre, centre + TARGET_REACH * scale)
         return TargetUnits(centre, scale, np.zeros_like(centre), high)

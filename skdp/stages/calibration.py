@@ -282,6 +282,49 @@ def _moved(coef: Array, at: Array, public: Public) -> Array:
     return np.asarray(point)
 
 
+# ------------------------------------------------------------------ log links
+
+
+@dataclass(frozen=True, eq=False)
+class Shrinkage(CalibrationStage):
+    """Shrink the solution of a log link towards the mean that scaling found, by its known noise.
+
+    Noise moves log means the further the rarer events are, and what columns explain is of about
+    the same size everywhere: a factor ``1 - noise**2``, at least 0, keeps what exceeds it (the
+    positive part of James and Stein 1961, with an expected size in place of the one found). The
+    intercept keeps what noise does not exceed where events are not rare, since scaling has noise
+    of its own. It is post-processing.
+    """
+
+    share: float = 0.0
+    of_regressions: ClassVar[bool] = True
+
+    @classmethod
+    def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
+        return super().concerns(problem, parameters) and problem.loss.link == "log"
+
+    @classmethod
+    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        missing = super().applies(public, problem, parameters)
+        # Coefficients near a start that was given are no noise.
+        return missing or (None if public.start is None else "no start that was given")
+
+    @classmethod
+    def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        return None
+
+    @classmethod
+    def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
+        return cls()
+
+    def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        public, slowdown = oracle.public, oracle.problem.loss.slowdown
+        square = np.full(public.shape, slowdown**2)
+        square[public.n_features :] -= 1
+        kept = np.maximum(1 - square / public.signal_to_noise**2, 0.0)
+        return replace(solution, coef=kept * solution.coef)
+
+
 # ------------------------------------------------------------------ regression
 
 

@@ -108,6 +108,13 @@ def test_most_of_the_explained_deviance_remains(n_rows, mean, epsilon, least):
     assert model.intercept_ == pytest.approx(np.log(2) - SLOPES @ SLOPES / 2, abs=0.15)
 
 
+def test_noise_takes_no_rare_counts_far_from_their_mean():
+    """Without shrinkage D2 is -.25 on average."""
+    X, y = draws(1000, 0.1)
+    fits = [made(1.0, epsilon=0.1, privacy=seeded(seed)).fit(X, y) for seed in range(8)]
+    assert np.mean([d2_of(model, mean=0.1) for model in fits]) > -0.15
+
+
 def test_rare_counts():
     X, y = draws(20_000, 0.1)
     for epsilon, least in ((0.3, 0.08), (1.0, 0.09)):

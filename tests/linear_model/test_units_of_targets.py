@@ -9,9 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import RegressorMixin
+from sklearn.datasets import load_diabetes
+from sklearn.metrics import r2_score
+from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 
 import skdp
+from replays import seeded
 
 SEEDED = {
     "epsilon": 5.0,
@@ -123,3 +127,11 @@ def test_the_threshold_of_huber_is_in_the_unit_that_its_docstring_names(declared
     targets = None if model.scaling_ is None else model.scaling_.targets
     assert (targets is None) == (declared in NOT_STANDARDISED)
     assert targets is None or targets.scale == BOUND["target_bound"] / 4
+
+
+def test_a_mean_of_doubtful_size_is_not_far_from_all_targets():
+    """With a mean of scales in place of one of their squares R2 is -37."""
+    X, y = load_diabetes(return_X_y=True, scaled=False)
+    X, X_test, y, y_test = train_test_split(X, y, random_state=12)
+    model = skdp.DPLinearRegression(epsilon=0.1, privacy=seeded(12)).fit(X, y)
+    assert r2_score(y_test, model.predict(X_test)) > -1

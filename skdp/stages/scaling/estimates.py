@@ -317,9 +317,11 @@ def _by_distributions(
         shapes[columns] = posterior.where(kept).mixed(table[0], rows[kept])
         size[columns] = np.exp(posterior.mean(log_sizes))
         half_width[columns] = np.exp(posterior.mean(log_widths))
-        # Means are weighted by the inverse scale; scales below the posterior one count as that.
+        # Means are weighted by the inverse scale, those of targets by its square, as their errors
+        # count in variances; scales below the posterior one count as that.
         sizes_here = np.maximum(sizes[posterior.distribution], size[columns][posterior.column])
-        weighted = replace(posterior, value=posterior.value / sizes_here).normalised()
+        power = 1 if pooled else 2
+        weighted = replace(posterior, value=posterior.value / sizes_here**power).normalised()
         mean[columns] = weighted.mean(means)
     # Residual counts move the moments as they move those of the bins.
     rest = _significant_residuals(counts, std, n_rows, shapes, counts.size)

@@ -26,6 +26,9 @@ MIN_NEGATIVE_SHARE = 0.35  # least share of negative values
 MIN_UNIT_SHARE = 0.5  # least share of values with a magnitude between 1/16 and 16
 MAX_MEAN_SQUARE = 1.8  # of values clipped at 2, those beyond 16 left out
 MAX_OUTLYING_SHARE = 0.5  # of the values of a single column
+# Of a single column: share beyond 4 by Chebyshev's inequality, and least one on either side of 0
+# within 1/16, where columns of a smaller unit lie; and share of such columns in a raw table.
+MAX_FAR_SHARE, MAX_NEAR_SHARE, MAX_OTHER_UNITS = 1 / 16, 0.2, 0.25
 # Half width of the range of a standardised column: beyond it lie outliers. Where more than a share
 # of the values is significantly there, these are the ones of rare categories, and it is larger.
 HALF_WIDTH, RARE_SHARE, HALF_WIDTH_RARE = 4.0, 0.011, 9.0
@@ -81,14 +84,22 @@ def detect_standardised(counts: Array, std: Array, n_rows: int) -> Array:
     )
     if not are_standardised:
         return np.zeros(n_columns)
+    slack = Z_TOLERANCE * std / n_rows
+    far = shares[:, (low >= 4) & (low < 64)].sum(axis=1) > MAX_FAR_SHARE + 2 * slack
+    # On both sides, as the common value of a rare category lies near 0, on one side of it.
+    near = (low >= 1 / 1024) & (low < 1 / 16)
+    sides = shares[:, :SIDE][:, near[:SIDE]], shares[:, SIDE:][:, near[SIDE:]]
+    nearer = np.minimum(*(side.sum(axis=1) for side in sides))
+    other_unit = far | (nearer > MAX_NEAR_SHARE + math.sqrt(3) * slack)
+    if other_unit.mean() > MAX_OTHER_UNITS:  # scales that are large and small on average are 1
+        return np.zeros(n_columns)
     rare, slack_rare = share((low >= 4) & (low < 16))  # two bins, so that little noise adds up
     half_width = HALF_WIDTH_RARE if rare > max(RARE_SHARE, slack_rare) else HALF_WIDTH
     out_of_reach = shares[:, (low >= 16) | ((low > 0) & (low < 1 / 1024))]
-    slack = Z_TOLERANCE * std / n_rows
     within_reach = out_of_reach.sum(axis=1) <= MAX_OUTLYING_SHARE + slack * math.sqrt(2 * SIDE)
     # One bin alone has less noise than all of them, and a column far from 0 fills one.
     within_reach &= out_of_reach.max(axis=1) <= MAX_OUTLYING_SHARE + slack
-    return np.where(within_reach, half_width, 0.0)
+    return np.where(within_reach & ~other_unit, half_width, 0.0)
 
 
 def keep_standardised(columns: Columns, half_width: Array) -> Columns:

@@ -48,6 +48,8 @@ def test_raw_columns_are_not(rng, noise):
         "in hundreds": 100 * rng.standard_normal((N_ROWS, 20)),
         "as small as in load_diabetes": 0.0476 * rng.standard_normal((N_ROWS, 10)),
         "in hundredths": 0.01 * rng.standard_normal((N_ROWS, 20)),
+        "in units from .01 to 13.6": rng.standard_normal((N_ROWS, 18))
+        * np.geomspace(0.01, 13.6, 18),
         "positive": rng.random((N_ROWS, 20)),
         "far from 0": 50 + rng.standard_normal((N_ROWS, 20)),
         "on one side": 0.3 * rng.standard_normal((N_ROWS, 200)) - 0.6,
