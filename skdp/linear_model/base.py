@@ -318,6 +318,10 @@ class DPLinearModel(PrivateEstimator):
         largest = np.abs(coef).argmax(axis=0)
         if len(coef) == 1 and self._loss(1).link == "log":
             table["rate ratio"] = np.exp(np.clip(coef[0], -LARGEST_EXPONENT, LARGEST_EXPONENT))
+            estimates = vars(self).get("inference_")
+            if estimates is not None:  # whose intervals are about other coefficients
+                table["debiased rate ratio"] = self._loss(1).mean(estimates.coef)
+                table[["lower", "upper"]] = np.exp(estimates.interval(0.95))
         table["effect"] = coef[largest, np.arange(coef.shape[1])] * sizes
         return table.sort_values("effect", key=np.abs, ascending=False)
 

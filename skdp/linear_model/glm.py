@@ -13,6 +13,7 @@ from skdp.fitting.estimator import Fit
 from skdp.fitting.fit_warnings import warn_about_score
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.units import Targets
+from skdp.linear_model import inference
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError, TweedieLog
@@ -27,6 +28,8 @@ class DPTweedieModel(DPLinearRegressor):
     power = 1.0
     link = "log"
     alpha: float
+    conf_int = inference.conf_int
+    summary = inference.summary
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return D2, the share of the deviance that is explained, computed without noise.
@@ -125,6 +128,7 @@ class DPPoissonRegressor(DPTweedieModel):
     ----------
     {coefficients}
     {fitted}
+    {fitted_inference}
 
     Notes
     -----
@@ -169,6 +173,7 @@ class DPPoissonRegressor(DPTweedieModel):
         target_bound: float | None = None,
         calibration: parameters.Calibration = "auto",
         constraint: parameters.ConstraintChoice = None,
+        inference: parameters.InferenceChoice = None,
         fit_intercept: bool = True,
         privacy: Privacy | None = None,
         verbose: int = 0,
@@ -187,6 +192,7 @@ class DPPoissonRegressor(DPTweedieModel):
         self.target_bound = target_bound
         self.calibration = calibration
         self.constraint = constraint
+        self.inference = inference
         self.fit_intercept = fit_intercept
         self.privacy = privacy
         self.verbose = verbose
@@ -218,6 +224,7 @@ class DPGammaRegressor(DPTweedieModel):
     ----------
     {coefficients}
     {fitted}
+    {fitted_inference}
 
     Notes
     -----
@@ -262,6 +269,7 @@ class DPGammaRegressor(DPTweedieModel):
         target_bound: float | None = None,
         calibration: parameters.Calibration = "auto",
         constraint: parameters.ConstraintChoice = None,
+        inference: parameters.InferenceChoice = None,
         fit_intercept: bool = True,
         privacy: Privacy | None = None,
         verbose: int = 0,
@@ -280,6 +288,7 @@ class DPGammaRegressor(DPTweedieModel):
         self.target_bound = target_bound
         self.calibration = calibration
         self.constraint = constraint
+        self.inference = inference
         self.fit_intercept = fit_intercept
         self.privacy = privacy
         self.verbose = verbose
@@ -319,6 +328,7 @@ class DPTweedieRegressor(DPTweedieModel):
     ----------
     {coefficients}
     {fitted}
+    {fitted_inference}
 
     Notes
     -----
@@ -366,6 +376,7 @@ class DPTweedieRegressor(DPTweedieModel):
         target_bound: float | None = None,
         calibration: parameters.Calibration = "auto",
         constraint: parameters.ConstraintChoice = None,
+        inference: parameters.InferenceChoice = None,
         fit_intercept: bool = True,
         privacy: Privacy | None = None,
         verbose: int = 0,
@@ -386,6 +397,7 @@ class DPTweedieRegressor(DPTweedieModel):
         self.target_bound = target_bound
         self.calibration = calibration
         self.constraint = constraint
+        self.inference = inference
         self.fit_intercept = fit_intercept
         self.privacy = privacy
         self.verbose = verbose

@@ -3,6 +3,7 @@
 from skdp._numbers import is_real, require
 from skdp.fitting import parameters
 from skdp.fitting.privacy import Privacy
+from skdp.linear_model import inference
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L2, Huber, Loss, NoPenalty, Penalty
@@ -36,6 +37,7 @@ class DPHuberRegressor(DPLinearRegressor):
     ----------
     {coefficients}
     {fitted}
+    {fitted_inference}
 
     References
     ----------
@@ -51,6 +53,9 @@ class DPHuberRegressor(DPLinearRegressor):
     >>> model.predict(X).shape
     (442,)
     """
+
+    conf_int = inference.conf_int
+    summary = inference.summary
 
     def __init__(
         self,
@@ -69,6 +74,7 @@ class DPHuberRegressor(DPLinearRegressor):
         scaling: parameters.Scaling = "auto",
         target_bound: float | None = None,
         constraint: parameters.ConstraintChoice = None,
+        inference: parameters.InferenceChoice = None,
         fit_intercept: bool = True,
         privacy: Privacy | None = None,
         verbose: int = 0,
@@ -87,6 +93,7 @@ class DPHuberRegressor(DPLinearRegressor):
         self.scaling = scaling
         self.target_bound = target_bound
         self.constraint = constraint
+        self.inference = inference
         self.fit_intercept = fit_intercept
         self.privacy = privacy
         self.verbose = verbose

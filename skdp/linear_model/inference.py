@@ -134,11 +134,11 @@ class DebiasedCoefficients:
 
     def _variances(self, X: Array) -> Array:
         columns = None if self.scaling is None else self.scaling.columns
-        targets = None if self.scaling is None else self.scaling.targets
+        predictors = None if self.scaling is None else self.scaling.predictors
         rows = X if columns is None else (X - columns.centre) / columns.scale
         if self.has_intercept:
             rows = np.column_stack([rows, np.ones(len(rows))])
-        unit = 1.0 if targets is None else float(targets.scale[0])
+        unit = 1.0 if predictors is None else float(predictors[1][0])
         return np.asarray(
             unit**2 * np.einsum("ij,jk,ik->i", rows, self.estimate.covariance, rows, optimize=True)
         )
@@ -156,8 +156,8 @@ def _map_to_raw(n_features: int, scaling: Scaling | None, has_intercept: bool) -
     matrix = np.eye(n_features + has_intercept)
     if scaling is None:
         return matrix
-    if scaling.targets is not None:
-        matrix *= scaling.targets.scale[0]
+    if scaling.predictors is not None:
+        matrix *= scaling.predictors[1][0]
     if scaling.columns is not None:
         matrix[:n_features] /= scaling.columns.scale[:, None]
         if has_intercept:

@@ -68,7 +68,12 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
             which are inf unless all coefficients are determined.
         """
         if return_std:
-            return inference.mean_response(self, X)
+            means, errors = inference.mean_response(self, X)
+            loss = self._loss(1)
+            if loss.link != "log":
+                return means, errors
+            means = loss.mean(means)
+            return means, means * errors  # the delta method
         scores = self._linear_predictor(X)
         scores = self._loss(scores.shape[1]).mean(scores)
         if self.prediction_range_ is not None:

@@ -102,6 +102,11 @@ class Loss(ABC):
         return self.residual_bound
 
     @property
+    def weight_bound(self) -> float | None:
+        """Supremum of `working_weight`; None if the loss has none, and thus no intervals."""
+        return None
+
+    @property
     def typical_curvature(self) -> float:
         """Curvature that step sizes go by: the largest one, unless few records come near it."""
         return self.curvature
@@ -281,6 +286,30 @@ class Loss(ABC):
         """
         raise ValueError(f"{self.name}: it has no second derivative of one margin each.")
 
+    def working_weight(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
+        """Return each record's weight in the derivative of the estimating equation.
+
+        The second derivative, or its mean given the margin where the model holds (Fisher's
+        scoring); at least 0 and at most ``weight_bound``. Never nan for margins that are numbers.
+
+        Parameters
+        ----------
+        margins : array of shape (n, 1), float32 or float64
+        targets : array of shape (n, 1)
+
+        Returns
+        -------
+        array of shape (n, 1), new
+
+        Raises
+        ------
+        ValueError
+            If ``weight_bound`` is None.
+        """
+        if self.weight_bound is None:
+            raise ValueError(f"{self.name}: it has no working weight.")
+        return self.second_derivative(margins, targets)
+
     def second_derivative_along(
         self, margins: NDArray[Float], along: NDArray[Float], targets: AnyArray
     ) -> NDArray[Float]:
@@ -352,6 +381,7 @@ class SquaredError(Loss):
     quadratic: ClassVar[bool] = True
     separable: ClassVar[bool] = True
     curvature = 1.0
+    weight_bound = 1.0
     residual_bound = None
     kernel_code: ClassVar[int] = SQUARED
 
@@ -388,6 +418,7 @@ class Logistic(Loss):
     smooth: ClassVar[bool] = True
     separable: ClassVar[bool] = True
     curvature = 0.25
+    weight_bound = 0.25
     residual_bound = 1.0
     n_outputs = 1
     value_at_zero = math.log(2)
@@ -539,6 +570,7 @@ class Huber(Loss):
     smooth: ClassVar[bool] = False
     separable: ClassVar[bool] = True
     curvature = 1.0
+    weight_bound = 1.0
     kernel_code: ClassVar[int] = HUBER
 
     def __post_init__(self) -> None:
@@ -550,6 +582,10 @@ class Huber(Loss):
 
     def residual_of_one(self, margin: float, target: float) -> float:
         return min(max(margin - target, -self.threshold), self.threshold)
+
+    def working_weight(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
+        within = np.abs(self.residual(margins, targets)) < self.threshold
+        return within.astype(margins.dtype)
 
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         np.subtract(margins, targets, out=out)  # clipping makes an overflow finite

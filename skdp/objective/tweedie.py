@@ -15,6 +15,7 @@ LARGEST_TARGET = 1e4  # likewise of a target, where the curvature depends on it:
 # Of a target's unit to the mean of all targets: rarer events count as if there were more of them.
 LARGEST_UNIT = 1e3
 TARGET_REACH = 4.0  # least range of targets above their mean, in their units
+WEIGHTED_RATIO = 4.0  # of a mean, up to which weights in intervals grow: few rows exceed it
 LEAST_RATIO = 1e-300  # of a target whose logarithm is taken
 LARGEST_EXPONENT = 700.0  # of a mean that is predicted
 
@@ -79,6 +80,10 @@ class TweedieLog(Loss):
         return first + (self.power - 1) * LARGEST_TARGET * math.pow(self.largest, self.power - 1)
 
     @property
+    def weight_bound(self) -> float:
+        return math.pow(min(WEIGHTED_RATIO, self.largest), 2 - self.power)
+
+    @property
     def slowdown(self) -> float:
         # Where events are rare, noise changes means by larger factors.
         return max(1.0, self.unit / 2)
@@ -115,6 +120,13 @@ class TweedieLog(Loss):
         with np.errstate(over="ignore"):
             slope = self._slope(self._log_ratio(margins)[0], self._ratio(targets))
         return np.asarray(slope, dtype=margins.dtype)
+
+    def working_weight(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
+        # The mean of the second derivative: it depends on no target, whose tail may be long.
+        most = math.log(self.weight_bound)
+        with np.errstate(over="ignore", under="ignore"):
+            weights = np.exp(np.minimum((2 - self.power) * self.unit * margins, most))
+        return np.minimum(weights, self.weight_bound).astype(margins.dtype)
 
     def _log_ratio(self, margins: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return the logarithm of the mean over c within the bounds of the link, and the rest."""

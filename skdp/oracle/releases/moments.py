@@ -140,9 +140,9 @@ class ShrunkGradientSum(base.Statistic):
     ``residual_bound``. Unlike clipping the gradient, shrinking the row is a weight that does not
     depend on the target: where the model holds, it does not move the minimum.
 
-    With ``whole_records``, for squared error, the record is shrunk with its target, as in
-    `GramSum`: its residual is multiplied by f before it is capped, weights acting by their root
-    on rows and targets.
+    With ``whole_records`` the residual is multiplied by f before it is capped, weights acting by
+    their root on either factor: squared error shrinks the record with its target, as `GramSum`
+    does.
 
     Sensitivity: ``|f u| |r| <= row_norm * residual_bound``, over the matrix ``f u r'``;
     a null record adds 0; so zero-out moves the sum by at most that, replace-one by twice that.

@@ -74,9 +74,12 @@ def _weighted_residuals(block: Records, loss: Loss, margins: Array, factors: Arr
 def capped_hessian(
     records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
 ) -> Array:
-    """Sum of ``f**2 u u'`` over the records whose residual is not capped."""
+    """Sum of ``w f**2 u u'`` over the records whose residual is not capped."""
     total = np.zeros((records.n_parameters,) * 2)
     for block, vectors, _, residuals in _blocks(records, loss, point, transform, row_norm):
+        # A margin that is not a number comes of a row that is too long: its vector is null.
+        weights = loss.working_weight(np.nan_to_num(block.margins(point)), block.targets)
+        vectors *= np.sqrt(weights)
         kept = _by_group(block, vectors)[np.abs(residuals) <= cap]
         total += kept.T @ kept
     return total
@@ -229,22 +232,30 @@ class _Matrix(_OfWhitenedRows):
 @base.audited
 @dataclass(frozen=True, eq=False)
 class CappedHessian(_Matrix):
-    """Sum of ``f**2 u u'`` over the records with ``|f r| <= residual_bound``.
+    """Sum of ``w f**2 u u'`` over the records with ``|f r| <= residual_bound``.
 
-    For squared error this is the derivative of ``sum f u c(f r)`` in the coordinates of T.
+    w is the loss's `Loss.working_weight`, at most its ``weight_bound`` W. This is the derivative of
+    ``sum f u c(f r)`` in the coordinates of T, or its mean where the model holds: for squared error
+    w is 1.
 
-    Sensitivity: a record adds ``v v'`` with ``v = f u``, or nothing, so a matrix of Frobenius norm
-    at most ``row_norm**2``; a null record, of weight 0, adds 0. Two such matrices are positive
-    semidefinite, so their inner product is at least 0 and they are at most
-    ``sqrt(2) row_norm**2`` apart: the spread is sqrt(2), as for `GramSum`. Whether the record adds
-    anything depends on the record and on public numbers alone.
+    Sensitivity: a record adds ``w v v'`` with ``v = f u``, or nothing, so a matrix of Frobenius
+    norm at most ``W row_norm**2``; a null record, of weight 0, adds 0. Two such matrices are
+    positive semidefinite, so their inner product is at least 0 and they are at most
+    ``sqrt(2) W row_norm**2`` apart: the spread is sqrt(2), as for `GramSum`. Whether the record
+    adds anything, and w, depend on the record and on public numbers alone.
     """
 
     kind: ClassVar[str] = "hessian"
     takes_groups: ClassVar[bool] = True
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        return self._bounded_by(self.row_norm**2, context, n_rows)
+        bound = context.problem.loss.weight_bound
+        if bound is None:
+            raise ValueError(
+                f"CappedHessian: {context.problem.loss.name} has no working weight. Nothing was "
+                "released for it."
+            )
+        return self._bounded_by(bound * self.row_norm**2, context, n_rows)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         return moments.pack(rows.total(capped_hessian, *self._arguments(context)))

@@ -8,12 +8,13 @@ from typing import Self
 from skdp.objective import Problem
 from skdp.oracle import GRADIENT_WEIGHT, Public
 from skdp.solvers.defaults import UNBOUNDED
+from skdp.stages.base import is_regression
 
 # All figures here are choices of ours, by coverage and width of intervals on simulated rows
 # (`python -m benchmarks inference`), where no other reason is given.
 
-# Shares of the stage's mu squared that its releases get: for squared error without an intercept and
-# with one, and for the logistic loss; besides, that of the count of cut records in each of them.
+# Shares of the stage's mu squared that its releases get: for numeric targets, for squared error
+# with an intercept, and for the logistic loss; besides, that of the count of cut records in each of them.
 SQUARED = {"gram": 0.10, "scale": 0.05, "gradient": 0.59, "hessian": 0.20, "squares": 0.05}
 SQUARED_INTERCEPT = {**SQUARED, "gradient": 0.49, "mean": 0.10}
 LOGISTIC = {"gram": 0.10, "step": 0.84, "squares": 0.05}
@@ -71,6 +72,9 @@ class NoiseLimits:
 
 
 SQUARED_LIMITS = NoiseLimits(3.0, gradient_noise=0.6, hessian_noise=0.1, curvature=0.9)
+# Residuals of counts and amounts are skewed, and their spread grows with the mean: a cap of 3 would
+# move slopes.
+OTHER_LIMITS = replace(SQUARED_LIMITS, residual_factor=5.0)
 LOGISTIC_LIMITS = NoiseLimits(2.0, gradient_noise=0.35, hessian_noise=0.005, curvature=0.18)
 # For squared error bounds grow at most until the noise of the second moments of the terms, which
 # grows with the square of the bounds, has eigenvalues of this share of theirs. Without this limit
@@ -91,7 +95,7 @@ class Bounds:
     row_norm : float
         Of rows, in whitened coordinates.
     residual_factor : float
-        Of residuals, in their standard deviations; for squared error.
+        Of residuals, in their standard deviations; for numeric targets.
     relative_error : float
         Expected relative error of the inverse Hessian, for uncorrelated columns of unit size.
     shares : mapping
@@ -119,8 +123,9 @@ class Bounds:
         share : float
             Of the stage, in what scaling leaves of mu squared.
         """
-        if problem.loss.quadratic:
-            shares = SQUARED_INTERCEPT if public.has_intercept else SQUARED
+        if is_regression(problem):
+            with_mean = problem.loss.quadratic and public.has_intercept
+            shares = SQUARED_INTERCEPT if with_mean else SQUARED
             return cls._with(shares, public, problem, share)
         n_steps = _n_steps_ahead(public, problem)
         ahead = LOGISTIC | {"ahead": AHEAD_SHARE, "step": LOGISTIC["step"] - n_steps * AHEAD_SHARE}
@@ -143,8 +148,10 @@ class Bounds:
         if not public.is_noisy:
             return cls(UNBOUNDED, UNBOUNDED, UNBOUNDED, 0.0, shares, n_steps_ahead)
         size, n_rows = public.n_parameters, public.n_rows
-        squared = problem.loss.quadratic
-        limits = SQUARED_LIMITS if squared else LOGISTIC_LIMITS
+        numeric = is_regression(problem)
+        limits = LOGISTIC_LIMITS
+        if numeric:
+            limits = SQUARED_LIMITS if problem.loss.quadratic else OTHER_LIMITS
         mu = public.gradient_mu * math.sqrt(share)
         # 1. Lengths of rows.
         norm = math.sqrt(public.n_features)
@@ -157,21 +164,21 @@ class Bounds:
         )
         gram_norm = norm * max(GRAM_FACTOR * growth, min(affordable, MOST_GRAM_FACTOR))
         # 2. How far bounds may grow: until noise is no longer small next to sampling errors.
-        residual_factor = SQUARED_LIMITS.residual_factor
-        gradient_share = shares["gradient" if squared else "step"]
+        residual_factor = limits.residual_factor
+        gradient_share = shares["gradient" if numeric else "step"]
         noise = limits.residual_factor * math.sqrt(size) / (mu * math.sqrt(gradient_share * n_rows))
         wanted = limits.gradient_noise
-        if squared:
+        if numeric:
             squares_noise = gradient_share * mu * math.sqrt(2 * size / shares["squares"])
             wanted = min(wanted, math.sqrt(SQUARES_NOISE / squares_noise))
         row_factor = max(1.0, wanted / noise)
-        if squared:
+        if numeric:
             residual_factor *= row_factor ** (2 / 3)
             row_factor = row_factor ** (1 / 3)
         # 3. Largest eigenvalue of the noise of the Hessian; first as if the row factor were 1.
         weight = (
-            1 / math.sqrt(shares["hessian"])
-            if squared
+            (problem.loss.weight_bound or 1.0) / math.sqrt(shares["hessian"])
+            if numeric
             else GRADIENT_WEIGHT / math.sqrt(shares["step"])
         )
         hessian_noise = weight * size * math.sqrt(2 * size) / (n_rows * mu)

@@ -45,7 +45,7 @@ from skdp.oracle import (
     unpack_gram,
 )
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
-from skdp.stages.base import OptionalStage, StageParameters, missing_gaussian, missing_smoothness
+from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
 from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, Bounds
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import spectrum
@@ -154,7 +154,9 @@ class _Step:
         noise = (self.gradient_std**2 + along * float(step @ step)) * np.eye(size)
         noise += along * np.outer(step, step)
         squares, directions = np.linalg.eigh(self.squares)
-        sampling = (directions * np.maximum(squares, 0.0)) @ directions.T / self.n_rows
+        sampling = (directions * np.maximum(squares, 0.0)) @ directions.T
+        # HC1: residuals of n rows around p fitted parameters are smaller than the errors.
+        sampling /= max(self.n_rows - size, 1)
         # 2. Back to the coordinates of the rows.
         back = self.transform @ inverse
         privacy = back @ noise @ back.T
@@ -245,7 +247,9 @@ class InferenceStage(OptionalStage):
             return (
                 "one target, or two classes; fit each target, or one class against the rest, alone"
             )
-        if missing_smoothness(problem):
+        if problem.loss.weight_bound is None:
+            return f"a loss that declares working weights; {problem.loss.name} has none"
+        if {"smooth_penalty", "unconstrained"} - problem.provides:
             return (
                 "no L1 penalty and no constraint: the estimate would not be normal around the truth"
             )
@@ -284,11 +288,13 @@ class InferenceStage(OptionalStage):
         coordinates = Coordinates(length * eigen.vectors / np.sqrt(inflated))
 
         # 2. The step.
-        if problem.loss.quadratic:
+        if is_regression(problem):
             variance, variance_std = self._residual_variance(oracle, point, bounds)
             unit = target_unit(public) ** 2
             upper = max(variance + 2 * variance_std, LEAST_VARIANCE * unit)
             cap = bounds.residual_factor * math.sqrt(min(upper, MOST_VARIANCE * unit))
+            if oracle.is_noisy and problem.loss.residual_bound is not None:
+                cap = min(cap, problem.loss.residual_bound)
             step = self._squared_step(oracle, point, coordinates, bounds, cap)
         else:
             upper = variance = math.nan
