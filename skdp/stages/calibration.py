@@ -287,11 +287,11 @@ def _moved(coef: Array, at: Array, public: Public) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Shrinkage(CalibrationStage):
-    """Shrink the solution of a log link towards the mean that scaling found, by its known noise.
+    """Shrink the solution of a log link towards the estimated mean, by its known noise.
 
     Noise moves log means the further the rarer events are, and what columns explain is of about
     the same size everywhere: a factor ``1 - noise**2``, at least 0, keeps what exceeds it (the
-    positive part of James and Stein 1961, with an expected size in place of the one found). The
+    positive part of James and Stein 1961, with an expected size in place of the estimate). The
     intercept keeps what noise does not exceed where events are not rare, since scaling has noise
     of its own. It is post-processing.
     """
