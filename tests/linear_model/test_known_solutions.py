@@ -49,6 +49,24 @@ def test_poisson_of_dobson(solver):
     assert model.intercept_ == pytest.approx(math.log(21), abs=1e-7)  # 3.045
 
 
+@pytest.mark.parametrize("scaling", ["none", "auto"])
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+def test_exposure_as_a_weight_is_an_offset(solver, scaling):
+    """Rates weighted by exposure, as in scikit-learn's examples, and counts with its logarithm."""
+    rng = np.random.default_rng(0)
+    X, exposure = rng.standard_normal((500, 2)), rng.uniform(0.2, 3.0, 500)
+    y = rng.poisson(exposure * np.exp(X @ [0.5, -0.5] + 0.3))
+    rows, expected = np.column_stack([X, np.ones(500)]), np.zeros(3)
+    for _ in range(30):  # Newton's method for the model with an offset
+        means = exposure * np.exp(rows @ expected)
+        expected -= np.linalg.solve((rows.T * means) @ rows, rows.T @ (means - y))
+    model = skdp.DPPoissonRegressor(
+        solver=solver, epsilon=math.inf, scaling=scaling, target_bound=50.0
+    )
+    model.fit(X, y / exposure, sample_weight=exposure)
+    np.testing.assert_allclose([*model.coef_, model.intercept_], expected, atol=1e-8)
+
+
 # ---------------------------------------------------------------- StRD, linear regression
 
 # https://www.itl.nist.gov/div898/strd/lls/lls.shtml

@@ -226,9 +226,7 @@ class GradientDescent(Solver):
         before_half = steps.IterateAverage("tail", max(half, 1), oracle.rng)
         precision = math.fsum(noise**-2 for noise in clips.noises)
         descent = DescentEstimate(oracle.public.n_features)
-        local = None
-        if self.batch_size is None:
-            local = defaults.local_sizes(oracle, float(sizes[0]))
+        local = None if self.batch_size else defaults.local_sizes(oracle, float(sizes[0]))
         std_of = functools.lru_cache(maxsize=1)(oracle.gradient_std)  # steps are alike mostly
         for step, (size, noise, batch) in enumerate(
             zip(sizes, clips.noises, batches, strict=False)
@@ -244,9 +242,8 @@ class GradientDescent(Solver):
             if not oracle.is_noisy and self.batch_size is None and step in (0, n_steps - 1):
                 moved = before - oracle.problem.prox(before - size * gradient, size)
                 lengths.append(float(np.linalg.norm(moved)) / size)
-            if local is None:
-                step_along = direction(gradient)
-            else:
+            step_along = direction(gradient)
+            if local is not None:
                 step_along, size = gradient, local.next(point, gradient)
             point = oracle.problem.prox(point - size * step_along, size)
             # The theorem on a random iterate is about the points whose gradients were taken.
