@@ -146,8 +146,8 @@ class Candidates:
 
     def mixed(self, shapes: Array, rows: Indices) -> Array:
         """Return, for each column, the sum of its values times rows of shapes."""
-        ends = np.append(self._starts, len(self.column))
-        weights = sparse.csr_array((self.value, rows, ends), shape=(self.n_columns, len(shapes)))
+        indptr = np.append(self._starts, len(self.column))
+        weights = sparse.csr_array((self.value, rows, indptr), shape=(self.n_columns, len(shapes)))
         return np.asarray(weights @ shapes)
 
     def likeliest(self) -> Indices:
