@@ -136,18 +136,18 @@ class Candidates:
         """Return, for each column, the sum of its values times a figure of every distribution."""
         figures = of_distributions
         factors = figures[self.distribution] if figures.ndim else figures
-        return np.bincount(self.column, self.value * factors, self.n_columns)
+        return np.asarray(np.bincount(self.column, self.value * factors, self.n_columns), float)
 
     def by_label(self, labels: Indices, n_labels: int, values: Array) -> Array:
         """Return sums of values for every column (row) and label of distributions (column)."""
         cells = self.column * n_labels + labels
-        sums = np.bincount(cells, values, self.n_columns * n_labels)
+        sums = np.bincount(cells, values, self.n_columns * n_labels).astype(float, copy=False)
         return sums.reshape(self.n_columns, n_labels)
 
     def mixed(self, shapes: Array, rows: Indices) -> Array:
         """Return, for each column, the sum of its values times rows of shapes."""
-        ends = np.append(self._starts, len(self.column))
-        weights = sparse.csr_array((self.value, rows, ends), shape=(self.n_columns, len(shapes)))
+        indptr = np.append(self._starts, len(self.column))
+        weights = sparse.csr_array((self.value, rows, indptr), shape=(self.n_columns, len(shapes)))
         return np.asarray(weights @ shapes)
 
     def likeliest(self) -> Indices:
