@@ -33,7 +33,7 @@ EXACT = {
     "LargestEigenvalue": (PUBLIC.row_norm or 0.0) ** 2,
     "SmallestEigenvalue": ROW_NORM**2,
     "NewtonDirection": _newton / (1e3 * (1e3 + _newton)),
-    "CappedHessian": ROW_NORM**2,
+    "CappedHessian": Logistic().weight_bound * ROW_NORM**2,
     "ScoreSquares": (CLIP * ROW_NORM) ** 2,
     "LogisticStep": one_step.GRADIENT_WEIGHT * ROW_NORM**2,
     "CappedResiduals": CLIP,

@@ -10,9 +10,9 @@ import structure
 
 LIMITS = {
     "files": 205,
-    "code lines": 28_000,
+    "code lines": 28_300,
     "uses of Any": 475,
-    "numeric constants": 370,
+    "numeric constants": 375,
     "imports, % of code": 9.9,
     "longest internal parameter list": 13,
 }

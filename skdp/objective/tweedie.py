@@ -126,7 +126,7 @@ class TweedieLog(Loss):
         most = math.log(self.weight_bound)
         with np.errstate(over="ignore", under="ignore"):
             weights = np.exp(np.minimum((2 - self.power) * self.unit * margins, most))
-        return np.minimum(weights, self.weight_bound).astype(margins.dtype)
+        return np.asarray(np.minimum(weights, self.weight_bound), dtype=margins.dtype)
 
     def _log_ratio(self, margins: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return the logarithm of the mean over c within the bounds of the link, and the rest."""

@@ -80,6 +80,8 @@ WITH_INFERENCE = {
     "linear": skdp.DPLinearRegression,
     "ridge": skdp.DPRidge,
     "logistic": skdp.DPLogisticRegression,
+    "poisson": skdp.DPPoissonRegressor,
+    "huber": skdp.DPHuberRegressor,
 }
 
 

@@ -45,12 +45,16 @@ def draw(kind, rng, n=4000, sizes=(1.0, 2.0, 0.1, 50.0), offset=2.0):
 # ---------------------------------------------------------------- without noise: closed forms
 
 
-def hc0(Z, y):
-    """Least squares and its heteroskedasticity-consistent covariance (White 1980)."""
+def hc1(Z, y):
+    """Least squares and its heteroskedasticity-consistent covariance, times n / (n - p)."""
     inverse = np.linalg.inv(Z.T @ Z)
     found = inverse @ Z.T @ y
     scores = Z * (y - Z @ found)[:, None]
-    return found, inverse @ (scores.T @ scores) @ inverse
+    return found, n_over_rest(Z) * inverse @ (scores.T @ scores) @ inverse
+
+
+def n_over_rest(Z):
+    return len(Z) / (len(Z) - Z.shape[1])
 
 
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
@@ -61,7 +65,7 @@ def test_without_noise_it_is_least_squares(rng, scaling, fit_intercept):
     sizes = np.ones(4) if scaling == "none" else (1.0, 2.0, 0.1, 50.0)
     X, y, *_ = draw("linear", rng, sizes=sizes, offset=0.3)
     Z = np.column_stack([X, np.ones(len(X))]) if fit_intercept else X
-    expected, covariance = hc0(Z, y)
+    expected, covariance = hc1(Z, y)
     # A solution that is far off: one step mends it, as the loss is quadratic.
     model = fitted(
         "linear", X, y, epsilon=np.inf, scaling=scaling, fit_intercept=fit_intercept,
@@ -71,7 +75,7 @@ def test_without_noise_it_is_least_squares(rng, scaling, fit_intercept):
     np.testing.assert_allclose(model.coef_debiased_, expected[:4], rtol=1e-7)
     if fit_intercept:
         assert model.intercept_debiased_ == pytest.approx(expected[-1], rel=1e-6)
-    # The sandwich is that of the residuals at the solution; from the least squares fit it is HC0.
+    # The sandwich is that of the residuals at the solution; from the least squares fit it is HC1.
     model = fitted("linear", X, y, epsilon=np.inf, scaling="private", fit_intercept=fit_intercept)
     np.testing.assert_allclose(model.coef_debiased_, expected[:4], rtol=1e-9)
     if fit_intercept:
@@ -92,9 +96,67 @@ def test_without_noise_it_is_the_maximum_of_the_likelihood_under_any_penalty(rng
     q = plain.predict_proba(X)[:, 1]
     inverse = np.linalg.inv((Z * (q * (1 - q))[:, None]).T @ Z)
     scores = Z * (q - y)[:, None]
-    sandwich = inverse @ (scores.T @ scores) @ inverse
+    sandwich = n_over_rest(Z) * inverse @ (scores.T @ scores) @ inverse
     np.testing.assert_allclose(model.coef_covariance_, sandwich[:4, :4], rtol=1e-6)
     assert model.intercept_std_error_ == pytest.approx(np.sqrt(sandwich[-1, -1]), rel=1e-6)
+
+
+GENERAL = {
+    "poisson": (skdp.DPPoissonRegressor, lambda m, y: (m - y, m)),
+    "gamma": (skdp.DPGammaRegressor, lambda m, y: (1 - y / m, np.ones_like(m))),
+    "tweedie": (
+        functools.partial(skdp.DPTweedieRegressor, power=1.5),
+        lambda m, y: (m**0.5 - y / m**0.5, m**0.5),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("kind", GENERAL)
+def test_without_noise_it_is_the_quasi_likelihood_with_hc1_errors(rng, kind):
+    X = rng.standard_normal((2000, 3))
+    mean = np.exp(X @ [0.3, -0.2, 0.0] + 2.0)
+    y = rng.poisson(mean) * 1.0 if kind == "poisson" else rng.gamma(2.0, mean / 2)
+    make, terms = GENERAL[kind]
+    privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+    model = make(epsilon=np.inf, inference="coefficients", privacy=privacy).fit(X, y)
+    Z, found = np.column_stack([X, np.ones(2000)]), np.array([0.0, 0.0, 0.0, np.log(y.mean())])
+    for _ in range(20):
+        r, w = terms(np.exp(Z @ found), y)
+        inverse = np.linalg.inv((Z * w[:, None]).T @ Z)
+        found = found - inverse @ (Z.T @ r)
+    scores = Z * r[:, None]
+    sandwich = n_over_rest(Z) * inverse @ (scores.T @ scores) @ inverse
+    errors = np.sqrt(np.diag(sandwich))
+    debiased = np.append(model.coef_debiased_, model.intercept_debiased_)
+    assert np.abs((debiased - found) / errors).max() < 0.01
+    np.testing.assert_allclose(model.coef_std_error_, errors[:3], rtol=0.01)
+    ratios = model.coefficients().sort_index()
+    ends = ratios[["lower", "upper"]].to_numpy()
+    np.testing.assert_allclose(ends, np.exp(model.conf_int()))
+    mean, error = model.predict(X[:2], return_std=True)
+    np.testing.assert_allclose(mean, np.exp(Z[:2] @ debiased))
+    np.testing.assert_allclose(
+        error / mean, np.sqrt(np.einsum("ij,jk,ik->i", Z[:2], sandwich, Z[:2])), rtol=0.02
+    )
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+def test_without_noise_it_is_hubers_regression_with_hc1_errors(rng):
+    X, y, *_ = draw("linear", rng, sizes=np.ones(4), offset=0.3)
+    model = skdp.DPHuberRegressor(
+        1.0, epsilon=np.inf, scaling="none", inference="coefficients"
+    ).fit(X, y)
+    Z = np.column_stack([X, np.ones(len(X))])
+    found = hc1(Z, y)[0]
+    for _ in range(30):
+        r = Z @ found - y
+        inverse = np.linalg.inv(Z[np.abs(r) < 1].T @ Z[np.abs(r) < 1])
+        scores = Z * np.clip(r, -1, 1)[:, None]
+        found = found - inverse @ scores.sum(axis=0)
+    errors = np.sqrt(n_over_rest(Z) * np.diag(inverse @ (scores.T @ scores) @ inverse))
+    assert np.abs((model.coef_debiased_ - found[:4]) / errors[:4]).max() < 0.01
+    np.testing.assert_allclose(model.coef_std_error_, errors[:4], rtol=0.01)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
@@ -127,9 +189,9 @@ def test_from_a_solution_that_is_far_off_steps_ahead_come_near(rng):
 
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 def test_from_the_solution_without_noise_it_is_what_statistics_packages_say(rng):
-    """Least squares with HC0 errors, and the maximum of the likelihood."""
+    """Least squares with HC1 errors, and the maximum of the likelihood."""
     X, y, *_ = draw("linear", rng, sizes=np.ones(4), offset=0.3)
-    expected, covariance = hc0(np.column_stack([X, np.ones(len(X))]), y)
+    expected, covariance = hc1(np.column_stack([X, np.ones(len(X))]), y)
     model = fitted("linear", X, y, epsilon=np.inf, scaling="none")
     np.testing.assert_allclose(model.coef_debiased_, expected[:4], rtol=1e-10)
     np.testing.assert_allclose(model.coef_covariance_, covariance[:4, :4], rtol=1e-10)

@@ -11,6 +11,7 @@ from scipy import sparse
 import skdp
 from replays import WITH_INFERENCE, make_with_inference
 from skdp.accounting import Adjacency
+from skdp.objective import TweedieLog
 from skdp.oracle import oracle
 from skdp.oracle.releases import one_step
 from skdp.oracle.sources.memory import MemorySource
@@ -43,7 +44,8 @@ def data_for(kind, rng):
     X = rng.standard_normal((N_ROWS, 4))
     if kind == "logistic":
         return X, np.arange(N_ROWS) % 2
-    return X, X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
+    y = X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
+    return X, np.abs(y) if kind == "poisson" else y
 
 
 def neighbours(kind, X, y, adjacency, convert=lambda X: X):
@@ -51,6 +53,7 @@ def neighbours(kind, X, y, adjacency, convert=lambda X: X):
     for place, (row, target) in enumerate(zip(HOSTILE, TARGETS, strict=True)):
         Z, t, w = X.copy(), y.copy(), np.ones(N_ROWS)
         v = w.copy()
+        target = abs(target) if kind == "poisson" else target
         Z[place], t[place] = row, place % 2 if kind == "logistic" else target
         w[place] = [1.0, 1e6, 0.5][place % 3]
         if adjacency is Adjacency.ZERO_OUT:
@@ -132,6 +135,11 @@ def mutant_a_third_of_the_joint_bound(patch):
         return replace(found, bound=found.bound / 3)
 
     patch.setattr(one_step.LogisticStep, "contribution", contribution)
+
+
+def mutant_working_weights_beyond_their_bound(patch):
+    original = TweedieLog.working_weight
+    patch.setattr(TweedieLog, "working_weight", lambda *args: 1e3 * original(*args))
 
 
 def mutant_intercept_not_capped(patch):
@@ -226,6 +234,7 @@ def mutant_asked_twice(patch):
 MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
 ONLY = {
     "mutant_a_third_of_the_joint_bound": ["logistic"],
+    "mutant_working_weights_beyond_their_bound": ["poisson"],
     "mutant_intercept_not_capped": ["linear"],
     "mutant_squares_of_residuals_not_capped": ["linear"],
     "mutant_means_of_the_rows": ["linear"],

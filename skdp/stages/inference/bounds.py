@@ -14,7 +14,7 @@ from skdp.stages.base import is_regression
 # (`python -m benchmarks inference`), where no other reason is given.
 
 # Shares of the stage's mu squared that its releases get: for numeric targets, for squared error
-# with an intercept, and for the logistic loss; besides, that of the count of cut records in each of them.
+# with an intercept, and for the logistic loss; besides, that of the count of cut records in each.
 SQUARED = {"gram": 0.10, "scale": 0.05, "gradient": 0.59, "hessian": 0.20, "squares": 0.05}
 SQUARED_INTERCEPT = {**SQUARED, "gradient": 0.49, "mean": 0.10}
 LOGISTIC = {"gram": 0.10, "step": 0.84, "squares": 0.05}
@@ -74,7 +74,7 @@ class NoiseLimits:
 SQUARED_LIMITS = NoiseLimits(3.0, gradient_noise=0.6, hessian_noise=0.1, curvature=0.9)
 # Residuals of counts and amounts are skewed, and their spread grows with the mean: a cap of 3 would
 # move slopes.
-OTHER_LIMITS = replace(SQUARED_LIMITS, residual_factor=5.0)
+OTHER_LIMITS = replace(SQUARED_LIMITS, residual_factor=3.5)
 LOGISTIC_LIMITS = NoiseLimits(2.0, gradient_noise=0.35, hessian_noise=0.005, curvature=0.18)
 # For squared error bounds grow at most until the noise of the second moments of the terms, which
 # grows with the square of the bounds, has eigenvalues of this share of theirs. Without this limit

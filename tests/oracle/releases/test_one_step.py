@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from skdp.accounting import Adjacency, Gaussian
-from skdp.objective import Logistic, NoPenalty, Problem, SquaredError
+from skdp.objective import (
+    Logistic,
+    NoPenalty,
+    Problem,
+    SmoothedHinge,
+    SquaredError,
+    TweedieLog,
+)
 from skdp.oracle import Coordinates, Public, unpack_gram
 from skdp.oracle.releases import one_step
 from skdp.oracle.releases.base import PublicContext
@@ -65,6 +72,25 @@ def test_bounds_are_attained_by_squared_error(statistic, pair):
     # Directions that are orthogonal in whitened coordinates are sqrt(2) apart, targets 2.
     one, other = totals(statistic, SQUARED, pair, Adjacency.REPLACE_ONE)
     assert 0.8 < far(one, other) <= 1
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
+def test_the_bound_of_weighted_hessians_is_attained(power):
+    """By a record with a large mean, and a target near it; and never exceeded."""
+    loss = TweedieLog(power)
+    problem = Problem(loss, NoPenalty(), fit_intercept=False)
+    statistic = whitened(one_step.CappedHessian, point=(0.0, 0.2), cap=1e6)
+    rows = [([0.0, m / 0.2], 4.0, 1.0) for m in (-1e300, -30.0, 1.0, 7.0, 1e300)]
+    *found, null = totals(statistic, problem, [*rows, NULL])
+    sizes = [far(one, null) for one in found]
+    assert max(sizes) <= 1
+    assert sizes[3] > 0.99
+
+
+def test_losses_without_working_weights_are_refused():
+    problem = Problem(SmoothedHinge(), NoPenalty(), fit_intercept=False)
+    with pytest.raises(ValueError, match="no working weight"):
+        totals(whitened(one_step.CappedHessian), problem, [NULL])
 
 
 def test_the_bound_of_the_joint_release_is_attained():
