@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from replays import ESTIMATORS, HOSTILE_ROWS, HOSTILE_TARGETS, LABELS, data_for, takes
+from replays import ESTIMATORS, HOSTILE_ROWS, HOSTILE_TARGETS, TARGETS, data_for, takes
 from skdp.accounting import Adjacency
 from skdp.solvers import available
 
@@ -41,7 +41,7 @@ def with_rows_of(data, label, rows, targets, weights, rng):
 
 def group_neighbours(kind, data, adjacency, rng, numbers=(1, 2, 9, 40)):
     """Pairs of data sets: one group has so many hostile rows, or a null row, or a few others."""
-    targets = LABELS.get(kind, HOSTILE_TARGETS)
+    targets = TARGETS.get(kind, HOSTILE_TARGETS)
     names = np.unique(data[3])
     for turn, number in enumerate(numbers):
         label = names[turn % len(names)]

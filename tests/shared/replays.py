@@ -28,6 +28,7 @@ HOSTILE_ROWS = [
     np.array([1e200, 1e-200, 0.0, 1.0]),
 ]
 HOSTILE_TARGETS = [-1e300, -3.0, 0.0, 1e-310, 1e12]
+TARGETS = LABELS | {"poisson": [abs(target) for target in HOSTILE_TARGETS]}
 
 
 def seeded(seed=0, **terms):
@@ -153,7 +154,8 @@ def data_for(kind, rng):
         return X, (X[:, 0] > 0).astype(int)
     if kind == "multinomial":
         return X, np.arange(N_ROWS) % 3
-    return X, X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
+    y = X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
+    return X, np.abs(y) if kind == "poisson" else y
 
 
 def differing(X, y, adjacency, place, row, target, weight=1.0):
@@ -181,13 +183,13 @@ def neighbours(kind, X, y, adjacency, records=None):
 
 def hostile_records(kind):
     """Places, rows and targets: every row with every target."""
-    targets = LABELS.get(kind, HOSTILE_TARGETS)
+    targets = TARGETS.get(kind, HOSTILE_TARGETS)
     return [(place, row, target) for place, row in enumerate(HOSTILE_ROWS) for target in targets]
 
 
 def each_row_once(kind, turn=0):
     """Places, rows and targets: every row, with targets in turn."""
-    targets = LABELS.get(kind, HOSTILE_TARGETS)
+    targets = TARGETS.get(kind, HOSTILE_TARGETS)
     return [
         (place, row, targets[(place + turn) % len(targets)])
         for place, row in enumerate(HOSTILE_ROWS)
