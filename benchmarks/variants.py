@@ -21,7 +21,7 @@ PACKAGE = "skdp.stages.scaling"
 
 LEFT_OUT = {
     "estimates.MIN_RELATIVE_WIDTH": "what floating point can tell apart",
-    "estimates.MAX_LOG_RATIO": "time alone: distributions of negligible weight",
+    "distributions.MAX_LOG_RATIO": "time alone: distributions of negligible weight",
     "estimates.MIN_PROBABILITY": "time alone: distributions of negligible weight",
     "estimates.UNIFORM_STD": "a matter of mathematics",
     "stage.EXACT_BINS": "acts only without noise, where more bins cost nothing",

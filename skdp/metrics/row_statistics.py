@@ -248,7 +248,9 @@ def deviance_power(model: BaseEstimator) -> float:
             f"{WHO}: d2_tweedie is of the model's power, which must be 0 or lie in [1, 2]; got "
             f"{shown(power)}. Nothing was released."
         )
-    return float(power)
+    # Near 1 and 2 the terms of a deviance cancel each other.
+    nearest = round(float(power))
+    return float(nearest if abs(power - nearest) < 1e-6 else power)
 
 
 class PredictedRows:

@@ -15,7 +15,6 @@ LARGEST_TARGET = 1e4  # likewise of a target, where the curvature depends on it:
 # Of a target's unit to the mean of all targets: rarer events count as if there were more of them.
 LARGEST_UNIT = 1e3
 TARGET_REACH = 4.0  # least range of targets above their mean, in their units
-WEIGHTED_RATIO = 4.0  # of a mean, up to which weights in intervals grow: few rows exceed it
 LEAST_RATIO = 1e-300  # of a target whose logarithm is taken
 LARGEST_EXPONENT = 700.0  # of a mean that is predicted
 
@@ -81,7 +80,7 @@ class TweedieLog(Loss):
 
     @property
     def weight_bound(self) -> float:
-        return math.pow(min(WEIGHTED_RATIO, self.largest), 2 - self.power)
+        return math.pow(self.largest, 2 - self.power)
 
     @property
     def slowdown(self) -> float:
@@ -125,7 +124,8 @@ class TweedieLog(Loss):
         # The mean of the second derivative: it depends on no target, whose tail may be long.
         most = math.log(self.weight_bound)
         with np.errstate(over="ignore", under="ignore"):
-            weights = np.exp(np.minimum((2 - self.power) * self.unit * margins, most))
+            logs = (2 - self.power) * self.unit * np.nan_to_num(margins)
+            weights = np.exp(np.minimum(logs, most))
         return np.asarray(np.minimum(weights, self.weight_bound), dtype=margins.dtype)
 
     def _log_ratio(self, margins: AnyArray) -> tuple[AnyArray, AnyArray]:

@@ -205,7 +205,7 @@ def travelled_distance(public: Public, problem: Problem, factor: float = 1.0) ->
 
 
 def local_sizes(oracle: Oracle, first: float) -> LocalSizes | None:
-    """Return step sizes that follow the curvature, where neither noise nor a bound is in the way.
+    """Return step sizes that follow the curvature, where there is no noise.
 
     With a log link the curvature is the mean, which may be many times the typical one.
     """

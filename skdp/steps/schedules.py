@@ -326,10 +326,13 @@ class LocalSizes:
         if self._before is not None:
             moved = float(np.linalg.norm(point - self._before[0]))
             bent = float(np.linalg.norm(gradient - self._before[1]))
-            size = math.sqrt(2 / 3 + self._growth) * self._size
-            if moved > 0 and 2 * (self._size * bent / moved) ** 2 > 1:
-                size = min(size, self._size / math.sqrt(2 * (self._size * bent / moved) ** 2 - 1))
-            self._size, self._growth = size, size / self._size
+            if moved > 0:  # a point that stays tells nothing of the curvature
+                size = math.sqrt(2 / 3 + self._growth) * self._size
+                # A larger ratio has no square in float64.
+                ratio = min(self._size * bent / moved, 1e100)
+                if 2 * ratio**2 > 1:
+                    size = min(size, self._size / math.sqrt(2 * ratio**2 - 1))
+                self._size, self._growth = size, size / self._size
         self._before = point, gradient
         return self._size
 

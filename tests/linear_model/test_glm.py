@@ -218,9 +218,16 @@ def test_targets_of_the_wrong_kind_are_refused_before_a_charge(power, bad, allow
 
 def test_standard_errors_are_refused_without_the_advice_to_set_a_missing_parameter():
     X, y = draws(50, 2.0)
-    model = skdp.DPPoissonRegressor(privacy=seeded(0)).fit(X, y)
-    with pytest.raises(AttributeError, match=r"DPPoissonRegressor: return_std=True is not avail"):
+    model = skdp.DPQuantileRegressor(privacy=seeded(0)).fit(X, y)
+    with pytest.raises(AttributeError, match=r"DPQuantileRegressor: return_std=True is not avail"):
         model.predict(X, return_std=True)
+
+
+@pytest.mark.parametrize("scaling", ["none", skdp.RowNorm(2.0)])
+def test_intervals_need_the_unit_of_the_targets(scaling):
+    model = skdp.DPPoissonRegressor(scaling=scaling, target_bound=20, inference="coefficients")
+    with pytest.raises(ValueError, match="unit of the targets"):
+        model.plan(5000, 3)
 
 
 @pytest.mark.parametrize(

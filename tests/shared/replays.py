@@ -90,6 +90,8 @@ def make_with_inference(kind, adjacency, rows_per_group=None, **parameters):
     """A model with intervals for its coefficients."""
     if kind == "logistic":
         parameters = {"classes": [0, 1], **parameters}
+    elif kind == "poisson" and isinstance(parameters.get("scaling"), skdp.RowNorm | str):
+        parameters = {**parameters, "scaling": "private"}  # the unit of its targets is needed
     return WITH_INFERENCE[kind](
         privacy=seeded(adjacency=str(adjacency), rows_per_group=rows_per_group),
         **{"inference": "coefficients", **parameters},

@@ -11,7 +11,6 @@ from scipy import sparse
 import skdp
 from replays import WITH_INFERENCE, make_with_inference
 from skdp.accounting import Adjacency
-from skdp.objective import TweedieLog
 from skdp.oracle import oracle
 from skdp.oracle.releases import one_step
 from skdp.oracle.sources.memory import MemorySource
@@ -138,8 +137,13 @@ def mutant_a_third_of_the_joint_bound(patch):
 
 
 def mutant_working_weights_beyond_their_bound(patch):
-    original = TweedieLog.working_weight
-    patch.setattr(TweedieLog, "working_weight", lambda *args: 1e3 * original(*args))
+    original = one_step.CappedHessian.contribution
+
+    def contribution(self, context, n_rows):
+        found = original(self, context, n_rows)
+        return replace(found, bound=found.bound / context.problem.loss.weight_bound)
+
+    patch.setattr(one_step.CappedHessian, "contribution", contribution)
 
 
 def mutant_intercept_not_capped(patch):
@@ -273,7 +277,7 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, kind, ad
 @both
 def test_shares_add_up_to_that_of_the_stage(adjacency):
     """In mu squared, next to what scaling leaves; the solver has the rest."""
-    for kind in WITH_INFERENCE:
+    for kind in set(WITH_INFERENCE) - {"poisson"}:  # which needs a scaling
         for share, n_rows in ((1 / 3, 1000), (0.1, 1000), (1 / 3, 100_000)):
             inference = skdp.CoefficientInference(share)
             parameters = {"scaling": "none", "inference": inference, "epsilon": 2.0}

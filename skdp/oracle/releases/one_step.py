@@ -79,7 +79,8 @@ def capped_hessian(
     for block, vectors, _, residuals in _blocks(records, loss, point, transform, row_norm):
         # A margin that is not a number comes of a row that is too long: its vector is null.
         weights = loss.working_weight(np.nan_to_num(block.margins(point)), block.targets)
-        vectors *= np.sqrt(weights)
+        # Whatever a loss of one's own returns, its declared bound holds.
+        vectors *= np.sqrt(np.clip(np.nan_to_num(weights), 0.0, loss.weight_bound))
         kept = _by_group(block, vectors)[np.abs(residuals) <= cap]
         total += kept.T @ kept
     return total

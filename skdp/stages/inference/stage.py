@@ -249,6 +249,9 @@ class InferenceStage(OptionalStage):
             )
         if problem.loss.weight_bound is None:
             return f"a loss that declares working weights; {problem.loss.name} has none"
+        if problem.loss.link == "log" and parameters.scaling == "none":
+            # In units of their own, residuals would be capped at the size of one event.
+            return "a scaling that finds the unit of the targets, with a log link"
         if {"smooth_penalty", "unconstrained"} - problem.provides:
             return (
                 "no L1 penalty and no constraint: the estimate would not be normal around the truth"
