@@ -136,12 +136,12 @@ def mutant_a_third_of_the_joint_bound(patch):
     patch.setattr(one_step.LogisticStep, "contribution", contribution)
 
 
-def mutant_working_weights_beyond_their_bound(patch):
+def mutant_hessian_bound_too_small(patch):
     original = one_step.CappedHessian.contribution
 
     def contribution(self, context, n_rows):
         found = original(self, context, n_rows)
-        return replace(found, bound=found.bound / context.problem.loss.weight_bound)
+        return replace(found, bound=found.bound / context.problem.loss.weight_bound**2)
 
     patch.setattr(one_step.CappedHessian, "contribution", contribution)
 
@@ -238,7 +238,7 @@ def mutant_asked_twice(patch):
 MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
 ONLY = {
     "mutant_a_third_of_the_joint_bound": ["logistic"],
-    "mutant_working_weights_beyond_their_bound": ["poisson"],
+    "mutant_hessian_bound_too_small": ["poisson"],
     "mutant_intercept_not_capped": ["linear"],
     "mutant_squares_of_residuals_not_capped": ["linear"],
     "mutant_means_of_the_rows": ["linear"],

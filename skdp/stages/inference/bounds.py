@@ -72,8 +72,7 @@ class NoiseLimits:
 
 
 SQUARED_LIMITS = NoiseLimits(3.0, gradient_noise=0.6, hessian_noise=0.1, curvature=0.9)
-# Residuals of counts and amounts are skewed, and their spread grows with the mean: a cap of 3 would
-# move slopes.
+# Residuals of counts and amounts are skewed, and their spread grows with the mean.
 OTHER_LIMITS = replace(SQUARED_LIMITS, residual_factor=3.5)
 LOGISTIC_LIMITS = NoiseLimits(2.0, gradient_noise=0.35, hessian_noise=0.005, curvature=0.18)
 # For squared error bounds grow at most until the noise of the second moments of the terms, which
