@@ -321,8 +321,8 @@ class DPLinearModel(PrivateEstimator):
             estimates = vars(self).get("inference_")
             if estimates is not None:  # whose intervals are about other coefficients
                 table["debiased rate ratio"] = self._loss(1).mean(estimates.coef)
-                ends = np.clip(estimates.interval(0.95), -LARGEST_EXPONENT, LARGEST_EXPONENT)
-                table[["lower", "upper"]] = np.exp(ends)
+                limits = np.clip(estimates.interval(0.95), -LARGEST_EXPONENT, LARGEST_EXPONENT)
+                table[["lower", "upper"]] = np.exp(limits)
         table["effect"] = coef[largest, np.arange(coef.shape[1])] * sizes
         return table.sort_values("effect", key=np.abs, ascending=False)
 

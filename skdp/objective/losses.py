@@ -289,8 +289,7 @@ class Loss(ABC):
     def working_weight(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         """Return each record's weight in the derivative of the estimating equation.
 
-        The second derivative, or its mean given the margin where the model holds (Fisher's
-        scoring); at least 0 and at most ``weight_bound``. Never nan for margins that are numbers.
+        The second derivative, or its mean where the model holds; from 0 to ``weight_bound``.
 
         Parameters
         ----------
