@@ -6,11 +6,11 @@
 1. "gd" with delta = 0, weights, an L1 penalty, a constraint, or a loss that is not smooth: the
    others cannot solve these problems, or do it less well.
 2. "whitened" where ``a sqrt(p)`` is at least 100, with a the signal-to-noise ratio, for dense rows
-   and one output, though most directions of wide rows are lost in the noise of the Gram matrix:
-   those that matter are not. Else where a is large enough for the loss, and the Gram matrix
-   exceeds its noise, which is, next to it, as ``sqrt(p / K) / a``: as accurate as "gd" or better,
-   much better where columns are correlated, in a tenth of the passes. Not for squared error in
-   groups of rows with a guess of their number, whose means "gd" can clip: less noise.
+   and one output: directions of little curvature are below the noise of the Gram matrix there,
+   those of much curvature are above it. Else where a is large enough for the loss, and the Gram
+   matrix exceeds its noise, which is, next to it, as ``sqrt(p / K) / a``: as accurate as "gd" or
+   better, much better where columns are correlated, in a tenth of the passes. Not for squared error
+   in groups of rows with a guess of their number, whose means "gd" can clip: less noise.
 3. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
 
 a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Measurements are in
@@ -40,16 +40,16 @@ class Domain:
         Least signal-to-noise ratio a.
     least_gram_ratio : float
         Least ``a sqrt(K / p)``: the noise of the Gram matrix, next to it, is as the inverse.
-    enough : float, default=inf
-        The product ``a sqrt(p)`` from which on dense rows with one output need neither: directions
-        of much curvature gain more than those that are lost in the noise of the matrix lose.
+    least_wide_ratio : float, default=inf
+        Least ``a sqrt(p)`` with which dense rows with one output need neither: directions of much
+        curvature gain more than those of little curvature lose.
     most_parameters : int
         More were not measured.
     """
 
     least_ratio: float
     least_gram_ratio: float
-    enough: float = math.inf
+    least_wide_ratio: float = math.inf
     most_parameters: int = MOST_PARAMETERS
 
     def contains(self, public: Public) -> bool:
@@ -57,12 +57,14 @@ class Domain:
         ratio = public.signal_to_noise
         gram_ratio = ratio * math.sqrt(public.n_outputs / public.n_parameters)
         is_clear = ratio >= self.least_ratio and gram_ratio >= self.least_gram_ratio
-        is_wide_enough = ratio * math.sqrt(public.n_parameters) >= self.enough
-        is_enough = is_wide_enough and public.n_outputs == 1 and not public.sparse
-        return (is_clear or is_enough) and public.n_parameters <= self.most_parameters
+        wide_ratio = ratio * math.sqrt(public.n_parameters)
+        is_wide = wide_ratio >= self.least_wide_ratio
+        is_wide = is_wide and public.n_outputs == 1 and not public.sparse
+        return (is_clear or is_wide) and public.n_parameters <= self.most_parameters
 
 
-ONE_TARGET, TWO_CLASSES = Domain(5.0, 2.5, enough=100.0), Domain(50.0, 4.0, enough=100.0)
+ONE_TARGET = Domain(5.0, 2.5, least_wide_ratio=100.0)
+TWO_CLASSES = Domain(50.0, 4.0, least_wide_ratio=100.0)
 MANY_CLASSES, OTHERS = Domain(20.0, 20.0), Domain(150.0, 4.0)
 STREAM = Domain(2.0, 0.0, most_parameters=MOST_OF_STREAM)
 

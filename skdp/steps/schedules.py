@@ -298,8 +298,8 @@ class LocalSizes:
     """The step sizes of one run that follow the curvature along its own path.
 
     Steps of proximal gradient descent with these converge for any convex loss whose curvature is
-    bounded on bounded sets, without a bound that is known (Malitsky, Mishchenko 2024). They
-    are for exact gradients: noise would pass for curvature.
+    bounded on bounded sets, even if the bound is unknown (Malitsky, Mishchenko 2024). They are
+    for exact gradients: noise would pass for curvature.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ class LocalSizes:
         if self._before is not None:
             moved = float(np.linalg.norm(point - self._before[0]))
             bent = float(np.linalg.norm(gradient - self._before[1]))
-            if moved > 0:  # a point that stays tells nothing of the curvature
+            if moved > 0:  # otherwise there is no difference to estimate the curvature from
                 size = math.sqrt(2 / 3 + self._growth) * self._size
                 # A larger ratio has no square in float64.
                 ratio = min(self._size * bent / moved, 1e100)

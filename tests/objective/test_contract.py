@@ -131,3 +131,18 @@ def test_a_bad_box_is_refused(low, high):
 
 def test_a_box_may_be_a_point():
     assert objective.Box(0.5, 0.5).project([2.0]).tolist() == [0.5]
+
+
+def test_working_weights_keep_to_their_bound(loss):
+    margins = np.array([-1e300, -50.0, -1.0, 0.0, 1.0, 50.0, 1e300, np.inf, -np.inf])[:, None]
+    targets = np.ones(len(margins), dtype=int) if loss.targets == "label" else np.ones((9, 1))
+    if loss.weight_bound is None:
+        with pytest.raises(ValueError, match="no working weight"):
+            loss.working_weight(margins, targets)
+        return
+    for dtype in (np.float32, np.float64):
+        with np.errstate(all="ignore"):
+            weights = loss.working_weight(margins.astype(dtype), targets)
+        assert weights.shape == margins.shape
+        assert (weights >= 0).all()
+        assert (weights <= loss.weight_bound).all()

@@ -90,3 +90,8 @@ def test_local_sizes_find_a_minimum_whose_curvature_is_not_known(first):
             gradient = np.exp(np.minimum(point, 20.0)) - 1000.0
         point = point - sizes.next(point, gradient) * gradient
     assert point[0] == pytest.approx(np.log(1000.0), abs=1e-9)
+
+
+def test_local_sizes_stay_where_points_do():
+    sizes = LocalSizes(0.5)
+    assert {sizes.next(np.zeros(2), np.zeros(2)) for _ in range(5000)} == {0.5}

@@ -10,8 +10,8 @@ from skdp.oracle import Public
 # Aim of the noise on a count, as a share of the rows; and of targets, which get more histograms.
 NOISE_GOAL, TARGET_NOISE_GOAL = 0.02, 0.025
 MIN_SHARE, MAX_SHARE_COLUMNS, MAX_SHARE_TARGETS = 0.04, 0.2, 0.15
-# A tail of few records, as counts and costs have, is seen below less noise. Targets get a share for
-# it that costs a solver so much R2 at most, as one step loses 1 / signal_to_noise**2 in all.
+# Noise on a count, as a share of the rows, that shows the tail of counts and costs; the largest
+# share of mu squared for it; and the R2 it may cost: a solver loses 1 / signal_to_noise**2 in all.
 TAIL_NOISE_GOAL, MAX_SHARE_TAILS, TAIL_LOSS = 0.006, 0.2, 0.0005
 # With so many columns the pooled prior is informative, so that less of the budget is needed.
 MANY_COLUMNS, MAX_SHARE_MANY_COLUMNS = 50, 0.06
