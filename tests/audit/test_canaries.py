@@ -13,19 +13,9 @@ import skdp
 from skdp import audit
 from skdp.accounting import gaussian_epsilon, gaussian_mu
 from skdp.audit import bounds
-from skdp.oracle import noise_source
-from skdp.oracle.noise import drawing_through
 from skdp.oracle.releases.mechanisms import GaussianNoise
 
 ONE_STEP = skdp.DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=4.0, delta=1e-5)
-
-
-@pytest.fixture
-def repeatable_noise():
-    """Noise that is fresh in each fit and the same in each run of the tests."""
-    source = noise_source(np.random.default_rng(7))
-    with drawing_through(lambda system: source):
-        yield
 
 
 repeatable = pytest.mark.usefixtures("repeatable_noise")

@@ -69,6 +69,7 @@ def test_a_partition_that_counts_twice_is_caught(monkeypatch):
     assert not replayed("fit").ok
 
 
+@pytest.mark.usefixtures("repeatable_noise")
 def test_canaries_of_rows_in_partitions():
     model = skdp.DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=10)
     report = audit.canaries(model, n_fits=300, partitions=Parts, random_state=0)
