@@ -5,12 +5,10 @@
    than as many rows of steps; else "adaptive_shuffled_sgd".
 1. "gd" with delta = 0, weights, an L1 penalty, a constraint, or a loss that is not smooth: the
    others cannot solve these problems, or do it less well.
-2. "whitened" where ``a sqrt(p)`` is at least 100, with a the signal-to-noise ratio, for dense rows
-   and one output: directions of little curvature are below the noise of the Gram matrix there,
-   those of much curvature are above it. Else where a is large enough for the loss, and the Gram
-   matrix exceeds its noise, which is, next to it, as ``sqrt(p / K) / a``: as accurate as "gd" or
-   better, much better where columns are correlated, in a tenth of the passes. Not for squared error
-   in groups of rows with a guess of their number, whose means "gd" can clip: less noise.
+2. "whitened" where a step has a signal-to-noise ratio a of at least 10, and the Gram matrix, whose
+   ratio is ``a sqrt(K / p)``, one of at least 0.8: as accurate as "gd" or better, much better where
+   columns are correlated, in a tenth of the passes. For squared error in groups of rows with a
+   guess of their number, whose means "gd" can clip at less noise, only from a = 40 on.
 3. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
 
 a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Measurements are in
@@ -19,7 +17,6 @@ a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Mea
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from skdp._numbers import Array, listed, shown
@@ -27,46 +24,10 @@ from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.solvers.base import REGISTRY, Solver, get_solver
 
-MOST_PARAMETERS, MOST_OF_STREAM = 1001, 501
-
-
-@dataclass(frozen=True)
-class Domain:
-    """Problems for which "whitened" is chosen, by the evidence in docs/reference/auto_values.rst.
-
-    Attributes
-    ----------
-    least_ratio : float
-        Least signal-to-noise ratio a.
-    least_gram_ratio : float
-        Least ``a sqrt(K / p)``: the noise of the Gram matrix, next to it, is as the inverse.
-    least_wide_ratio : float, default=inf
-        Least ``a sqrt(p)`` with which dense rows with one output need neither: directions of much
-        curvature gain more than those of little curvature lose.
-    most_parameters : int
-        More were not measured.
-    """
-
-    least_ratio: float
-    least_gram_ratio: float
-    least_wide_ratio: float = math.inf
-    most_parameters: int = MOST_PARAMETERS
-
-    def contains(self, public: Public) -> bool:
-        """Return whether a problem lies in it."""
-        ratio = public.signal_to_noise
-        gram_ratio = ratio * math.sqrt(public.n_outputs / public.n_parameters)
-        is_clear = ratio >= self.least_ratio and gram_ratio >= self.least_gram_ratio
-        wide_ratio = ratio * math.sqrt(public.n_parameters)
-        is_wide = wide_ratio >= self.least_wide_ratio
-        is_wide = is_wide and public.n_outputs == 1 and not public.sparse
-        return (is_clear or is_wide) and public.n_parameters <= self.most_parameters
-
-
-ONE_TARGET = Domain(5.0, 2.5, least_wide_ratio=100.0)
-TWO_CLASSES = Domain(50.0, 4.0, least_wide_ratio=100.0)
-MANY_CLASSES, OTHERS = Domain(20.0, 20.0), Domain(150.0, 4.0)
-STREAM = Domain(2.0, 0.0, most_parameters=MOST_OF_STREAM)
+LEAST_RATIO, LEAST_RATIO_OF_GRAM = 10.0, 0.8  # signal to noise, of a step and of the Gram matrix
+LEAST_RATIO_OF_STREAM = 2.0
+LEAST_RATIO_OF_MEANS = 40.0  # where "gd" clips means of groups
+MOST_PARAMETERS, MOST_OF_STREAM = 1001, 501  # more were not measured
 
 
 def automatic_solver(
@@ -91,7 +52,7 @@ def automatic_solver(
     >>> from skdp.objective import Logistic, Problem
     >>> from skdp.oracle import Public
     >>> from skdp.solvers.auto import automatic_solver
-    >>> few, many = (Public(n, 20, 1, Adjacency.ZERO_OUT, 1.0, 1e-6) for n in (1000, 100_000))
+    >>> few, many = (Public(n, 20, 1, Adjacency.ZERO_OUT, 1.0, 1e-6) for n in (500, 100_000))
     >>> automatic_solver(few, Problem(Logistic())), automatic_solver(many, Problem(Logistic()))
     ('gd', 'whitened')
     """
@@ -106,20 +67,25 @@ def _suited(public: Public, problem: Problem) -> list[str]:
     whitened = (
         REGISTRY["whitened"].needs <= problem.provides
         and not (public.is_pure or public.weighted)
-        and not (public.streamed and public.n_outputs > 1)
-        and _domain(public, problem).contains(public)
+        and (_suits_a_stream(public) if public.streamed else _suits_rows(public, problem))
     )
     others = ["adaptive_shuffled_sgd", "shuffled_sgd"] if public.streamed else ["gd"]
     return ["whitened", *others] if whitened else others
 
 
-def _domain(public: Public, problem: Problem) -> Domain:
-    """Return where "whitened" is chosen for a loss."""
-    if public.streamed:
-        return STREAM
-    if problem.loss.targets == "label":
-        return TWO_CLASSES if problem.loss.separable else MANY_CLASSES
-    return OTHERS if public.n_outputs > 1 or public.clips_means else ONE_TARGET
+def _suits_a_stream(public: Public) -> bool:
+    """Return whether "whitened" is chosen for rows that are read once."""
+    is_clear = public.signal_to_noise >= LEAST_RATIO_OF_STREAM
+    return is_clear and public.n_outputs == 1 and public.n_parameters <= MOST_OF_STREAM
+
+
+def _suits_rows(public: Public, problem: Problem) -> bool:
+    """Return whether "whitened" is chosen, by the evidence in docs/reference/auto_values.rst."""
+    means = public.clips_means and problem.loss.targets != "label"
+    least = LEAST_RATIO_OF_MEANS if means else LEAST_RATIO
+    of_gram = public.signal_to_noise * math.sqrt(public.n_outputs / public.n_parameters)
+    is_clear = public.signal_to_noise >= least and of_gram >= LEAST_RATIO_OF_GRAM
+    return is_clear and public.n_parameters <= MOST_PARAMETERS
 
 
 def _takes(name: str, public: Public, problem: Problem, given: Mapping[str, object]) -> bool:

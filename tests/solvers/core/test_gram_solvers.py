@@ -150,6 +150,10 @@ def public(n_rows, n_features=50, **facts):
     return Public(n_rows=n_rows, n_features=n_features, n_outputs=1, **facts)
 
 
+def in_groups(n_groups, n_features):
+    return public(n_groups, n_features, unit="group", rows_per_group=5)
+
+
 @pytest.mark.parametrize(
     ("facts", "problem", "expected"),
     [
@@ -159,16 +163,16 @@ def public(n_rows, n_features=50, **facts):
         (replace(public(100_000), n_outputs=3), Problem(Multinomial(3)), "whitened"),
         (replace(public(20_000, 20), n_outputs=100), Problem(Multinomial(100)), "whitened"),
         (replace(public(20_000, 20), n_outputs=3), Problem(Multinomial(3)), "whitened"),
-        (replace(public(5_000, 20), n_outputs=3), Problem(Multinomial(3)), "gd"),
+        (replace(public(1_500, 20), n_outputs=3), Problem(Multinomial(3)), "gd"),
         (public(100_000, epsilon=0.01), Problem(Logistic()), "gd"),
         (public(100_000, sparse=True), Problem(Logistic()), "whitened"),
         (public(100_000, weighted=True), Problem(Logistic()), "gd"),
         (public(100_000, 300), Problem(Logistic()), "whitened"),
-        (public(8_000, 300), Problem(Logistic()), "whitened"),
-        (public(7_000, 300), Problem(Logistic()), "gd"),
-        (public(11_000, 600), Problem(SquaredError()), "whitened"),
-        (public(10_000, 600), Problem(SquaredError()), "gd"),
-        (public(50_000, 300, sparse=True), Problem(Logistic()), "gd"),
+        (public(18_000, 300), Problem(Logistic()), "whitened"),
+        (public(17_000, 300), Problem(Logistic()), "gd"),
+        (public(50_000, 600), Problem(SquaredError()), "whitened"),
+        (public(49_000, 600), Problem(SquaredError()), "gd"),
+        (public(18_000, 300, sparse=True), Problem(Logistic()), "whitened"),
         (public(40_000, 140), Problem(Logistic()), "whitened"),
         (public(200_000, 510), Problem(Logistic()), "whitened"),
         (public(100_000, 300), Problem(SquaredError()), "whitened"),
@@ -179,13 +183,16 @@ def public(n_rows, n_features=50, **facts):
         (public(150, 20), Problem(SquaredError()), "gd"),
         (public(150, 20), Problem(SquaredError(), L1(0.1)), "gd"),
         (public(150, 20), Problem(Logistic()), "gd"),
-        (public(2000, 20), Problem(SquaredError()), "whitened"),
-        (public(1000, 20), Problem(SquaredError()), "gd"),
-        (public(2000, 20), Problem(Logistic()), "whitened"),
-        (public(1900, 20), Problem(Logistic()), "gd"),
-        (replace(public(5000, 20), n_outputs=2), Problem(SquaredError()), "gd"),
-        (public(20_000, 110), Problem(SquaredError()), "whitened"),
-        (public(4_000, 110), Problem(SquaredError()), "gd"),
+        (public(900, 20), Problem(SquaredError()), "whitened"),
+        (public(850, 20), Problem(SquaredError()), "gd"),
+        (public(900, 20), Problem(Logistic()), "whitened"),
+        (public(850, 20), Problem(Logistic()), "gd"),
+        (replace(public(1300, 20), n_outputs=2), Problem(SquaredError()), "whitened"),
+        (replace(public(1200, 20), n_outputs=2), Problem(SquaredError()), "gd"),
+        (in_groups(850, 20), Problem(SquaredError()), "gd"),
+        (in_groups(3400, 20), Problem(SquaredError()), "gd"),
+        (in_groups(3600, 20), Problem(SquaredError()), "whitened"),
+        (in_groups(900, 20), Problem(Logistic()), "whitened"),
     ],
 )
 def test_the_automatic_solver(facts, problem, expected):
