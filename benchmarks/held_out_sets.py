@@ -101,6 +101,39 @@ CLASSIFICATION = (
     ("survival", "flchain", "death", "futime chapter"),
     ("wooldridge", "alcohol", "employ", "unemrate inwf"),
 )
+# Targets that are hard at small budgets, with what they are about.
+COUNTS = (
+    ("AER", "Fatalities", "fatal", "nfatal sfatal afatal fatal1517 nfatal1517 fatal1820 nfatal1820 "
+     "fatal2124 nfatal2124"),  # deaths in traffic, by state and year
+    ("AER", "Guns", "violent", "murder robbery"),  # crimes in 100,000, by state and year
+    ("AER", "Medicaid1986", "visits", ""),  # of doctors, two fifths none
+    ("AER", "PhDPublications", "articles", ""),  # in the last three years of a PhD
+    ("AER", "RecreationDemand", "trips", ""),  # to a lake, two thirds none
+    ("COUNT", "azpro", "los", ""),  # days in hospital after surgery of the heart
+    ("COUNT", "mdvis", "numvisit", "agegrp educ"),  # of doctors, around a reform in Germany
+    ("COUNT", "medpar", "los", "died type provnum"),  # days in hospital, Medicare
+    ("Ecdat", "VietNamI", "pharvis", "commune"),  # visits of pharmacies, three quarters none
+    ("sandwich", "InstInnovation", "patents", "company industry cites precites dprecites"),
+)  # fmt: skip
+COSTS = (
+    ("AER", "CreditCard", "expenditure", "card share"),  # a month, on a card that may be refused
+    ("AER", "Municipalities", "expenditures", "municipality"),  # a head, in Sweden
+    ("Ecdat", "BudgetFood", "totexp", "wfood"),  # of Spanish households
+    ("Ecdat", "Clothing", "tsales", "sales start"),  # of Dutch shops
+    ("HSAUR", "Forbes2000", "marketvalue", "rank name country"),  # of large companies
+    ("ISLR", "Credit", "Balance", "ID"),  # of cards, a quarter of them 0
+    ("modeldata", "car_prices", "Price", ""),  # of used cars
+    ("mosaicData", "SaratogaHouses", "price", ""),
+)
+RARE = (
+    ("AER", "HMDA", "deny", ""),  # mortgages, 12 %
+    ("AER", "ResumeNames", "call", "name"),  # answers to applications, 8 %
+    ("DAAG", "headInjury", "clinically.important.brain.injury", ""),  # 8 %
+    ("DAAG", "nassCDS", "dead", "injSeverity weight caseid deploy"),  # in accidents, 4.5 %
+    ("KMsurv", "pneumon", "hospital", "agepn chldage"),  # infants with pneumonia, 2 %
+    ("survival", "mgus2", "pstat", "id ptime futime death"),  # progress of a gammopathy, 8 %
+    ("survival", "nwtco", "rel", "seqno edrel instit in.subcohort"),  # relapses, 14 %
+)
 KEEL = (
     "australian banana chess contraceptive german heart letter magic mammographic marketing "
     "mushroom optdigits penbased phoneme pima ring satimage segment spambase texture titanic "
@@ -110,8 +143,11 @@ KEEL = (
 SETS = {
     one.name: one
     for one in (
-        *(HeldOut(*names, False, tuple(left.split())) for *names, left in REGRESSION),
-        *(HeldOut(*names, True, tuple(left.split())) for *names, left in CLASSIFICATION),
+        *(
+            HeldOut(*names, False, tuple(left.split()))
+            for *names, left in (*REGRESSION, *COUNTS, *COSTS)
+        ),
+        *(HeldOut(*names, True, tuple(left.split())) for *names, left in (*CLASSIFICATION, *RARE)),
         *(HeldOut("keel", item, None, True) for item in KEEL.split()),
     )
 }

@@ -78,7 +78,9 @@ ROUNDS = 2  # Newton steps, each a release
 # its root. Below one of SCARCE it grows as the root of 1 / (mu n), up to MOST_TIMES: two numbers
 # that are known replace coefficients that are noise.
 SHARE, AMPLE, SCARCE, MOST_TIMES = 0.05, 1500.0, 600.0, 4.0
-GROWTH = 0.25  # power of the signal with which the bound on a record's derivatives grows
+# Power of the signal with which the bound on a record's derivatives grows: clipping favours the
+# larger class, and noise matters less. With two classes it is twice that below a signal of FEW.
+GROWTH, FEW = 0.25, 100.0
 # The decrease of the loss that a solver's gradients show, squared and in noise variances, counts as
 # so many times a signal-to-noise ratio.
 DESCENT_WEIGHT = 2.0
@@ -130,7 +132,7 @@ class CalibrationPrior:
 
 
 # Priors at the signal AMPLE, and below it.
-LOGISTIC = CalibrationPrior(0.8, 0.35, 0.1, clip_norm=3.0)
+LOGISTIC = CalibrationPrior(0.8, 0.35, 0.1, clip_norm=4.5)
 MULTINOMIAL = CalibrationPrior(1.0, 0.35, 0.1, clip_norm=3.0)
 # Standard deviation of the shift, in log odds, where coefficients are noise alone: columns whose
 # centres are unknown have moved all margins.
@@ -141,11 +143,12 @@ def _prior(public: Public, problem: Problem) -> CalibrationPrior:
     """Return the prior for these public facts: around a slope of 1 for a strong signal."""
     few, signal = LOGISTIC if problem.loss.separable else MULTINOMIAL, _abundance(public)
     ample = max(1.0, signal)
+    scarce = min(1.0, signal * AMPLE / FEW) if problem.loss.separable else 1.0
     return CalibrationPrior(
         slope=1 - (1 - few.slope) / ample,
         slope_std=few.slope_std / math.sqrt(ample),
         shift_std=few.shift_std / math.sqrt(ample),
-        clip_norm=few.clip_norm * signal**GROWTH,
+        clip_norm=few.clip_norm * (signal * scarce) ** GROWTH,
         # Coefficients near a start that was given are no noise.
         ratio=public.signal_to_noise if public.start is None else math.inf,
     )

