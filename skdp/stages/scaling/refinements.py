@@ -110,6 +110,7 @@ def keep_standardised(columns: Columns, half_width: Array) -> Columns:
         np.where(standard, half_width, columns.high),
         np.where(standard, 0.0, columns.centre),
         np.where(standard, 1.0, columns.scale),
+        None if columns.isolated is None else columns.isolated & ~standard[:, None],
     )
 
 
