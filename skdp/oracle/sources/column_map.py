@@ -46,6 +46,8 @@ class Columns:
     isolated : array of bool of shape (n_columns, 2), default=None
         Whether far below, and far above, all others there are values, as codes for missing data
         are: they count as the end of the range. None where nobody looked for them.
+    skewness : array of shape (n_columns,), default=None
+        Estimate from the values within the range; None where there is none.
     """
 
     low: Array
@@ -53,6 +55,7 @@ class Columns:
     centre: Array
     scale: Array
     isolated: Mask | None = None
+    skewness: Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("low", "high", "centre", "scale"):

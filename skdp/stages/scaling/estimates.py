@@ -51,7 +51,6 @@ SCALES_IN_RANGE = 14.0  # width of the range of a column far from 0, which fills
 # Beyond so many widths of the bulk of a column, which has at least such a share of the records, a
 # significant bin is isolated, as codes for missing data are.
 ISOLATED_WIDTHS, MIN_BULK_SHARE = 2.0, 0.85
-Z_FAR = 3.5  # noise standard deviations, for magnitudes that explain an outer bin
 UNIFORM_STD = 12**-0.5  # standard deviation of the uniform distribution, in its width
 MIN_PROBABILITY = 1e-9  # of a candidate whose bins count in those of a column: saves time
 
@@ -225,6 +224,8 @@ class Estimate:
     isolated : array of bool of shape (n_columns, 2)
         Whether isolated values lie below, and above, all others: these ends of a range are where
         ``TAIL_SHARE`` of a normal distribution lies beyond.
+    skewness : array of shape (n_columns,)
+        Of the values within the range that was counted in bins.
     """
 
     mean: Array
@@ -232,6 +233,7 @@ class Estimate:
     half_width: Array
     beyond: Ranges
     isolated: Mask
+    skewness: Array
 
     @property
     def ranges(self) -> Ranges:
@@ -255,7 +257,7 @@ class Estimate:
         if not centred:
             mean, size = np.zeros(len(mean)), np.hypot(size, mean)
         ranges = replace(self, mean=mean, size=size).ranges
-        return Columns(ranges.low, ranges.high, mean, size, self.isolated)
+        return Columns(ranges.low, ranges.high, mean, size, self.isolated, self.skewness)
 
 
 def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled: bool) -> Estimate:
@@ -275,7 +277,7 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
         Whether columns share a prior, as features do.
     """
     far, n_columns = ranges.far_from_0, len(ranges.low)
-    mean, size, half_width, low, high = np.empty((5, n_columns))
+    mean, size, half_width, skewness, low, high = np.empty((6, n_columns))
     isolated = np.empty((n_columns, 2), dtype=bool)
     for is_far in (False, True):
         part = np.flatnonzero(far == is_far)
@@ -295,7 +297,8 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
         low[part] = offset + unit * of_part.beyond.low
         high[part] = offset + unit * of_part.beyond.high
         half_width[part], isolated[part] = of_part.half_width, of_part.isolated
-    return Estimate(mean, size, half_width, Ranges(low, high), isolated)
+        skewness[part] = of_part.skewness
+    return Estimate(mean, size, half_width, Ranges(low, high), isolated, skewness)
 
 
 def _by_magnitude(magnitudes: NoisyCounts, part: Indices, columns: Indices) -> Candidates:
@@ -377,6 +380,8 @@ def _by_distributions(
     held = seen.sum(axis=1, keepdims=True)
     seen = np.where(held > 0, seen / np.where(held > 0, held, 1.0), shapes)
     (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
+    cubes = (np.arange(n_bins) + 0.5 - seen_mean[:, None]) ** 3
+    skewness = np.sum(seen * cubes, axis=1) / np.hypot(seen_size, UNIFORM_STD) ** 3
     width = (ranges.high - ranges.low) / n_bins
     mean += (seen_mean - expected_mean) * width
     size *= np.hypot(seen_size, UNIFORM_STD) / np.hypot(expected_size, UNIFORM_STD)
@@ -392,7 +397,7 @@ def _by_distributions(
     some_out = out.any(axis=1)
     low = np.where(some_out, ranges.low + first * width, np.inf)
     high = np.where(some_out, ranges.low + last * width, -np.inf)
-    return Estimate(mean, size, half_width, Ranges(low, high), isolated)
+    return Estimate(mean, size, half_width, Ranges(low, high), isolated, skewness)
 
 
 def _isolated(
@@ -408,9 +413,12 @@ def _isolated(
     around = _neighbourhoods(bins.counts / n_rows, visible, edges[:, :-1], edges[:, 1:])
     isolated = (edges[:, 1:] < around.low[:, None]) | (edges[:, :-1] > around.high[:, None])
     lows, highs = magnitude_bounds()
-    sure = magnitudes.counts * (magnitudes.counts > Z_FAR * magnitudes.std[:, None])
+    shares, std = np.array(magnitudes.counts), magnitudes.std
+    # Only where an outer bin is significant are they used: so the expected largest noise will do.
+    shares = _significant_residuals(shares, std, n_rows, 0 * shares, shares.size, -Z_RESIDUAL)
     away = (lows > around.high[:, None]), (highs < around.low[:, None])
     for place, far in ((-1, away[0]), (0, away[1])):
-        isolated[:, place] |= 2 * (sure * far).sum(axis=1) >= bins.counts[:, place]
+        held = np.maximum(shares, 0.0) * far
+        isolated[:, place] |= 2 * n_rows * held.sum(axis=1) >= bins.counts[:, place]
     mostly_zeros = 2 * magnitudes.counts[:, SIDE] > n_rows
     return isolated & (rest > 0) & ~mostly_zeros[:, None]
