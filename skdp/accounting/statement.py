@@ -62,7 +62,8 @@ class PrivacyStatement:
         Number of rows of the fit, which is public; None for several fits on different numbers, and
         with groups, where it is private.
     expectations : tuple of str, default=()
-        Of a plan: the expected accuracy of the fit, by public facts alone.
+        The expected accuracy of a fit: of a plan by public facts alone, of a regression that
+        estimated the scale of its targets by their skewness, too.
     notes : tuple of str, default=()
         Of a plan: which solver "auto" stands for, and which stages are left out, with the reasons.
     unit : {"row", "group"}, default="row"

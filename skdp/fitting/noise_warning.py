@@ -4,7 +4,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from skdp import accounting
+from skdp._numbers import Array
 from skdp._warnings import warn
 from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
@@ -20,6 +23,8 @@ WASTEFUL = 0.2  # of what larger batches tell for the same budget
 ALL, HALF, TENTH = 1.0, 0.5, 0.1
 # Kind of the measured fits with targets of a kind; and of those with a loss that was measured.
 KINDS = {"real": "regression", "nonnegative": "regression", "label": "classification"}
+# Least estimated skewness of targets that are likely to have one above 2: estimates miss the tail.
+SKEWED = 1.5
 MEASURED_LOSSES = {
     "squared_error": "regression",
     "logistic": "classification",
@@ -146,10 +151,13 @@ def rows_for(share: float, public: Public, kind: str) -> int:
     return int(max(2, math.ceil(wanted / 10**digits) * 10**digits))
 
 
-def expectations(public: Public, problem: Problem) -> tuple[str, ...]:
+def expectations(
+    public: Public, problem: Problem, skewness: Array | None = None
+) -> tuple[str, ...]:
     """Return what a default fit is expected to lose, and how many rows would do, in sentences.
 
-    All of it follows from the budget and the shape of X.
+    All of it follows from the budget, the shape of X and, after a fit, the estimated skewness of
+    the targets.
     """
     kind = MEASURED_LOSSES.get(problem.loss.name)
     if kind is None or public.is_pure or public.grouped or not public.is_noisy:
@@ -157,7 +165,13 @@ def expectations(public: Public, problem: Problem) -> tuple[str, ...]:
     signal = signal_to_noise(public)
     lost = expected_loss(kind, signal)
     score, alike, others = "log loss", "data sets", ""
-    if kind == "regression":
+    if skewness is not None:
+        others = " Targets look like that in the histograms."
+        score, alike = "R2", "data sets whose targets have a skewness of at most 2"
+        if np.abs(skewness).max() > SKEWED:
+            kind, alike = "skewed regression", "data sets whose targets have a skewness above 2"
+            lost = expected_loss(kind, signal)
+    elif kind == "regression":
         score, alike = "R2", "data sets whose targets have no long tail"
         skewed = _interval(expected_loss("skewed regression", signal))
         others = (

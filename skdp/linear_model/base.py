@@ -277,7 +277,7 @@ class DPLinearModel(PrivateEstimator):
             for name, value in stage.results(solution).items():
                 setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
-        self.privacy_ = fit.statement
+        self.privacy_ = replace(fit.statement, expectations=self._expectations(solution, prepared))
         fit.reading.keep_columns(self)
 
     def coefficients(self) -> Any:
@@ -397,6 +397,17 @@ class DPLinearModel(PrivateEstimator):
         if smooth and self._is_default(prepared, n_outputs):  # as the fits that were measured
             return replace(statement, expectations=expectations(public, prepared.problem))
         return statement
+
+    def _expectations(self, solution: Solution, prepared: Prepared) -> tuple[str, ...]:
+        """Return what the losses of other fits say of this one, by its targets' histogram."""
+        targets = None if solution.scaling is None else solution.scaling.targets
+        skewness = None if targets is None else targets.skewness
+        as_measured = {"unconstrained", "smooth_penalty"} <= prepared.problem.provides
+        if skewness is None or not as_measured or self.solver != "auto" or self._given():
+            return ()
+        if inference_expectation(prepared) is not None:
+            return ()
+        return expectations(prepared.public, prepared.problem, skewness)
 
     def _is_default(self, prepared: Prepared, n_outputs: int) -> bool:
         """Return whether solver and hyperparameters are those that "auto" stands for."""

@@ -202,3 +202,17 @@ def test_enough_rows_or_no_noise_are_not_warned_about(parameters, regression):
         warnings.simplefilter("error", skdp.NoiseWarning)
         warnings.simplefilter("ignore", skdp.PrivacyWarning)
         skdp.DPRidge(**parameters).fit(*regression)
+
+
+@pytest.mark.parametrize("skewed", [False, True])
+def test_the_loss_expected_after_a_fit_follows_the_shape_of_its_targets(rng, skewed):
+    X = rng.standard_normal((5000, 4))
+    signal = X @ [1.0, 0.5, 0.0, 0.0]
+    y = rng.poisson(np.exp(1.2 * signal)) if skewed else signal + rng.standard_normal(len(X))
+    noise = skdp.Privacy(noise=skdp.SeededNoise(0))
+    model = skdp.DPLinearRegression(privacy=noise).fit(X, y.astype(float))
+    assert (model.scaling_.targets.skewness[0] > 1.5) == skewed
+    text = model.privacy_.expectations[0]
+    assert ("a skewness above 2" in text, "a skewness of at most 2" in text) == (skewed, not skewed)
+    for other in ({"max_iter": 10}, {"scaling": "none", "target_bound": 9.0}):
+        assert model.set_params(**other).fit(X, y).privacy_.expectations == ()

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from skdp._numbers import AnyArray, Array
+from skdp._numbers import AnyArray, Array, Mask
 from skdp.oracle.compiled import (
     ColumnNumbers,
     Entries,
@@ -43,12 +43,19 @@ class Columns:
         Finite.
     scale : array of shape (n_columns,)
         Positive and finite.
+    isolated : array of bool of shape (n_columns, 2), default=None
+        Whether far below, and far above, all others there are values, as codes for missing data
+        are: they count as the end of the range. None where nobody looked for them.
+    skewness : array of shape (n_columns,), default=None
+        Estimate from the values within the range; None where there is none.
     """
 
     low: Array
     high: Array
     centre: Array
     scale: Array
+    isolated: Mask | None = None
+    skewness: Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("low", "high", "centre", "scale"):

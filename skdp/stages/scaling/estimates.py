@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtri
 
 from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
@@ -47,6 +48,9 @@ MAX_FILLED_SHARE = 0.3  # largest share of a range to which it shrinks
 MIN_RELATIVE_WIDTH = 2.0**-40  # of a bin, relative to its distance from 0
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
 SCALES_IN_RANGE = 14.0  # width of the range of a column far from 0, which fills a third of it
+# Beyond so many widths of the bulk of a column, which has at least such a share of the records, a
+# significant bin is isolated, as codes for missing data are.
+ISOLATED_WIDTHS, MIN_BULK_SHARE = 2.0, 0.85
 UNIFORM_STD = 12**-0.5  # standard deviation of the uniform distribution, in its width
 MIN_PROBABILITY = 1e-9  # of a candidate whose bins count in those of a column: saves time
 
@@ -97,6 +101,28 @@ def _moments(shapes: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
 
 
+def _neighbourhoods(shares: Array, visible: Mask, low: Array, high: Array) -> Ranges:
+    """Range around the bulk of each column, beyond which a significant bin is isolated.
+
+    The bulk grows from the fullest bin to significant bins at most ``ISOLATED_WIDTHS`` of its own
+    widths away. The range is infinite if it stays within a bin, as that of mostly zeros does, or
+    holds less than ``MIN_BULK_SHARE`` of the records.
+    """
+    around = np.tile([[-np.inf], [np.inf]], len(shares))
+    for one in np.flatnonzero(visible.sum(axis=1) > 1):
+        places = np.flatnonzero(visible[one])
+        share, lows, highs = shares[one, places], low[one, places], high[one, places]
+        bulk, grown = np.zeros(len(places), dtype=bool), share == share.max()
+        while (grown > bulk).any():
+            bulk = grown
+            start, stop = lows[bulk].min(), highs[bulk].max()
+            reach = ISOLATED_WIDTHS * (stop - start)
+            grown = (lows <= stop + reach) & (highs >= start - reach)
+        if bulk.sum() > 1 and share[bulk].sum() >= MIN_BULK_SHARE:
+            around[:, one] = start - reach, stop + reach
+    return Ranges(*around)
+
+
 def magnitude_bounds() -> tuple[Array, Array]:
     """Return the lower and upper edge of every bin of magnitudes, negative ones first.
 
@@ -112,7 +138,8 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, pooled: b
     """Ranges from counts of magnitudes: posterior medians, as scales vary greatly."""
     binned = binned_by_magnitude()
     first, last = np.empty((2, len(counts)), dtype=np.intp)
-    beyond, support = np.empty(counts.shape, dtype=bool), support_by_magnitude(TAIL_SHARE)
+    beyond, visible = np.empty((2, *counts.shape), dtype=bool)
+    support = support_by_magnitude(TAIL_SHARE)
     bins, noisy = np.arange(counts.shape[1]), NoisyCounts(counts, std, n_rows)
 
     def fit(columns: Indices) -> Candidates:
@@ -124,7 +151,13 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, pooled: b
         more = np.clip(Z_PER_BIN * (away - 1), 0.0, MAX_EXTRA_Z)
         likeliest = binned.shapes[posterior.likeliest()]
         seen = counts[columns], std[columns], n_rows
+        visible[columns] = _significant_residuals(*seen, 0 * likeliest, counts.size) > 0
         beyond[columns] = _significant_residuals(*seen, likeliest, counts.size, more) > TAIL_SHARE
+    lows, highs = magnitude_bounds()
+    if pooled:
+        edges = np.tile(lows, (len(counts), 1)), np.tile(highs, (len(counts), 1))
+        around = _neighbourhoods(counts / n_rows, visible, *edges)
+        beyond &= (edges[1] >= around.low[:, None]) & (edges[0] <= around.high[:, None])
     n_bins, somewhere = counts.shape[1], beyond.any(axis=1)
     lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
     if exact:
@@ -134,7 +167,6 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, pooled: b
         last = np.where(somewhere, np.maximum(last, highest), last)
     # Noise may make the medians cross.
     first, last = np.minimum(first, last), np.maximum(first, last)
-    lows, highs = magnitude_bounds()
     low, high = lows[first], highs[last]
     flat = high <= low
     return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
@@ -189,17 +221,25 @@ class Estimate:
         Of the range around the mean, in scales.
     beyond : Ranges
         From infinity to minus infinity where there are none.
+    isolated : array of bool of shape (n_columns, 2)
+        Whether isolated values lie below, and above, all others: these ends of a range are where
+        ``TAIL_SHARE`` of a normal distribution lies beyond.
+    skewness : array of shape (n_columns,)
+        Of the values within the range that was counted in bins.
     """
 
     mean: Array
     size: Array
     half_width: Array
     beyond: Ranges
+    isolated: Mask
+    skewness: Array
 
     @property
     def ranges(self) -> Ranges:
         """Range of every column."""
-        low, high = self.mean - self.half_width * self.size, self.mean + self.half_width * self.size
+        factors = np.where(self.isolated, -ndtri(TAIL_SHARE) / RANGE_IN_SCALES, 1.0).T
+        low, high = self.mean + np.array([[-1.0], [1.0]]) * factors * self.half_width * self.size
         return Ranges(np.minimum(low, self.beyond.low), np.maximum(high, self.beyond.high))
 
     def columns(self, noise: Array, pooled: bool, centred: bool) -> Columns:
@@ -216,8 +256,8 @@ class Estimate:
         mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
         if not centred:
             mean, size = np.zeros(len(mean)), np.hypot(size, mean)
-        ranges = Estimate(mean, size, self.half_width, self.beyond).ranges
-        return Columns(ranges.low, ranges.high, mean, size)
+        ranges = replace(self, mean=mean, size=size).ranges
+        return Columns(ranges.low, ranges.high, mean, size, self.isolated, self.skewness)
 
 
 def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled: bool) -> Estimate:
@@ -237,7 +277,8 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
         Whether columns share a prior, as features do.
     """
     far, n_columns = ranges.far_from_0, len(ranges.low)
-    mean, size, half_width, low, high = np.empty((5, n_columns))
+    mean, size, half_width, skewness, low, high = np.empty((6, n_columns))
+    isolated = np.empty((n_columns, 2), dtype=bool)
     for is_far in (False, True):
         part = np.flatnonzero(far == is_far)
         if not len(part):
@@ -249,13 +290,15 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
             offset = (ranges.high + ranges.low)[part] / 2
         else:
             by_magnitude = functools.partial(_by_magnitude, magnitudes, part)
-            of_part = _by_distributions(by_magnitude, bins.of(part), ranges.of(part), pooled)
+            own = magnitudes.of(part)
+            of_part = _by_distributions(by_magnitude, bins.of(part), ranges.of(part), pooled, own)
             unit, offset = np.ones(len(part)), np.zeros(len(part))
         mean[part], size[part] = offset + unit * of_part.mean, unit * of_part.size
         low[part] = offset + unit * of_part.beyond.low
         high[part] = offset + unit * of_part.beyond.high
-        half_width[part] = of_part.half_width
-    return Estimate(mean, size, half_width, Ranges(low, high))
+        half_width[part], isolated[part] = of_part.half_width, of_part.isolated
+        skewness[part] = of_part.skewness
+    return Estimate(mean, size, half_width, Ranges(low, high), isolated, skewness)
 
 
 def _by_magnitude(magnitudes: NoisyCounts, part: Indices, columns: Indices) -> Candidates:
@@ -271,6 +314,7 @@ def _by_distributions(
     bins: NoisyCounts,
     ranges: Ranges,
     pooled: bool,
+    magnitudes: NoisyCounts | None = None,
 ) -> Estimate:
     """Return the estimate of columns from their bins and, if there are any, their magnitudes."""
     candidates, binned = fine_distributions()
@@ -325,10 +369,19 @@ def _by_distributions(
         mean[columns] = weighted.mean(means)
     # Residual counts move the moments as they move those of the bins.
     rest = _significant_residuals(counts, std, n_rows, shapes, counts.size)
+    visible = _significant_residuals(counts, std, n_rows, np.zeros_like(shapes), counts.size)
+    isolated = np.zeros((n_columns, 2), dtype=bool)
+    if pooled and magnitudes is not None:
+        alone = _isolated(bins, visible > 0, rest, ranges, magnitudes)
+        rest[alone] = 0.0
+        middle = n_bins // 2
+        isolated = np.column_stack([alone[:, :middle].any(axis=1), alone[:, middle:].any(axis=1)])
     seen = np.maximum(shapes + rest, 0.0)
     held = seen.sum(axis=1, keepdims=True)
     seen = np.where(held > 0, seen / np.where(held > 0, held, 1.0), shapes)
     (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
+    cubes = (np.arange(n_bins) + 0.5 - seen_mean[:, None]) ** 3
+    skewness = np.sum(seen * cubes, axis=1) / np.hypot(seen_size, UNIFORM_STD) ** 3
     width = (ranges.high - ranges.low) / n_bins
     mean += (seen_mean - expected_mean) * width
     size *= np.hypot(seen_size, UNIFORM_STD) / np.hypot(expected_size, UNIFORM_STD)
@@ -336,7 +389,6 @@ def _by_distributions(
         # No pooled prior corrects these, and a wide distribution can explain noise in an open bin.
         # Ranges follow from medians, which are more robust: so mean and scale stay within the
         # range, unless the count of its first or last bin is significant.
-        visible = _significant_residuals(counts, std, n_rows, np.zeros_like(shapes), counts.size)
         within = np.maximum(visible[:, 0], visible[:, -1]) <= 0
         mean = np.where(within, np.clip(mean, ranges.low, ranges.high), mean)
         size = np.where(within, np.minimum(size, ranges.high - ranges.low), size)
@@ -345,4 +397,28 @@ def _by_distributions(
     some_out = out.any(axis=1)
     low = np.where(some_out, ranges.low + first * width, np.inf)
     high = np.where(some_out, ranges.low + last * width, -np.inf)
-    return Estimate(mean, size, half_width, Ranges(low, high))
+    return Estimate(mean, size, half_width, Ranges(low, high), isolated, skewness)
+
+
+def _isolated(
+    bins: NoisyCounts, visible: Mask, rest: Array, ranges: Ranges, magnitudes: NoisyCounts
+) -> Mask:
+    """Return which residuals of bins are of values far from the bulk of their column.
+
+    Those in the outer bins, which are open, are if most have magnitudes that are far from it. Rare
+    values of a column of mostly zeros are not.
+    """
+    n_rows, n_bins = bins.n_rows, bins.counts.shape[1]
+    edges = np.linspace(ranges.low, ranges.high, n_bins + 1, axis=1)
+    around = _neighbourhoods(bins.counts / n_rows, visible, edges[:, :-1], edges[:, 1:])
+    isolated = (edges[:, 1:] < around.low[:, None]) | (edges[:, :-1] > around.high[:, None])
+    lows, highs = magnitude_bounds()
+    shares, std = np.array(magnitudes.counts), magnitudes.std
+    # Only where an outer bin is significant are they used: so the expected largest noise will do.
+    shares = _significant_residuals(shares, std, n_rows, 0 * shares, shares.size, -Z_RESIDUAL)
+    away = (lows > around.high[:, None]), (highs < around.low[:, None])
+    for place, far in ((-1, away[0]), (0, away[1])):
+        held = np.maximum(shares, 0.0) * far
+        isolated[:, place] |= 2 * n_rows * held.sum(axis=1) >= bins.counts[:, place]
+    mostly_zeros = 2 * magnitudes.counts[:, SIDE] > n_rows
+    return isolated & (rest > 0) & ~mostly_zeros[:, None]

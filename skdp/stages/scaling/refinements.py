@@ -6,6 +6,7 @@ All of it is post-processing of noisy histograms.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy import integrate
@@ -105,11 +106,13 @@ def detect_standardised(counts: Array, std: Array, n_rows: int) -> Array:
 def keep_standardised(columns: Columns, half_width: Array) -> Columns:
     """Return the columns, those that are standardised with centre 0 and scale 1."""
     standard = half_width > 0
-    return Columns(
-        np.where(standard, -half_width, columns.low),
-        np.where(standard, half_width, columns.high),
-        np.where(standard, 0.0, columns.centre),
-        np.where(standard, 1.0, columns.scale),
+    return replace(
+        columns,
+        low=np.where(standard, -half_width, columns.low),
+        high=np.where(standard, half_width, columns.high),
+        centre=np.where(standard, 0.0, columns.centre),
+        scale=np.where(standard, 1.0, columns.scale),
+        isolated=None if columns.isolated is None else columns.isolated & ~standard[:, None],
     )
 
 
@@ -251,7 +254,7 @@ def extrapolate_tails(
         size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge))
     wide = np.where(size > targets.scale, TARGET_RANGE * size, 0.0)
     low, high = np.minimum(targets.low, centre - wide), np.maximum(targets.high, centre + wide)
-    return Columns(low, high, centre, size)
+    return replace(targets, low=low, high=high, scale=size)
 
 
 def _beyond(low: Array, high: Array, counts: Array, std: float, centre: float) -> Array:

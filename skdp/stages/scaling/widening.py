@@ -106,9 +106,12 @@ def _scaling_stage(parameters: StageParameters) -> ScalingStage | None:
 
 
 def _wider(columns: Columns) -> Columns:
+    """Return columns with wider ranges; limits before isolated values stay."""
     largest = np.finfo(float).max
+    kept = np.zeros((columns.n_columns, 2)) if columns.isolated is None else columns.isolated
+    below, above = np.where(kept, 1.0, EXPANSION_FACTOR).T
     with np.errstate(over="ignore"):
-        low = columns.centre - EXPANSION_FACTOR * (columns.centre - columns.low)
-        high = columns.centre + EXPANSION_FACTOR * (columns.high - columns.centre)
+        low = columns.centre - below * (columns.centre - columns.low)
+        high = columns.centre + above * (columns.high - columns.centre)
     low, high = np.clip(low, -largest, largest), np.clip(high, -largest, largest)
     return replace(columns, low=low, high=high)
