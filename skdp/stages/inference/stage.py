@@ -52,6 +52,7 @@ from skdp.steps.shrinkage import spectrum
 
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
 FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is requested, in target units
+N_VARIANCES = 3  # answers about it, in turn, where the loss is not quadratic
 LEAST_VARIANCE, MOST_VARIANCE = 0.02, 1.2  # of residuals, as caps take it, in squared target units
 MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in their standard deviations
 LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken for noise
@@ -63,7 +64,6 @@ MOST_STRETCH, MOST_ERROR_TO_SHORTEN = 1.3, 0.1
 # Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
 # of the spectral norm of its noise, so that no step is long where noise exceeds the rows.
 DAMPING = 2.5
-N_NODES = 32  # of a quadrature over margins
 LARGEST_CONDITION = 1e8  # eigenvalues of a Hessian are at least its largest, over this
 
 
@@ -342,12 +342,12 @@ class InferenceStage(OptionalStage):
     ) -> tuple[float, float]:
         """Return the mean squared residual and its noise; large residuals are cut.
 
-        Where the unit of targets says little about residuals, as for a few large counts, a first
-        answer says where to cut them.
+        The unit of targets says little about residuals where it is that of a few large amounts:
+        each answer says where the next one may cut them.
         """
         n_rows, unit, loss = oracle.public.n_rows, target_unit(oracle.public), oracle.problem.loss
         most = FIRST_RESIDUAL * unit if oracle.is_noisy else UNBOUNDED
-        n_answers = 1 if loss.quadratic else 2
+        n_answers = 1 if loss.quadratic else N_VARIANCES
         for _ in range(n_answers):
             request = ResidualSquares(point, most)
             answer, std = oracle.with_share(request, self._part(bounds, "scale") / n_answers)
@@ -465,7 +465,7 @@ def _weighted_means(loss: Loss, gram: Array, coef: Array) -> tuple[float, Array]
     means, slopes = gram[-1, :-1], coef[:-1]
     along = gram[:-1, :-1] @ slopes - means * (means @ slopes)
     size = math.sqrt(max(float(slopes @ along), 1e-300))
-    nodes, shares = np.polynomial.hermite_e.hermegauss(N_NODES)
+    nodes, shares = np.polynomial.hermite_e.hermegauss(32)
     margins = (coef[-1] + means @ slopes + size * nodes)[:, None]
     weights = loss.working_weight(margins, np.zeros_like(margins))[:, 0] * shares / shares.sum()
     weight = float(weights.sum())
