@@ -91,6 +91,7 @@ def inference(module, names, options) -> None:
         "real": inference_real.run,
         "price": inference_real.price,
         "peers": inference_peers.run,
+        "links": module.run_links,
     }
     name = "_".join(["inference", *names])
     output = options.output or RESULTS / f"{name}.csv"
@@ -190,7 +191,7 @@ COMMANDS = {
     ),
     "inference": Command(
         "inference", inference,
-        "coverage and width of intervals; parts: real tables, price of them, peers", None, "PART",
+        "coverage and width of intervals; parts: real, price, peers, links", None, "PART",
     ),
     "scores": Command(
         "score_coverage", scores, "coverage of private scores", "scores.csv", "METRIC"

@@ -2,6 +2,7 @@
 
     python -m benchmarks inference --runs 400 --minutes 0   every cell 400 times: hours of one core
     python -m benchmarks inference --verdict                what the file says about the aims
+    python -m benchmarks inference links --runs 400         log links and Huber's loss: minutes
 
 A run can be stopped and taken up again: what its fits found is kept beside the table, a file for
 each cell, and the same command goes on where it stopped. All cells are run a few times, then more
@@ -12,7 +13,8 @@ Columns have sizes from 0.05 to 100 and offsets of three sizes ("raw"; 0/1 colum
 and are scaled privately as part of the fit; or they are of unit size and taken as they are
 ("standardised", normal columns alone). Widths are standard errors over those of the non-private fit
 of the same rows (HC0, the inverse information at the truth for logistic regression): medians over
-runs, then the mean over coefficients. "naive" is the coverage of coef_ with the non-private
+runs, then the mean over coefficients. Of log links and Huber's loss they are next to the sandwich
+of the truth, without HC1's factor. "naive" is the coverage of coef_ with the non-private
 standard errors.
 """
 
@@ -28,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 from scipy.special import expit
+from scipy.stats import norm
 
 import skdp
 from benchmarks import results_file
@@ -55,6 +58,14 @@ WIDTHS = (
     ("linear", "0/1", 10_000, 5, 3.0),
     ("logistic", "0/1", 10_000, 5, 3.0),
 )
+MODELS = {
+    "linear": skdp.DPLinearRegression,
+    "logistic": functools.partial(skdp.DPLogisticRegression, classes=[0, 1]),
+    "poisson": skdp.DPPoissonRegressor,
+    "gamma": skdp.DPGammaRegressor,
+    "tweedie": functools.partial(skdp.DPTweedieRegressor, power=1.5),
+    "huber": skdp.DPHuberRegressor,
+}
 FOUND = ("z", "determined", "relative_error", "width", "naive")  # what is kept of each run
 # Columns and errors, or columns and classes.
 DESIGNS = {
@@ -73,6 +84,21 @@ DESIGNS = {
         ("correlated", "rare"),
     ],
 }
+# Likewise: columns, and counts with a mean below 0.1 ("rare") or rates that vary strongly; amounts;
+# errors that are t with 3 degrees of freedom.
+LINKS = {
+    "poisson": [
+        ("normal", "even"),
+        ("correlated", "even"),
+        ("0/1", "even"),
+        ("normal", "rare"),
+        ("normal", "varying"),
+    ],
+    "gamma": [("normal", "even")],
+    "tweedie": [("normal", "even")],
+    "huber": [("normal", "t3")],
+}
+POWERS = {"poisson": 1.0, "tweedie": 1.5, "gamma": 2.0}  # of the mean in the variance
 COLUMNS = (
     "problem", "condition", "columns", "errors", "n", "d", "epsilon", "runs", "determined",
     "relative_error", "coverage", "coverage_se", "coverage_middle", "least", "intercept", "width",
@@ -111,11 +137,15 @@ def standard_columns(kind: str, n: int, d: int, rng) -> np.ndarray:
 
 
 def truth(cell: Cell) -> tuple[np.ndarray, float]:
-    """Slopes, for a prediction of standard deviation 1, and intercept."""
+    """Slopes, for a prediction of standard deviation 1, or less with a log link, and intercept."""
     slopes = np.resize([1.0, -0.5, 0.25, 0.0, 0.5], cell.d)
+    if cell.errors == "varying" and cell.problem in POWERS:
+        return np.resize([1.0, 0.6, -0.4, 0.0, 0.0], cell.d), 0.0
     variance = slopes @ slopes
     if cell.columns == "correlated":
         variance = 0.3 * variance + 0.7 * slopes.sum() ** 2
+    if cell.problem in POWERS:
+        return 0.5 * slopes / math.sqrt(variance), -2.5 if cell.errors == "rare" else 0.5
     return slopes / math.sqrt(variance), -3.5 if cell.errors == "rare" else 0.3
 
 
@@ -135,6 +165,10 @@ def simulate(cell: Cell, rng):
     margins = X @ slopes + intercept
     if cell.problem == "logistic":
         return X, (rng.random(cell.n) < expit(margins)).astype(int)
+    if cell.problem in POWERS:
+        return X, amounts(cell.problem, np.exp(margins), rng)
+    if cell.errors == "t3":
+        return X, margins + rng.standard_t(3, cell.n)
     if cell.errors == "skewed":
         errors = rng.exponential(size=cell.n) - 1
     else:
@@ -145,6 +179,33 @@ def simulate(cell: Cell, rng):
     return X, margins + errors
 
 
+def amounts(problem: str, mean: np.ndarray, rng) -> np.ndarray:
+    """Targets with these means: counts, sums of exponential amounts, or gamma of shape 2."""
+    if problem == "gamma":
+        return rng.gamma(2.0, mean / 2)
+    if problem == "poisson":
+        return rng.poisson(mean).astype(float)
+    events = rng.poisson(2 * np.sqrt(mean))
+    return np.where(events > 0, rng.gamma(np.maximum(events, 1), np.sqrt(mean) / 2), 0.0)
+
+
+def residuals_and_weights(cell: Cell, X, y) -> tuple[np.ndarray, np.ndarray]:
+    """Terms of the estimating equation at the truth, over the rows, and their derivatives."""
+    slopes, intercept = truth(cell)
+    margins = X @ slopes + intercept
+    if cell.problem == "logistic":
+        q = expit(margins)
+        return q - y, q * (1 - q)
+    if cell.problem in POWERS:
+        mean, power = np.exp(margins), POWERS[cell.problem]
+        return (mean - y) / mean ** (power - 1), mean ** (2 - power)
+    residuals = margins - y
+    if cell.problem == "huber":
+        bound = 1.35 * np.median(np.abs(residuals)) / norm.ppf(0.75)
+        return np.clip(residuals, -bound, bound), (np.abs(residuals) < bound).astype(float)
+    return residuals, np.ones(cell.n)
+
+
 def non_private_errors(cell: Cell, X, y) -> np.ndarray:
     """Standard errors of slopes and intercept without privacy."""
     Z = np.column_stack([X, np.ones(cell.n)])
@@ -152,8 +213,12 @@ def non_private_errors(cell: Cell, X, y) -> np.ndarray:
         slopes, intercept = truth(cell)
         q = expit(X @ slopes + intercept)
         return np.sqrt(np.diag(np.linalg.inv((Z * (q * (1 - q))[:, None]).T @ Z)))
-    inverse = np.linalg.inv(Z.T @ Z)
-    residuals = y - Z @ (inverse @ (Z.T @ y))
+    if cell.problem in LINKS:
+        residuals, weights = residuals_and_weights(cell, X, y)
+        inverse = np.linalg.inv((Z * weights[:, None]).T @ Z)
+    else:
+        inverse = np.linalg.inv(Z.T @ Z)
+        residuals = y - Z @ (inverse @ (Z.T @ y))
     scores = Z * residuals[:, None]
     return np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
 
@@ -170,9 +235,7 @@ def one_run(cell: Cell, seed: int, **options):
         X = X * unit + centre
         slopes = slopes / unit
         intercept -= centre @ slopes
-    model = skdp.DPLinearRegression
-    if cell.problem == "logistic":
-        model = functools.partial(skdp.DPLogisticRegression, classes=[0, 1])
+    model = MODELS[cell.problem]
     target_unit = 1.0
     if cell.problem == "linear":
         # A size of 1, or another one that the fit has to find.
@@ -251,6 +314,16 @@ def cells(smoke: bool = False) -> list[Cell]:
         for design in DESIGNS[problem]
         if condition == "raw" or design[0] == "normal"
     ]
+
+
+def run_links(output: Path, command: str, runs: int) -> None:
+    """Measure all cells of log links and of Huber's loss, and write after each of them."""
+    lines = []
+    for epsilon, n, problem in itertools.product((1.0, 3.0), (10_000, 2_000), LINKS):
+        for design in LINKS[problem]:
+            lines.append(measure(Cell(problem, "raw", *design, n, 5, epsilon), runs))
+            print(", ".join(f"{name} {_text(value)}" for name, value in lines[-1].items()))
+            write(output, command, lines)
 
 
 def run(output: Path, command: str, runs: int, minutes: float, smoke: bool = False) -> None:

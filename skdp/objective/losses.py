@@ -20,15 +20,7 @@ SQUARED, LOGISTIC, HUBER = 0, 1, 2  # codes of formulas: compiled loops take num
 
 
 class ResidualKernel(NamedTuple):
-    """Formula of a residual of one margin in compiled loops.
-
-    Attributes
-    ----------
-    code : int
-        ``SQUARED``, ``LOGISTIC`` or ``HUBER``.
-    bound : float
-        Magnitude that ``HUBER`` clips residuals to.
-    """
+    """Formula of a residual in compiled loops, and the magnitude that ``HUBER`` clips it to."""
 
     code: int
     bound: float
@@ -169,6 +161,11 @@ class Loss(ABC):
         -------
         Loss
         """
+        return self
+
+    @property
+    def with_bounded_weights(self) -> "Loss":
+        """The loss with residuals weighted by margins, so that `weight_bound` is small."""
         return self
 
     @property

@@ -11,6 +11,9 @@ from skdp._numbers import AnyArray, store_float
 from skdp.objective.losses import Float, Link, Loss, TargetKind, TargetUnits
 
 LARGEST_RATIO = 20.0  # of a mean to the mean of all targets, up to which the link is logarithmic
+# Likewise of a mean, up to which intervals count a record in full. Their noise grows with it; at 2
+# and at 4 they are about as wide at 10,000 rows, but 4 determines fewer of 2,000.
+LARGEST_FULL_RATIO = 3.0
 LARGEST_TARGET = 1e4  # likewise of a target, where the curvature depends on it: for powers above 1
 # Of a target's unit to the mean of all targets: rarer events count as if there were more of them.
 LARGEST_UNIT = 1e3
@@ -40,6 +43,10 @@ class TweedieLog(Loss):
         Unit of the targets over c, and of the margins, which are logarithms of means; positive.
     base : float, default=0.0
         What a target of 0 stands for, over c: 1 for centred targets.
+    bounded : bool, default=False
+        Whether working weights w are cut to ``weight_bound``, a smaller one, and residuals, times
+        ``min(1, weight_bound / w)``, with them. These are no derivatives of the value, but where
+        the model holds they have mean 0 still, as w is a function of the margin.
 
     Examples
     --------
@@ -52,6 +59,7 @@ class TweedieLog(Loss):
     largest: float = LARGEST_RATIO
     unit: float = 1.0
     base: float = 0.0
+    bounded: bool = False
     name: ClassVar[str] = "tweedie_log"
     targets: ClassVar[TargetKind] = "nonnegative"
     link: ClassVar[Link] = "log"
@@ -80,7 +88,8 @@ class TweedieLog(Loss):
 
     @property
     def weight_bound(self) -> float:
-        return math.pow(self.largest, 2 - self.power)
+        ratio = min(self.largest, LARGEST_FULL_RATIO) if self.bounded else self.largest
+        return math.pow(ratio, 2 - self.power)
 
     @property
     def slowdown(self) -> float:
@@ -115,6 +124,10 @@ class TweedieLog(Loss):
     def for_targets(self, centre: AnyArray, scale: AnyArray) -> Self:
         return replace(self, unit=float(scale[0] / centre[0]), base=1.0)
 
+    @property
+    def with_bounded_weights(self) -> Self:
+        return replace(self, bounded=True)
+
     def second_derivative(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         with np.errstate(over="ignore"):
             slope = self._slope(self._log_ratio(margins)[0], self._ratio(targets))
@@ -123,10 +136,15 @@ class TweedieLog(Loss):
     def working_weight(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         # The mean of the second derivative: it depends on no target, whose tail may be long.
         most = math.log(self.weight_bound)
-        with np.errstate(over="ignore", under="ignore"):
-            logs = (2 - self.power) * self.unit * np.nan_to_num(margins)
-            weights = np.exp(np.minimum(logs, most))
+        with np.errstate(under="ignore"):
+            weights = np.exp(np.minimum(self._log_weight(np.nan_to_num(margins)), most))
         return np.asarray(np.minimum(weights, self.weight_bound), dtype=margins.dtype)
+
+    def _log_weight(self, margins: AnyArray) -> AnyArray:
+        """Return the logarithm of the slope of the mean residual."""
+        most = (2 - self.power) * math.log(self.largest)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.minimum((2 - self.power) * self.unit * margins, most))
 
     def _log_ratio(self, margins: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return the logarithm of the mean over c within the bounds of the link, and the rest."""
@@ -170,6 +188,9 @@ class TweedieLog(Loss):
         (x, beyond), ratio = self._log_ratio(margins), self._ratio(targets)
         largest = np.finfo(out.dtype).max
         residuals = self._first(x, ratio) / self.unit + self._slope(x, ratio) * beyond
+        if self.bounded:
+            excess = self._log_weight(margins) - math.log(self.weight_bound)
+            residuals = residuals * np.exp(-np.maximum(excess, 0.0))
         np.clip(residuals, -largest, largest, out=out)
 
     def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:

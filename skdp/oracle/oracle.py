@@ -340,7 +340,8 @@ class Oracle:
 
         Ranges of columns and targets do not apply, nor does a bound on rows, and the constant
         feature has size 1: a statistic bounds what a record adds by itself. Clipped records have
-        another regression than the given ones. It releases nothing, as `standardise`.
+        another regression than the given ones. With noise, residuals are those of
+        `Loss.with_bounded_weights`. It releases nothing, as `standardise`.
 
         Parameters
         ----------
@@ -360,7 +361,10 @@ class Oracle:
             used = require_kind(self._source, RepeatableSource)
             self._source = given.unclipped(scaling.unclipped, used)
         self.public = public
-        self._context = replace(self._context, public=public)
+        if self.is_noisy:
+            loss = self.problem.loss.with_bounded_weights
+            self.problem = replace(self.problem, loss=loss)
+        self._context = replace(self._context, public=public, problem=self.problem)
 
     def set_noise_unit(self, unit: float) -> None:
         """Take relative noise 1 for ``unit``, in all requests from here on.

@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss, mean_squared_error, mean_tweedie_deviance
 
 from skdp import DPRidge, PrivacyWarning
 from skdp.objective import Huber, Logistic, Multinomial, SquaredError, TweedieLog
-from skdp.objective.tweedie import LARGEST_TARGET
+from skdp.objective.tweedie import LARGEST_FULL_RATIO, LARGEST_TARGET
 
 pytestmark = pytest.mark.filterwarnings("error")
 quick = settings(deadline=None, max_examples=50, database=None)
@@ -451,3 +451,22 @@ def test_wrong_shapes_are_refused_not_broadcast(loss, rng):
         for act in (loss.residual, loss.value):
             with pytest.raises(ValueError, match=rf"{loss.name}: .*shape.*got \("):
                 act(margins, targets)
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
+def test_bounded_weights_are_those_of_the_residuals(power):
+    """Both are cut where means are large, by the same factor, which depends on no target."""
+    plain = TweedieLog(power, unit=0.5, base=1.0)
+    bounded = plain.with_bounded_weights
+    assert SquaredError().with_bounded_weights == SquaredError()
+    margins = np.array([-500.0, -9.0, -1.0, 0.0, 2.0, 3.0, 5.5, 6.5, 1e100])[:, None]
+    weights = plain.working_weight(margins, margins)
+    factors = np.minimum(1.0, bounded.weight_bound / weights)
+    assert bounded.weight_bound == LARGEST_FULL_RATIO ** (2 - power)
+    assert (factors < 1).any() == (power < 2)
+    np.testing.assert_allclose(bounded.working_weight(margins, margins), factors * weights)
+    for target in (-2.0, 0.3, 40.0):
+        targets = np.full_like(margins, target)
+        np.testing.assert_allclose(
+            bounded.residual(margins, targets), factors * plain.residual(margins, targets)
+        )

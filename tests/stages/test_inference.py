@@ -11,10 +11,10 @@ from sklearn.linear_model import LogisticRegression
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.objective import Logistic, NoPenalty, Problem, SquaredError
+from skdp.objective import Logistic, NoPenalty, Problem, SquaredError, TweedieLog
 from skdp.oracle import Public, make_plan, noise_source, run
 from skdp.oracle.sources.memory import MemorySource
-from skdp.stages.inference import stage
+from skdp.stages.inference import bounds, stage
 from skdp.stages.inference.bounds import Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
 
@@ -139,6 +139,42 @@ def test_without_noise_it_is_the_quasi_likelihood_with_hc1_errors(rng, kind):
     np.testing.assert_allclose(
         error / mean, np.sqrt(np.einsum("ij,jk,ik->i", Z[:2], sandwich, Z[:2])), rtol=0.02
     )
+
+
+def test_ten_thousand_counts_determine_five_coefficients(rng):
+    """At epsilon 1; the cap on residuals, which rare counts exceed, leaves the intercept alone."""
+    X = rng.standard_normal((10_000, 5))
+    y = rng.poisson(np.exp(X @ [0.4, -0.2, 0.1, 0.0, 0.2] - 2.0)) * 1.0
+    privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+    model = skdp.DPPoissonRegressor(epsilon=1.0, inference="coefficients", privacy=privacy)
+    assert "all 5 coefficients are likely" in model.plan(10_000, 5).expectations[0]
+    model.fit(X, y)
+    estimate = np.append(model.coef_debiased_, model.intercept_debiased_)
+    errors = np.append(model.coef_std_error_, model.intercept_std_error_)
+    assert (errors < 0.15).all()
+    assert np.abs((estimate - [0.4, -0.2, 0.1, 0.0, 0.2, -2.0]) / errors).max() < 3
+
+
+def test_shares_add_up():
+    for shares in (bounds.SQUARED, bounds.SQUARED_INTERCEPT, bounds.LOG_LINK_INTERCEPT):
+        assert sum(shares.values()) + bounds.COUNT_SHARE == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
+def test_weighted_means_of_normal_columns(rng, power):
+    """By a quadrature; of squared error they are the means."""
+    Z = np.column_stack([rng.standard_normal((200_000, 2)), np.ones(200_000)])
+    Z[:, 0] += 0.2
+    coef = np.array([0.5, -0.3, 0.1])
+    gram = Z.T @ Z / len(Z)
+    loss = TweedieLog(power, bounded=True)
+    weights = loss.working_weight((Z @ coef)[:, None], np.zeros((len(Z), 1)))[:, 0]
+    weight, means = stage._weighted_means(loss, gram, coef)
+    assert weight == pytest.approx(weights.mean(), rel=0.01)
+    np.testing.assert_allclose(means, weights @ Z[:, :2] / weights.sum(), atol=0.01)
+    weight, means = stage._weighted_means(SquaredError(), gram, coef)
+    assert weight == pytest.approx(1.0)
+    np.testing.assert_allclose(means, gram[-1, :2], atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")

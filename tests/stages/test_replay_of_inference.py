@@ -11,6 +11,7 @@ from scipy import sparse
 import skdp
 from replays import WITH_INFERENCE, make_with_inference
 from skdp.accounting import Adjacency
+from skdp.objective import TweedieLog
 from skdp.oracle import oracle
 from skdp.oracle.releases import one_step
 from skdp.oracle.sources.memory import MemorySource
@@ -26,8 +27,9 @@ HOSTILE = [
     np.full(4, 5e-324),
     np.array([1e200, 1e-200, 0.0, 1.0]),
     np.array([3.0, -4.0, 1.0, 9.0]),
+    np.array([6.0, -6.0, 3.0, 0.0]),  # a mean beyond the largest weight, and a target near it
 ]
-TARGETS = [-1e300, 1e12, -3.0, 1e308, 0.0, 1e-310, 7.0]
+TARGETS = [-1e300, 1e12, -3.0, 1e308, 0.0, 1e-310, 7.0, 30.0]
 # So few rows can afford them, and columns that are made shorter, only with such a budget.
 STEPS_AHEAD = {
     "scaling": "private",
@@ -44,7 +46,7 @@ def data_for(kind, rng):
     if kind == "logistic":
         return X, np.arange(N_ROWS) % 2
     y = X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
-    return X, np.abs(y) if kind == "poisson" else y
+    return X, np.exp(0.5 * y) if kind == "poisson" else y
 
 
 def neighbours(kind, X, y, adjacency, convert=lambda X: X):
@@ -141,9 +143,20 @@ def mutant_hessian_bound_too_small(patch):
 
     def contribution(self, context, n_rows):
         found = original(self, context, n_rows)
-        return replace(found, bound=found.bound / context.problem.loss.weight_bound**2)
+        return replace(found, bound=found.bound / context.problem.loss.weight_bound)
 
     patch.setattr(one_step.CappedHessian, "contribution", contribution)
+
+
+def mutant_weights_of_residuals_from_the_rows(patch):
+    original = TweedieLog._residual
+
+    def residual(self, margins, targets, out):
+        original(self, margins, targets, out)
+        if self.bounded:  # relative to the largest weight of all records
+            out *= np.exp(np.clip(np.nanmax(margins), 0.0, 9.0))
+
+    patch.setattr(TweedieLog, "_residual", residual)
 
 
 def mutant_intercept_not_capped(patch):
@@ -239,6 +252,7 @@ MUTANTS = {name: value for name, value in globals().items() if name.startswith("
 ONLY = {
     "mutant_a_third_of_the_joint_bound": ["logistic"],
     "mutant_hessian_bound_too_small": ["poisson"],
+    "mutant_weights_of_residuals_from_the_rows": ["poisson"],
     "mutant_intercept_not_capped": ["linear"],
     "mutant_squares_of_residuals_not_capped": ["linear"],
     "mutant_means_of_the_rows": ["linear"],

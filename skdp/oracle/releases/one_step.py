@@ -6,6 +6,11 @@ that weight and a cap: ``c(f r)``, c cutting to plus or minus ``residual_bound``
 equation is ``sum f u c(f r) = 0``, and `ShrunkGradientSum` with ``whole_records`` is that sum; here
 are its derivative, the second moments of its terms, and what else the step asks.
 
+With noise r is the residual of `Loss.with_bounded_weights`: it is multiplied by ``min(1, W / w)``,
+with w the working weight at the point and W its bound. This is a function of the row and of public
+numbers, so the equation keeps its solution where the model holds, and its derivative has weights
+of at most W by itself. No sensitivity rests on it: whatever r is, ``f r`` is capped, and w is cut.
+
 Where a record is a group of rows its term is the mean of those of its rows, and so are its parts in
 all sums here but one: second moments are those of the groups' terms, each of them one vector, which
 makes the covariance that follows from them hold for any correlation within groups.

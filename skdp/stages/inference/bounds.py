@@ -14,9 +14,11 @@ from skdp.stages.base import is_regression
 # (`python -m benchmarks inference`), where no other reason is given.
 
 # Shares of the stage's mu squared that its releases get: for numeric targets, for squared error
-# with an intercept, and for the logistic loss; besides, that of the count of cut records in each.
+# with an intercept, with a log link and an intercept, whose own answer is asked for its bias rather
+# than its width, and for the logistic loss; besides, that of the count of cut records in each.
 SQUARED = {"gram": 0.10, "scale": 0.05, "gradient": 0.59, "hessian": 0.20, "squares": 0.05}
 SQUARED_INTERCEPT = {**SQUARED, "gradient": 0.49, "mean": 0.10}
+LOG_LINK_INTERCEPT = {**SQUARED, "gradient": 0.54, "mean": 0.05}
 LOGISTIC = {"gram": 0.10, "step": 0.84, "squares": 0.05}
 COUNT_SHARE = 0.01
 # One Newton step of the logistic loss errs by the square of its length: from a solution whose rows
@@ -72,8 +74,9 @@ class NoiseLimits:
 
 
 SQUARED_LIMITS = NoiseLimits(3.0, gradient_noise=0.6, hessian_noise=0.1, curvature=0.9)
-# Residuals of counts and amounts are skewed, and their spread grows with the mean.
-OTHER_LIMITS = replace(SQUARED_LIMITS, residual_factor=3.5)
+# Where rates vary from person to person residuals are so skewed that a cap of 3 moved slopes by
+# half a standard error (counts of 4,000 persons, epsilon 3), and one of 4 by a fifth.
+LOG_LINK_OF_GROUPS = replace(SQUARED_LIMITS, residual_factor=4.0)
 LOGISTIC_LIMITS = NoiseLimits(2.0, gradient_noise=0.35, hessian_noise=0.005, curvature=0.18)
 # For squared error bounds grow at most until the noise of the second moments of the terms, which
 # grows with the square of the bounds, has eigenvalues of this share of theirs. Without this limit
@@ -123,8 +126,9 @@ class Bounds:
             Of the stage, in what scaling leaves of mu squared.
         """
         if is_regression(problem):
-            with_mean = problem.loss.quadratic and public.has_intercept
-            shares = SQUARED_INTERCEPT if with_mean else SQUARED
+            with_mean = problem.loss.residual_bound is None and public.has_intercept
+            with_intercept = SQUARED_INTERCEPT if problem.loss.quadratic else LOG_LINK_INTERCEPT
+            shares = with_intercept if with_mean else SQUARED
             return cls._with(shares, public, problem, share)
         n_steps = _n_steps_ahead(public, problem)
         ahead = LOGISTIC | {"ahead": AHEAD_SHARE, "step": LOGISTIC["step"] - n_steps * AHEAD_SHARE}
@@ -148,9 +152,9 @@ class Bounds:
             return cls(UNBOUNDED, UNBOUNDED, UNBOUNDED, 0.0, shares, n_steps_ahead)
         size, n_rows = public.n_parameters, public.n_rows
         numeric = is_regression(problem)
-        limits = LOGISTIC_LIMITS
-        if numeric:
-            limits = SQUARED_LIMITS if problem.loss.quadratic else OTHER_LIMITS
+        limits = SQUARED_LIMITS if numeric else LOGISTIC_LIMITS
+        if public.grouped and problem.loss.link == "log":
+            limits = LOG_LINK_OF_GROUPS
         mu = public.gradient_mu * math.sqrt(share)
         # 1. Lengths of rows.
         norm = math.sqrt(public.n_features)
@@ -175,8 +179,9 @@ class Bounds:
             residual_factor *= row_factor ** (2 / 3)
             row_factor = row_factor ** (1 / 3)
         # 3. Largest eigenvalue of the noise of the Hessian; first as if the row factor were 1.
+        largest = problem.loss.with_bounded_weights.weight_bound or 1.0
         weight = (
-            (problem.loss.weight_bound or 1.0) / math.sqrt(shares["hessian"])
+            largest / math.sqrt(shares["hessian"])
             if numeric
             else GRADIENT_WEIGHT / math.sqrt(shares["step"])
         )

@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_real, require
-from skdp.objective import Problem
+from skdp.objective import Loss, Problem
 from skdp.oracle import (
     GRADIENT_WEIGHT,
     CappedHessian,
@@ -52,6 +52,7 @@ from skdp.steps.shrinkage import spectrum
 
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
 FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is requested, in target units
+N_VARIANCES = 3  # answers about it, in turn, where the loss is not quadratic
 LEAST_VARIANCE, MOST_VARIANCE = 0.02, 1.2  # of residuals, as caps take it, in squared target units
 MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in their standard deviations
 LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken for noise
@@ -278,6 +279,7 @@ class InferenceStage(OptionalStage):
         n_rows, n_features, size = public.n_rows, public.n_features, public.n_parameters
         bounds = Bounds.of(public, problem, self.share)
         oracle.unclip(solution.scaling)
+        loss = oracle.problem.loss
         point = solution.coef.copy()
         if public.has_intercept:
             point[-1] *= public.intercept_size  # the constant feature has size 1 from here on
@@ -310,16 +312,20 @@ class InferenceStage(OptionalStage):
         estimate = step.estimate(point[:, 0], n_features, share_cut)
 
         # 3. Capped residuals move the intercept where errors are skewed: it gets its own answer.
-        if problem.loss.quadratic and public.has_intercept:
-            means = np.where(np.abs(gram[-1, :-1]) > 2 * gram_std, gram[-1, :-1], 0.0)
+        is_capped = loss.residual_bound is None and (oracle.is_noisy or loss.quadratic)
+        if is_capped and public.has_intercept:
+            gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * gram_std
+            weight, means = _weighted_means(loss, gram, estimate.coef)
             most = max(cap, MEAN_FACTOR * math.sqrt(upper)) if oracle.is_noisy else UNBOUNDED
             request = CappedResiduals(estimate.coef[:, None], most)
             answer, std = oracle.with_share(request, self._part(bounds, "mean"))
             # Residuals are predictions less targets.
-            shift = -float(answer[0]) / n_rows
+            shift, unit = -float(answer[0]) / (weight * n_rows), (weight * n_rows) ** 2
+            # With a log link residuals are skewed, and were cut.
+            variance = variance if loss.quadratic else upper
             spread = step.spread_of_means(variance) if public.grouped else variance
-            error = max(spread, 0.0) / n_rows
-            estimate = _with_intercept(estimate, means, shift, error, (std / n_rows) ** 2)
+            error = max(spread, 0.0) * n_rows / unit
+            estimate = _with_intercept(estimate, means, shift, error, std**2 / unit)
         return replace(solution, results={**solution.results, "debiased": estimate})
 
     def assumptions(self) -> tuple[str, ...]:
@@ -334,12 +340,21 @@ class InferenceStage(OptionalStage):
     def _residual_variance(
         self, oracle: Oracle, point: Array, bounds: Bounds
     ) -> tuple[float, float]:
-        """Return the mean squared residual and its noise; large residuals are cut."""
-        n_rows, public = oracle.public.n_rows, oracle.public
-        most = FIRST_RESIDUAL * target_unit(public) if oracle.is_noisy else UNBOUNDED
-        request = ResidualSquares(point, most)
-        answer, std = oracle.with_share(request, self._part(bounds, "scale"))
-        return float(answer[0]) / n_rows, std / n_rows
+        """Return the mean squared residual and its noise; large residuals are cut.
+
+        The unit of targets says little about residuals where it is that of a few large amounts:
+        each answer says where the next one may cut them.
+        """
+        n_rows, unit, loss = oracle.public.n_rows, target_unit(oracle.public), oracle.problem.loss
+        most = FIRST_RESIDUAL * unit if oracle.is_noisy else UNBOUNDED
+        n_answers = 1 if loss.quadratic else N_VARIANCES
+        for _ in range(n_answers):
+            request = ResidualSquares(point, most)
+            answer, std = oracle.with_share(request, self._part(bounds, "scale") / n_answers)
+            variance, std = float(answer[0]) / n_rows, std / n_rows
+            upper = max(variance + 2 * std, LEAST_VARIANCE * unit**2)
+            most = min(most, bounds.residual_factor * math.sqrt(upper))
+        return variance, std
 
     def _squared_step(
         self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
@@ -440,6 +455,21 @@ def _made_shorter(
     added = np.zeros(public.n_parameters)
     added[: public.n_features] = stretch**4 - 1.0
     return np.diag(added)
+
+
+def _weighted_means(loss: Loss, gram: Array, coef: Array) -> tuple[float, Array]:
+    """Return the mean working weight, and the columns' means with these weights.
+
+    Where the weights depend on the margins, for normal ones.
+    """
+    means, slopes = gram[-1, :-1], coef[:-1]
+    along = gram[:-1, :-1] @ slopes - means * (means @ slopes)
+    size = math.sqrt(max(float(slopes @ along), 1e-300))
+    nodes, shares = np.polynomial.hermite_e.hermegauss(32)
+    margins = (coef[-1] + means @ slopes + size * nodes)[:, None]
+    weights = loss.working_weight(margins, np.zeros_like(margins))[:, 0] * shares / shares.sum()
+    weight = float(weights.sum())
+    return weight, means + (weights @ nodes) / (weight * size) * along
 
 
 def _with_intercept(

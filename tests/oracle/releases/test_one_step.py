@@ -74,10 +74,11 @@ def test_bounds_are_attained_by_squared_error(statistic, pair):
     assert 0.8 < far(one, other) <= 1
 
 
+@pytest.mark.parametrize("bounded", [False, True])
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
-def test_the_bound_of_weighted_hessians_is_attained(power):
+def test_the_bound_of_weighted_hessians_is_attained(power, bounded):
     """By a record with a large mean, and a target near it; and never exceeded."""
-    loss = TweedieLog(power)
+    loss = TweedieLog(power, bounded=bounded)
     problem = Problem(loss, NoPenalty(), fit_intercept=False)
     statistic = whitened(one_step.CappedHessian, point=(0.0, 0.2), cap=1e6)
     rows = [([0.0, m / 0.2], 4.0, 1.0) for m in (-1e300, -30.0, 1.0, 7.0, 1e300)]
