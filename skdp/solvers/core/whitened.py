@@ -28,8 +28,9 @@ PLAIN_GRAM_SHARE, GRAM_SHARE = 0.2, 0.05
 # ratio on the distance grows, half of it by up to so many times as many steps, half by momentum.
 PLAIN_STEPS, PLAIN_GROWTH_START = 40, 50.0
 MOST_TIMES, MOST_MOMENTUM = 2.0, 0.9
-# A log link: momentum would carry predictors to where their exponentials are far too large.
-LOG_LINK_STEPS = 30
+# A log link: momentum would carry predictors to where their exponentials are far too large. A cap
+# below the least one, in units of the target, makes all means too small.
+LOG_LINK_STEPS, LEAST_LOG_CAP = 60, 0.7
 # Other losses: steps, in roots of the distance times the largest curvature. With c of them the
 # heavy ball's oscillations decay by exp(-c**2 / 4) before iterates are averaged.
 SETTLING = 3.0
@@ -404,7 +405,8 @@ def _residual_cap(public: Public, problem: Problem, row_factor: float) -> float:
     unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
     # One size of the target at GROWTH_START, and less below it.
     ratio = public.signal_to_noise / defaults.GROWTH_START
-    return float(unit * ratio**CAP_GROWTH)
+    least = LEAST_LOG_CAP if problem.loss.link == "log" else 0.0
+    return float(unit * max(ratio**CAP_GROWTH, least))
 
 
 def _cap_at_zero(cap: float, problem: Problem) -> float:
