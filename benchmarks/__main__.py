@@ -264,7 +264,7 @@ def parse(arguments=None):
         help="also solvers that are there for study; a verdict on every cell",
     )
     parser.add_argument(
-        "--half", choices=[*HALVES, "all"], default=HALVES[0], help="of held_out, counts"
+        "--half", choices=[*HALVES, "made up", "all"], default=HALVES[0], help="of held_out, counts"
     )
     parser.add_argument("--verdict", action="store_true", help="from the file of results")
     parser.add_argument("--before", type=Path, help="of cases: a file to compare with")

@@ -14,14 +14,15 @@ from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
 
 WASTEFUL = 0.2  # of what larger batches tell for the same budget
-# Shares of what there is to learn, R2 or log loss over a constant, that half of the fits lose at
-# most. A plan that must expect to lose all of it is warned of, and messages say how many rows would
-# do for the other two.
+# Shares of what there is to learn, R2, D2 or log loss over a constant, that half of the fits lose
+# at most. A plan that must expect to lose all of it is warned of, and messages say how many rows
+# would do for the other two.
 ALL, HALF, TENTH = 1.0, 0.5, 0.1
 # Kind of the measured fits with targets of a kind; and of those with a loss that was measured.
-KINDS = {"real": "regression", "nonnegative": "regression", "label": "classification"}
+KINDS = {"real": "regression", "nonnegative": "log link", "label": "classification"}
 MEASURED_LOSSES = {
     "squared_error": "regression",
+    "tweedie_log": "log link",
     "logistic": "classification",
     "multinomial": "classification",
 }
@@ -156,7 +157,7 @@ def expectations(public: Public, problem: Problem) -> tuple[str, ...]:
         return ()
     signal = signal_to_noise(public)
     lost = expected_loss(kind, signal)
-    score, alike, others = "log loss", "data sets", ""
+    score, alike, others = "D2" if kind == "log link" else "log loss", "data sets", ""
     if kind == "regression":
         score, alike = "R2", "data sets whose targets have no long tail"
         skewed = _interval(expected_loss("skewed regression", signal))
