@@ -87,7 +87,7 @@ class TweedieLog(Loss):
     @property
     def slowdown(self) -> float:
         # Where events are rare, noise changes means by larger factors.
-        return max(1.0, self.unit)
+        return max(1.0, self.unit / 1.5)
 
     def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
         most = LARGEST_EXPONENT if margins.dtype == np.float64 else LARGEST_EXPONENT / 8

@@ -289,11 +289,11 @@ def _moved(coef: Array, at: Array, public: Public) -> Array:
 class Shrinkage(CalibrationStage):
     """Shrink the solution of a log link towards the estimated mean, by its known noise.
 
-    Noise moves log means the further the rarer events are, by half of the loss's slowdown, and what
-    columns explain is of about the same size everywhere: a factor ``1 - noise**2``, at least 0,
-    keeps what exceeds it (the positive part of James and Stein 1961, with an expected size in place
-    of the estimate). The intercept keeps what noise does not exceed where events are not rare,
-    since scaling has noise of its own. It is post-processing.
+    Noise moves log means the further the rarer events are, and what columns explain is of about
+    the same size everywhere: a factor ``1 - noise**2``, at least 0, keeps what exceeds it (the
+    positive part of James and Stein 1961, with an expected size in place of the estimate). The
+    intercept keeps what noise does not exceed where events are not rare, since scaling has noise
+    of its own. It is post-processing.
     """
 
     share: float = 0.0
@@ -318,8 +318,8 @@ class Shrinkage(CalibrationStage):
         return cls()
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        public, noise = oracle.public, max(1.0, oracle.problem.loss.slowdown / 2)
-        square = np.full(public.shape, noise**2)
+        public, slowdown = oracle.public, oracle.problem.loss.slowdown
+        square = np.full(public.shape, slowdown**2)
         square[public.n_features :] -= 1
         kept = np.maximum(1 - square / public.signal_to_noise**2, 0.0)
         return replace(solution, coef=kept * solution.coef)
