@@ -124,6 +124,16 @@ def audit(module, names, options) -> None:
     )
 
 
+def counts(module, names, options) -> None:
+    """Run, unless the file is to be read, and say what came out."""
+    if not options.verdict:
+        module.run(
+            options.output, options.command, names, runs=options.runs, jobs=options.jobs,
+            half=options.half, **given(options, epsilons="epsilon"),
+        )  # fmt: skip
+    print(*module.report(module.results_file.read(options.output)[1]), sep="\n")
+
+
 def selection(module, names, options) -> None:
     module.run(
         options.output, options.command, names, runs=options.runs,
@@ -204,6 +214,10 @@ COMMANDS = {
         "bug_table", lambda module, names, options: module.run(options.output, names),
         "which check raises the alarm on which seeded bug", "bugs.csv", "BUG",
     ),
+    "counts": Command(
+        "counts", counts, "counts and costs of real tables, beside least squares", "counts.csv",
+        "DATA SET", 5,
+    ),
     "noise": Command(
         "noise", lambda module, names, options: module.run(),
         "timing of the sampler, attacks on floating point",
@@ -250,7 +264,9 @@ def parse(arguments=None):
         action="store_true",
         help="also solvers that are there for study; a verdict on every cell",
     )
-    parser.add_argument("--half", choices=[*HALVES, "all"], default=HALVES[0], help="of held_out")
+    parser.add_argument(
+        "--half", choices=[*HALVES, "made up", "all"], default=HALVES[0], help="of held_out, counts"
+    )
     parser.add_argument("--verdict", action="store_true", help="from the file of results")
     parser.add_argument("--before", type=Path, help="of cases: a file to compare with")
     parser.add_argument(
@@ -265,7 +281,7 @@ def parse(arguments=None):
 
 def smoke() -> None:
     """All of it once, on data that come with scikit-learn."""
-    from benchmarks import constants, groups, inference, speed, utility, verdict
+    from benchmarks import constants, counts, groups, inference, speed, utility, verdict
     from benchmarks.cases import running
 
     data = ["breast_cancer", "diabetes"]
@@ -281,6 +297,7 @@ def smoke() -> None:
     with TemporaryDirectory() as folder:
         inference.run(Path(folder) / "inference.csv", "smoke", runs=2, minutes=1, smoke=True)
     groups.run(None, "smoke", 2, smoke=True)
+    print(*counts.report(counts.run(None, "smoke", counts.SMOKE, [1.0], 2, 1)), sep="\n")
 
 
 def main() -> None:

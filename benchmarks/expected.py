@@ -1,7 +1,8 @@
 """What a budget is worth: shares of what there is to learn that are lost, by signal over noise.
 
-Fitted on the cells of utility.csv and held_out.csv at default parameters, one curve for each kind
-of target and quantile, and checked on data sets that were left out. The constants are written into
+Fitted on the cells of utility.csv and held_out.csv at default parameters, and for log links on
+those of counts.csv, most of which are made up; one curve for each kind of target and quantile,
+checked on data sets that were left out. The constants are written into
 skdp/planning/expected_loss.py.
 """
 
@@ -15,14 +16,15 @@ import numpy as np
 from scipy.optimize import minimize
 
 import skdp.planning.expected_loss as model
-from benchmarks import table
+from benchmarks import counts, results_file, table
+from benchmarks.utility import DELTA
 from benchmarks.verdict import CONSTANT, DEFAULT, TWIN, is_classification
 from skdp.accounting import gaussian_mu
 
 RESULTS = Path(__file__).parent / "results"
 FILES = "utility.csv", "held_out.csv"
 TRAINING_SHARE = 0.75  # of the rows of a cell, see benchmarks.columns.random_split
-# R2 or nats that the non-private model has to gain over a constant: shares of less say nothing.
+# R2, D2 or nats that the non-private model has to gain over a constant: shares of less say nothing.
 LEAST_GAIN = 0.02
 # Sets of regressions whose targets have a skewness above 2: counts, costs and delays. The next one
 # below has 1.7.
@@ -43,7 +45,7 @@ class Cell:
     signal : float
         mu n / p.
     lost : float
-        Share of what the non-private model gains over a constant; in R2 or log loss.
+        Share of what the non-private model gains over a constant; in R2, D2 or log loss.
     """
 
     data: str
@@ -55,8 +57,8 @@ class Cell:
 
 
 def cells(folder: Path = RESULTS) -> list[Cell]:
-    """Cells of both benchmarks in which there is something to learn."""
-    found = []
+    """Cells of the benchmarks in which there is something to learn."""
+    found = log_link_cells(folder / "counts.csv")
     for name in FILES:
         rows = table.read(folder / name)[1]
         references = {
@@ -83,6 +85,23 @@ def cells(folder: Path = RESULTS) -> list[Cell]:
             lost = sign * (twin[metric] - row[metric]) / gain
             names = row["data"], row["condition"], kind, row["epsilon"]
             found.append(Cell(*names, signal, lost))
+    return found
+
+
+def log_link_cells(path: Path) -> list[Cell]:
+    """Cells of counts and amounts in which there is something to learn."""
+    rows = results_file.read(path)[1]
+    twins = {row["data"]: float(row["d2"]) for row in rows if row["method"] == TWIN}
+    found = []
+    for row in rows:
+        gain, epsilon = twins[row["data"]], float(row["epsilon"])
+        if row["method"] not in (counts.OURS, counts.TWEEDIE) or gain < LEAST_GAIN:
+            continue
+        n_rows, n_columns = int(row["rows"]), int(row["columns"])
+        signal = gaussian_mu(epsilon, DELTA) * TRAINING_SHARE * n_rows / (n_columns + 1)
+        condition = counts.MADE_UP if row["half"] == counts.MADE_UP else "raw"
+        lost = (gain - float(row["d2"])) / gain
+        found.append(Cell(row["data"], condition, "log link", epsilon, signal, lost))
     return found
 
 

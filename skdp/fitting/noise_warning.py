@@ -17,16 +17,17 @@ from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
 
 WASTEFUL = 0.2  # of what larger batches tell for the same budget
-# Shares of what there is to learn, R2 or log loss over a constant, that half of the fits lose at
-# most. A plan that must expect to lose all of it is warned of, and messages say how many rows would
-# do for the other two.
+# Shares of what there is to learn, R2, D2 or log loss over a constant, that half of the fits lose
+# at most. A plan that must expect to lose all of it is warned of, and messages say how many rows
+# would do for the other two.
 ALL, HALF, TENTH = 1.0, 0.5, 0.1
 # Kind of the measured fits with targets of a kind; and of those with a loss that was measured.
-KINDS = {"real": "regression", "nonnegative": "regression", "label": "classification"}
+KINDS = {"real": "regression", "nonnegative": "log link", "label": "classification"}
 # Least estimated skewness of targets that are likely to have one above 2: estimates miss the tail.
 SKEWED = 1.5
 MEASURED_LOSSES = {
     "squared_error": "regression",
+    "tweedie_log": "log link",
     "logistic": "classification",
     "multinomial": "classification",
 }
@@ -164,15 +165,16 @@ def expectations(
         return ()
     signal = signal_to_noise(public)
     lost = expected_loss(kind, signal)
-    score, alike, others = "log loss", "data sets", ""
-    if skewness is not None:
+    score = {"regression": "R2", "log link": "D2"}.get(kind, "log loss")
+    alike, others = "data sets", ""
+    if kind == "regression" and skewness is not None:
+        alike = "data sets whose targets have a skewness of at most 2"
         others = " Targets look like that in the histograms."
-        score, alike = "R2", "data sets whose targets have a skewness of at most 2"
         if np.abs(skewness).max() > SKEWED:
             kind, alike = "skewed regression", "data sets whose targets have a skewness above 2"
             lost = expected_loss(kind, signal)
     elif kind == "regression":
-        score, alike = "R2", "data sets whose targets have no long tail"
+        alike = "data sets whose targets have no long tail"
         skewed = _interval(expected_loss("skewed regression", signal))
         others = (
             " This assumes a skewness of at most 2: of targets beyond it, such as counts and "

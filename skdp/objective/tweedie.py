@@ -15,8 +15,10 @@ LARGEST_RATIO = 20.0  # of a mean to the mean of all targets, up to which the li
 # and at 4 they are about as wide at 10,000 rows, but 4 determines fewer of 2,000.
 LARGEST_FULL_RATIO = 3.0
 LARGEST_TARGET = 1e4  # likewise of a target, where the curvature depends on it: for powers above 1
-# Of a target's unit to the mean of all targets: rarer events count as if there were more of them.
-LARGEST_UNIT = 1e3
+RAREST = 1e-3  # square of the mean over the deviation of targets: rarer events count as this
+# Of a target's unit to the mean of all targets. Of counts that vary for other reasons than their
+# rarity, variance over mean is no size of an event, and noise in both makes it far too large.
+LARGEST_UNIT = 10.0
 TARGET_REACH = 4.0  # least range of targets above their mean, in their units
 LEAST_RATIO = 1e-300  # of a target whose logarithm is taken
 LARGEST_EXPONENT = 700.0  # of a mean that is predicted
@@ -94,7 +96,7 @@ class TweedieLog(Loss):
     @property
     def slowdown(self) -> float:
         # Where events are rare, noise changes means by larger factors.
-        return max(1.0, self.unit / 2)
+        return max(1.0, self.unit / 1.5)
 
     def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
         most = LARGEST_EXPONENT if margins.dtype == np.float64 else LARGEST_EXPONENT / 8
@@ -109,7 +111,7 @@ class TweedieLog(Loss):
         else:
             # A share of events below its noise is estimated as anything down to 0, and too small
             # a mean costs far more deviance than too large a one.
-            rarest = min(max(noise, 1 / LARGEST_UNIT), 1.0)
+            rarest = min(max(noise, RAREST), 1.0)
             centre = np.maximum(centre, scale * math.sqrt(rarest))
             if noise > 0:
                 # Histograms of long tails show a median. Of a lognormal amount the mean is larger
@@ -119,6 +121,7 @@ class TweedieLog(Loss):
                 centre, scale = centre * factor, scale * factor
         scale = scale * np.maximum(1.0, scale / centre) ** (2 - self.power)
         high = np.maximum(LARGEST_RATIO * centre, centre + TARGET_REACH * scale)
+        scale = np.minimum(scale, LARGEST_UNIT * centre)
         return TargetUnits(centre, scale, np.zeros_like(centre), high)
 
     def for_targets(self, centre: AnyArray, scale: AnyArray) -> Self:

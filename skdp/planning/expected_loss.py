@@ -10,11 +10,12 @@ LEAST_LOSS, MOST_LOSS = 1e-3, 2.0
 
 # By kind and quantile (at, slope): the share lost is (signal / at) ** -slope, where the signal is
 # mu n / p. Skewed regressions are those of targets with a skewness above 2, such as counts. Fitted
-# to utility.csv and held_out.csv in benchmarks/results by `python -m benchmarks expected`, which
-# rewrites these lines.
+# to utility.csv, held_out.csv and, for log links, counts.csv in benchmarks/results by
+# `python -m benchmarks expected`, which rewrites these lines.
 CURVES = {
     "regression": {0.1: (0.189, 1.12), 0.5: (1.63, 1.39), 0.9: (2.59, 1.07)},
     "skewed regression": {0.1: (2.92, 3.1), 0.5: (1.95, 0.811), 0.9: (13.8, 0.692)},
+    "log link": {0.1: (1.59, 1.43), 0.5: (2.74, 0.857), 0.9: (18.3, 0.458)},
     "classification": {0.1: (0.41, 1.18), 0.5: (1, 0.89), 0.9: (3.88, 0.721)},
 }
 
@@ -26,8 +27,9 @@ class ExpectedLoss:
     Attributes
     ----------
     low, median, high : float
-        Of R2 or, for classifiers, of log loss: four in five fits to other data lie between low and
-        high. Shares above 1 are those of models that are worse than a constant.
+        Of R2, with a log link of D2, or, for classifiers, of log loss: four in five fits to other
+        data lie between low and high. Shares above 1 are those of models that are worse than a
+        constant.
     """
 
     low: float
@@ -47,7 +49,7 @@ def expected_loss(kind: str, signal: float) -> ExpectedLoss:
 
     Parameters
     ----------
-    kind : {"regression", "skewed regression", "classification"}
+    kind : {"regression", "skewed regression", "log link", "classification"}
     signal : float
         ``mu n / p``: the Gaussian-DP parameter of the budget, times rows, over parameters of an
         output. Positive.

@@ -123,7 +123,8 @@ def _constants(public: Public, problem: Problem) -> tuple[float, float]:
         return 0.2, 9.0 * math.sqrt(n_outputs)
     if problem.loss.targets == "label":  # log odds are far from 0 where classes are apart
         return 0.2, 7.0
-    return 0.3, 1.75 * math.sqrt(n_outputs)
+    # Where the link is a logarithm, a residual that is cut makes the mean too small.
+    return 0.45 if problem.loss.link == "log" else 0.3, 1.75 * math.sqrt(n_outputs)
 
 
 def relative_clip(public: Public, problem: Problem, ratio: float | None = None) -> float:

@@ -11,7 +11,7 @@ import skdp
 from benchmarks import expected
 from skdp.planning.expected_loss import CURVES, QUANTILES, expected_loss, signal_for
 
-KINDS = ("regression", "skewed regression", "classification")
+KINDS = ("regression", "skewed regression", "log link", "classification")
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,15 @@ def test_the_constants_are_those_of_the_committed_cells(found, kind):
             assert own == pytest.approx(new, abs=0.2)
 
 
+def test_amounts_of_each_family_are_among_the_cells_of_log_links(found):
+    cells = [cell for cell in found if cell.kind == "log link"]
+    for condition in ("raw", "made up"):
+        assert len({cell.data for cell in cells if cell.condition == condition}) > 15
+    assert {cell.epsilon for cell in cells} == {0.1, 0.3, 1.0, 3.0}
+    gamma = skdp.DPGammaRegressor().plan(2000, 10).expectations
+    assert "in D2;" in gamma[0]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_signal_never_loses_more(kind):
     losses = [expected_loss(kind, signal) for signal in np.geomspace(0.01, 1e5, 200)]
@@ -67,7 +76,11 @@ def loss_signal(text):
     return float(re.search(r"mu n / p, is ([\d.]+) ", text)[1])
 
 
-MODELS = {"regression": skdp.DPRidge, "classification": skdp.DPLogisticRegression}
+MODELS = {
+    "regression": skdp.DPRidge,
+    "log link": skdp.DPPoissonRegressor,
+    "classification": skdp.DPLogisticRegression,
+}
 
 
 @pytest.mark.parametrize("kind", MODELS)

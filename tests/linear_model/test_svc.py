@@ -50,7 +50,11 @@ def test_three_classes_are_each_against_the_rest():
 
 @pytest.mark.parametrize(
     ("classes", "solver", "adjacency"),
-    [([0, 1], "newton", "zero_out"), ([0, 1, 2], "gd", "replace_one")],
+    [
+        ([0, 1], "newton", "zero_out"),
+        ([0, 1, 2], "gd", "replace_one"),
+        ([0, 1, 2], "whitened", "zero_out"),
+    ],
 )
 def test_nothing_but_releases(classes, solver, adjacency):
     model = skdp.DPLinearSVC(classes=classes, solver=solver, scaling="none", max_iter=2)

@@ -28,8 +28,9 @@ PLAIN_GRAM_SHARE, GRAM_SHARE = 0.2, 0.05
 # ratio on the distance grows, half of it by up to so many times as many steps, half by momentum.
 PLAIN_STEPS, PLAIN_GROWTH_START = 40, 50.0
 MOST_TIMES, MOST_MOMENTUM = 2.0, 0.9
-# A log link: momentum would carry predictors to where their exponentials are far too large.
-LOG_LINK_STEPS = 30
+# A log link: momentum would carry predictors to where their exponentials are far too large. A cap
+# below the least one, in units of the target, makes all means too small.
+LOG_LINK_STEPS, LEAST_LOG_CAP = 45, 0.7
 # Other losses: steps, in roots of the distance times the largest curvature. With c of them the
 # heavy ball's oscillations decay by exp(-c**2 / 4) before iterates are averaged.
 SETTLING = 3.0
@@ -254,7 +255,7 @@ class Whitened(Solver):
             if middle and oracle.checkpoint(transform @ np.mean(path[len(path) // 2 :], axis=0)):
                 # Rows are longer now than the Gram matrix knows, and so is the curvature larger.
                 row_norm = min(row_norm, ROW_FACTOR * expected)
-                shorter = CURVATURE_AFTER_WIDENING
+                shorter = max(shorter, CURVATURE_AFTER_WIDENING)
             coef = transform @ point
             if step == 0 and not start.any():
                 cap = _cap_at_zero(float(cap), problem)
@@ -404,7 +405,8 @@ def _residual_cap(public: Public, problem: Problem, row_factor: float) -> float:
     unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
     # One size of the target at GROWTH_START, and less below it.
     ratio = public.signal_to_noise / defaults.GROWTH_START
-    return float(unit * ratio**CAP_GROWTH)
+    least = LEAST_LOG_CAP if problem.loss.link == "log" else 0.0
+    return float(unit * max(ratio**CAP_GROWTH, least))
 
 
 def _cap_at_zero(cap: float, problem: Problem) -> float:
