@@ -60,6 +60,7 @@ def called(monkeypatch):
     watch(histograms, "magnitude_counts")
     watch(histograms, "bin_counts")
     watch(second_moments, "write_scaled")
+    watch(second_moments, "weighted_gram")
     return names
 
 
@@ -106,7 +107,8 @@ def test_sparse_sums_agree_and_no_record_adds_more(
 ):
     """With a base and without, weights, bounds on rows; entries of any size, and stored zeros."""
     monkeypatch.setattr(block_sizes, "SPARSE_ROWS", 70)
-    worked = called(monkeypatch)
+    monkeypatch.setattr(second_moments, "MOST_FILLED", 1.0)
+    worked, gram = called(monkeypatch), second_moments.bounded_gram
     slack = CLIP * gradient_rounding(500, N_COLUMNS, 1, True)
     for rows in sources(dtype, monkeypatch):
         if rows.records.columns is not None:
@@ -125,11 +127,37 @@ def test_sparse_sums_agree_and_no_record_adds_more(
             point = point_of(rows)
             first, second = both_ways(clipped_gradients, records, loss, point, CLIP)
             assert np.linalg.norm(first - second) <= slack
+            for function, arguments in (
+                (gram, (CLIP,)),
+                (gram, (CLIP, 3.0, 1.0)),
+                (second_moments.bounded_hessian, (Logistic(), point, CLIP)),
+            ):
+                first, second = both_ways(function, records, *arguments)
+                assert np.linalg.norm(first - second) <= CLIP * slack
+                assert np.array_equal(second, second.T)
             huge = np.array([1e308, -1e308, 1e308, 1.0])[: len(point), None]
             for i in range(0, 500, 9):
-                total = clipped_gradients(records[slice(i, i + 1)], loss, huge, CLIP)
+                one = records[slice(i, i + 1)]
+                total = clipped_gradients(one, loss, huge, CLIP)
                 assert math.hypot(*total.ravel()) <= CLIP * (1 + slack)
-    assert worked == {"clipped_gradients"}
+                assert np.linalg.norm(gram(one, CLIP, 3.0, 1.0)) <= CLIP**2 * (1 + 2 * slack)
+    assert worked == {"clipped_gradients", "weighted_gram"}
+
+
+@pytest.mark.parametrize("base", [None, 15.9])
+def test_products_of_sparse_rows_are_rounded_as_little_as_is_charged_for(compiled_kernels, base):
+    """Entries that all but cancel the longest base, so that parts are much longer than rows."""
+    rng, n_rows = np.random.default_rng(0), 20_000
+    X = sparse.random_array((n_rows, 8), density=0.15, rng=rng, format="csr")
+    X.data += 0.5 if base is None else -base
+    base = None if base is None else base * np.eye(8)[0]
+    records = Records.of(X, np.zeros((n_rows, 1)), base=base)
+    found = second_moments.bounded_gram(records, 1.0)
+    rows = records.written_out().astype(np.longdouble)
+    rows /= np.maximum(1, np.sqrt((rows * rows).sum(1)))[:, None]
+    error = float(np.linalg.norm((found - rows.T @ rows).astype(float)))
+    assert error <= 2 * gradient_rounding(n_rows, 8, 1, True) / 2
+    assert error <= 32 * 33**2 * 2.0**-53 * n_rows
 
 
 def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_kernels, rng):
