@@ -84,7 +84,7 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
     size = n_features + n_constant + n_extra
     if records.multipliers is not None:
         factors = factors * np.sqrt(records.multipliers)
-    if use_compiled(records.shape):
+    if use_compiled(records.public_shape):
         done = _compiled_weighted_gram(records, factors, extra)
         if done is not None:
             return done
@@ -207,7 +207,7 @@ def _blocks(records: Records) -> Iterator[Records]:
 
 def write_scaled(records: Records, weights: Array, out: Array) -> Array:
     """Write the dense rows of X times their weights into the first columns; return ``out``."""
-    if use_compiled(records.shape, is_exact=True):
+    if use_compiled(records.public_shape, is_exact=True):
         done = _compiled_write_scaled(records, weights, out)
         if done is not None:
             return done

@@ -91,12 +91,17 @@ class MemorySource(InMemory, OrderedSource):
 
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
         """Sum a function over parts of the rows, in their order, whichever is done first."""
+        return functools.reduce(operator.add, self._totals(function, arguments, rows))
+
+    def _totals(
+        self, function: BlockFunction, arguments: tuple[Any, ...], rows: tuple[Array, ...]
+    ) -> Iterable[Any]:
+        """Return the values of a function of each part of the rows."""
         note_read()
         if self._views is None:
             self._views = [self._records[part] for part in self._parts]
         vectors = ([one[part] for part in self._parts] for one in rows)
-        sums = self._spread(function, self._views, *vectors, *map(itertools.repeat, arguments))
-        return functools.reduce(operator.add, sums)
+        return self._spread(function, self._views, *vectors, *map(itertools.repeat, arguments))
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
         """Return a number, or some, for every row, for `total`; the last ones are kept."""

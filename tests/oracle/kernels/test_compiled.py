@@ -29,6 +29,7 @@ from skdp.oracle.kernels.clipped_gradients import (
 from skdp.oracle.releases import histograms
 from skdp.oracle.sources import block_sizes, column_map
 from skdp.oracle.sources.column_map import UnitArrays, read_only, standardise
+from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records, inverse_l1_norms
 from two_ways import CLIP, LOSSES, N_COLUMNS, both_ways, sources
@@ -176,7 +177,10 @@ def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_kernels, rng
 def test_counts_are_the_same(compiled_kernels, monkeypatch, dtype):
     worked = called(monkeypatch)
     low, width = np.array([-3.0, 0.0, 1e-300, -9.0]), np.array([0.1, 1e-320, 1e300, 3.0])
-    for rows in sources(dtype, monkeypatch):
+    shares = Groups.of(np.random.default_rng(0).integers(0, 9, 500), 9).multipliers()
+    alone = list(sources(dtype, monkeypatch))
+    grouped = [dataclasses.replace(rows.records, multipliers=shares) for rows in alone]
+    for rows in (*alone, *map(MemorySource, grouped)):
         for features, targets in ((True, True), (True, False), (False, True)):
             ends = (low, width) if features else (low[:1], width[:1])
             for function, arguments in (
@@ -303,7 +307,6 @@ def test_what_no_compiled_kernel_can_do_is_left_to_numpy(compiled_kernels, monke
     worked = called(monkeypatch)
     X, codes = rng.standard_normal((40, 3)), rng.integers(3, size=40)
     plain = MemorySource.of(X, X[:, :1])
-    grouped = dataclasses.replace(plain.records, multipliers=np.full(40, 0.5))
     unaligned = np.frombuffer(b"0" + X.tobytes(), np.uint8)[1:].view(np.float64).reshape(X.shape)
     assert not unaligned.flags.aligned
     mapped = Columns(*np.array([[-9.0] * 3, [9.0] * 3, [0.0] * 3, [2.0] * 3])).for_type(X.dtype)
@@ -314,7 +317,6 @@ def test_what_no_compiled_kernel_can_do_is_left_to_numpy(compiled_kernels, monke
         (MemorySource.of(X, codes).records, Multinomial(3), 3, None),
         (MemorySource.of(X, X[:, :2]).records, SquaredError(), 2, None),
         (plain.records, Logistic(), 1, np.zeros((4, 1))),
-        (grouped, Logistic(), 1, None),
     ):
         point = np.ones((4, n_outputs))
         first, second = both_ways(clipped_gradients, rows, loss, point, CLIP, anchor)
