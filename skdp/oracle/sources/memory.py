@@ -370,7 +370,7 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
     n_threads = min(n_threads, most_parts)
     with blas.limit(limits=1):
         if n_threads == 1:
-            yield lambda function, *parts: map(np.errstate(all="ignore")(function), *parts)
+            yield lambda function, *parts: map(functools.partial(_quietly, function), *parts)
             return
         with ThreadPoolExecutor(n_threads) as pool:
             # Threads start here, not at their first task: the budget is charged in between.
@@ -380,4 +380,9 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
             except RuntimeError as refusal:  # each needs memory for its stack
                 together.abort()
                 raise MemoryError(NO_THREADS.format(n_threads)) from refusal
-            yield lambda function, *parts: pool.map(np.errstate(all="ignore")(function), *parts)
+            yield lambda function, *parts: pool.map(functools.partial(_quietly, function), *parts)
+
+
+def _quietly(function: BlockFunction, *arguments: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return function(*arguments)
