@@ -277,7 +277,12 @@ class NoisyStatistic(base.Release):
         return other
 
     def mechanism_event(self, context: base.PublicContext) -> Gaussian | Laplace | NoisyMaximum:
-        """Return what an answer costs a record that the sampler draws."""
+        """Return what an answer costs a record that the sampler draws.
+
+        Returns
+        -------
+        Gaussian, Laplace or NoisyMaximum
+        """
         return self.mechanism.event(self._contribution(context).spread)
 
     def event(self, context: base.PublicContext) -> Event:
