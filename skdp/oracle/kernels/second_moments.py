@@ -373,7 +373,7 @@ def inverse_norms_in(records: Records, transform: Array) -> Array:
     n_features, result = records.n_features, []
     # Without groups, only the record's own norm counts, which parts make worse by a known factor.
     in_parts = records.is_sparse and records.multipliers is None
-    for block in records.cached_blocks() if in_parts else records.float64_blocks():
+    for block in records.float64_blocks(not in_parts):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             moved = np.asarray(block.stored @ transform[:n_features])
             if block.base is not None:

@@ -220,10 +220,10 @@ class Records:
         kind = self.is_sparse and not is_dense, self.is_copied or is_dense
         yield from self.blocks(block_rows(*self.shape, *kind), dense)
 
-    def float64_blocks(self) -> Iterator[Self]:
-        """Yield blocks of which a dense copy in float64 stays in a cache."""
+    def float64_blocks(self, dense: bool = True) -> Iterator[Self]:
+        """Yield blocks of which a dense copy in float64 stays in a cache; see `blocks`."""
         is_copied = self.is_copied or self.base is not None
-        yield from self.blocks(block_rows(*self.shape, False, is_copied), dense=True)
+        yield from self.blocks(block_rows(*self.shape, False, is_copied), dense)
 
     def margins(self, point: Array) -> Array:
         """Return ``z_i'point`` in float64; inf or nan where huge products overflow.
