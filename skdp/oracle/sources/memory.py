@@ -93,9 +93,7 @@ class MemorySource(InMemory, OrderedSource):
         """Sum a function over parts of the rows, in their order, whichever is done first."""
         return functools.reduce(operator.add, self._totals(function, arguments, rows))
 
-    def _totals(
-        self, function: BlockFunction, arguments: tuple[Any, ...], rows: tuple[Array, ...]
-    ) -> Iterable[Any]:
+    def _totals(self, function: BlockFunction, arguments: Any, rows: Any) -> Iterable[Any]:
         """Return the values of a function of each part of the rows."""
         note_read()
         if self._views is None:
