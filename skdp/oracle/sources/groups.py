@@ -226,14 +226,9 @@ class GroupedMemorySource(MemorySource, GroupedSource):
 
     # ------------------------------------------------------------------ passes over all rows
 
-    def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
-        """Sum a function over parts of the rows, in pairs, so that few roundings meet each.
-
-        The size of a part is public. Their number, and which rows are in one, is not: the bound on
-        what a record adds allows for any (`skdp.oracle.sources.block_sizes.summation_depth`).
-        """
-        note_read()
-        return added_in_pairs(self._totals(function, arguments, rows))
+    # The size of a part is public. Their number, and which rows are in one, is not: the bound on
+    # what a record adds allows for any (`skdp.oracle.sources.block_sizes.summation_depth`).
+    _added_up = staticmethod(added_in_pairs)
 
     def total_over_groups(
         self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()

@@ -91,15 +91,14 @@ class MemorySource(InMemory, OrderedSource):
 
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
         """Sum a function over parts of the rows, in their order, whichever is done first."""
-        return functools.reduce(operator.add, self._totals(function, arguments, rows))
-
-    def _totals(self, function: BlockFunction, arguments: Any, rows: Any) -> Iterable[Any]:
-        """Return the values of a function of each part of the rows."""
         note_read()
         if self._views is None:
             self._views = [self._records[part] for part in self._parts]
         vectors = ([one[part] for part in self._parts] for one in rows)
-        return self._spread(function, self._views, *vectors, *map(itertools.repeat, arguments))
+        sums = self._spread(function, self._views, *vectors, *map(itertools.repeat, arguments))
+        return self._added_up(sums)
+
+    _added_up = staticmethod(functools.partial(functools.reduce, operator.add))
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
         """Return a number, or some, for every row, for `total`; the last ones are kept."""
@@ -381,6 +380,6 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
             yield lambda function, *parts: pool.map(functools.partial(_quietly, function), *parts)
 
 
-def _quietly(function: BlockFunction, *arguments: Any) -> Any:
+def _quietly(function: BlockFunction, *arguments: object) -> object:
     with np.errstate(all="ignore"):
         return function(*arguments)
