@@ -116,7 +116,7 @@ def test_with_declared_bounds(replay, rng, kind, adjacency, solver):
 
 
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), one_kind_each(PAIRS), ids=str)
-def test_sparse_entries_in_parts(replay, rng, kind, adjacency, solver):
+def test_sparse_entries_in_parts(either_way, replay, rng, kind, adjacency, solver):
     """1e30 and -1e30 for one entry: small in a norm, large in a sum of parts."""
     X, y = data_for(kind, rng)
     dense = sparse.csr_array(X)
@@ -135,7 +135,7 @@ def test_sparse_entries_in_parts(replay, rng, kind, adjacency, solver):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), one_kind_each(PAIRS, 1), ids=str)
-def test_sparse_float32(replay, rng, kind, adjacency, solver):
+def test_sparse_float32(either_way, replay, rng, kind, adjacency, solver):
     X, y = data_for(kind, rng)
     make = maker(kind, adjacency, solver)
 
