@@ -322,7 +322,29 @@ def fits(n_rows, n_features, columns, repeats):
         yield "  milliseconds", 1e3 * private, "", ""
 
 
-PARTS = "others", "memory", *speed_parallel.PARTS, "steps", "passes", "fits"
+def special_fits(n_rows, repeats):
+    """Processor time of the default fit to CSR rows beside scikit-learn's, and of one to groups."""
+    rng = np.random.default_rng(0)
+    entries = sparse.random_array((n_rows, 500), density=0.01, rng=rng, format="csr")
+    margins = 30 * (entries @ rng.standard_normal(500)) / 500**0.5
+    for name, y, wanted in (
+        ("LogisticRegression", (margins > rng.logistic(size=n_rows)).astype(int), "<= 15"),
+        ("Ridge", margins + rng.standard_normal(n_rows), "<= 60"),
+    ):
+        plain, ours = getattr(sklearn.linear_model, name)(), getattr(skdp, f"DP{name}")()
+        calls = (functools.partial(model.fit, entries, y) for model in (plain, ours))
+        theirs, private = alternating(*calls, repeats, time.process_time)
+        what = f"default fit ({n_rows}, 500) CSR, 1 % filled / scikit-learn's {name}"
+        yield what, private / theirs, "", wanted
+        yield "  milliseconds", 1e3 * private, "", ""
+    X, groups = rng.standard_normal((n_rows, 20)), rng.integers(0, n_rows // 3, n_rows)
+    model, y = skdp.DPRidge(), X[:, 0] + rng.standard_normal(n_rows)
+    calls = (functools.partial(model.fit, X, y, groups=some) for some in (None, groups))
+    alone, grouped = alternating(*calls, 3 * repeats, time.process_time)
+    yield f"default ridge fit ({n_rows}, 20) with groups / without", grouped / alone, "", "<= 1.5"
+
+
+PARTS = "others", "memory", *speed_parallel.PARTS, "steps", "passes", "fits", "special"
 COMMON = "milliseconds", "float32 / float64"  # names of rows that belong to the row before
 
 
@@ -359,6 +381,8 @@ def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = (
             table += fast_or_not(lambda: gram(n_rows // 10, 50, 5 * repeats))
         if not parts or "passes" in parts:
             table += fast_or_not(lambda: one_thread(n_rows, 50, repeats))
+        if not parts or "special" in parts:
+            table += fast_or_not(lambda: special_fits(n_rows // 10, 1))
         for shape in list(FITS)[: 1 if smoke else None]:
             if parts and not {"fits", shape_name(shape)} & set(parts):
                 continue

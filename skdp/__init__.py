@@ -1,5 +1,8 @@
 """skdp: differentially private linear models for scikit-learn."""
 
+import importlib
+from typing import TYPE_CHECKING
+
 from skdp import solvers
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
@@ -26,10 +29,8 @@ from skdp.linear_model import (
     RidgePathDisplay,
     SeededNoiseWarning,
 )
-from skdp.model_selection import Analysis, PrivacyUtilityDisplay, privacy_of, total_privacy
 from skdp.objective import Box, L1Ball, L2Ball, Simplex
 from skdp.oracle.sources.partitioned import Chunks, Partitions
-from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp.stages.inference.stage import CoefficientInference
 from skdp.steps import AveragedGradient, HeavyBall
@@ -79,3 +80,22 @@ __all__ = [
     "solvers",
     "total_privacy",
 ]
+
+if TYPE_CHECKING:
+    from skdp.model_selection import Analysis, PrivacyUtilityDisplay, privacy_of, total_privacy
+    from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
+else:
+    _LATER = "model_selection", "preprocessing", "metrics"  # no fit needs them
+
+    def __getattr__(name):
+        """Import a subpackage that no fit needs, or what is exported from it, at its first use."""
+        if name in _LATER:
+            return importlib.import_module(f"{__name__}.{name}")
+        for later in _LATER if name in __all__ else ():
+            module = importlib.import_module(f"{__name__}.{later}")
+            if hasattr(module, name):
+                return getattr(module, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -240,3 +242,15 @@ def test_other_picklers_keep_a_model(fitted):
     pickler = pytest.importorskip("cloudpickle")
     again = pickler.loads(pickler.dumps(fitted))
     assert (again.predict_proba(FRAME) == fitted.predict_proba(FRAME)).all()
+
+
+def test_what_no_fit_needs_is_imported_at_its_first_use():
+    program = """
+import sys, skdp
+later = "metrics", "model_selection", "preprocessing"
+assert not [name for name in later if f"skdp.{name}" in sys.modules]
+assert {*skdp.__all__} <= {*dir(skdp)}
+assert all(getattr(skdp, name) is not None for name in (*skdp.__all__, *later))
+assert not hasattr(skdp, "nothing")
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)

@@ -70,7 +70,6 @@ Integers = Annotated[Indices, _Layout(("int64",), 1)]
 MatrixOut = Annotated[Array, _Layout(("float64",), 2, is_read=False)]
 VectorOut = Annotated[Array, _Layout(("float64",), 1, is_read=False)]
 IntegersOut = Annotated[Indices, _Layout(("int64",), 1, is_read=False)]
-CountsOut = Annotated[Indices, _Layout(("int64",), 2, is_read=False)]
 
 
 class Loop:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.accounting import Event, Gaussian, walk
+from skdp.accounting import Event
 from skdp.objective import Problem
 from skdp.oracle.ledger import Entry, Ledger
 from skdp.oracle.noise import NoiseSource
@@ -439,9 +439,7 @@ class Oracle:
         release = NoisyStatistic(statistic, GaussianNoise(), sampler)
         if release.is_public(self.public):
             return self.request(release), 0.0
-        events = [part for part, _ in walk(release.event(self._context)) if not part.inner()]
-        event = events[0]  # of the mechanism, without the sampler
-        assert isinstance(event, Gaussian)
+        event = release.mechanism_event(self._context)
         # In units of the noise on a gradient, which is what solvers and filters count in.
         sensitivity = event.sensitivity(self.public.adjacency) / self.public.sensitivity_factor
         release = release.having(GaussianNoise(sensitivity / math.sqrt(share)))

@@ -23,6 +23,7 @@ from replays import (
     takes,
 )
 from skdp.accounting import Adjacency
+from skdp.oracle.kernels import second_moments
 from skdp.solvers import GradientDescent
 
 # Solvers that need a strongly convex penalty, which "linear" has not: they refuse it.
@@ -116,8 +117,9 @@ def test_with_declared_bounds(replay, rng, kind, adjacency, solver):
 
 
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), one_kind_each(PAIRS), ids=str)
-def test_sparse_entries_in_parts(replay, rng, kind, adjacency, solver):
+def test_sparse_entries_in_parts(either_way, replay, rng, monkeypatch, kind, adjacency, solver):
     """1e30 and -1e30 for one entry: small in a norm, large in a sum of parts."""
+    monkeypatch.setattr(second_moments, "MOST_FILLED", 1.0)
     X, y = data_for(kind, rng)
     dense = sparse.csr_array(X)
     make = maker(kind, adjacency, solver)
@@ -135,7 +137,8 @@ def test_sparse_entries_in_parts(replay, rng, kind, adjacency, solver):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), one_kind_each(PAIRS, 1), ids=str)
-def test_sparse_float32(replay, rng, kind, adjacency, solver):
+def test_sparse_float32(either_way, replay, rng, monkeypatch, kind, adjacency, solver):
+    monkeypatch.setattr(second_moments, "MOST_FILLED", 1.0)
     X, y = data_for(kind, rng)
     make = maker(kind, adjacency, solver)
 

@@ -68,7 +68,7 @@ def test_who_averages(rng):
     [("multinomial", Adjacency.ZERO_OUT), ("ridge", Adjacency.REPLACE_ONE)],
     ids=str,
 )
-def test_forms_of_rows(replay, rng, kind, adjacency, form, rows_per_group):
+def test_forms_of_rows(either_way, replay, rng, kind, adjacency, form, rows_per_group):
     def change(data):
         X, *rest = data
         if form == "columns first":

@@ -134,7 +134,7 @@ def clipped_gradients(
     -------
     array of shape (n_parameters, n_outputs), float64
     """
-    if anchor is None and use_compiled(records.shape):
+    if anchor is None and use_compiled(records.public_shape):
         inverse_norms = records.inverse_norms
         done = _compiled_clipped_gradients(records, inverse_norms, loss, point, clip_norm)
         if done is not None:
@@ -156,7 +156,7 @@ def l1_clipped_gradients(
     The gradient is an outer product, and its L1 norm is that of the row times that of the residual.
     With one over the largest entries of rows, the largest entry of each is clipped.
     """
-    if not records.is_sparse and use_compiled(records.shape):
+    if not records.is_sparse and use_compiled(records.public_shape):
         done = _compiled_clipped_gradients(records, inverse_l1_norms, loss, point, clip_norm)
         if done is not None:
             return done
@@ -343,6 +343,8 @@ def _compiled_clipped_gradients(
     n_features, kernel = records.n_features, loss.kernel
     if kernel is None or point.shape[1] != 1:
         return None
+    if records.multipliers is not None:  # of a clipped residual: it and its limit are multiplied
+        inverse_norms = inverse_norms * records.multipliers
     size = max(1, block_rows(*records.shape, records.is_sparse, is_copied=False))
     limits, total = residual_limits(clip_norm, inverse_norms), np.zeros(n_features + 1)
     coef = vector(point[:n_features])

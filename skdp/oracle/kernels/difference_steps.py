@@ -186,7 +186,7 @@ def difference_loop(
     move : Move
     """
     rows, kernel = row_arrays(records, block_rows), loss.kernel
-    if rows is None or kernel is None or anchor.shape[1] != 1:
+    if rows is None or kernel is None or anchor.shape[1] != 1 or records.multipliers is not None:
         return None
     move = Move(move.size, vector(move.factors), vector(move.push))
     differences = rows, kernel, vector(inverse_norms), vector(anchor)

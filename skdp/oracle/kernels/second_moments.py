@@ -8,15 +8,33 @@ from scipy import sparse
 
 from skdp._numbers import Array, Indices
 from skdp.objective import Loss
-from skdp.oracle.compiled import MatrixOut, Rows, Vector, compile_loop, use_compiled
+from skdp.oracle.compiled import (
+    Matrix,
+    MatrixOut,
+    Rows,
+    Vector,
+    compile_inner,
+    compile_loop,
+    use_compiled,
+)
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
 from skdp.oracle.sources.block_sizes import MAX_PARTS, UNIT_ROUNDOFF, block_rows, slices
 from skdp.oracle.sources.column_map import UnitArrays
-from skdp.oracle.sources.records import Records, quotient, unit_arrays, vector
+from skdp.oracle.sources.records import (
+    EntryArrays,
+    Records,
+    entry_arrays,
+    quotient,
+    unit_arrays,
+    vector,
+)
+from skdp.oracle.sources.sparse_rows import growth_of_rounding, is_csr
 
 FEW_ROWS = 1 << 9  # added up at once where a sum has to be accurate
 # Squares of larger numbers leave float64's range, and 0 times inf would be nan.
 LARGEST_TO_SQUARE = 1e150
+# Share of entries stored in CSR rows up to which their products take less time than dense ones.
+MOST_FILLED = 0.2
 
 
 @functools.lru_cache(maxsize=64)
@@ -66,6 +84,10 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
     size = n_features + n_constant + n_extra
     if records.multipliers is not None:
         factors = factors * np.sqrt(records.multipliers)
+    if use_compiled(records.public_shape):
+        done = _compiled_weighted_gram(records, factors, extra)
+        if done is not None:
+            return done
     total, start = np.zeros((size, size)), 0
     vectors = np.empty((0, size))
     for block in _blocks(records):
@@ -96,6 +118,85 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
     return total
 
 
+def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | None) -> Array | None:
+    """Sum over CSR rows, which are added to their base when all of them are added up.
+
+    With w the row's factor times its scaling, ``v = (w d + w b, last)`` for what is stored, d, and
+    the base b. Sums of products of ``(w d, last, w)`` give those of v by products with b. Parts of
+    v are ``growth_of_rounding()`` times as long as v at most, products of parts its square. So
+    terms are added with compensation (Kahan 1965): each sum is off by ``2 u sum |terms|``, however
+    many they are (Higham 2002, eq. 4.8), and all is by less than 32 u times that square. This is
+    below half of what is charged for by `summation_depth`, which is 4,096 or more. It may be less
+    for rows of groups; these, and rows whose products take less time when written out, are for
+    numpy. Entries are private, and have a say in time alone: both ways are within the bound.
+    """
+    if records.multipliers is not None or records.loses_zeros or not is_csr(records.stored):
+        return None
+    if records.stored.nnz > MOST_FILLED * records.n_rows * records.n_features:
+        return None
+    # 1. Sums of products, the root of the base's part last.
+    base, n_constant = records.base, int(records.constant != 0)
+    n_more = n_constant + (0 if extra is None else extra.shape[1])
+    size, n_last = records.n_features + n_more, n_more + (base is not None)
+    total, lost = np.zeros((2, records.n_features + n_last, records.n_features + n_last))
+    start = 0
+    for block in records.cached_blocks():
+        entries, rows = entry_arrays(block, block.n_rows), slice(start, start + block.n_rows)
+        if entries is None:
+            return None
+        last, start = np.empty((block.n_rows, n_last)), rows.stop
+        weights = factors[rows] if block.shrink is None else factors[rows] * block.shrink
+        last[:, :n_constant] = block.constant * factors[rows, None]
+        if extra is not None:
+            last[:, n_constant:n_more] = extra[rows] * factors[rows, None]
+        last[:, n_more:] = weights[:, None]
+        _add_sparse_products(entries, vector(weights), last, total, lost)
+    # 2. The base.
+    total += np.triu(total, 1).T
+    if base is None:
+        return total
+    long = np.concatenate((base, np.zeros(n_more)))
+    crossed = np.outer(long, total[:size, size] + total[size, size] / 2 * long)
+    return np.asarray(total[:size, :size] + (crossed + crossed.T))
+
+
+@compile_loop()
+def _add_sparse_products(
+    rows: EntryArrays, weights: Vector, last: Matrix, total: MatrixOut, lost: MatrixOut
+) -> None:
+    """Add the upper triangle of products of weighted CSR rows, followed by their last columns.
+
+    ``lost`` is what the additions so far have put on top of the sums by rounding.
+    """
+    data, indices, indptr = rows.data, rows.indices, rows.indptr
+    n_last = last.shape[1]
+    n_columns = total.shape[0] - n_last
+    for i in range(last.shape[0]):
+        for k in range(indptr[i], indptr[i + 1]):
+            row, value = np.uint64(indices[k]), weights[i] * data[k]
+            for m in range(k, indptr[i + 1]):
+                column = np.uint64(indices[m])
+                _add_to(total, lost, row, column, value * (weights[i] * data[m]))
+            for j in range(n_last):
+                _add_to(total, lost, row, np.uint64(n_columns + j), value * last[i, j])
+        for j in range(n_last):
+            row = np.uint64(n_columns + j)
+            for m in range(j, n_last):
+                _add_to(total, lost, row, np.uint64(n_columns + m), last[i, j] * last[i, m])
+
+
+@compile_inner()
+def _add_to(
+    total: MatrixOut, lost: MatrixOut, row: np.uint64, column: np.uint64, term: float
+) -> None:
+    """Add a term to an entry, less what former additions put on top of it (Kahan 1965)."""
+    term -= lost[row, column]
+    former = total[row, column]
+    after = former + term
+    lost[row, column] = (after - former) - term
+    total[row, column] = after
+
+
 def _blocks(records: Records) -> Iterator[Records]:
     """Yield the blocks of `Records.float64_blocks`, dense rows as they are stored."""
     if records.is_sparse:
@@ -106,7 +207,7 @@ def _blocks(records: Records) -> Iterator[Records]:
 
 def write_scaled(records: Records, weights: Array, out: Array) -> Array:
     """Write the dense rows of X times their weights into the first columns; return ``out``."""
-    if use_compiled(records.shape, is_exact=True):
+    if use_compiled(records.public_shape, is_exact=True):
         done = _compiled_write_scaled(records, weights, out)
         if done is not None:
             return done
@@ -270,9 +371,13 @@ def inverse_norms_in(records: Records, transform: Array) -> Array:
     Where products of huge entries overflow, a row counts as too long to be used.
     """
     n_features, result = records.n_features, []
-    for block in records.float64_blocks():
+    # Without groups, only the record's own norm counts, which parts make worse by a known factor.
+    in_parts = records.is_sparse and records.multipliers is None
+    for block in records.float64_blocks(not in_parts):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            moved = np.asarray(block.X @ transform[:n_features])
+            moved = np.asarray(block.stored @ transform[:n_features])
+            if block.base is not None:
+                moved += block.base @ transform[:n_features]
             if block.shrink is not None:
                 moved *= block.shrink[:, None]
             if block.constant:
@@ -304,11 +409,13 @@ def transform_rounding(
     value of T: a relative ``(p + 4) u k``, k = |T|_F / s. The sum's own error and that of the
     last product, both of them bounds in terms of ``sum |z_i c_i|``, grow by the same factor. The
     norms of all n rows count: where there are groups, a row less moves the others to places where
-    a product of matrices may round them in another way.
+    a product of matrices may round them in another way. Without groups, two norms would do; those
+    of sparse rows are taken in parts (:func:`skdp.oracle.sources.sparse_rows.growth_of_rounding`).
     """
     more = 1 + n_columns - n_features
     plain = gradient_rounding(n_rows, n_features, more, is_sparse, grouped)
-    return (plain + 4.0 * (n_columns + 4) * UNIT_ROUNDOFF * (n_rows + 1)) * condition
+    n_norms = max(n_rows + 1, 2 * growth_of_rounding() if is_sparse else 2)
+    return (plain + 4.0 * (n_columns + 4) * UNIT_ROUNDOFF * n_norms) * condition
 
 
 # ---------------------------------------------------------------- accurate gradients

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from skdp._numbers import AnyArray, Array
 from skdp.objective import Loss
@@ -11,7 +12,7 @@ from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.records import Records, quotient, row_norms
-from skdp.oracle.sources.sparse_rows import is_csr, written_out
+from skdp.oracle.sources.sparse_rows import is_csr
 
 VECTOR_ROUNDING = 64.0 * UNIT_ROUNDOFF  # relative error of a clipped vector of five entries
 
@@ -171,11 +172,17 @@ def tail_derivatives(
 ) -> Array:
     """Sum of the records' derivatives from margins of cut rows to their own, each clipped."""
     total = np.zeros(ALONG)
-    for block in records.float64_blocks():
-        X = block.X
-        X = np.clip(written_out(X, None) if is_csr(X) else X, low, high)
-        shrink = np.minimum(1.0, quotient(row_bound, row_norms(X)))
-        cut = replace(block, stored=X, columns=None, base=None, shrink=shrink)
+    for block in records.cached_blocks():
+        X, base = block.stored, block.base
+        if is_csr(X):  # the base is cut, and what is stored is what cutting leaves beside it
+            own = X.data if base is None else X.data + base[X.indices]
+            base = np.clip(np.zeros(block.n_features) if base is None else base, low, high)
+            own = np.clip(own, low[X.indices], high[X.indices]) - base[X.indices]
+            X = sparse.csr_array((own, X.indices, X.indptr), shape=X.shape)
+        else:
+            X = np.clip(X, low, high)
+        shrink = np.minimum(1.0, quotient(row_bound, row_norms(X, None, base)))
+        cut = replace(block, stored=X, columns=None, base=base, shrink=shrink)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             margins = cut.margins(point)
             along = block.margins(point) - margins

@@ -13,9 +13,9 @@ from scipy import sparse
 from skdp._numbers import AnyArray, Array, Mask
 from skdp.oracle.compiled import (
     BitPatterns,
-    CountsOut,
     Integers,
     Matrix,
+    MatrixOut,
     Vector,
     compile_loop,
     use_compiled,
@@ -78,7 +78,7 @@ def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
     Rows of weight 0 are not counted, here and below. Where there are groups, a row counts as its
     multiplier: the counts of a group add up to 1 at most, and sums of multipliers are exact.
     """
-    if use_compiled(records.shape):
+    if use_compiled(records.public_shape):
         done = _compiled_magnitude_counts(records, features, targets)
         if done is not None:
             return done
@@ -89,7 +89,7 @@ def bin_counts(
     records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
 ) -> Counts:
     """Count values by column in ``n_bins`` equal bins, shape (n_columns, n_bins)."""
-    if use_compiled(records.shape):
+    if use_compiled(records.public_shape):
         done = _compiled_bin_counts(records, features, targets, low, width, n_bins)
         if done is not None:
             return done
@@ -168,8 +168,8 @@ def _count_sparse(
 def _compiled_magnitude_counts(records: Records, features: bool, targets: bool) -> Counts | None:
     table = magnitude_table()
 
-    def add(values: Array, weights: Array, columns: slice, total: Counts) -> None:
-        _add_magnitude_counts(values.view(np.uint64), weights, table, total)
+    def add(values: Array, shares: Array, columns: slice, total: Array) -> None:
+        _add_magnitude_counts(values.view(np.uint64), shares, table, total)
 
     return _compiled_counts(records, features, targets, N_MAGNITUDES, add)
 
@@ -177,9 +177,9 @@ def _compiled_magnitude_counts(records: Records, features: bool, targets: bool) 
 def _compiled_bin_counts(
     records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
 ) -> Counts | None:
-    def add(values: Array, weights: Array, columns: slice, total: Counts) -> None:
+    def add(values: Array, shares: Array, columns: slice, total: Array) -> None:
         edges = np.ascontiguousarray(low[columns]), np.ascontiguousarray(width[columns])
-        _add_bin_counts(values, weights, *edges, n_bins, total)
+        _add_bin_counts(values, shares, *edges, n_bins, total)
 
     return _compiled_counts(records, features, targets, n_bins, add)
 
@@ -189,57 +189,57 @@ def _compiled_counts(
     features: bool,
     targets: bool,
     n_bins: int,
-    add: Callable[[Array, Array, slice, Counts], None],
+    add: Callable[[Array, Array, slice, Array], None],
 ) -> Counts | None:
     """Count the values of X, the targets, or both, by a function that adds those of a block."""
-    if unit_arrays(records) is None or records.multipliers is not None:
+    if unit_arrays(records) is None:
         return None
     n_features = records.n_features * features
     n_targets = records.targets.shape[1] if targets else 0
-    total = np.zeros((n_features + n_targets, n_bins), np.int64)
+    total = np.zeros((n_features + n_targets, n_bins))
     for block in records.blocks(max(n_bins, BLOCK_VALUES // max(1, records.n_features))):
-        weights = vector(block.weights)
+        shares = None if block.weights is None else (block.weights > 0).astype(np.float64)
+        if block.multipliers is not None:
+            shares = block.multipliers if shares is None else shares * block.multipliers
         if features:
-            add(block.X, weights, slice(0, n_features), total[:n_features])
+            add(block.X, vector(shares), slice(0, n_features), total[:n_features])
         if targets:
             values = np.ascontiguousarray(block.targets, np.float64)
-            add(values, weights, slice(n_features, None), total[n_features:])
-    return total
+            add(values, vector(shares), slice(n_features, None), total[n_features:])
+    return total if records.multipliers is not None else total.astype(np.int64)
 
 
 @compile_loop()
 def _add_bin_counts(
-    X: Matrix, weights: Vector, low: Vector, width: Vector, n_bins: int, total: CountsOut
+    X: Matrix, shares: Vector, low: Vector, width: Vector, n_bins: int, total: MatrixOut
 ) -> None:
     """Count the values of each column in equal bins, the outer ones open; nan is in the first.
 
-    Rows of weight 0 are not counted; ``weights`` has no entries if there are none.
+    A row counts as its share, or as 1 where ``shares`` has no entries.
     """
     n_rows, n_columns = X.shape
     places = np.zeros(n_columns, np.int64)
     last = n_bins - 1.0
     for i in range(n_rows):
-        if weights.shape[0] > 0 and not weights[i] > 0.0:
-            continue
+        share = shares[i] if shares.shape[0] > 0 else 1.0
         for j in range(n_columns):
             place = (X[i, j] - low[j]) / width[j]
             place = place if place > 0.0 else 0.0
             places[j] = np.int64(place if place < last else last)
         for j in range(n_columns):
-            total[j, places[j]] += 1
+            total[j, places[j]] += share
 
 
 @compile_loop()
 def _add_magnitude_counts(
-    patterns: BitPatterns, weights: Vector, table: Integers, total: CountsOut
+    patterns: BitPatterns, shares: Vector, table: Integers, total: MatrixOut
 ) -> None:
     """Count the bit patterns of each column's values by their sign and exponent."""
     n_rows, n_columns = patterns.shape
     for i in range(n_rows):
-        if weights.shape[0] > 0 and not weights[i] > 0.0:
-            continue
+        share = shares[i] if shares.shape[0] > 0 else 1.0
         for j in range(n_columns):
-            total[j, table[patterns[i, j] >> np.uint64(52)]] += 1
+            total[j, table[patterns[i, j] >> np.uint64(52)]] += share
 
 
 # ---------------------------------------------------------------- the statistics

@@ -276,9 +276,17 @@ class NoisyStatistic(base.Release):
         object.__setattr__(other, "_known", self.__dict__.get("_known"))
         return other
 
+    def mechanism_event(self, context: base.PublicContext) -> Gaussian | Laplace | NoisyMaximum:
+        """Return what an answer costs a record that the sampler draws.
+
+        Returns
+        -------
+        Gaussian, Laplace or NoisyMaximum
+        """
+        return self.mechanism.event(self._contribution(context).spread)
+
     def event(self, context: base.PublicContext) -> Event:
-        spread = self._contribution(context).spread
-        return self.sampler.event(self.mechanism.event(spread), context.public)
+        return self.sampler.event(self.mechanism_event(context), context.public)
 
     def std(self, context: base.PublicContext) -> float:
         if self.is_public(context.public):

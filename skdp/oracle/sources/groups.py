@@ -203,7 +203,9 @@ class GroupedMemorySource(MemorySource, GroupedSource):
     def __init__(
         self, records: Records, groups: Groups, row_bound: float | None = None, spread: Map = map
     ) -> None:
-        super().__init__(replace(records, multipliers=groups.multipliers()), row_bound, spread)
+        n_groups = groups.n_summed or groups.n_groups
+        records = replace(records, multipliers=groups.multipliers(), n_groups=n_groups)
+        super().__init__(records, row_bound, spread)
         self.groups = groups
         self.n_rows = groups.n_groups
         self._divisions = Divisions(groups.n_groups)
@@ -224,17 +226,9 @@ class GroupedMemorySource(MemorySource, GroupedSource):
 
     # ------------------------------------------------------------------ passes over all rows
 
-    def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
-        """Sum a function over parts of the rows, in pairs, so that few roundings meet each.
-
-        The size of a part is public. Their number, and which rows are in one, is not: the bound on
-        what a record adds allows for any (`skdp.oracle.sources.block_sizes.summation_depth`).
-        """
-        note_read()
-        records = (self._records[part] for part in self._parts)
-        vectors = ([one[part] for part in self._parts] for one in rows)
-        repeated = map(itertools.repeat, arguments)
-        return added_in_pairs(self._spread(function, records, *vectors, *repeated))
+    # The size of a part is public. Their number, and which rows are in one, is not: the bound on
+    # what a record adds allows for any (`skdp.oracle.sources.block_sizes.summation_depth`).
+    _added_up = staticmethod(added_in_pairs)
 
     def total_over_groups(
         self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()

@@ -53,6 +53,8 @@ class KeyedSplit:
     def parts(self, start: int, n_records: int) -> Indices:
         """Return the numbers of the parts of so many records, from one on."""
         values = keyed_values(self.key, start, n_records)
+        if len(self.cuts) == 1:  # which is quicker than a search
+            return np.asarray(values >= self.cuts[0], dtype=np.int64)
         return np.searchsorted(self.cuts, values, side="right")
 
 
@@ -177,6 +179,10 @@ def _in_chunks(key: int, n_records: int) -> Iterator[AnyArray]:
 
 def _quantiles(key: int, n_records: int, ranks: Indices) -> AnyArray:
     """Return the values of these ranks, from 0 on, among those of all records."""
+    last = np.full(1, np.iinfo(np.uint64).max)
+    if n_records <= NUMBERS_AT_ONCE:
+        values = np.concatenate([keyed_values(key, 0, n_records), last])
+        return np.asarray(np.partition(values, ranks)[ranks])
     shift, n_buckets = np.uint64(64 - BUCKET_BITS), 1 << BUCKET_BITS
     counts = np.zeros(n_buckets, dtype=np.int64)
     for values in _in_chunks(key, n_records):
@@ -189,7 +195,6 @@ def _quantiles(key: int, n_records: int, ranks: Indices) -> AnyArray:
     chosen = [
         values[read[(values >> shift).astype(np.int64)]] for values in _in_chunks(key, n_records)
     ]
-    last = np.full(1, np.iinfo(np.uint64).max)
     ordered = np.sort(np.concatenate([*chosen, last]))
     skipped = np.append(0, np.cumsum(np.where(read, 0, counts)))  # values below that are not read
     return np.asarray(ordered[np.minimum(ranks - skipped[buckets], len(ordered) - 1)])

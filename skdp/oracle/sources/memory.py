@@ -96,7 +96,9 @@ class MemorySource(InMemory, OrderedSource):
             self._views = [self._records[part] for part in self._parts]
         vectors = ([one[part] for part in self._parts] for one in rows)
         sums = self._spread(function, self._views, *vectors, *map(itertools.repeat, arguments))
-        return functools.reduce(operator.add, sums)
+        return self._added_up(sums)
+
+    _added_up = staticmethod(functools.partial(functools.reduce, operator.add))
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
         """Return a number, or some, for every row, for `total`; the last ones are kept."""
@@ -365,7 +367,7 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
     n_threads = min(n_threads, most_parts)
     with blas.limit(limits=1):
         if n_threads == 1:
-            yield lambda function, *parts: map(np.errstate(all="ignore")(function), *parts)
+            yield lambda function, *parts: map(functools.partial(_quietly, function), *parts)
             return
         with ThreadPoolExecutor(n_threads) as pool:
             # Threads start here, not at their first task: the budget is charged in between.
@@ -375,4 +377,9 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
             except RuntimeError as refusal:  # each needs memory for its stack
                 together.abort()
                 raise MemoryError(NO_THREADS.format(n_threads)) from refusal
-            yield lambda function, *parts: pool.map(np.errstate(all="ignore")(function), *parts)
+            yield lambda function, *parts: pool.map(functools.partial(_quietly, function), *parts)
+
+
+def _quietly(function: BlockFunction, *arguments: object) -> object:
+    with np.errstate(all="ignore"):
+        return function(*arguments)

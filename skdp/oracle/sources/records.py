@@ -54,6 +54,8 @@ class Records:
     base : array of shape (n_features,) or None
         A public row that every sparse row of X is to be added to: see
         `skdp.oracle.sources.sparse_rows`. None for none.
+    n_groups : int or None
+        Where there are groups, the number of them that sums are over.
     """
 
     stored: AnyRows
@@ -65,6 +67,7 @@ class Records:
     columns: ColumnMap | None = None
     multipliers: Array | None = None
     base: Array | None = None
+    n_groups: int | None = None
 
     @classmethod
     def of(
@@ -120,6 +123,14 @@ class Records:
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and of columns of X."""
         return self.n_rows, self.n_features
+
+    @property
+    def public_shape(self) -> tuple[int, int]:
+        """Numbers of rows, or of all groups, and of columns: what may decide between kernels.
+
+        The same for all parts of groups, as a row must come out the same in whichever part it is.
+        """
+        return self.n_rows if self.n_groups is None else self.n_groups, self.n_features
 
     @property
     def n_parameters(self) -> int:
@@ -209,10 +220,10 @@ class Records:
         kind = self.is_sparse and not is_dense, self.is_copied or is_dense
         yield from self.blocks(block_rows(*self.shape, *kind), dense)
 
-    def float64_blocks(self) -> Iterator[Self]:
-        """Yield blocks of which a dense copy in float64 stays in a cache."""
+    def float64_blocks(self, dense: bool = True) -> Iterator[Self]:
+        """Yield blocks of which a dense copy in float64 stays in a cache; see `blocks`."""
         is_copied = self.is_copied or self.base is not None
-        yield from self.blocks(block_rows(*self.shape, False, is_copied), dense=True)
+        yield from self.blocks(block_rows(*self.shape, False, is_copied), dense)
 
     def margins(self, point: Array) -> Array:
         """Return ``z_i'point`` in float64; inf or nan where huge products overflow.
@@ -345,7 +356,7 @@ class RowArrays(NamedTuple):
     units : UnitArrays
         How rows are standardised; `AS_STORED` if they are not.
     targets, weights, shrink : array of shape (n_rows,)
-        As in `Records`.
+        As in `Records`; the weights are times the multipliers.
     constant : float
         Value of the constant feature; 0 for none.
     block_rows : int
@@ -365,17 +376,16 @@ class RowArrays(NamedTuple):
 def row_arrays(records: Records, block_rows: int) -> RowArrays | None:
     """Return the arrays of records; None for what loops do not read: public facts decide.
 
-    They do not read sparse rows, rows of groups, and columns that cannot be standardised by a
-    multiplication.
+    They do not read sparse rows, and columns that cannot be standardised by a multiplication.
     """
     units = unit_arrays(records)
-    if records.multipliers is not None or units is None:
+    if units is None:
         return None
     return RowArrays(
         read_only(records.stored),
         units,
         vector(records.targets),
-        vector(records.weights),
+        _weights(records),
         vector(records.shrink),
         float(records.constant),
         block_rows,
@@ -409,10 +419,10 @@ class EntryArrays(NamedTuple):
 def entry_arrays(records: Records, block_rows: int) -> EntryArrays | None:
     """Return the arrays of CSR records; None for what loops do not read: public facts decide.
 
-    They do not read rows of groups, and rows that are yet to be standardised.
+    They do not read rows that are yet to be standardised.
     """
     stored = records.stored
-    if not is_csr(stored) or records.multipliers is not None or records.columns is not None:
+    if not is_csr(stored) or records.columns is not None:
         return None
     arrays = stored.data, stored.indices
     known = arrays[0].dtype in (np.float64, np.float32) and arrays[1].dtype in (np.int32, np.int64)
@@ -427,11 +437,18 @@ def entry_arrays(records: Records, block_rows: int) -> EntryArrays | None:
         read_only(np.ascontiguousarray(stored.indptr, np.int64)),
         vector(records.base),
         vector(records.targets),
-        vector(records.weights),
+        _weights(records),
         vector(records.shrink),
         float(records.constant),
         block_rows,
     )
+
+
+def _weights(records: Records) -> Array:
+    """Return the weights of rows times their multipliers."""
+    if records.multipliers is None or records.weights is None:
+        return vector(records.weights if records.multipliers is None else records.multipliers)
+    return vector(records.weights * records.multipliers)
 
 
 def unit_arrays(records: Records) -> UnitArrays | None:

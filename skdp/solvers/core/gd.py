@@ -248,7 +248,8 @@ class GradientDescent(Solver):
             point = oracle.problem.prox(point - size * step_along, size)
             # The theorem on a random iterate is about the points whose gradients were taken.
             average.add(before if self.averaging == "random" else point)
-            slopes.add(gradient)
+            if sparse:
+                slopes.add(gradient)
             before_half.add(point)
         if oracle.is_rehearsal:
             return Solution(point, n_steps)

@@ -29,6 +29,7 @@ from skdp.oracle.kernels.clipped_gradients import (
 from skdp.oracle.releases import histograms
 from skdp.oracle.sources import block_sizes, column_map
 from skdp.oracle.sources.column_map import UnitArrays, read_only, standardise
+from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records, inverse_l1_norms
 from two_ways import CLIP, LOSSES, N_COLUMNS, both_ways, sources
@@ -60,6 +61,7 @@ def called(monkeypatch):
     watch(histograms, "magnitude_counts")
     watch(histograms, "bin_counts")
     watch(second_moments, "write_scaled")
+    watch(second_moments, "weighted_gram")
     return names
 
 
@@ -106,7 +108,8 @@ def test_sparse_sums_agree_and_no_record_adds_more(
 ):
     """With a base and without, weights, bounds on rows; entries of any size, and stored zeros."""
     monkeypatch.setattr(block_sizes, "SPARSE_ROWS", 70)
-    worked = called(monkeypatch)
+    monkeypatch.setattr(second_moments, "MOST_FILLED", 1.0)
+    worked, gram = called(monkeypatch), second_moments.bounded_gram
     slack = CLIP * gradient_rounding(500, N_COLUMNS, 1, True)
     for rows in sources(dtype, monkeypatch):
         if rows.records.columns is not None:
@@ -125,11 +128,37 @@ def test_sparse_sums_agree_and_no_record_adds_more(
             point = point_of(rows)
             first, second = both_ways(clipped_gradients, records, loss, point, CLIP)
             assert np.linalg.norm(first - second) <= slack
+            for function, arguments in (
+                (gram, (CLIP,)),
+                (gram, (CLIP, 3.0, 1.0)),
+                (second_moments.bounded_hessian, (Logistic(), point, CLIP)),
+            ):
+                first, second = both_ways(function, records, *arguments)
+                assert np.linalg.norm(first - second) <= CLIP * slack
+                assert np.array_equal(second, second.T)
             huge = np.array([1e308, -1e308, 1e308, 1.0])[: len(point), None]
             for i in range(0, 500, 9):
-                total = clipped_gradients(records[slice(i, i + 1)], loss, huge, CLIP)
+                one = records[slice(i, i + 1)]
+                total = clipped_gradients(one, loss, huge, CLIP)
                 assert math.hypot(*total.ravel()) <= CLIP * (1 + slack)
-    assert worked == {"clipped_gradients"}
+                assert np.linalg.norm(gram(one, CLIP, 3.0, 1.0)) <= CLIP**2 * (1 + 2 * slack)
+    assert worked == {"clipped_gradients", "weighted_gram"}
+
+
+@pytest.mark.parametrize("base", [None, 15.9])
+def test_products_of_sparse_rows_are_rounded_as_little_as_is_charged_for(compiled_kernels, base):
+    """Entries that all but cancel the longest base, so that parts are much longer than rows."""
+    rng, n_rows = np.random.default_rng(0), 20_000
+    X = sparse.random_array((n_rows, 8), density=0.15, rng=rng, format="csr")
+    X.data += 0.5 if base is None else -base
+    base = None if base is None else base * np.eye(8)[0]
+    records = Records.of(X, np.zeros((n_rows, 1)), base=base)
+    found = second_moments.bounded_gram(records, 1.0)
+    rows = records.written_out().astype(np.longdouble)
+    rows /= np.maximum(1, np.sqrt((rows * rows).sum(1)))[:, None]
+    error = float(np.linalg.norm((found - rows.T @ rows).astype(float)))
+    assert error <= 2 * gradient_rounding(n_rows, 8, 1, True) / 2
+    assert error <= 32 * 33**2 * 2.0**-53 * n_rows
 
 
 def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_kernels, rng):
@@ -148,7 +177,10 @@ def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_kernels, rng
 def test_counts_are_the_same(compiled_kernels, monkeypatch, dtype):
     worked = called(monkeypatch)
     low, width = np.array([-3.0, 0.0, 1e-300, -9.0]), np.array([0.1, 1e-320, 1e300, 3.0])
-    for rows in sources(dtype, monkeypatch):
+    shares = Groups.of(np.random.default_rng(0).integers(0, 9, 500), 9).multipliers()
+    alone = list(sources(dtype, monkeypatch))
+    grouped = [dataclasses.replace(rows.records, multipliers=shares) for rows in alone]
+    for rows in (*alone, *map(MemorySource, grouped)):
         for features, targets in ((True, True), (True, False), (False, True)):
             ends = (low, width) if features else (low[:1], width[:1])
             for function, arguments in (
@@ -275,7 +307,6 @@ def test_what_no_compiled_kernel_can_do_is_left_to_numpy(compiled_kernels, monke
     worked = called(monkeypatch)
     X, codes = rng.standard_normal((40, 3)), rng.integers(3, size=40)
     plain = MemorySource.of(X, X[:, :1])
-    grouped = dataclasses.replace(plain.records, multipliers=np.full(40, 0.5))
     unaligned = np.frombuffer(b"0" + X.tobytes(), np.uint8)[1:].view(np.float64).reshape(X.shape)
     assert not unaligned.flags.aligned
     mapped = Columns(*np.array([[-9.0] * 3, [9.0] * 3, [0.0] * 3, [2.0] * 3])).for_type(X.dtype)
@@ -286,7 +317,6 @@ def test_what_no_compiled_kernel_can_do_is_left_to_numpy(compiled_kernels, monke
         (MemorySource.of(X, codes).records, Multinomial(3), 3, None),
         (MemorySource.of(X, X[:, :2]).records, SquaredError(), 2, None),
         (plain.records, Logistic(), 1, np.zeros((4, 1))),
-        (grouped, Logistic(), 1, None),
     ):
         point = np.ones((4, n_outputs))
         first, second = both_ways(clipped_gradients, rows, loss, point, CLIP, anchor)

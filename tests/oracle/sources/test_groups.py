@@ -58,9 +58,10 @@ def test_shares_of_millions_of_groups_are_coarser():
     assert 0 < shares[0] < 1 / 3
 
 
-def test_sums_are_of_means_of_groups(rng):
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_sums_are_of_means_of_groups(either_way, rng, form):
     X, y, codes = data(rng)
-    source, point = source_of(X, y, codes), rng.standard_normal((6, 1))
+    source, point = source_of(form(X), y, codes), rng.standard_normal((6, 1))
     found = source.total(clipped_gradients, SquaredError(), point, CLIP)
     each = [
         clipped_gradients(one, SquaredError(), point, CLIP)[:, 0]
@@ -120,6 +121,26 @@ def test_parts_of_a_row_do_not_follow_from_its_place(rng, form, loss, n_features
     everyone = facts(0)
     for first in (1, 2, 3, 5, 8, 13, 97):
         assert np.array_equal(everyone[first:], facts(first))
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("n_features", [1, 7, 64])
+def test_compiled_parts_of_a_row_do_not_follow_from_its_place(
+    compiled_kernels, rng, form, kind, n_features
+):
+    """Rows of weight 0 before and after it, which add exactly 0."""
+    X, y, _ = data(rng, n_features=n_features)
+    point = rng.standard_normal((n_features + 1, 1))
+    for loss, row in ((SquaredError(), 150), (Logistic(), 200)):
+        weights = (np.arange(len(X)) == row).astype(float)
+        sums = []
+        for first in (0, 1, 2, 3, 5, 8, 13, 97, row):
+            records = Records.of(form(X[first:].astype(kind)), y[first:] > 0, weights[first:], 3.0)
+            records = dataclasses.replace(records, multipliers=np.full(len(X) - first, 0.25))
+            sums.append(clipped_gradients(records, loss, point, CLIP))
+        assert sums[0].any()
+        assert all(np.array_equal(one, sums[0]) for one in sums)
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse", "float32", "columns first"])

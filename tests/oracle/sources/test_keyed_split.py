@@ -12,8 +12,9 @@ from skdp.oracle.sources.keyed_split import KeyedSplit, PartOfPartitions, starts
 
 
 @pytest.mark.parametrize("sizes", [[1], [3, 0], [0, 3], [5, 5, 5], [1] * 40, [70_000, 1, 9_999]])
-def test_parts_have_the_given_sizes(sizes, monkeypatch):
-    monkeypatch.setattr(keyed_split, "NUMBERS_AT_ONCE", 7_000)
+@pytest.mark.parametrize("at_once", [7_000, 1 << 20])
+def test_parts_have_the_given_sizes(sizes, at_once, monkeypatch):
+    monkeypatch.setattr(keyed_split, "NUMBERS_AT_ONCE", at_once)
     split, n = KeyedSplit.drawn(sizes, noise_source(3)), sum(sizes)
     numbers = split.parts(0, n)
     assert np.bincount(numbers, minlength=len(sizes)).tolist() == sizes

@@ -75,11 +75,13 @@ def sources(rng, monkeypatch, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_statistic_is_that_of_dense_rows(rng, monkeypatch, form):
+def test_every_statistic_is_that_of_dense_rows(either_way, rng, monkeypatch, form):
+    monkeypatch.setattr(second_moments, "MOST_FILLED", 1.0)
     rows, dense = sources(rng, monkeypatch, form)
     point = rng.standard_normal((N_COLUMNS + 1, 1))
     turned = rng.standard_normal((N_COLUMNS + 1, N_COLUMNS + 1))
     edges = np.full(N_COLUMNS + 1, -9.0), np.full(N_COLUMNS + 1, 2.51)
+    cut = np.linspace(0.1, 0.8, N_COLUMNS)
     asked = [
         (gradients.clipped_gradients, (Logistic(), point, 0.3)),
         (gradients.clipped_gradients, (Logistic(), point, 0.3, 0.5 * point)),
@@ -91,6 +93,8 @@ def test_every_statistic_is_that_of_dense_rows(rng, monkeypatch, form):
         (second_moments.shrunk_gradients, (SquaredError(), point, 0.5, 0.3)),
         (second_moments.accurate_gradients, (Logistic(), point, 0.8)),
         (directional.directional_derivatives, (Logistic(), point, point, 1.0, True)),
+        (directional.tail_derivatives, (Logistic(), point, -cut, cut, 1.5, 1.0)),
+        (directional.tail_derivatives, (Logistic(), point, cut, 3 * cut, 9.0, 1.0)),
         (moments.residual_squares, (SquaredError(), point, 3.0)),
         (histograms.bin_counts, (True, True, *edges, 8)),
     ]
