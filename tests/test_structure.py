@@ -10,13 +10,13 @@ import structure
 
 LIMITS = {
     "files": 205,
-    "code lines": 28_300,
+    "code lines": 28_500,
     "uses of Any": 475,
-    "numeric constants": 375,
+    "numeric constants": 385,
     "imports, % of code": 9.9,
     "longest internal parameter list": 13,
 }
-MOST_CLASSES, MOST_FILES, MOST_FRAMES = 12, 66, 17
+MOST_CLASSES, MOST_FILES, MOST_FRAMES = 12, 67, 17
 
 
 @pytest.fixture(scope="module")
