@@ -21,17 +21,22 @@ from skdp.oracle.sources.block_sizes import (
     PAIRED_SUMS,
     UNIT_ROUNDOFF,
 )
+from skdp.oracle.sources.sparse_rows import growth_of_rounding
 
 MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues
 
 
-def eigenvalue_rounding(n_rows: int, n_parameters: int, grouped: bool = False) -> float:
+def eigenvalue_rounding(
+    n_rows: int, n_parameters: int, grouped: bool = False, is_sparse: bool = False
+) -> float:
     """Amount by which rounding can move the eigenvalue, relative to a bound on ``|z|**2``.
 
     A record's ``|z|**2`` exceeds its bound by a relative ``(n_parameters + 8) u`` at most (its
     norm, the quotient, the product). The computed matrix is ``G + E`` with ``|E_jk| <= k u sum
     |z_j z_k|`` to first order, k being the rows of a block plus the number of blocks and parts
-    (Higham 2002, eq. 3.13), so in spectral norm E is at most ``k u sum |z|**2 <= k u n R**2``. The
+    (Higham 2002, eq. 3.13), so in spectral norm E is at most ``k u sum |z|**2 <= k u n R**2``.
+    Compiled sums of sparse rows, whose parts are up to ``growth_of_rounding()`` times as long as
+    the row, add 32 u times the square of that (`skdp.oracle.kernels.second_moments`). The
     eigenvalue is that of a matrix ``100 n_parameters**2 u n R**2`` away, at most: the reduction to
     tridiagonal form is ``n_parameters`` reflections, each off by a small multiple of
     ``n_parameters u`` times the Frobenius norm (Higham 2002, Lemma 19.3), and the iteration that
@@ -43,7 +48,8 @@ def eigenvalue_rounding(n_rows: int, n_parameters: int, grouped: bool = False) -
     fewest = max(16, COPIED_BYTES // (8 * columns[1]))  # rows that are copied on the way
     blocks = n_rows // fewest + 2 * MAX_PARTS + 2
     sums = PAIRED_SUMS + most if grouped else min(most, n_rows) + blocks
-    terms = sums + 100 * n_parameters**2
+    compiled = 32.0 * growth_of_rounding() ** 2 if is_sparse else 0.0
+    terms = sums + compiled + 100 * n_parameters**2
     return 1.01 * UNIT_ROUNDOFF * (n_parameters + 8 + 2.0 * terms * n_rows)
 
 
@@ -101,7 +107,8 @@ class LargestEigenvalue(base.Statistic):
                 f"LargestEigenvalue: {public.n_parameters} columns are too many for a Gram matrix; "
                 f"at most {MAX_GRAM_COLUMNS}. Nothing was released."
             )
-        slack = eigenvalue_rounding(n_rows, public.n_parameters, public.grouped)
+        given = n_rows, public.n_parameters, public.grouped, public.sparse
+        slack = eigenvalue_rounding(*given)
         bound = public.row_norm**2
         return base.Contribution.of_sum(bound, n_rows, slack, 1.0, size=1, order=self.order)
 

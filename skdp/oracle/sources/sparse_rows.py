@@ -35,11 +35,19 @@ def canonical(X: AnyRows) -> AnyRows:
     Raises
     ------
     ValueError
-        If the parts of an entry add up to infinity.
+        If numbers of columns or of entries are out of range, where compiled loops would read and
+        write beside their arrays, or if the parts of an entry add up to infinity.
     """
     if not is_csr(X):
         return X
-    rows = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+    try:
+        rows = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+        rows.check_format(full_check=True)
+    except ValueError:
+        raise ValueError(
+            f"X is not a valid CSR matrix: column numbers have to lie in 0 to {X.shape[1] - 1}, "
+            "and its index pointer must rise from 0 to the number of entries. Nothing was released."
+        ) from None
     if rows.has_canonical_format:
         return rows
     rows = rows.copy()

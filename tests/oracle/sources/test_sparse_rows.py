@@ -365,3 +365,16 @@ def test_a_norm_without_its_base_is_caught(replay, leak, rng, monkeypatch):
 
     with pytest.raises(leak, match="times its sensitivity"):
         check_all()
+
+
+@pytest.mark.parametrize(
+    ("column", "pointer"), [(4, [0, 1, 2]), (-1, [0, 1, 2]), (10**7, [0, 1, 2]), (1, [0, 2, 1])]
+)
+@pytest.mark.parametrize("solver", ["gd", "whitened"])
+def test_numbers_out_of_range_are_refused(column, pointer, solver):
+    """Compiled loops would read and write beside their arrays, and norms would miss the entry."""
+    X = sparse.csr_array(np.eye(2, 4))
+    X.indices[1], X.indptr[:] = column, pointer
+    model = skdp.DPRidge(solver=solver, scaling=skdp.RowNorm(1.0))
+    with pytest.raises(ValueError, match=r"not a valid CSR matrix.*Nothing was released"):
+        model.fit(X, [0.0, 1.0])
