@@ -23,8 +23,8 @@ WASTEFUL = 0.2  # of what larger batches tell for the same budget
 ALL, HALF, TENTH = 1.0, 0.5, 0.1
 # Kind of the measured fits with targets of a kind; and of those with a loss that was measured.
 KINDS = {"real": "regression", "nonnegative": "log link", "label": "classification"}
-# Least estimated skewness of targets that counts as evidence of one above 2, which estimates miss in
-# part: chosen on the development half of held_out.csv, where it covers most.
+# Least estimated skewness of targets that counts as evidence of one above 2: estimates miss a part.
+# Chosen on the development half of held_out.csv.
 SKEWED = 0.75
 MEASURED_LOSSES = {
     "squared_error": "regression",
