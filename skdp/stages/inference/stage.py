@@ -122,20 +122,27 @@ class _Step:
     gradient_std: float
     n_rows: int
 
-    def spread_of_means(self, variance: float) -> float:
+    def spread_of_means(self, variance: float, mean_weight: float) -> float:
         """Variance over groups of their mean residual; that of rows, if it is smaller or unknown.
 
         The last column of the records is 1, so in their own coordinates the last entry of the
-        squares is the mean of ``(mean of c(f r) f)**2``, and that of the Hessian the mean of f**2.
+        squares is the mean of ``(mean of c(f r) f)**2``, and that of the Hessian the mean of
+        ``w f**2``: over the mean of the working weights w it is about the mean of f**2.
         Two standard deviations of the noise are added: a variance that is too small by chance would
         make for intervals that are.
         """
         last = np.linalg.inv(self.transform)[:, -1]
-        weight = float(last @ self.hessian @ last)
+        weight = float(last @ self.hessian @ last) / mean_weight
         if not weight > LEAST_WEIGHT:
             return variance
         spread = float(last @ self.squares @ last) + 2 * self.squares_std * float(last @ last)
         return min(spread / weight, variance)
+
+    def covariance_with_mean(self) -> Array:
+        """Covariance of the coefficients' sampling errors with the mean residual, less its sign."""
+        last = np.linalg.inv(self.transform)[:, -1]
+        inverse = np.linalg.pinv(self.hessian, 1 / LARGEST_CONDITION, hermitian=True)
+        return np.asarray(self.transform @ inverse @ self.squares @ last) / self.n_rows
 
     def estimate(self, start: Array, n_features: int, cut: float) -> DebiasedEstimate:
         """Return the parameter after the step, with its covariance.
@@ -318,8 +325,11 @@ class InferenceStage(OptionalStage):
             answer, std = oracle.with_share(request, self._part(bounds, "mean"))
             # Residuals are predictions less targets.
             shift, unit = -float(answer[0]) / (weight * n_rows), (weight * n_rows) ** 2
-            spread = step.spread_of_means(variance) if public.grouped else variance
+            spread = step.spread_of_means(variance, weight) if public.grouped else variance
             error = max(spread, 0.0) * n_rows / unit
+            if not loss.quadratic:
+                # Its means are not near 0, and noise must not make the error smaller.
+                error += max(-2 * float(means @ step.covariance_with_mean()[:-1]) / weight, 0.0)
             estimate = _with_intercept(estimate, means, shift, error, std**2 / unit)
         return replace(solution, results={**solution.results, "debiased": estimate})
 
