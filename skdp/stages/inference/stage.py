@@ -355,12 +355,14 @@ class InferenceStage(OptionalStage):
         unit, per_variance, growth = target_unit(oracle.public), 0.0, 1.0
         least = LEAST_VARIANCE * unit**2
         scaling = oracle.scaling
-        if loss.link == "log" and scaling is not None and scaling.targets is not None:
-            unit *= _unit_of_events(scaling.targets)
+        is_log = loss.link == "log" and oracle.is_noisy
+        if is_log and scaling is not None and scaling.targets is not None:
             per_variance = float(scaling.targets.scale[0] / scaling.targets.centre[0])
             if oracle.public.has_intercept:
                 per_variance /= min(_weighted_means(loss, gram, point[:, 0])[0], 1.0)
+            # A long tail is farther than histograms show: so caps go as far as noise allows.
             growth = bounds.residual_factor / SQUARED_LIMITS.residual_factor
+            unit *= max(growth, _unit_of_events(scaling.targets))
 
         def reach(square: float) -> float:
             # An event's size is about the variance over the mean.
