@@ -352,21 +352,24 @@ class InferenceStage(OptionalStage):
         would leave a share of each of them, whose spread says nothing about the others.
         """
         n_rows, loss = oracle.public.n_rows, oracle.problem.loss
-        unit, per_variance, growth = target_unit(oracle.public), 0.0, 1.0
+        unit, per_variance, growth, largest = target_unit(oracle.public), 0.0, 1.0, 0.0
         least = LEAST_VARIANCE * unit**2
         scaling = oracle.scaling
         is_log = loss.link == "log" and oracle.is_noisy
         if is_log and scaling is not None and scaling.targets is not None:
             per_variance = float(scaling.targets.scale[0] / scaling.targets.centre[0])
+            ratio = _unit_of_events(scaling.targets)
+            largest = unit * ratio
             if oracle.public.has_intercept:
-                per_variance /= min(_weighted_means(loss, gram, point[:, 0])[0], 1.0)
+                mean = min(_weighted_means(loss, gram, point[:, 0])[0], 1.0)
+                per_variance, largest = per_variance / mean, largest / mean
             # A long tail is farther than histograms show: so caps go as far as noise allows.
             growth = bounds.residual_factor / SQUARED_LIMITS.residual_factor
-            unit *= max(growth, _unit_of_events(scaling.targets))
+            unit *= max(growth, ratio)
 
         def reach(square: float) -> float:
-            # An event's size is about the variance over the mean.
-            event = min(per_variance * square, FIRST_RESIDUAL * unit)
+            # An event's size is about the variance over the mean, and that of targets at most.
+            event = min(per_variance * square, largest, FIRST_RESIDUAL * unit)
             return max(bounds.residual_factor * math.sqrt(square), event)
 
         most = FIRST_RESIDUAL * unit if oracle.is_noisy else UNBOUNDED
