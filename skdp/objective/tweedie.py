@@ -140,14 +140,16 @@ class TweedieLog(Loss):
         # The mean of the second derivative: it depends on no target, whose tail may be long.
         most = math.log(self.weight_bound)
         with np.errstate(under="ignore"):
-            weights = np.exp(np.minimum(self._log_weight(np.nan_to_num(margins)), most))
+            weights = np.exp(np.minimum(self._log_weight(margins), most))
         return np.asarray(np.minimum(weights, self.weight_bound), dtype=margins.dtype)
 
     def _log_weight(self, margins: AnyArray) -> AnyArray:
         """Return the logarithm of the slope of the mean residual."""
         most = (2 - self.power) * math.log(self.largest)
         with np.errstate(over="ignore"):
-            return np.asarray(np.minimum((2 - self.power) * self.unit * margins, most))
+            return np.asarray(
+                np.minimum((2 - self.power) * self.unit * np.nan_to_num(margins), most)
+            )
 
     def _log_ratio(self, margins: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return the logarithm of the mean over c within the bounds of the link, and the rest."""

@@ -126,9 +126,11 @@ class Bounds:
             Of the stage, in what scaling leaves of mu squared.
         """
         if is_regression(problem):
-            with_mean = problem.loss.residual_bound is None and public.has_intercept
-            with_intercept = SQUARED_INTERCEPT if problem.loss.quadratic else LOG_LINK_INTERCEPT
-            shares = with_intercept if with_mean else SQUARED
+            shares = SQUARED
+            if public.has_intercept and problem.loss.quadratic:
+                shares = SQUARED_INTERCEPT
+            elif public.has_intercept and problem.loss.link == "log":
+                shares = LOG_LINK_INTERCEPT
             return cls._with(shares, public, problem, share)
         n_steps = _n_steps_ahead(public, problem)
         ahead = LOGISTIC | {"ahead": AHEAD_SHARE, "step": LOGISTIC["step"] - n_steps * AHEAD_SHARE}

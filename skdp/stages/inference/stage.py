@@ -27,10 +27,12 @@ from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_real, require
 from skdp.objective import Loss, Problem
+from skdp.objective.tweedie import LARGEST_UNIT, TARGET_REACH
 from skdp.oracle import (
     GRADIENT_WEIGHT,
     CappedHessian,
     CappedResiduals,
+    Columns,
     Coordinates,
     CutCount,
     GramSum,
@@ -44,9 +46,9 @@ from skdp.oracle import (
     Solution,
     unpack_gram,
 )
-from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
+from skdp.solvers.defaults import GRAM_COLUMNS, ROUNDING, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
-from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, Bounds
+from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, SQUARED_LIMITS, Bounds
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import spectrum
 
@@ -120,20 +122,27 @@ class _Step:
     gradient_std: float
     n_rows: int
 
-    def spread_of_means(self, variance: float) -> float:
+    def spread_of_means(self, variance: float, mean_weight: float) -> float:
         """Variance over groups of their mean residual; that of rows, if it is smaller or unknown.
 
         The last column of the records is 1, so in their own coordinates the last entry of the
-        squares is the mean of ``(mean of c(f r) f)**2``, and that of the Hessian the mean of f**2.
+        squares is the mean of ``(mean of c(f r) f)**2``, and that of the Hessian the mean of
+        ``w f**2``: over the mean of the working weights w it is about the mean of f**2.
         Two standard deviations of the noise are added: a variance that is too small by chance would
         make for intervals that are.
         """
         last = np.linalg.inv(self.transform)[:, -1]
-        weight = float(last @ self.hessian @ last)
+        weight = float(last @ self.hessian @ last) / mean_weight
         if not weight > LEAST_WEIGHT:
             return variance
         spread = float(last @ self.squares @ last) + 2 * self.squares_std * float(last @ last)
         return min(spread / weight, variance)
+
+    def covariance_with_mean(self) -> Array:
+        """Covariance of the coefficients' sampling errors with the mean residual, less its sign."""
+        last = np.linalg.inv(self.transform)[:, -1]
+        inverse = np.linalg.pinv(self.hessian, 1 / LARGEST_CONDITION, hermitian=True)
+        return np.asarray(self.transform @ inverse @ self.squares @ last) / self.n_rows
 
     def estimate(self, start: Array, n_features: int, cut: float) -> DebiasedEstimate:
         """Return the parameter after the step, with its covariance.
@@ -289,20 +298,17 @@ class InferenceStage(OptionalStage):
         gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
         eigen = spectrum(gram, gram_std, _made_shorter(solution.scaling, bounds, public, problem))
         inflated = eigen.values + eigen.noise_norm
+        gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * gram_std
         length = float(np.mean(eigen.values / inflated)) ** -LENGTHENING_POWER
         coordinates = Coordinates(length * eigen.vectors / np.sqrt(inflated))
 
         # 2. The step.
         if is_regression(problem):
-            variance, variance_std = self._residual_variance(oracle, point, bounds)
-            unit = target_unit(public) ** 2
-            upper = max(variance + 2 * variance_std, LEAST_VARIANCE * unit)
-            cap = bounds.residual_factor * math.sqrt(min(upper, MOST_VARIANCE * unit))
+            cap, most, variance = self._residual_bounds(oracle, point, bounds, gram)
             if oracle.is_noisy and problem.loss.residual_bound is not None:
                 cap = min(cap, problem.loss.residual_bound)
             step = self._squared_step(oracle, point, coordinates, bounds, cap)
         else:
-            upper = variance = math.nan
             cap = 1.0 if oracle.is_noisy else UNBOUNDED
             point = self._steps_ahead(oracle, point, coordinates, bounds, cap)
             step = self._logistic_step(oracle, point, coordinates, bounds, cap)
@@ -312,19 +318,18 @@ class InferenceStage(OptionalStage):
         estimate = step.estimate(point[:, 0], n_features, share_cut)
 
         # 3. Capped residuals move the intercept where errors are skewed: it gets its own answer.
-        is_capped = loss.residual_bound is None and (oracle.is_noisy or loss.quadratic)
+        is_capped = loss.quadratic or (loss.link == "log" and oracle.is_noisy)
         if is_capped and public.has_intercept:
-            gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * gram_std
             weight, means = _weighted_means(loss, gram, estimate.coef)
-            most = max(cap, MEAN_FACTOR * math.sqrt(upper)) if oracle.is_noisy else UNBOUNDED
             request = CappedResiduals(estimate.coef[:, None], most)
             answer, std = oracle.with_share(request, self._part(bounds, "mean"))
             # Residuals are predictions less targets.
             shift, unit = -float(answer[0]) / (weight * n_rows), (weight * n_rows) ** 2
-            # With a log link residuals are skewed, and were cut.
-            variance = variance if loss.quadratic else upper
-            spread = step.spread_of_means(variance) if public.grouped else variance
+            spread = step.spread_of_means(variance, weight) if public.grouped else variance
             error = max(spread, 0.0) * n_rows / unit
+            if not loss.quadratic:
+                # Its means are not near 0, and noise must not make the error smaller.
+                error += max(-2 * float(means @ step.covariance_with_mean()[:-1]) / weight, 0.0)
             estimate = _with_intercept(estimate, means, shift, error, std**2 / unit)
         return replace(solution, results={**solution.results, "debiased": estimate})
 
@@ -337,24 +342,52 @@ class InferenceStage(OptionalStage):
     def _part(self, bounds: Bounds, name: str) -> float:
         return self.share * bounds.shares[name]
 
-    def _residual_variance(
-        self, oracle: Oracle, point: Array, bounds: Bounds
-    ) -> tuple[float, float]:
-        """Return the mean squared residual and its noise; large residuals are cut.
+    def _residual_bounds(
+        self, oracle: Oracle, point: Array, bounds: Bounds, gram: Array
+    ) -> tuple[float, float, float]:
+        """Return caps of residuals, for the step and for the intercept, and their mean square.
 
         The unit of targets says little about residuals where it is that of a few large amounts:
-        each answer says where the next one may cut them.
+        each answer says where the next one may cut them. A cap below the size of single events
+        would leave a share of each of them, whose spread says nothing about the others.
         """
-        n_rows, unit, loss = oracle.public.n_rows, target_unit(oracle.public), oracle.problem.loss
+        n_rows, loss = oracle.public.n_rows, oracle.problem.loss
+        unit, per_variance, growth, largest = target_unit(oracle.public), 0.0, 1.0, 0.0
+        least = LEAST_VARIANCE * unit**2
+        scaling = oracle.scaling
+        is_log = loss.link == "log" and oracle.is_noisy
+        if is_log and scaling is not None and scaling.targets is not None:
+            per_variance = float(scaling.targets.scale[0] / scaling.targets.centre[0])
+            ratio = _unit_of_events(scaling.targets)
+            largest = unit * ratio
+            if oracle.public.has_intercept:
+                mean = min(_weighted_means(loss, gram, point[:, 0])[0], 1.0)
+                per_variance, largest = per_variance / mean, largest / mean
+            # A long tail is farther than histograms show: so caps go as far as noise allows.
+            growth = bounds.residual_factor / SQUARED_LIMITS.residual_factor
+            unit *= max(growth, ratio)
+
+        def reach(square: float) -> float:
+            # An event's size is about the variance over the mean, and that of targets at most.
+            event = min(per_variance * square, largest, FIRST_RESIDUAL * unit)
+            return max(bounds.residual_factor * math.sqrt(square), event)
+
         most = FIRST_RESIDUAL * unit if oracle.is_noisy else UNBOUNDED
         n_answers = 1 if loss.quadratic else N_VARIANCES
+        variances: list[float] = []
+        uppers: list[float] = []
         for _ in range(n_answers):
             request = ResidualSquares(point, most)
             answer, std = oracle.with_share(request, self._part(bounds, "scale") / n_answers)
-            variance, std = float(answer[0]) / n_rows, std / n_rows
-            upper = max(variance + 2 * std, LEAST_VARIANCE * unit**2)
-            most = min(most, bounds.residual_factor * math.sqrt(upper))
-        return variance, std
+            variances.append(float(answer[0]) / n_rows)
+            uppers.append(max(max(variances[-1], 0.0) + 2 * std / n_rows, least))
+            most = min(most, reach(uppers[-1]))
+        cap = reach(min(uppers[-1], MOST_VARIANCE * unit**2))
+        if not oracle.is_noisy:
+            return cap, UNBOUNDED, variances[-1]
+        # With a log link residuals are skewed, and were cut: least by the first answer.
+        of_mean = max(cap, growth * MEAN_FACTOR * math.sqrt(uppers[0]))
+        return cap, of_mean, variances[0] if loss.quadratic else max(*variances, uppers[-1])
 
     def _squared_step(
         self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
@@ -457,19 +490,32 @@ def _made_shorter(
     return np.diag(added)
 
 
+def _unit_of_events(targets: Columns) -> float:
+    """Return the unit of targets with a log link before it was bounded, over the bounded one."""
+    # As `TweedieLog.target_units` sets them: a bounded unit is seen by the range, which is not.
+    is_bounded = targets.scale >= LARGEST_UNIT * targets.centre
+    ratio = (targets.high - targets.centre) / (TARGET_REACH * targets.scale)
+    return float(np.where(is_bounded, np.maximum(ratio, 1.0), 1.0)[0])
+
+
 def _weighted_means(loss: Loss, gram: Array, coef: Array) -> tuple[float, Array]:
     """Return the mean working weight, and the columns' means with these weights.
 
     Where the weights depend on the margins, for normal ones.
     """
     means, slopes = gram[-1, :-1], coef[:-1]
+    if loss.quadratic:
+        return 1.0, means
     along = gram[:-1, :-1] @ slopes - means * (means @ slopes)
-    size = math.sqrt(max(float(slopes @ along), 1e-300))
+    size = math.sqrt(max(float(slopes @ along), 0.0))
     nodes, shares = np.polynomial.hermite_e.hermegauss(32)
     margins = (coef[-1] + means @ slopes + size * nodes)[:, None]
-    weights = loss.working_weight(margins, np.zeros_like(margins))[:, 0] * shares / shares.sum()
+    weights = np.maximum(loss.working_weight(margins, np.zeros_like(margins))[:, 0], ROUNDING)
+    weights *= shares / shares.sum()
     weight = float(weights.sum())
-    return weight, means + (weights @ nodes) / (weight * size) * along
+    # The noise of the matrix may leave no variance at all.
+    moved = float(weights @ nodes) / (weight * size) if size > ROUNDING else 0.0
+    return weight, means + moved * along
 
 
 def _with_intercept(
