@@ -309,6 +309,15 @@ def _by_magnitude(magnitudes: NoisyCounts, part: Indices, columns: Indices) -> C
     return magnitudes.fine.of(chosen)
 
 
+def _distinct(labels: Indices, n_labels: int) -> tuple[Indices, Indices]:
+    """Return the labels that occur, in ascending order, and the place of each label among them."""
+    if n_labels > len(labels):  # a table of all labels would take longer than to sort these
+        return np.unique(labels, return_inverse=True)
+    occurs = np.zeros(n_labels, dtype=bool)
+    occurs[labels] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[labels]
+
+
 def _by_distributions(
     by_magnitude: Callable[[Indices], Candidates] | None,
     bins: NoisyCounts,
@@ -337,7 +346,7 @@ def _by_distributions(
         if by_magnitude is None:
             return bins.of(columns).candidates(binned)
         likely = by_magnitude(columns)
-        some, rows = np.unique(keys(columns, likely), return_inverse=True)
+        some, rows = _distinct(keys(columns, likely), len(binned.prior) * len(each))
         table = candidates.shapes(edges[some % len(each)], some // len(each)), some
         return bins.of(columns).added_to(likely, table[0], rows)
 
