@@ -12,7 +12,13 @@ from skdp._warnings import warn
 from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public
-from skdp.planning.expected_loss import MOST_LOSS, ExpectedLoss, expected_loss, signal_for
+from skdp.planning.expected_loss import (
+    LEAST_LOSS,
+    MOST_LOSS,
+    ExpectedLoss,
+    expected_loss,
+    signal_for,
+)
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
 
@@ -178,7 +184,8 @@ def expectations(
             " This assumes a skewness of at most 2: of targets beyond it, such as counts and "
             f"costs, four in five lose between {skewed}."
         )
-    median = ("at least " if lost.median == MOST_LOSS else "no more than ") + _percent(lost.median)
+    half = max(lost.median, LEAST_LOSS)  # less was not measured, and counts as 0
+    median = ("at least " if half == MOST_LOSS else "no more than ") + _percent(half)
     return (
         f"Signal over noise, mu n / p, is {signal:.3g} for {public.n_rows} rows and "
         f"{public.n_parameters} parameters. At this figure, half of the default fits to other "
@@ -193,7 +200,7 @@ def expectations(
 
 def _interval(lost: ExpectedLoss) -> str:
     """Return an interval in words; curves are cut where it hardly matters how bad a fit is."""
-    limits = lost.low, lost.high
+    limits = lost.low, max(lost.high, LEAST_LOSS)
     low, high = ("more than " * (one == MOST_LOSS) + _percent(one) for one in limits)
     return f"{low} and {high}"
 
