@@ -12,13 +12,7 @@ from skdp._warnings import warn
 from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public
-from skdp.planning.expected_loss import (
-    LEAST_LOSS,
-    MOST_LOSS,
-    ExpectedLoss,
-    expected_loss,
-    signal_for,
-)
+from skdp.planning.expected_loss import LEAST_LOSS, MOST_LOSS, expected_loss, signal_for
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
 
@@ -171,35 +165,35 @@ def expectations(
     if kind is None or public.is_pure or public.grouped or not public.is_noisy:
         return ()
     signal = signal_to_noise(public)
-    lost = expected_loss(kind, signal)
     score = {"regression": "R2", "log link": "D2"}.get(kind, "log loss")
     alike, others = "data sets", ""
     if kind == "regression" and skewness is not None and np.abs(skewness).max() > SKEWED:
         kind, alike = "skewed regression", "data sets whose targets have a skewness above 2"
-        lost, others = expected_loss(kind, signal), " Histograms suggest that these have, too."
+        others = " Histograms suggest that these have, too."
     elif kind == "regression":
         alike = "data sets whose targets have no long tail"
-        skewed = _interval(expected_loss("skewed regression", signal))
+        skewed = _interval("skewed regression", signal)
         others = (
             " This assumes a skewness of at most 2: of targets beyond it, such as counts and "
             f"costs, four in five lose between {skewed}."
         )
-    half = max(lost.median, LEAST_LOSS)  # less was not measured, and counts as 0
+    half = max(expected_loss(kind, signal).median, LEAST_LOSS)  # less counts as 0 there
     median = ("at least " if half == MOST_LOSS else "no more than ") + _percent(half)
     return (
         f"Signal over noise, mu n / p, is {signal:.3g} for {public.n_rows} rows and "
         f"{public.n_parameters} parameters. At this figure, half of the default fits to other "
         f"{alike} lose {median} of what the same model gains over a constant without privacy, in "
-        f"{score}; four in five lose between {_interval(lost)}. (100% is as bad as a constant.)"
-        f"{others}",
+        f"{score}; four in five lose between {_interval(kind, signal)}. (100% is as bad as a "
+        f"constant.){others}",
         f"Half of such fits lose no more than {_percent(HALF)} from about "
         f"{rows_for(HALF, public, kind)} rows on, and no more than {_percent(TENTH)} from about "
         f"{rows_for(TENTH, public, kind)} rows on.",
     )
 
 
-def _interval(lost: ExpectedLoss) -> str:
+def _interval(kind: str, signal: float) -> str:
     """Return an interval in words; curves are cut where it hardly matters how bad a fit is."""
+    lost = expected_loss(kind, signal)
     limits = lost.low, max(lost.high, LEAST_LOSS)
     low, high = ("more than " * (one == MOST_LOSS) + _percent(one) for one in limits)
     return f"{low} and {high}"
