@@ -149,7 +149,7 @@ def test_sparse_sums_agree_and_no_record_adds_more(
 def test_products_of_sparse_rows_are_rounded_as_little_as_is_charged_for(compiled_kernels, base):
     """Entries that all but cancel the longest base, so that parts are much longer than rows."""
     rng, n_rows = np.random.default_rng(0), 20_000
-    X = sparse.random_array((n_rows, 8), density=0.15, rng=rng, format="csr")
+    X = sparse.csr_array(sparse.random(n_rows, 8, density=0.15, random_state=rng))
     X.data += 0.5 if base is None else -base
     base = None if base is None else base * np.eye(8)[0]
     records = Records.of(X, np.zeros((n_rows, 1)), base=base)
