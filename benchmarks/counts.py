@@ -22,9 +22,8 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks import results_file, utility
 from benchmarks.columns import random_split
-from benchmarks.held_out import encoded, frame_of
+from benchmarks.held_out import encoded, frame_of, readable
 from benchmarks.held_out_sets import HeldOut
-from benchmarks.registry import Unavailable
 from benchmarks.table import mean_and_error
 from skdp import DPLinearRegression, DPPoissonRegressor, DPTweedieRegressor, Privacy, SeededNoise
 
@@ -204,13 +203,8 @@ def run(output: Path | None, command, names=(), epsilons=EPSILONS, runs=5, jobs=
         raise SystemExit(f"unknown data sets {unknown}; known: {known}")
     chosen = names or [name for name in known if half in ("all", half_of(name))]
     with Parallel(n_jobs=jobs) as parallel:
-        for name in chosen:
+        for name in readable(chosen, arrays):
             start = time.perf_counter()
-            try:
-                arrays(name)
-            except Unavailable as reason:
-                print(f"skipped {name}: {reason}")
-                continue
             answers = parallel(delayed(one_seed)(name, epsilons, seed) for seed in range(runs))
             for row in rows_of(name, answers):
                 found[row["data"], row["method"], row["epsilon"]] = row

@@ -134,6 +134,17 @@ def one_seed(name, condition, chosen, epsilons, delta, seed):
     return utility.fits_on(split, suited, epsilons, delta, seed)
 
 
+def readable(names, read):
+    """Yield the names of the data sets that can be read; print why the others cannot."""
+    for name in names:
+        try:
+            read(name)
+        except Unavailable as reason:
+            print(f"skipped {name}: {reason}")
+        else:
+            yield name
+
+
 def of_half(half: str) -> list[str]:
     """Names of data sets of a half, or of all."""
     return sorted(name for name, one in SETS.items() if half in ("all", one.half))
@@ -158,13 +169,8 @@ def run(
     names = utility.chosen(names or METHODS)
     found = []
     with Parallel(n_jobs=jobs) as parallel:
-        for name in data or of_half(half):
+        for name in readable(data or of_half(half), arrays):
             start = time.perf_counter()
-            try:
-                arrays(name)
-            except Unavailable as reason:
-                print(f"skipped {name}: {reason}")
-                continue
             rows = []
             for condition in conditions:
                 answers = parallel(

@@ -62,8 +62,8 @@ class PrivacyStatement:
         Number of rows of the fit, which is public; None for several fits on different numbers, and
         with groups, where it is private.
     expectations : tuple of str, default=()
-        The expected accuracy of a fit: of a plan by public facts alone, of a regression that
-        estimated the scale of its targets by their skewness, too.
+        The expected accuracy of a fit. That of a plan follows from public facts alone, that of a
+        fitted regression also from the estimated skewness of its targets.
     notes : tuple of str, default=()
         Of a plan: which solver "auto" stands for, and which stages are left out, with the reasons.
     unit : {"row", "group"}, default="row"

@@ -11,7 +11,7 @@ from skdp._numbers import Array
 from skdp._warnings import warn
 from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
-from skdp.oracle import Plan, Public
+from skdp.oracle import Plan, Public, Scaling
 from skdp.planning.expected_loss import LEAST_LOSS, MOST_LOSS, expected_loss, signal_for
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
@@ -23,8 +23,8 @@ WASTEFUL = 0.2  # of what larger batches tell for the same budget
 ALL, HALF, TENTH = 1.0, 0.5, 0.1
 # Kind of the measured fits with targets of a kind; and of those with a loss that was measured.
 KINDS = {"real": "regression", "nonnegative": "log link", "label": "classification"}
-# Least estimated skewness of targets that counts as evidence of one above 2: estimates miss a part.
-# Chosen on the development half of held_out.csv.
+# Least estimated skewness of targets that is evidence of a true one above 2: histograms do not show
+# the whole tail. Chosen on the development half of held_out.csv.
 SKEWED = 0.75
 MEASURED_LOSSES = {
     "squared_error": "regression",
@@ -153,23 +153,23 @@ def rows_for(share: float, public: Public, kind: str) -> int:
     return int(max(2, math.ceil(wanted / 10**digits) * 10**digits))
 
 
-def expectations(
-    public: Public, problem: Problem, skewness: Array | None = None
-) -> tuple[str, ...]:
+def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str, ...]:
     """Return what a default fit is expected to lose, and how many rows would do, in sentences.
 
     All of it follows from the budget, the shape of X and, after a fit, the estimated skewness of
     the targets.
     """
+    public, problem = prepared.public, prepared.problem
     kind = MEASURED_LOSSES.get(problem.loss.name)
-    if kind is None or public.is_pure or public.grouped or not public.is_noisy:
+    is_smooth = {"unconstrained", "smooth_penalty"} <= problem.provides  # as the measured ones
+    if kind is None or not is_smooth or public.is_pure or public.grouped or not public.is_noisy:
         return ()
     signal = signal_to_noise(public)
     score = {"regression": "R2", "log link": "D2"}.get(kind, "log loss")
     alike, others = "data sets", ""
     if kind == "regression" and skewness is not None and np.abs(skewness).max() > SKEWED:
         kind, alike = "skewed regression", "data sets whose targets have a skewness above 2"
-        others = " Histograms suggest that these have, too."
+        others = " The histogram of these targets suggests such a skewness."
     elif kind == "regression":
         alike = "data sets whose targets have no long tail"
         skewed = _interval("skewed regression", signal)
@@ -189,6 +189,14 @@ def expectations(
         f"{rows_for(HALF, public, kind)} rows on, and no more than {_percent(TENTH)} from about "
         f"{rows_for(TENTH, public, kind)} rows on.",
     )
+
+
+def expectations_after(prepared: Prepared, scaling: Scaling | None) -> tuple[str, ...]:
+    """Return what a fit that estimated the skewness of its targets is expected to have lost."""
+    targets = None if scaling is None else scaling.targets
+    if targets is None or targets.skewness is None or inference_expectation(prepared) is not None:
+        return ()
+    return expectations(prepared, targets.skewness)
 
 
 def _interval(kind: str, signal: float) -> str:

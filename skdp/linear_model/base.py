@@ -18,6 +18,7 @@ from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.fit_warnings import warn_about_label_set, warn_about_row_counts
 from skdp.fitting.noise_warning import (
     expectations,
+    expectations_after,
     inference_expectation,
     warn_about_inference,
     warn_about_noise,
@@ -277,7 +278,9 @@ class DPLinearModel(PrivateEstimator):
             for name, value in stage.results(solution).items():
                 setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
-        self.privacy_ = replace(fit.statement, expectations=self._expectations(solution, prepared))
+        is_default = self.solver == "auto" and not self._given()
+        expected = expectations_after(prepared, solution.scaling) if is_default else ()
+        self.privacy_ = replace(fit.statement, expectations=expected)
         fit.reading.keep_columns(self)
 
     def coefficients(self) -> Any:
@@ -390,24 +393,12 @@ class DPLinearModel(PrivateEstimator):
         warn_about_inference(type(self).__name__, prepared)
         statement = plan.statement(public, self._assumptions(prepared), self._terms.noise_source)
         statement = replace(statement, notes=prepared.notes)
-        expected = inference_expectation(prepared)
-        if expected is not None:
-            return replace(statement, expectations=expected[:1])
-        smooth = {"unconstrained", "smooth_penalty"} <= prepared.problem.provides
-        if smooth and self._is_default(prepared, n_outputs):  # as the fits that were measured
-            return replace(statement, expectations=expectations(public, prepared.problem))
+        inference = inference_expectation(prepared)
+        if inference is not None:
+            return replace(statement, expectations=inference[:1])
+        if self._is_default(prepared, n_outputs):  # as the fits that were measured
+            return replace(statement, expectations=expectations(prepared))
         return statement
-
-    def _expectations(self, solution: Solution, prepared: Prepared) -> tuple[str, ...]:
-        """Return what the losses of other fits say of this one, by its targets' histogram."""
-        targets = None if solution.scaling is None else solution.scaling.targets
-        skewness = None if targets is None else targets.skewness
-        as_measured = {"unconstrained", "smooth_penalty"} <= prepared.problem.provides
-        if skewness is None or not as_measured or self.solver != "auto" or self._given():
-            return ()
-        if inference_expectation(prepared) is not None:
-            return ()
-        return expectations(prepared.public, prepared.problem, skewness)
 
     def _is_default(self, prepared: Prepared, n_outputs: int) -> bool:
         """Return whether solver and hyperparameters are those that "auto" stands for."""

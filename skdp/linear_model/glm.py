@@ -350,10 +350,10 @@ class DPTweedieRegressor(DPTweedieModel):
     >>> import numpy as np
     >>> from skdp import DPTweedieRegressor
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((10000, 3))
-    >>> y = rng.poisson(0.5, 10000) * rng.gamma(2.0, np.exp(X @ [0.5, -0.5, 0.0]))
+    >>> X = rng.standard_normal((30000, 3))
+    >>> y = rng.poisson(0.5, 30000) * rng.gamma(2.0, np.exp(X @ [0.5, -0.5, 0.0]))
     >>> model = DPTweedieRegressor(power=1.5).fit(X, y)
-    >>> bool(np.abs(model.coef_ - [0.5, -0.5, 0.0]).max() < 0.2)
+    >>> bool(np.abs(model.coef_ - [0.5, -0.5, 0.0]).max() < 0.1)
     True
     """
 

@@ -11,17 +11,27 @@ from skdp._numbers import AnyArray, store_float
 from skdp.objective.losses import Float, Link, Loss, TargetKind, TargetUnits
 
 LARGEST_RATIO = 20.0  # of a mean to the mean of all targets, up to which the link is logarithmic
-# Likewise of a mean, up to which intervals count a record in full. Their noise grows with it; at 2
-# and at 4 they are about as wide at 10,000 rows, but 4 determines fewer of 2,000.
+# Likewise, up to which records have their full weight in intervals. Noise grows with it: at 2 and 4
+# intervals are about as wide with 10,000 rows; with 2,000 rows, 4 determines fewer coefficients.
 LARGEST_FULL_RATIO = 3.0
 LARGEST_TARGET = 1e4  # likewise of a target, where the curvature depends on it: for powers above 1
-RAREST = 1e-3  # square of the mean over the deviation of targets: rarer events count as this
-# Of a target's unit to the mean of all targets. Of counts that vary for other reasons than their
-# rarity, variance over mean is no size of an event, and noise in both makes it far too large.
+# Squared ratio of the mean of targets to their standard deviation: rarer events count as this rare.
+RAREST = 1e-3
+# Largest ratio of the unit of targets to their mean. The unit is variance over mean, the size of an
+# event where counts are rare; where they vary for other reasons it is far larger than any event.
 LARGEST_UNIT = 10.0
 TARGET_REACH = 4.0  # least range of targets above their mean, in their units
 LEAST_RATIO = 1e-300  # of a target whose logarithm is taken
 LARGEST_EXPONENT = 700.0  # of a mean that is predicted
+
+
+def unbounded_unit(centre: AnyArray, scale: AnyArray, high: AnyArray) -> AnyArray:
+    """Return the unit of targets before ``LARGEST_UNIT`` bounded it, over the bounded one.
+
+    The ends of ranges, as `TweedieLog.target_units` sets them, follow from the former.
+    """
+    ratio = np.maximum((high - centre) / (TARGET_REACH * scale), 1.0)
+    return np.asarray(np.where(scale >= LARGEST_UNIT * centre, ratio, 1.0))
 
 
 @dataclass(frozen=True)
@@ -46,9 +56,9 @@ class TweedieLog(Loss):
     base : float, default=0.0
         What a target of 0 stands for, over c: 1 for centred targets.
     bounded : bool, default=False
-        Whether working weights w are cut to ``weight_bound``, a smaller one, and residuals, times
-        ``min(1, weight_bound / w)``, with them. These are no derivatives of the value, but where
-        the model holds they have mean 0 still, as w is a function of the margin.
+        Whether working weights w are capped at a smaller ``weight_bound``, and residuals multiplied
+        by ``min(1, weight_bound / w)``. These residuals are not derivatives of the value; their
+        mean is 0 where the model is right, because w is a function of the margin.
 
     Examples
     --------

@@ -121,7 +121,8 @@ def strd():
     yield "longley", LONGLEY[:, 1:], LONGLEY[:, 0], OF_LONGLEY, 11
     yield "wampler1", powers[:, 1:], powers @ ones, ones, 8
     yield "wampler2", powers[:, 1:], powers @ tenths, tenths, 11
-    for number, size, digits in ((3, 1.0, 8), (4, 100.0, 7), (5, 10000.0, 5)):
+    # Of the fifth, numpy's least squares have 5.8 digits.
+    for number, size, digits in ((3, 1.0, 8), (4, 100.0, 7), (5, 10000.0, 5.7)):
         yield f"wampler{number}", powers[:, 1:], powers @ ones + size * noise, ones, digits
 
 

@@ -43,18 +43,18 @@ class Columns:
         Finite.
     scale : array of shape (n_columns,)
         Positive and finite.
-    isolated : array of bool of shape (n_columns, 2), default=None
-        Whether far below, and far above, all others there are values, as codes for missing data
-        are: they count as the end of the range. None where nobody looked for them.
+    isolated : pair of arrays of bool of shape (n_columns,), default=None
+        Columns with values far below, and far above, all others, such as codes for missing data,
+        which are clipped to the range of the others. None if none were searched for.
     skewness : array of shape (n_columns,), default=None
-        Estimate from the values within the range; None where there is none.
+        Estimated from the values within the range; None if it was not estimated.
     """
 
     low: Array
     high: Array
     centre: Array
     scale: Array
-    isolated: Mask | None = None
+    isolated: tuple[Mask, Mask] | None = None
     skewness: Array | None = None
 
     def __post_init__(self) -> None:

@@ -381,5 +381,6 @@ def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
 
 
 def _quietly(function: BlockFunction, *arguments: object) -> object:
+    """Call a function without numpy's floating-point warnings."""
     with np.errstate(all="ignore"):
         return function(*arguments)

@@ -27,12 +27,11 @@ from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_real, require
 from skdp.objective import Loss, Problem
-from skdp.objective.tweedie import LARGEST_UNIT, TARGET_REACH
+from skdp.objective.tweedie import unbounded_unit
 from skdp.oracle import (
     GRADIENT_WEIGHT,
     CappedHessian,
     CappedResiduals,
-    Columns,
     Coordinates,
     CutCount,
     GramSum,
@@ -357,8 +356,9 @@ class InferenceStage(OptionalStage):
         scaling = oracle.scaling
         is_log = loss.link == "log" and oracle.is_noisy
         if is_log and scaling is not None and scaling.targets is not None:
-            per_variance = float(scaling.targets.scale[0] / scaling.targets.centre[0])
-            ratio = _unit_of_events(scaling.targets)
+            targets = scaling.targets
+            per_variance = float(targets.scale[0] / targets.centre[0])
+            ratio = float(unbounded_unit(targets.centre, targets.scale, targets.high)[0])
             largest = unit * ratio
             if oracle.public.has_intercept:
                 mean = min(_weighted_means(loss, gram, point[:, 0])[0], 1.0)
@@ -488,14 +488,6 @@ def _made_shorter(
     added = np.zeros(public.n_parameters)
     added[: public.n_features] = stretch**4 - 1.0
     return np.diag(added)
-
-
-def _unit_of_events(targets: Columns) -> float:
-    """Return the unit of targets with a log link before it was bounded, over the bounded one."""
-    # As `TweedieLog.target_units` sets them: a bounded unit is seen by the range, which is not.
-    is_bounded = targets.scale >= LARGEST_UNIT * targets.centre
-    ratio = (targets.high - targets.centre) / (TARGET_REACH * targets.scale)
-    return float(np.where(is_bounded, np.maximum(ratio, 1.0), 1.0)[0])
 
 
 def _weighted_means(loss: Loss, gram: Array, coef: Array) -> tuple[float, Array]:

@@ -48,8 +48,8 @@ MAX_FILLED_SHARE = 0.3  # largest share of a range to which it shrinks
 MIN_RELATIVE_WIDTH = 2.0**-40  # of a bin, relative to its distance from 0
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
 SCALES_IN_RANGE = 14.0  # width of the range of a column far from 0, which fills a third of it
-# Beyond so many widths of the bulk of a column, which has at least such a share of the records, a
-# significant bin is isolated, as codes for missing data are.
+# A significant bin is isolated, as codes for missing data are, if it is more than so many widths of
+# the column's bulk away from it. The bulk has at least this share of the records.
 ISOLATED_WIDTHS, MIN_BULK_SHARE = 2.0, 0.85
 UNIFORM_STD = 12**-0.5  # standard deviation of the uniform distribution, in its width
 MIN_PROBABILITY = 1e-9  # of a candidate whose bins count in those of a column: saves time
@@ -102,11 +102,11 @@ def _moments(shapes: Array) -> tuple[Array, Array]:
 
 
 def _neighbourhoods(shares: Array, visible: Mask, low: Array, high: Array) -> Ranges:
-    """Range around the bulk of each column, beyond which a significant bin is isolated.
+    """Return the range around the bulk of each column, beyond which significant bins are isolated.
 
     The bulk grows from the fullest bin to significant bins at most ``ISOLATED_WIDTHS`` of its own
-    widths away. The range is infinite if it stays within a bin, as that of mostly zeros does, or
-    holds less than ``MIN_BULK_SHARE`` of the records.
+    widths away. The range is infinite if the bulk is a single bin, as where most values are 0, or
+    less than ``MIN_BULK_SHARE`` of the records.
     """
     around = np.tile([[-np.inf], [np.inf]], len(shares))
     for one in np.flatnonzero(visible.sum(axis=1) > 1):
@@ -222,8 +222,8 @@ class Estimate:
     beyond : Ranges
         From infinity to minus infinity where there are none.
     isolated : array of bool of shape (n_columns, 2)
-        Whether isolated values lie below, and above, all others: these ends of a range are where
-        ``TAIL_SHARE`` of a normal distribution lies beyond.
+        Whether isolated values lie below, and above, all others. There the range ends at the
+        quantile beyond which a normal distribution has ``TAIL_SHARE``.
     skewness : array of shape (n_columns,)
         Of the values within the range that was counted in bins.
     """
@@ -257,7 +257,8 @@ class Estimate:
         if not centred:
             mean, size = np.zeros(len(mean)), np.hypot(size, mean)
         ranges = replace(self, mean=mean, size=size).ranges
-        return Columns(ranges.low, ranges.high, mean, size, self.isolated, self.skewness)
+        below, above = self.isolated.T
+        return Columns(ranges.low, ranges.high, mean, size, (below, above), self.skewness)
 
 
 def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled: bool) -> Estimate:
@@ -414,8 +415,8 @@ def _isolated(
 ) -> Mask:
     """Return which residuals of bins are of values far from the bulk of their column.
 
-    Those in the outer bins, which are open, are if most have magnitudes that are far from it. Rare
-    values of a column of mostly zeros are not.
+    Outer bins are open: their residuals count if most of their values have magnitudes far from the
+    bulk. Rare values of a column of mostly zeros do not count.
     """
     n_rows, n_bins = bins.n_rows, bins.counts.shape[1]
     edges = np.linspace(ranges.low, ranges.high, n_bins + 1, axis=1)

@@ -105,14 +105,14 @@ def detect_standardised(counts: Array, std: Array, n_rows: int) -> Array:
 
 def keep_standardised(columns: Columns, half_width: Array) -> Columns:
     """Return the columns, those that are standardised with centre 0 and scale 1."""
-    standard = half_width > 0
+    standard, isolated = half_width > 0, columns.isolated
     return replace(
         columns,
         low=np.where(standard, -half_width, columns.low),
         high=np.where(standard, half_width, columns.high),
         centre=np.where(standard, 0.0, columns.centre),
         scale=np.where(standard, 1.0, columns.scale),
-        isolated=None if columns.isolated is None else columns.isolated & ~standard[:, None],
+        isolated=isolated and (isolated[0] & ~standard, isolated[1] & ~standard),
     )
 
 

@@ -106,10 +106,10 @@ def _scaling_stage(parameters: StageParameters) -> ScalingStage | None:
 
 
 def _wider(columns: Columns) -> Columns:
-    """Return columns with wider ranges; limits before isolated values stay."""
+    """Return columns with wider ranges, except at ends with isolated values."""
     largest = np.finfo(float).max
-    kept = np.zeros((columns.n_columns, 2)) if columns.isolated is None else columns.isolated
-    below, above = np.where(kept, 1.0, EXPANSION_FACTOR).T
+    isolated = columns.isolated or (False, False)
+    below, above = (np.where(end, 1.0, EXPANSION_FACTOR) for end in isolated)
     with np.errstate(over="ignore"):
         low = columns.centre - below * (columns.centre - columns.low)
         high = columns.centre + above * (columns.high - columns.centre)
