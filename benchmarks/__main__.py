@@ -218,6 +218,11 @@ COMMANDS = {
         "counts", counts, "counts and costs of real tables, beside least squares", "counts.csv",
         "DATA SET", 5,
     ),
+    "solver_choice": Command(
+        "solver_choice",
+        lambda module, names, options: module.run(options.output, options.command, options.runs),
+        "\"whitened\" beside \"gd\", by signal to noise", "solver_choice.csv", "", 4,
+    ),
     "noise": Command(
         "noise", lambda module, names, options: module.run(),
         "timing of the sampler, attacks on floating point",
@@ -281,7 +286,16 @@ def parse(arguments=None):
 
 def smoke() -> None:
     """All of it once, on data that come with scikit-learn."""
-    from benchmarks import constants, counts, groups, inference, speed, utility, verdict
+    from benchmarks import (
+        constants,
+        counts,
+        groups,
+        inference,
+        solver_choice,
+        speed,
+        utility,
+        verdict,
+    )
     from benchmarks.cases import running
 
     data = ["breast_cancer", "diabetes"]
@@ -298,6 +312,7 @@ def smoke() -> None:
         inference.run(Path(folder) / "inference.csv", "smoke", runs=2, minutes=1, smoke=True)
     groups.run(None, "smoke", 2, smoke=True)
     print(*counts.report(counts.run(None, "smoke", counts.SMOKE, [1.0], 2, 1)), sep="\n")
+    solver_choice.run(None, "smoke", 2, [("2 classes", 4, (6.0,))])
 
 
 def main() -> None:

@@ -165,7 +165,7 @@ class Loss(ABC):
 
     @property
     def with_bounded_weights(self) -> "Loss":
-        """The loss with residuals weighted by margins, so that `weight_bound` is small."""
+        """The loss with residuals and weights reduced at large means; itself by default."""
         return self
 
     @property

@@ -78,8 +78,8 @@ ROUNDS = 2  # Newton steps, each a release
 # its root. Below one of SCARCE it grows as the root of 1 / (mu n), up to MOST_TIMES: two numbers
 # that are known replace coefficients that are noise.
 SHARE, AMPLE, SCARCE, MOST_TIMES = 0.05, 1500.0, 600.0, 4.0
-# Power of the signal with which the bound on a record's derivatives grows: clipping favours the
-# larger class, and noise matters less. With two classes it is twice that below a signal of FEW.
+# Power of the signal mu n with which the bound on a record's derivatives grows: clipping favours
+# the larger class, and noise matters less. With two classes it is doubled below a signal of FEW.
 GROWTH, FEW = 0.25, 100.0
 # The decrease of the loss that a solver's gradients show, squared and in noise variances, counts as
 # so many times a signal-to-noise ratio.

@@ -35,8 +35,8 @@ def canonical(X: AnyRows) -> AnyRows:
     Raises
     ------
     ValueError
-        If numbers of columns or of entries are out of range, where compiled loops would read and
-        write beside their arrays, or if the parts of an entry add up to infinity.
+        If numbers of columns or of entries are out of range, so that compiled loops would read and
+        write outside their arrays, or if the parts of an entry add up to infinity.
     """
     if not is_csr(X):
         return X

@@ -14,8 +14,8 @@ from skdp.stages.base import is_regression
 # (`python -m benchmarks inference`), where no other reason is given.
 
 # Shares of the stage's mu squared that its releases get: for numeric targets, for squared error
-# with an intercept, with a log link and an intercept, whose own answer is asked for its bias rather
-# than its width, and for the logistic loss; besides, that of the count of cut records in each.
+# with an intercept, for a log link with an intercept, whose own answer corrects a bias and needs
+# less precision, and for the logistic loss; in addition, each has the count of cut records.
 SQUARED = {"gram": 0.10, "scale": 0.05, "gradient": 0.59, "hessian": 0.20, "squares": 0.05}
 SQUARED_INTERCEPT = {**SQUARED, "gradient": 0.49, "mean": 0.10}
 LOG_LINK_INTERCEPT = {**SQUARED, "gradient": 0.54, "mean": 0.05}

@@ -27,6 +27,7 @@ from skdp.oracle.kernels.clipped_gradients import (
     l1_clipped_gradients,
 )
 from skdp.oracle.releases import histograms
+from skdp.oracle.releases.spectral import eigenvalue_rounding
 from skdp.oracle.sources import block_sizes, column_map
 from skdp.oracle.sources.column_map import UnitArrays, read_only, standardise
 from skdp.oracle.sources.groups import Groups
@@ -158,7 +159,11 @@ def test_products_of_sparse_rows_are_rounded_as_little_as_is_charged_for(compile
     rows /= np.maximum(1, np.sqrt((rows * rows).sum(1)))[:, None]
     error = float(np.linalg.norm((found - rows.T @ rows).astype(float)))
     assert error <= 2 * gradient_rounding(n_rows, 8, 1, True) / 2
-    assert error <= 32 * 33**2 * 2.0**-53 * n_rows
+    proved = 32 * 33**2 * 2.0**-53 * n_rows
+    assert error <= proved
+    # Two neighbouring sets of rows are off by twice as much, eigenvalues included.
+    charged = [eigenvalue_rounding(n_rows, 8, is_sparse=is_sparse) for is_sparse in (False, True)]
+    assert charged[1] - charged[0] >= 2 * proved
 
 
 def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_kernels, rng):

@@ -372,7 +372,7 @@ def test_a_norm_without_its_base_is_caught(replay, leak, rng, monkeypatch):
 )
 @pytest.mark.parametrize("solver", ["gd", "whitened"])
 def test_numbers_out_of_range_are_refused(column, pointer, solver):
-    """Compiled loops would read and write beside their arrays, and norms would miss the entry."""
+    """Compiled loops would read and write outside their arrays, and norms would miss the entry."""
     X = sparse.csr_array(np.eye(2, 4))
     X.indices[1], X.indptr[:] = column, pointer
     model = skdp.DPRidge(solver=solver, scaling=skdp.RowNorm(1.0))
