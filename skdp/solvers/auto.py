@@ -7,7 +7,7 @@
    others cannot solve these problems, or do it less well.
 2. "whitened" where a step has a signal-to-noise ratio a of at least 10, and the Gram matrix, whose
    ratio is ``a sqrt(K / p)``, one of at least 0.8: as accurate as "gd" or better, much better where
-   columns are correlated, in a tenth of the passes. For regressions in groups of rows with a guess
+   columns are correlated, in fewer passes. For regressions in groups of rows with a guess
    of their number, whose means "gd" can clip at less noise, only from a = 40 on.
 3. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
 
