@@ -107,6 +107,7 @@ def report(rows, everything=False) -> Iterator[str]:
             for metric, (mean, median, _) in list(found.items())[2:]
         ]
         yield f"  {found['condition']}, epsilon {found['epsilon']:g}: {', '.join(figures)}"
+    yield from verdict.by_rival(cells)
     aims = findings(rows)
     yield from verdict.lines([one for one in aims if "rival" not in one.aim], everything)
     lines = verdict.lines([one for one in aims if "rival" in one.aim], everything)

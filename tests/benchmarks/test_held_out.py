@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from benchmarks import __main__ as command
-from benchmarks import held_out, held_out_sets, held_out_verdict, registry, table
+from benchmarks import held_out, held_out_sets, held_out_verdict, registry, table, verdict
 from benchmarks.held_out_sets import SETS, HeldOut
 from benchmarks.verdict import Table
 
@@ -313,6 +313,18 @@ def test_failures_are_named():
     )
     assert "more budget never hurts, two standard errors: 0 of 1 met\n  MISSED  falls, raw" in found
     assert "every run ends: 0 of 2 met\n  MISSED  ends, raw, epsilon 1" in found
+
+
+def test_each_rival_is_counted_apart_from_what_the_non_private_model_misses_as_well():
+    mine = {"scores": [0.9, 0.91, 0.92], "log_loss_gap": math.nan, "auc_gap": math.nan}
+    theirs = mine | {"method": "AMP", "kind": "rival", "scores": [0.92, 0.93, 0.95]}
+    rows = [
+        row("all behind", **mine, score_gap=-0.03), row("all behind", **theirs),
+        row("above non-private", **mine, score_gap=0.01), row("above non-private", **theirs),
+        row("level", **mine, score_gap=-0.03), row("level", **theirs | {"scores": mine["scores"]}),
+    ]  # fmt: skip
+    line = "AMP, raw columns: better in 66.7% of 3 scores; in 33.3% the non-private model is, too"
+    assert list(verdict.by_rival(Table(rows))) == [line]
 
 
 def test_rivals_that_win_are_counted_and_named_on_demand():
