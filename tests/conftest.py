@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 from pathlib import Path
 
@@ -22,6 +23,15 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 with contextlib.suppress(ImportError):  # its first import may warn, whatever the rows are
     import PLD_accounting  # noqa: F401
+
+
+gc.disable()  # until the tests are collected: what they are made of is no garbage
+
+
+def pytest_collection_finish():
+    """Collect garbage from now on, and never look at the tests for it."""
+    gc.freeze()
+    gc.enable()
 
 
 class Leak(AssertionError):  # noqa: N818
