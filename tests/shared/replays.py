@@ -12,7 +12,7 @@ from skdp.fitting.parameters import constraint_set
 from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem, SquaredError
 from skdp.solvers import available, get_solver
 
-N_ROWS, N_STEPS = 60, 12
+N_ROWS, N_STEPS = 60, 6
 LABELS = {"logistic": [0, 1], "multinomial": [0, 1, 2]}
 _ones = np.ones(4)
 # Records that have broken something somewhere.
