@@ -87,7 +87,8 @@ WITH_INFERENCE = {
 
 
 def make_with_inference(kind, adjacency, rows_per_group=None, **parameters):
-    """A model with intervals for its coefficients."""
+    """A model with intervals for its coefficients, after few steps."""
+    parameters = {"max_iter": N_STEPS, **parameters}
     if kind == "logistic":
         parameters = {"classes": [0, 1], **parameters}
     elif kind == "poisson" and isinstance(parameters.get("scaling"), skdp.RowNorm | str):
