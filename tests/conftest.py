@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
@@ -22,6 +25,20 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 with contextlib.suppress(ImportError):  # its first import may warn, whatever the rows are
     import PLD_accounting  # noqa: F401
+
+
+# Each fit looks at ten signatures, which stay what they are.
+BaseEstimator._get_param_names = classmethod(
+    functools.cache(BaseEstimator._get_param_names.__func__)
+)
+
+gc.disable()  # until the tests are collected: what they are made of is no garbage
+
+
+def pytest_collection_finish():
+    """Collect garbage from now on, and never look at the tests for it."""
+    gc.freeze()
+    gc.enable()
 
 
 class Leak(AssertionError):  # noqa: N818

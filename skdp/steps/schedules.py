@@ -63,7 +63,7 @@ def named(
             f"{parameter} must be {others} or one of {known}, with arguments as in "
             f"({min(kinds)!r}, {{...}}); got {shown(name)}. Nothing was released."
         )
-    allowed = inspect.signature(kinds[name]).parameters
+    allowed = inspect.signature(kinds[name]).parameters if arguments else {}
     unknown = sorted(set(arguments) - set(allowed))
     if unknown:
         raise ValueError(

@@ -77,17 +77,23 @@ def seeded(model, **options):
     return model(privacy=skdp.Privacy(noise=skdp.SeededNoise(3)), **options)
 
 
+FEW = {"max_iter": 8}  # passes, each of which adds up the partitions anew
 CASES = {
-    "default": (skdp.DPRidge, {}, X, Y),
-    "float32": (skdp.DPRidge, {}, X.astype(np.float32), Y),
-    "sparse": (skdp.DPLinearRegression, {}, sparse.csr_array(X), Y),
-    "two targets": (skdp.DPLinearRegression, {}, X, np.c_[Y, -Y]),
-    "labels": (skdp.DPLogisticRegression, {}, X, LABELS),
-    "weights": (skdp.DPLogisticRegression, {"class_weight": {"n": 2.0}, "solver": "gd"}, X, LABELS),
-    "whitened": (skdp.DPLogisticRegression, {"solver": "whitened"}, X, LABELS),
+    "default": (skdp.DPRidge, FEW, X, Y),
+    "float32": (skdp.DPRidge, FEW, X.astype(np.float32), Y),
+    "sparse": (skdp.DPLinearRegression, FEW, sparse.csr_array(X), Y),
+    "two targets": (skdp.DPLinearRegression, FEW, X, np.c_[Y, -Y]),
+    "labels": (skdp.DPLogisticRegression, FEW, X, LABELS),
+    "weights": (
+        skdp.DPLogisticRegression,
+        {"class_weight": {"n": 2.0}, "solver": "gd", **FEW},
+        X,
+        LABELS,
+    ),
+    "whitened": (skdp.DPLogisticRegression, {"solver": "whitened", **FEW}, X, LABELS),
     "newton": (skdp.DPLogisticRegression, {"solver": "newton"}, X, LABELS),
-    "adaptive": (skdp.DPRidge, {"solver": "residual_budget"}, X, Y),
-    "pure": (skdp.DPRidge, {"delta": 0.0, "epsilon": 5.0}, X, Y),
+    "adaptive": (skdp.DPRidge, {"solver": "residual_budget", **FEW}, X, Y),
+    "pure": (skdp.DPRidge, {"delta": 0.0, "epsilon": 5.0, **FEW}, X, Y),
 }
 
 
@@ -392,9 +398,9 @@ def in_seven(*columns, **options):
 
 
 WEIGHTED = {name: CASES[name] for name in ("default", "sparse", "two targets", "labels")} | {
-    "class weights": (skdp.DPLogisticRegression, {"class_weight": {"n": 2.0}}, X, LABELS),
-    "pure": (skdp.DPRidge, {"delta": 0.0, "epsilon": 5.0}, X, Y),
-    "targets alone": (skdp.DPRidge, {"adjacency": "label"}, X, Y),
+    "class weights": (skdp.DPLogisticRegression, {"class_weight": {"n": 2.0}, **FEW}, X, LABELS),
+    "pure": CASES["pure"],
+    "targets alone": (skdp.DPRidge, {"adjacency": "label", **FEW}, X, Y),
 }
 
 
@@ -421,8 +427,8 @@ def test_weights_count_as_in_memory(name, kind):
 
 
 INFERRED = {name: CASES[name] for name in ("default", "sparse", "labels")} | {
-    "as they are": (skdp.DPRidge, {"scaling": "none", "target_bound": 20.0}, X, Y),
-    "no intercept": (skdp.DPRidge, {"fit_intercept": False}, X, Y),
+    "as they are": (skdp.DPRidge, {"scaling": "none", "target_bound": 20.0, **FEW}, X, Y),
+    "no intercept": (skdp.DPRidge, {"fit_intercept": False, **FEW}, X, Y),
 }
 
 
@@ -520,14 +526,20 @@ def whole_groups():
 PEOPLE = whole_groups()
 ROWS = X.copy()
 ROWS[::97] *= 1e8  # longer than any bound
+INTERVALS = {"inference": "coefficients", "epsilon": 3.0, **FEW}
 GROUPED = {
-    "default": (skdp.DPRidge, {}, ROWS, Y),
-    "sparse": (skdp.DPLinearRegression, {}, sparse.csr_array(ROWS), Y),
-    "labels": (skdp.DPLogisticRegression, {}, ROWS, LABELS),
-    "means": (skdp.DPLogisticRegression, {"solver": "gd", "rows_per_group": 9}, ROWS, LABELS),
-    "counts of means": (skdp.DPRidge, {"solver": "gd", "rows_per_group": 9}, ROWS, Y),
-    "intervals": (skdp.DPRidge, {"inference": "coefficients", "epsilon": 3.0}, X, Y),
-    "odds": (skdp.DPLogisticRegression, {"inference": "coefficients", "epsilon": 3.0}, X, LABELS),
+    "default": (skdp.DPRidge, FEW, ROWS, Y),
+    "sparse": (skdp.DPLinearRegression, FEW, sparse.csr_array(ROWS), Y),
+    "labels": (skdp.DPLogisticRegression, FEW, ROWS, LABELS),
+    "means": (
+        skdp.DPLogisticRegression,
+        {"solver": "gd", "rows_per_group": 9, **FEW},
+        ROWS,
+        LABELS,
+    ),
+    "counts of means": (skdp.DPRidge, {"solver": "gd", "rows_per_group": 9, **FEW}, ROWS, Y),
+    "intervals": (skdp.DPRidge, INTERVALS, X, Y),
+    "odds": (skdp.DPLogisticRegression, INTERVALS, X, LABELS),
 }
 
 

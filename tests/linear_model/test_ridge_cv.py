@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_regression
 from sklearn.linear_model import Ridge
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import skdp
 from replays import data_for, each_row_once, neighbours, seeded
@@ -212,17 +211,3 @@ def test_a_mutant_is_caught(replay, leak, rng, monkeypatch):
 def test_refused(regression, options):
     with pytest.raises(ValueError, match=r"(alphas|n_folds|column_sets) must be"):
         skdp.DPRidgeCV(**options).fit(*regression)
-
-
-PER_RECORD = "A record of weight 2 is not two records: see test_sklearn_contract.py."
-
-
-@parametrize_with_checks(
-    [skdp.DPRidgeCV(epsilon=50.0, privacy=SEEDED)],
-    expected_failed_checks=lambda estimator: {
-        f"check_sample_weight_equivalence_on_{kind}_data": PER_RECORD
-        for kind in ("dense", "sparse")
-    },
-)
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)

@@ -167,7 +167,7 @@ def test_nothing_but_releases(replay, rng, model, adjacency):
         return model(
             alpha=0.1,
             solver="gd",
-            max_iter=12,
+            max_iter=4,
             privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         )
 

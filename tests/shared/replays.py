@@ -12,7 +12,7 @@ from skdp.fitting.parameters import constraint_set
 from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem, SquaredError
 from skdp.solvers import available, get_solver
 
-N_ROWS, N_STEPS = 60, 12
+N_ROWS, N_STEPS = 60, 6
 LABELS = {"logistic": [0, 1], "multinomial": [0, 1, 2]}
 _ones = np.ones(4)
 # Records that have broken something somewhere.
@@ -87,7 +87,8 @@ WITH_INFERENCE = {
 
 
 def make_with_inference(kind, adjacency, rows_per_group=None, **parameters):
-    """A model with intervals for its coefficients."""
+    """A model with intervals for its coefficients, after few steps."""
+    parameters = {"max_iter": N_STEPS, **parameters}
     if kind == "logistic":
         parameters = {"classes": [0, 1], **parameters}
     elif kind == "poisson" and isinstance(parameters.get("scaling"), skdp.RowNorm | str):

@@ -42,6 +42,7 @@ def make(kind, adjacency, **parameters):
     shared = {
         "privacy": skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         "scaling": "private",
+        **({} if "solver" in parameters else {"max_iter": 6}),
         **parameters,
     }
     if kind == "logistic":
