@@ -15,7 +15,6 @@ from skdp._numbers import Array, Indices, Mask
 from skdp.oracle import Columns
 from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.releases.histograms import SIDE, STEPS
-from skdp.stages.scaling.distributions import COLUMNS_PER_CHUNK
 from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, TAIL_SHARE, Ranges, magnitude_bounds
 
 # ------------------------------------------------------------------ standardised columns
@@ -131,6 +130,7 @@ MAX_NOISE = 0.09  # on the count of a window, as a share of the rows
 # The widest window within that noise fills this share of the range: a wider column stands out in
 # the coarse bins of the next round.
 FILLED_SHARE, MAX_BINS = 0.1, 1024
+COLUMNS_PER_CHUNK = 256
 MIN_SPREAD = 3  # bins that a column has to fill for its scale to be known
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from skdp._numbers import Array, Mask
+from skdp._numbers import Array, Indices, Mask
 from skdp.objective import Loss, Problem
 from skdp.oracle import (
     BinCounts,
@@ -82,6 +82,11 @@ class HistogramState:
         """Return the state with other ranges, without the counts of columns whose range differs."""
         same = (ranges.low == self.ranges.low) & (ranges.high == self.ranges.high)
         return HistogramState(ranges, self.counts * same[:, None], self.std, self.times * same)
+
+    def of(self, columns: Indices) -> HistogramState:
+        """Return that of some columns."""
+        parts = self.ranges.of(columns), self.counts[columns], self.std[columns]
+        return HistogramState(*parts, self.times[columns])
 
     def estimate(self, magnitudes: NoisyCounts, pooled: bool) -> Estimate:
         """Return the estimate from these counts and the magnitudes."""
@@ -176,11 +181,12 @@ class ScalingStage(OptionalStage):
             else:
                 counts = np.vstack([counts for counts, _ in seen])[part]
                 std = np.concatenate([std for _, std in seen])[part]
-                ranges = estimates.coarse_ranges(counts, std, n_rows, exact, pooled=is_features)
+                magnitudes = NoisyCounts(counts, std, n_rows)
+                ranges = estimates.coarse_ranges(magnitudes, exact, pooled=is_features)
                 half_width = np.zeros(len(counts))
                 if is_features and self.centred[0] and not exact:
                     half_width = detect_standardised(counts, std, n_rows)
-                unknown, magnitudes = half_width == 0, NoisyCounts(counts, std, n_rows)
+                unknown = half_width == 0
                 state = self._bin_rounds(
                     oracle, part, ranges, magnitudes, is_features, rounds, unknown
                 )
@@ -288,9 +294,11 @@ class ScalingStage(OptionalStage):
                 estimated = estimates.support_with_margin(state.counts, before)
                 smaller = estimates.shrink_ranges(before, estimated, n_bins, again=number > 2)
             elif unknown.any():
-                smaller = before
-                if is_features:
-                    estimated = state.estimate(magnitudes, is_features).ranges
+                # Ranges that stayed have been estimated before.
+                smaller, new = before, np.flatnonzero(state.times == 1)
+                if is_features and len(new):
+                    estimated = state.of(new).estimate(magnitudes.of(new), is_features).ranges
+                    estimated = before.with_some(new, estimated)
                     smaller = estimates.shrink_ranges(before, estimated, n_bins, again=number > 2)
                 estimated, narrow = refine_narrow_columns(state.counts, state.std, n_rows, before)
                 narrow &= estimated.far_from_0 & unknown
