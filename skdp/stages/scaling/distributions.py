@@ -16,7 +16,7 @@ from skdp.oracle.releases.histograms import SIDE, STEPS
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 # Locations: powers of 2 up to this one, on either side of 1, and how many for each.
-MAX_OCTAVES, LOCATIONS_PER_OCTAVE = 36, 3
+MAX_OCTAVES, LOCATIONS_PER_OCTAVE = 36, 2
 # Centres of normal distributions other than 0, in units of their scale. Beyond the last, one bin of
 # magnitudes has all of the probability.
 CENTRES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0, 23.0)
@@ -24,8 +24,8 @@ LOG2_STDS = (1.5, 3.0)  # standard deviations of base-2 logarithms of lognormal 
 ZERO_SHARES = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
 # Base-2 logarithms of the largest over the smallest nonzero magnitude in these.
 LOG2_WIDTHS = (0.5, 2.0)
-# Log priors: for each power of 2 between a scale, or a location, and 1; of unit normal distributions, as many
-# users standardise; and of zeros and ones, and of a wider range of the values beside zeros.
+# Log priors: for each power of 2 between a scale, or a location, and 1; of unit normal
+# distributions, as many users standardise; of zeros and ones; and of a wider range beside zeros.
 LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR, LOG_PRIOR_WIDE = -0.25, 5.0, 2.0, -2.0
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
 # the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a
@@ -35,15 +35,20 @@ RANGE_IN_SCALES = 5.0  # half width of a clip range around the mean, without rar
 
 TAIL_SHARE = 0.004  # share of the records outside of a range at either end
 MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no candidate is exact
-EM_ITERATIONS, MAX_COLUMNS = 6, 64  # of the empirical Bayes fit
+EM_ITERATIONS, MAX_COLUMNS = 3, 64  # of the empirical Bayes fit
 PRIOR_STRENGTH = 5.0  # pseudo-columns
-REACH = 12 * LOCATIONS_PER_OCTAVE  # farther from a range, all its bins but one are empty
+REACH_OCTAVES = 12  # farther from the size of a range, all its bins but one are empty
+
+
+def _steps(octaves: int) -> Array:
+    """Return base-2 logarithms of the locations up to so many octaves from 1."""
+    most = octaves * LOCATIONS_PER_OCTAVE
+    return np.arange(-most, most + 1) / LOCATIONS_PER_OCTAVE
 
 
 def locations() -> Array:
     """Return the base-2 logarithms of the locations."""
-    most = MAX_OCTAVES * LOCATIONS_PER_OCTAVE
-    return np.arange(-most, most + 1) / LOCATIONS_PER_OCTAVE
+    return _steps(MAX_OCTAVES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +107,9 @@ class Families:
         """Prior probability of each distribution, shape (n_families, n_locations)."""
         at = locations()
         unlikely = [
-            math.log(len(CENTRES) / 3) * (self.centre != 0) + (self.centre < 0) - (self.centre == 0),
+            math.log(len(CENTRES) / 2) * (self.centre != 0)
+            + (self.centre < 0)
+            - (self.centre == 0),
             self.positive < 1,
             math.log(2) - LOG_PRIOR_WIDE * (self.octaves > LOG2_WIDTHS[0]) + (self.sign < 0),
         ]
@@ -143,9 +150,14 @@ def families() -> Families:
     """Return the families of columns, centred or not, skewed or not, with or without zeros."""
     centre = np.array([0.0, *CENTRES, *(-one for one in CENTRES)])
     unit = np.maximum(np.abs(centre), 1.0)
+    # Where spreads are below the distance of two locations, there are centres half way between.
+    between, narrow = 2 ** (0.5 / LOCATIONS_PER_OCTAVE), unit > 2
+    bells = np.hstack(
+        [[centre, 1 + 0 * unit] / unit, between * ([centre, 1 + 0 * unit] / unit)[:, narrow]]
+    )
     skewed = np.array(list(itertools.product(LOG2_STDS, (1.0, 0.0, 0.5)))).T
     with_zeros = np.array(list(itertools.product(ZERO_SHARES, (-1.0, 1.0), LOG2_WIDTHS))).T
-    return Families(centre / unit, 1 / unit, *skewed, *with_zeros)
+    return Families(*bells, *skewed, *with_zeros)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +174,7 @@ class Binned:
     @functools.cached_property
     def half_squares(self) -> AnyArray:
         """Half of the sum of the squared probabilities of each distribution."""
-        return np.einsum("ijk,ijk->ij", self.probabilities, self.probabilities) / 2
+        return np.asarray(np.einsum("ijk,ijk->ij", self.probabilities, self.probabilities) / 2)
 
     @functools.cached_property
     def support(self) -> tuple[Indices, Indices]:
@@ -172,12 +184,12 @@ class Binned:
     def log_likelihood(self, noisy: NoisyCounts) -> AnyArray:
         """Return log likelihoods up to a constant, shape (n_columns, n_families, n_locations)."""
         shares = (noisy.counts / noisy.n_rows).astype(np.float32)
-        precision = 1 / ((noisy.std / noisy.n_rows) ** 2 + MODEL_ERROR**2)
+        precision = 1 / (noisy.noise**2 + MODEL_ERROR**2)
         flat = self.probabilities.reshape(-1, shares.shape[1])
         fit = (shares @ flat.T).reshape(len(shares), *self.half_squares.shape)
         fit -= self.half_squares
         fit *= precision.astype(np.float32)[:, None, None]
-        return fit
+        return np.asarray(fit)
 
 
 @functools.cache
@@ -187,11 +199,11 @@ def by_magnitude() -> Binned:
     return Binned.of(np.concatenate([-side[::-1], side]), locations())
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=32)
 def in_bins(low: float, high: float, n_bins: int) -> Binned:
-    """Return probabilities of equal bins of a range, at locations up to ``REACH`` from 1."""
+    """Return probabilities of equal bins of a range, at locations near that of the range."""
     edges = np.linspace(low, high, n_bins + 1)[1:-1]
-    return Binned.of(edges, np.arange(-REACH, REACH + 1) / LOCATIONS_PER_OCTAVE)
+    return Binned.of(edges, _steps(REACH_OCTAVES))
 
 
 class BinnedRanges:
@@ -202,17 +214,18 @@ class BinnedRanges:
     """
 
     def __init__(self, low: Array, high: Array, n_bins: int) -> None:
-        unit = np.log2(np.maximum(np.abs(low), np.abs(high))) * LOCATIONS_PER_OCTAVE
-        unit = np.round(unit)
+        largest = np.maximum(np.abs(low), np.abs(high))
+        unit = np.round(np.log2(largest) * LOCATIONS_PER_OCTAVE)
         size = 2.0 ** (unit / LOCATIONS_PER_OCTAVE)
         kinds, self._kind = np.unique((low + 1j * high) / size, return_inverse=True)
+        self._n_bins = n_bins
         self._tables = [in_bins(one.real, one.imag, n_bins) for one in kinds]
         # Location relative to the unit: which of them is the first of the table, and the end.
-        n_locations = len(locations())
-        shift = np.clip(unit.astype(int) + n_locations // 2 - REACH, -2 * REACH, n_locations - 1)
+        n_locations, n_near = len(locations()), len(_steps(REACH_OCTAVES))
+        shift = unit.astype(int) + n_locations // 2 - n_near // 2
         self._slices = [
-            (slice(max(one, 0), one + 2 * REACH + 1), slice(max(-one, 0), n_locations - one))
-            for one in shift.tolist()
+            (slice(max(one, 0), one + n_near), slice(max(-one, 0), n_locations - one))
+            for one in np.clip(shift, 1 - n_near, n_locations - 1).tolist()
         ]
 
     def _parts(self, columns: Indices) -> Iterator[tuple[Binned, Indices]]:
@@ -232,7 +245,7 @@ class BinnedRanges:
 
     def mixed(self, posterior: AnyArray, columns: Indices) -> Array:
         """Return the expected probabilities of bins, shape (n_columns, n_bins)."""
-        shapes = None
+        shapes = np.empty((len(columns), self._n_bins))
         for table, part in self._parts(columns):
             weights = np.zeros((len(part), *table.half_squares.shape), np.float32)
             for one, weight in zip(part, weights, strict=True):
@@ -240,9 +253,7 @@ class BinnedRanges:
                 weight[:, to] = posterior[one, :, of]
                 weight[:, 0] += posterior[one, :, : of.start].sum(axis=1)
                 weight[:, -1] += posterior[one, :, of.stop :].sum(axis=1)
-            flat = table.probabilities.reshape(weights[0].size, -1)
-            if shapes is None:
-                shapes = np.empty((len(columns), flat.shape[1]))
+            flat = table.probabilities.reshape(-1, self._n_bins)
             shapes[part] = weights.reshape(len(part), -1) @ flat
         return shapes
 
@@ -254,6 +265,11 @@ class NoisyCounts:
     counts: Array
     std: Array
     n_rows: int
+
+    @property
+    def noise(self) -> Array:
+        """Noise on the counts of each column, as a share of the rows."""
+        return self.std / self.n_rows
 
     def of(self, columns: Indices) -> NoisyCounts:
         """Return those of some columns."""

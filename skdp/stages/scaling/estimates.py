@@ -31,9 +31,6 @@ from skdp.stages.scaling.distributions import (
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 # Threshold of a residual count, in noise standard deviations above the expected largest of so many.
 Z_RESIDUAL = 1.2
-# For a magnitude that enlarges a range the threshold rises by this for each bin of distance after
-# the first, up to a limit: noise alone enlarges a range by a bin or two, which is soon undone.
-Z_PER_BIN, MAX_EXTRA_Z = 1.0, 5.0
 # Differences of scales (in logarithms) and means (in scales) that noise explains, in units of the
 # noise on a share: among columns that are alike, and of the mean of a column by itself.
 SHRINKAGE, MEAN_TOLERANCE = 8.0, 4.0
@@ -62,15 +59,23 @@ class Ranges:
         """Which ranges are short next to their distance from 0: a long tail's are not."""
         return self.high - self.low < MAX_RELATIVE_WIDTH * np.maximum(self.low, -self.high)
 
+    def rounded(self) -> Ranges:
+        """Return ranges with ends at 0 or powers of 4, of which few kinds differ in more than unit.
+
+        An end nearer to 0 than a sixteenth of the other one lies at that, or at 0.
+        """
+        least = 4.0 ** np.ceil(np.log2(np.maximum(np.abs(self.low), np.abs(self.high))) / 2) / 16
+
+        def outward(distance: Array) -> Array:
+            log = np.log2(np.maximum(np.abs(distance), least)) / 2
+            inward = np.where(distance > -least, 0.0, -(4.0 ** np.floor(log)))
+            return np.where(distance > 0, 4.0 ** np.ceil(log), inward)
+
+        return Ranges(-outward(-self.low), outward(self.high))
+
     def of(self, columns: Indices) -> Ranges:
         """Return the ranges of some columns."""
         return Ranges(self.low[columns], self.high[columns])
-
-    def with_some(self, columns: Indices, other: Ranges) -> Ranges:
-        """Return the ranges, with others for some columns."""
-        low, high = self.low.copy(), self.high.copy()
-        low[columns], high[columns] = other.low, other.high
-        return Ranges(low, high)
 
     def where(self, chosen: Mask, other: Ranges) -> Ranges:
         """Return the ranges, others for the chosen columns."""
@@ -80,16 +85,15 @@ class Ranges:
 
 
 def _significant_residuals(
-    counts: Array, std: Array, n_rows: int, shapes: Array, n_counts: int, more: Array | float = 0.0
+    noisy: NoisyCounts, shapes: Array | float, n_counts: int, more: Array | float = 0.0
 ) -> Array:
     """Residual share of the records in each bin; 0 where it is below the noise threshold.
 
     Of ``n_counts`` counts in all, noise alone makes hardly one exceed the threshold, which is
     higher by ``more``, in noise standard deviations.
     """
-    rest = counts / n_rows - shapes
-    largest = np.sqrt(2 * np.log(n_counts)) + Z_RESIDUAL + more
-    limit = largest * (std[:, None] / n_rows)
+    rest = noisy.counts / noisy.n_rows - shapes
+    limit = (np.sqrt(2 * np.log(n_counts)) + Z_RESIDUAL + more) * noisy.noise[:, None]
     # A share above 1 can only be noise.
     rest[(np.abs(rest) <= limit) | (limit >= 1)] = 0.0
     return rest
@@ -102,16 +106,17 @@ def _moments(shapes: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
 
 
-def _neighbourhoods(shares: Array, visible: Mask, low: Array, high: Array) -> Ranges:
+def _neighbourhoods(noisy: NoisyCounts, visible: Mask, low: Array, high: Array) -> Ranges:
     """Return the range around the bulk of each column, beyond which significant bins are isolated.
 
     The bulk grows from the fullest bin to significant bins at most ``ISOLATED_WIDTHS`` of its own
     widths away. The range is infinite if the bulk is a single bin, as where most values are 0, or
     less than ``MIN_BULK_SHARE`` of the records.
     """
-    seen = np.where(visible, shares, 0.0)
-    grown, bulk = visible & (seen == seen.max(axis=1, keepdims=True)), np.zeros_like(visible)
-    while (grown > bulk).any():
+    low, high = (np.broadcast_to(one, visible.shape) for one in (low, high))
+    seen = np.where(visible, noisy.counts / noisy.n_rows, 0.0)
+    bulk, grown = None, visible & (seen == seen.max(axis=1, keepdims=True))
+    while bulk is None or (grown > bulk).any():
         bulk = grown
         start = np.min(low, axis=1, where=bulk, initial=np.inf)
         stop = np.max(high, axis=1, where=bulk, initial=-np.inf)
@@ -119,11 +124,9 @@ def _neighbourhoods(shares: Array, visible: Mask, low: Array, high: Array) -> Ra
         near = (low <= (stop + reach)[:, None]) & (high >= (start - reach)[:, None])
         grown = visible & near
     whole = (bulk.sum(axis=1) > 1) & (np.sum(seen, axis=1, where=bulk) >= MIN_BULK_SHARE)
-    if not whole.any():
-        start = stop = reach = np.zeros(len(shares))
-    return Ranges(
-        np.where(whole, start - reach, -np.inf), np.where(whole, stop + reach, np.inf)
-    )
+    around = np.full((2, len(seen)), [[-np.inf], [np.inf]])
+    around[:, whole] = (start - reach)[whole], (stop + reach)[whole]
+    return Ranges(*around)
 
 
 def magnitude_bounds() -> tuple[Array, Array]:
@@ -139,28 +142,26 @@ def magnitude_bounds() -> tuple[Array, Array]:
 
 def coarse_ranges(magnitudes: NoisyCounts, exact: bool, pooled: bool) -> Ranges:
     """Ranges from counts of magnitudes: posterior medians, as scales vary greatly."""
-    counts, std, n_rows = magnitudes.counts, magnitudes.std, magnitudes.n_rows
-    table, bins = by_magnitude(), np.arange(counts.shape[1])
-    first, last = np.empty((2, len(counts)), dtype=np.intp)
-    beyond, visible = np.empty((2, *counts.shape), dtype=bool)
-    flat = table.probabilities.reshape(-1, len(bins))
+    counts, table = magnitudes.counts, by_magnitude()
+    first, last, likeliest = np.empty((3, len(counts)), dtype=np.intp)
 
-    def fit(columns: Indices) -> Array:
+    def fit(columns: Indices) -> AnyArray:
         return table.log_likelihood(magnitudes.of(columns))
 
     for columns, posterior in posteriors(fit, len(counts), pooled):
         first[columns], last[columns] = (median_bin(posterior, one) for one in table.support)
-        away = np.maximum(first[columns][:, None] - bins, bins - last[columns][:, None])
-        more = np.clip(Z_PER_BIN * (away - 1), 0.0, MAX_EXTRA_Z)
-        likeliest = flat[np.argmax(posterior.reshape(len(columns), -1), axis=1)]
-        seen = counts[columns], std[columns], n_rows
-        visible[columns] = _significant_residuals(*seen, 0 * likeliest, counts.size) > 0
-        beyond[columns] = _significant_residuals(*seen, likeliest, counts.size, more) > TAIL_SHARE
+        likeliest[columns] = np.argmax(posterior.reshape(len(columns), -1), axis=1)
+    expected = table.probabilities.reshape(-1, counts.shape[1])[likeliest]
+    # Noise alone enlarges a range by a bin or two, which is soon undone; a farther one is no noise.
+    bins = np.arange(counts.shape[1])
+    away = np.maximum(first[:, None] - bins, bins - last[:, None])
+    rest = _significant_residuals(magnitudes, expected, counts.size, np.maximum(away - 1, 0))
+    beyond = rest > TAIL_SHARE
     lows, highs = magnitude_bounds()
     if pooled:
-        edges = np.tile(lows, (len(counts), 1)), np.tile(highs, (len(counts), 1))
-        around = _neighbourhoods(counts / n_rows, visible, *edges)
-        beyond &= (edges[1] >= around.low[:, None]) & (edges[0] <= around.high[:, None])
+        visible = _significant_residuals(magnitudes, 0.0, counts.size) > 0
+        around = _neighbourhoods(magnitudes, visible, lows, highs)
+        beyond &= (highs >= around.low[:, None]) & (lows <= around.high[:, None])
     n_bins, somewhere = counts.shape[1], beyond.any(axis=1)
     lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
     if exact:
@@ -172,7 +173,8 @@ def coarse_ranges(magnitudes: NoisyCounts, exact: bool, pooled: bool) -> Ranges:
     first, last = np.minimum(first, last), np.maximum(first, last)
     low, high = lows[first], highs[last]
     flat = high <= low
-    return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
+    ranges = Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
+    return ranges if exact else ranges.rounded()
 
 
 def shrink_ranges(ranges: Ranges, estimated: Ranges, n_bins: int, again: bool) -> Ranges:
@@ -298,7 +300,11 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
         mean[part], size[part] = offset + unit * one.mean, unit * one.size
         low[part] = offset + unit * one.beyond.low
         high[part] = offset + unit * one.beyond.high
-        half_width[part], isolated[part], skewness[part] = one.half_width, one.isolated, one.skewness
+        half_width[part], isolated[part], skewness[part] = (
+            one.half_width,
+            one.isolated,
+            one.skewness,
+        )
     return Estimate(mean, size, half_width, Ranges(low, high), isolated, skewness)
 
 
@@ -306,8 +312,7 @@ def _by_distributions(
     magnitudes: NoisyCounts | None, bins: NoisyCounts, ranges: Ranges, pooled: bool
 ) -> Estimate:
     """Return the estimate of columns from their bins and, if there are any, their magnitudes."""
-    counts, std, n_rows = bins.counts, bins.std, bins.n_rows
-    n_columns, n_bins = counts.shape
+    counts, (n_columns, n_bins) = bins.counts, bins.counts.shape
     binned = BinnedRanges(ranges.low, ranges.high, n_bins)
 
     def fit(columns: Indices) -> AnyArray:
@@ -337,8 +342,8 @@ def _by_distributions(
         np.divide(posterior, weights if pooled else weights**2, out=weights)
         mean[columns] = np.tensordot(weights, means) / weights.sum(axis=(1, 2))
     # Residual counts move the moments as they move those of the bins.
-    rest = _significant_residuals(counts, std, n_rows, shapes, counts.size)
-    visible = _significant_residuals(counts, std, n_rows, np.zeros_like(shapes), counts.size)
+    rest = _significant_residuals(bins, shapes, counts.size)
+    visible = _significant_residuals(bins, 0.0, counts.size)
     isolated = np.zeros((n_columns, 2), dtype=bool)
     if pooled and magnitudes is not None:
         alone = _isolated(bins, visible > 0, rest, ranges, magnitudes)
@@ -379,12 +384,11 @@ def _isolated(
     """
     n_rows, n_bins = bins.n_rows, bins.counts.shape[1]
     edges = np.linspace(ranges.low, ranges.high, n_bins + 1, axis=1)
-    around = _neighbourhoods(bins.counts / n_rows, visible, edges[:, :-1], edges[:, 1:])
+    around = _neighbourhoods(bins, visible, edges[:, :-1], edges[:, 1:])
     isolated = (edges[:, 1:] < around.low[:, None]) | (edges[:, :-1] > around.high[:, None])
     lows, highs = magnitude_bounds()
-    shares, std = np.array(magnitudes.counts), magnitudes.std
     # Only where an outer bin is significant are they used: so the expected largest noise will do.
-    shares = _significant_residuals(shares, std, n_rows, 0 * shares, shares.size, -Z_RESIDUAL)
+    shares = _significant_residuals(magnitudes, 0.0, magnitudes.counts.size, -Z_RESIDUAL)
     away = (lows > around.high[:, None]), (highs < around.low[:, None])
     for place, far in ((-1, away[0]), (0, away[1])):
         held = np.maximum(shares, 0.0) * far
