@@ -1,6 +1,5 @@
 """Standard errors, intervals and p-values of a fit with ``inference="coefficients"``."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -26,22 +25,23 @@ class DebiasedCoefficients:
 
     Attributes
     ----------
-    coef : array of shape (n_features,)
-    intercept : float
+    coef : array of shape (n_outputs * n_features,)
+        Those of several classes class after class, as in ``coef_.ravel()``.
+    intercept : array of shape (n_outputs,)
         0.0 without one.
-    std_error : array of shape (n_features,)
+    std_error : array of the shape of ``coef``
         inf where the coefficient is not determined.
-    intercept_std_error : float
+    intercept_std_error : array of shape (n_outputs,)
         inf unless all coefficients are determined; 0.0 without an intercept.
-    covariance : array of shape (n_features, n_features)
+    covariance : array of shape (n_outputs * n_features, n_outputs * n_features)
         Of the coefficients. inf on the diagonal and nan beside it where one is not determined.
-    determined : array of shape (n_features,), bool
-    relative_error : array of shape (n_features,)
+    determined : array of the shape of ``coef``, bool
+    relative_error : array of the shape of ``coef``
         How far noise changes the inverse Hessian in the direction of each coefficient, relative to
         it; below 0.5 a coefficient is determined.
-    privacy_share : array of shape (n_features,)
+    privacy_share : array of the shape of ``coef``
         Share of the squared standard error that is due to noise.
-    intercept_privacy_share : float
+    intercept_privacy_share : array of shape (n_outputs,)
     cut : float
         Share of the records whose part was bounded; a noisy count.
     estimate : DebiasedEstimate
@@ -51,52 +51,60 @@ class DebiasedCoefficients:
     """
 
     coef: Array
-    intercept: float
+    intercept: Array
     std_error: Array
-    intercept_std_error: float
+    intercept_std_error: Array
     covariance: Array
     determined: Mask
     relative_error: Array
     privacy_share: Array
-    intercept_privacy_share: float
+    intercept_privacy_share: Array
     cut: float
     estimate: DebiasedEstimate
     scaling: Scaling | None
     has_intercept: bool
 
     @classmethod
-    def of(cls, estimate: DebiasedEstimate, scaling: Scaling | None, has_intercept: bool) -> Self:
+    def of(
+        cls,
+        estimate: DebiasedEstimate,
+        scaling: Scaling | None,
+        has_intercept: bool,
+        n_outputs: int = 1,
+    ) -> Self:
         """Return what an estimate in standardised units says in the user's."""
-        n_features = len(estimate.relative_error)
-        coef = estimate.coef[:n_features, None]
-        constant = np.array([estimate.coef[-1] if has_intercept else 0.0])
+        n_slopes = len(estimate.relative_error)
+        by_output = estimate.coef.reshape(n_outputs, -1)
+        coef = by_output[:, : n_slopes // n_outputs].T
+        constant = by_output[:, -1] if has_intercept else np.zeros(n_outputs)
         raw, intercept = in_raw_units(coef, constant, scaling)
-        # The same map, of covariances: it is linear but for the targets' centre.
-        to_raw = _map_to_raw(n_features, scaling, has_intercept)
+        to_raw = _map_to_raw(n_slopes, scaling, has_intercept, n_outputs)
         with np.errstate(over="ignore", invalid="ignore"):
             covariance = to_raw @ estimate.covariance @ to_raw.T
             privacy = to_raw @ estimate.privacy_covariance @ to_raw.T
             variances = np.diag(covariance)
             shares = np.diag(privacy) / np.where(variances > 0, variances, 1.0)
-        slopes = variances[:n_features]
+            shares = np.clip(shares, 0.0, 1.0)
+        slopes = variances[:n_slopes]
         determined = (estimate.relative_error < MOST_RELATIVE_ERROR) & np.isfinite(slopes)
         between = np.where(
-            np.outer(determined, determined), covariance[:n_features, :n_features], np.nan
+            np.outer(determined, determined), covariance[:n_slopes, :n_slopes], np.nan
         )
         np.fill_diagonal(between, np.where(determined, slopes, np.inf))
-        last = 0.0
+        last, last_share = np.zeros(n_outputs), np.zeros(n_outputs)
         if has_intercept:
-            last = math.sqrt(variances[-1]) if determined.all() else math.inf
+            last_share = shares[n_slopes:]
+            last = np.sqrt(variances[n_slopes:]) if determined.all() else last + np.inf
         return cls(
-            coef=raw[:, 0],
-            intercept=float(intercept[0]) if has_intercept else 0.0,
+            coef=raw.T.ravel(),
+            intercept=intercept if has_intercept else np.zeros(n_outputs),
             std_error=np.where(determined, np.sqrt(np.maximum(slopes, 0.0)), np.inf),
             intercept_std_error=last,
             covariance=between,
             determined=determined,
             relative_error=estimate.relative_error,
-            privacy_share=np.clip(shares[:n_features], 0.0, 1.0),
-            intercept_privacy_share=min(max(float(shares[-1]), 0.0), 1.0),
+            privacy_share=shares[:n_slopes],
+            intercept_privacy_share=last_share,
             cut=estimate.cut,
             estimate=estimate,
             scaling=scaling,
@@ -124,13 +132,14 @@ class DebiasedCoefficients:
 
         The error is inf unless every coefficient is determined. Rows are not clipped.
         """
-        means = np.asarray(X @ self.coef) + self.intercept
+        n_outputs = len(self.intercept)
+        means = np.asarray(X @ self.coef.reshape(n_outputs, -1).T) + self.intercept
         if not self.determined.all():
-            return means, np.full(len(means), np.inf)
-        variances = np.concatenate(
-            [np.zeros(0), *(self._variances(block) for block in _dense_blocks(X))]
-        )
-        return means, np.sqrt(np.maximum(variances, 0.0))
+            errors = np.full(means.shape, np.inf)
+        else:
+            blocks = (self._variances(block) for block in _dense_blocks(X))
+            errors = np.sqrt(np.maximum(np.concatenate([np.zeros((0, n_outputs)), *blocks]), 0.0))
+        return (means, errors) if n_outputs > 1 else (means[:, 0], errors[:, 0])
 
     def _variances(self, X: Array) -> Array:
         columns = None if self.scaling is None else self.scaling.columns
@@ -139,9 +148,13 @@ class DebiasedCoefficients:
         if self.has_intercept:
             rows = np.column_stack([rows, np.ones(len(rows))])
         unit = 1.0 if predictors is None else float(predictors[1][0])
-        return np.asarray(
-            unit**2 * np.einsum("ij,jk,ik->i", rows, self.estimate.covariance, rows, optimize=True)
-        )
+        n_outputs = len(self.intercept)
+        blocks = self.estimate.covariance.reshape((n_outputs, rows.shape[1]) * 2)
+        own = [
+            unit**2 * np.einsum("ij,jk,ik->i", rows, blocks[k, :, k], rows, optimize=True)
+            for k in range(n_outputs)
+        ]
+        return np.stack(own, axis=1)
 
 
 def p_values(coef: Array, std_error: Array) -> Array:
@@ -151,18 +164,24 @@ def p_values(coef: Array, std_error: Array) -> Array:
     return np.where(np.isfinite(std_error), estimates, np.nan)
 
 
-def _map_to_raw(n_features: int, scaling: Scaling | None, has_intercept: bool) -> Array:
-    """Matrix that takes coefficients, and the intercept, to the user's units."""
+def _map_to_raw(
+    n_slopes: int, scaling: Scaling | None, has_intercept: bool, n_outputs: int
+) -> Array:
+    """Matrix that takes an estimate to the user's units, intercepts behind all coefficients.
+
+    The map of coefficients of `in_raw_units` without the targets' centre.
+    """
+    n_features = n_slopes // n_outputs
     matrix = np.eye(n_features + has_intercept)
-    if scaling is None:
-        return matrix
-    if scaling.predictors is not None:
+    if scaling is not None and scaling.predictors is not None:
         matrix *= scaling.predictors[1][0]
-    if scaling.columns is not None:
+    if scaling is not None and scaling.columns is not None:
         matrix[:n_features] /= scaling.columns.scale[:, None]
         if has_intercept:
             matrix[-1] -= scaling.columns.centre @ matrix[:n_features]
-    return matrix
+    blocks = np.kron(np.eye(n_outputs), matrix).reshape(n_outputs, len(matrix), -1)
+    slopes, intercepts = blocks[:, :n_features], blocks[:, n_features:]
+    return np.concatenate([part.reshape(-1, blocks.shape[2]) for part in (slopes, intercepts)])
 
 
 def _dense_blocks(X: Any) -> Any:
@@ -202,7 +221,8 @@ def conf_int(self: FittedModel, level: float = 0.95, intercept: bool = False) ->
     Returns
     -------
     array of shape (n_features, 2) or (n_features + 1, 2)
-        Lower and upper ends; -inf and inf where a coefficient is not determined.
+        Lower and upper ends; -inf and inf where a coefficient is not determined. Of several
+        classes there is such an array for each: (n_classes, n_features, 2).
 
     Raises
     ------
@@ -211,7 +231,12 @@ def conf_int(self: FittedModel, level: float = 0.95, intercept: bool = False) ->
     AttributeError
         If the fit had ``inference="none"``.
     """
-    return inference_of(self, "conf_int").interval(level, intercept)
+    estimates = inference_of(self, "conf_int")
+    intervals, n_outputs = estimates.interval(level, intercept), len(estimates.intercept)
+    if n_outputs == 1:
+        return intervals
+    parts = np.split(intervals, [len(estimates.coef)])
+    return np.concatenate([part.reshape(n_outputs, -1, 2) for part in parts], axis=1)
 
 
 def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
@@ -228,11 +253,15 @@ def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
         Prints as text, shows as HTML in notebooks; ``to_frame()`` is a pandas data frame.
     """
     estimates = inference_of(self, "summary")
+    n_outputs = len(estimates.intercept)
     names = getattr(self, "feature_names_in_", None)
-    labels = [f"x{i}" for i in range(len(estimates.coef))] if names is None else list(names)
+    if names is None:
+        names = [f"x{i}" for i in range(len(estimates.coef) // n_outputs)]
+    starts = [""] if n_outputs == 1 else [f"{label}: " for label in vars(self)["classes_"]]
+    labels = [f"{start}{name}" for start in starts for name in names]
     columns = [estimates.coef, estimates.std_error, estimates.privacy_share]
     if estimates.has_intercept:
-        labels.append("(intercept)")
+        labels += [f"{start}(intercept)" for start in starts]
         last = estimates.intercept, estimates.intercept_std_error, estimates.intercept_privacy_share
         columns = [np.append(column, one) for column, one in zip(columns, last, strict=True)]
     coef, error, share = columns
@@ -272,18 +301,18 @@ def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
     estimate: DebiasedEstimate | None = solution.results.get("debiased")
     if estimate is None:
         return
-    estimates = DebiasedCoefficients.of(estimate, solution.scaling, has_intercept)
+    n_outputs = solution.coef.shape[1]
+    estimates = DebiasedCoefficients.of(estimate, solution.scaling, has_intercept, n_outputs)
     model.inference_ = estimates
     model.coef_debiased_ = estimates.coef.reshape(np.shape(model.coef_)).copy()
-    shape = np.shape(model.intercept_)
-    model.intercept_debiased_ = (
-        np.full(shape, estimates.intercept) if shape else estimates.intercept
-    )
-    model.coef_std_error_ = estimates.std_error
-    model.intercept_std_error_ = estimates.intercept_std_error
+    intercept, last = estimates.intercept, estimates.intercept_std_error
+    model.intercept_debiased_ = intercept if np.shape(model.intercept_) else float(intercept[0])
+    model.intercept_std_error_ = last if n_outputs > 1 else float(last[0])
+    shape = np.shape(model.coef_) if n_outputs > 1 else (-1,)
+    model.coef_std_error_ = estimates.std_error.reshape(shape)
     model.coef_covariance_ = estimates.covariance
-    model.determined_ = estimates.determined
-    model.p_values_ = estimates.p_values
+    model.determined_ = estimates.determined.reshape(shape)
+    model.p_values_ = estimates.p_values.reshape(shape)
 
 
 def mean_response(model: Any, X: ArrayLike) -> tuple[Array, Array]:

@@ -77,6 +77,39 @@ def test_a_later_fit_without_forgets(model):
             asked()
 
 
+def test_several_classes_have_rows_of_their_own():
+    X, y = data_for(skdp.DPLinearRegression)
+    labels = np.where(y > 1.0, "high", np.where(y < 0.0, "low", "middle"))
+    model = skdp.DPLogisticRegression(
+        classes=["high", "low", "middle"], inference="coefficients", epsilon=3.0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(3)),
+    )  # fmt: skip
+    assert "all 9 coefficients are likely" in model.plan(4000, 3).expectations[0]
+    model.fit(X, labels)
+    for name in ("coef_debiased_", "coef_std_error_", "determined_", "p_values_"):
+        assert getattr(model, name).shape == model.coef_.shape == (3, 3)
+    np.testing.assert_allclose(model.coef_debiased_.sum(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(model.intercept_debiased_.sum(), 0, atol=1e-9)
+    errors = np.sqrt(np.diag(model.coef_covariance_)).reshape(3, 3)
+    np.testing.assert_allclose(errors, model.coef_std_error_)
+    intervals = model.conf_int(intercept=True)
+    assert intervals.shape == (3, 4, 2)
+    np.testing.assert_allclose(intervals[:, :3].mean(axis=2), model.coef_debiased_)
+    np.testing.assert_allclose(intervals[:, 3].mean(axis=1), model.intercept_debiased_)
+    np.testing.assert_array_equal(model.conf_int(), intervals[:, :3])
+    frame = model.summary().to_frame()
+    assert list(frame.index[[0, 5, 9, 11]]) == [
+        "high: age", "low: <b>", "high: (intercept)", "middle: (intercept)",
+    ]  # fmt: skip
+    np.testing.assert_allclose(frame["coef"].iloc[:9], model.coef_debiased_.ravel())
+    display = skdp.CoefficientDisplay.from_estimator(model)
+    assert len(display.ax_.get_yticklabels()) == 9
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.conf_int(), model.conf_int())
+    model.set_params(fit_intercept=False).fit(X, labels)
+    assert model.conf_int(intercept=True).shape == (3, 3, 2)
+
+
 def test_ridge_estimates_without_its_penalty():
     X, y = data_for(skdp.DPRidge)
     strong = fitted(skdp.DPRidge, X, y, alpha=4000.0)
@@ -254,13 +287,13 @@ def test_what_cannot_be_had_is_refused_before_any_charge(model, parameters, said
     assert budget.spent == 0
 
 
-def test_several_targets_classes_weights_and_blocks_are_refused():
+def test_several_targets_weights_and_blocks_are_refused():
     X, y = data_for(skdp.DPLinearRegression)
     for model, target in ((skdp.DPLinearRegression, np.c_[y, y]), (skdp.DPRidge, np.c_[y, -y])):
-        with pytest.raises(ValueError, match="one target, or two classes"):
+        with pytest.raises(ValueError, match="one target; fit each target alone"):
             model(inference="coefficients").fit(X, target)
-    with pytest.raises(ValueError, match="one class against the rest"):
-        skdp.DPLogisticRegression(inference="coefficients").fit(X, np.arange(len(y)) % 3)
+    with pytest.raises(ValueError, match="over the number of classes less one"):
+        skdp.DPLogisticRegression(inference="coefficients").plan(10_000, 1001, n_classes=3)
     with pytest.raises(ValueError, match="sample_weight=None"):
         skdp.DPLinearRegression(inference="coefficients").fit(X, y, np.ones(len(y)))
     with pytest.raises(ValueError, match="fit_blocks"):
