@@ -17,6 +17,27 @@ from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR
 from skdp.stages.inference.stage import DebiasedEstimate
 
 BLOCK_VALUES = 1 << 20  # values of rows that are made dense at once
+# Eigenvalues of a covariance, next to variances of its parts, that count as 0.
+LEAST_EIGENVALUE = 1e-10
+
+
+@dataclass(frozen=True)
+class WaldTest:
+    """Result of a joint test of linear restrictions on coefficients.
+
+    Attributes
+    ----------
+    statistic : float
+        About chi-square distributed where the restrictions are true; nan where a coefficient in
+        them is not determined.
+    df : int
+        Degrees of freedom: the number of restrictions that do not follow from others.
+    p_value : float
+    """
+
+    statistic: float
+    df: int
+    p_value: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +147,34 @@ class DebiasedCoefficients:
             errors = np.append(errors, self.intercept_std_error)
         reach = float(stats.norm.isf((1 - level) / 2)) * errors
         return np.column_stack([centres - reach, centres + reach])
+
+    def wald_test(self, R: Array, q: Array) -> WaldTest:
+        """Test ``R beta = q``, beta being all coefficients, and then intercepts if R has them.
+
+        In units in which no covariances of coefficients would leave each restriction a variance
+        of 1, so that a variance near 0 is one of a restriction that follows from others.
+        """
+        beta, is_known, n_slopes = self.coef, self.determined, len(self.coef)
+        to_raw = _map_to_raw(n_slopes, self.scaling, self.has_intercept, len(self.intercept))
+        covariance = to_raw @ self.estimate.covariance @ to_raw.T
+        if R.shape[1] > n_slopes:
+            beta = np.append(beta, self.intercept)
+            is_known = np.append(is_known, np.full(len(self.intercept), self.determined.all()))
+        if not is_known[(R != 0).any(axis=0)].all():
+            return WaldTest(np.nan, int(np.linalg.matrix_rank(R)), np.nan)
+        covariance = covariance[: len(beta), : len(beta)]
+        units = np.sqrt(np.square(R) @ np.maximum(np.diag(covariance), 0.0))
+        units[units == 0] = 1.0
+        R, distance = R / units[:, None], (R @ beta - q) / units
+        values, vectors = np.linalg.eigh(R @ covariance @ R.T)
+        is_free, along = values > LEAST_EIGENVALUE, vectors.T @ distance
+        if not is_free.any():
+            raise ValueError("wald_test: R restricts nothing that is estimated.")
+        if np.abs(along[~is_free]).max(initial=0.0) > 1e-6 * (1 + np.abs(distance).max()):
+            raise ValueError("wald_test: the restrictions contradict each other.")
+        statistic = float(np.sum(along[is_free] ** 2 / values[is_free]))
+        df = int(is_free.sum())
+        return WaldTest(statistic, df, float(stats.chi2.sf(statistic, df)))
 
     def mean_response(self, X: Any) -> tuple[Array, Array]:
         """Return the mean response for each row, and its standard error.
@@ -237,6 +286,61 @@ def conf_int(self: FittedModel, level: float = 0.95, intercept: bool = False) ->
         return intervals
     parts = np.split(intervals, [len(estimates.coef)])
     return np.concatenate([part.reshape(n_outputs, -1, 2) for part in parts], axis=1)
+
+
+def wald_test(self: FittedModel, R: ArrayLike, q: ArrayLike | None = None) -> WaldTest:
+    """Test whether several linear restrictions on the coefficients hold at once.
+
+    A Wald test of ``R @ beta = q`` by ``coef_debiased_`` and its covariance, which holds the noise
+    that was added for privacy. It costs nothing.
+
+    Parameters
+    ----------
+    R : array of shape (n_restrictions, n_coefficients) or (n_coefficients,)
+        Of coefficients as in ``coef_.ravel()``, those of several classes class after class; columns
+        for the intercepts may follow.
+    q : float, array of shape (n_restrictions,) or None, default=None
+        None for zeros.
+
+    Returns
+    -------
+    WaldTest
+        With ``statistic``, ``df`` and ``p_value``; nan where a coefficient is not determined.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match, numbers are not finite, restrictions contradict each other, or
+        nothing is restricted.
+    AttributeError
+        If the fit had ``inference="none"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20000, 3))
+    >>> y = X @ [0.5, 0.5, 0.0] + rng.standard_normal(20000)
+    >>> model = DPLinearRegression(inference="coefficients").fit(X, y)
+    >>> test = model.wald_test([[1, -1, 0], [0, 0, 1]])  # equal effects, and none of the third
+    >>> test.df, test.p_value > 1e-6
+    (2, True)
+    """
+    estimates = inference_of(self, "wald_test")
+    R = np.atleast_2d(np.asarray(R, dtype=np.float64))
+    q = np.zeros(len(R)) if q is None else np.asarray(q, dtype=np.float64)
+    n_slopes, n_more = len(estimates.coef), len(estimates.intercept) * estimates.has_intercept
+    is_valid = R.ndim == 2 and R.shape[1] in (n_slopes, n_slopes + n_more)
+    if not is_valid or q.shape not in ((), (len(R),)) or not np.isfinite(R).all():
+        raise ValueError(
+            f"wald_test: R must be finite, with {n_slopes} columns for the coefficients"
+            f"{f' or {n_slopes + n_more} with intercepts' if n_more else ''}, and q a number or "
+            f"one for each row of R; got shapes {R.shape} and {q.shape}."
+        )
+    if not np.isfinite(q).all():
+        raise ValueError("wald_test: q must be finite.")
+    return estimates.wald_test(R, q)
 
 
 def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:

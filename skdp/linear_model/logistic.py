@@ -72,6 +72,7 @@ class DPLogisticRegression(DPLinearClassifier):
 
     conf_int = inference.conf_int
     summary = inference.summary
+    wald_test = inference.wald_test
 
     def __init__(
         self,

@@ -48,7 +48,7 @@ def test_the_truth_of_classes_is_what_is_simulated(columns, classes, d):
     # Over rows drawn anew, the fit without privacy has the errors that widths are next to.
     errors = inference.non_private_errors(cell, X, y)
     assert errors.shape == (len(slopes), d + 1)
-    assert (np.ptp(y) == len(slopes) - 1) and (errors > 0).all()
+    assert (errors > 0).all()
 
 
 def test_a_line_counts_what_is_determined():

@@ -77,15 +77,19 @@ def test_a_later_fit_without_forgets(model):
             asked()
 
 
-def test_several_classes_have_rows_of_their_own():
+def fitted_classes(**parameters):
     X, y = data_for(skdp.DPLinearRegression)
     labels = np.where(y > 1.0, "high", np.where(y < 0.0, "low", "middle"))
     model = skdp.DPLogisticRegression(
         classes=["high", "low", "middle"], inference="coefficients", epsilon=3.0,
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(3)),
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(3)), **parameters,
     )  # fmt: skip
     assert "all 9 coefficients are likely" in model.plan(4000, 3).expectations[0]
-    model.fit(X, labels)
+    return model.fit(X, labels)
+
+
+def test_several_classes_have_rows_of_their_own():
+    model = fitted_classes()
     for name in ("coef_debiased_", "coef_std_error_", "determined_", "p_values_"):
         assert getattr(model, name).shape == model.coef_.shape == (3, 3)
     np.testing.assert_allclose(model.coef_debiased_.sum(axis=0), 0, atol=1e-9)
@@ -106,8 +110,7 @@ def test_several_classes_have_rows_of_their_own():
     assert len(display.ax_.get_yticklabels()) == 9
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.conf_int(), model.conf_int())
-    model.set_params(fit_intercept=False).fit(X, labels)
-    assert model.conf_int(intercept=True).shape == (3, 3, 2)
+    assert fitted_classes(fit_intercept=False).conf_int(intercept=True).shape == (3, 3, 2)
 
 
 def test_ridge_estimates_without_its_penalty():
@@ -171,6 +174,78 @@ def test_log_odds_have_errors_too():
     assert odds.shape == error.shape == (20,)
     expected = X[:20].to_numpy() @ found.coef_debiased_[0] + found.intercept_debiased_
     np.testing.assert_allclose(odds, expected)
+
+
+# ---------------------------------------------------------------- tests of several coefficients
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+def test_wald_tests_are_those_of_least_squares_without_noise():
+    """With HC1 errors, by the formula: White 1980, theorem 4."""
+    X, y = data_for(skdp.DPLinearRegression)
+    found = fitted(skdp.DPLinearRegression, X, y, epsilon=np.inf, scaling="none")
+    Z = np.column_stack([X, np.ones(len(y))])
+    inverse = np.linalg.inv(Z.T @ Z)
+    beta = inverse @ Z.T @ y
+    scores = Z * (y - Z @ beta)[:, None]
+    covariance = len(y) / (len(y) - 4) * inverse @ (scores.T @ scores) @ inverse
+    R, q = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 2.0]]), np.array([0.52, -0.48])
+    distance = R @ beta[:3] - q
+    expected = distance @ np.linalg.solve(R @ covariance[:3, :3] @ R.T, distance)
+    test = found.wald_test(R, q)
+    assert test.df == 2
+    assert test.statistic == pytest.approx(expected, rel=1e-5)
+    assert test.p_value == pytest.approx(stats.chi2.sf(expected, 2), rel=1e-4)
+    # In other units of the restrictions, and with one that follows from the others.
+    more = np.vstack([1e6 * R[0], 1e-6 * R[1], R[0] - R[1]])
+    again = found.wald_test(more, [1e6 * q[0], 1e-6 * q[1], q[0] - q[1]])
+    assert again.df == 2
+    assert again.statistic == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ValueError, match="contradict"):
+        found.wald_test([[1, 0, 0], [2, 0, 0]], [0.0, 1.0])
+
+
+@models
+def test_one_restriction_is_a_z_value_squared(model):
+    found = fitted(model)
+    z = found.coef_debiased_.ravel() / found.coef_std_error_
+    for j in range(3):
+        test = found.wald_test(np.eye(3)[j])
+        assert test.statistic == pytest.approx(z[j] ** 2)
+        assert test.p_value == pytest.approx(found.p_values_[j])
+    last = found.wald_test([0, 0, 0, 1], np.ravel(found.intercept_debiased_)[0] - 1)
+    assert last.statistic == pytest.approx(found.intercept_std_error_**-2)
+    for R, q in (
+        (np.eye(2), None), (np.eye(3), [0.0, 1.0]), (np.full(3, np.nan), None), (np.eye(3), np.inf),
+        (np.zeros(3), None), (np.zeros((1, 1, 3)), None),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="wald_test: "):
+            found.wald_test(R, q)
+
+
+def test_restrictions_on_several_classes():
+    """Classes that add up to 0 leave one restriction less for each column."""
+    found = fitted_classes()
+    test = found.wald_test(np.kron(np.eye(3), [0, 0, 1]))
+    assert test.df == 2
+    beta, C = found.coef_debiased_[:, 2], found.coef_covariance_[2::3, 2::3]
+    assert test.statistic == pytest.approx(beta @ np.linalg.pinv(C, 1e-9, hermitian=True) @ beta)
+    R = np.array([1, 0, 0, -1, 0, 0, 0, 0, 0])  # log odds of the first two
+    error = R @ found.coef_covariance_ @ R
+    expected = (found.coef_debiased_[0, 0] - found.coef_debiased_[1, 0]) ** 2 / error
+    assert found.wald_test(R).statistic == pytest.approx(expected)
+    with pytest.raises(ValueError, match="nothing that is estimated"):
+        found.wald_test([1, 0, 0, 1, 0, 0, 1, 0, 0])
+    assert found.wald_test(np.eye(12)[9:]).df == 2
+
+
+def test_what_is_not_determined_is_not_tested():
+    X, y = data_for(skdp.DPLinearRegression, n=20_000)
+    X["<b>"] = 0.0
+    found = fitted(skdp.DPLinearRegression, X, y, scaling="none")
+    assert np.isnan(found.wald_test([[1, 0, 0], [0, 0, 1]]).p_value)
+    assert np.isnan(found.wald_test([0, 0, 0, 1]).statistic)
+    assert found.wald_test([[1, 0, 0], [0, 1, 0]]).p_value < 1e-9
 
 
 # ---------------------------------------------------------------- tables and pictures
