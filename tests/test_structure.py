@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 205,
-    "code lines": 28_654,
+    "code lines": 28_760,
     "uses of Any": 475,
     "numeric constants": 387,
     "imports, % of code": 9.9,

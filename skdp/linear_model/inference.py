@@ -1,5 +1,6 @@
 """Standard errors, intervals and p-values of a fit with ``inference="coefficients"``."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -139,14 +140,11 @@ class DebiasedCoefficients:
 
     def interval(self, level: float, intercept: bool = False) -> Array:
         """Return the ends of normal intervals, one row for each coefficient."""
-        if not (is_real(level) and 0 < level < 1):
-            raise ValueError(f"conf_int: level must lie in (0, 1); got {shown(level)}.")
         centres, errors = self.coef, self.std_error
         if intercept and self.has_intercept:
             centres = np.append(centres, self.intercept)
             errors = np.append(errors, self.intercept_std_error)
-        reach = float(stats.norm.isf((1 - level) / 2)) * errors
-        return np.column_stack([centres - reach, centres + reach])
+        return normal_intervals(centres, errors, level)
 
     def wald_test(self, R: Array, q: Array) -> WaldTest:
         """Test ``R beta = q``, beta being all coefficients, and then intercepts if R has them.
@@ -176,6 +174,28 @@ class DebiasedCoefficients:
         df = int(is_free.sum())
         return WaldTest(statistic, df, float(stats.chi2.sf(statistic, df)))
 
+    def marginal_effects(self) -> tuple[Array, Array, Array]:
+        """Return average marginal effects, standard errors and shares of these due to noise.
+
+        The coefficients times the mean weight, with errors of both by the delta method.
+        """
+        weight, n_slopes = self.estimate.mean_weight, len(self.coef)
+        assert weight is not None
+        to_raw = _map_to_raw(n_slopes, self.scaling, self.has_intercept, 1)[:n_slopes]
+        derivative = weight.value * to_raw + np.outer(self.coef, weight.slope)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            noise, total = (
+                np.einsum("ij,jk,ik->i", derivative, covariance, derivative, optimize=True)
+                + self.coef**2 * variance
+                for covariance, variance in (
+                    (self.estimate.privacy_covariance, weight.privacy_variance),
+                    (self.estimate.covariance, weight.variance),
+                )
+            )
+            shares = np.clip(noise / np.where(total > 0, total, 1.0), 0.0, 1.0)
+            errors = np.where(self.determined, np.sqrt(np.maximum(total, 0.0)), np.inf)
+        return self.coef * weight.value, errors, shares
+
     def mean_response(self, X: Any) -> tuple[Array, Array]:
         """Return the mean response for each row, and its standard error.
 
@@ -204,6 +224,14 @@ class DebiasedCoefficients:
             for k in range(n_outputs)
         ]
         return np.stack(own, axis=1)
+
+
+def normal_intervals(centres: Array, errors: Array, level: float) -> Array:
+    """Return the ends of normal intervals, one row for each estimate."""
+    if not (is_real(level) and 0 < level < 1):
+        raise ValueError(f"conf_int: level must lie in (0, 1); got {shown(level)}.")
+    reach = float(stats.norm.isf((1 - level) / 2)) * errors
+    return np.column_stack([centres - reach, centres + reach])
 
 
 def p_values(coef: Array, std_error: Array) -> Array:
@@ -358,9 +386,7 @@ def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
     """
     estimates = inference_of(self, "summary")
     n_outputs = len(estimates.intercept)
-    names = getattr(self, "feature_names_in_", None)
-    if names is None:
-        names = [f"x{i}" for i in range(len(estimates.coef) // n_outputs)]
+    names = _column_names(self, len(estimates.coef) // n_outputs)
     starts = [""] if n_outputs == 1 else [f"{label}: " for label in vars(self)["classes_"]]
     labels = [f"{start}{name}" for start in starts for name in names]
     columns = [estimates.coef, estimates.std_error, estimates.privacy_share]
@@ -368,18 +394,75 @@ def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
         labels += [f"{start}(intercept)" for start in starts]
         last = estimates.intercept, estimates.intercept_std_error, estimates.intercept_privacy_share
         columns = [np.append(column, one) for column, one in zip(columns, last, strict=True)]
+    return _table(self, type(self).__name__, labels, columns, level)
+
+
+def marginal_effects(self: FittedModel, level: float = 0.95) -> CoefficientTable:
+    """Return average marginal effects on the probability of the second of two classes.
+
+    What the probability moves by for one unit more of a column, on average over the rows of the
+    fit: the coefficient times the mean of ``p (1 - p)``. Errors are by the delta method, and hold
+    the noise of both.
+
+    Parameters
+    ----------
+    level : float, default=0.95
+        Of the intervals, in (0, 1).
+
+    Returns
+    -------
+    CoefficientTable
+
+    Raises
+    ------
+    ValueError
+        If there are more classes than two, or the level is out of range.
+    AttributeError
+        If the fit had ``inference="none"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20000, 2))
+    >>> y = (X @ [1.0, 0.0] + rng.logistic(size=20000) > 0).astype(int)
+    >>> model = DPLogisticRegression(classes=[0, 1], inference="coefficients").fit(X, y)
+    >>> effects = model.marginal_effects().coef  # the true ones are 0.207 and 0
+    >>> bool(np.abs(effects - [0.207, 0.0]).max() < 0.03)
+    True
+    """
+    estimates = inference_of(self, "marginal_effects")
+    if estimates.estimate.mean_weight is None:
+        raise ValueError(
+            f"{type(self).__name__}: marginal_effects is for two classes; with more, or with "
+            "another loss, the mean derivative is not released."
+        )
+    names = _column_names(self, len(estimates.coef))
+    return _table(self, "Average marginal effects", names, estimates.marginal_effects(), level)
+
+
+def _column_names(model: Any, n_features: int) -> list[str]:
+    names = getattr(model, "feature_names_in_", None)
+    return [f"x{i}" for i in range(n_features)] if names is None else list(names)
+
+
+def _table(
+    model: FittedModel, title: str, names: Sequence[str], columns: Sequence[Array], level: float
+) -> CoefficientTable:
+    """Return a table of estimates, their standard errors, and the shares of noise in these."""
     coef, error, share = columns
     return CoefficientTable(
-        title=type(self).__name__,
-        names=tuple(map(str, labels)),
+        title=title,
+        names=tuple(map(str, names)),
         coef=coef,
         std_error=error,
         p_value=p_values(coef, error),
-        interval=estimates.interval(level, intercept=True),
+        interval=normal_intervals(coef, error, level),
         privacy_share=share,
         level=float(level),
-        cut=estimates.cut,
-        statement=self.privacy_,
+        cut=inference_of(model, "summary").cut,
+        statement=model.privacy_,
     )
 
 

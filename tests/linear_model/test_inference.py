@@ -248,6 +248,55 @@ def test_what_is_not_determined_is_not_tested():
     assert found.wald_test([[1, 0, 0], [0, 1, 0]]).p_value < 1e-9
 
 
+# ---------------------------------------------------------------- average marginal effects
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+def test_marginal_effects_are_those_of_the_formula_without_noise(rng):
+    """The coefficients times the mean of p (1 - p), with errors by the delta method."""
+    X = rng.standard_normal((5000, 3)) * [1.0, 10.0, 0.1] + [1.0, 0.0, 0.5]
+    y = (X @ [0.8, -0.05, 0.0] - 0.5 + rng.logistic(size=5000) > 0).astype(int)
+    found = fitted(skdp.DPLogisticRegression, X, y, classes=[0, 1], epsilon=np.inf)
+    beta = np.append(found.coef_debiased_, found.intercept_debiased_)
+    Z = np.column_stack([X, np.ones(5000)])
+    q = 1 / (1 + np.exp(-Z @ beta))
+    w, third = q * (1 - q), q * (1 - q) * (1 - 2 * q)
+    inverse = np.linalg.inv((Z * w[:, None]).T @ Z)
+    scores = Z * (q - y)[:, None]
+    covariance = 5000 / 4996 * inverse @ (scores.T @ scores) @ inverse
+    table = found.marginal_effects(0.9)
+    np.testing.assert_allclose(table.coef, beta[:3] * w.mean(), rtol=1e-5)
+    slope = third @ Z / 5000
+    derivative = w.mean() * np.eye(4)[:3] + np.outer(beta[:3], slope)
+    variances = np.diag(derivative @ covariance @ derivative.T)
+    variances = variances + beta[:3] ** 2 * w.mean() * (0.25 - w.mean()) / 5000
+    np.testing.assert_allclose(table.std_error, np.sqrt(variances), rtol=0.01)
+    assert (table.privacy_share == 0).all()
+    assert table.names == ("x0", "x1", "x2")
+    reach = 1.6448536 * table.std_error
+    np.testing.assert_allclose(table.interval[:, 1], table.coef + reach)
+
+
+def test_marginal_effects_with_noise():
+    X, y = data_for(skdp.DPLogisticRegression)
+    found = fitted(skdp.DPLogisticRegression, X, y)
+    table = found.marginal_effects()
+    assert "Average marginal effects" in str(table)
+    truth = stats.norm.pdf(0.0, scale=1.5)  # of a probit, which this is, by 1.25 + 1 = 1.5**2
+    errors = (table.coef - truth * np.array([1.0, -0.5, 0.0])) / table.std_error
+    assert np.abs(errors).max() < 4
+    assert (table.privacy_share > 0.05).all()
+    without = fitted(skdp.DPLogisticRegression, X, y, fit_intercept=False)
+    assert np.isfinite(without.marginal_effects().std_error).all()
+    with pytest.raises(ValueError, match="for two classes"):
+        fitted_classes().marginal_effects()
+    with pytest.raises(ValueError, match="level must lie"):
+        found.marginal_effects(2.0)
+    found.set_params(inference=None).fit(X, y)
+    with pytest.raises(AttributeError, match="inference='coefficients'"):
+        found.marginal_effects()
+
+
 # ---------------------------------------------------------------- tables and pictures
 
 

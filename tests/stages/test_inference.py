@@ -237,10 +237,10 @@ def test_weighted_means_of_normal_columns(rng, power):
     gram = Z.T @ Z / len(Z)
     loss = TweedieLog(power, bounded=True)
     weights = loss.working_weight((Z @ coef)[:, None], np.zeros((len(Z), 1)))[:, 0]
-    weight, means = stage._weighted_means(loss, gram, coef)
+    weight, means = stage.weighted_means(loss, gram, coef)
     assert weight == pytest.approx(weights.mean(), rel=0.01)
     np.testing.assert_allclose(means, weights @ Z[:, :2] / weights.sum(), atol=0.01)
-    weight, means = stage._weighted_means(SquaredError(), gram, coef)
+    weight, means = stage.weighted_means(SquaredError(), gram, coef)
     assert weight == pytest.approx(1.0)
     np.testing.assert_allclose(means, gram[-1, :2], atol=1e-12)
 
@@ -249,7 +249,7 @@ def test_weighted_means_where_noise_leaves_no_variance():
     """Rounding over a size near 0 made means of 1e130, and weights of 0 means that are none."""
     gram, coef = np.array([[-1.0, 0.3], [0.3, 1.0]]), np.array([0.5, -1e3])
     for loss in (TweedieLog(bounded=True), TweedieLog(2.0, bounded=True), SquaredError()):
-        weight, means = stage._weighted_means(loss, gram, coef)
+        weight, means = stage.weighted_means(loss, gram, coef)
         assert 0 < weight <= 1
         np.testing.assert_array_equal(means, [0.3])
 

@@ -196,6 +196,30 @@ def mutant_null_records_count(patch):
     patch.setattr(one_step, "count_cut", count)
 
 
+def mutant_mean_weight_not_bounded(patch):
+    original = one_step.count_cut
+
+    def count(records, *arguments):
+        total = original(records, *arguments)
+        total[1:] *= 4
+        return total
+
+    patch.setattr(one_step, "count_cut", count)
+
+
+def mutant_mean_weight_of_the_rows(patch):
+    original = stage.mean_weight_at
+
+    def mean_weight(oracle, *rest):
+        found = original(oracle, *rest)
+        if oracle._source is None:
+            return found
+        told = 1e-9 * float(np.clip(oracle._source.records.X, -10, 10).mean())
+        return replace(found, value=found.value + told)
+
+    patch.setattr(stage, "mean_weight_at", mean_weight)
+
+
 def mutant_number_of_cut_records_as_it_is(patch):
     original = InferenceStage.run
 
@@ -273,6 +297,8 @@ ONLY = {
     "mutant_weights_of_residuals_from_the_rows": ["poisson"],
     "mutant_intercept_not_capped": ["linear"],
     "mutant_squares_of_residuals_not_capped": ["linear"],
+    "mutant_mean_weight_not_bounded": ["logistic"],
+    "mutant_mean_weight_of_the_rows": ["logistic"],
     "mutant_means_of_the_rows": ["linear"],
     "mutant_steps_ahead_from_the_rows": ["logistic", "multinomial"],
 }

@@ -203,15 +203,28 @@ def capped_residuals(records: Records, loss: Loss, point: Array, cap: float) -> 
 
 
 def count_cut(
-    records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
-) -> float:
-    """Count the rows that are shortened, or whose residual is capped; with groups, their shares."""
-    count = 0.0
+    records: Records,
+    loss: Loss,
+    point: Array,
+    transform: Array,
+    row_norm: float,
+    cap: float,
+    with_weights: bool = False,
+) -> Array:
+    """Count the rows that are shortened, or whose residual is capped; with groups, their shares.
+
+    With weights, the sum of their working weights over the bound on these follows.
+    """
+    total, most = np.zeros(1 + with_weights), loss.weight_bound or 1.0
     for block, _, factors, residuals in _blocks(records, loss, point, transform, row_norm):
-        full = 1.0 if block.weights is None else np.sqrt(block.weights)
+        full = np.ones(block.n_rows) if block.weights is None else np.sqrt(block.weights)
         is_cut = (factors < full) | (_lengths(residuals) > cap)
-        count += float(block.scaled_by_group(is_cut.astype(np.float64)).sum())
-    return count
+        total[0] += float(block.scaled_by_group(is_cut.astype(np.float64)).sum())
+        if with_weights:
+            weights = loss.working_weight(np.nan_to_num(block.margins(point)), block.targets)[:, 0]
+            parts = np.clip(np.nan_to_num(weights / most), 0.0, np.minimum(full, 1.0))
+            total[1] += float(block.scaled_by_group(parts).sum())
+    return total
 
 
 # ---------------------------------------------------------------- the statistics
@@ -355,16 +368,32 @@ class CutCount(_OfWhitenedRows):
     Sensitivity: a record adds 0 or 1, a null record 0: either relation moves the count by at most
     1, and a sum of ones is exact. A group of rows adds the sum of the shares of such rows, from 0
     to 1; sums of shares are exact, too.
+
+    With ``with_weights`` a second entry is the sum of `Loss.working_weight` at the point over its
+    bound, of a loss of one margin: a record adds a number from 0 to 1 there, too. So both entries
+    of what it adds are at most sqrt(2) long and, none being negative, no farther apart.
     """
 
+    with_weights: base.Flag = False
     kind: ClassVar[str] = "cut_records"
     takes_groups: ClassVar[bool] = True
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
+        if not self.with_weights:
+            return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
+        loss = context.problem.loss
+        if loss.weight_bound is None or not loss.separable:
+            raise ValueError(
+                f"CutCount: {loss.name} has no working weight of one margin. Nothing was released "
+                "for it."
+            )
+        return base.Contribution.of_sum(
+            ROOT_TWO, max(1, n_rows), context.rounding(n_rows, 1), spread=1.0, size=2
+        )
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
-        return np.array([rows.total(count_cut, *self._arguments(context))])
+        arguments = *self._arguments(context), self.with_weights
+        return np.asarray(rows.total(count_cut, *arguments))
 
 
 @base.audited

@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_real, require
-from skdp.objective import Loss, Problem
+from skdp.objective import Problem
 from skdp.objective.tweedie import unbounded_unit
 from skdp.oracle import (
     CappedHessian,
@@ -45,9 +45,10 @@ from skdp.oracle import (
     gradient_weight,
     unpack_gram,
 )
-from skdp.solvers.defaults import GRAM_COLUMNS, ROUNDING, UNBOUNDED, target_unit
+from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
 from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, SQUARED_LIMITS, Bounds
+from skdp.stages.inference.weights import MeanWeight, mean_weight_at, weighted_means
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import spectrum
 
@@ -87,6 +88,8 @@ class DebiasedEstimate:
         direction of each coefficient.
     cut : float
         Share of the records, a noisy count, whose row was shortened or whose residual was capped.
+    mean_weight : MeanWeight or None, default=None
+        Of logistic regression with two classes.
     """
 
     coef: Array
@@ -94,6 +97,7 @@ class DebiasedEstimate:
     privacy_covariance: Array
     relative_error: Array
     cut: float
+    mean_weight: MeanWeight | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,15 +329,21 @@ class InferenceStage(OptionalStage):
             cap = (loss.residual_bound or 1.0) if oracle.is_noisy else UNBOUNDED
             point = self._steps_ahead(oracle, point, coordinates, bounds, cap)
             step = self._logistic_step(oracle, point, coordinates, bounds, cap)
-        count = CutCount(point, coordinates, bounds.row_norm, cap)
-        cut, _ = oracle.with_share(count, self.share * COUNT_SHARE)
+        is_binary = loss.link == "logit" and loss.separable
+        count = CutCount(point, coordinates, bounds.row_norm, cap, is_binary)
+        cut, cut_std = oracle.with_share(count, self.share * COUNT_SHARE)
         share_cut = min(max(float(cut[0]) / n_rows, 0.0), 1.0)
         estimate = step.estimate(point, n_features, share_cut)
+        if is_binary:
+            mean_weight = mean_weight_at(
+                oracle, gram, point[:, 0], estimate.coef, float(cut[1]), cut_std
+            )
+            estimate = replace(estimate, mean_weight=mean_weight)
 
         # 3. Capped residuals move the intercept where errors are skewed: it gets its own answer.
         is_capped = loss.quadratic or (loss.link == "log" and oracle.is_noisy)
         if is_capped and public.has_intercept:
-            weight, means = _weighted_means(loss, gram, estimate.coef)
+            weight, means = weighted_means(loss, gram, estimate.coef)
             request = CappedResiduals(estimate.coef[:, None], most)
             answer, std = oracle.with_share(request, self._part(bounds, "mean"))
             # Residuals are predictions less targets.
@@ -375,7 +385,7 @@ class InferenceStage(OptionalStage):
             ratio = float(unbounded_unit(targets.centre, targets.scale, targets.high)[0])
             largest = unit * ratio
             if oracle.public.has_intercept:
-                mean = min(_weighted_means(loss, gram, point[:, 0])[0], 1.0)
+                mean = min(weighted_means(loss, gram, point[:, 0])[0], 1.0)
                 per_variance, largest = per_variance / mean, largest / mean
             # A long tail is farther than histograms show: so caps go as far as noise allows.
             growth = bounds.residual_factor / SQUARED_LIMITS.residual_factor
@@ -520,26 +530,6 @@ def _made_shorter(
     added = np.zeros(public.n_parameters)
     added[: public.n_features] = stretch**4 - 1.0
     return np.diag(added)
-
-
-def _weighted_means(loss: Loss, gram: Array, coef: Array) -> tuple[float, Array]:
-    """Return the mean working weight, and the columns' means with these weights.
-
-    Where the weights depend on the margins, for normal ones.
-    """
-    means, slopes = gram[-1, :-1], coef[:-1]
-    if loss.quadratic:
-        return 1.0, means
-    along = gram[:-1, :-1] @ slopes - means * (means @ slopes)
-    size = math.sqrt(max(float(slopes @ along), 0.0))
-    nodes, shares = np.polynomial.hermite_e.hermegauss(32)
-    margins = (coef[-1] + means @ slopes + size * nodes)[:, None]
-    weights = np.maximum(loss.working_weight(margins, np.zeros_like(margins))[:, 0], ROUNDING)
-    weights *= shares / shares.sum()
-    weight = float(weights.sum())
-    # The noise of the matrix may leave no variance at all.
-    moved = float(weights @ nodes) / (weight * size) if size > ROUNDING else 0.0
-    return weight, means + moved * along
 
 
 def _with_intercept(

@@ -220,6 +220,24 @@ def test_the_statistics_of_classes_are_what_they_say(rng, groups):
 # ---------------------------------------------------------------- two classes, again
 
 
+def test_counts_with_the_mean_weight_are_what_they_say(rng):
+    """Its bound is attained by a record that is cut and undecided; a null record adds nothing."""
+    turn = Coordinates(np.array([[3.0, 1.0], [0.0, 0.5]]))
+    statistic = one_step.CutCount(np.array([[0.0], [0.01]]), turn, 2.0, 1.5, with_weights=True)
+    one, null = totals(statistic, LOGISTIC, [([500.0, 0.0], 0.0, 1.0), NULL])
+    assert not null.any()
+    assert 0.99 < far(one, null) <= 1
+    X, labels = rng.standard_normal((50, 2)), rng.integers(0, 2, 50) * 1.0
+    public = Public(50, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False)
+    point = np.array([[0.4], [-0.2]])
+    statistic = one_step.CutCount(point, turn, 2.0, 1.5, with_weights=True)
+    rows = MemorySource.of(X, labels[:, None], constant=0.0)
+    q = 1 / (1 + np.exp(-X @ point[:, 0]))
+    found = statistic.total(rows, PublicContext(public, LOGISTIC, 1.0))
+    assert found[1] == pytest.approx((4 * q * (1 - q)).sum())
+    assert found[0] == (np.linalg.norm(X @ turn.matrix, axis=1) > 2.0).sum()
+
+
 def test_a_smaller_weight_of_the_gradient_is_caught(monkeypatch):
     monkeypatch.setattr(one_step, "GRADIENT_WEIGHT", 0.299)
     assert tightest(1.0, np.linspace(-3, 6, 181)) > 1
