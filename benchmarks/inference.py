@@ -2,7 +2,8 @@
 
     python -m benchmarks inference --runs 400 --minutes 0   every cell 400 times: hours of one core
     python -m benchmarks inference --verdict                what the file says about the aims
-    python -m benchmarks inference links --runs 400         log links and Huber's loss: minutes
+    python -m benchmarks inference links --runs 400         log links, Huber's loss and several
+                                                            classes: an hour
 
 A run can be stopped and taken up again: what its fits found is kept beside the table, a file for
 each cell, and the same command goes on where it stopped. All cells are run a few times, then more
@@ -29,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 from scipy.stats import norm
 
 import skdp
@@ -65,6 +66,7 @@ MODELS = {
     "gamma": skdp.DPGammaRegressor,
     "tweedie": functools.partial(skdp.DPTweedieRegressor, power=1.5),
     "huber": skdp.DPHuberRegressor,
+    "multinomial": skdp.DPLogisticRegression,
 }
 FOUND = ("z", "determined", "relative_error", "width", "naive")  # what is kept of each run
 # Columns and errors, or columns and classes.
@@ -98,6 +100,13 @@ LINKS = {
     "tweedie": [("normal", "even")],
     "huber": [("normal", "t3")],
 }
+# Columns, and classes: how many, and whether some are rare; numbers of columns.
+CLASSES = [
+    ("normal", "3 even", 3),
+    ("correlated", "3 even", 3),
+    ("normal", "3 unequal", 3),
+    ("normal", "5 even", 5),
+]
 POWERS = {"poisson": 1.0, "tweedie": 1.5, "gamma": 2.0}  # of the mean in the variance
 COLUMNS = (
     "problem", "condition", "columns", "errors", "n", "d", "epsilon", "runs", "determined",
@@ -136,6 +145,17 @@ def standard_columns(kind: str, n: int, d: int, rng) -> np.ndarray:
     return ((rng.random((n, d)) < rates) - rates) / np.sqrt(rates * (1 - rates))
 
 
+def truth_of_classes(cell: Cell) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes of all classes, about 1 a class in length, and intercepts; both add up to 0."""
+    n_classes = int(cell.errors[0])
+    slopes = np.array([np.roll([1.0, -0.5, 0.25, 0.0, 0.5], k)[: cell.d] for k in range(n_classes)])
+    slopes -= slopes.mean(axis=0)
+    shares = np.ones(n_classes) if cell.errors.endswith("even") else np.array([16.0, 4.0, 1.0])
+    return slopes / math.sqrt(np.square(slopes).sum() / n_classes), np.log(shares) - np.mean(
+        np.log(shares)
+    )
+
+
 def truth(cell: Cell) -> tuple[np.ndarray, float]:
     """Slopes, for a prediction of standard deviation 1, or less with a log link, and intercept."""
     slopes = np.resize([1.0, -0.5, 0.25, 0.0, 0.5], cell.d)
@@ -160,8 +180,11 @@ def raw_units(cell: Cell) -> tuple[np.ndarray, np.ndarray]:
 
 def simulate(cell: Cell, rng):
     """Return standardised columns and targets, R2 0.5 for a regression."""
-    slopes, intercept = truth(cell)
     X = standard_columns(cell.columns, cell.n, cell.d, rng)
+    if cell.problem == "multinomial":
+        slopes, intercepts = truth_of_classes(cell)
+        return X, (X @ slopes.T + intercepts + rng.gumbel(size=(cell.n, len(slopes)))).argmax(1)
+    slopes, intercept = truth(cell)
     margins = X @ slopes + intercept
     if cell.problem == "logistic":
         return X, (rng.random(cell.n) < expit(margins)).astype(int)
@@ -207,8 +230,16 @@ def residuals_and_weights(cell: Cell, X, y) -> tuple[np.ndarray, np.ndarray]:
 
 
 def non_private_errors(cell: Cell, X, y) -> np.ndarray:
-    """Standard errors of slopes and intercept without privacy."""
+    """Standard errors of slopes and intercept without privacy; of several classes, row by row."""
     Z = np.column_stack([X, np.ones(cell.n)])
+    if cell.problem == "multinomial":
+        slopes, intercepts = truth_of_classes(cell)
+        p = softmax(X @ slopes.T + intercepts, axis=1)
+        weights = p[:, :, None] * (np.eye(len(slopes)) - p[:, None, :])
+        information = np.einsum("njk,na,nb->jakb", weights, Z, Z, optimize=True)
+        size = slopes.size + len(slopes)
+        inverse = np.linalg.pinv(information.reshape(size, size), 1e-9, hermitian=True)
+        return np.sqrt(np.diag(inverse)).reshape(len(slopes), -1)
     if cell.problem == "logistic":
         slopes, intercept = truth(cell)
         q = expit(X @ slopes + intercept)
@@ -227,20 +258,23 @@ def one_run(cell: Cell, seed: int, **options):
     """Return z values, what is determined, relative errors, width ratios, naive z values."""
     rng = np.random.default_rng([seed, cell.n, cell.d])
     X, y = simulate(cell, rng)
-    slopes, intercept = truth(cell)
-    errors = non_private_errors(cell, X, y)[:-1]
+    several = cell.problem == "multinomial"
+    slopes, intercept = truth_of_classes(cell) if several else truth(cell)
+    errors = non_private_errors(cell, X, y)[..., :-1]
     unit, scaling = np.ones(cell.d), "none"
     if cell.condition == "raw":
         scaling, (unit, centre) = "private", raw_units(cell)
         X = X * unit + centre
         slopes = slopes / unit
-        intercept -= centre @ slopes
+        intercept = intercept - slopes @ centre
     model = MODELS[cell.problem]
     target_unit = 1.0
     if cell.problem == "linear":
         # A size of 1, or another one that the fit has to find.
         target_unit = 5.0 if cell.condition == "raw" else 1 / math.sqrt(2)
         y, slopes, intercept = y * target_unit, slopes * target_unit, intercept * target_unit
+    if several:
+        options = {"classes": range(len(slopes)), **options}
     model = model(
         epsilon=cell.epsilon, delta=DELTA, scaling=scaling, inference="coefficients",
         privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)), **options,
@@ -250,13 +284,12 @@ def one_run(cell: Cell, seed: int, **options):
         warnings.simplefilter("ignore", skdp.NoiseWarning)
         model.fit(X, y)
     found = model.inference_
-    z = np.append(
-        (found.coef - slopes) / found.std_error,
-        (found.intercept - intercept) / found.intercept_std_error,
-    )
-    widths = found.std_error * unit / target_unit / errors
-    naive = (np.ravel(model.coef_) - slopes) * unit / target_unit / errors
-    return z, found.determined, found.relative_error, widths, naive
+    last = (found.intercept - intercept) / found.intercept_std_error
+    # Of several classes the intercept of the first one is looked at.
+    z = np.append((found.coef - slopes.ravel()) / found.std_error, last[:1])
+    units = np.ravel(unit / target_unit / errors)
+    naive = (np.ravel(model.coef_) - slopes.ravel()) * units
+    return z, found.determined, found.relative_error, found.std_error * units, naive
 
 
 def measure(cell: Cell, runs: int, seconds: float = math.inf, **options) -> dict:
@@ -317,13 +350,30 @@ def cells(smoke: bool = False) -> list[Cell]:
 
 
 def run_links(output: Path, command: str, runs: int) -> None:
-    """Measure all cells of log links and of Huber's loss, and write after each of them."""
+    """Measure all cells of log links and what goes with them, and write after each of them."""
     lines = []
-    for epsilon, n, problem in itertools.product((1.0, 3.0), (10_000, 2_000), LINKS):
-        for design in LINKS[problem]:
-            lines.append(measure(Cell(problem, "raw", *design, n, 5, epsilon), runs))
-            print(", ".join(f"{name} {_text(value)}" for name, value in lines[-1].items()))
-            write(output, command, lines)
+    for cell in [*link_cells(), *class_cells()]:
+        lines.append(measure(cell, runs))
+        print(", ".join(f"{name} {_text(value)}" for name, value in lines[-1].items()))
+        write(output, command, lines)
+
+
+def link_cells() -> list[Cell]:
+    """Cells of log links and of Huber's loss."""
+    return [
+        Cell(problem, "raw", *design, n, 5, epsilon)
+        for epsilon, n, problem in itertools.product((1.0, 3.0), (10_000, 2_000), LINKS)
+        for design in LINKS[problem]
+    ]
+
+
+def class_cells() -> list[Cell]:
+    """Cells of more than two classes."""
+    return [
+        Cell("multinomial", "raw", columns, classes, 20_000, d, epsilon)
+        for epsilon in (1.0, 3.0)
+        for columns, classes, d in CLASSES
+    ]
 
 
 def run(output: Path, command: str, runs: int, minutes: float, smoke: bool = False) -> None:

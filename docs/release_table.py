@@ -61,7 +61,8 @@ THEOREMS = {
     "GramSum": OUTER,
     "CappedHessian": OUTER,
     "ScoreSquares": OUTER,
-    "LogisticStep": f"the largest norm over a class's probability, in closed form; {TRIANGLE}",
+    "LogisticStep": "the largest norm over a class's probability, in closed form, for several "
+    f"classes by their curvature (Böhning 1992); {TRIANGLE}",
     "CappedResiduals": "a record adds a number in [-bound, bound]",
     "CutCount": ONE_CELL,
     "InfluenceSquares": "a record adds a number in [-1, 1]",

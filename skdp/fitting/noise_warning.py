@@ -277,7 +277,7 @@ def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
     if stage is None or not public.is_noisy:
         return None
     error = Bounds.of(public, problem, stage.share).relative_error
-    count = public.n_features
+    count = public.n_features * public.n_outputs
     if error < MOST_RELATIVE_ERROR:
         text = (
             f"Inference: all {count} coefficients are likely to be determined, if columns are "

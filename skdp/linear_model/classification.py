@@ -95,9 +95,10 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
-            With ``return_std``, a pair of arrays of shape (n_samples,): log odds and standard
-            errors, which are inf unless all coefficients are determined. `scipy.special.expit` of
-            the ends of their intervals gives intervals of probabilities.
+            With ``return_std``, a pair of such arrays: log odds (of several classes, against their
+            geometric mean) and standard errors, which are inf unless all coefficients are
+            determined. `scipy.special.expit` of the ends of the intervals of two classes gives
+            intervals of probabilities.
         """
         if return_std:
             return inference.mean_response(self, X)

@@ -43,11 +43,13 @@ coef_debiased_ : array of the shape of ``coef_``
 intercept_debiased_ : float or array of the shape of ``intercept_``
     The intercept that belongs to them.
 coef_std_error_ : array of shape (n_features,)
-    Standard errors over rows and noise; inf where a coefficient is not determined.
+    Standard errors over rows and noise; inf where a coefficient is not determined. Of several
+    classes it has the shape of ``coef_``, as have the arrays that follow.
 intercept_std_error_ : float
     The same of the intercept; inf unless all coefficients are determined.
 coef_covariance_ : array of shape (n_features, n_features)
-    Covariance of ``coef_debiased_``; inf on the diagonal, nan beside it, where not determined.
+    Covariance of ``coef_debiased_``, of several classes of ``coef_debiased_.ravel()``; inf on the
+    diagonal, nan beside it, where not determined.
 determined_ : array of shape (n_features,), bool
     Whether the noise leaves an interval of use.
 p_values_ : array of shape (n_features,)

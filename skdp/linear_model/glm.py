@@ -30,6 +30,7 @@ class DPTweedieModel(DPLinearRegressor):
     alpha: float
     conf_int = inference.conf_int
     summary = inference.summary
+    wald_test = inference.wald_test
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return D2, the share of the deviance that is explained, computed without noise.

@@ -56,6 +56,7 @@ class DPHuberRegressor(DPLinearRegressor):
 
     conf_int = inference.conf_int
     summary = inference.summary
+    wald_test = inference.wald_test
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Standard errors, intervals and p-values of a fit with ``inference="coefficients"``."""
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -18,6 +18,27 @@ from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR
 from skdp.stages.inference.stage import DebiasedEstimate
 
 BLOCK_VALUES = 1 << 20  # values of rows that are made dense at once
+# Eigenvalues of a covariance, next to variances of its parts, that count as 0.
+LEAST_EIGENVALUE = 1e-10
+
+
+@dataclass(frozen=True)
+class WaldTest:
+    """Result of a joint test of linear restrictions on coefficients.
+
+    Attributes
+    ----------
+    statistic : float
+        About chi-square distributed where the restrictions are true; nan where a coefficient in
+        them is not determined.
+    df : int
+        Degrees of freedom: the number of restrictions that do not follow from others.
+    p_value : float
+    """
+
+    statistic: float
+    df: int
+    p_value: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,22 +47,23 @@ class DebiasedCoefficients:
 
     Attributes
     ----------
-    coef : array of shape (n_features,)
-    intercept : float
+    coef : array of shape (n_outputs * n_features,)
+        Those of several classes class after class, as in ``coef_.ravel()``.
+    intercept : array of shape (n_outputs,)
         0.0 without one.
-    std_error : array of shape (n_features,)
+    std_error : array of the shape of ``coef``
         inf where the coefficient is not determined.
-    intercept_std_error : float
+    intercept_std_error : array of shape (n_outputs,)
         inf unless all coefficients are determined; 0.0 without an intercept.
-    covariance : array of shape (n_features, n_features)
+    covariance : array of shape (n_outputs * n_features, n_outputs * n_features)
         Of the coefficients. inf on the diagonal and nan beside it where one is not determined.
-    determined : array of shape (n_features,), bool
-    relative_error : array of shape (n_features,)
+    determined : array of the shape of ``coef``, bool
+    relative_error : array of the shape of ``coef``
         How far noise changes the inverse Hessian in the direction of each coefficient, relative to
         it; below 0.5 a coefficient is determined.
-    privacy_share : array of shape (n_features,)
+    privacy_share : array of the shape of ``coef``
         Share of the squared standard error that is due to noise.
-    intercept_privacy_share : float
+    intercept_privacy_share : array of shape (n_outputs,)
     cut : float
         Share of the records whose part was bounded; a noisy count.
     estimate : DebiasedEstimate
@@ -51,52 +73,60 @@ class DebiasedCoefficients:
     """
 
     coef: Array
-    intercept: float
+    intercept: Array
     std_error: Array
-    intercept_std_error: float
+    intercept_std_error: Array
     covariance: Array
     determined: Mask
     relative_error: Array
     privacy_share: Array
-    intercept_privacy_share: float
+    intercept_privacy_share: Array
     cut: float
     estimate: DebiasedEstimate
     scaling: Scaling | None
     has_intercept: bool
 
     @classmethod
-    def of(cls, estimate: DebiasedEstimate, scaling: Scaling | None, has_intercept: bool) -> Self:
+    def of(
+        cls,
+        estimate: DebiasedEstimate,
+        scaling: Scaling | None,
+        has_intercept: bool,
+        n_outputs: int = 1,
+    ) -> Self:
         """Return what an estimate in standardised units says in the user's."""
-        n_features = len(estimate.relative_error)
-        coef = estimate.coef[:n_features, None]
-        constant = np.array([estimate.coef[-1] if has_intercept else 0.0])
+        n_slopes = len(estimate.relative_error)
+        by_output = estimate.coef.reshape(n_outputs, -1)
+        coef = by_output[:, : n_slopes // n_outputs].T
+        constant = by_output[:, -1] if has_intercept else np.zeros(n_outputs)
         raw, intercept = in_raw_units(coef, constant, scaling)
-        # The same map, of covariances: it is linear but for the targets' centre.
-        to_raw = _map_to_raw(n_features, scaling, has_intercept)
+        to_raw = _map_to_raw(n_slopes, scaling, has_intercept, n_outputs)
         with np.errstate(over="ignore", invalid="ignore"):
             covariance = to_raw @ estimate.covariance @ to_raw.T
             privacy = to_raw @ estimate.privacy_covariance @ to_raw.T
             variances = np.diag(covariance)
             shares = np.diag(privacy) / np.where(variances > 0, variances, 1.0)
-        slopes = variances[:n_features]
+            shares = np.clip(shares, 0.0, 1.0)
+        slopes = variances[:n_slopes]
         determined = (estimate.relative_error < MOST_RELATIVE_ERROR) & np.isfinite(slopes)
         between = np.where(
-            np.outer(determined, determined), covariance[:n_features, :n_features], np.nan
+            np.outer(determined, determined), covariance[:n_slopes, :n_slopes], np.nan
         )
         np.fill_diagonal(between, np.where(determined, slopes, np.inf))
-        last = 0.0
+        last, last_share = np.zeros(n_outputs), np.zeros(n_outputs)
         if has_intercept:
-            last = math.sqrt(variances[-1]) if determined.all() else math.inf
+            last_share = shares[n_slopes:]
+            last = np.sqrt(variances[n_slopes:]) if determined.all() else last + np.inf
         return cls(
-            coef=raw[:, 0],
-            intercept=float(intercept[0]) if has_intercept else 0.0,
+            coef=raw.T.ravel(),
+            intercept=intercept if has_intercept else np.zeros(n_outputs),
             std_error=np.where(determined, np.sqrt(np.maximum(slopes, 0.0)), np.inf),
             intercept_std_error=last,
             covariance=between,
             determined=determined,
             relative_error=estimate.relative_error,
-            privacy_share=np.clip(shares[:n_features], 0.0, 1.0),
-            intercept_privacy_share=min(max(float(shares[-1]), 0.0), 1.0),
+            privacy_share=shares[:n_slopes],
+            intercept_privacy_share=last_share,
             cut=estimate.cut,
             estimate=estimate,
             scaling=scaling,
@@ -110,27 +140,75 @@ class DebiasedCoefficients:
 
     def interval(self, level: float, intercept: bool = False) -> Array:
         """Return the ends of normal intervals, one row for each coefficient."""
-        if not (is_real(level) and 0 < level < 1):
-            raise ValueError(f"conf_int: level must lie in (0, 1); got {shown(level)}.")
         centres, errors = self.coef, self.std_error
         if intercept and self.has_intercept:
             centres = np.append(centres, self.intercept)
             errors = np.append(errors, self.intercept_std_error)
-        reach = float(stats.norm.isf((1 - level) / 2)) * errors
-        return np.column_stack([centres - reach, centres + reach])
+        return normal_intervals(centres, errors, level)
+
+    def wald_test(self, R: Array, q: Array) -> WaldTest:
+        """Test ``R beta = q``, beta being all coefficients, and then intercepts if R has them.
+
+        In units in which no covariances of coefficients would leave each restriction a variance
+        of 1, so that a variance near 0 is one of a restriction that follows from others.
+        """
+        beta, is_known, n_slopes = self.coef, self.determined, len(self.coef)
+        to_raw = _map_to_raw(n_slopes, self.scaling, self.has_intercept, len(self.intercept))
+        covariance = to_raw @ self.estimate.covariance @ to_raw.T
+        if R.shape[1] > n_slopes:
+            beta = np.append(beta, self.intercept)
+            is_known = np.append(is_known, np.full(len(self.intercept), self.determined.all()))
+        if not is_known[(R != 0).any(axis=0)].all():
+            return WaldTest(np.nan, int(np.linalg.matrix_rank(R)), np.nan)
+        covariance = covariance[: len(beta), : len(beta)]
+        units = np.sqrt(np.square(R) @ np.maximum(np.diag(covariance), 0.0))
+        units[units == 0] = 1.0
+        R, distance = R / units[:, None], (R @ beta - q) / units
+        values, vectors = np.linalg.eigh(R @ covariance @ R.T)
+        is_free, along = values > LEAST_EIGENVALUE, vectors.T @ distance
+        if not is_free.any():
+            raise ValueError("wald_test: R restricts nothing that is estimated.")
+        if np.abs(along[~is_free]).max(initial=0.0) > 1e-6 * (1 + np.abs(distance).max()):
+            raise ValueError("wald_test: the restrictions contradict each other.")
+        statistic = float(np.sum(along[is_free] ** 2 / values[is_free]))
+        df = int(is_free.sum())
+        return WaldTest(statistic, df, float(stats.chi2.sf(statistic, df)))
+
+    def marginal_effects(self) -> tuple[Array, Array, Array]:
+        """Return average marginal effects, standard errors and shares of these due to noise.
+
+        The coefficients times the mean weight, with errors of both by the delta method.
+        """
+        weight, n_slopes = self.estimate.mean_weight, len(self.coef)
+        assert weight is not None
+        to_raw = _map_to_raw(n_slopes, self.scaling, self.has_intercept, 1)[:n_slopes]
+        derivative = weight.value * to_raw + np.outer(self.coef, weight.slope)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            noise, total = (
+                np.einsum("ij,jk,ik->i", derivative, covariance, derivative, optimize=True)
+                + self.coef**2 * variance
+                for covariance, variance in (
+                    (self.estimate.privacy_covariance, weight.privacy_variance),
+                    (self.estimate.covariance, weight.variance),
+                )
+            )
+            shares = np.clip(noise / np.where(total > 0, total, 1.0), 0.0, 1.0)
+            errors = np.where(self.determined, np.sqrt(np.maximum(total, 0.0)), np.inf)
+        return self.coef * weight.value, errors, shares
 
     def mean_response(self, X: Any) -> tuple[Array, Array]:
         """Return the mean response for each row, and its standard error.
 
         The error is inf unless every coefficient is determined. Rows are not clipped.
         """
-        means = np.asarray(X @ self.coef) + self.intercept
+        n_outputs = len(self.intercept)
+        means = np.asarray(X @ self.coef.reshape(n_outputs, -1).T) + self.intercept
         if not self.determined.all():
-            return means, np.full(len(means), np.inf)
-        variances = np.concatenate(
-            [np.zeros(0), *(self._variances(block) for block in _dense_blocks(X))]
-        )
-        return means, np.sqrt(np.maximum(variances, 0.0))
+            errors = np.full(means.shape, np.inf)
+        else:
+            blocks = (self._variances(block) for block in _dense_blocks(X))
+            errors = np.sqrt(np.maximum(np.concatenate([np.zeros((0, n_outputs)), *blocks]), 0.0))
+        return (means, errors) if n_outputs > 1 else (means[:, 0], errors[:, 0])
 
     def _variances(self, X: Array) -> Array:
         columns = None if self.scaling is None else self.scaling.columns
@@ -139,9 +217,21 @@ class DebiasedCoefficients:
         if self.has_intercept:
             rows = np.column_stack([rows, np.ones(len(rows))])
         unit = 1.0 if predictors is None else float(predictors[1][0])
-        return np.asarray(
-            unit**2 * np.einsum("ij,jk,ik->i", rows, self.estimate.covariance, rows, optimize=True)
-        )
+        n_outputs = len(self.intercept)
+        blocks = self.estimate.covariance.reshape((n_outputs, rows.shape[1]) * 2)
+        own = [
+            unit**2 * np.einsum("ij,jk,ik->i", rows, blocks[k, :, k], rows, optimize=True)
+            for k in range(n_outputs)
+        ]
+        return np.stack(own, axis=1)
+
+
+def normal_intervals(centres: Array, errors: Array, level: float) -> Array:
+    """Return the ends of normal intervals, one row for each estimate."""
+    if not (is_real(level) and 0 < level < 1):
+        raise ValueError(f"conf_int: level must lie in (0, 1); got {shown(level)}.")
+    reach = float(stats.norm.isf((1 - level) / 2)) * errors
+    return np.column_stack([centres - reach, centres + reach])
 
 
 def p_values(coef: Array, std_error: Array) -> Array:
@@ -151,18 +241,24 @@ def p_values(coef: Array, std_error: Array) -> Array:
     return np.where(np.isfinite(std_error), estimates, np.nan)
 
 
-def _map_to_raw(n_features: int, scaling: Scaling | None, has_intercept: bool) -> Array:
-    """Matrix that takes coefficients, and the intercept, to the user's units."""
+def _map_to_raw(
+    n_slopes: int, scaling: Scaling | None, has_intercept: bool, n_outputs: int
+) -> Array:
+    """Matrix that takes an estimate to the user's units, intercepts behind all coefficients.
+
+    The map of coefficients of `in_raw_units` without the targets' centre.
+    """
+    n_features = n_slopes // n_outputs
     matrix = np.eye(n_features + has_intercept)
-    if scaling is None:
-        return matrix
-    if scaling.predictors is not None:
+    if scaling is not None and scaling.predictors is not None:
         matrix *= scaling.predictors[1][0]
-    if scaling.columns is not None:
+    if scaling is not None and scaling.columns is not None:
         matrix[:n_features] /= scaling.columns.scale[:, None]
         if has_intercept:
             matrix[-1] -= scaling.columns.centre @ matrix[:n_features]
-    return matrix
+    blocks = np.kron(np.eye(n_outputs), matrix).reshape(n_outputs, len(matrix), -1)
+    slopes, intercepts = blocks[:, :n_features], blocks[:, n_features:]
+    return np.concatenate([part.reshape(-1, blocks.shape[2]) for part in (slopes, intercepts)])
 
 
 def _dense_blocks(X: Any) -> Any:
@@ -202,7 +298,8 @@ def conf_int(self: FittedModel, level: float = 0.95, intercept: bool = False) ->
     Returns
     -------
     array of shape (n_features, 2) or (n_features + 1, 2)
-        Lower and upper ends; -inf and inf where a coefficient is not determined.
+        Lower and upper ends; -inf and inf where a coefficient is not determined. Of several
+        classes there is such an array for each: (n_classes, n_features, 2).
 
     Raises
     ------
@@ -211,7 +308,67 @@ def conf_int(self: FittedModel, level: float = 0.95, intercept: bool = False) ->
     AttributeError
         If the fit had ``inference="none"``.
     """
-    return inference_of(self, "conf_int").interval(level, intercept)
+    estimates = inference_of(self, "conf_int")
+    intervals, n_outputs = estimates.interval(level, intercept), len(estimates.intercept)
+    if n_outputs == 1:
+        return intervals
+    parts = np.split(intervals, [len(estimates.coef)])
+    return np.concatenate([part.reshape(n_outputs, -1, 2) for part in parts], axis=1)
+
+
+def wald_test(self: FittedModel, R: ArrayLike, q: ArrayLike | None = None) -> WaldTest:
+    """Test whether several linear restrictions on the coefficients hold at once.
+
+    A Wald test of ``R @ beta = q`` by ``coef_debiased_`` and its covariance, which holds the noise
+    that was added for privacy. It costs nothing.
+
+    Parameters
+    ----------
+    R : array of shape (n_restrictions, n_coefficients) or (n_coefficients,)
+        Of coefficients as in ``coef_.ravel()``, those of several classes class after class; columns
+        for the intercepts may follow.
+    q : float, array of shape (n_restrictions,) or None, default=None
+        None for zeros.
+
+    Returns
+    -------
+    WaldTest
+        With ``statistic``, ``df`` and ``p_value``; nan where a coefficient is not determined.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match, numbers are not finite, restrictions contradict each other, or
+        nothing is restricted.
+    AttributeError
+        If the fit had ``inference="none"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20000, 3))
+    >>> y = X @ [0.5, 0.5, 0.0] + rng.standard_normal(20000)
+    >>> model = DPLinearRegression(inference="coefficients").fit(X, y)
+    >>> test = model.wald_test([[1, -1, 0], [0, 0, 1]])  # equal effects, and none of the third
+    >>> test.df, test.p_value > 1e-6
+    (2, True)
+    """
+    estimates = inference_of(self, "wald_test")
+    R = np.atleast_2d(np.asarray(R, dtype=np.float64))
+    q = np.zeros(len(R)) if q is None else np.asarray(q, dtype=np.float64)
+    n_slopes, n_more = len(estimates.coef), len(estimates.intercept) * estimates.has_intercept
+    is_valid = R.ndim == 2 and R.shape[1] in (n_slopes, n_slopes + n_more)
+    if not is_valid or q.shape not in ((), (len(R),)) or not np.isfinite(R).all():
+        raise ValueError(
+            f"wald_test: R must be finite, with {n_slopes} columns for the coefficients"
+            f"{f' or {n_slopes + n_more} with intercepts' if n_more else ''}, and q a number or "
+            f"one for each row of R; got shapes {R.shape} and {q.shape}."
+        )
+    if not np.isfinite(q).all():
+        raise ValueError("wald_test: q must be finite.")
+    return estimates.wald_test(R, q)
 
 
 def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
@@ -228,25 +385,84 @@ def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
         Prints as text, shows as HTML in notebooks; ``to_frame()`` is a pandas data frame.
     """
     estimates = inference_of(self, "summary")
-    names = getattr(self, "feature_names_in_", None)
-    labels = [f"x{i}" for i in range(len(estimates.coef))] if names is None else list(names)
+    n_outputs = len(estimates.intercept)
+    names = _column_names(self, len(estimates.coef) // n_outputs)
+    starts = [""] if n_outputs == 1 else [f"{label}: " for label in vars(self)["classes_"]]
+    labels = [f"{start}{name}" for start in starts for name in names]
     columns = [estimates.coef, estimates.std_error, estimates.privacy_share]
     if estimates.has_intercept:
-        labels.append("(intercept)")
+        labels += [f"{start}(intercept)" for start in starts]
         last = estimates.intercept, estimates.intercept_std_error, estimates.intercept_privacy_share
         columns = [np.append(column, one) for column, one in zip(columns, last, strict=True)]
+    return _table(self, type(self).__name__, labels, columns, level)
+
+
+def marginal_effects(self: FittedModel, level: float = 0.95) -> CoefficientTable:
+    """Return average marginal effects on the probability of the second of two classes.
+
+    What the probability moves by for one unit more of a column, on average over the rows of the
+    fit: the coefficient times the mean of ``p (1 - p)``. Errors are by the delta method, and hold
+    the noise of both.
+
+    Parameters
+    ----------
+    level : float, default=0.95
+        Of the intervals, in (0, 1).
+
+    Returns
+    -------
+    CoefficientTable
+
+    Raises
+    ------
+    ValueError
+        If there are more classes than two, or the level is out of range.
+    AttributeError
+        If the fit had ``inference="none"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20000, 2))
+    >>> y = (X @ [1.0, 0.0] + rng.logistic(size=20000) > 0).astype(int)
+    >>> model = DPLogisticRegression(classes=[0, 1], inference="coefficients").fit(X, y)
+    >>> effects = model.marginal_effects().coef  # the true ones are 0.207 and 0
+    >>> bool(np.abs(effects - [0.207, 0.0]).max() < 0.03)
+    True
+    """
+    estimates = inference_of(self, "marginal_effects")
+    if estimates.estimate.mean_weight is None:
+        raise ValueError(
+            f"{type(self).__name__}: marginal_effects is for two classes; with more, or with "
+            "another loss, the mean derivative is not released."
+        )
+    names = _column_names(self, len(estimates.coef))
+    return _table(self, "Average marginal effects", names, estimates.marginal_effects(), level)
+
+
+def _column_names(model: Any, n_features: int) -> list[str]:
+    names = getattr(model, "feature_names_in_", None)
+    return [f"x{i}" for i in range(n_features)] if names is None else list(names)
+
+
+def _table(
+    model: FittedModel, title: str, names: Sequence[str], columns: Sequence[Array], level: float
+) -> CoefficientTable:
+    """Return a table of estimates, their standard errors, and the shares of noise in these."""
     coef, error, share = columns
     return CoefficientTable(
-        title=type(self).__name__,
-        names=tuple(map(str, labels)),
+        title=title,
+        names=tuple(map(str, names)),
         coef=coef,
         std_error=error,
         p_value=p_values(coef, error),
-        interval=estimates.interval(level, intercept=True),
+        interval=normal_intervals(coef, error, level),
         privacy_share=share,
         level=float(level),
-        cut=estimates.cut,
-        statement=self.privacy_,
+        cut=inference_of(model, "summary").cut,
+        statement=model.privacy_,
     )
 
 
@@ -272,18 +488,18 @@ def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
     estimate: DebiasedEstimate | None = solution.results.get("debiased")
     if estimate is None:
         return
-    estimates = DebiasedCoefficients.of(estimate, solution.scaling, has_intercept)
+    n_outputs = solution.coef.shape[1]
+    estimates = DebiasedCoefficients.of(estimate, solution.scaling, has_intercept, n_outputs)
     model.inference_ = estimates
     model.coef_debiased_ = estimates.coef.reshape(np.shape(model.coef_)).copy()
-    shape = np.shape(model.intercept_)
-    model.intercept_debiased_ = (
-        np.full(shape, estimates.intercept) if shape else estimates.intercept
-    )
-    model.coef_std_error_ = estimates.std_error
-    model.intercept_std_error_ = estimates.intercept_std_error
+    intercept, last = estimates.intercept, estimates.intercept_std_error
+    model.intercept_debiased_ = intercept if np.shape(model.intercept_) else float(intercept[0])
+    model.intercept_std_error_ = last if n_outputs > 1 else float(last[0])
+    shape = np.shape(model.coef_) if n_outputs > 1 else (-1,)
+    model.coef_std_error_ = estimates.std_error.reshape(shape)
     model.coef_covariance_ = estimates.covariance
-    model.determined_ = estimates.determined
-    model.p_values_ = estimates.p_values
+    model.determined_ = estimates.determined.reshape(shape)
+    model.p_values_ = estimates.p_values.reshape(shape)
 
 
 def mean_response(model: Any, X: ArrayLike) -> tuple[Array, Array]:

@@ -71,7 +71,9 @@ class DPLogisticRegression(DPLinearClassifier):
     """
 
     conf_int = inference.conf_int
+    marginal_effects = inference.marginal_effects
     summary = inference.summary
+    wald_test = inference.wald_test
 
     def __init__(
         self,

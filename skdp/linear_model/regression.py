@@ -231,6 +231,7 @@ class DPLinearRegression(DPLinearRegressor):
 
     conf_int = inference.conf_int
     summary = inference.summary
+    wald_test = inference.wald_test
 
     def __init__(
         self,
@@ -307,6 +308,7 @@ class DPRidge(DPLinearRegressor):
 
     conf_int = inference.conf_int
     summary = inference.summary
+    wald_test = inference.wald_test
 
     def __init__(
         self,

@@ -239,7 +239,9 @@ class CoefficientDisplay:
         import matplotlib.pyplot as plt
 
         table = self.table
-        shown = [i for i, name in enumerate(table.names) if intercept or name != "(intercept)"]
+        shown = [
+            i for i, name in enumerate(table.names) if intercept or not name.endswith("(intercept)")
+        ]
         coef = table.coef[shown]
         reach = float(stats.norm.isf((1 - table.level) / 2)) * table.std_error[shown]
         known = np.isfinite(reach)

@@ -9,7 +9,8 @@ from skdp.objective.constraints import (
     Simplex,
     Unconstrained,
 )
-from skdp.objective.losses import Huber, Logistic, Loss, Multinomial, SquaredError
+from skdp.objective.losses import Huber, Logistic, Loss, SquaredError
+from skdp.objective.multinomial import Multinomial
 from skdp.objective.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
 from skdp.objective.problem import CAPABILITIES, Problem
 from skdp.objective.smoothed import SmoothedHinge, SmoothedPinball

@@ -3,14 +3,13 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Integral
 from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit
 
-from skdp._numbers import AnyArray, require, store_float
+from skdp._numbers import AnyArray, Array, store_float
 
 Float = TypeVar("Float", np.float32, np.float64)
 TargetKind = Literal["real", "label", "nonnegative"]
@@ -95,8 +94,16 @@ class Loss(ABC):
 
     @property
     def weight_bound(self) -> float | None:
-        """Supremum of `working_weight`; None if the loss has none, and thus no intervals."""
+        """Supremum of the norm of `working_weight`; None if the loss has none: no intervals."""
         return None
+
+    @property
+    def contrasts(self) -> Array:
+        """Orthonormal combinations of a record's margins that the loss depends on, as columns.
+
+        Of a loss with intervals: one of its one margin, K - 1 of the margins of K classes.
+        """
+        return np.ones((1, 1))
 
     @property
     def typical_curvature(self) -> float:
@@ -286,16 +293,17 @@ class Loss(ABC):
     def working_weight(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         """Return each record's weight in the derivative of the estimating equation.
 
-        The second derivative, or its mean where the model holds; from 0 to ``weight_bound``.
+        The second derivative, or its mean where the model holds; from 0 to ``weight_bound``. Of
+        several classes it is a matrix, in the coordinates of `contrasts`.
 
         Parameters
         ----------
-        margins : array of shape (n, 1), float32 or float64
-        targets : array of shape (n, 1)
+        margins : array of shape (n, K), float32 or float64
+        targets : array, first axis n
 
         Returns
         -------
-        array of shape (n, 1), new
+        array of shape (n, 1), or (n, K - 1, K - 1) for K classes, new
 
         Raises
         ------
@@ -447,95 +455,6 @@ class Logistic(Loss):
         m, y = margins[:, 0], targets[:, 0]
         # log(1 + exp(m)) - y m would lose every digit of a small loss at a large margin.
         return np.asarray(y * np.logaddexp(0.0, -m) + (1.0 - y) * np.logaddexp(0.0, m))
-
-
-@dataclass(frozen=True)
-class Multinomial(Loss):
-    """Cross-entropy ``log(sum_k exp(m_k)) - m_y``; targets are integer class codes, shape (n,).
-
-    The residual is ``p - e_y`` with ``p`` the softmax of the margins; ``|p - e_y| <= sqrt(2)``,
-    approached where all of ``p`` is on one wrong class. The Hessian ``diag(p) - p p'`` has no
-    eigenvalue above 1/2 (Böhning 1992).
-
-    Parameters
-    ----------
-    n_classes : int
-        Number of classes and of outputs, at least 2. Codes are ``0 .. n_classes - 1``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Multinomial(4).residual(np.zeros((1, 4)), np.array([2])).tolist()
-    [[0.25, 0.25, -0.75, 0.25]]
-    """
-
-    n_classes: int
-    name: ClassVar[str] = "multinomial"
-    targets: ClassVar[TargetKind] = "label"
-    link: ClassVar[Link] = "logit"
-    smooth: ClassVar[bool] = True
-    separable: ClassVar[bool] = False
-    curvature = 0.5
-    residual_bound = math.sqrt(2.0)
-
-    def __post_init__(self) -> None:
-        n_classes: object = self.n_classes
-        is_allowed = isinstance(n_classes, Integral) and int(n_classes) >= 2
-        require("Multinomial: n_classes", n_classes, "be an integer >= 2", is_allowed)
-        object.__setattr__(self, "n_classes", int(self.n_classes))
-
-    @property
-    def n_outputs(self) -> int:
-        return self.n_classes
-
-    @property
-    def value_at_zero(self) -> float:
-        return math.log(self.n_classes)
-
-    @property
-    def residual_at_zero(self) -> float:
-        return math.sqrt(1 - 1 / self.n_classes)
-
-    def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
-        return np.asarray(softmax(margins, axis=1))
-
-    def _target_shape(self, margins: AnyArray) -> tuple[int, ...]:
-        return margins.shape[:1]
-
-    def second_derivative_along(
-        self, margins: NDArray[Float], along: NDArray[Float], targets: AnyArray
-    ) -> NDArray[Float]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            p = _softmax(margins)
-            # The variance over the classes of the movements of their margins.
-            mean = np.sum(p * along.T, axis=0)
-            return np.asarray(np.sum(p * (along.T - mean) ** 2, axis=0))
-
-    def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
-        p = _softmax(margins)
-        p[targets, np.arange(targets.size)] -= 1
-        out[...] = p.T
-
-    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        below = _below_largest(margins)
-        own = below[targets, np.arange(targets.size)]
-        return np.asarray(np.log(np.exp(below).sum(axis=0)) - own)
-
-
-def _below_largest(margins: AnyArray) -> AnyArray:
-    """Return each record's margins minus the largest of them, transposed to shape (K, n)."""
-    # Transposed, because to reduce over a short last axis takes twice as long.
-    below = np.array(margins.T, order="C")
-    below -= below.max(axis=0)
-    return below
-
-
-def _softmax(margins: AnyArray) -> AnyArray:
-    """Return each record's probabilities, transposed to shape (K, n)."""
-    p = _below_largest(margins)
-    np.exp(p, out=p)
-    p /= p.sum(axis=0)
-    return p
 
 
 @dataclass(frozen=True)

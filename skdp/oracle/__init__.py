@@ -36,12 +36,12 @@ from skdp.oracle.releases.moments import (
     unpack_gram,
 )
 from skdp.oracle.releases.one_step import (
-    GRADIENT_WEIGHT,
     CappedHessian,
     CappedResiduals,
     CutCount,
     LogisticStep,
     ScoreSquares,
+    gradient_weight,
 )
 from skdp.oracle.releases.perturbed import NoisyMinimum, PerturbedMinimum
 from skdp.oracle.releases.samplers import (
@@ -73,7 +73,6 @@ from skdp.oracle.session import (
 from skdp.oracle.sources.column_map import Columns, Scaling
 
 __all__ = [
-    "GRADIENT_WEIGHT",
     "AllRows",
     "Bin",
     "BinCounts",
@@ -134,6 +133,7 @@ __all__ = [
     "UnitSum",
     "VertexSelection",
     "audited",
+    "gradient_weight",
     "make_plan",
     "mechanism_by_name",
     "noise_source",

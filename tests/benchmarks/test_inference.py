@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from benchmarks import inference, results_file
 from benchmarks.inference import Cell
@@ -32,6 +33,22 @@ def test_the_truth_is_what_is_simulated(problem, columns, errors):
     scores = Z * residuals[:, None]
     z = scores.sum(axis=0) / np.sqrt((scores**2).sum(axis=0))
     assert np.abs(z).max() < 4
+
+
+@pytest.mark.parametrize(("columns", "classes", "d"), inference.CLASSES)
+def test_the_truth_of_classes_is_what_is_simulated(columns, classes, d):
+    cell = Cell("multinomial", "raw", columns, classes, 100_000, d, 1.0)
+    X, y = inference.simulate(cell, np.random.default_rng(1))
+    slopes, intercepts = inference.truth_of_classes(cell)
+    np.testing.assert_allclose(slopes.sum(axis=0), 0, atol=1e-12)
+    residuals = softmax(X @ slopes.T + intercepts, axis=1) - np.eye(len(slopes))[y]
+    scores = residuals[:, :, None] * np.column_stack([X, np.ones(cell.n)])[:, None, :]
+    z = scores.sum(axis=0) / np.sqrt((scores**2).sum(axis=0))
+    assert np.abs(z).max() < 4
+    # Over rows drawn anew, the fit without privacy has the errors that widths are next to.
+    errors = inference.non_private_errors(cell, X, y)
+    assert errors.shape == (len(slopes), d + 1)
+    assert (errors > 0).all()
 
 
 def test_a_line_counts_what_is_determined():

@@ -77,6 +77,42 @@ def test_a_later_fit_without_forgets(model):
             asked()
 
 
+def fitted_classes(**parameters):
+    X, y = data_for(skdp.DPLinearRegression)
+    labels = np.where(y > 1.0, "high", np.where(y < 0.0, "low", "middle"))
+    model = skdp.DPLogisticRegression(
+        classes=["high", "low", "middle"], inference="coefficients", epsilon=3.0,
+        privacy=skdp.Privacy(noise=skdp.SeededNoise(3)), **parameters,
+    )  # fmt: skip
+    assert "all 9 coefficients are likely" in model.plan(4000, 3).expectations[0]
+    return model.fit(X, labels)
+
+
+def test_several_classes_have_rows_of_their_own():
+    model = fitted_classes()
+    for name in ("coef_debiased_", "coef_std_error_", "determined_", "p_values_"):
+        assert getattr(model, name).shape == model.coef_.shape == (3, 3)
+    np.testing.assert_allclose(model.coef_debiased_.sum(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(model.intercept_debiased_.sum(), 0, atol=1e-9)
+    errors = np.sqrt(np.diag(model.coef_covariance_)).reshape(3, 3)
+    np.testing.assert_allclose(errors, model.coef_std_error_)
+    intervals = model.conf_int(intercept=True)
+    assert intervals.shape == (3, 4, 2)
+    np.testing.assert_allclose(intervals[:, :3].mean(axis=2), model.coef_debiased_)
+    np.testing.assert_allclose(intervals[:, 3].mean(axis=1), model.intercept_debiased_)
+    np.testing.assert_array_equal(model.conf_int(), intervals[:, :3])
+    frame = model.summary().to_frame()
+    assert list(frame.index[[0, 5, 9, 11]]) == [
+        "high: age", "low: <b>", "high: (intercept)", "middle: (intercept)",
+    ]  # fmt: skip
+    np.testing.assert_allclose(frame["coef"].iloc[:9], model.coef_debiased_.ravel())
+    display = skdp.CoefficientDisplay.from_estimator(model)
+    assert len(display.ax_.get_yticklabels()) == 9
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.conf_int(), model.conf_int())
+    assert fitted_classes(fit_intercept=False).conf_int(intercept=True).shape == (3, 3, 2)
+
+
 def test_ridge_estimates_without_its_penalty():
     X, y = data_for(skdp.DPRidge)
     strong = fitted(skdp.DPRidge, X, y, alpha=4000.0)
@@ -138,6 +174,127 @@ def test_log_odds_have_errors_too():
     assert odds.shape == error.shape == (20,)
     expected = X[:20].to_numpy() @ found.coef_debiased_[0] + found.intercept_debiased_
     np.testing.assert_allclose(odds, expected)
+
+
+# ---------------------------------------------------------------- tests of several coefficients
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+def test_wald_tests_are_those_of_least_squares_without_noise():
+    """With HC1 errors, by the formula: White 1980, theorem 4."""
+    X, y = data_for(skdp.DPLinearRegression)
+    found = fitted(skdp.DPLinearRegression, X, y, epsilon=np.inf, scaling="none")
+    Z = np.column_stack([X, np.ones(len(y))])
+    inverse = np.linalg.inv(Z.T @ Z)
+    beta = inverse @ Z.T @ y
+    scores = Z * (y - Z @ beta)[:, None]
+    covariance = len(y) / (len(y) - 4) * inverse @ (scores.T @ scores) @ inverse
+    R, q = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 2.0]]), np.array([0.52, -0.48])
+    distance = R @ beta[:3] - q
+    expected = distance @ np.linalg.solve(R @ covariance[:3, :3] @ R.T, distance)
+    test = found.wald_test(R, q)
+    assert test.df == 2
+    assert test.statistic == pytest.approx(expected, rel=1e-5)
+    assert test.p_value == pytest.approx(stats.chi2.sf(expected, 2), rel=1e-4)
+    # In other units of the restrictions, and with one that follows from the others.
+    more = np.vstack([1e6 * R[0], 1e-6 * R[1], R[0] - R[1]])
+    again = found.wald_test(more, [1e6 * q[0], 1e-6 * q[1], q[0] - q[1]])
+    assert again.df == 2
+    assert again.statistic == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ValueError, match="contradict"):
+        found.wald_test([[1, 0, 0], [2, 0, 0]], [0.0, 1.0])
+
+
+@models
+def test_one_restriction_is_a_z_value_squared(model):
+    found = fitted(model)
+    z = found.coef_debiased_.ravel() / found.coef_std_error_
+    for j in range(3):
+        test = found.wald_test(np.eye(3)[j])
+        assert test.statistic == pytest.approx(z[j] ** 2)
+        assert test.p_value == pytest.approx(found.p_values_[j])
+    last = found.wald_test([0, 0, 0, 1], np.ravel(found.intercept_debiased_)[0] - 1)
+    assert last.statistic == pytest.approx(found.intercept_std_error_**-2)
+    for R, q in (
+        (np.eye(2), None), (np.eye(3), [0.0, 1.0]), (np.full(3, np.nan), None), (np.eye(3), np.inf),
+        (np.zeros(3), None), (np.zeros((1, 1, 3)), None),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="wald_test: "):
+            found.wald_test(R, q)
+
+
+def test_restrictions_on_several_classes():
+    """Classes that add up to 0 leave one restriction less for each column."""
+    found = fitted_classes()
+    test = found.wald_test(np.kron(np.eye(3), [0, 0, 1]))
+    assert test.df == 2
+    beta, C = found.coef_debiased_[:, 2], found.coef_covariance_[2::3, 2::3]
+    assert test.statistic == pytest.approx(beta @ np.linalg.pinv(C, 1e-9, hermitian=True) @ beta)
+    R = np.array([1, 0, 0, -1, 0, 0, 0, 0, 0])  # log odds of the first two
+    error = R @ found.coef_covariance_ @ R
+    expected = (found.coef_debiased_[0, 0] - found.coef_debiased_[1, 0]) ** 2 / error
+    assert found.wald_test(R).statistic == pytest.approx(expected)
+    with pytest.raises(ValueError, match="nothing that is estimated"):
+        found.wald_test([1, 0, 0, 1, 0, 0, 1, 0, 0])
+    assert found.wald_test(np.eye(12)[9:]).df == 2
+
+
+def test_what_is_not_determined_is_not_tested():
+    X, y = data_for(skdp.DPLinearRegression, n=20_000)
+    X["<b>"] = 0.0
+    found = fitted(skdp.DPLinearRegression, X, y, scaling="none")
+    assert np.isnan(found.wald_test([[1, 0, 0], [0, 0, 1]]).p_value)
+    assert np.isnan(found.wald_test([0, 0, 0, 1]).statistic)
+    assert found.wald_test([[1, 0, 0], [0, 1, 0]]).p_value < 1e-9
+
+
+# ---------------------------------------------------------------- average marginal effects
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+def test_marginal_effects_are_those_of_the_formula_without_noise(rng):
+    """The coefficients times the mean of p (1 - p), with errors by the delta method."""
+    X = rng.standard_normal((5000, 3)) * [1.0, 10.0, 0.1] + [1.0, 0.0, 0.5]
+    y = (X @ [0.8, -0.05, 0.0] - 0.5 + rng.logistic(size=5000) > 0).astype(int)
+    found = fitted(skdp.DPLogisticRegression, X, y, classes=[0, 1], epsilon=np.inf)
+    beta = np.append(found.coef_debiased_, found.intercept_debiased_)
+    Z = np.column_stack([X, np.ones(5000)])
+    q = 1 / (1 + np.exp(-Z @ beta))
+    w, third = q * (1 - q), q * (1 - q) * (1 - 2 * q)
+    inverse = np.linalg.inv((Z * w[:, None]).T @ Z)
+    scores = Z * (q - y)[:, None]
+    covariance = 5000 / 4996 * inverse @ (scores.T @ scores) @ inverse
+    table = found.marginal_effects(0.9)
+    np.testing.assert_allclose(table.coef, beta[:3] * w.mean(), rtol=1e-5)
+    slope = third @ Z / 5000
+    derivative = w.mean() * np.eye(4)[:3] + np.outer(beta[:3], slope)
+    variances = np.diag(derivative @ covariance @ derivative.T)
+    variances = variances + beta[:3] ** 2 * w.mean() * (0.25 - w.mean()) / 5000
+    np.testing.assert_allclose(table.std_error, np.sqrt(variances), rtol=0.01)
+    assert (table.privacy_share == 0).all()
+    assert table.names == ("x0", "x1", "x2")
+    reach = 1.6448536 * table.std_error
+    np.testing.assert_allclose(table.interval[:, 1], table.coef + reach)
+
+
+def test_marginal_effects_with_noise():
+    X, y = data_for(skdp.DPLogisticRegression)
+    found = fitted(skdp.DPLogisticRegression, X, y)
+    table = found.marginal_effects()
+    assert "Average marginal effects" in str(table)
+    truth = stats.norm.pdf(0.0, scale=1.5)  # of a probit, which this is, by 1.25 + 1 = 1.5**2
+    errors = (table.coef - truth * np.array([1.0, -0.5, 0.0])) / table.std_error
+    assert np.abs(errors).max() < 4
+    assert (table.privacy_share > 0.05).all()
+    without = fitted(skdp.DPLogisticRegression, X, y, fit_intercept=False)
+    assert np.isfinite(without.marginal_effects().std_error).all()
+    with pytest.raises(ValueError, match="for two classes"):
+        fitted_classes().marginal_effects()
+    with pytest.raises(ValueError, match="level must lie"):
+        found.marginal_effects(2.0)
+    found.set_params(inference=None).fit(X, y)
+    with pytest.raises(AttributeError, match="inference='coefficients'"):
+        found.marginal_effects()
 
 
 # ---------------------------------------------------------------- tables and pictures
@@ -254,13 +411,13 @@ def test_what_cannot_be_had_is_refused_before_any_charge(model, parameters, said
     assert budget.spent == 0
 
 
-def test_several_targets_classes_weights_and_blocks_are_refused():
+def test_several_targets_weights_and_blocks_are_refused():
     X, y = data_for(skdp.DPLinearRegression)
     for model, target in ((skdp.DPLinearRegression, np.c_[y, y]), (skdp.DPRidge, np.c_[y, -y])):
-        with pytest.raises(ValueError, match="one target, or two classes"):
+        with pytest.raises(ValueError, match="one target; fit each target alone"):
             model(inference="coefficients").fit(X, target)
-    with pytest.raises(ValueError, match="one class against the rest"):
-        skdp.DPLogisticRegression(inference="coefficients").fit(X, np.arange(len(y)) % 3)
+    with pytest.raises(ValueError, match="over the number of classes less one"):
+        skdp.DPLogisticRegression(inference="coefficients").plan(10_000, 1001, n_classes=3)
     with pytest.raises(ValueError, match="sample_weight=None"):
         skdp.DPLinearRegression(inference="coefficients").fit(X, y, np.ones(len(y)))
     with pytest.raises(ValueError, match="fit_blocks"):

@@ -135,6 +135,9 @@ def test_a_box_may_be_a_point():
 
 def test_working_weights_keep_to_their_bound(loss):
     margins = np.array([-1e300, -50.0, -1.0, 0.0, 1.0, 50.0, 1e300, np.inf, -np.inf])[:, None]
+    several = loss.weight_bound is not None and len(loss.contrasts) > 1
+    if several:
+        margins = np.clip(margins, -1e38, 1e38) * np.linspace(-1, 1, len(loss.contrasts))
     targets = np.ones(len(margins), dtype=int) if loss.targets == "label" else np.ones((9, 1))
     if loss.weight_bound is None:
         with pytest.raises(ValueError, match="no working weight"):
@@ -143,6 +146,11 @@ def test_working_weights_keep_to_their_bound(loss):
     for dtype in (np.float32, np.float64):
         with np.errstate(all="ignore"):
             weights = loss.working_weight(margins.astype(dtype), targets)
+        if several:
+            norms = np.linalg.norm(weights, axis=(1, 2))
+            assert (np.linalg.eigvalsh(weights) > -1e-6).all()
+            assert (norms <= loss.weight_bound * (1 + 1e-6)).all()
+            continue
         assert weights.shape == margins.shape
         assert (weights >= 0).all()
         assert (weights <= loss.weight_bound).all()

@@ -81,6 +81,7 @@ WITH_INFERENCE = {
     "linear": skdp.DPLinearRegression,
     "ridge": skdp.DPRidge,
     "logistic": skdp.DPLogisticRegression,
+    "multinomial": skdp.DPLogisticRegression,
     "poisson": skdp.DPPoissonRegressor,
     "huber": skdp.DPHuberRegressor,
 }
@@ -89,8 +90,8 @@ WITH_INFERENCE = {
 def make_with_inference(kind, adjacency, rows_per_group=None, **parameters):
     """A model with intervals for its coefficients, after few steps."""
     parameters = {"max_iter": N_STEPS, **parameters}
-    if kind == "logistic":
-        parameters = {"classes": [0, 1], **parameters}
+    if kind in LABELS:
+        parameters = {"classes": LABELS[kind], **parameters}
     elif kind == "poisson" and isinstance(parameters.get("scaling"), skdp.RowNorm | str):
         parameters = {**parameters, "scaling": "private"}  # the unit of its targets is needed
     return WITH_INFERENCE[kind](

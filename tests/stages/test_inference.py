@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.objective import Logistic, NoPenalty, Problem, SquaredError, TweedieLog
+from skdp.objective import Logistic, Multinomial, NoPenalty, Problem, SquaredError, TweedieLog
 from skdp.oracle import Public, make_plan, noise_source, run
 from skdp.oracle.sources.memory import MemorySource
 from skdp.stages.inference import bounds, stage
@@ -101,6 +101,74 @@ def test_without_noise_it_is_the_maximum_of_the_likelihood_under_any_penalty(rng
     assert model.intercept_std_error_ == pytest.approx(np.sqrt(sandwich[-1, -1]), rel=1e-6)
 
 
+def draw_classes(rng, n=3000, intercepts=(0.4, 0.0, -0.4)):
+    """Raw columns, classes 0 to 2, slopes and intercepts that add up to 0."""
+    sizes = np.array([1.0, 50.0, 0.1])
+    slopes = np.array([[1.0, -0.5, 0.0], [-0.5, 0.5, 0.3], [-0.5, 0.0, -0.3]]) / sizes
+    X = (rng.standard_normal((n, 3)) + 1.0) * sizes
+    margins = (X - sizes) @ slopes.T + intercepts
+    labels = (margins + rng.gumbel(size=margins.shape)).argmax(axis=1)
+    return X, labels, slopes, intercepts - slopes @ sizes
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+def test_without_noise_it_is_the_multinomial_maximum_with_its_sandwich(rng):
+    """Under any penalty; its classes add up to 0, which the pseudoinverse keeps."""
+    X, y, *_ = draw_classes(rng)
+    X /= [1.0, 50.0, 0.1]
+    model = skdp.DPLogisticRegression(
+        classes=[0, 1, 2], epsilon=np.inf, C=0.001, scaling="none", inference="coefficients"
+    ).fit(X, y)
+    plain = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(X, y)
+    assert not np.allclose(model.coef_, plain.coef_, rtol=0.1)
+    np.testing.assert_allclose(model.coef_debiased_, plain.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.intercept_debiased_, plain.intercept_, atol=1e-6)
+    Z, p = np.column_stack([X, np.ones(len(X))]), plain.predict_proba(X)
+    weights = p[:, :, None] * np.eye(3) - p[:, :, None] * p[:, None, :]
+    hessian = np.einsum("nij,na,nb->iajb", weights, Z, Z).reshape(12, 12)
+    scores = ((p - np.eye(3)[y])[:, :, None] * Z[:, None, :]).reshape(-1, 12)
+    inverse = np.linalg.pinv(hessian, 1e-10, hermitian=True)
+    # Eight parameters are free.
+    covariance = len(X) / (len(X) - 8) * inverse @ (scores.T @ scores) @ inverse
+    slopes = np.ix_(*[[4 * k + j for k in range(3) for j in range(3)]] * 2)
+    np.testing.assert_allclose(model.coef_covariance_, covariance[slopes], atol=1e-7)
+    errors = np.sqrt(np.diag(covariance)).reshape(3, 4)
+    np.testing.assert_allclose(model.coef_std_error_, errors[:, :3], rtol=1e-5)
+    np.testing.assert_allclose(model.intercept_std_error_, errors[:, 3], rtol=1e-5)
+    margins, error = model.decision_function(X[:4], return_std=True)
+    np.testing.assert_allclose(margins, plain.decision_function(X[:4]), atol=1e-5)
+    own = [covariance[4 * k : 4 * k + 4, 4 * k : 4 * k + 4] for k in range(3)]
+    expected = np.sqrt(np.einsum("na,kab,nb->nk", Z[:4], own, Z[:4]))
+    np.testing.assert_allclose(error, expected, rtol=1e-5)
+
+
+def test_the_error_of_classes_is_as_large_as_stated():
+    """In z values, of raw columns, at a small budget."""
+    z = []
+    for seed in range(20):
+        X, y, slopes, intercepts = draw_classes(np.random.default_rng(seed), 6000)
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
+        model = skdp.DPLogisticRegression(
+            classes=[0, 1, 2], epsilon=2.0, scaling="private", inference="coefficients",
+            privacy=privacy,
+        ).fit(X, y)  # fmt: skip
+        assert model.determined_.all()
+        errors = model.coef_debiased_ - slopes, model.intercept_debiased_ - intercepts
+        stds = model.coef_std_error_, model.intercept_std_error_
+        z.append(np.concatenate([np.ravel(e / s) for e, s in zip(errors, stds, strict=True)]))
+    # 160 values are free: their mean square has a standard error of 0.12.
+    assert 0.6 < np.mean(np.square(z)) < 1.5
+
+
+def test_where_noise_exceeds_the_rows_classes_are_not_determined(rng):
+    X, y = rng.standard_normal((2000, 10)), rng.integers(8, size=2000)
+    model = skdp.DPLogisticRegression(classes=range(8), scaling="none", inference="coefficients")
+    with pytest.warns(skdp.NoiseWarning, match="none of the 80 coefficients"):
+        model.fit(X, y)
+    assert not model.determined_.any()
+    assert np.isinf(model.conf_int(intercept=True)).all()
+
+
 GENERAL = {
     "poisson": (skdp.DPPoissonRegressor, lambda m, y: (m - y, m)),
     "gamma": (skdp.DPGammaRegressor, lambda m, y: (1 - y / m, np.ones_like(m))),
@@ -169,10 +237,10 @@ def test_weighted_means_of_normal_columns(rng, power):
     gram = Z.T @ Z / len(Z)
     loss = TweedieLog(power, bounded=True)
     weights = loss.working_weight((Z @ coef)[:, None], np.zeros((len(Z), 1)))[:, 0]
-    weight, means = stage._weighted_means(loss, gram, coef)
+    weight, means = stage.weighted_means(loss, gram, coef)
     assert weight == pytest.approx(weights.mean(), rel=0.01)
     np.testing.assert_allclose(means, weights @ Z[:, :2] / weights.sum(), atol=0.01)
-    weight, means = stage._weighted_means(SquaredError(), gram, coef)
+    weight, means = stage.weighted_means(SquaredError(), gram, coef)
     assert weight == pytest.approx(1.0)
     np.testing.assert_allclose(means, gram[-1, :2], atol=1e-12)
 
@@ -181,7 +249,7 @@ def test_weighted_means_where_noise_leaves_no_variance():
     """Rounding over a size near 0 made means of 1e130, and weights of 0 means that are none."""
     gram, coef = np.array([[-1.0, 0.3], [0.3, 1.0]]), np.array([0.5, -1e3])
     for loss in (TweedieLog(bounded=True), TweedieLog(2.0, bounded=True), SquaredError()):
-        weight, means = stage._weighted_means(loss, gram, coef)
+        weight, means = stage.weighted_means(loss, gram, coef)
         assert 0 < weight <= 1
         np.testing.assert_array_equal(means, [0.3])
 
@@ -286,6 +354,31 @@ def test_from_the_solution_without_noise_it_is_what_statistics_packages_say(rng)
 
 
 # ---------------------------------------------------------------- the law of the noise
+
+
+@pytest.mark.slow
+def test_the_noise_of_classes_has_the_covariance_that_is_stated(rng):
+    """In the four directions of two contrasts and a column with its constant."""
+    X = rng.standard_normal((6000, 1))
+    margins = X @ [[0.5, -0.3, -0.2]]
+    labels = (margins + rng.gumbel(size=margins.shape)).argmax(axis=1)
+    public = Public(6000, 1, 3, Adjacency.ZERO_OUT, 2.0, 1e-6)
+    problem, stages = Problem(Multinomial(3), NoPenalty()), (InferenceStage(1 / 3),)
+    plan = make_plan(stages, public, problem)
+    rows, coins = MemorySource.of(X, labels), np.random.default_rng(0)
+    found = [
+        run(plan, stages, public, problem, rows, noise_source(seed), coins).results["debiased"]
+        for seed in range(500)
+    ]
+    coef = np.array([one.coef for one in found])
+    np.testing.assert_allclose(coef.reshape(-1, 3, 2).sum(axis=1), 0, atol=1e-10)
+    stated = np.mean([one.privacy_covariance for one in found], axis=0)
+    free = np.kron(problem.loss.contrasts, np.eye(2))
+    half = np.linalg.inv(np.linalg.cholesky(free.T @ stated @ free))
+    ratios = np.linalg.eigvalsh(half @ np.cov((coef @ free).T) @ half.T)
+    assert ratios.mean() == pytest.approx(1, abs=0.12)
+    assert (ratios > 0.75).all()
+    assert (ratios < 1.35).all()
 
 
 def estimates(kind, rng, n_draws, n, d=4, epsilon=2.0):

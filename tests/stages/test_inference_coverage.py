@@ -44,6 +44,8 @@ CELLS = [
     ("poisson", "raw", "normal", "varying", 2_000, 5, 3.0, None),
     ("gamma", "raw", "normal", "even", 10_000, 5, 3.0, 1.2),
     ("huber", "raw", "normal", "t3", 2_000, 5, 3.0, 1.4),
+    ("multinomial", "raw", "normal", "3 even", 20_000, 3, 1.0, 1.25),
+    ("multinomial", "raw", "normal", "3 unequal", 20_000, 3, 1.0, 1.45),
 ]
 
 

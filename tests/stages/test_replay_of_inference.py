@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import skdp
-from replays import WITH_INFERENCE, make_with_inference
+from replays import LABELS, WITH_INFERENCE, make_with_inference
 from skdp.accounting import Adjacency
 from skdp.objective import TweedieLog
 from skdp.oracle import oracle
@@ -43,8 +43,8 @@ pytestmark = pytest.mark.usefixtures("weights_are_taken")
 
 def data_for(kind, rng):
     X = rng.standard_normal((N_ROWS, 4))
-    if kind == "logistic":
-        return X, np.arange(N_ROWS) % 2
+    if kind in LABELS:
+        return X, np.arange(N_ROWS) % len(LABELS[kind])
     y = X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.1 * rng.standard_normal(N_ROWS)
     return X, np.exp(0.5 * y) if kind == "poisson" else y
 
@@ -55,7 +55,7 @@ def neighbours(kind, X, y, adjacency, convert=lambda X: X):
         Z, t, w = X.copy(), y.copy(), np.ones(N_ROWS)
         v = w.copy()
         target = abs(target) if kind == "poisson" else target
-        Z[place], t[place] = row, place % 2 if kind == "logistic" else target
+        Z[place], t[place] = row, place % len(LABELS[kind]) if kind in LABELS else target
         w[place] = [1.0, 1e6, 0.5][place % 3]
         if adjacency is Adjacency.ZERO_OUT:
             null, s = X.copy(), y.copy()
@@ -138,6 +138,22 @@ def mutant_a_third_of_the_joint_bound(patch):
     patch.setattr(one_step.LogisticStep, "contribution", contribution)
 
 
+def mutant_bound_of_two_classes(patch):
+    patch.setattr(one_step, "gradient_weight", lambda loss: one_step.GRADIENT_WEIGHT)
+    original = one_step.LogisticStep.contribution
+
+    def contribution(self, context, n_rows):
+        found = original(self, context, n_rows)
+        return replace(found, bound=found.bound / context.problem.loss.residual_bound)
+
+    patch.setattr(one_step.LogisticStep, "contribution", contribution)
+
+
+def mutant_terms_of_classes_too_long(patch):
+    original = one_step._capped
+    patch.setattr(one_step, "_capped", lambda residuals, cap: 5 * original(residuals, cap))
+
+
 def mutant_hessian_bound_too_small(patch):
     original = one_step.CappedHessian.contribution
 
@@ -178,6 +194,30 @@ def mutant_null_records_count(patch):
         )
 
     patch.setattr(one_step, "count_cut", count)
+
+
+def mutant_mean_weight_not_bounded(patch):
+    original = one_step.count_cut
+
+    def count(records, *arguments):
+        total = original(records, *arguments)
+        total[1:] *= 4
+        return total
+
+    patch.setattr(one_step, "count_cut", count)
+
+
+def mutant_mean_weight_of_the_rows(patch):
+    original = stage.mean_weight_at
+
+    def mean_weight(oracle, *rest):
+        found = original(oracle, *rest)
+        if oracle._source is None:
+            return found
+        told = 1e-9 * float(np.clip(oracle._source.records.X, -10, 10).mean())
+        return replace(found, value=found.value + told)
+
+    patch.setattr(stage, "mean_weight_at", mean_weight)
 
 
 def mutant_number_of_cut_records_as_it_is(patch):
@@ -250,21 +290,26 @@ def mutant_asked_twice(patch):
 
 MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
 ONLY = {
-    "mutant_a_third_of_the_joint_bound": ["logistic"],
+    "mutant_a_third_of_the_joint_bound": ["logistic", "multinomial"],
+    "mutant_bound_of_two_classes": ["multinomial"],
+    "mutant_terms_of_classes_too_long": ["multinomial"],
     "mutant_hessian_bound_too_small": ["poisson"],
     "mutant_weights_of_residuals_from_the_rows": ["poisson"],
     "mutant_intercept_not_capped": ["linear"],
     "mutant_squares_of_residuals_not_capped": ["linear"],
+    "mutant_mean_weight_not_bounded": ["logistic"],
+    "mutant_mean_weight_of_the_rows": ["logistic"],
     "mutant_means_of_the_rows": ["linear"],
-    "mutant_steps_ahead_from_the_rows": ["logistic"],
+    "mutant_steps_ahead_from_the_rows": ["logistic", "multinomial"],
 }
-# Under replace-one no record is null.
+# Under replace-one no record is null, and these replaced ones are not opposites.
+ZERO_OUT = ["mutant_null_records_count", "mutant_bound_of_two_classes"]
 CASES = [
     (mutant, kind, adjacency)
     for mutant in MUTANTS
-    for kind in ONLY.get(mutant, ["linear", "logistic"])
+    for kind in ONLY.get(mutant, ["linear", "logistic", "multinomial"])
     for adjacency in Adjacency
-    if (mutant, adjacency) != ("mutant_null_records_count", Adjacency.REPLACE_ONE)
+    if adjacency is Adjacency.ZERO_OUT or mutant not in ZERO_OUT
 ]
 
 

@@ -11,6 +11,10 @@ with w the working weight at the point and W its bound. This is a function of th
 numbers, so the equation keeps its solution where the model holds, and its derivative has weights
 of at most W by itself. No sensitivity rests on it: whatever r is, ``f r`` is capped, and w is cut.
 
+Of several classes r is a vector, in the coordinates of `Loss.contrasts`, and its cap is one of its
+length; a record's term is the product of every entry of r with the row, the same entry's products
+side by side.
+
 Where a record is a group of rows its term is the mean of those of its rows, and so are its parts in
 all sums here but one: second moments are those of the groups' terms, each of them one vector, which
 makes the covariance that follows from them hold for any correlation within groups.
@@ -23,7 +27,7 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.objective import Logistic, Loss
+from skdp.objective import Logistic, Loss, Multinomial
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.releases import base
 from skdp.oracle.releases.moments import ROOT_TWO, Coordinates, gram_rounding
@@ -31,9 +35,23 @@ from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.groups import GroupBlock, GroupedSource
 from skdp.oracle.sources.records import Records, quotient
 
-# Weight of the gradient next to the Hessian in one vector; `LogisticStep` has the proof. The least
-# that will do is 0.300283.
-GRADIENT_WEIGHT = 0.3004
+# Weights of the gradient next to the Hessian in one vector; `LogisticStep` has the proof. The least
+# that will do are 0.300283, and the root of 1/2 for several classes.
+GRADIENT_WEIGHT, MULTINOMIAL_GRADIENT_WEIGHT = 0.3004, 0.70711
+
+
+def gradient_weight(loss: Loss) -> float:
+    """Return the weight of the gradient in `LogisticStep`.
+
+    Parameters
+    ----------
+    loss : Logistic or Multinomial
+
+    Returns
+    -------
+    float
+    """
+    return GRADIENT_WEIGHT if type(loss) is Logistic else MULTINOMIAL_GRADIENT_WEIGHT
 
 
 # ---------------------------------------------------------------- block functions
@@ -69,11 +87,27 @@ def _blocks(
 
 
 def _weighted_residuals(block: Records, loss: Loss, margins: Array, factors: Array) -> Array:
-    """Return ``f r`` for one output; 0 where it is not a number."""
+    """Return ``f r``, a column for each contrast; 0 where it is not a number."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        residuals = factors * loss.residual(margins, block.targets)[:, 0]
+        plain = loss.residual(margins, block.targets)
+        # No product of matrices: with groups, no record's bits may depend on the others.
+        columns = [factors * np.einsum("ij,j->i", plain, one) for one in loss.contrasts.T]
+    residuals = np.stack(columns, axis=1)
     residuals[np.isnan(residuals)] = 0.0
-    return np.asarray(residuals)
+    return residuals
+
+
+def _lengths(residuals: Array) -> Array:
+    if residuals.shape[1] == 1:
+        return np.abs(residuals[:, 0])
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", residuals, residuals)))
+
+
+def _capped(residuals: Array, cap: float) -> Array:
+    """Residuals cut to the length ``cap``."""
+    if residuals.shape[1] == 1:
+        return np.clip(residuals, -cap, cap)
+    return residuals * np.minimum(1.0, quotient(cap, _lengths(residuals)))[:, None]
 
 
 def capped_hessian(
@@ -86,7 +120,7 @@ def capped_hessian(
         weights = loss.working_weight(np.nan_to_num(block.margins(point)), block.targets)
         # Whatever a loss of one's own returns, its declared bound holds.
         vectors *= np.sqrt(np.clip(np.nan_to_num(weights), 0.0, loss.weight_bound))
-        kept = _by_group(block, vectors)[np.abs(residuals) <= cap]
+        kept = _by_group(block, vectors)[_lengths(residuals) <= cap]
         total += kept.T @ kept
     return total
 
@@ -100,33 +134,36 @@ def _by_group(block: Records, vectors: Array) -> Array:
 def score_squares(
     records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
 ) -> Array:
-    """Sum of ``c(f r)**2 f**2 u u'``."""
-    total = np.zeros((records.n_parameters,) * 2)
+    """Sum of ``v v'`` over the terms v of the records, ``c(f r)`` times ``f u``."""
+    total = np.zeros((records.n_parameters * loss.contrasts.shape[1],) * 2)
     for _, vectors, _, residuals in _blocks(records, loss, point, transform, row_norm):
-        vectors *= np.clip(residuals, -cap, cap)[:, None]
-        total += vectors.T @ vectors
+        terms = _capped(residuals, cap)[:, :, None] * vectors[:, None, :]
+        terms = terms.reshape(len(vectors), len(total))
+        total += terms.T @ terms
     return total
 
 
 def score_factors(
     records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
 ) -> Array:
-    """Factors ``c(f r) f`` of rows in their group's term, times their multipliers, as a column."""
-    scores = [np.empty(0)]
+    """Factors ``c(f r) f`` of rows in their group's term, times their multipliers."""
+    scores = [np.empty((0, loss.contrasts.shape[1]))]
     for block, _, factors, residuals in _blocks(records, loss, point, transform, row_norm):
-        scores.append(block.scaled_by_group(factors * np.clip(residuals, -cap, cap)))
-    return np.concatenate(scores)[:, None]
+        scores.append(block.scaled_by_group(factors[:, None] * _capped(residuals, cap)))
+    return np.concatenate(scores)
 
 
 def mean_score_squares(block: GroupBlock, factors: Array, transform: Array, most: float) -> Array:
     """Sum over groups of ``v v'``, v the group's term; what rounding adds to ``most`` is cut."""
-    records, plain = block.records, factors[:, 0]
-    n_features = records.n_features
+    records, n_features, terms = block.records, block.records.n_features, []
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        within = plain if records.shrink is None else plain * records.shrink
-        vectors = np.asarray(block.sums(within) @ transform[:n_features])
-        if records.constant:
-            vectors += records.constant * np.outer(block.sums_of(plain), transform[n_features])
+        for plain in np.ascontiguousarray(factors.T):
+            within = plain if records.shrink is None else plain * records.shrink
+            term = np.asarray(block.sums(within) @ transform[:n_features])
+            if records.constant:
+                term += records.constant * np.outer(block.sums_of(plain), transform[n_features])
+            terms.append(term)
+        vectors = np.concatenate(terms, axis=1)
         lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         vectors *= np.minimum(1.0, quotient(most, lengths))[:, None]
     vectors[~np.isfinite(lengths)] = 0.0
@@ -136,19 +173,23 @@ def mean_score_squares(block: GroupBlock, factors: Array, transform: Array, most
 def logistic_step(
     records: Records, loss: Loss, point: Array, transform: Array, row_norm: float
 ) -> Array:
-    """Sum of ``q (1 - q) f**2 u u'``, packed, and of ``f**2 u r`` times weight and row norm."""
-    hessian = np.zeros((records.n_parameters,) * 2)
-    gradient = np.zeros(records.n_parameters)
+    """Sum of ``w f**2 u u'``, packed, and of ``f**2 u r`` times weight and row norm."""
+    size, n_contrasts = records.n_parameters, loss.contrasts.shape[1]
+    hessian = np.zeros((n_contrasts, size, n_contrasts, size))
+    gradient = np.zeros((n_contrasts, size))
     for block in records.float64_blocks():
         margins = block.margins(point)
         vectors, factors = _whitened(block, loss, transform, row_norm)
         residuals = _weighted_residuals(block, loss, margins, factors)
-        gradient += vectors.T @ block.scaled_by_group(residuals)
+        gradient += block.scaled_by_group(residuals).T @ vectors
         # A margin that is not a number comes of a row that is too long: its vector is null.
-        curvatures = loss.second_derivative(np.nan_to_num(margins), block.targets)
+        weights = loss.working_weight(np.nan_to_num(margins), block.targets)
+        weights = weights.reshape(-1, n_contrasts, n_contrasts)
         vectors = _by_group(block, vectors)
-        hessian += (curvatures * vectors).T @ vectors
-    return np.concatenate([moments.pack(hessian), GRADIENT_WEIGHT * row_norm * gradient])
+        for j, k in zip(*np.triu_indices(n_contrasts), strict=True):
+            hessian[j, :, k] += (weights[:, j, k, None] * vectors).T @ vectors
+    packed = moments.pack(hessian.reshape((n_contrasts * size,) * 2))
+    return np.concatenate([packed, gradient_weight(loss) * row_norm * gradient.ravel()])
 
 
 def capped_residuals(records: Records, loss: Loss, point: Array, cap: float) -> float:
@@ -157,20 +198,33 @@ def capped_residuals(records: Records, loss: Loss, point: Array, cap: float) -> 
     for block in records.cached_blocks():
         weights = np.ones(block.n_rows) if block.weights is None else block.weights
         residuals = _weighted_residuals(block, loss, block.margins(point), weights)
-        total += float(block.scaled_by_group(np.clip(residuals, -cap, cap)).sum())
+        total += float(block.scaled_by_group(np.clip(residuals[:, 0], -cap, cap)).sum())
     return total
 
 
 def count_cut(
-    records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
-) -> float:
-    """Count the rows that are shortened, or whose residual is capped; with groups, their shares."""
-    count = 0.0
+    records: Records,
+    loss: Loss,
+    point: Array,
+    transform: Array,
+    row_norm: float,
+    cap: float,
+    with_weights: bool = False,
+) -> Array:
+    """Count the rows that are shortened, or whose residual is capped; with groups, their shares.
+
+    With weights, the sum of their working weights over the bound on these follows.
+    """
+    total, most = np.zeros(1 + with_weights), loss.weight_bound or 1.0
     for block, _, factors, residuals in _blocks(records, loss, point, transform, row_norm):
-        full = 1.0 if block.weights is None else np.sqrt(block.weights)
-        is_cut = (factors < full) | (np.abs(residuals) > cap)
-        count += float(block.scaled_by_group(is_cut.astype(np.float64)).sum())
-    return count
+        full = np.ones(block.n_rows) if block.weights is None else np.sqrt(block.weights)
+        is_cut = (factors < full) | (_lengths(residuals) > cap)
+        total[0] += float(block.scaled_by_group(is_cut.astype(np.float64)).sum())
+        if with_weights:
+            weights = loss.working_weight(np.nan_to_num(block.margins(point)), block.targets)[:, 0]
+            parts = np.clip(np.nan_to_num(weights / most), 0.0, np.minimum(full, 1.0))
+            total[1] += float(block.scaled_by_group(parts).sum())
+    return total
 
 
 # ---------------------------------------------------------------- the statistics
@@ -178,11 +232,11 @@ def count_cut(
 
 @dataclass(frozen=True, eq=False)
 class _OfWhitenedRows(base.Statistic):
-    """A statistic of the vectors ``f u`` and of the residuals at ``point``, for one output.
+    """A statistic of the vectors ``f u`` and of the residuals at ``point``.
 
     Parameters
     ----------
-    point : array of shape (n_parameters, 1)
+    point : array of the shape of the parameter
         In the rows' own coordinates; finite.
     coordinates : Coordinates
         Those of T, in which the answer is.
@@ -210,16 +264,21 @@ class _OfWhitenedRows(base.Statistic):
         The norms are those of the vectors as they were computed, so that rounding in ``T'z`` does
         not matter. See :func:`skdp.oracle.releases.moments.gram_rounding`.
         """
-        return gram_rounding(context, n_rows, 2 * context.public.n_parameters + 8)
+        return gram_rounding(context, n_rows, 2 * self._size(context) + 8)
+
+    def _size(self, context: base.PublicContext) -> int:
+        """Return the number of entries of a record's term."""
+        return int(context.public.n_parameters * context.problem.loss.contrasts.shape[1])
 
     def _arguments(self, context: base.PublicContext) -> tuple[Loss, Array, Array, float, float]:
         base.require_shape(self, context, "point")
         transform, n_parameters = self.coordinates.matrix, context.public.n_parameters
-        if len(transform) != n_parameters or context.public.n_outputs != 1:
+        n_outputs = len(context.problem.loss.contrasts)
+        if len(transform) != n_parameters or context.public.n_outputs != n_outputs:
             raise ValueError(
-                f"{type(self).__name__}: needs one output, and coordinates of {n_parameters} "
-                f"entries; got {context.public.n_outputs} and {len(transform)}. Nothing was "
-                "released for it."
+                f"{type(self).__name__}: needs {n_outputs} outputs, and coordinates of "
+                f"{n_parameters} entries; got {context.public.n_outputs} and {len(transform)}. "
+                "Nothing was released for it."
             )
         return context.problem.loss, self.point, transform, self.row_norm, self.residual_bound
 
@@ -230,7 +289,7 @@ class _Matrix(_OfWhitenedRows):
     def _bounded_by(
         self, bound: float, context: base.PublicContext, n_rows: int
     ) -> base.Contribution:
-        slack, size = self._gram_slack(context, n_rows), context.public.n_parameters
+        slack, size = self._gram_slack(context, n_rows), self._size(context)
         entries = size * (size + 1) // 2
         return base.Contribution.of_sum(bound, n_rows, slack, spread=ROOT_TWO, size=entries)
 
@@ -255,8 +314,9 @@ class CappedHessian(_Matrix):
     takes_groups: ClassVar[bool] = True
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        bound = context.problem.loss.weight_bound
-        if bound is None:
+        loss = context.problem.loss
+        bound = loss.weight_bound
+        if bound is None or not loss.separable:
             raise ValueError(
                 f"CappedHessian: {context.problem.loss.name} has no working weight. Nothing was "
                 "released for it."
@@ -273,7 +333,8 @@ class ScoreSquares(_Matrix):
     """Sum of ``c(f r)**2 f**2 u u'``: second moments of the terms of the estimating equation.
 
     Sensitivity: a record adds ``v v'`` with ``v = c(f r) f u``, of length at most
-    ``residual_bound * row_norm``, and a null record adds 0. So zero-out moves the matrix by at most
+    ``residual_bound * row_norm``, also where r is a vector and v holds all products, as
+    ``|c f u| = |c| |f u|`` then; and a null record adds 0. So zero-out moves the matrix by at most
     ``(residual_bound * row_norm)**2`` in Frobenius norm, replace-one, between two positive
     semidefinite matrices, by sqrt(2) times that.
 
@@ -307,26 +368,45 @@ class CutCount(_OfWhitenedRows):
     Sensitivity: a record adds 0 or 1, a null record 0: either relation moves the count by at most
     1, and a sum of ones is exact. A group of rows adds the sum of the shares of such rows, from 0
     to 1; sums of shares are exact, too.
+
+    With ``with_weights`` a second entry is the sum of `Loss.working_weight` at the point over its
+    bound, of a loss of one margin: a record adds a number from 0 to 1 there, too. So both entries
+    of what it adds are at most sqrt(2) long and, none being negative, no farther apart.
     """
 
+    with_weights: base.Flag = False
     kind: ClassVar[str] = "cut_records"
     takes_groups: ClassVar[bool] = True
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
+        if not self.with_weights:
+            return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
+        loss = context.problem.loss
+        if loss.weight_bound is None or not loss.separable:
+            raise ValueError(
+                f"CutCount: {loss.name} has no working weight of one margin. Nothing was released "
+                "for it."
+            )
+        return base.Contribution.of_sum(
+            ROOT_TWO, max(1, n_rows), context.rounding(n_rows, 1), spread=1.0, size=2
+        )
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
-        return np.array([rows.total(count_cut, *self._arguments(context))])
+        arguments = *self._arguments(context), self.with_weights
+        return np.asarray(rows.total(count_cut, *arguments))
 
 
 @base.audited
 @dataclass(frozen=True, eq=False)
 class LogisticStep(_OfWhitenedRows):
-    """Hessian and gradient of the logistic loss in one vector: the Hessian rides along for nothing.
+    """Hessian and gradient of a logistic loss in one vector: the Hessian rides along for nothing.
 
     A record adds ``q (1 - q) f**2 u u'``, packed as in `GramSum`, and ``c R f**2 r u``: q is the
-    probability of a class, R is ``row_norm`` and c is `GRADIENT_WEIGHT`. Residuals are bounded by
-    the loss, so ``residual_bound`` has no part in it.
+    probability of a class, R is ``row_norm`` and c is `gradient_weight`. Residuals are bounded by
+    the loss, so ``residual_bound`` has no part in it. Of several classes with probabilities p it
+    adds the products of all entries of ``A = diag(p) - p p'`` with those of ``f**2 u u'``, and of
+    ``r = p - e``, e being the unit vector of its class, with ``c R f**2 u``, in coordinates of
+    `Loss.contrasts`, which change neither norm: rows and columns of A, and r, add up to 0.
 
     Sensitivity: let q be the probability of the record's own class, so that ``|r| = 1 - q``; the
     product ``q (1 - q)`` is the same for either class. As ``f |u| <= R`` and ``f**2 |u| <= R``,
@@ -336,6 +416,13 @@ class LogisticStep(_OfWhitenedRows):
     0.090170``, at ``q = (3 - sqrt(5)) / 2``: so c of at least 0.300283 will do. Zero-out moves the
     vector by at most ``c R**2``, which is attained as q goes to 0, a null record adding 0;
     replace-one by twice that (triangle inequality), attained by two opposite gradients.
+
+    Of several classes let s be the sum of the squares of p, and q again the probability of the own
+    class: ``|r|**2 = 1 - 2 q + s``. No eigenvalue of A is above 1/2 (Böhning 1992) and none is
+    below 0, so ``|A|_F**2 <= tr(A) / 2 = (1 - s) / 2``. The squared norm of what a record adds is
+    at most ``R**4 (|A|_F**2 + c**2 |r|**2) <= R**4 ((1 - s) / 2 + c**2 (1 + s))``, which is at most
+    ``2 c**2 R**4`` if ``c**2 >= 1/2``, as s is at most 1. So zero-out moves the vector by at most
+    ``sqrt(2) c R**2``, attained where p is all on one wrong class; replace-one by twice that.
     """
 
     kind: ClassVar[str] = "gradient_and_hessian"
@@ -343,18 +430,23 @@ class LogisticStep(_OfWhitenedRows):
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         slack = self._gram_slack(context, n_rows) + context.rounding(n_rows, 1)
-        bound, size = GRADIENT_WEIGHT * self.row_norm**2, context.public.n_parameters
-        entries, slack = size * (size + 1) // 2 + size, slack / GRADIENT_WEIGHT
+        loss, size = self._checked_loss(context), self._size(context)
+        assert loss.residual_bound is not None
+        bound = gradient_weight(loss) * loss.residual_bound * self.row_norm**2
+        entries, slack = size * (size + 1) // 2 + size, slack / gradient_weight(loss)
         return base.Contribution.of_sum(bound, n_rows, slack, spread=2.0, size=entries)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
-        arguments = self._arguments(context)[:-1]
-        if type(context.problem.loss) is not Logistic:
+        self._checked_loss(context)
+        return np.asarray(rows.total(logistic_step, *self._arguments(context)[:-1]))
+
+    def _checked_loss(self, context: base.PublicContext) -> Loss:
+        if type(context.problem.loss) not in (Logistic, Multinomial):
             raise ValueError(
-                "LogisticStep: the bound holds for the logistic loss alone. Nothing was released "
+                "LogisticStep: the bound holds for the logistic losses alone. Nothing was released "
                 "for it."
             )
-        return np.asarray(rows.total(logistic_step, *arguments))
+        return context.problem.loss
 
 
 @base.audited

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from skdp.objective import Problem
-from skdp.oracle import GRADIENT_WEIGHT, Public
+from skdp.oracle import Public, gradient_weight
 from skdp.solvers.defaults import UNBOUNDED
 from skdp.stages.base import is_regression
 
@@ -157,6 +157,9 @@ class Bounds:
         limits = SQUARED_LIMITS if numeric else LOGISTIC_LIMITS
         if public.grouped and problem.loss.link == "log":
             limits = LOG_LINK_OF_GROUPS
+        n_contrasts = problem.loss.contrasts.shape[1]
+        if public.n_outputs > 1:
+            limits = _limits_of_classes(public.n_outputs)
         mu = public.gradient_mu * math.sqrt(share)
         # 1. Lengths of rows.
         norm = math.sqrt(public.n_features)
@@ -182,12 +185,13 @@ class Bounds:
             row_factor = row_factor ** (1 / 3)
         # 3. Largest eigenvalue of the noise of the Hessian; first as if the row factor were 1.
         largest = problem.loss.with_bounded_weights.weight_bound or 1.0
+        largest_residual = problem.loss.residual_bound or 1.0
         weight = (
             largest / math.sqrt(shares["hessian"])
             if numeric
-            else GRADIENT_WEIGHT / math.sqrt(shares["step"])
+            else gradient_weight(problem.loss) * largest_residual / math.sqrt(shares["step"])
         )
-        hessian_noise = weight * size * math.sqrt(2 * size) / (n_rows * mu)
+        hessian_noise = weight * size * math.sqrt((n_contrasts + 1) * size) / (n_rows * mu)
         row_factor = min(row_factor, max(1.0, math.sqrt(limits.hessian_noise / hessian_noise)))
         hessian_noise *= row_factor**2
         # 4. What whitening leaves of the curvature of columns of this size.
@@ -197,6 +201,19 @@ class Bounds:
         row_norm = row_factor * math.sqrt(size)
         error = hessian_noise / (limits.curvature * remaining)
         return cls(gram_norm, row_norm, residual_factor, error, shares, n_steps_ahead)
+
+
+def _limits_of_classes(n_classes: int) -> NoiseLimits:
+    """Return the limits for several classes, by those of two.
+
+    In coordinates of contrasts residuals reach sqrt(2), and their variance at even odds is one over
+    the number of classes. Of two classes it is a half there, twice that of their margin.
+    """
+    return replace(
+        LOGISTIC_LIMITS,
+        residual_factor=math.sqrt(2 * n_classes),
+        curvature=4 * LOGISTIC_LIMITS.curvature / n_classes,
+    )
 
 
 def _n_steps_ahead(public: Public, problem: Problem) -> int:

@@ -26,10 +26,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_real, require
-from skdp.objective import Loss, Problem
+from skdp.objective import Problem
 from skdp.objective.tweedie import unbounded_unit
 from skdp.oracle import (
-    GRADIENT_WEIGHT,
     CappedHessian,
     CappedResiduals,
     Coordinates,
@@ -43,11 +42,13 @@ from skdp.oracle import (
     ScoreSquares,
     ShrunkGradientSum,
     Solution,
+    gradient_weight,
     unpack_gram,
 )
-from skdp.solvers.defaults import GRAM_COLUMNS, ROUNDING, UNBOUNDED, target_unit
+from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
 from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, SQUARED_LIMITS, Bounds
+from skdp.stages.inference.weights import MeanWeight, mean_weight_at, weighted_means
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import spectrum
 
@@ -70,23 +71,25 @@ LARGEST_CONDITION = 1e8  # eigenvalues of a Hessian are at least its largest, ov
 
 @dataclass(frozen=True, eq=False)
 class DebiasedEstimate:
-    """A parameter of one output without the bias of clipping and penalties, and its uncertainty.
+    """A parameter without the bias of clipping and penalties, and its uncertainty.
 
     In standardised units, the intercept for a constant feature of size 1. All of it is noisy.
 
     Attributes
     ----------
-    coef : array of shape (n_parameters,)
-        The intercept, if there is one, is last.
-    covariance : array of shape (n_parameters, n_parameters)
+    coef : array of shape (n_outputs * n_parameters,)
+        Class after class; the intercept, if there is one, is last in each.
+    covariance : array of shape (n_outputs * n_parameters, n_outputs * n_parameters)
         Of ``coef`` around what it estimates, over rows and noise.
-    privacy_covariance : array of shape (n_parameters, n_parameters)
+    privacy_covariance : array of the same shape
         The part of it that the noise accounts for.
-    relative_error : array of shape (n_features,)
+    relative_error : array of shape (n_outputs * n_features,)
         Largest relative error, to first order, that noise causes in the inverse Hessian in the
         direction of each coefficient.
     cut : float
         Share of the records, a noisy count, whose row was shortened or whose residual was capped.
+    mean_weight : MeanWeight or None, default=None
+        Of logistic regression with two classes.
     """
 
     coef: Array
@@ -94,25 +97,30 @@ class DebiasedEstimate:
     privacy_covariance: Array
     relative_error: Array
     cut: float
+    mean_weight: MeanWeight | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
     """What was released about the estimating equation at the solution, as means over rows.
 
-    In whitened coordinates, those of ``transform``.
+    In whitened coordinates, those of ``transform``; of several classes there are these of each of
+    the contrasts.
 
     Attributes
     ----------
-    transform, hessian, squares : array of shape (n_parameters, n_parameters)
+    transform : array of shape (n_parameters, n_parameters)
+    contrasts : array of shape (n_outputs, n_contrasts)
+    hessian, squares : array of shape (n_contrasts * n_parameters, n_contrasts * n_parameters)
         ``squares`` are second moments of the equation's terms.
-    gradient : array of shape (n_parameters,)
+    gradient : array of shape (n_contrasts * n_parameters,)
     hessian_std, squares_std, gradient_std : float
         Noise on the diagonals of Hessian and squares, and on the gradient.
     n_rows : int
     """
 
     transform: Array
+    contrasts: Array
     hessian: Array
     squares: Array
     gradient: Array
@@ -143,15 +151,20 @@ class _Step:
         inverse = np.linalg.pinv(self.hessian, 1 / LARGEST_CONDITION, hermitian=True)
         return np.asarray(self.transform @ inverse @ self.squares @ last) / self.n_rows
 
-    def estimate(self, start: Array, n_features: int, cut: float) -> DebiasedEstimate:
-        """Return the parameter after the step, with its covariance.
+    def estimate(self, point: Array, n_features: int, cut: float) -> DebiasedEstimate:
+        """Return the parameter after the step from the point, with its covariance.
 
         For squared error the error of the step is ``H^-1 (N_H delta - N_g - e)``, exactly, with
         N the noise of Hessian and gradient, delta the step and e the sampling error of the
         gradient. N_H is symmetric with variance s**2 on the diagonal and s**2 / 2 off it, so the
         covariance of ``N_H delta`` is ``s**2 / 2 (|delta|**2 I + delta delta')``.
+
+        The blocks of a Hessian of several classes are symmetric, too. Once its noise is made so,
+        it is that of products of two such matrices, one of contrasts, one of columns. With D the
+        step, a row for each contrast, the covariance of ``N_H delta`` is ``s**2 / 4`` times
+        ``|D|**2 I x I + I x D'D + D D' x I + delta delta'``, which is the above for one row.
         """
-        size = len(start)
+        n_contrasts, size = self.contrasts.shape[1], len(self.gradient)
         values, vectors = np.linalg.eigh(self.hessian)
         largest = max(float(np.abs(values).max()), 1e-300)
         least = largest / LARGEST_CONDITION
@@ -159,23 +172,27 @@ class _Step:
         inverse = (vectors / values) @ vectors.T
         step = inverse @ self.gradient
         # 1. Noise, and sampling errors: noise may have made their covariance indefinite.
-        along = 0.5 * self.hessian_std**2
+        along, steps = 0.25 * self.hessian_std**2, step.reshape(n_contrasts, -1)
         noise = (self.gradient_std**2 + along * float(step @ step)) * np.eye(size)
         noise += along * np.outer(step, step)
+        noise += along * np.kron(np.eye(n_contrasts), steps.T @ steps)
+        noise += along * np.kron(steps @ steps.T, np.eye(size // n_contrasts))
         squares, directions = np.linalg.eigh(self.squares)
         sampling = (directions * np.maximum(squares, 0.0)) @ directions.T
         # HC1: residuals of n rows around p fitted parameters are smaller than the errors.
         sampling /= max(self.n_rows - size, 1)
-        # 2. Back to the coordinates of the rows.
-        back = self.transform @ inverse
+        # 2. Back to the coordinates of the rows, and to classes.
+        transform = np.kron(self.contrasts, self.transform)
+        back = transform @ inverse
         privacy = back @ noise @ back.T
         # 3. How far the noise of the Hessian changes its inverse. Directions in which rows do not
         #    vary at all are not determined without noise either.
-        noise_norm = max(self.hessian_std * math.sqrt(2 * size), 10 * least)
-        axes = self.transform[:n_features]
+        noise_norm = max(self.hessian_std * _noise_norm(self.contrasts, size), 10 * least)
+        n_outputs = len(point.T)
+        axes = transform.reshape(n_outputs, -1, size)[:, :n_features].reshape(-1, size)
         error = noise_norm * np.linalg.norm(axes @ inverse, axis=1) / np.linalg.norm(axes, axis=1)
         return DebiasedEstimate(
-            coef=start - self.transform @ step,
+            coef=(self.contrasts @ self.contrasts.T @ point.T).ravel() - transform @ step,
             covariance=privacy + back @ sampling @ back.T,
             privacy_covariance=privacy,
             relative_error=error,
@@ -252,12 +269,10 @@ class InferenceStage(OptionalStage):
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        if public.n_outputs != 1:
-            return (
-                "one target, or two classes; fit each target, or one class against the rest, alone"
-            )
         if problem.loss.weight_bound is None:
             return f"a loss that declares working weights; {problem.loss.name} has none"
+        if public.n_outputs != len(problem.loss.contrasts):
+            return "one target; fit each target alone"
         if problem.loss.link == "log" and parameters.scaling == "none":
             # In units of their own, residuals would be capped at the size of one event.
             return "a scaling that finds the unit of the targets, with a log link"
@@ -273,8 +288,11 @@ class InferenceStage(OptionalStage):
             return "a solver that plans its noise beforehand, such as solver='auto'"
         if public.weighted:
             return "records without weights: sample_weight=None and class_weight=None"
-        if public.n_features > GRAM_COLUMNS:
-            return f"at most {GRAM_COLUMNS} columns, as it releases matrices of them"
+        if public.n_features * problem.loss.contrasts.shape[1] > GRAM_COLUMNS:
+            return (
+                f"at most {GRAM_COLUMNS} columns, over the number of classes less one where there "
+                "are several, as it releases matrices of them"
+            )
         return None
 
     @classmethod
@@ -308,18 +326,24 @@ class InferenceStage(OptionalStage):
                 cap = min(cap, problem.loss.residual_bound)
             step = self._squared_step(oracle, point, coordinates, bounds, cap)
         else:
-            cap = 1.0 if oracle.is_noisy else UNBOUNDED
+            cap = (loss.residual_bound or 1.0) if oracle.is_noisy else UNBOUNDED
             point = self._steps_ahead(oracle, point, coordinates, bounds, cap)
             step = self._logistic_step(oracle, point, coordinates, bounds, cap)
-        count = CutCount(point, coordinates, bounds.row_norm, cap)
-        cut, _ = oracle.with_share(count, self.share * COUNT_SHARE)
+        is_binary = loss.link == "logit" and loss.separable
+        count = CutCount(point, coordinates, bounds.row_norm, cap, is_binary)
+        cut, cut_std = oracle.with_share(count, self.share * COUNT_SHARE)
         share_cut = min(max(float(cut[0]) / n_rows, 0.0), 1.0)
-        estimate = step.estimate(point[:, 0], n_features, share_cut)
+        estimate = step.estimate(point, n_features, share_cut)
+        if is_binary:
+            mean_weight = mean_weight_at(
+                oracle, gram, point[:, 0], estimate.coef, float(cut[1]), cut_std
+            )
+            estimate = replace(estimate, mean_weight=mean_weight)
 
         # 3. Capped residuals move the intercept where errors are skewed: it gets its own answer.
         is_capped = loss.quadratic or (loss.link == "log" and oracle.is_noisy)
         if is_capped and public.has_intercept:
-            weight, means = _weighted_means(loss, gram, estimate.coef)
+            weight, means = weighted_means(loss, gram, estimate.coef)
             request = CappedResiduals(estimate.coef[:, None], most)
             answer, std = oracle.with_share(request, self._part(bounds, "mean"))
             # Residuals are predictions less targets.
@@ -361,7 +385,7 @@ class InferenceStage(OptionalStage):
             ratio = float(unbounded_unit(targets.centre, targets.scale, targets.high)[0])
             largest = unit * ratio
             if oracle.public.has_intercept:
-                mean = min(_weighted_means(loss, gram, point[:, 0])[0], 1.0)
+                mean = min(weighted_means(loss, gram, point[:, 0])[0], 1.0)
                 per_variance, largest = per_variance / mean, largest / mean
             # A long tail is farther than histograms show: so caps go as far as noise allows.
             growth = bounds.residual_factor / SQUARED_LIMITS.residual_factor
@@ -404,6 +428,7 @@ class InferenceStage(OptionalStage):
         )
         return _Step(
             coordinates.matrix,
+            oracle.problem.loss.contrasts,
             unpack_gram(hessian, size) / n_rows,
             unpack_gram(squares, size) / n_rows,
             gradient[:, 0] / n_rows,
@@ -421,15 +446,15 @@ class InferenceStage(OptionalStage):
         Nothing is estimated here: the step that follows is valid from any point near enough, and
         the distribution of its noise is that of fresh noise at a point that is given.
         """
-        size = oracle.public.n_parameters
+        contrasts, size = oracle.problem.loss.contrasts, oracle.public.n_parameters
         for _ in range(bounds.n_steps_ahead):
             about = point, coordinates, bounds.row_norm, cap
             hessian, gradient, std, _ = self._joint(oracle, about, self._part(bounds, "ahead"))
             values, vectors = np.linalg.eigh(hessian)
             values = np.maximum(values, max(values[-1], 1e-300) / LARGEST_CONDITION)
-            values += DAMPING * std * math.sqrt(2 * size)
+            values += DAMPING * std * _noise_norm(contrasts, len(gradient))
             step = (vectors / values) @ (vectors.T @ gradient)
-            following = point - (coordinates.matrix @ step)[:, None]
+            following = point - coordinates.matrix @ step.reshape(-1, size).T @ contrasts.T
             # Without noise there may be no solution, as for classes that a line separates.
             if np.abs(following).max() < 1e100:
                 point = following
@@ -438,17 +463,22 @@ class InferenceStage(OptionalStage):
     def _joint(
         self, oracle: Oracle, about: tuple[Array, Coordinates, float, float], share: float
     ) -> tuple[Array, Array, float, float]:
-        """Return Hessian and gradient of the logistic loss, as means, and their noise."""
-        n_rows, size = oracle.public.n_rows, oracle.public.n_parameters
+        """Return Hessian and gradient of a logistic loss, as means, and their noise."""
+        n_rows, loss = oracle.public.n_rows, oracle.problem.loss
+        n_contrasts = loss.contrasts.shape[1]
+        size = oracle.public.n_parameters * n_contrasts
         both, std = oracle.with_share(LogisticStep(*about), share)
-        unit = GRADIENT_WEIGHT * about[2]
+        unit = gradient_weight(loss) * about[2]
         hessian, gradient = unpack_gram(both[:-size], size) / n_rows, both[-size:] / (unit * n_rows)
+        if n_contrasts > 1:  # its blocks are symmetric, but for the noise
+            blocks = hessian.reshape(n_contrasts, -1, n_contrasts, size // n_contrasts)
+            hessian = ((blocks + blocks.transpose(0, 3, 2, 1)) / 2).reshape(size, size)
         return hessian, gradient, std / n_rows, std / (unit * n_rows)
 
     def _logistic_step(
         self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
     ) -> _Step:
-        n_rows, size = oracle.public.n_rows, oracle.public.n_parameters
+        n_rows, contrasts = oracle.public.n_rows, oracle.problem.loss.contrasts
         about = point, coordinates, bounds.row_norm, cap
         hessian, gradient, hessian_std, gradient_std = self._joint(
             oracle, about, self._part(bounds, "step")
@@ -458,14 +488,26 @@ class InferenceStage(OptionalStage):
         )
         return _Step(
             coordinates.matrix,
+            contrasts,
             hessian,
-            unpack_gram(squares, size) / n_rows,
+            unpack_gram(squares, len(gradient)) / n_rows,
             gradient,
             hessian_std,
             squares_std / n_rows,
             gradient_std,
             n_rows,
         )
+
+
+def _noise_norm(contrasts: Array, size: int) -> float:
+    """Return the largest eigenvalue of the noise of a Hessian, over its standard deviation.
+
+    About sqrt(2 p) for p columns. The noise of products of symmetric matrices, of J contrasts and
+    p columns, has rows of (J + 1) (p + 1) / 4 times the variance of an entry on the diagonal, so
+    that its spectrum ends near twice the root of that (the semicircle law, Wigner 1958).
+    """
+    n_contrasts = contrasts.shape[1]
+    return math.sqrt((n_contrasts + 1) * size / n_contrasts)
 
 
 def _made_shorter(
@@ -488,26 +530,6 @@ def _made_shorter(
     added = np.zeros(public.n_parameters)
     added[: public.n_features] = stretch**4 - 1.0
     return np.diag(added)
-
-
-def _weighted_means(loss: Loss, gram: Array, coef: Array) -> tuple[float, Array]:
-    """Return the mean working weight, and the columns' means with these weights.
-
-    Where the weights depend on the margins, for normal ones.
-    """
-    means, slopes = gram[-1, :-1], coef[:-1]
-    if loss.quadratic:
-        return 1.0, means
-    along = gram[:-1, :-1] @ slopes - means * (means @ slopes)
-    size = math.sqrt(max(float(slopes @ along), 0.0))
-    nodes, shares = np.polynomial.hermite_e.hermegauss(32)
-    margins = (coef[-1] + means @ slopes + size * nodes)[:, None]
-    weights = np.maximum(loss.working_weight(margins, np.zeros_like(margins))[:, 0], ROUNDING)
-    weights *= shares / shares.sum()
-    weight = float(weights.sum())
-    # The noise of the matrix may leave no variance at all.
-    moved = float(weights @ nodes) / (weight * size) if size > ROUNDING else 0.0
-    return weight, means + moved * along
 
 
 def _with_intercept(

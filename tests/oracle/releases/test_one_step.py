@@ -11,6 +11,7 @@ import pytest
 from skdp.accounting import Adjacency, Gaussian
 from skdp.objective import (
     Logistic,
+    Multinomial,
     NoPenalty,
     Problem,
     SmoothedHinge,
@@ -27,15 +28,15 @@ from skdp.oracle.sources.records import Records
 
 def totals(statistic, problem, records, adjacency=Adjacency.ZERO_OUT):
     """A statistic of each of several records (X, target, weight), over its sensitivity."""
-    public = Public(1, len(records[0][0]), 1, adjacency, 1.0, 1e-6, has_intercept=False)
+    shape = len(records[0][0]), problem.loss.n_outputs or 1
+    public = Public(1, *shape, adjacency, 1.0, 1e-6, has_intercept=False)
     context = PublicContext(public, problem, 1.0)
     contribution = statistic.contribution(context, 1)
     spread = Gaussian(1.0, contribution.spread).sensitivity(adjacency) * contribution.bound
     found = []
     for row, target, weight in records:
-        rows = MemorySource.of(
-            np.array([row], float), np.array([[float(target)]]), np.array([weight]), constant=0.0
-        )
+        targets = np.array([target] if shape[1] > 1 else [[float(target)]])
+        rows = MemorySource.of(np.array([row], float), targets, np.array([weight]), constant=0.0)
         found.append(statistic.total(rows, context) / spread)
     return found
 
@@ -43,7 +44,7 @@ def totals(statistic, problem, records, adjacency=Adjacency.ZERO_OUT):
 def whitened(cls, point=(0.0, 0.0), row_norm=2.0, cap=1.5):
     """A statistic in coordinates that are not those of the rows."""
     turn = Coordinates(np.array([[3.0, 1.0], [0.0, 0.5]]))
-    return cls(np.array(point)[:, None], turn, row_norm, cap)
+    return cls(np.array(point).reshape(2, -1), turn, row_norm, cap)
 
 
 NULL = ([0.0, 0.0], 0.0, 0.0)
@@ -120,6 +121,121 @@ def test_the_joint_bound_holds_for_every_probability(weight, least):
     """It is attained where q is 0, and nearly so where q is (3 - sqrt(5)) / 2."""
     assert least < tightest(weight, np.linspace(-40, -6, 30)) <= 1
     assert least < tightest(weight, np.linspace(-3, 6, 181)) <= 1
+
+
+# ---------------------------------------------------------------- several classes
+
+
+def norms_of_classes(cls, points, row=(0.0, 4.0), n_classes=3, cap=2.0):
+    """What a record of class 0 adds, over the sensitivity, with these margins of the classes."""
+    problem = Problem(Multinomial(n_classes), NoPenalty(), fit_intercept=False)
+    norms = []
+    for margins in points:
+        statistic = whitened(cls, point=[np.zeros(n_classes), np.array(margins) / 4.0], cap=cap)
+        one, null = totals(statistic, problem, [(row, 0, 1.0), (row, 0, 0.0)])
+        norms.append(far(one, null))
+    return norms
+
+
+def test_the_joint_bound_of_classes_is_attained_and_never_exceeded(rng):
+    """By a sure, wrong class; two wrong classes, with even odds, come to it, too."""
+    sure, even, *others = norms_of_classes(
+        one_step.LogisticStep,
+        [[-90.0, 90.0, 0.0], [-90.0, 0.0, 0.0], *10 ** rng.uniform(-2, 2, (300, 1))
+         * rng.standard_normal((300, 3))],
+    )  # fmt: skip
+    assert 0.9999 < sure <= 1
+    assert 0.9999 < even <= 1
+    assert max(others) <= 1
+    assert max(norms_of_classes(one_step.ScoreSquares, [[-90.0, 90.0, 0.0]])) <= 1
+    capped = norms_of_classes(one_step.ScoreSquares, [[-90.0, 90.0, 0.0]], cap=1.0)
+    assert 0.9999 < capped[0] <= 1
+    five = 10 ** rng.uniform(-2, 2, (300, 1)) * rng.standard_normal((300, 5))
+    assert max(norms_of_classes(one_step.LogisticStep, five, n_classes=5)) <= 1
+    two = norms_of_classes(one_step.LogisticStep, [[-90.0, 90.0], [0.0, 0.0]], n_classes=2)
+    assert max(two) <= 1
+
+
+def test_two_records_with_opposite_gradients_are_twice_as_far_apart():
+    problem = Problem(Multinomial(3), NoPenalty(), fit_intercept=False)
+    statistic = whitened(one_step.LogisticStep, point=[[0.0] * 3, [1e3, -1e3, -2e3]])
+    rows = [([0.0, 4.0], 1, 1.0), ([0.0, -4.0], 0, 1.0)]
+    one, other = totals(statistic, problem, rows, Adjacency.REPLACE_ONE)
+    assert far(one, other) <= 1
+
+
+def test_a_smaller_weight_for_classes_is_caught(monkeypatch):
+    monkeypatch.setattr(one_step, "MULTINOMIAL_GRADIENT_WEIGHT", 0.69)
+    assert norms_of_classes(one_step.LogisticStep, [[-90.0, 0.0, 0.0]])[0] > 1
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_the_statistics_of_classes_are_what_they_say(rng, groups):
+    """Against products written out, in coordinates of contrasts; with groups, of means."""
+    X, labels, norm, cap = rng.standard_normal((60, 2)), rng.integers(0, 3, 60), 1.2, 0.7
+    point, transform = (
+        rng.standard_normal((3, 3)),
+        np.array([[1.0, 0.5, 0.0], [0.0, 0.8, 0.1], [0.2, 0.0, 1.5]]),
+    )
+    codes = rng.permutation(np.append(np.arange(12), rng.integers(0, 12, 48)))
+    codes = codes if groups else np.arange(60)
+    mean = np.array([(codes == one) / (codes == one).sum() for one in range(codes.max() + 1)])
+    Z = np.column_stack([X, np.ones(60)])
+    u = Z @ transform
+    lengths = np.linalg.norm(u, axis=1)
+    f = np.minimum(1.0, norm / lengths)
+    f = np.minimum(f, np.sqrt(np.maximum(1.0, norm / lengths)))
+    loss = Multinomial(3)
+    C, p = loss.contrasts, np.exp(Z @ point)
+    p /= p.sum(axis=1, keepdims=True)
+    r = (p - np.eye(3)[labels]) @ C
+    capped = r * f[:, None] * np.minimum(1, cap / np.linalg.norm(r * f[:, None], axis=1))[:, None]
+    terms = np.stack([np.kron(c, v) for c, v in zip(capped, f[:, None] * u, strict=True)])
+    hessian, gradient = np.zeros((6, 6)), np.zeros(6)
+    for row, q, s, one, share in zip(u, p, r, f, mean.sum(axis=0), strict=True):
+        hessian += (
+            share * one**2 * np.kron(C.T @ (np.diag(q) - np.outer(q, q)) @ C, np.outer(row, row))
+        )
+        gradient += share * one**2 * np.kron(s, row)
+    public = Public(
+        len(mean), 2, 3, Adjacency.ZERO_OUT, 1.0, 1e-6, **({"unit": "group"} if groups else {})
+    )
+    context = PublicContext(public, Problem(loss, NoPenalty()), 1.0)
+    rows = MemorySource.of(X, labels)
+    if groups:
+        rows = GroupedMemorySource(Records.of(X, labels), Groups.of(codes, len(mean)))
+    about = point, Coordinates(transform), norm, cap
+    found = one_step.LogisticStep(*about).total(rows, context)
+    np.testing.assert_allclose(unpack_gram(found[:-6], 6), hessian, rtol=1e-6, atol=1e-9)
+    unit = one_step.gradient_weight(loss) * norm
+    np.testing.assert_allclose(found[-6:] / unit, gradient, rtol=1e-6)
+    found = one_step.ScoreSquares(*about).total(rows, context)
+    expected = (mean @ terms).T @ (mean @ terms)
+    np.testing.assert_allclose(unpack_gram(found, 6), expected, rtol=1e-6, atol=1e-9)
+    cut = (f < 1) | (np.linalg.norm(r * f[:, None], axis=1) > cap)
+    found = one_step.CutCount(*about).total(rows, context)
+    assert found[0] == pytest.approx(mean.sum(axis=0)[cut].sum(), rel=1e-6)
+
+
+# ---------------------------------------------------------------- two classes, again
+
+
+def test_counts_with_the_mean_weight_are_what_they_say(rng):
+    """Its bound is attained by a record that is cut and undecided; a null record adds nothing."""
+    turn = Coordinates(np.array([[3.0, 1.0], [0.0, 0.5]]))
+    statistic = one_step.CutCount(np.array([[0.0], [0.01]]), turn, 2.0, 1.5, with_weights=True)
+    one, null = totals(statistic, LOGISTIC, [([500.0, 0.0], 0.0, 1.0), NULL])
+    assert not null.any()
+    assert 0.99 < far(one, null) <= 1
+    X, labels = rng.standard_normal((50, 2)), rng.integers(0, 2, 50) * 1.0
+    public = Public(50, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False)
+    point = np.array([[0.4], [-0.2]])
+    statistic = one_step.CutCount(point, turn, 2.0, 1.5, with_weights=True)
+    rows = MemorySource.of(X, labels[:, None], constant=0.0)
+    q = 1 / (1 + np.exp(-X @ point[:, 0]))
+    found = statistic.total(rows, PublicContext(public, LOGISTIC, 1.0))
+    assert found[1] == pytest.approx((4 * q * (1 - q)).sum())
+    assert found[0] == (np.linalg.norm(X @ turn.matrix, axis=1) > 2.0).sum()
 
 
 def test_a_smaller_weight_of_the_gradient_is_caught(monkeypatch):
@@ -228,5 +344,5 @@ def test_rows_beyond_the_range_of_numbers_add_nothing(cls, problem, row):
 
 
 def test_the_joint_release_is_for_the_logistic_loss():
-    with pytest.raises(ValueError, match="logistic loss alone"):
+    with pytest.raises(ValueError, match="logistic losses alone"):
         totals(whitened(one_step.LogisticStep), SQUARED, [NULL])

@@ -10,7 +10,6 @@ import pytest
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Problem, SquaredError
 from skdp.oracle import (
-    GRADIENT_WEIGHT,
     CappedHessian,
     CappedResiduals,
     Coordinates,
@@ -30,6 +29,7 @@ from skdp.oracle import (
     SmallestEigenvalue,
     TableCounts,
     TailSum,
+    gradient_weight,
 )
 from skdp.oracle.releases.base import Contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
@@ -80,7 +80,7 @@ def test_rounding_is_charged_for_as_many_rows_as_are_summed_at_once(n_features, 
         (LargestEigenvalue(), public.row_norm**2, of_moments),
         (CappedHessian(zero, turned, 1.0, 2.0), Logistic().weight_bound, of_moments),
         (ScoreSquares(zero, turned, 1.0, 2.0), 4.0, of_moments),
-        (LogisticStep(zero, turned, 1.0, 2.0), GRADIENT_WEIGHT, of_moments),
+        (LogisticStep(zero, turned, 1.0, 2.0), gradient_weight(Logistic()), of_moments),
         (CappedResiduals(zero, 2.0), 2.0, of_moments),
     ):
         slack = statistic.contribution(context, n_rows).bound / exact - 1
