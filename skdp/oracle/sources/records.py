@@ -285,8 +285,9 @@ def row_norms(X: AnyRows, columns: ColumnMap | None = None, base: Array | None =
         block, rows = part.stored, slice(start, start + part.n_rows)
         start = rows.stop
         with np.errstate(over="ignore", under="ignore"):
-            if sparse.issparse(block):
-                squares = np.maximum(squared_lengths(block, base), 1e-300)
+            if is_csr(block):
+                least = np.where((np.diff(block.indptr) > 0) | (base is not None), 1e-300, 0.0)
+                squares = np.maximum(squared_lengths(block, base), least)
             else:  # row after row, so that no sum over a row follows from its place
                 block = np.ascontiguousarray(block)
                 squares = np.einsum("ij,ij->i", block, block)
