@@ -434,8 +434,8 @@ class Oracle:
         std : float
         """
         if sampler is None:
-            once = Cut(0, (0, self.public.n_rows), 0, once=True)
-            sampler = once if self.public.streamed else ALL_ROWS
+            cuts = 0, self.public.n_rows
+            sampler = Cut(0, cuts, 0, once=True) if self.public.streamed else ALL_ROWS
         release = NoisyStatistic(statistic, GaussianNoise(), sampler)
         if release.is_public(self.public):
             return self.request(release), 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 
@@ -200,7 +201,7 @@ class Public:
         """Gaussian-DP parameter of the budget, for defaults; a large one if there is no noise."""
         return gaussian_mu(min(self.epsilon, LARGEST_EPSILON), max(self.delta, LEAST_DELTA))
 
-    @property
+    @functools.cached_property
     def sensitivity_factor(self) -> float:
         """L2 sensitivity of a sum of vectors, in units of the bound on a record's part."""
         return Gaussian(1.0).sensitivity(self.adjacency)

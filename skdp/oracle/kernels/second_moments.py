@@ -13,6 +13,7 @@ from skdp.oracle.compiled import (
     MatrixOut,
     Rows,
     Vector,
+    VectorOut,
     compile_inner,
     compile_loop,
     use_compiled,
@@ -370,6 +371,10 @@ def inverse_norms_in(records: Records, transform: Array) -> Array:
 
     Where products of huge entries overflow, a row counts as too long to be used.
     """
+    if use_compiled(records.public_shape):
+        done = _compiled_inverse_norms_in(records, transform)
+        if done is not None:
+            return done
     n_features, result = records.n_features, []
     # Without groups, only the record's own norm counts, which parts make worse by a known factor.
     in_parts = records.is_sparse and records.multipliers is None
@@ -384,6 +389,62 @@ def inverse_norms_in(records: Records, transform: Array) -> Array:
                 moved += block.constant * transform[n_features]
             result.append(np.sqrt(np.einsum("ij,ij->i", moved, moved)))
     return quotient(1.0, np.concatenate(result) if result else np.empty(0))
+
+
+def _compiled_inverse_norms_in(records: Records, transform: Array) -> Array | None:
+    """Take the norms of CSR rows from the products of T's rows, none of them rounded down.
+
+    With f the row's scaling, d what is stored, b the base and k the constant, ``T'z`` is the sum of
+    ``T'f d``, ``T'f b`` and ``T'k``. Its square is that of the sum of d's terms, by pairs of what
+    is stored, and of public numbers. Each of the at most ``4 p + 32`` operations that a term goes
+    through rounds it by u, and all terms together are at most the square of
+    ``|T|_F (f |d| + f |b| + k)`` (Cauchy and Schwarz); so much is added. A norm that is too large
+    shrinks a row by more. No sum over a row depends on its place.
+    """
+    if records.loses_zeros or not is_csr(records.stored):
+        return None
+    n_features, n_rows, start = records.n_features, records.n_rows, 0
+    T, constant = np.ascontiguousarray(transform[:n_features]), float(records.constant)
+    base = np.zeros(n_features) if records.base is None else records.base
+    slack = 1.01 * (4.0 * n_features + 32.0) * UNIT_ROUNDOFF * float(np.sum(transform**2))
+    squares = np.empty(n_rows)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        of_base = base @ T
+        of_constant = constant * transform[n_features] if constant else np.zeros_like(of_base)
+        gram, crossed = T @ T.T, T @ np.stack((of_base, of_constant), axis=1)
+        known = of_base @ of_base, 2.0 * (of_base @ of_constant), of_constant @ of_constant
+        numbers = np.array((*known, np.linalg.norm(base), constant, slack))
+        for block in records.cached_blocks():
+            entries, rows = entry_arrays(block, block.n_rows), slice(start, start + block.n_rows)
+            if entries is None:
+                return None
+            start = rows.stop
+            _write_sparse_squares(entries, gram, crossed, numbers, squares[rows])
+        return quotient(1.0, np.sqrt(squares))
+
+
+@compile_loop()
+def _write_sparse_squares(
+    rows: EntryArrays, gram: Matrix, crossed: Matrix, numbers: Vector, out: VectorOut
+) -> None:
+    """Write the squared lengths of transformed CSR rows, with a bound on their rounding errors."""
+    data, indices, indptr, shrink = rows.data, rows.indices, rows.indptr, rows.shrink
+    for i in range(out.shape[0]):
+        factor = shrink[i] if shrink.shape[0] > 0 else 1.0
+        pairs = with_base = with_constant = length = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            row, value = np.uint64(indices[k]), factor * data[k]
+            product = 0.5 * value * gram[row, row]
+            for m in range(k + 1, indptr[i + 1]):
+                product += factor * data[m] * gram[row, np.uint64(indices[m])]
+            pairs += value * product
+            with_base += value * crossed[row, 0]
+            with_constant += value * crossed[row, 1]
+            length += value * value
+        public = factor * (factor * numbers[0] + numbers[1]) + numbers[2]
+        square = 2.0 * (pairs + factor * with_base + with_constant) + public
+        reach = np.sqrt(length) + factor * numbers[3] + numbers[4]
+        out[i] = square + numbers[5] * (reach * reach)
 
 
 def condition_number(transform: Array) -> float:

@@ -57,6 +57,8 @@ class Mechanism(ABC):
         """Return the standard deviation of the noise on each coordinate."""
         return self.std_of_unit * self.scale_of_noise(contribution, scale)
 
+    # Asked for several times in every step of a fit.
+    @functools.lru_cache(maxsize=256)  # noqa: B019  mechanisms are two numbers each
     def scale_of_noise(self, contribution: Contribution, scale: float) -> float:
         """Return the scale of the noise on each coordinate: b for Laplace noise, else the std."""
         self.require_norm(contribution)
@@ -114,8 +116,6 @@ class Mechanism(ABC):
                 "Nothing was released for it."
             )
 
-    # Asked for several times in every step of a fit.
-    @functools.lru_cache(maxsize=256)  # noqa: B019  mechanisms are two numbers each
     def _grid(self, contribution: Contribution, scale: float) -> float:
         """Grid width: fine next to the noise, coarse enough that sums on it are exact."""
         finest = max(

@@ -42,8 +42,8 @@ from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import AnyRows, base_of, csr_slice, is_csr
 
 # Rows of so many bytes or fewer are standardised once, into a copy. Beyond, blocks are mapped in
-# every pass, which takes about as long as the rest of a pass.
-COPY_BYTES = 1 << 26
+# every pass, which takes up to twice as long as the rest of a pass.
+COPY_BYTES = 1 << 27
 # The same of the entries of sparse rows, in float64. To map those takes as long as the rest, or a
 # third of it where that is compiled.
 SPARSE_COPY = 1 << 24

@@ -63,6 +63,7 @@ def called(monkeypatch):
     watch(histograms, "bin_counts")
     watch(second_moments, "write_scaled")
     watch(second_moments, "weighted_gram")
+    watch(second_moments, "inverse_norms_in")
     return names
 
 
@@ -142,8 +143,12 @@ def test_sparse_sums_agree_and_no_record_adds_more(
                 one = records[slice(i, i + 1)]
                 total = clipped_gradients(one, loss, huge, CLIP)
                 assert math.hypot(*total.ravel()) <= CLIP * (1 + slack)
+                turn = np.tri(len(point))
+                limits = second_moments.shrinking_factors(one, turn, CLIP, False)
+                total = second_moments.shrunk_gradients_in(one, limits, loss, point, 1.0)
+                assert math.hypot(*(turn.T @ total).ravel()) <= CLIP * (1 + slack)
                 assert np.linalg.norm(gram(one, CLIP, 3.0, 1.0)) <= CLIP**2 * (1 + 2 * slack)
-    assert worked == {"clipped_gradients", "weighted_gram"}
+    assert worked == {"clipped_gradients", "weighted_gram", "inverse_norms_in"}
 
 
 @pytest.mark.parametrize("base", [None, 15.9])
@@ -164,6 +169,36 @@ def test_products_of_sparse_rows_are_rounded_as_little_as_is_charged_for(compile
     # Two neighbouring sets of rows are off by twice as much, eigenvalues included.
     charged = [eigenvalue_rounding(n_rows, 8, is_sparse=is_sparse) for is_sparse in (False, True)]
     assert charged[1] - charged[0] >= 2 * proved
+
+
+@pytest.mark.parametrize("form", ["plain", "base", "bound", "null", "groups"])
+def test_norms_of_sparse_rows_in_other_coordinates_are_not_rounded_down(
+    compiled_kernels, monkeypatch, form
+):
+    """Even where T all but cancels what is long in a row."""
+    worked, rng, n_rows, size = called(monkeypatch), np.random.default_rng(0), 400, 8
+    X = sparse.csr_array(sparse.random(n_rows, size, density=0.3, random_state=rng))
+    base = np.linspace(0, 3, size) if form == "base" else None
+    records = Records.of(
+        X, np.zeros((n_rows, 1)), None, 0.7 if form == "bound" else None, base=base
+    )
+    if form == "groups":
+        records = dataclasses.replace(records, multipliers=np.full(n_rows, 0.5))
+    if form == "null":  # nothing is stored in most rows, and there is no constant
+        X.data[:] = 0.0
+        records = Records.of(X, np.zeros((n_rows, 1)), constant=0.0)
+    for condition in (1.0, 1e3, 1e6):
+        turn = np.linalg.qr(rng.standard_normal((records.n_parameters,) * 2))[0]
+        T = turn * np.geomspace(1, 1 / condition, len(turn))
+        by_numpy, found = both_ways(second_moments.inverse_norms_in, records, T)
+        rows = records.written_out().astype(np.longdouble) @ T.astype(np.longdouble)
+        exact = np.sqrt((rows * rows).sum(1))
+        with np.errstate(divide="ignore"):
+            lengths = 1 / found.astype(np.longdouble)
+        assert (lengths >= exact * (1 - 16 * 2.0**-53)).all()
+        np.testing.assert_allclose(found, by_numpy, rtol=1e-13 * condition**2)
+        assert form != "null" or (found == np.finfo(float).max).all()
+    assert worked == {"inverse_norms_in"}
 
 
 def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_kernels, rng):
