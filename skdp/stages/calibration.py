@@ -7,7 +7,8 @@ thousands of coefficients need.
 
 *Regression.* Residuals are capped, which bounds the influence of a row; where targets are skewed,
 that makes predictions too small and biased. Slope and shift correct it. Both are shrunk according
-to their noise, so that little changes where no correction is needed.
+to their noise, so that little changes where no correction is needed. With a log link a factor on
+all means does.
 
 References
 ----------
@@ -25,7 +26,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.objective import Problem
+from skdp.objective import Problem, TweedieLog
 from skdp.oracle import DirectionalSum, Oracle, Public, Solution
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.base import (
@@ -295,21 +296,23 @@ class MeanRule:
     Attributes
     ----------
     most : float
-        Largest share of mu squared; it falls with the root of the signal mu n.
+        Largest share of mu squared. It is one over the root of the signal mu n.
     least, growth : float
-        Cap of residuals: least in units of targets, and over the mean, in roots of the signal.
+        Cap of residuals, whichever is more: in units of targets, and over the mean, in roots of the
+        signal of the release.
     weight : float
         Of derivatives, next to residuals, in the vector that is cut.
     mean, std : float
         Prior of the logarithm of the factor.
     least_factor : float
+        Least factor that noise leaves.
     """
 
     most: float = 0.25
     least: float = 1.5
     growth: float = 0.5
     weight: float = 0.5
-    mean: float = 0.2
+    mean: float = 0.3
     std: float = 0.7
     least_factor: float = 0.05
 
@@ -336,7 +339,7 @@ class MeanCorrection(CalibrationStage):
     share : float
         Of mu squared, for the release; 0 for none.
     reach : float
-        Cap of residuals over the estimated mean, unless that of REACH units of the targets is more.
+        Least cap of residuals, over the mean of all targets.
     """
 
     share: float = 0.0
@@ -345,7 +348,7 @@ class MeanCorrection(CalibrationStage):
 
     @classmethod
     def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
-        return super().concerns(problem, parameters) and problem.loss.link == "log"
+        return super().concerns(problem, parameters) and isinstance(problem.loss, TweedieLog)
 
     @classmethod
     def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
@@ -374,6 +377,7 @@ class MeanCorrection(CalibrationStage):
     def _shift(self, oracle: Oracle, coef: Array) -> float:
         """Return what to add to the margins."""
         public, loss, rule = oracle.public, oracle.problem.loss, MEAN_RULE
+        assert isinstance(loss, TweedieLog)
         size, direction = rule.weight / loss.unit, np.zeros_like(coef)
         direction[-1] = size / public.intercept_size
         # Sums of residuals and of weight times derivatives, in these units.
@@ -385,7 +389,7 @@ class MeanCorrection(CalibrationStage):
         means = max(answer[1] / (rule.weight * unit) + (loss.power - 1) * residual, noise)
         factor = math.log(max(1 - residual / means, rule.least_factor))
         certainty = (rule.std * means / noise) ** 2
-        return (rule.mean + certainty * factor) / (1 + certainty) / loss.unit
+        return float((rule.mean + certainty * factor) / (1 + certainty) / loss.unit)
 
 
 # ------------------------------------------------------------------ regression
@@ -448,7 +452,8 @@ class Correction(CalibrationStage):
 
     @classmethod
     def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
-        return super().concerns(problem, parameters) and problem.loss.link != "log"
+        is_log = isinstance(problem.loss, TweedieLog)
+        return super().concerns(problem, parameters) and not is_log
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
