@@ -270,10 +270,14 @@ class Recalibration(CalibrationStage):
             if with_shift:
                 gradient, hessian = mean_loss[[0, 2]], mean_loss[[[1, 3], [3, 4]]]
             # The penalty is part of what is minimised, and costs nothing.
-            pull = problem.penalty_gradient(coef)
-            gradient[0] += at[0] * np.vdot(pull, coef)
-            hessian[0, 0] += np.vdot(pull, coef)
-            posterior = posterior.after(at, gradient, hessian, noise / public.n_rows)
+            pull = float(np.vdot(problem.penalty_gradient(coef), coef))
+            gradient[0] += at[0] * pull
+            # Where margins separate classes, curvature falls about as 1 / slope**2: a slope that
+            # clearly has to grow takes Newton's step in 1 / slope, at most twice as long.
+            std, curvature = noise / public.n_rows, hessian[0, 0]
+            falling = min(gradient[0] + std, 0.0) / at[0]
+            hessian[0, 0] = max(curvature + falling, curvature / 2) + pull
+            posterior = posterior.after(at, gradient, hessian, std)
         return replace(solution, coef=_moved(coef, posterior.best, public))
 
 

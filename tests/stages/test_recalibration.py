@@ -40,11 +40,11 @@ def recalibrated(oracle, coef, expected=WIDE):
     return Recalibration(0.05, expected).run(oracle, Solution(coef, 1)).coef
 
 
-def setting(loss, strength, fit_intercept, rng):
+def setting(loss, strength, fit_intercept, rng, certainty=1.0):
     """Rows with weights, an oracle of them with next to no noise, and a model that is off."""
     outputs = loss.n_outputs
     X, truth = rng.standard_normal((N, D)), rng.standard_normal((D, outputs))
-    margins = X @ truth + 0.3
+    margins = certainty * (X @ truth + 0.3)
     y = (rng.random((N, 1)) < 1 / (1 + np.exp(-margins))).astype(float)
     if outputs > 1:
         y = np.argmax(margins + rng.gumbel(size=margins.shape), axis=1)
@@ -107,6 +107,15 @@ class TestMinimum:
         monkeypatch.setattr(Problem, "penalty_gradient", lambda self, w: np.zeros_like(w))
         found, point, coef = self.found(loss, strength, fit_intercept, rng)
         assert np.abs(found - point).max() > 0.2 * np.abs(coef).max()
+
+
+def test_a_slope_grows_far_where_classes_are_apart(rng):
+    oracle, coef, objective, size = setting(Logistic(), 0.0, True, rng, certainty=4.0)
+    coef *= along_the_ray(coef, objective, size, True)[0][0] / 1.9
+    best, _ = along_the_ray(coef, objective, size, True)
+    found = recalibrated(oracle, coef.copy())
+    assert best[0] == pytest.approx(1.9, abs=1e-3)
+    assert found[0, 0] / coef[0, 0] > 1.7  # Newton's own steps: 1.48 to 1.62
 
 
 def test_noise_leaves_what_is_expected(rng):
