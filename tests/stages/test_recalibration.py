@@ -31,6 +31,7 @@ from skdp.stages.calibration import (
     recalibration_share,
 )
 
+PRIOR = GaussianPosterior.prior
 WIDE = CalibrationPrior(1.0, 30.0, 30.0, clip_norm=1e4)
 N, D = 400, 3
 
@@ -287,3 +288,34 @@ def test_the_share_is_that_of_the_docs(n_rows, share):
     public = Public(n_rows, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
     expected = share or 75 / (gaussian_mu(1.0, 1e-6) * n_rows)
     assert recalibration_share(public) == pytest.approx(expected)
+
+
+# ------------------------------------------------------------- columns without a scale
+
+
+def checks_rows(n_rows, **parameters):
+    plan = skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.1, **parameters).plan(n_rows, 10)
+    return "largest_eigenvalue" in {release.kind for release in plan.releases}
+
+
+def test_rows_are_checked_where_auto_leaves_columns_as_they_are():
+    assert checks_rows(400)
+    assert not checks_rows(10_000)
+    assert not checks_rows(400, scaling="private")
+    assert not checks_rows(400, scaling="none", calibration="private")
+
+
+@pytest.mark.parametrize("offset", [0.0, 30.0])
+def test_coefficients_of_raw_columns_count_as_an_intercept(offset, monkeypatch):
+    """Rows of one direction say little of a slope, however far clipping has moved them."""
+    means = []
+    monkeypatch.setattr(
+        GaussianPosterior, "prior", lambda mean, std: means.append(mean[0]) or PRIOR(mean, std)
+    )
+    rng = np.random.default_rng(1)
+    for seed in range(10):
+        X = rng.standard_normal((400, 10)) + offset
+        y = rng.random(400) < 0.65 if offset else X[:, 0] > 0
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
+        skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.1, privacy=privacy).fit(X, y)
+    assert np.ptp(means) < 0.01 if offset else np.ptp(means) > 0.1
