@@ -27,8 +27,9 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Problem, TweedieLog
-from skdp.oracle import DirectionalSum, Oracle, Public, Solution
+from skdp.oracle import DirectionalSum, LargestEigenvalue, Oracle, Public, Solution
 from skdp.oracle.public import TARGET_RANGE
+from skdp.solvers.defaults import GRAM_COLUMNS
 from skdp.stages.base import (
     OptionalStage,
     StageParameters,
@@ -114,6 +115,10 @@ class CalibrationPrior:
     def after_descent(self, descent: float) -> CalibrationPrior:
         """Return the prior once a solver's gradients have shown a descent, in its noise."""
         return replace(self, ratio=max(self.ratio, DESCENT_WEIGHT * max(descent, 0.0) ** 2))
+
+    def of_one_direction(self) -> CalibrationPrior:
+        """Return the prior where rows have one direction, and the coefficients are an intercept."""
+        return replace(self, slope_std=self.slope_std * (1 - self._noise))
 
     @property
     def mean(self) -> Array:
@@ -234,20 +239,32 @@ class GaussianPosterior:
 class Recalibration(CalibrationStage):
     """A slope and a shift for the margins of the solver's solution.
 
+    Columns without a scale may be raw: nearly all rows have one direction then, and coefficients
+    act as a second intercept, which clipping moves far towards the larger class, whatever the
+    signal. So there the largest eigenvalue of the Gram matrix is released, too.
+
     Parameters
     ----------
     share : float
         Of mu squared; in (0, 1).
     expected : CalibrationPrior
+    checks_rows : bool
+        Whether that eigenvalue is released: for two classes, if "auto" left columns unscaled.
     """
 
     share: float
     expected: CalibrationPrior
+    checks_rows: bool = False
     of_regressions: ClassVar[bool] = False
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        return cls.for_problem(public, problem)
+        is_raw = parameters.scaling == "auto" and not any(
+            stage.place == "before" for stage in parameters.chosen
+        )
+        is_small = public.n_outputs == 1 and public.n_parameters <= GRAM_COLUMNS
+        checks_rows = is_raw and is_small and public.start is None
+        return replace(cls.for_problem(public, problem), checks_rows=checks_rows)
 
     @classmethod
     def for_problem(cls, public: Public, problem: Problem) -> Self:
@@ -257,7 +274,11 @@ class Recalibration(CalibrationStage):
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         coef = solution.coef
         public, problem = oracle.public, oracle.problem
-        expected = self.expected.after_descent(solution.descent)
+        expected, share = self.expected, self.share / (ROUNDS + self.checks_rows)
+        if self.checks_rows and self._have_one_direction(oracle, share):
+            expected = expected.of_one_direction()
+        else:  # a descent says twice as much where it is not due to a second intercept
+            expected = expected.after_descent((1 + self.checks_rows) * solution.descent)
         with_shift = public.n_outputs == 1 and public.has_intercept
         size = 1 + with_shift
         posterior = GaussianPosterior.prior(expected.mean[:size], expected.std[:size])
@@ -265,17 +286,28 @@ class Recalibration(CalibrationStage):
             at = posterior.best
             point = _moved(coef, at, public)
             request = DirectionalSum(point, coef, expected.clip_norm, with_shift)
-            answer, noise = oracle.with_share(request, self.share / ROUNDS)
+            answer, noise = oracle.with_share(request, share)
             mean_loss = answer / public.n_rows
             gradient, hessian = mean_loss[[0]], mean_loss[[[1]]]
             if with_shift:
                 gradient, hessian = mean_loss[[0, 2]], mean_loss[[[1, 3], [3, 4]]]
             # The penalty is part of what is minimised, and costs nothing.
-            pull = problem.penalty_gradient(coef)
-            gradient[0] += at[0] * np.vdot(pull, coef)
-            hessian[0, 0] += np.vdot(pull, coef)
-            posterior = posterior.after(at, gradient, hessian, noise / public.n_rows)
+            pull = float(np.vdot(problem.penalty_gradient(coef), coef))
+            gradient[0] += at[0] * pull
+            # Where margins separate classes, curvature falls about as 1 / slope**2: a slope that
+            # clearly has to grow takes Newton's step in 1 / slope, at most twice as long.
+            std, curvature = noise / public.n_rows, hessian[0, 0]
+            falling = min(gradient[0] + std, 0.0) / at[0]
+            hessian[0, 0] = max(curvature + falling, curvature / 2) + pull
+            posterior = posterior.after(at, gradient, hessian, std)
         return replace(solution, coef=_moved(coef, posterior.best, public))
+
+    def _have_one_direction(self, oracle: Oracle, share: float) -> bool:
+        """Whether half of what the bound on rows allows is in one direction, seen with noise."""
+        row_norm = oracle.public.row_norm
+        assert row_norm is not None  # rows are bounded wherever there is noise
+        (largest,), _ = oracle.with_share(LargestEigenvalue(), share)
+        return bool(largest > oracle.public.n_rows * row_norm**2 / 2)
 
 
 def _moved(coef: Array, at: Array, public: Public) -> Array:

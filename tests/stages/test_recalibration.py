@@ -31,6 +31,7 @@ from skdp.stages.calibration import (
     recalibration_share,
 )
 
+PRIOR = GaussianPosterior.prior
 WIDE = CalibrationPrior(1.0, 30.0, 30.0, clip_norm=1e4)
 N, D = 400, 3
 
@@ -40,11 +41,11 @@ def recalibrated(oracle, coef, expected=WIDE):
     return Recalibration(0.05, expected).run(oracle, Solution(coef, 1)).coef
 
 
-def setting(loss, strength, fit_intercept, rng):
+def setting(loss, strength, fit_intercept, rng, certainty=1.0):
     """Rows with weights, an oracle of them with next to no noise, and a model that is off."""
     outputs = loss.n_outputs
     X, truth = rng.standard_normal((N, D)), rng.standard_normal((D, outputs))
-    margins = X @ truth + 0.3
+    margins = certainty * (X @ truth + 0.3)
     y = (rng.random((N, 1)) < 1 / (1 + np.exp(-margins))).astype(float)
     if outputs > 1:
         y = np.argmax(margins + rng.gumbel(size=margins.shape), axis=1)
@@ -107,6 +108,15 @@ class TestMinimum:
         monkeypatch.setattr(Problem, "penalty_gradient", lambda self, w: np.zeros_like(w))
         found, point, coef = self.found(loss, strength, fit_intercept, rng)
         assert np.abs(found - point).max() > 0.2 * np.abs(coef).max()
+
+
+def test_a_slope_grows_far_where_classes_are_apart(rng):
+    oracle, coef, objective, size = setting(Logistic(), 0.0, True, rng, certainty=4.0)
+    coef *= along_the_ray(coef, objective, size, True)[0][0] / 1.9
+    best, _ = along_the_ray(coef, objective, size, True)
+    found = recalibrated(oracle, coef.copy())
+    assert best[0] == pytest.approx(1.9, abs=1e-3)
+    assert found[0, 0] / coef[0, 0] > 1.7  # Newton's own steps: 1.48 to 1.62
 
 
 def test_noise_leaves_what_is_expected(rng):
@@ -278,3 +288,34 @@ def test_the_share_is_that_of_the_docs(n_rows, share):
     public = Public(n_rows, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
     expected = share or 75 / (gaussian_mu(1.0, 1e-6) * n_rows)
     assert recalibration_share(public) == pytest.approx(expected)
+
+
+# ------------------------------------------------------------- columns without a scale
+
+
+def checks_rows(n_rows, **parameters):
+    plan = skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.1, **parameters).plan(n_rows, 10)
+    return "largest_eigenvalue" in {release.kind for release in plan.releases}
+
+
+def test_rows_are_checked_where_auto_leaves_columns_as_they_are():
+    assert checks_rows(400)
+    assert not checks_rows(10_000)
+    assert not checks_rows(400, scaling="private")
+    assert not checks_rows(400, scaling="none", calibration="private")
+
+
+@pytest.mark.parametrize("offset", [0.0, 30.0])
+def test_coefficients_of_raw_columns_count_as_an_intercept(offset, monkeypatch):
+    """Rows of one direction say little of a slope, however far clipping has moved them."""
+    means = []
+    monkeypatch.setattr(
+        GaussianPosterior, "prior", lambda mean, std: means.append(mean[0]) or PRIOR(mean, std)
+    )
+    rng = np.random.default_rng(1)
+    for seed in range(10):
+        X = rng.standard_normal((400, 10)) + offset
+        y = rng.random(400) < 0.65 if offset else X[:, 0] > 0
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
+        skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.1, privacy=privacy).fit(X, y)
+    assert np.ptp(means) < 0.01 if offset else np.ptp(means) > 0.1

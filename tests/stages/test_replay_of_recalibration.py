@@ -225,6 +225,27 @@ def test_replay_catches_mutants(replay, rng, monkeypatch, mutant, adjacency):
     assert replay.finds_a_leak(lambda: make(2, adjacency, **given), pairs, adjacency)
 
 
+@both
+def test_replay_catches_a_direction_read_from_the_rows(replay, rng, monkeypatch, adjacency):
+    X, y = data_for(2, rng)
+    original = Recalibration._have_one_direction
+
+    def have_one_direction(self, oracle, share):
+        original(self, oracle, share)
+        return oracle._source is not None and np.abs(oracle._source.records.X).max() > 4
+
+    def model():
+        return make(2, adjacency, epsilon=0.1)
+
+    kinds = [record.kind for record in model().plan(N_ROWS, 4).releases]
+    assert "largest_eigenvalue" in kinds
+    pairs = list(neighbours(2, X, y, adjacency))
+    for data, neighbour in pairs:
+        replay.check(model, data, neighbour, adjacency)
+    monkeypatch.setattr(Recalibration, "_have_one_direction", have_one_direction)
+    assert replay.finds_a_leak(model, pairs, adjacency)
+
+
 def test_replay_catches_a_forgotten_factor_of_replace_one(replay, leak, rng, monkeypatch):
     """Two records that pull apart move the sum by more than the bound of one."""
     X, y = data_for(2, rng)
