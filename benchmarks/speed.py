@@ -357,7 +357,7 @@ def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = (
     unknown = set(parts) - {*PARTS, *map(shape_name, FITS)}
     if unknown:
         raise SystemExit(f"speed has the parts {', '.join([*PARTS, *map(shape_name, FITS)])}")
-    repeats, n_rows = (1, 20_000) if smoke else (7, 1_000_000)
+    repeats, n_rows = (1, 20_000) if smoke else (5, 1_000_000)
     table: list[tuple] = []
     if not parts or "others" in parts:
         table += [
@@ -375,7 +375,7 @@ def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = (
     table = [(what, value, "", wanted, "") for what, value, wanted in table]
     with threadpool_limits(1):
         for size, n_columns in ((64, 50), (1, 20)) if not parts or "steps" in parts else ():
-            count, times = (1000, 1) if smoke else (100_000, 2)
+            count, times = (1000, 1) if smoke else (20_000, 2)
             table += fast_or_not(functools.partial(passes, size, n_columns, count, times))
         if not parts or "steps" in parts:
             table += fast_or_not(lambda: gram(n_rows // 10, 50, 5 * repeats))

@@ -99,8 +99,8 @@ class Repeated:
 
 
 def in_chunks(smoke: bool):
-    """Five steps on more rows than memory holds, which are given chunk by chunk."""
-    n_rows, n_held = (200_000, 10_000) if smoke else (100_000_000, 1_000_000)
+    """Five steps on many more rows than are held, which are given chunk by chunk."""
+    n_rows, n_held = (200_000, 10_000) if smoke else (25_000_000, 1_000_000)
     rng = np.random.default_rng(0)
     held = rng.standard_normal((n_held, 20))
     labels = (held[:, 0] + rng.logistic(size=n_held) > 0).astype(int)

@@ -36,8 +36,9 @@ gc.disable()  # until the tests are collected: what they are made of is no garba
 
 
 def pytest_collection_finish():
-    """Collect garbage from now on, and never look at the tests for it."""
+    """Collect garbage from now on, seldom, and never look at the tests for it."""
     gc.freeze()
+    gc.set_threshold(20_000)
     gc.enable()
 
 

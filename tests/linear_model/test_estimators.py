@@ -142,7 +142,8 @@ def test_the_documented_parameters_are_those_it_has(estimator):
 def test_pipeline_grid_search_and_cross_validation(case):
     estimator, X, y = case
     frame = pd.DataFrame(X, columns=list("abcde"))
-    pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), estimator())
+    scaler = StandardScaler().set_output(transform="pandas")
+    pipeline = make_pipeline(scaler, estimator(max_iter=5))
     name = estimator.__name__.lower()
     search = GridSearchCV(
         pipeline, {f"{name}__epsilon": [0.5, 2.0], f"{name}__max_iter": [5, 10]}, cv=2

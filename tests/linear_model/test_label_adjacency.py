@@ -58,7 +58,9 @@ def test_nothing_of_the_targets_but_releases(replay, rng, make, solver):
     few = {"max_iter": 6} if counted else {}
     scaling = "private" if solver == "auto" else "none"  # which comes before any solver
     model = made(make, solver=solver, scaling=scaling, **few)
-    for data, neighbour in pairs(model, *problem(make, rng)):
+    # Scaling comes before every solver, and two kinds of model are scaled: half of the pairs each.
+    some = slice(make is skdp.DPRidge, None, 2) if solver == "auto" else slice(None)
+    for data, neighbour in list(pairs(model, *problem(make, rng)))[some]:
         replay.check(lambda: clone(model), data, neighbour, RELATION)
 
 

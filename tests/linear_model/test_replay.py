@@ -49,9 +49,10 @@ def maker(kind, adjacency, solver, **parameters):
 def records_for(kind, solver, turn):
     """All hostile records for "gd"; for other solvers every row once, with targets in turn.
 
-    Solvers differ in what they ask; what is summed up, and how it is bounded, is the same code.
+    "linear", which is "ridge" without a penalty, has every row once, too. Solvers differ in what
+    they ask; what is summed up, and how it is bounded, is the same code.
     """
-    if solver == "gd":
+    if solver == "gd" and kind != "linear":
         return hostile_records(kind)
     return each_row_once(kind, turn)
 

@@ -289,21 +289,22 @@ def test_rounding_is_charged_for_as_many_rows_as_are_summed_at_once(n_features):
             assert max(sizes) + len(sizes) <= summation_depth(n_rows, n_features, True, False)
 
 
+FEW = {"max_iter": 8}
 OTHERS = {
-    "default": (skdp.DPLogisticRegression, {}),
-    "gd": (skdp.DPLogisticRegression, {"solver": "gd"}),
-    "newton": (skdp.DPLogisticRegression, {"solver": "newton"}),
-    "ridge": (skdp.DPRidge, {}),
+    "default": (skdp.DPLogisticRegression, FEW),
+    "gd": (skdp.DPLogisticRegression, {"solver": "gd", **FEW}),
+    "newton": (skdp.DPLogisticRegression, {"solver": "newton", **FEW}),
+    "ridge": (skdp.DPRidge, FEW),
     "adassp": (skdp.DPLinearRegression, {"solver": "adassp"}),
     "svrg": (skdp.DPRidge, {"solver": "svrg", "max_iter": 50}),
-    "in balls": (skdp.DPRidge, {"constraint": skdp.L2Ball(), "solver": "gd"}),
+    "in balls": (skdp.DPRidge, {"constraint": skdp.L2Ball(), "solver": "gd", **FEW}),
     "pure": (
         skdp.DPLogisticRegression,
-        {"delta": 0.0, "scaling": skdp.PublicRange(-60.0, 60.0), "epsilon": 5.0},
+        {"delta": 0.0, "scaling": skdp.PublicRange(-60.0, 60.0), "epsilon": 5.0, **FEW},
     ),
-    "intervals": (skdp.DPLinearRegression, {"inference": "coefficients", "epsilon": 5.0}),
+    "intervals": (skdp.DPLinearRegression, {"inference": "coefficients", "epsilon": 5.0, **FEW}),
     "no noise": (skdp.DPRidge, {"epsilon": math.inf}),
-    "no intercept": (skdp.DPRidge, {"fit_intercept": False}),
+    "no intercept": (skdp.DPRidge, {"fit_intercept": False, **FEW}),
 }
 
 
