@@ -7,7 +7,8 @@ thousands of coefficients need.
 
 *Regression.* Residuals are capped, which bounds the influence of a row; where targets are skewed,
 that makes predictions too small and biased. Slope and shift correct it. Both are shrunk according
-to their noise, so that little changes where no correction is needed.
+to their noise, so that little changes where no correction is needed. With a log link a factor on
+all means does.
 
 References
 ----------
@@ -25,7 +26,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.objective import Problem
+from skdp.objective import Problem, TweedieLog
+from skdp.objective.tweedie import unbounded_unit
 from skdp.oracle import DirectionalSum, Oracle, Public, Solution
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.base import (
@@ -288,29 +290,68 @@ def _moved(coef: Array, at: Array, public: Public) -> Array:
 # ------------------------------------------------------------------ log links
 
 
+@dataclass(frozen=True)
+class MeanRule:
+    """Constants of the correction of means, chosen on the development half of counts.csv.
+
+    Attributes
+    ----------
+    most : float
+        Largest share of mu squared. It is one over the root of the signal mu n.
+    least, growth : float
+        Cap of residuals, whichever is more: in units of targets, and over the mean, in roots of the
+        signal of the release.
+    weight : float
+        Of derivatives, next to residuals, in the vector that is cut.
+    mean, std : float
+        Prior of the logarithm of the factor, where this many times the share is 1 or more:
+    narrowing : float
+    least_factor : float
+        Least factor that noise leaves.
+    """
+
+    most: float = 0.25
+    least: float = 1.5
+    growth: float = 0.5
+    weight: float = 0.5
+    mean: float = 0.3
+    std: float = 0.7
+    narrowing: float = 10.0
+    least_factor: float = 0.05
+
+
+MEAN_RULE = MeanRule()
+
+
 @dataclass(frozen=True, eq=False)
-class Shrinkage(CalibrationStage):
-    """Shrink the solution of a log link towards the estimated mean, by its known noise.
+class MeanCorrection(CalibrationStage):
+    """Shrink the solution of a log link by its known noise, and correct its mean.
 
     Noise moves log means the further the rarer events are, and what columns explain is of about
     the same size everywhere: a factor ``1 - noise**2``, at least 0, keeps what exceeds it (the
     positive part of James and Stein 1961, with an expected size in place of the estimate). The
     intercept keeps what noise does not exceed where events are not rare, since scaling has noise
     of its own. It is post-processing.
+
+    The mean is then too small, mostly: noise hides large targets from scaling, and the solver caps
+    their residuals. One release shows by which factor: the sum of residuals along the intercept,
+    each capped far out, and that of their derivatives. Its logarithm is normal around a prior mean.
+
+    Parameters
+    ----------
+    share : float
+        Of mu squared, for the release; 0 for none.
+    reach : float
+        Least cap of residuals, over the mean of all targets.
     """
 
     share: float = 0.0
+    reach: float = 0.0
     of_regressions: ClassVar[bool] = True
 
     @classmethod
     def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
-        return super().concerns(problem, parameters) and problem.loss.link == "log"
-
-    @classmethod
-    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        missing = super().applies(public, problem, parameters)
-        # Coefficients near a start that was given are no noise.
-        return missing or (None if public.start is None else "no start that was given")
+        return super().concerns(problem, parameters) and isinstance(problem.loss, TweedieLog)
 
     @classmethod
     def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
@@ -318,14 +359,48 @@ class Shrinkage(CalibrationStage):
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        return cls()
+        if not public.has_intercept or public.target_bound not in (None, TARGET_RANGE):
+            return cls()
+        signal = public.gradient_mu * public.n_rows
+        share = min(MEAN_RULE.most, 1 / math.sqrt(signal))
+        return cls(share, MEAN_RULE.growth * math.sqrt(signal * math.sqrt(share)))
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        public, slowdown = oracle.public, oracle.problem.loss.slowdown
-        square = np.full(public.shape, slowdown**2)
-        square[public.n_features :] -= 1
-        kept = np.maximum(1 - square / public.signal_to_noise**2, 0.0)
-        return replace(solution, coef=kept * solution.coef)
+        public, loss = oracle.public, oracle.problem.loss
+        kept = np.ones(public.shape)
+        if public.start is None:  # coefficients near a start that was given are no noise
+            square = np.full(public.shape, loss.slowdown**2)
+            square[public.n_features :] -= 1
+            kept = np.maximum(1 - square / public.signal_to_noise**2, 0.0)
+        coef = kept * solution.coef
+        if self.share:
+            coef[-1] += self._shift(oracle, coef) / public.intercept_size
+        return replace(solution, coef=coef)
+
+    def _shift(self, oracle: Oracle, coef: Array) -> float:
+        """Return what to add to the margins."""
+        public, loss, rule = oracle.public, oracle.problem.loss, MEAN_RULE
+        assert isinstance(loss, TweedieLog)
+        size, direction = rule.weight / loss.unit, np.zeros_like(coef)
+        direction[-1] = size / public.intercept_size
+        # Sums of residuals and of weight times derivatives, in these units.
+        unit = size / loss.unit
+        # A single event is as large as the unit of the targets before it was bounded.
+        event, scaling = loss.unit, oracle.scaling
+        if scaling is not None and scaling.targets is not None:
+            targets = scaling.targets
+            event *= float(unbounded_unit(targets.centre, targets.scale, targets.high)[0])
+        cap = unit * max(rule.least * event, self.reach)
+        answer, noise = oracle.with_share(DirectionalSum(coef, direction, cap), self.share)
+        residual, noise = answer[0] / unit, noise / unit
+        # Targets over means, both weighted as residuals are, add up to this share.
+        means = max(answer[1] / (rule.weight * unit) + (loss.power - 1) * residual, noise)
+        factor = math.log(max(1 - residual / means, rule.least_factor))
+        # More rows, or a larger budget, leave less to correct.
+        expected = min(1.0, rule.narrowing * self.share)
+        certainty = (expected * rule.std * means * math.exp(factor) / noise) ** 2
+        shift = (expected * rule.mean + certainty * factor) / (1 + certainty)
+        return float(shift / loss.unit)
 
 
 # ------------------------------------------------------------------ regression
@@ -385,6 +460,11 @@ class Correction(CalibrationStage):
     share: float
     clip_norm: float
     of_regressions: ClassVar[bool] = True
+
+    @classmethod
+    def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
+        is_log = isinstance(problem.loss, TweedieLog)
+        return super().concerns(problem, parameters) and not is_log
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:

@@ -10,7 +10,7 @@ from skdp.oracle import Public, Scaling, SolverStage, Stage
 from skdp.oracle.session import inside
 from skdp.solvers import Solver
 from skdp.stages.base import OptionalStage, StageParameters
-from skdp.stages.calibration import Correction, Recalibration, Shrinkage
+from skdp.stages.calibration import Correction, MeanCorrection, Recalibration
 from skdp.stages.column_bounds import (
     DeclaredBounds,
     PublicRange,
@@ -31,7 +31,7 @@ PLACES = ("before", "checkpoint", "after")  # of optional stages
 STAGES: tuple[type[OptionalStage], ...] = (
     ScalingStage,
     Widening,
-    Shrinkage,
+    MeanCorrection,
     Correction,
     Recalibration,
     InferenceStage,
