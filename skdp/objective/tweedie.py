@@ -11,9 +11,9 @@ from skdp._numbers import AnyArray, store_float
 from skdp.objective.losses import Float, Link, Loss, TargetKind, TargetUnits
 
 LARGEST_RATIO = 20.0  # of a mean to the mean of all targets, up to which the link is logarithmic
-# Likewise, up to which records have their full weight in intervals. Noise grows with it: at 2 and 4
-# intervals are about as wide with 10,000 rows; with 2,000 rows, 4 determines fewer coefficients.
-LARGEST_FULL_RATIO = 3.0
+# Likewise, up to which records have their full weight in intervals. Noise grows with it: at 2 and 3
+# intervals are about as wide with 10,000 rows, and 2 determines more coefficients of 0/1 columns.
+LARGEST_FULL_RATIO = 2.0
 LARGEST_TARGET = 1e4  # likewise of a target, where the curvature depends on it: for powers above 1
 # Squared ratio of the mean of targets to their standard deviation: rarer events count as this rare.
 RAREST = 1e-3

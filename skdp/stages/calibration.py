@@ -27,6 +27,7 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Problem, TweedieLog
+from skdp.objective.tweedie import unbounded_unit
 from skdp.oracle import DirectionalSum, LargestEigenvalue, Oracle, Public, Solution
 from skdp.oracle.public import TARGET_RANGE
 from skdp.solvers.defaults import GRAM_COLUMNS
@@ -335,7 +336,8 @@ class MeanRule:
     weight : float
         Of derivatives, next to residuals, in the vector that is cut.
     mean, std : float
-        Prior of the logarithm of the factor.
+        Prior of the logarithm of the factor, where this many times the share is 1 or more:
+    narrowing : float
     least_factor : float
         Least factor that noise leaves.
     """
@@ -346,6 +348,7 @@ class MeanRule:
     weight: float = 0.5
     mean: float = 0.3
     std: float = 0.7
+    narrowing: float = 10.0
     least_factor: float = 0.05
 
 
@@ -414,14 +417,22 @@ class MeanCorrection(CalibrationStage):
         direction[-1] = size / public.intercept_size
         # Sums of residuals and of weight times derivatives, in these units.
         unit = size / loss.unit
-        cap = unit * max(rule.least * loss.unit, self.reach)
+        # A single event is as large as the unit of the targets before it was bounded.
+        event, scaling = loss.unit, oracle.scaling
+        if scaling is not None and scaling.targets is not None:
+            targets = scaling.targets
+            event *= float(unbounded_unit(targets.centre, targets.scale, targets.high)[0])
+        cap = unit * max(rule.least * event, self.reach)
         answer, noise = oracle.with_share(DirectionalSum(coef, direction, cap), self.share)
         residual, noise = answer[0] / unit, noise / unit
         # Targets over means, both weighted as residuals are, add up to this share.
         means = max(answer[1] / (rule.weight * unit) + (loss.power - 1) * residual, noise)
         factor = math.log(max(1 - residual / means, rule.least_factor))
-        certainty = (rule.std * means / noise) ** 2
-        return float((rule.mean + certainty * factor) / (1 + certainty) / loss.unit)
+        # More rows, or a larger budget, leave less to correct.
+        expected = min(1.0, rule.narrowing * self.share)
+        certainty = (expected * rule.std * means * math.exp(factor) / noise) ** 2
+        shift = (expected * rule.mean + certainty * factor) / (1 + certainty)
+        return float(shift / loss.unit)
 
 
 # ------------------------------------------------------------------ regression

@@ -521,7 +521,9 @@ def _made_shorter(
     Whether there are such values, the released range of the column says.
     """
     scarce = bounds.relative_error > MOST_ERROR_TO_SHORTEN
-    if not problem.loss.quadratic or scaling is None or scaling.columns is None or scarce:
+    loss = problem.loss
+    measured = loss.quadratic or loss.link == "log"
+    if not measured or scaling is None or scaling.columns is None or scarce:
         return None
     columns = scaling.columns
     reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)
