@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 205,
-    "code lines": 28_560,
+    "code lines": 28_554,
     "uses of Any": 475,
     "numeric constants": 385,
     "imports, % of code": 9.9,
