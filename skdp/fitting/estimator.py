@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -99,11 +98,6 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
     def _terms(self) -> Privacy:
         """The terms of privacy, with defaults for None and for what a fit will refuse."""
         return self.privacy if isinstance(self.privacy, Privacy) else Privacy()
-
-    @classmethod
-    @functools.cache
-    def _get_param_names(cls) -> list[str]:
-        return list(super()._get_param_names())
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, and those of objects among them, such as ``privacy__budget``.

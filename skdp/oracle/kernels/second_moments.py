@@ -339,13 +339,20 @@ def shrunk_gradients(
 
 
 def shrinking_factors(
-    records: Records, transform: Array | None, row_norm: float, whole_records: bool
+    records: Records,
+    transform: Array | None,
+    row_norm: float,
+    whole_records: bool,
+    products: Array | None = None,
 ) -> Array:
     """Return what makes rows no longer than ``row_norm``, in coordinates of their own or others.
 
-    The same for all points, they are worth keeping from one pass to the next.
+    The same for all points, they are worth keeping from one pass to the next. ``products`` are as
+    for `inverse_norms_in`.
     """
-    inverse = records.inverse_norms if transform is None else inverse_norms_in(records, transform)
+    inverse = records.inverse_norms
+    if transform is not None:
+        inverse = inverse_norms_in(records, transform, products)
     return factors_within(row_norm, inverse, _root_weights(records) if whole_records else None)
 
 
@@ -366,13 +373,14 @@ def shrunk_gradients_in(
     return clipped_gradients(records.having(weights, limits), loss, point, residual_bound)
 
 
-def inverse_norms_in(records: Records, transform: Array) -> Array:
+def inverse_norms_in(records: Records, transform: Array, products: Array | None = None) -> Array:
     """One over the L2 norm of ``transform' z_i`` for every record, as `quotient` gives it.
 
-    Where products of huge entries overflow, a row counts as too long to be used.
+    Where products of huge entries overflow, a row counts as too long to be used. ``products`` are
+    ``T T'`` of the transform T, which compiled loops over sparse rows compute if they are None.
     """
     if use_compiled(records.public_shape):
-        done = _compiled_inverse_norms_in(records, transform)
+        done = _compiled_inverse_norms_in(records, transform, products)
         if done is not None:
             return done
     n_features, result = records.n_features, []
@@ -391,7 +399,9 @@ def inverse_norms_in(records: Records, transform: Array) -> Array:
     return quotient(1.0, np.concatenate(result) if result else np.empty(0))
 
 
-def _compiled_inverse_norms_in(records: Records, transform: Array) -> Array | None:
+def _compiled_inverse_norms_in(
+    records: Records, transform: Array, products: Array | None
+) -> Array | None:
     """Take the norms of CSR rows from the products of T's rows, none of them rounded down.
 
     With f the row's scaling, d what is stored, b the base and k the constant, ``T'z`` is the sum of
@@ -403,29 +413,27 @@ def _compiled_inverse_norms_in(records: Records, transform: Array) -> Array | No
     """
     if records.loses_zeros or not is_csr(records.stored):
         return None
-    n_features, n_rows, start = records.n_features, records.n_rows, 0
-    T, constant = np.ascontiguousarray(transform[:n_features]), float(records.constant)
-    base = np.zeros(n_features) if records.base is None else records.base
-    slack = 1.01 * (4.0 * n_features + 32.0) * UNIT_ROUNDOFF * float(np.sum(transform**2))
-    squares = np.empty(n_rows)
+    n_features, constant, squares = records.n_features, records.constant, np.empty(records.n_rows)
+    base, start = np.zeros(n_features) if records.base is None else records.base, 0
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        of_base = base @ T
-        of_constant = constant * transform[n_features] if constant else np.zeros_like(of_base)
-        gram, crossed = T @ T.T, T @ np.stack((of_base, of_constant), axis=1)
-        known = of_base @ of_base, 2.0 * (of_base @ of_constant), of_constant @ of_constant
+        products = transform @ transform.T if products is None else products
+        slack = 1.01 * (4.0 * n_features + 32.0) * UNIT_ROUNDOFF * np.trace(products)
+        with_last = constant * products[:n_features, -1] if constant else 0.0 * base
+        crossed = np.stack((products[:n_features, :n_features] @ base, with_last), axis=1)
+        known = *(base @ crossed * (1.0, 2.0)), constant**2 * products[-1, -1]
         numbers = np.array((*known, np.linalg.norm(base), constant, slack))
         for block in records.cached_blocks():
             entries, rows = entry_arrays(block, block.n_rows), slice(start, start + block.n_rows)
             if entries is None:
                 return None
             start = rows.stop
-            _write_sparse_squares(entries, gram, crossed, numbers, squares[rows])
+            _write_sparse_squares(entries, products, crossed, numbers, squares[rows])
         return quotient(1.0, np.sqrt(squares))
 
 
 @compile_loop()
 def _write_sparse_squares(
-    rows: EntryArrays, gram: Matrix, crossed: Matrix, numbers: Vector, out: VectorOut
+    rows: EntryArrays, products: Matrix, crossed: Matrix, numbers: Vector, out: VectorOut
 ) -> None:
     """Write the squared lengths of transformed CSR rows, with a bound on their rounding errors."""
     data, indices, indptr, shrink = rows.data, rows.indices, rows.indptr, rows.shrink
@@ -434,17 +442,16 @@ def _write_sparse_squares(
         pairs = with_base = with_constant = length = 0.0
         for k in range(indptr[i], indptr[i + 1]):
             row, value = np.uint64(indices[k]), factor * data[k]
-            product = 0.5 * value * gram[row, row]
+            product = 0.5 * value * products[row, row]
             for m in range(k + 1, indptr[i + 1]):
-                product += factor * data[m] * gram[row, np.uint64(indices[m])]
+                product += factor * data[m] * products[row, np.uint64(indices[m])]
             pairs += value * product
             with_base += value * crossed[row, 0]
             with_constant += value * crossed[row, 1]
             length += value * value
         public = factor * (factor * numbers[0] + numbers[1]) + numbers[2]
-        square = 2.0 * (pairs + factor * with_base + with_constant) + public
-        reach = np.sqrt(length) + factor * numbers[3] + numbers[4]
-        out[i] = square + numbers[5] * (reach * reach)
+        public += numbers[5] * (np.sqrt(length) + factor * numbers[3] + numbers[4]) ** 2
+        out[i] = 2.0 * (pairs + factor * with_base + with_constant) + public
 
 
 def condition_number(transform: Array) -> float:

@@ -1,5 +1,6 @@
 """Statistics of second moments: Gram matrices, gradients of shrunk rows, squared residuals."""
 
+import functools
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -12,6 +13,7 @@ from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.column_map import read_only
 from skdp.oracle.sources.records import Records
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
@@ -121,6 +123,11 @@ class Coordinates(base.Checked):
     matrix: base.Point = field(repr=False)
     condition: float = field(init=False)
 
+    @functools.cached_property
+    def products(self) -> Array:
+        """The products of the matrix's rows, ``T T'``."""
+        return read_only(self.matrix @ self.matrix.T)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
@@ -211,9 +218,10 @@ class ShrunkGradientSum(base.Statistic):
             self.residual_bound,
             self.whole_records,
         )
-        if transform is None:
+        if self.coordinates is None or transform is None:
             return np.asarray(rows.total(moments.shrunk_gradients, *arguments))
-        shrinking = transform, self.row_norm, self.whole_records
+        products = self.coordinates.products if context.public.sparse else None
+        shrinking = transform, self.row_norm, self.whole_records, products
         limits = rows.per_row(moments.shrinking_factors, *shrinking)
         loss, point, _, *others = arguments
         total = rows.total(moments.shrunk_gradients_in, loss, point, *others, rows=(limits,))

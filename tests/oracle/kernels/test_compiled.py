@@ -175,9 +175,11 @@ def test_products_of_sparse_rows_are_rounded_as_little_as_is_charged_for(compile
 def test_norms_of_sparse_rows_in_other_coordinates_are_not_rounded_down(
     compiled_kernels, monkeypatch, form
 ):
-    """Even where T all but cancels what is long in a row."""
+    """Even where T all but cancels a row, as it does the first 20."""
     worked, rng, n_rows, size = called(monkeypatch), np.random.default_rng(0), 400, 8
-    X = sparse.csr_array(sparse.random(n_rows, size, density=0.3, random_state=rng))
+    dense = sparse.random(n_rows, size, density=0.3, random_state=rng).toarray()
+    dense[:20] = np.linspace(1, 2, size) + 1e-7 * rng.standard_normal((20, size))
+    X = sparse.csr_array(dense)
     base = np.linspace(0, 3, size) if form == "base" else None
     records = Records.of(
         X, np.zeros((n_rows, 1)), None, 0.7 if form == "bound" else None, base=base
@@ -188,17 +190,43 @@ def test_norms_of_sparse_rows_in_other_coordinates_are_not_rounded_down(
         X.data[:] = 0.0
         records = Records.of(X, np.zeros((n_rows, 1)), constant=0.0)
     for condition in (1.0, 1e3, 1e6):
-        turn = np.linalg.qr(rng.standard_normal((records.n_parameters,) * 2))[0]
-        T = turn * np.geomspace(1, 1 / condition, len(turn))
+        vectors = rng.standard_normal((records.n_parameters,) * 2)
+        vectors[:, 0] = records.written_out()[0] if form != "null" else 1.0
+        T = np.linalg.qr(vectors)[0] * np.geomspace(1 / condition, 1, len(vectors))
         by_numpy, found = both_ways(second_moments.inverse_norms_in, records, T)
         rows = records.written_out().astype(np.longdouble) @ T.astype(np.longdouble)
         exact = np.sqrt((rows * rows).sum(1))
         with np.errstate(divide="ignore"):
             lengths = 1 / found.astype(np.longdouble)
         assert (lengths >= exact * (1 - 16 * 2.0**-53)).all()
-        np.testing.assert_allclose(found, by_numpy, rtol=1e-13 * condition**2)
+        np.testing.assert_allclose(found[20:], by_numpy[20:], rtol=1e-13 * condition**2)
         assert form != "null" or (found == np.finfo(float).max).all()
     assert worked == {"inverse_norms_in"}
+
+
+def forget_rounding(products, crossed, numbers):
+    return products, crossed, numbers * [1, 1, 1, 1, 1, 0]
+
+
+def forget_the_base(products, crossed, numbers):
+    return products, crossed * [0.0, 1.0], numbers
+
+
+def forget_other_columns(products, crossed, numbers):
+    return np.diag(np.diag(products)), crossed, numbers
+
+
+@pytest.mark.parametrize("bug", [forget_rounding, forget_the_base, forget_other_columns])
+def test_seeded_bugs_in_norms_of_sparse_rows_are_caught(compiled_kernels, monkeypatch, bug):
+    original = second_moments._write_sparse_squares
+    monkeypatch.setattr(
+        second_moments,
+        "_write_sparse_squares",
+        lambda rows, *arrays: original(rows, *bug(*arrays[:-1]), arrays[-1]),
+    )
+    test = test_norms_of_sparse_rows_in_other_coordinates_are_not_rounded_down
+    with pytest.raises(AssertionError):
+        test(compiled_kernels, monkeypatch, "base")
 
 
 def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_kernels, rng):

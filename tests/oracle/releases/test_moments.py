@@ -153,7 +153,7 @@ def mutant_rows_not_shrunk(patch):
 
 
 def mutant_norms_of_the_rows_themselves(patch):
-    patch.setattr(moments, "inverse_norms_in", lambda records, transform: records.inverse_norms)
+    patch.setattr(moments, "inverse_norms_in", lambda records, *_: records.inverse_norms)
 
 
 def mutant_residuals_not_capped(patch):
