@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 
 from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
@@ -26,11 +24,6 @@ sys.path.append(str(Path(__file__).parents[1]))
 with contextlib.suppress(ImportError):  # its first import may warn, whatever the rows are
     import PLD_accounting  # noqa: F401
 
-
-# Each fit looks at ten signatures, which stay what they are.
-BaseEstimator._get_param_names = classmethod(
-    functools.cache(BaseEstimator._get_param_names.__func__)
-)
 
 gc.disable()  # until the tests are collected: what they are made of is no garbage
 

@@ -78,18 +78,14 @@ def seeded(model, **options):
 
 
 FEW = {"max_iter": 8}  # passes, each of which adds up the partitions anew
+GD = {"solver": "gd", **FEW}
 CASES = {
     "default": (skdp.DPRidge, FEW, X, Y),
     "float32": (skdp.DPRidge, FEW, X.astype(np.float32), Y),
     "sparse": (skdp.DPLinearRegression, FEW, sparse.csr_array(X), Y),
     "two targets": (skdp.DPLinearRegression, FEW, X, np.c_[Y, -Y]),
     "labels": (skdp.DPLogisticRegression, FEW, X, LABELS),
-    "weights": (
-        skdp.DPLogisticRegression,
-        {"class_weight": {"n": 2.0}, "solver": "gd", **FEW},
-        X,
-        LABELS,
-    ),
+    "weights": (skdp.DPLogisticRegression, {"class_weight": {"n": 2.0}, **GD}, X, LABELS),
     "whitened": (skdp.DPLogisticRegression, {"solver": "whitened", **FEW}, X, LABELS),
     "newton": (skdp.DPLogisticRegression, {"solver": "newton"}, X, LABELS),
     "adaptive": (skdp.DPRidge, {"solver": "residual_budget", **FEW}, X, Y),
@@ -531,13 +527,8 @@ GROUPED = {
     "default": (skdp.DPRidge, FEW, ROWS, Y),
     "sparse": (skdp.DPLinearRegression, FEW, sparse.csr_array(ROWS), Y),
     "labels": (skdp.DPLogisticRegression, FEW, ROWS, LABELS),
-    "means": (
-        skdp.DPLogisticRegression,
-        {"solver": "gd", "rows_per_group": 9, **FEW},
-        ROWS,
-        LABELS,
-    ),
-    "counts of means": (skdp.DPRidge, {"solver": "gd", "rows_per_group": 9, **FEW}, ROWS, Y),
+    "means": (skdp.DPLogisticRegression, {"rows_per_group": 9, **GD}, ROWS, LABELS),
+    "counts of means": (skdp.DPRidge, {"rows_per_group": 9, **GD}, ROWS, Y),
     "intervals": (skdp.DPRidge, INTERVALS, X, Y),
     "odds": (skdp.DPLogisticRegression, INTERVALS, X, LABELS),
 }
