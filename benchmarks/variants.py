@@ -24,7 +24,6 @@ LEFT_OUT = {
     "estimates.UNIFORM_STD": "a matter of mathematics",
     "stage.MANY_BINS": "time alone: more bins cost nothing",
     "stage.BINS_BY_NOISE": "pairs of a noise and the bins that go with it",
-    "distributions.MAX_OCTAVES": "larger and smaller numbers than any data have",
     "distributions.REACH_OCTAVES": "time alone: bins that are empty",
     "distributions.MAX_COLUMNS": "time alone: of more columns than most of these data have",
 }
@@ -32,7 +31,7 @@ LEFT_OUT = {
 ODDS = {
     "shares.MAX_SHARE_ALL", "distributions.ZERO_SHARES",
     "refinements.MAX_OUTLYING_SHARE", "refinements.MIN_NEGATIVE_SHARE",
-    "refinements.MAX_BODY_SHARE",
+    "refinements.MIN_UNIT_SHARE", "refinements.MAX_BODY_SHARE",
 }  # fmt: skip
 # Others whose half or twice would mean nothing; None where there is no neighbour on that side.
 NEIGHBOURS = {

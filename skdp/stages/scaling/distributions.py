@@ -15,8 +15,7 @@ from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.releases.histograms import SIDE, STEPS
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Locations: powers of 2 up to this one, on either side of 1, and how many for each.
-MAX_OCTAVES, LOCATIONS_PER_OCTAVE = 36, 2
+LOCATIONS_PER_OCTAVE = 2  # for each power of 2
 # Centres of normal distributions other than 0, in units of their scale. Beyond the last, one bin of
 # magnitudes has all of the probability.
 CENTRES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0, 23.0)
@@ -27,10 +26,11 @@ LOG2_WIDTHS = (0.5, 2.0)
 # Log priors: for each power of 2 between a scale, or a location, and 1; of unit normal
 # distributions, as many users standardise; of zeros and ones; and of a wider range beside zeros.
 LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR, LOG_PRIOR_WIDE = -0.25, 5.0, 2.0, -2.0
+LOG_PRIOR_PER_OCTAVE_ZEROS = -0.4  # of columns with zeros, which noise imitates most easily
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
 # the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a
 # multiple of the scale.
-LOGNORMAL_SCALE, LOGNORMAL_TARGET_SCALES = 2.0, (2.0, 4.0)
+LOGNORMAL_SCALES = (2.0, 4.0)
 RANGE_IN_SCALES = 5.0  # half width of a clip range around the mean, without rare values
 
 TAIL_SHARE = 0.004  # share of the records outside of a range at either end
@@ -48,7 +48,7 @@ def _steps(octaves: int) -> Array:
 
 def locations() -> Array:
     """Return the base-2 logarithms of the locations."""
-    return _steps(MAX_OCTAVES)
+    return _steps(2 * STEPS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,22 +104,25 @@ class Families:
 
     @functools.cached_property
     def prior(self) -> Array:
-        """Prior probability of each distribution, shape (n_families, n_locations)."""
+        """Prior probability of each distribution, shape (n_families, n_locations).
+
+        What lies below 0, or on both sides of it, is less likely by a factor of e.
+        """
         at = locations()
-        unlikely = [
-            math.log(len(CENTRES) / 2) * (self.centre != 0)
-            + (self.centre < 0)
-            - (self.centre == 0),
-            self.positive < 1,
-            math.log(2) - LOG_PRIOR_WIDE * (self.octaves > LOG2_WIDTHS[0]) + (self.sign < 0),
-        ]
-        octaves = np.add.outer(np.log2(self.moments[1]), at)
-        octaves[len(self.centre) :] = at
-        octaves[len(self.centre) + len(self.positive) :] = 1.6 * at
-        log = LOG_PRIOR_PER_OCTAVE * np.abs(octaves) - np.concatenate(unlikely)[:, None]
+        sizes = np.zeros(len(self.centre) + len(self.positive) + len(self.zeros))
+        sizes[: len(self.centre)] = np.log2(self.spread)
+        of_families = np.concatenate([
+            np.where(self.centre == 0, 1.0, -math.log(len(CENTRES) / 2) - (self.centre < 0)),
+            -1.0 * (self.positive < 1),
+            LOG_PRIOR_WIDE * (self.octaves > LOG2_WIDTHS[0]) - (self.sign < 0) - math.log(2),
+        ])  # fmt: skip
+        octaves = np.abs(np.add.outer(sizes, at))
+        log = of_families[:, None] + LOG_PRIOR_PER_OCTAVE * octaves
+        rare = slice(len(sizes) - len(self.zeros), None)
+        log[rare] += (LOG_PRIOR_PER_OCTAVE_ZEROS - LOG_PRIOR_PER_OCTAVE) * octaves[rare]
         indicators = self.sign > 0
         log[: len(self.centre)][self.centre == 0, at == 0] += LOG_PRIOR_UNIT
-        log[len(log) - len(self.zeros) :][indicators, at == 0] += LOG_PRIOR_INDICATOR
+        log[rare][indicators, at == 0] += LOG_PRIOR_INDICATOR
         prior = np.exp(log)
         return np.asarray(prior / prior.sum(), np.float32)
 
@@ -133,8 +136,8 @@ class Families:
         mean = others * self.sign * np.expm1(log) / log
         scale = np.sqrt(others * np.expm1(2 * log) / (2 * log) - mean**2)
         longest = self.log_std == LOG2_STDS[-1]
-        of_column = np.full(len(longest), LOGNORMAL_SCALE)
-        of_target = np.where(longest, *LOGNORMAL_TARGET_SCALES[::-1])
+        of_column = np.full(len(longest), LOGNORMAL_SCALES[0])
+        of_target = np.where(longest, *LOGNORMAL_SCALES[::-1])
         simple = np.full(len(self.centre) + len(longest), RANGE_IN_SCALES)
         rare = np.abs(self.sign * 2.0**self.octaves - mean) / scale
         return (
