@@ -21,25 +21,24 @@ PACKAGE = "skdp.stages.scaling"
 
 LEFT_OUT = {
     "estimates.MIN_RELATIVE_WIDTH": "what floating point can tell apart",
-    "distributions.MAX_LOG_RATIO": "time alone: distributions of negligible weight",
-    "estimates.MIN_PROBABILITY": "time alone: distributions of negligible weight",
     "estimates.UNIFORM_STD": "a matter of mathematics",
-    "stage.EXACT_BINS": "acts only without noise, where more bins cost nothing",
+    "stage.MANY_BINS": "time alone: more bins cost nothing",
     "stage.BINS_BY_NOISE": "pairs of a noise and the bins that go with it",
-    "refinements.INTEGRATION_POINTS": "exactness of a numerical integral",
-    "distributions.COLUMNS_PER_CHUNK": "memory alone",
+    "distributions.MAX_OCTAVES": "larger and smaller numbers than any data have",
+    "distributions.REACH_OCTAVES": "time alone: bins that are empty",
     "distributions.MAX_COLUMNS": "time alone: of more columns than most of these data have",
 }
 # Shares from about a third on have half and twice the odds; twice such a share may exceed 1.
 ODDS = {
     "shares.MAX_SHARE_ALL", "distributions.ZERO_SHARES",
     "refinements.MAX_OUTLYING_SHARE", "refinements.MIN_NEGATIVE_SHARE",
-    "refinements.MIN_UNIT_SHARE", "refinements.MAX_BODY_SHARE",
+    "refinements.MAX_BODY_SHARE",
 }  # fmt: skip
 # Others whose half or twice would mean nothing; None where there is no neighbour on that side.
 NEIGHBOURS = {
     "refinements.LOG2_WEIGHT": (3, 5),  # a logarithm: half and twice the weight
     "refinements.MIN_SPREAD": (2, 6),
+    "distributions.EM_ITERATIONS": (2, 6),
     "shares.MIN_ROUNDS": (None, 3),  # one histogram of magnitudes alone would not do
     "shares.ROUNDS": (2, 4),
     "refinements.MIN_DISTANCE_RATIO": (1.5, 4.0),  # two distances in the ratio 1 are one

@@ -7,37 +7,30 @@ counts decide, and where there is much the prior. All of it is post-processing.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._numbers import Array, Indices, Mask
+from skdp._numbers import AnyArray, Array, Indices, Mask
 from skdp.oracle import Columns
 from skdp.oracle.releases.histograms import SIDE, STEPS
 from skdp.stages.scaling.distributions import (
-    COLUMNS_PER_CHUNK,
     RANGE_IN_SCALES,
-    Candidates,
+    TAIL_SHARE,
+    BinnedRanges,
     NoisyCounts,
     between_tails,
-    binned_by_magnitude,
-    fine_distributions,
-    fine_distributions_in_bins,
+    by_magnitude,
+    families,
+    locations,
     median_bin,
-    posteriors_of,
-    support_by_magnitude,
+    posteriors,
 )
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 # Threshold of a residual count, in noise standard deviations above the expected largest of so many.
 Z_RESIDUAL = 1.2
-# For a magnitude that enlarges a range the threshold rises by this for each bin of distance after
-# the first, up to a limit: noise alone enlarges a range by a bin or two, which is soon undone.
-Z_PER_BIN, MAX_EXTRA_Z = 1.0, 5.0
-TAIL_SHARE = 0.004  # share of the records outside of a range at either end
 # Differences of scales (in logarithms) and means (in scales) that noise explains, in units of the
 # noise on a share: among columns that are alike, and of the mean of a column by itself.
 SHRINKAGE, MEAN_TOLERANCE = 8.0, 4.0
@@ -47,12 +40,11 @@ LARGEST_DOUBT = 0.25
 MAX_FILLED_SHARE = 0.3  # largest share of a range to which it shrinks
 MIN_RELATIVE_WIDTH = 2.0**-40  # of a bin, relative to its distance from 0
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
-SCALES_IN_RANGE = 14.0  # width of the range of a column far from 0, which fills a third of it
+SCALES_IN_RANGE = 16.0  # width of the range of a column far from 0, which fills a third of it
 # A significant bin is isolated, as codes for missing data are, if it is more than so many widths of
 # the column's bulk away from it. The bulk has at least this share of the records.
 ISOLATED_WIDTHS, MIN_BULK_SHARE = 2.0, 0.85
 UNIFORM_STD = 12**-0.5  # standard deviation of the uniform distribution, in its width
-MIN_PROBABILITY = 1e-9  # of a candidate whose bins count in those of a column: saves time
 
 
 @dataclass(frozen=True)
@@ -67,6 +59,20 @@ class Ranges:
         """Which ranges are short next to their distance from 0: a long tail's are not."""
         return self.high - self.low < MAX_RELATIVE_WIDTH * np.maximum(self.low, -self.high)
 
+    def rounded(self) -> Ranges:
+        """Return ranges with ends at 0 or powers of 4, of which few kinds differ in more than unit.
+
+        An end nearer to 0 than a sixteenth of the other one lies at that, or at 0.
+        """
+        least = 4.0 ** np.ceil(np.log2(np.maximum(np.abs(self.low), np.abs(self.high))) / 2) / 16
+
+        def outward(distance: Array) -> Array:
+            log = np.log2(np.maximum(np.abs(distance), least)) / 2
+            inward = np.where(distance > -least, 0.0, -(4.0 ** np.floor(log)))
+            return np.where(distance > 0, 4.0 ** np.ceil(log), inward)
+
+        return Ranges(-outward(-self.low), outward(self.high))
+
     def of(self, columns: Indices) -> Ranges:
         """Return the ranges of some columns."""
         return Ranges(self.low[columns], self.high[columns])
@@ -79,16 +85,15 @@ class Ranges:
 
 
 def _significant_residuals(
-    counts: Array, std: Array, n_rows: int, shapes: Array, n_counts: int, more: Array | float = 0.0
+    noisy: NoisyCounts, shapes: Array | float, n_counts: int, more: Array | float = 0.0
 ) -> Array:
     """Residual share of the records in each bin; 0 where it is below the noise threshold.
 
     Of ``n_counts`` counts in all, noise alone makes hardly one exceed the threshold, which is
     higher by ``more``, in noise standard deviations.
     """
-    rest = counts / n_rows - shapes
-    largest = np.sqrt(2 * np.log(n_counts)) + Z_RESIDUAL + more
-    limit = largest * (std[:, None] / n_rows)
+    rest = noisy.counts / noisy.n_rows - shapes
+    limit = (np.sqrt(2 * np.log(n_counts)) + Z_RESIDUAL + more) * noisy.noise[:, None]
     # A share above 1 can only be noise.
     rest[(np.abs(rest) <= limit) | (limit >= 1)] = 0.0
     return rest
@@ -101,25 +106,26 @@ def _moments(shapes: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(np.sum(shapes * (places - mean[:, None]) ** 2, axis=1))
 
 
-def _neighbourhoods(shares: Array, visible: Mask, low: Array, high: Array) -> Ranges:
+def _neighbourhoods(noisy: NoisyCounts, visible: Mask, low: Array, high: Array) -> Ranges:
     """Return the range around the bulk of each column, beyond which significant bins are isolated.
 
     The bulk grows from the fullest bin to significant bins at most ``ISOLATED_WIDTHS`` of its own
     widths away. The range is infinite if the bulk is a single bin, as where most values are 0, or
     less than ``MIN_BULK_SHARE`` of the records.
     """
-    around = np.tile([[-np.inf], [np.inf]], len(shares))
-    for one in np.flatnonzero(visible.sum(axis=1) > 1):
-        places = np.flatnonzero(visible[one])
-        share, lows, highs = shares[one, places], low[one, places], high[one, places]
-        bulk, grown = np.zeros(len(places), dtype=bool), share == share.max()
-        while (grown > bulk).any():
-            bulk = grown
-            start, stop = lows[bulk].min(), highs[bulk].max()
-            reach = ISOLATED_WIDTHS * (stop - start)
-            grown = (lows <= stop + reach) & (highs >= start - reach)
-        if bulk.sum() > 1 and share[bulk].sum() >= MIN_BULK_SHARE:
-            around[:, one] = start - reach, stop + reach
+    low, high = (np.broadcast_to(one, visible.shape) for one in (low, high))
+    seen = np.where(visible, noisy.counts / noisy.n_rows, 0.0)
+    bulk, grown = None, visible & (seen == seen.max(axis=1, keepdims=True))
+    while bulk is None or (grown > bulk).any():
+        bulk = grown
+        start = np.min(low, axis=1, where=bulk, initial=np.inf)
+        stop = np.max(high, axis=1, where=bulk, initial=-np.inf)
+        reach = ISOLATED_WIDTHS * (stop - start)
+        near = (low <= (stop + reach)[:, None]) & (high >= (start - reach)[:, None])
+        grown = visible & near
+    whole = (bulk.sum(axis=1) > 1) & (np.sum(seen, axis=1, where=bulk) >= MIN_BULK_SHARE)
+    around = np.full((2, len(seen)), [[-np.inf], [np.inf]])
+    around[:, whole] = (start - reach)[whole], (stop + reach)[whole]
     return Ranges(*around)
 
 
@@ -134,30 +140,28 @@ def magnitude_bounds() -> tuple[Array, Array]:
     return low, high
 
 
-def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, pooled: bool) -> Ranges:
+def coarse_ranges(magnitudes: NoisyCounts, exact: bool, pooled: bool) -> Ranges:
     """Ranges from counts of magnitudes: posterior medians, as scales vary greatly."""
-    binned = binned_by_magnitude()
-    first, last = np.empty((2, len(counts)), dtype=np.intp)
-    beyond, visible = np.empty((2, *counts.shape), dtype=bool)
-    support = support_by_magnitude(TAIL_SHARE)
-    bins, noisy = np.arange(counts.shape[1]), NoisyCounts(counts, std, n_rows)
+    counts, table = magnitudes.counts, by_magnitude()
+    first, last, likeliest = np.empty((3, len(counts)), dtype=np.intp)
 
-    def fit(columns: Indices) -> Candidates:
-        return noisy.of(columns).candidates(binned)
+    def fit(columns: Indices) -> AnyArray:
+        return table.log_likelihood(magnitudes.of(columns))
 
-    for columns, posterior in posteriors_of(fit, len(counts), binned, pooled):
-        first[columns], last[columns] = (median_bin(posterior, one) for one in support)
-        away = np.maximum(first[columns][:, None] - bins, bins - last[columns][:, None])
-        more = np.clip(Z_PER_BIN * (away - 1), 0.0, MAX_EXTRA_Z)
-        likeliest = binned.shapes[posterior.likeliest()]
-        seen = counts[columns], std[columns], n_rows
-        visible[columns] = _significant_residuals(*seen, 0 * likeliest, counts.size) > 0
-        beyond[columns] = _significant_residuals(*seen, likeliest, counts.size, more) > TAIL_SHARE
+    for columns, posterior in posteriors(fit, len(counts), pooled):
+        first[columns], last[columns] = (median_bin(posterior, one) for one in table.support)
+        likeliest[columns] = np.argmax(posterior.reshape(len(columns), -1), axis=1)
+    expected = table.probabilities.reshape(-1, counts.shape[1])[likeliest]
+    # Noise alone enlarges a range by a bin or two, which is soon undone; a farther one is no noise.
+    bins = np.arange(counts.shape[1])
+    away = np.maximum(first[:, None] - bins, bins - last[:, None])
+    rest = _significant_residuals(magnitudes, expected, counts.size, np.maximum(away - 1, 0))
+    beyond = rest > TAIL_SHARE
     lows, highs = magnitude_bounds()
     if pooled:
-        edges = np.tile(lows, (len(counts), 1)), np.tile(highs, (len(counts), 1))
-        around = _neighbourhoods(counts / n_rows, visible, *edges)
-        beyond &= (edges[1] >= around.low[:, None]) & (edges[0] <= around.high[:, None])
+        visible = _significant_residuals(magnitudes, 0.0, counts.size) > 0
+        around = _neighbourhoods(magnitudes, visible, lows, highs)
+        beyond &= (highs >= around.low[:, None]) & (lows <= around.high[:, None])
     n_bins, somewhere = counts.shape[1], beyond.any(axis=1)
     lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
     if exact:
@@ -169,7 +173,8 @@ def coarse_ranges(counts: Array, std: Array, n_rows: int, exact: bool, pooled: b
     first, last = np.minimum(first, last), np.maximum(first, last)
     low, high = lows[first], highs[last]
     flat = high <= low
-    return Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
+    ranges = Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
+    return ranges if exact else ranges.rounded()
 
 
 def shrink_ranges(ranges: Ranges, estimated: Ranges, n_bins: int, again: bool) -> Ranges:
@@ -284,102 +289,61 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
         part = np.flatnonzero(far == is_far)
         if not len(part):
             continue
+        of_part, unit, offset = ranges.of(part), np.ones(len(part)), np.zeros(len(part))
         if is_far:
+            unit = (of_part.high - of_part.low) / SCALES_IN_RANGE
+            offset = (of_part.high + of_part.low) / 2
             half = np.full(len(part), SCALES_IN_RANGE / 2)
-            of_part = _by_distributions(None, bins.of(part), Ranges(-half, half), pooled=False)
-            unit = (ranges.high - ranges.low)[part] / SCALES_IN_RANGE
-            offset = (ranges.high + ranges.low)[part] / 2
+            one = _by_distributions(None, bins.of(part), Ranges(-half, half), pooled=False)
         else:
-            by_magnitude = functools.partial(_by_magnitude, magnitudes, part)
-            own = magnitudes.of(part)
-            of_part = _by_distributions(by_magnitude, bins.of(part), ranges.of(part), pooled, own)
-            unit, offset = np.ones(len(part)), np.zeros(len(part))
-        mean[part], size[part] = offset + unit * of_part.mean, unit * of_part.size
-        low[part] = offset + unit * of_part.beyond.low
-        high[part] = offset + unit * of_part.beyond.high
-        half_width[part], isolated[part] = of_part.half_width, of_part.isolated
-        skewness[part] = of_part.skewness
+            one = _by_distributions(magnitudes.of(part), bins.of(part), of_part, pooled)
+        mean[part], size[part] = offset + unit * one.mean, unit * one.size
+        low[part] = offset + unit * one.beyond.low
+        high[part] = offset + unit * one.beyond.high
+        half_width[part], isolated[part], skewness[part] = (
+            one.half_width,
+            one.isolated,
+            one.skewness,
+        )
     return Estimate(mean, size, half_width, Ranges(low, high), isolated, skewness)
 
 
-def _by_magnitude(magnitudes: NoisyCounts, part: Indices, columns: Indices) -> Candidates:
-    """Return the likely distributions of some columns of a part, by their magnitudes alone."""
-    chosen = part[columns]
-    if len(magnitudes.std) > COLUMNS_PER_CHUNK:
-        return magnitudes.of(chosen).candidates(fine_distributions()[1])
-    return magnitudes.fine.of(chosen)
-
-
-def _distinct(labels: Indices, n_labels: int) -> tuple[Indices, Indices]:
-    """Return the labels that occur, in ascending order, and the place of each label among them."""
-    if n_labels > len(labels):  # a table of all labels would take longer than to sort these
-        return np.unique(labels, return_inverse=True)
-    occurs = np.zeros(n_labels, dtype=bool)
-    occurs[labels] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[labels]
-
-
 def _by_distributions(
-    by_magnitude: Callable[[Indices], Candidates] | None,
-    bins: NoisyCounts,
-    ranges: Ranges,
-    pooled: bool,
-    magnitudes: NoisyCounts | None = None,
+    magnitudes: NoisyCounts | None, bins: NoisyCounts, ranges: Ranges, pooled: bool
 ) -> Estimate:
     """Return the estimate of columns from their bins and, if there are any, their magnitudes."""
-    candidates, binned = fine_distributions()
-    counts, std, n_rows = bins.counts, bins.std, bins.n_rows
-    n_columns, n_bins = counts.shape
-    # Ranges end at powers of 4 mostly, so that many columns have the same bins.
-    each, which = np.unique(ranges.low + 1j * ranges.high, return_inverse=True)
-    edges = np.linspace(each.real, each.imag, n_bins + 1, axis=1)[:, 1:-1]
-    if by_magnitude is None:
-        binned = fine_distributions_in_bins(n_bins, SCALES_IN_RANGE / 2)
+    counts, (n_columns, n_bins) = bins.counts, bins.counts.shape
+    binned = BinnedRanges(ranges.low, ranges.high, n_bins)
 
-    table = binned.shapes, np.arange(len(binned.prior))
-
-    def keys(columns: Indices, of: Candidates) -> Indices:
-        """Label each candidate by its distribution and its bins."""
-        return np.asarray(of.distribution * len(each) + which[columns][of.column])
-
-    def fit(columns: Indices) -> Candidates:
-        nonlocal table
-        if by_magnitude is None:
-            return bins.of(columns).candidates(binned)
-        likely = by_magnitude(columns)
-        some, rows = _distinct(keys(columns, likely), len(binned.prior) * len(each))
-        table = candidates.shapes(edges[some % len(each)], some // len(each)), some
-        return bins.of(columns).added_to(likely, table[0], rows)
+    def fit(columns: Indices) -> AnyArray:
+        logs = binned.log_likelihood(bins, columns)
+        if magnitudes is not None:
+            logs += by_magnitude().log_likelihood(magnitudes.of(columns))
+        return logs
 
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty(counts.shape)
-    means, sizes, sizes_of_targets = candidates.moments
-    if by_magnitude is not None and not pooled:
-        sizes = sizes_of_targets
+    centres, of_columns, of_targets, half_widths = families().moments
+    is_target = magnitudes is not None and not pooled
+    means, sizes = (
+        np.multiply.outer(one, 2.0 ** locations()).astype(np.float32)
+        for one in (centres, of_targets if is_target else of_columns)
+    )
     # Bins alone do not resolve scales below that of a uniform distribution in one of them.
-    least = 0.0 if by_magnitude is not None else float(np.diff(edges).max()) * UNIFORM_STD
-    sizes = np.maximum(sizes, least)
-    log_sizes, log_widths = np.log(sizes), np.log(candidates.half_width)
-    for columns, posterior in posteriors_of(fit, n_columns, binned, pooled):
-        # The table is that of these columns: they were the last to be fitted.
-        rows = posterior.distribution
-        if by_magnitude is not None:
-            rows = np.searchsorted(table[1], keys(columns, posterior))
-        frequent = np.zeros(len(table[0]), dtype=bool)
-        frequent[rows[posterior.value > MIN_PROBABILITY]] = True
-        kept = frequent[rows]
-        shapes[columns] = posterior.where(kept).mixed(table[0], rows[kept])
-        size[columns] = np.exp(posterior.mean(log_sizes))
-        half_width[columns] = np.exp(posterior.mean(log_widths))
+    least = SCALES_IN_RANGE / n_bins * UNIFORM_STD if magnitudes is None else 0.0
+    sizes = np.maximum(sizes, np.float32(least))
+    for columns, posterior in posteriors(fit, n_columns, pooled):
+        shapes[columns] = binned.mixed(posterior, columns)
+        size[columns] = np.exp(np.tensordot(posterior, np.log(sizes)))
+        half_width[columns] = np.exp(posterior.sum(axis=2) @ np.log(half_widths))
         # Means are weighted by the inverse scale, those of targets by its square, as their errors
         # count in variances; scales below the posterior one count as that.
-        sizes_here = np.maximum(sizes[posterior.distribution], size[columns][posterior.column])
-        power = 1 if pooled else 2
-        weighted = replace(posterior, value=posterior.value / sizes_here**power).normalised()
-        mean[columns] = weighted.mean(means)
+        weights = np.maximum(sizes, size[columns, None, None].astype(np.float32))
+        np.divide(posterior, weights if pooled else weights**2, out=weights)
+        mean[columns] = np.tensordot(weights, means) / weights.sum(axis=(1, 2))
     # Residual counts move the moments as they move those of the bins.
-    rest = _significant_residuals(counts, std, n_rows, shapes, counts.size)
-    visible = _significant_residuals(counts, std, n_rows, np.zeros_like(shapes), counts.size)
+    rest = _significant_residuals(bins, shapes, counts.size)
+    visible = _significant_residuals(bins, 0.0, counts.size)
     isolated = np.zeros((n_columns, 2), dtype=bool)
     if pooled and magnitudes is not None:
         alone = _isolated(bins, visible > 0, rest, ranges, magnitudes)
@@ -420,12 +384,11 @@ def _isolated(
     """
     n_rows, n_bins = bins.n_rows, bins.counts.shape[1]
     edges = np.linspace(ranges.low, ranges.high, n_bins + 1, axis=1)
-    around = _neighbourhoods(bins.counts / n_rows, visible, edges[:, :-1], edges[:, 1:])
+    around = _neighbourhoods(bins, visible, edges[:, :-1], edges[:, 1:])
     isolated = (edges[:, 1:] < around.low[:, None]) | (edges[:, :-1] > around.high[:, None])
     lows, highs = magnitude_bounds()
-    shares, std = np.array(magnitudes.counts), magnitudes.std
     # Only where an outer bin is significant are they used: so the expected largest noise will do.
-    shares = _significant_residuals(shares, std, n_rows, 0 * shares, shares.size, -Z_RESIDUAL)
+    shares = _significant_residuals(magnitudes, 0.0, magnitudes.counts.size, -Z_RESIDUAL)
     away = (lows > around.high[:, None]), (highs < around.low[:, None])
     for place, far in ((-1, away[0]), (0, away[1])):
         held = np.maximum(shares, 0.0) * far

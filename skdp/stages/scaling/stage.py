@@ -26,12 +26,11 @@ from skdp.stages.base import OptionalStage, StageParameters, is_regression, miss
 from skdp.stages.column_bounds import DeclaredBounds, PublicSample, declared_columns
 from skdp.stages.scaling import estimates
 from skdp.stages.scaling.distributions import NoisyCounts
-from skdp.stages.scaling.estimates import Estimate, Ranges
+from skdp.stages.scaling.estimates import Ranges
 from skdp.stages.scaling.refinements import (
     LOG2_WEIGHT,
     detect_standardised,
     extrapolate_tails,
-    fine_bins,
     keep_standardised,
     refine_narrow_columns,
 )
@@ -44,7 +43,8 @@ from skdp.stages.scaling.shares import (
 
 # Bins, by the largest noise on a count, as a share of the rows, for which they are used.
 BINS_BY_NOISE = ((0.03, 32), (0.08, 16), (math.inf, 8))
-EXACT_BINS = 1024
+# Without noise, and for narrow columns: a record lies in one bin of each, however many there are.
+MANY_BINS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,39 +54,50 @@ class HistogramState:
     Attributes
     ----------
     ranges : Ranges
-    counts : array of shape (n_columns, n_bins)
-    std : array of shape (n_columns,)
-        Noise on the counts.
+    bins : NoisyCounts
     times : array of shape (n_columns,)
         Number of histograms.
     """
 
     ranges: Ranges
-    counts: Array
-    std: Array
+    bins: NoisyCounts
     times: Array
 
     @classmethod
-    def none(cls, ranges: Ranges) -> HistogramState:
+    def none(cls, ranges: Ranges, n_rows: int) -> HistogramState:
         """Return the state before any histogram."""
         nothing = np.zeros(len(ranges.low))
-        return cls(ranges, nothing[:, None], nothing, nothing)
+        return cls(ranges, NoisyCounts(nothing[:, None], nothing, n_rows), nothing)
 
-    def updated(self, counts: Array, std: Array) -> HistogramState:
+    def updated(self, bins: NoisyCounts) -> HistogramState:
         """Return the state after one more histogram, as noisy as those before."""
-        times = self.times + 1
-        mean = self.counts + (counts - self.counts) / times[:, None]
-        return HistogramState(self.ranges, mean, std / np.sqrt(times), times)
+        times, before = self.times + 1, self.bins.counts
+        mean = before + (bins.counts - before) / times[:, None]
+        mean_of_all = NoisyCounts(mean, bins.std / np.sqrt(times), bins.n_rows)
+        return HistogramState(self.ranges, mean_of_all, times)
 
     def within(self, ranges: Ranges) -> HistogramState:
         """Return the state with other ranges, without the counts of columns whose range differs."""
         same = (ranges.low == self.ranges.low) & (ranges.high == self.ranges.high)
-        return HistogramState(ranges, self.counts * same[:, None], self.std, self.times * same)
+        kept = replace(self.bins, counts=self.bins.counts * same[:, None])
+        return HistogramState(ranges, kept, self.times * same)
 
-    def estimate(self, magnitudes: NoisyCounts, pooled: bool) -> Estimate:
-        """Return the estimate from these counts and the magnitudes."""
-        bins = NoisyCounts(self.counts, self.std, magnitudes.n_rows)
-        return estimates.estimate(magnitudes, bins, self.ranges, pooled)
+    def shrunk(self, magnitudes: NoisyCounts, again: bool) -> Ranges:
+        """Return the ranges of features, smaller where there is a much narrower estimate.
+
+        Ranges that stayed have been estimated before.
+        """
+        new = np.flatnonzero(self.times == 1)
+        if not len(new):
+            return self.ranges
+        ranges = self.ranges.of(new)
+        estimate = estimates.estimate(magnitudes.of(new), self.bins.of(new), ranges, pooled=True)
+        n_bins = self.bins.counts.shape[1]
+        estimated = estimate.ranges.rounded().where(estimate.ranges.far_from_0, estimate.ranges)
+        smaller = estimates.shrink_ranges(ranges, estimated, n_bins, again)
+        low, high = self.ranges.low.copy(), self.ranges.high.copy()
+        low[new], high[new] = smaller.low, smaller.high
+        return Ranges(low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,24 +180,17 @@ class ScalingStage(OptionalStage):
         # 1. Sign and magnitude of all columns; then bins, of columns of each kind.
         for which in self._jointly():
             request, share = self._request(which, exact)
-            seen.append(_unweighted(request, *oracle.with_share(request, share)))
+            seen.append(_unweighted(request, *oracle.with_share(request, share), n_rows))
         for part, is_features, rounds in self._parts(oracle.public):
             if oracle.is_rehearsal:
                 columns = self._rehearsed(oracle, part, rounds)
             else:
-                counts = np.vstack([counts for counts, _ in seen])[part]
-                std = np.concatenate([std for _, std in seen])[part]
-                ranges = estimates.coarse_ranges(counts, std, n_rows, exact, pooled=is_features)
-                half_width = np.zeros(len(counts))
-                if is_features and self.centred[0] and not exact:
-                    half_width = detect_standardised(counts, std, n_rows)
-                unknown, magnitudes = half_width == 0, NoisyCounts(counts, std, n_rows)
-                state = self._bin_rounds(
-                    oracle, part, ranges, magnitudes, is_features, rounds, unknown
+                counts, std = (
+                    np.concatenate(one)[part]
+                    for one in zip(*((one.counts, one.std) for one in seen), strict=True)
                 )
-                columns = self._columns(
-                    state, magnitudes, ranges, half_width, n_rows, is_features, exact
-                )
+                magnitudes = NoisyCounts(counts, std, n_rows)
+                columns = self._columns(oracle, part, magnitudes, is_features, rounds)
             if is_features:
                 scaling = replace(scaling, columns=columns)
             else:
@@ -226,28 +230,28 @@ class ScalingStage(OptionalStage):
 
     def _columns(
         self,
-        state: HistogramState,
+        oracle: Oracle,
+        part: slice,
         magnitudes: NoisyCounts,
-        ranges: Ranges,
-        half_width: Array,
-        n_rows: int,
         is_features: bool,
-        exact: bool,
+        rounds: int,
     ) -> Columns:
-        """Return the columns that follow from their bins, their magnitudes and first ranges."""
-        centred = self.centred[not is_features]
+        """Request bins; return the columns that follow from these and their magnitudes."""
+        exact, centred = not oracle.is_noisy, self.centred[not is_features]
+        first = estimates.coarse_ranges(magnitudes, exact, pooled=is_features)
+        standard = np.zeros(len(first.low), dtype=bool)
+        if is_features and self.centred[0] and not exact:
+            standard = detect_standardised(magnitudes)
+        state = self._bin_rounds(oracle, part, first, magnitudes, is_features, rounds, ~standard)
+        ranges, bins = state.ranges, state.bins
         if exact:
-            columns = estimates.exact_columns(state.counts, state.ranges, centred)
+            columns = estimates.exact_columns(bins.counts, ranges, centred)
             return _kept_if_near_standard(columns) if is_features else _unclipped(columns)
-        if half_width.all():
-            columns = Columns(-half_width, half_width, 0 * half_width, half_width)
-        else:
-            estimate = state.estimate(magnitudes, is_features)
-            columns = estimate.columns(state.std / n_rows, is_features, centred)
+        estimate = estimates.estimate(magnitudes, bins, ranges, is_features)
+        columns = estimate.columns(bins.noise, is_features, centred)
         if is_features:
-            return keep_standardised(columns, half_width)
-        seen = state.counts, state.std, state.ranges, magnitudes.counts, magnitudes.std
-        return _within_range(extrapolate_tails(columns, *seen, ranges, n_rows))
+            return keep_standardised(columns, standard)
+        return _within_range(extrapolate_tails(columns, bins, ranges, magnitudes, first))
 
     def _jointly(self) -> list[slice]:
         """Columns of each histogram of magnitudes: all jointly, unless one kind costs nothing."""
@@ -271,8 +275,8 @@ class ScalingStage(OptionalStage):
         Noisy ranges of targets shrink only where they are narrow and far from 0: a smaller one
         hides a tail. Ranges of columns that are known to be standardised stay.
         """
-        exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
-        state = HistogramState.none(ranges)
+        exact = not oracle.is_noisy
+        state = HistogramState.none(ranges, oracle.public.n_rows)
         narrow = np.zeros(len(ranges.low), dtype=bool)
         for number in range(2, rounds + 1):
             if number < rounds and narrow.any():
@@ -280,19 +284,15 @@ class ScalingStage(OptionalStage):
                 continue
             request, share = self._request(part, exact, state.ranges)
             answer = oracle.with_share(request, share)
-            state = state.updated(*_unweighted(request, *answer))
+            state = state.updated(_unweighted(request, *answer, oracle.public.n_rows))
             if number == rounds:
                 break
-            before, n_bins = state.ranges, state.counts.shape[1]
             if exact:
-                estimated = estimates.support_with_margin(state.counts, before)
-                smaller = estimates.shrink_ranges(before, estimated, n_bins, again=number > 2)
+                estimated = estimates.support_with_margin(state.bins.counts, state.ranges)
+                smaller = estimates.shrink_ranges(state.ranges, estimated, MANY_BINS, number > 2)
             elif unknown.any():
-                smaller = before
-                if is_features:
-                    estimated = state.estimate(magnitudes, is_features).ranges
-                    smaller = estimates.shrink_ranges(before, estimated, n_bins, again=number > 2)
-                estimated, narrow = refine_narrow_columns(state.counts, state.std, n_rows, before)
+                smaller = state.shrunk(magnitudes, number > 2) if is_features else state.ranges
+                estimated, narrow = refine_narrow_columns(state.bins, state.ranges)
                 narrow &= estimated.far_from_0 & unknown
                 smaller = smaller.where(narrow, estimated)
             else:
@@ -307,12 +307,11 @@ class ScalingStage(OptionalStage):
 
         They get many bins, and most of the round's budget.
         """
-        weights = np.array(self.shares.log_weights[part]) + LOG2_WEIGHT * narrow
-        # What the others' weights leave of the noise.
-        noise = self._noise(part) * math.sqrt(np.mean(4.0 ** (LOG2_WEIGHT * (narrow - 1.0))))
-        request, share = self._request(part, False, state.ranges, tuple(weights), fine_bins(noise))
-        counts, std = _unweighted(request, *oracle.with_share(request, share))
-        estimated, still = refine_narrow_columns(counts, std, oracle.public.n_rows, state.ranges)
+        weights = tuple(np.array(self.shares.log_weights[part]) + LOG2_WEIGHT * narrow)
+        request, share = self._request(part, True, state.ranges, weights)
+        answer = oracle.with_share(request, share)
+        bins = _unweighted(request, *answer, oracle.public.n_rows)
+        estimated, still = refine_narrow_columns(bins, state.ranges)
         return state.within(state.ranges.where(narrow, estimated)), narrow & still
 
     def _rehearsed(self, oracle: Oracle, part: slice, rounds: int) -> Columns:
@@ -341,10 +340,9 @@ class ScalingStage(OptionalStage):
     def _request(
         self,
         which: slice,
-        exact: bool,
+        many_bins: bool,
         ranges: Ranges | None = None,
         other_weights: tuple[int, ...] | None = None,
-        n_bins: int | None = None,
     ) -> tuple[MagnitudeCounts | BinCounts, float]:
         """Return a histogram of columns, by magnitude or in bins of ranges, and its share.
 
@@ -357,19 +355,18 @@ class ScalingStage(OptionalStage):
         targets = self.shares.targets and which.stop > n_features
         if ranges is None:
             return MagnitudeCounts(features, targets, weights), share
-        if n_bins is None:
-            n_bins = next(bins for most, bins in BINS_BY_NOISE if self._noise(which) <= most)
-            n_bins = EXACT_BINS if exact else n_bins
+        n_bins = next(bins for most, bins in BINS_BY_NOISE if self._noise(which) <= most)
+        n_bins = MANY_BINS if many_bins else n_bins
         width = (ranges.high - ranges.low) / n_bins
         return BinCounts(features, targets, ranges.low, width, n_bins, weights), share
 
 
 def _unweighted(
-    request: MagnitudeCounts | BinCounts, answer: Array, std: float
-) -> tuple[Array, Array]:
-    """Return counts and their noise from an answer, whose columns are weighted."""
+    request: MagnitudeCounts | BinCounts, answer: Array, std: float, n_rows: int
+) -> NoisyCounts:
+    """Return counts from an answer, whose columns are weighted."""
     factors = np.ldexp(1.0, np.array(request.log_weights))
-    return answer / factors[:, None], std / factors
+    return NoisyCounts(answer / factors[:, None], std / factors, n_rows)
 
 
 def _requests(

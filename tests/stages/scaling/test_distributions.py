@@ -7,86 +7,100 @@ import pytest
 from scipy.special import ndtr
 
 import skdp
-from skdp.oracle.releases.histograms import magnitude_counts
+from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitude_counts
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.distributions import (
     EM_ITERATIONS,
+    LOG2_STDS,
     LOGNORMAL_SCALE,
-    LOGNORMAL_STDS,
     LOGNORMAL_TARGET_SCALES,
     PRIOR_STRENGTH,
     RANGE_IN_SCALES,
-    Candidates,
+    BinnedRanges,
     NoisyCounts,
     _common_prior,
-    binned_by_magnitude,
-    distributions,
-    fine_distributions,
-    magnitude_edges,
+    by_magnitude,
+    families,
+    locations,
     median_bin,
+    posteriors,
 )
 from skdp.stages.scaling.estimates import Estimate, Ranges, estimate
 
 N_ROWS = 2000
 
 
-def samples(grid, rng, n=200_000):
-    """Values of one distribution of each family, with its index in the grid."""
-    n_bells, n_skewed = len(grid.centre), len(grid.log_median)
+def samples(rng, n=200_000):
+    """Values of each family at location 1, normal ones with centres of one sign, and its index."""
+    found = families()
     z, u = rng.standard_normal(n), rng.random(n)
-    bell = n_bells // 2
-    yield bell, grid.centre[bell] + grid.scale[bell] * z
-    for skewed in n_skewed // 2 + np.arange(6):
-        signs = np.where(rng.random(n) < grid.positive[skewed], 1.0, -1.0)
-        values = 2.0 ** (grid.log_median[skewed] + grid.log_std[skewed] * z)
-        yield n_bells + skewed, signs * values
-    for other in len(grid.zeros) // 2 + np.arange(12):
-        values = grid.sign[other] * grid.least[other] * 2.0 ** (grid.octaves[other] * u)
-        yield n_bells + n_skewed + other, np.where(rng.random(n) < grid.zeros[other], 0.0, values)
+    for bell in range(len(found.centre)):
+        yield bell, found.centre[bell] + found.spread[bell] * z
+    first = len(found.centre)
+    for one, (log_std, positive) in enumerate(zip(found.log_std, found.positive, strict=True)):
+        signs = np.where(rng.random(n) < positive, 1.0, -1.0)
+        yield first + one, signs * 2.0 ** (log_std * z)
+    first += len(found.log_std)
+    for one in range(len(found.zeros)):
+        values = found.sign[one] * 2.0 ** (found.octaves[one] * u)
+        yield first + one, np.where(rng.random(n) < found.zeros[one], 0.0, values)
 
 
-@pytest.mark.parametrize("arguments", [((1.0, 8.0), 1, (2.0,)), ((0.5, 4.0), 2, (0.5, 2.0))])
-def test_probabilities_are_those_of_samples(arguments, rng):
-    found = distributions(*arguments)
+def test_probabilities_are_those_of_samples(rng):
     points = np.array([-40.0, -3.0, -0.3, 0.0, 0.2, 0.9, 1.7, 6.0, 90.0])
-    every = np.arange(len(found.log_prior))
-    below = found.below(points, every)
-    np.testing.assert_array_equal(found.below(points, every[::7]), below[::7])
-    assert below.shape == (len(found.log_prior), 9)
+    below = families().below(points)
+    assert below.shape == (len(families().prior), 9)
     assert np.all(np.diff(below, axis=1) >= 0)
-    for place, values in samples(found, rng):
+    shapes = families().probabilities(points, np.array([-1.0, 0.0]))
+    assert shapes.sum(axis=2) == pytest.approx(1.0)
+    np.testing.assert_allclose(np.cumsum(shapes[:, 1], axis=1)[:, :-1], below, atol=1e-12)
+    for place, values in samples(rng):
         seen = np.mean(values[:, None] < points, axis=0)
         assert below[place] == pytest.approx(seen, abs=0.006), place
+        seen = np.mean(values[:, None] / 2 < points, axis=0)
+        assert np.cumsum(shapes[place, 0])[:-1] == pytest.approx(seen, abs=0.006), place
 
 
 def test_moments_are_those_of_samples(rng):
-    found = distributions((1.0, 8.0), 2, (0.5, 2.0))
-    means, sizes, of_targets = found.moments
-    n_bells, n_skewed = len(found.centre), len(found.log_median)
-    for place, values in samples(found, rng):
+    means, sizes, of_targets, half_widths = families().moments
+    n_bells, n_skewed = len(families().centre), len(families().log_std)
+    for place, values in samples(rng):
         mean, size = values.mean(), values.std()
+        expected = size
         if n_bells <= place < n_bells + n_skewed:  # of long tails they would be all tail
             positive, size = np.mean(values > 0), LOGNORMAL_SCALE * np.median(np.abs(values))
             mean = (2 * positive - 1) * size / LOGNORMAL_SCALE
-            longest = found.log_std[place - n_bells] == max(LOGNORMAL_STDS)
+            longest = families().log_std[place - n_bells] == max(LOG2_STDS)
             expected = LOGNORMAL_TARGET_SCALES[int(longest)] / LOGNORMAL_SCALE * size
-        else:
-            expected = size
         assert of_targets[place] == pytest.approx(expected, rel=0.05)
         assert means[place] == pytest.approx(mean, abs=0.03 * size)
         assert sizes[place] == pytest.approx(size, rel=0.05)
-        reach = np.abs(values - mean).max() / size
-        if place >= n_bells + n_skewed:
-            assert found.half_width[place] == pytest.approx(max(reach, RANGE_IN_SCALES), rel=0.05)
-        else:
-            assert found.half_width[place] == RANGE_IN_SCALES
+        reach = np.abs(values - mean).max() / size if place >= n_bells + n_skewed else 0.0
+        assert half_widths[place] == pytest.approx(max(reach, RANGE_IN_SCALES), rel=0.05)
 
 
-def test_shapes_of_magnitudes_add_up_to_1():
-    for binned in (binned_by_magnitude(), fine_distributions()[1]):
-        assert binned.shapes.shape[1] == len(magnitude_edges()) + 1
-        assert binned.shapes.sum(axis=1) == pytest.approx(1.0)
-        assert binned.shapes.min() >= 0
+def test_probabilities_of_magnitudes_add_up_to_1():
+    shapes = by_magnitude().probabilities
+    assert shapes.shape == (*families().prior.shape, N_MAGNITUDES)
+    assert shapes.sum(axis=2) == pytest.approx(1.0, abs=1e-5)
+    assert shapes.min() >= 0
+    assert families().prior.sum() == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-16.0, 64.0), (0.0, 4.0**-18), (-(4.0**19), -(4.0**17)), (30.0, 55.0)]
+)
+def test_tables_of_kinds_of_ranges_are_those_of_each_range(low, high, rng):
+    """A range has the probabilities of its kind, with locations in units of it."""
+    binned = BinnedRanges(np.array([1.0, low]), np.array([2.0, high]), 8)
+    exact = families().probabilities(np.linspace(low, high, 9)[1:-1], locations())
+    weights = rng.random((1, *exact.shape[:2])) / exact[:, :, 0].size
+    mixed = binned.mixed(weights, np.array([1]))
+    assert mixed[0] == pytest.approx(np.tensordot(weights[0], exact), abs=1e-3)
+    counts = NoisyCounts(rng.random((2, 8)), np.array([0.5, 0.5]), 1)
+    expected = exact @ counts.counts[1] - np.square(exact).sum(axis=2) / 2
+    logs = binned.log_likelihood(counts, np.array([1]))[0]
+    assert logs == pytest.approx(expected / 0.2501, abs=0.05)
 
 
 def read(X, low, high, noise, rng, centred=True, pooled=True):
@@ -195,7 +209,7 @@ def test_noise_alone_gives_columns_that_can_be_used(rng):
 def narrow(low, high, held, noise=0.0, pooled=False):
     """Estimate of one column that is far from 0, from these shares in bins of its range."""
     held, std = np.array(held)[None], np.array([max(noise, 1e-6)])
-    nothing = NoisyCounts(np.zeros((1, len(magnitude_edges()) + 1)), std, 1)
+    nothing = NoisyCounts(np.zeros((1, N_MAGNITUDES)), std, 1)
     ranges = Ranges(np.full(1, low), np.full(1, high))
     return estimate(nothing, NoisyCounts(held, std, 1), ranges, pooled)
 
@@ -271,62 +285,35 @@ def test_two_hundred_rows_are_enough_for_four_columns_in_odd_units():
 
 
 def test_what_columns_have_in_common_is_the_family_and_the_location_of_other_columns(rng):
-    found = binned_by_magnitude()
-    families, locations = (
-        np.eye(found.families.max() + 1)[found.families],
-        np.eye(81)[found.locations],
-    )
-    likelihood = rng.random((4, len(found.prior))) ** 20
-    known = PRIOR_STRENGTH * found.prior @ families, PRIOR_STRENGTH * found.prior @ locations
+    likelihood, known = rng.random((4, *families().prior.shape)) ** 20, families().prior
 
-    def product(of_families, of_locations):
-        same_family = (of_locations[found.locations] @ families)[found.families]
-        return (
-            (of_families / of_families.sum())[found.families]
-            * of_locations[found.locations]
-            / same_family
+    def product(of_others):
+        of_families, of_locations = (
+            PRIOR_STRENGTH * known.sum(axis=axis) + of_others.sum(axis=axis) for axis in (1, 0)
         )
+        return np.outer(of_families, of_locations)
 
-    priors = np.tile(found.prior, (4, 1))
+    priors = np.tile(known, (4, 1, 1))
     for _ in range(EM_ITERATIONS):
         posterior = likelihood * priors
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        others = [np.delete(posterior, i, axis=0).sum(axis=0) for i in range(4)]
-        priors = np.array(
-            [product(known[0] + o @ families, known[1] + o @ locations) for o in others]
-        )
-    everything = posterior.sum(axis=0)
-    for_more = product(known[0] + everything @ families, known[1] + everything @ locations)
-    family, location = _common_prior(every_candidate(likelihood), found)
-    prior = family[:, found.families] * location[:, found.locations]
-    assert prior[:-1] == pytest.approx(priors, rel=1e-9)
-    assert prior[-1] == pytest.approx(for_more, rel=1e-9)
-    assert prior.sum(axis=1) == pytest.approx(1.0)
+        posterior /= posterior.sum(axis=(1, 2), keepdims=True)
+        priors = np.array([
+            product(np.delete(posterior, i, axis=0).sum(axis=0)) for i in range(4)
+        ])  # fmt: skip
+    own, for_more = _common_prior(likelihood)
+    assert own == pytest.approx(priors, rel=1e-4)
+    assert for_more == pytest.approx(product(posterior.sum(axis=0)), rel=1e-4)
 
 
-def every_candidate(values):
-    """Candidates of columns (rows) that may have every distribution (column)."""
-    columns, distributions_of_them = np.indices(values.shape)
-    return Candidates(len(values), columns.ravel(), distributions_of_them.ravel(), values.ravel())
-
-
-def test_unlikely_candidates_alone_are_left_out(rng):
-    logs = rng.uniform(-120, 0, (5, 40))
-    kept = every_candidate(logs).likelihoods()
-    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-    likelihood[likelihood < np.exp(-50)] = 0
-    found = np.zeros_like(logs)
-    found[kept.column, kept.distribution] = kept.value
-    assert found == pytest.approx(likelihood, rel=1e-12)
-    assert kept.likeliest().tolist() == logs.argmax(axis=1).tolist()
-    shapes = rng.random((40, 3))
-    mixed = kept.normalised().mixed(shapes, kept.distribution)
-    assert mixed == pytest.approx(likelihood @ shapes / likelihood.sum(axis=1, keepdims=True))
-    some = kept.of(np.array([1, 4]))
-    assert np.bincount(some.column, some.value) == pytest.approx(likelihood[[1, 4]].sum(axis=1))
+def test_a_posterior_is_proportional_to_the_likelihood_and_the_prior(rng):
+    logs = rng.uniform(-120, 0, (5, *families().prior.shape))
+    ((columns, posterior),) = posteriors(lambda some: logs[some], 5, pooled=False)
+    assert columns.tolist() == list(range(5))
+    expected = np.exp(logs) * families().prior
+    assert posterior == pytest.approx(expected / expected.sum(axis=(1, 2), keepdims=True), rel=1e-4)
 
 
 def test_the_median_of_ends_is_the_first_that_half_of_the_shapes_reach():
-    ends = np.array([5, 2, 7, 2])
+    ends = np.array([[5, 2], [7, 2]])
     posterior = np.array([[0.1, 0.3, 0.4, 0.2], [0.2, 0.3, 0.4, 0.1], [0.0, 0.0, 1.0, 0.0]])
-    assert median_bin(every_candidate(posterior), ends).tolist() == [2, 5, 7]
+    assert median_bin(posterior.reshape(3, 2, 2), ends).tolist() == [2, 5, 7]

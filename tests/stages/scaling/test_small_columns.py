@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitudes
+from skdp.stages.scaling.distributions import NoisyCounts
 from skdp.stages.scaling.refinements import detect_standardised
 
 N_ROWS = 100_000
@@ -19,7 +20,7 @@ def share_taken_for_standard(size, noise, rng, n_columns=10, draws=400):
     taken = 0
     for _ in range(draws):
         noisy = counts + std[:, None] * rng.standard_normal(counts.shape)
-        taken += detect_standardised(noisy, std, N_ROWS).any()
+        taken += detect_standardised(NoisyCounts(noisy, std, N_ROWS)).any()
     return taken / draws
 
 

@@ -8,6 +8,7 @@ import pytest
 import skdp
 from skdp.oracle import Columns
 from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitudes
+from skdp.stages.scaling.distributions import NoisyCounts
 from skdp.stages.scaling.estimates import Ranges
 from skdp.stages.scaling.refinements import _beyond_the_seen, extrapolate_tails
 
@@ -35,9 +36,11 @@ def read(y, noise, rng, cut):
     whole = np.bincount(magnitudes(y), minlength=N_MAGNITUDES)[None].astype(float)
     std = np.array([noise * len(y)])
     before = Columns(low, high, inside.mean(), inside.std())
-    noisy = (one + std * rng.standard_normal(one.shape) for one in (counts, whole))
-    binned, by_magnitude = noisy
-    after = extrapolate_tails(before, binned, std, ranges, by_magnitude, std, ranges, len(y))
+    binned, by_magnitude = (
+        NoisyCounts(one + std * rng.standard_normal(one.shape), std, len(y))
+        for one in (counts, whole)
+    )
+    after = extrapolate_tails(before, binned, ranges, by_magnitude, ranges)
     assert after.centre == before.centre
     assert after.low <= before.low
     assert after.high >= before.high
