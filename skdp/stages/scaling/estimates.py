@@ -7,6 +7,7 @@ counts decide, and where there is much the prior. All of it is post-processing.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -282,74 +283,43 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     pooled : bool
         Whether columns share a prior, as features do.
     """
-    far, n_columns = ranges.far_from_0, len(ranges.low)
-    mean, size, half_width, skewness, low, high = np.empty((6, n_columns))
-    isolated = np.empty((n_columns, 2), dtype=bool)
-    for is_far in (False, True):
-        part = np.flatnonzero(far == is_far)
-        if not len(part):
-            continue
-        of_part, unit, offset = ranges.of(part), np.ones(len(part)), np.zeros(len(part))
-        if is_far:
-            unit = (of_part.high - of_part.low) / SCALES_IN_RANGE
-            offset = (of_part.high + of_part.low) / 2
-            half = np.full(len(part), SCALES_IN_RANGE / 2)
-            one = _by_distributions(None, bins.of(part), Ranges(-half, half), pooled=False)
-        else:
-            one = _by_distributions(magnitudes.of(part), bins.of(part), of_part, pooled)
-        mean[part], size[part] = offset + unit * one.mean, unit * one.size
-        low[part] = offset + unit * one.beyond.low
-        high[part] = offset + unit * one.beyond.high
-        half_width[part], isolated[part], skewness[part] = (
-            one.half_width,
-            one.isolated,
-            one.skewness,
-        )
-    return Estimate(mean, size, half_width, Ranges(low, high), isolated, skewness)
-
-
-def _by_distributions(
-    magnitudes: NoisyCounts | None, bins: NoisyCounts, ranges: Ranges, pooled: bool
-) -> Estimate:
-    """Return the estimate of columns from their bins and, if there are any, their magnitudes."""
-    counts, (n_columns, n_bins) = bins.counts, bins.counts.shape
+    counts, far, half = bins.counts, ranges.far_from_0, SCALES_IN_RANGE / 2
+    n_columns, n_bins = counts.shape
+    unit = np.where(far, (ranges.high - ranges.low) / SCALES_IN_RANGE, 1.0)
+    offset = np.where(far, (ranges.high + ranges.low) / 2, 0.0)
+    ranges = Ranges(np.where(far, -half, ranges.low), np.where(far, half, ranges.high))
     binned = BinnedRanges(ranges.low, ranges.high, n_bins)
-
-    def fit(columns: Indices) -> AnyArray:
-        logs = binned.log_likelihood(bins, columns)
-        if magnitudes is not None:
-            logs += by_magnitude().log_likelihood(magnitudes.of(columns))
-        return logs
-
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty(counts.shape)
     centres, of_columns, of_targets, half_widths = families().moments
-    is_target = magnitudes is not None and not pooled
-    means, sizes = (
-        np.multiply.outer(one, 2.0 ** locations()).astype(np.float32)
-        for one in (centres, of_targets if is_target else of_columns)
-    )
-    # Bins alone do not resolve scales below that of a uniform distribution in one of them.
-    least = SCALES_IN_RANGE / n_bins * UNIFORM_STD if magnitudes is None else 0.0
-    sizes = np.maximum(sizes, np.float32(least))
-    for columns, posterior in posteriors(fit, n_columns, pooled):
-        shapes[columns] = binned.mixed(posterior, columns)
-        size[columns] = np.exp(np.tensordot(posterior, np.log(sizes)))
-        half_width[columns] = np.exp(posterior.sum(axis=2) @ np.log(half_widths))
-        # Means are weighted by the inverse scale, those of targets by its square, as their errors
-        # count in variances; scales below the posterior one count as that.
-        weights = np.maximum(sizes, size[columns, None, None].astype(np.float32))
-        np.divide(posterior, weights if pooled else weights**2, out=weights)
-        mean[columns] = np.tensordot(weights, means) / weights.sum(axis=(1, 2))
+    for part, alone in ((np.flatnonzero(~far), False), (np.flatnonzero(far), True)):
+        is_shared, seen = pooled and not alone, None if alone else magnitudes
+        means, sizes = (
+            np.multiply.outer(one, 2.0 ** locations()).astype(np.float32)
+            for one in (centres, of_columns if pooled or alone else of_targets)
+        )
+        # Bins alone do not resolve scales below that of a uniform distribution in one of them.
+        sizes = np.maximum(sizes, np.float32(SCALES_IN_RANGE / n_bins * UNIFORM_STD * alone))
+        fit = functools.partial(_log_likelihood, seen, bins, binned, part)
+        for some, posterior in posteriors(fit, len(part), is_shared):
+            columns = part[some]
+            shapes[columns] = binned.mixed(posterior, columns)
+            size[columns] = np.exp(np.tensordot(posterior, np.log(sizes)))
+            half_width[columns] = np.exp(posterior.sum(axis=2) @ np.log(half_widths))
+            # Means are weighted by the inverse scale, those of targets by its square, as their
+            # errors count in variances; scales below the posterior one count as that.
+            weights = np.maximum(sizes, size[columns, None, None].astype(np.float32))
+            np.divide(posterior, weights if is_shared else weights**2, out=weights)
+            mean[columns] = np.tensordot(weights, means) / weights.sum(axis=(1, 2))
     # Residual counts move the moments as they move those of the bins.
     rest = _significant_residuals(bins, shapes, counts.size)
     visible = _significant_residuals(bins, 0.0, counts.size)
     isolated = np.zeros((n_columns, 2), dtype=bool)
-    if pooled and magnitudes is not None:
-        alone = _isolated(bins, visible > 0, rest, ranges, magnitudes)
-        rest[alone] = 0.0
+    if pooled:
+        lone = _isolated(bins, visible > 0, rest, ranges, magnitudes) & ~far[:, None]
+        rest[lone] = 0.0
         middle = n_bins // 2
-        isolated = np.column_stack([alone[:, :middle].any(axis=1), alone[:, middle:].any(axis=1)])
+        isolated = np.column_stack([lone[:, :middle].any(axis=1), lone[:, middle:].any(axis=1)])
     seen = np.maximum(shapes + rest, 0.0)
     held = seen.sum(axis=1, keepdims=True)
     seen = np.where(held > 0, seen / np.where(held > 0, held, 1.0), shapes)
@@ -359,19 +329,33 @@ def _by_distributions(
     width = (ranges.high - ranges.low) / n_bins
     mean += (seen_mean - expected_mean) * width
     size *= np.hypot(seen_size, UNIFORM_STD) / np.hypot(expected_size, UNIFORM_STD)
-    if not pooled:
-        # No pooled prior corrects these, and a wide distribution can explain noise in an open bin.
-        # Ranges follow from medians, which are more robust: so mean and scale stay within the
-        # range, unless the count of its first or last bin is significant.
-        within = np.maximum(visible[:, 0], visible[:, -1]) <= 0
-        mean = np.where(within, np.clip(mean, ranges.low, ranges.high), mean)
-        size = np.where(within, np.minimum(size, ranges.high - ranges.low), size)
+    # No pooled prior corrects the others, and a wide distribution can explain noise in an open bin.
+    # Ranges follow from medians, which are more robust: so mean and scale stay within the range,
+    # unless the count of its first or last bin is significant.
+    within = (np.maximum(visible[:, 0], visible[:, -1]) <= 0) & (far | (not pooled))
+    mean = np.where(within, np.clip(mean, ranges.low, ranges.high), mean)
+    size = np.where(within, np.minimum(size, ranges.high - ranges.low), size)
     out = rest > TAIL_SHARE
     first, last = np.argmax(out, axis=1), n_bins - np.argmax(out[:, ::-1], axis=1)
     some_out = out.any(axis=1)
-    low = np.where(some_out, ranges.low + first * width, np.inf)
-    high = np.where(some_out, ranges.low + last * width, -np.inf)
-    return Estimate(mean, size, half_width, Ranges(low, high), isolated, skewness)
+    low = np.where(some_out, offset + unit * (ranges.low + first * width), np.inf)
+    high = np.where(some_out, offset + unit * (ranges.low + last * width), -np.inf)
+    beyond = Ranges(low, high)
+    return Estimate(offset + unit * mean, unit * size, half_width, beyond, isolated, skewness)
+
+
+def _log_likelihood(
+    magnitudes: NoisyCounts | None,
+    bins: NoisyCounts,
+    binned: BinnedRanges,
+    part: Indices,
+    some: Indices,
+) -> AnyArray:
+    """Return log likelihoods of some columns of a part: of their bins, and their magnitudes."""
+    logs = binned.log_likelihood(bins, part[some])
+    if magnitudes is not None:
+        logs += by_magnitude().log_likelihood(magnitudes.of(part[some]))
+    return logs
 
 
 def _isolated(
