@@ -99,8 +99,8 @@ class Families:
         The shape is (n_families, n_locations, n_bins).
         """
         below = self.below(inner_edges / 2.0 ** at[:, None])
-        ends = np.zeros((*below.shape[:-1], 1))
-        return np.maximum(np.diff(below, axis=-1, prepend=ends, append=ends + 1), 0.0)
+        nothing = np.zeros((*below.shape[:-1], 1))
+        return np.maximum(np.diff(below, axis=-1, prepend=nothing, append=nothing + 1), 0.0)
 
     @functools.cached_property
     def prior(self) -> Array:
