@@ -293,14 +293,14 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     shapes = np.empty(counts.shape)
     centres, of_columns, of_targets, half_widths = families().moments
     for part, alone in ((np.flatnonzero(~far), False), (np.flatnonzero(far), True)):
-        is_shared, seen = pooled and not alone, None if alone else magnitudes
+        is_shared, used = pooled and not alone, None if alone else magnitudes
         means, sizes = (
             np.multiply.outer(one, 2.0 ** locations()).astype(np.float32)
             for one in (centres, of_columns if pooled or alone else of_targets)
         )
         # Bins alone do not resolve scales below that of a uniform distribution in one of them.
         sizes = np.maximum(sizes, np.float32(SCALES_IN_RANGE / n_bins * UNIFORM_STD * alone))
-        fit = functools.partial(_log_likelihood, seen, bins, binned, part)
+        fit = functools.partial(_log_likelihood, used, bins, binned, part)
         for some, posterior in posteriors(fit, len(part), is_shared):
             columns = part[some]
             shapes[columns] = binned.mixed(posterior, columns)

@@ -177,8 +177,8 @@ def extrapolate_tails(
         points = _beyond(edges[:-1], edges[1:], bins.counts[one], std, centre[one])
         if not far[one]:
             of_one = magnitudes.counts[one][within[one]], magnitudes.std[one]
-            edges = lows[within[one]], highs[within[one]]
-            points = np.hstack([points, _beyond(*edges, *of_one, centre[one])])
+            bounds = lows[within[one]], highs[within[one]]
+            points = np.hstack([points, _beyond(*bounds, *of_one, centre[one])])
         points[1:] /= bins.n_rows
         edge = max(high - centre[one], centre[one] - low)
         size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge))
