@@ -32,7 +32,7 @@ LEFT_OUT = {
 ODDS = {
     "shares.MAX_SHARE_ALL", "distributions.ZERO_SHARES",
     "refinements.MAX_OUTLYING_SHARE", "refinements.MIN_NEGATIVE_SHARE",
-    "refinements.MAX_BODY_SHARE",
+    "refinements.MIN_UNIT_SHARE", "refinements.MAX_BODY_SHARE",
 }  # fmt: skip
 # Others whose half or twice would mean nothing; None where there is no neighbour on that side.
 NEIGHBOURS = {

@@ -30,7 +30,7 @@ LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR, LOG_PRIOR_WIDE = -0.2
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
 # the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a
 # multiple of the scale.
-LOGNORMAL_SCALE, LOGNORMAL_TARGET_SCALES = 2.0, (2.0, 4.0)
+LOGNORMAL_SCALES = (2.0, 4.0)
 RANGE_IN_SCALES = 5.0  # half width of a clip range around the mean, without rare values
 
 TAIL_SHARE = 0.004  # share of the records outside of a range at either end
@@ -104,19 +104,20 @@ class Families:
 
     @functools.cached_property
     def prior(self) -> Array:
-        """Prior probability of each distribution, shape (n_families, n_locations)."""
+        """Prior probability of each distribution, shape (n_families, n_locations).
+
+        What lies below 0, or on both sides of it, is less likely by a factor of e.
+        """
         at = locations()
-        unlikely = [
-            math.log(len(CENTRES) / 2) * (self.centre != 0)
-            + (self.centre < 0)
-            - (self.centre == 0),
-            self.positive < 1,
-            math.log(2) - LOG_PRIOR_WIDE * (self.octaves > LOG2_WIDTHS[0]) + (self.sign < 0),
-        ]
-        octaves = np.add.outer(np.log2(self.moments[1]), at)
-        octaves[len(self.centre) :] = at
-        octaves[len(self.centre) + len(self.positive) :] = 1.6 * at
-        log = LOG_PRIOR_PER_OCTAVE * np.abs(octaves) - np.concatenate(unlikely)[:, None]
+        sizes = np.zeros(len(self.centre) + len(self.positive) + len(self.zeros))
+        sizes[: len(self.centre)] = np.log2(self.spread)
+        of_families = np.concatenate([
+            np.where(self.centre == 0, 1.0, -math.log(len(CENTRES) / 2) - (self.centre < 0)),
+            -1.0 * (self.positive < 1),
+            LOG_PRIOR_WIDE * (self.octaves > LOG2_WIDTHS[0]) - (self.sign < 0) - math.log(2),
+        ])  # fmt: skip
+        octaves = np.abs(np.add.outer(sizes, at))
+        log = of_families[:, None] + LOG_PRIOR_PER_OCTAVE * octaves
         indicators = self.sign > 0
         log[: len(self.centre)][self.centre == 0, at == 0] += LOG_PRIOR_UNIT
         log[len(log) - len(self.zeros) :][indicators, at == 0] += LOG_PRIOR_INDICATOR
@@ -133,8 +134,8 @@ class Families:
         mean = others * self.sign * np.expm1(log) / log
         scale = np.sqrt(others * np.expm1(2 * log) / (2 * log) - mean**2)
         longest = self.log_std == LOG2_STDS[-1]
-        of_column = np.full(len(longest), LOGNORMAL_SCALE)
-        of_target = np.where(longest, *LOGNORMAL_TARGET_SCALES[::-1])
+        of_column = np.full(len(longest), LOGNORMAL_SCALES[0])
+        of_target = np.where(longest, *LOGNORMAL_SCALES[::-1])
         simple = np.full(len(self.centre) + len(longest), RANGE_IN_SCALES)
         rare = np.abs(self.sign * 2.0**self.octaves - mean) / scale
         return (

@@ -239,10 +239,12 @@ class ScalingStage(OptionalStage):
         """Request bins; return the columns that follow from these and their magnitudes."""
         exact, centred = not oracle.is_noisy, self.centred[not is_features]
         first = estimates.coarse_ranges(magnitudes, exact, pooled=is_features)
-        standard = np.zeros(len(first.low), dtype=bool)
+        half_width = np.zeros(len(first.low))
         if is_features and self.centred[0] and not exact:
-            standard = detect_standardised(magnitudes)
-        state = self._bin_rounds(oracle, part, first, magnitudes, is_features, rounds, ~standard)
+            half_width = detect_standardised(magnitudes)
+        state = self._bin_rounds(
+            oracle, part, first, magnitudes, is_features, rounds, half_width == 0
+        )
         ranges, bins = state.ranges, state.bins
         if exact:
             columns = estimates.exact_columns(bins.counts, ranges, centred)
@@ -250,7 +252,7 @@ class ScalingStage(OptionalStage):
         estimate = estimates.estimate(magnitudes, bins, ranges, is_features)
         columns = estimate.columns(bins.noise, is_features, centred)
         if is_features:
-            return keep_standardised(columns, standard)
+            return keep_standardised(columns, half_width)
         return _within_range(extrapolate_tails(columns, bins, ranges, magnitudes, first))
 
     def _jointly(self) -> list[slice]:

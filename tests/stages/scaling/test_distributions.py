@@ -12,8 +12,7 @@ from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.distributions import (
     EM_ITERATIONS,
     LOG2_STDS,
-    LOGNORMAL_SCALE,
-    LOGNORMAL_TARGET_SCALES,
+    LOGNORMAL_SCALES,
     PRIOR_STRENGTH,
     RANGE_IN_SCALES,
     BinnedRanges,
@@ -68,10 +67,10 @@ def test_moments_are_those_of_samples(rng):
         mean, size = values.mean(), values.std()
         expected = size
         if n_bells <= place < n_bells + n_skewed:  # of long tails they would be all tail
-            positive, size = np.mean(values > 0), LOGNORMAL_SCALE * np.median(np.abs(values))
-            mean = (2 * positive - 1) * size / LOGNORMAL_SCALE
+            positive, size = np.mean(values > 0), LOGNORMAL_SCALES[0] * np.median(np.abs(values))
+            mean = (2 * positive - 1) * size / LOGNORMAL_SCALES[0]
             longest = families().log_std[place - n_bells] == max(LOG2_STDS)
-            expected = LOGNORMAL_TARGET_SCALES[int(longest)] / LOGNORMAL_SCALE * size
+            expected = LOGNORMAL_SCALES[int(longest)] / LOGNORMAL_SCALES[0] * size
         assert of_targets[place] == pytest.approx(expected, rel=0.05)
         assert means[place] == pytest.approx(mean, abs=0.03 * size)
         assert sizes[place] == pytest.approx(size, rel=0.05)
