@@ -24,7 +24,6 @@ LEFT_OUT = {
     "estimates.UNIFORM_STD": "a matter of mathematics",
     "stage.MANY_BINS": "time alone: more bins cost nothing",
     "stage.BINS_BY_NOISE": "pairs of a noise and the bins that go with it",
-    "distributions.MAX_OCTAVES": "larger and smaller numbers than any data have",
     "distributions.REACH_OCTAVES": "time alone: bins that are empty",
     "distributions.MAX_COLUMNS": "time alone: of more columns than most of these data have",
 }

@@ -15,8 +15,7 @@ from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.releases.histograms import SIDE, STEPS
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Locations: powers of 2 up to this one, on either side of 1, and how many for each.
-MAX_OCTAVES, LOCATIONS_PER_OCTAVE = 36, 2
+LOCATIONS_PER_OCTAVE = 2  # for each power of 2
 # Centres of normal distributions other than 0, in units of their scale. Beyond the last, one bin of
 # magnitudes has all of the probability.
 CENTRES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0, 23.0)
@@ -48,7 +47,7 @@ def _steps(octaves: int) -> Array:
 
 def locations() -> Array:
     """Return the base-2 logarithms of the locations."""
-    return _steps(MAX_OCTAVES)
+    return _steps(2 * STEPS)
 
 
 @dataclass(frozen=True, eq=False)
