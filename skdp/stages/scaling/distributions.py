@@ -26,6 +26,7 @@ LOG2_WIDTHS = (0.5, 2.0)
 # Log priors: for each power of 2 between a scale, or a location, and 1; of unit normal
 # distributions, as many users standardise; of zeros and ones; and of a wider range beside zeros.
 LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR, LOG_PRIOR_WIDE = -0.25, 5.0, 2.0, -2.0
+LOG_PRIOR_PER_OCTAVE_ZEROS = -0.4  # of columns with zeros, which noise imitates most easily
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
 # the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a
 # multiple of the scale.
@@ -117,9 +118,11 @@ class Families:
         ])  # fmt: skip
         octaves = np.abs(np.add.outer(sizes, at))
         log = of_families[:, None] + LOG_PRIOR_PER_OCTAVE * octaves
+        rare = slice(len(sizes) - len(self.zeros), None)
+        log[rare] += (LOG_PRIOR_PER_OCTAVE_ZEROS - LOG_PRIOR_PER_OCTAVE) * octaves[rare]
         indicators = self.sign > 0
         log[: len(self.centre)][self.centre == 0, at == 0] += LOG_PRIOR_UNIT
-        log[len(log) - len(self.zeros) :][indicators, at == 0] += LOG_PRIOR_INDICATOR
+        log[rare][indicators, at == 0] += LOG_PRIOR_INDICATOR
         prior = np.exp(log)
         return np.asarray(prior / prior.sum(), np.float32)
 
