@@ -13,6 +13,7 @@ from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public, Scaling
 from skdp.planning.expected_loss import LEAST_LOSS, MOST_LOSS, expected_loss, signal_for
+from skdp.stages.calibration import SKEWED
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
 
@@ -23,9 +24,6 @@ WASTEFUL = 0.2  # of what larger batches tell for the same budget
 ALL, HALF, TENTH = 1.0, 0.5, 0.1
 # Kind of the measured fits with targets of a kind; and of those with a loss that was measured.
 KINDS = {"real": "regression", "nonnegative": "log link", "label": "classification"}
-# Least estimated skewness of targets that is evidence of a true one above 2: histograms do not show
-# the whole tail. Chosen on the development half of held_out.csv.
-SKEWED = 0.75
 MEASURED_LOSSES = {
     "squared_error": "regression",
     "tweedie_log": "log link",

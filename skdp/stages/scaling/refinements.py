@@ -112,7 +112,7 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
     """Return ranges around the smallest windows with the columns, and which may be narrower still.
 
     A window has a column if, up to noise, all but ``TAIL_SHARE`` of the rows lie in it. A range
-    stays as it is where there is no such window of at most a third of it.
+    stays as it is where there is no such window of at most a third of it, far from 0.
 
     Parameters
     ----------
@@ -135,8 +135,9 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
         done = held.max(axis=1) >= 1 - TAIL_SHARE - 2 * noise
         first[left[done]], sizes[left[done]] = held.argmax(axis=1)[done], size
         left = left[~done]
-    smaller = Ranges(ranges.low + (first - sizes) * width, ranges.low + (first + 2 * sizes) * width)
-    return ranges.where(sizes > 0, smaller), (sizes > 0) & (sizes < MIN_SPREAD)
+    start, stop = ranges.low + first * width, ranges.low + (first + sizes) * width
+    found, margin = (sizes > 0) & Ranges(start, stop).far_from_0, sizes * width
+    return ranges.where(found, Ranges(start - margin, stop + margin)), found & (sizes < MIN_SPREAD)
 
 
 # ------------------------------------------------------------------ long-tailed targets

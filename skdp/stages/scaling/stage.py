@@ -179,7 +179,7 @@ class ScalingStage(OptionalStage):
         scaling, seen = self.known, []
         # 1. Sign and magnitude of all columns; then bins, of columns of each kind.
         for which in self._jointly():
-            request, share = self._request(which, exact)
+            request, share = self._request(which)
             seen.append(_unweighted(request, *oracle.with_share(request, share), n_rows))
         for part, is_features, rounds in self._parts(oracle.public):
             if oracle.is_rehearsal:
@@ -284,7 +284,7 @@ class ScalingStage(OptionalStage):
             if number < rounds and narrow.any():
                 state, narrow = self._refined(oracle, part, state, narrow)
                 continue
-            request, share = self._request(part, exact, state.ranges)
+            request, share = self._request(part, state.ranges, MANY_BINS if exact else None)
             answer = oracle.with_share(request, share)
             state = state.updated(_unweighted(request, *answer, oracle.public.n_rows))
             if number == rounds:
@@ -295,8 +295,9 @@ class ScalingStage(OptionalStage):
             elif unknown.any():
                 smaller = state.shrunk(magnitudes, number > 2) if is_features else state.ranges
                 estimated, narrow = refine_narrow_columns(state.bins, state.ranges)
-                narrow &= estimated.far_from_0 & unknown
-                smaller = smaller.where(narrow, estimated)
+                narrow &= unknown
+                shorter = estimated.high - estimated.low < smaller.high - smaller.low
+                smaller = smaller.where(narrow | (shorter & unknown & (number == 2)), estimated)
             else:
                 continue
             state = state.within(smaller)
@@ -310,7 +311,7 @@ class ScalingStage(OptionalStage):
         They get many bins, and most of the round's budget.
         """
         weights = tuple(np.array(self.shares.log_weights[part]) + LOG2_WEIGHT * narrow)
-        request, share = self._request(part, True, state.ranges, weights)
+        request, share = self._request(part, state.ranges, MANY_BINS, weights)
         answer = oracle.with_share(request, share)
         bins = _unweighted(request, *answer, oracle.public.n_rows)
         estimated, still = refine_narrow_columns(bins, state.ranges)
@@ -320,7 +321,8 @@ class ScalingStage(OptionalStage):
         """Make the same requests, without the work on placeholders; return columns of unit size."""
         unit = np.ones(part.stop - part.start)
         for _ in range(2, rounds + 1):
-            request, share = self._request(part, not oracle.is_noisy, Ranges(-unit, unit))
+            n_bins = None if oracle.is_noisy else MANY_BINS
+            request, share = self._request(part, Ranges(-unit, unit), n_bins)
             oracle.with_share(request, share)
         return Columns(-unit, unit, 0 * unit, unit)
 
@@ -342,13 +344,14 @@ class ScalingStage(OptionalStage):
     def _request(
         self,
         which: slice,
-        many_bins: bool,
         ranges: Ranges | None = None,
+        n_bins: int | None = None,
         other_weights: tuple[int, ...] | None = None,
     ) -> tuple[MagnitudeCounts | BinCounts, float]:
         """Return a histogram of columns, by magnitude or in bins of ranges, and its share.
 
-        ``other_weights`` are other weights of the columns for the same share of the budget.
+        ``n_bins`` follows from the noise by default. ``other_weights`` are other weights of the
+        columns for the same share of the budget.
         """
         weights, n_features = self.shares.log_weights[which], self.shares.n_features
         share = self.shares.part(weights) if self.shares.share > 0 else 0.0
@@ -357,8 +360,8 @@ class ScalingStage(OptionalStage):
         targets = self.shares.targets and which.stop > n_features
         if ranges is None:
             return MagnitudeCounts(features, targets, weights), share
-        n_bins = next(bins for most, bins in BINS_BY_NOISE if self._noise(which) <= most)
-        n_bins = MANY_BINS if many_bins else n_bins
+        if n_bins is None:
+            n_bins = next(bins for most, bins in BINS_BY_NOISE if self._noise(which) <= most)
         width = (ranges.high - ranges.low) / n_bins
         return BinCounts(features, targets, ranges.low, width, n_bins, weights), share
 
