@@ -10,9 +10,9 @@ import structure
 
 LIMITS = {
     "files": 205,
-    "code lines": 28_760,
+    "code lines": 28_690,
     "uses of Any": 475,
-    "numeric constants": 387,
+    "numeric constants": 380,
     "imports, % of code": 9.9,
     "longest internal parameter list": 13,
 }
