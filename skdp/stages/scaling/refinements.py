@@ -136,8 +136,9 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
         first[left[done]], sizes[left[done]] = held.argmax(axis=1)[done], size
         left = left[~done]
     start, stop = ranges.low + first * width, ranges.low + (first + sizes) * width
-    found, margin = (sizes > 0) & Ranges(start, stop).far_from_0, sizes * width
-    return ranges.where(found, Ranges(start - margin, stop + margin)), found & (sizes < MIN_SPREAD)
+    margin, narrow = sizes * width, (sizes > 0) & Ranges(start, stop).far_from_0
+    smaller = Ranges(start - margin, stop + margin)
+    return ranges.where(narrow, smaller), narrow & (sizes < MIN_SPREAD)
 
 
 # ------------------------------------------------------------------ long-tailed targets
