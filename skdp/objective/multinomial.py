@@ -75,8 +75,10 @@ class Multinomial(Loss):
             p = _softmax(margins)
             # diag(p) - p p' is the covariance of an indicator of the class.
             C = self.contrasts.astype(margins.dtype)
-            means = np.einsum("kn,kj->nj", p, C)
-            squares = np.einsum("kn,kij->nij", p, C[:, :, None] * C[:, None, :])
+            means: Array = _total(p[:, :, None] * C[:, None])
+            squares = np.zeros((*means.shape, means.shape[1]), p.dtype)
+            for one, contrasts in zip(p, C, strict=True):
+                squares += one[:, None, None] * np.outer(contrasts, contrasts)
             return np.asarray(squares - means[:, :, None] * means[:, None, :])
 
     def _target_shape(self, margins: AnyArray) -> tuple[int, ...]:
@@ -114,5 +116,13 @@ def _softmax(margins: AnyArray) -> AnyArray:
     """Return each record's probabilities, transposed to shape (K, n)."""
     p = _below_largest(margins)
     np.exp(p, out=p)
-    p /= p.sum(axis=0)
+    p /= _total(p)
     return p
+
+
+def _total(of_classes: AnyArray) -> AnyArray:
+    """Return the sum over the first axis, in order, however many records there are."""
+    total: AnyArray = of_classes[0].copy()
+    for one in of_classes[1:]:
+        total += one
+    return total

@@ -38,6 +38,7 @@ from skdp.oracle.sources.records import Records, quotient
 # Weights of the gradient next to the Hessian in one vector; `LogisticStep` has the proof. The least
 # that will do are 0.300283, and the root of 1/2 for several classes.
 GRADIENT_WEIGHT, MULTINOMIAL_GRADIENT_WEIGHT = 0.3004, 0.70711
+MOST_WEIGHTS = 2**20  # entries of the weights of rows that are summed at a time: 8 MB
 
 
 def gradient_weight(loss: Loss) -> float:
@@ -94,6 +95,8 @@ def _weighted_residuals(block: Records, loss: Loss, margins: Array, factors: Arr
         columns = [factors * np.einsum("ij,j->i", plain, one) for one in loss.contrasts.T]
     residuals = np.stack(columns, axis=1)
     residuals[np.isnan(residuals)] = 0.0
+    if residuals.shape[1] > 1:  # no multiple of an infinite vector has a given length
+        residuals[~np.isfinite(residuals).all(axis=1)] = 0.0
     return residuals
 
 
@@ -183,11 +186,14 @@ def logistic_step(
         residuals = _weighted_residuals(block, loss, margins, factors)
         gradient += block.scaled_by_group(residuals).T @ vectors
         # A margin that is not a number comes of a row that is too long: its vector is null.
-        weights = loss.working_weight(np.nan_to_num(margins), block.targets)
-        weights = weights.reshape(-1, n_contrasts, n_contrasts)
-        vectors = _by_group(block, vectors)
-        for j, k in zip(*np.triu_indices(n_contrasts), strict=True):
-            hessian[j, :, k] += (weights[:, j, k, None] * vectors).T @ vectors
+        margins, vectors = np.nan_to_num(margins), _by_group(block, vectors)
+        step = max(MOST_WEIGHTS // n_contrasts**2, 1)
+        for start in range(0, len(vectors), step):
+            rows = slice(start, start + step)
+            weights = loss.working_weight(margins[rows], block.targets[rows])
+            weights = weights.reshape(-1, n_contrasts, n_contrasts)
+            for j, k in zip(*np.triu_indices(n_contrasts), strict=True):
+                hessian[j, :, k] += (weights[:, j, k, None] * vectors[rows]).T @ vectors[rows]
     packed = moments.pack(hessian.reshape((n_contrasts * size,) * 2))
     return np.concatenate([packed, gradient_weight(loss) * row_norm * gradient.ravel()])
 

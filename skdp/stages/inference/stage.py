@@ -315,7 +315,8 @@ class InferenceStage(OptionalStage):
         gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
         eigen = spectrum(gram, gram_std, _made_shorter(solution.scaling, bounds, public, problem))
         inflated = eigen.values + eigen.noise_norm
-        gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * gram_std
+        if public.has_intercept:
+            gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * gram_std
         length = float(np.mean(eigen.values / inflated)) ** -LENGTHENING_POWER
         coordinates = Coordinates(length * eigen.vectors / np.sqrt(inflated))
 
