@@ -154,13 +154,15 @@ class DebiasedCoefficients:
         """
         beta, is_known, n_slopes = self.coef, self.determined, len(self.coef)
         to_raw = _map_to_raw(n_slopes, self.scaling, self.has_intercept, len(self.intercept))
-        covariance = to_raw @ self.estimate.covariance @ to_raw.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance = to_raw @ self.estimate.covariance @ to_raw.T
         if R.shape[1] > n_slopes:
             beta = np.append(beta, self.intercept)
             is_known = np.append(is_known, np.full(len(self.intercept), self.determined.all()))
-        if not is_known[(R != 0).any(axis=0)].all():
+        used = np.flatnonzero((R != 0).any(axis=0))  # variances of others may be infinite
+        if not is_known[used].all():
             return WaldTest(np.nan, int(np.linalg.matrix_rank(R)), np.nan)
-        covariance = covariance[: len(beta), : len(beta)]
+        R, beta, covariance = R[:, used], beta[used], covariance[np.ix_(used, used)]
         units = np.sqrt(np.square(R) @ np.maximum(np.diag(covariance), 0.0))
         units[units == 0] = 1.0
         R, distance = R / units[:, None], (R @ beta - q) / units
@@ -229,7 +231,7 @@ class DebiasedCoefficients:
 def normal_intervals(centres: Array, errors: Array, level: float) -> Array:
     """Return the ends of normal intervals, one row for each estimate."""
     if not (is_real(level) and 0 < level < 1):
-        raise ValueError(f"conf_int: level must lie in (0, 1); got {shown(level)}.")
+        raise ValueError(f"The level must lie in (0, 1); got {shown(level)}.")
     reach = float(stats.norm.isf((1 - level) / 2)) * errors
     return np.column_stack([centres - reach, centres + reach])
 
@@ -319,10 +321,10 @@ def conf_int(self: FittedModel, level: float = 0.95, intercept: bool = False) ->
 def wald_test(self: FittedModel, R: ArrayLike, q: ArrayLike | None = None) -> WaldTest:
     """Test whether several linear restrictions on the coefficients hold at once.
 
-    A Wald test of ``R @ beta = q`` by ``coef_debiased_`` and its covariance, which holds the noise
-    that was added for privacy. It costs nothing. Noise in that covariance itself is not allowed
-    for, which matters for many restrictions at once: of 2,100 simulated tests of six on three
-    classes (8,000 rows, epsilon 2) 7.6 % were significant at the level of 5 %.
+    A Wald test of ``R @ beta = q`` by ``coef_debiased_`` and its covariance, which includes the
+    noise that was added for privacy. It costs nothing. It does not allow for noise in that
+    covariance itself, which matters for many restrictions at once: of 2,100 simulated tests of six
+    on three classes (8,000 rows, epsilon 2) 7.6 % were significant at the level of 5 %.
 
     Parameters
     ----------
@@ -402,9 +404,9 @@ def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
 def marginal_effects(self: FittedModel, level: float = 0.95) -> CoefficientTable:
     """Return average marginal effects on the probability of the second of two classes.
 
-    What the probability moves by for one unit more of a column, on average over the rows of the
-    fit: the coefficient times the mean of ``p (1 - p)``. Errors are by the delta method, and hold
-    the noise of both.
+    By how much the probability changes for one unit more of a column, on average over the rows of
+    the fit: the coefficient times the mean of ``p (1 - p)``. Errors are by the delta method, and
+    include the noise of both.
 
     Parameters
     ----------

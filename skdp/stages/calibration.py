@@ -304,7 +304,7 @@ class Recalibration(CalibrationStage):
         return replace(solution, coef=_moved(coef, posterior.best, public))
 
     def _have_one_direction(self, oracle: Oracle, share: float) -> bool:
-        """Whether half of what the bound on rows allows is in one direction, seen with noise."""
+        """Return whether one direction has half of what the bound on rows allows, up to noise."""
         row_norm = oracle.public.row_norm
         assert row_norm is not None  # rows are bounded wherever there is noise
         (largest,), _ = oracle.with_share(LargestEigenvalue(), share)
@@ -421,11 +421,12 @@ class MeanCorrection(CalibrationStage):
         # Sums of residuals and of weight times derivatives, in these units.
         unit = size / loss.unit
         # A single event is as large as the unit of the targets before it was bounded.
-        event, skewness, scaling = loss.unit, np.array([SKEWED]), oracle.scaling
+        event, skewness, scaling = loss.unit, SKEWED, oracle.scaling
         if scaling is not None and scaling.targets is not None:
             targets = scaling.targets
             event *= float(unbounded_unit(targets.centre, targets.scale, targets.high)[0])
-            skewness = skewness if targets.skewness is None else np.abs(targets.skewness)
+            if targets.skewness is not None:
+                skewness = abs(float(targets.skewness[0]))
         cap = unit * max(rule.least * event, self.reach)
         answer, noise = oracle.with_share(DirectionalSum(coef, direction, cap), self.share)
         residual, noise = answer[0] / unit, noise / unit
@@ -433,7 +434,7 @@ class MeanCorrection(CalibrationStage):
         means = max(answer[1] / (rule.weight * unit) + (loss.power - 1) * residual, noise)
         factor = math.log(max(1 - residual / means, rule.least_factor))
         # More rows, a larger budget, or targets without a long tail leave less to correct.
-        expected = min(1.0, rule.narrowing * self.share) * min(1.0, float(skewness[0]) / SKEWED)
+        expected = min(1.0, rule.narrowing * self.share) * min(1.0, skewness / SKEWED)
         certainty = (expected * rule.std * means * math.exp(factor) / noise) ** 2
         shift = (expected * rule.mean + certainty * factor) / (1 + certainty)
         return float(shift / loss.unit)

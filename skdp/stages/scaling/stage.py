@@ -93,7 +93,10 @@ class HistogramState:
         ranges = self.ranges.of(new)
         estimate = estimates.estimate(magnitudes.of(new), self.bins.of(new), ranges, pooled=True)
         n_bins = self.bins.counts.shape[1]
-        estimated = estimate.ranges.rounded().where(estimate.ranges.far_from_0, estimate.ranges)
+        # Rounding makes ranges alike, but those of columns far from 0 much wider.
+        one_sided = (estimate.ranges.low > 0) | (estimate.ranges.high < 0)
+        one_sided &= ~estimate.isolated.any(axis=1)
+        estimated = estimate.ranges.rounded().where(one_sided, estimate.ranges)
         smaller = estimates.shrink_ranges(ranges, estimated, n_bins, again)
         low, high = self.ranges.low.copy(), self.ranges.high.copy()
         low[new], high[new] = smaller.low, smaller.high

@@ -346,3 +346,24 @@ def test_rows_beyond_the_range_of_numbers_add_nothing(cls, problem, row):
 def test_the_joint_release_is_for_the_logistic_loss():
     with pytest.raises(ValueError, match="logistic losses alone"):
         totals(whitened(one_step.LogisticStep), SQUARED, [NULL])
+
+
+@pytest.mark.parametrize("n_classes", [3, 8, 10])
+def test_bits_of_a_record_do_not_depend_on_how_many_there_are(rng, n_classes):
+    loss, margins = Multinomial(n_classes), 3 * rng.standard_normal((50, n_classes))
+    targets = rng.integers(0, n_classes, 50)
+    for of in (loss.residual, loss.working_weight):
+        each = [of(margins[[i]], targets[[i]]) for i in range(50)]
+        np.testing.assert_array_equal(of(margins, targets), np.concatenate(each))
+
+
+def test_weights_of_several_classes_are_summed_in_slices(monkeypatch, rng):
+    problem = Problem(Multinomial(3), NoPenalty(), fit_intercept=False)
+    context = PublicContext(
+        Public(7, 2, 3, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False), problem, 1.0
+    )
+    rows = MemorySource.of(rng.standard_normal((7, 2)), np.arange(7) % 3, constant=0.0)
+    step = whitened(one_step.LogisticStep, point=rng.standard_normal((2, 3)))
+    whole = step.total(rows, context)
+    monkeypatch.setattr(one_step, "MOST_WEIGHTS", 8)  # two rows of two by two
+    np.testing.assert_allclose(step.total(rows, context), whole, rtol=1e-12)

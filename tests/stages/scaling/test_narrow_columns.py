@@ -118,6 +118,20 @@ def test_rare_values_beside_a_common_one_are_learnt_from(rare, adjacency):
     assert np.mean(scores) > (0.9 if adjacency == "label" else 0.3)
 
 
+@pytest.mark.parametrize(("epsilon", "n_good"), [(0.15, 7), (0.3, 8), (1.0, 8)])
+def test_a_column_far_from_0_that_fills_few_bins_gets_smaller_ones(epsilon, n_good):
+    """As air pressure: on either side of a power of 4, and too wide for a few of very many bins."""
+    good = 0
+    for seed in range(8):
+        X = np.random.default_rng(seed + 100).standard_normal((15_000, 6))
+        X[:, 2] = 994 + 19 * X[:, 2]
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
+        model = skdp.DPLinearRegression(epsilon=epsilon, max_iter=2, privacy=privacy)
+        columns = model.fit(X, X[:, 0]).scaling_.columns
+        good += abs(columns.centre[2] - 994) < 19 and 19 / 2 < columns.scale[2] < 2 * 19
+    assert good >= n_good
+
+
 @pytest.mark.parametrize("offset", [2000.0, 1e6])
 def test_a_narrow_target_is_found_at_a_small_budget(rng, offset):
     X = rng.standard_normal((10_000, 10))
