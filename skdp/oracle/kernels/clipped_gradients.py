@@ -36,8 +36,9 @@ from skdp.oracle.sources.records import (
 from skdp.oracle.sources.sparse_rows import AnyRows, growth_of_rounding, is_csr
 
 # Entries (float64) of a tile, the piece of a block that goes through both matrix products at once:
-# 64 KiB, so that it is still in the L2 cache for the second one.
-TILE_NUMBERS = 1 << 13
+# 8 KiB, so that it is still in the L1 cache for the second one. Rows that are too long for that are
+# taken by 64 KiB, so that the tile is in the L2 cache.
+TILE_NUMBERS = 1 << 10
 # Rows of a tile of CSR rows, which hold a few dozen entries each, as a rule.
 SPARSE_TILE_ROWS = 1 << 8
 
@@ -302,37 +303,45 @@ def _exponentials(values: VectorOut, bits: IntegersOut) -> None:
 @compile_inner()
 def write_residuals(
     kernel: ResidualKernel,
+    start: int,
     targets: Vector,
     margins: Vector,
     residuals: VectorOut,
     bits: IntegersOut,
 ) -> None:
-    """Write the residuals of rows of one margin each; any number where the margin is nan."""
+    """Write the residuals of rows of one margin each; any number where the margin is nan.
+
+    Their targets are those from ``start`` on, unsigned so that loops need no test for its sign.
+    """
     n_rows = margins.shape[0]
     if kernel.code == LOGISTIC:
         for i in range(n_rows):
             residuals[i] = -margins[i]
         _exponentials(residuals, bits)
         for i in range(n_rows):
-            residuals[i] = 1.0 / (1.0 + residuals[i]) - targets[i]
+            residuals[i] = 1.0 / (1.0 + residuals[i]) - targets[np.uint64(start + i)]
     else:
         for i in range(n_rows):
-            residuals[i] = margins[i] - targets[i]
+            residuals[i] = margins[i] - targets[np.uint64(start + i)]
         if kernel.code == HUBER:
             for i in range(n_rows):
                 residuals[i] = min(max(residuals[i], -kernel.bound), kernel.bound)
 
 
-@compile_inner()
-def weigh_and_clip(margins: Vector, weights: Vector, limits: Vector, residuals: VectorOut) -> None:
+@compile_inner(inline="always")
+def weigh_and_clip(
+    start: int, margins: Vector, weights: Vector, limits: Vector, residuals: VectorOut
+) -> None:
     """Multiply residuals by the weights and cut them to their limits; nan becomes 0."""
+    if weights.shape[0] > 0:
+        for i in range(margins.shape[0]):
+            residuals[i] *= weights[np.uint64(start + i)]
     for i in range(margins.shape[0]):
-        value = residuals[i]
-        if weights.shape[0] > 0:
-            value = value * weights[i]
-        value = 0.0 if margins[i] != margins[i] or value != value else value
+        value = residuals[i] if residuals[i] == residuals[i] else 0.0
+        value = value if margins[i] == margins[i] else 0.0
         # A limit may be infinite, for null rows, and 0 times inf is nan.
-        limit = limits[i] if limits[i] < LARGEST else LARGEST
+        limit = limits[np.uint64(start + i)]
+        limit = limit if limit < LARGEST else LARGEST
         value = limit if value > limit else value
         residuals[i] = -limit if value < -limit else value
 
@@ -394,28 +403,32 @@ def _add_products(X: Matrix, residuals: Vector, total: VectorOut) -> None:
             total[j] += residuals[i] * X[i, j]
 
 
-@compile_inner()
+@compile_inner(inline="always")
 def _add_tile(
     X: Matrix,
     kernel: ResidualKernel,
     point: tuple[float, Vector, float],
-    of_rows: tuple[Vector, Vector, Vector],
-    limits: Vector,
+    start: int,
+    of_rows: tuple[Vector, Vector, Vector, Vector],
     work: tuple[VectorOut, VectorOut, IntegersOut],
     total: VectorOut,
 ) -> None:
-    """Add the clipped gradients of a few rows to the total; ``work`` is space to work in."""
+    """Add the clipped gradients of the few rows from ``start`` on; ``work`` is space to work in.
+
+    Tiles are too many for slices of each vector.
+    """
     n_rows, n_columns = X.shape
     constant, coef, offset = point
-    targets, weights, shrink = of_rows
+    targets, weights, shrink, limits = of_rows
     margins, residuals, bits = work
     _write_margins(X, coef, margins)
+    if shrink.shape[0] > 0:
+        for i in range(n_rows):
+            margins[i] *= shrink[np.uint64(start + i)]
     for i in range(n_rows):
-        if shrink.shape[0] > 0:
-            margins[i] *= shrink[i]
         margins[i] += offset
-    write_residuals(kernel, targets, margins, residuals, bits)
-    weigh_and_clip(margins, weights, limits, residuals)
+    write_residuals(kernel, start, targets, margins, residuals, bits)
+    weigh_and_clip(start, margins, weights, limits, residuals)
     if constant > 0.0:
         sum_of_residuals = 0.0
         for i in range(n_rows):
@@ -423,14 +436,8 @@ def _add_tile(
         total[n_columns] += constant * sum_of_residuals
     if shrink.shape[0] > 0:
         for i in range(n_rows):
-            residuals[i] *= shrink[i]
+            residuals[i] *= shrink[np.uint64(start + i)]
     _add_products(X, residuals, total)
-
-
-@compile_inner()
-def _slice(values: Vector, start: int, stop: int) -> Vector:
-    """Return entries of a vector; none of one that is missing, and so has none."""
-    return values[start:stop] if values.shape[0] > 0 else values[0:0]
 
 
 @compile_loop()
@@ -461,26 +468,30 @@ def add_clipped_gradients(
     """
     X, units, targets, weights, shrink, constant, block_rows = rows
     n_rows, n_columns = X.shape
-    tile_rows = min(block_rows, max(8, TILE_NUMBERS // max(1, n_columns)))
     standardises = units.low.shape[0] > 0
+    n_bytes = max(1, n_columns) * (8 if standardises else X.itemsize)
+    tile_rows = 8 * TILE_NUMBERS // n_bytes // 8 * 8  # eights, as many as loops take at once
+    tile_rows = min(
+        block_rows, max(8, tile_rows if tile_rows > 0 else 64 * TILE_NUMBERS // n_bytes)
+    )
     tile = np.zeros((tile_rows if standardises else 0, n_columns))
     margins, residuals = np.zeros(tile_rows), np.zeros(tile_rows)
     bits, block = np.zeros(tile_rows, np.int64), np.zeros(n_columns + 1)
-    point = constant, coef, offset
+    point, of_rows = (constant, coef, offset), (targets, weights, shrink, limits)
     for first in range(0, n_rows, block_rows):
         last = min(first + block_rows, n_rows)
         block[:] = 0.0
+        work = margins, residuals, bits
         for start in range(first, last, tile_rows):
-            stop = min(start + tile_rows, last)
-            size = stop - start
-            of_rows = targets[start:stop], _slice(weights, start, stop), _slice(shrink, start, stop)
-            work = margins[:size], residuals[:size], bits[:size]
-            some = limits[start:stop]
+            size = min(tile_rows, last - start)
+            if size < tile_rows:
+                work = margins[:size], residuals[:size], bits[:size]
+            some = X[start : start + size]
             if standardises:
-                standardise_rows(X[start:stop], units, tile[:size])
-                _add_tile(tile[:size], kernel, point, of_rows, some, work, block)
+                standardise_rows(some, units, tile[:size])
+                _add_tile(tile[:size], kernel, point, start, of_rows, work, block)
             else:
-                _add_tile(X[start:stop], kernel, point, of_rows, some, work, block)
+                _add_tile(some, kernel, point, start, of_rows, work, block)
         for j in range(n_columns + 1):
             total[j] += block[j]
 
@@ -522,10 +533,9 @@ def add_clipped_sparse_gradients(
                 if shrink.shape[0] > 0:
                     margin *= shrink[start + i]
                 margins[i] = margin + offset
-            some, stop = margins[:size], start + size
-            write_residuals(kernel, targets[start:stop], some, residuals[:size], bits[:size])
-            of_rows = _slice(weights, start, stop), limits[start:stop]
-            weigh_and_clip(some, of_rows[0], of_rows[1], residuals[:size])
+            some, few = margins[:size], residuals[:size]
+            write_residuals(kernel, start, targets, some, few, bits[:size])
+            weigh_and_clip(start, some, weights, limits, few)
             for i in range(size):
                 residual = residuals[i]
                 of_constant += residual

@@ -332,7 +332,7 @@ def _add_differences(
     _multiply(tile, away, margins[n_rows:both])
     for k in range(n_rows):
         margins[n_rows + k] += margins[k]
-    write_residuals(kernel, wanted[:both], margins[:both], residuals[:both], bits[:both])
+    write_residuals(kernel, 0, wanted, margins[:both], residuals[:both], bits[:both])
     # 2. Their differences, weighted and clipped.
     for k in range(n_rows):
         i = indices[k]
@@ -380,7 +380,7 @@ def take_difference_steps(
     """
     indices, edges, divisors = batches
     block_rows, n_parameters = rows.block_rows, away.shape[0]
-    tile_rows = max(1, min(block_rows, TILE_NUMBERS // n_parameters))
+    tile_rows = max(1, min(block_rows, 8 * TILE_NUMBERS // n_parameters))  # of 64 KiB, for BLAS
     tile, bits = np.zeros((tile_rows, n_parameters)), np.zeros(2 * tile_rows, np.int64)
     margins, residuals = np.zeros(2 * tile_rows), np.zeros(2 * tile_rows)
     work = tile, margins, residuals, np.zeros(2 * tile_rows), bits, np.zeros(n_parameters)

@@ -1,5 +1,6 @@
 """Records: rows with every fact about each of them, in blocks that kernels can take."""
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, NoReturn, Self
@@ -177,8 +178,19 @@ class Records:
         )
 
     def having(self, weights: Array | None, inverse_norms: Array) -> Self:
-        """Return the same records with other weights and norms."""
-        return replace(self, weights=weights, inverse_norms=inverse_norms)
+        """Return the same records with other weights and norms, and the arrays for loops."""
+        other = object.__new__(type(self))
+        self.loop_arrays  # noqa: B018  which is kept, and which both of them have
+        other.__dict__.update(self.__dict__, weights=weights, inverse_norms=inverse_norms)
+        return other
+
+    @functools.cached_property
+    def loop_arrays(self) -> "LoopArrays | None":
+        """What loops read of dense rows, but for weights; None if they are not for loops."""
+        units = unit_arrays(self)
+        if units is None:
+            return None
+        return LoopArrays(read_only(self.stored), units, vector(self.targets), vector(self.shrink))
 
     def parts(self) -> list[slice]:
         """Divide the rows in parts that threads can take; see :func:`row_parts`."""
@@ -374,23 +386,25 @@ class RowArrays(NamedTuple):
     block_rows: int
 
 
+class LoopArrays(NamedTuple):
+    """Of `RowArrays`, those that passes with other weights have in common."""
+
+    X: Rows
+    units: UnitArrays
+    targets: Vector
+    shrink: Vector
+
+
 def row_arrays(records: Records, block_rows: int) -> RowArrays | None:
     """Return the arrays of records; None for what loops do not read: public facts decide.
 
     They do not read sparse rows, and columns that cannot be standardised by a multiplication.
     """
-    units = unit_arrays(records)
-    if units is None:
+    if records.loop_arrays is None:
         return None
-    return RowArrays(
-        read_only(records.stored),
-        units,
-        vector(records.targets),
-        _weights(records),
-        vector(records.shrink),
-        float(records.constant),
-        block_rows,
-    )
+    X, units, targets, shrink = records.loop_arrays
+    constant = float(records.constant)
+    return RowArrays(X, units, targets, _weights(records), shrink, constant, block_rows)
 
 
 class EntryArrays(NamedTuple):
