@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 205,
-    "code lines": 28_714,
+    "code lines": 28_751,
     "uses of Any": 475,
     "numeric constants": 380,
     "imports, % of code": 9.9,

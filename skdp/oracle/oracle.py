@@ -300,15 +300,43 @@ class Oracle:
         NotAudited
             As for `standardise`.
         """
+        source, used = self._with_units(scaling), self._source
+        if source is not None and isinstance(used, RepeatableSource):
+            source = source.transformed(scaling, row_bound, instead_of=used)
+        self._clip_to(scaling, row_bound, source)
+
+    @contextmanager
+    def with_ranges(self, scaling: Scaling, row_bound: float | None) -> Iterator[None]:
+        """Answer for records that are clipped to other ranges in the block, for few passes.
+
+        Parameters as for `change_ranges`. After the block the rows of before are used as they were.
+        """
+        source = self._with_units(scaling)
+        if source is not None:
+            source = source.mapped_in_every_pass(scaling, row_bound)
+        before = self.scaling, self.public.row_bound, self._source
+        self._clip_to(scaling, row_bound, source)
+        try:
+            yield
+        finally:
+            self._clip_to(*before)
+
+    def _with_units(self, scaling: Scaling) -> RepeatableSource | None:
+        """Return the rows that were given, if there are any; refuse other centres and scales."""
         _require_plain(scaling)
         if self.scaling is None or not scaling.has_units_of(self.scaling):
             raise ValueError(
                 "change_ranges: centres and scales have to stay as they are. Nothing was released."
             )
-        if self._source is not None and self._given is not None:
-            given = require_kind(self._given, RepeatableSource)
-            used = require_kind(self._source, RepeatableSource)
-            self._source = given.transformed(scaling, row_bound, instead_of=used)
+        if self._source is None or self._given is None:
+            return None
+        return require_kind(self._given, RepeatableSource)
+
+    def _clip_to(
+        self, scaling: Scaling | None, row_bound: float | None, source: Source | None
+    ) -> None:
+        """Answer for a source whose rows are clipped to these ranges."""
+        self._source = self._source if source is None else source
         self.scaling, self.public = scaling, replace(self.public, row_bound=row_bound)
         self._last_rehearsed = None
         self._context = replace(self._context, public=self.public)

@@ -125,6 +125,10 @@ class RepeatableSource(Source):
         written over.
         """
 
+    def mapped_in_every_pass(self, scaling: Scaling, row_bound: float | None) -> RepeatableSource:
+        """Return what `transformed` does, for few passes: no copy is made, or written over."""
+        return self.transformed(scaling, row_bound)
+
     @abstractmethod
     def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> RepeatableSource:
         """Return the rows mapped without a range or a bound, their constant feature of size 1.

@@ -222,10 +222,10 @@ def read_only(values: AnyArray) -> AnyArray:
 
 def standardise(X: AnyArray, units: UnitArrays, out: AnyArray) -> AnyArray:
     """Put ``(clip(X, low, high) - centre) * factor`` into ``out``, and return that."""
-    if use_compiled(X.shape, is_exact=True):
-        done = _compiled_standardise(X, units, out)
-        if done is not None:
-            return done
+    is_read = is_plain(X) and is_plain(out) and out.dtype == np.float64
+    if is_read and use_compiled(X.shape, is_exact=True):
+        _standardise_all(X, units, out)
+        return out
     _centre(X, units.low, units.high, units.centre, out)
     with np.errstate(under="ignore"):
         out *= units.factor
@@ -237,13 +237,6 @@ def _centre(X: AnyArray, low: AnyArray, high: AnyArray, centre: AnyArray, out: A
     np.maximum(X, low, out=out)
     np.minimum(out, high, out=out)
     out -= centre
-
-
-def _compiled_standardise(X: AnyArray, units: UnitArrays, out: AnyArray) -> AnyArray | None:
-    if not (is_plain(X) and is_plain(out) and out.dtype == np.float64):
-        return None
-    _standardise_all(X, units, out)
-    return out
 
 
 @compile_inner()

@@ -127,6 +127,10 @@ class MemorySource(InMemory, OrderedSource):
             self._spare = None
         return self._rows_in(scaling, row_bound, self._records.constant, spare)
 
+    def mapped_in_every_pass(self, scaling: Scaling, row_bound: float | None) -> MemorySource:
+        """Return the rows as by `transformed`, without a copy."""
+        return self._rows_in(scaling, row_bound, self._records.constant, None, is_copied=False)
+
     def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> MemorySource:
         """Return the rows mapped without a range or a bound, their constant feature of size 1.
 
@@ -136,13 +140,18 @@ class MemorySource(InMemory, OrderedSource):
         return self._rows_in(scaling, None, constant, self._memory_of(instead_of))
 
     def _rows_in(
-        self, scaling: Scaling, row_bound: float | None, constant: float, spare: AnyArray | None
+        self,
+        scaling: Scaling,
+        row_bound: float | None,
+        constant: float,
+        spare: AnyArray | None,
+        is_copied: bool = True,
     ) -> MemorySource:
         """Return the rows mapped, with another bound and constant; a copy is made in ``spare``."""
         old = self._records
         X, targets, columns, base = old.stored, old.targets, old.columns, old.base
         if scaling.columns is not None:
-            X, columns, base = self._mapped(scaling.columns, old.X, constant, spare)
+            X, columns, base = self._mapped(scaling.columns, old.X, constant, spare, is_copied)
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
         records = Records.of(X, targets, old.weights, row_bound, constant, columns, base)
@@ -173,14 +182,19 @@ class MemorySource(InMemory, OrderedSource):
         return bool(X.nbytes <= COPY_BYTES)
 
     def _mapped(
-        self, columns: Columns, X: AnyRows, constant: float, out: AnyArray | None
+        self,
+        columns: Columns,
+        X: AnyRows,
+        constant: float,
+        out: AnyArray | None,
+        is_copied: bool,
     ) -> tuple[AnyRows, ColumnMap | None, Array | None]:
         """Return rows to be stored, what is to be made of them in every pass, and their base."""
         in_units, base = columns.for_type(np.float64), None
         if sparse.issparse(X):
             base = base_of(in_units.zeros, constant)
         has_to_be_dense = sparse.issparse(X) and base is None and not columns.keeps_zeros
-        if has_to_be_dense or not self._copies_fit(X):
+        if has_to_be_dense or not (is_copied and self._copies_fit(X)):
             return X, in_units, base
         if not is_csr(X):
             return columns.apply(X, self._spread, out), None, base

@@ -11,7 +11,13 @@ from scipy import sparse
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.compiled import ColumnNumbers, Entries, Integers, Rows, Vector
 from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
-from skdp.oracle.sources.column_map import ColumnMap, UnitArrays, is_plain, read_only
+from skdp.oracle.sources.column_map import (
+    ColumnMap,
+    UnitArrays,
+    is_plain,
+    read_only,
+    standardise,
+)
 from skdp.oracle.sources.sparse_rows import (
     AnyRows,
     base_of,
@@ -203,6 +209,7 @@ class Records:
         """
         buffer, dense = None, dense and self.base is not None
         base = None if dense else self.base
+        units = None if self.columns is None or self.is_sparse else self.columns.units
         for rows in slices(0, self.n_rows, max(1, n_rows)):
             block = self[rows]
             if block.is_copied or dense:
@@ -210,7 +217,11 @@ class Records:
                     buffer = np.empty_like(block.stored, dtype=np.float64)
                 elif buffer is None and (dense or self.loses_zeros):
                     buffer = np.empty(block.shape)
-                X = block.in_float64(dense, None if buffer is None else buffer[: block.n_rows])
+                out = None if buffer is None else buffer[: block.n_rows]
+                if units is not None and out is not None:
+                    X = standardise(block.stored, units, out)
+                else:
+                    X = block.in_float64(dense, out)
                 block = replace(block, stored=X, columns=None, base=base)
             yield block
 
@@ -227,15 +238,15 @@ class Records:
         return out
 
     def cached_blocks(self, dense: bool = False) -> Iterator[Self]:
-        """Yield blocks that stay in a cache between two products with them; see `blocks`."""
+        """Return blocks that stay in a cache between two products with them; see `blocks`."""
         is_dense = self.loses_zeros or (dense and self.base is not None)
         kind = self.is_sparse and not is_dense, self.is_copied or is_dense
-        yield from self.blocks(block_rows(*self.shape, *kind), dense)
+        return self.blocks(block_rows(*self.shape, *kind), dense)
 
     def float64_blocks(self, dense: bool = True) -> Iterator[Self]:
-        """Yield blocks of which a dense copy in float64 stays in a cache; see `blocks`."""
+        """Return blocks of which a dense copy in float64 stays in a cache; see `blocks`."""
         is_copied = self.is_copied or self.base is not None
-        yield from self.blocks(block_rows(*self.shape, False, is_copied), dense)
+        return self.blocks(block_rows(*self.shape, False, is_copied), dense)
 
     def margins(self, point: Array) -> Array:
         """Return ``z_i'point`` in float64; inf or nan where huge products overflow.

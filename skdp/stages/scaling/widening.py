@@ -9,6 +9,7 @@ remaining steps use rows that are clipped less.
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -74,7 +75,7 @@ class Widening(OptionalStage):
         return cls(SHARE, targets=scaling is not None and scaling.shares.targets)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        before, bound = oracle.scaling, oracle.public.row_bound
+        before, bound, wide = oracle.scaling, oracle.public.row_bound, None
         assert bound is not None  # rows are bounded wherever there is noise
         low = high = np.zeros(oracle.public.n_features)
         if before is not None and before.columns is not None:
@@ -85,12 +86,12 @@ class Widening(OptionalStage):
             if self.targets and targets is not None:
                 targets = _wider(targets)
             wide = replace(before, columns=_wider(columns), targets=targets)
-            oracle.change_ranges(wide, EXPANSION_FACTOR * bound)
         request = TailSum(solution.coef, low, high, bound, RECORD_CLIP)
-        (first, second), noise = oracle.with_share(request, self.share)
+        with nullcontext() if wide is None else oracle.with_ranges(wide, EXPANSION_FACTOR * bound):
+            (first, second), noise = oracle.with_share(request, self.share)
         gain = -first - MIN_SLOPE * second
-        if before is not None and gain <= Z_DETECT * noise * math.hypot(1.0, MIN_SLOPE):
-            oracle.change_ranges(before, bound)
+        if wide is not None and gain > Z_DETECT * noise * math.hypot(1.0, MIN_SLOPE):
+            oracle.change_ranges(wide, EXPANSION_FACTOR * bound)
         return solution
 
     def assumptions(self) -> tuple[str, ...]:
