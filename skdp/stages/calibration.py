@@ -265,12 +265,7 @@ class Recalibration(CalibrationStage):
         )
         is_small = public.n_outputs == 1 and public.n_parameters <= GRAM_COLUMNS
         checks_rows = is_raw and is_small and public.start is None
-        return replace(cls.for_problem(public, problem), checks_rows=checks_rows)
-
-    @classmethod
-    def for_problem(cls, public: Public, problem: Problem) -> Self:
-        """Return the stage with the share and the prior that follow from public facts."""
-        return cls(recalibration_share(public), _prior(public, problem))
+        return cls(recalibration_share(public), _prior(public, problem), checks_rows)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         coef = solution.coef
@@ -508,16 +503,11 @@ class Correction(CalibrationStage):
         missing = super().applies(public, problem, parameters) or _missing_of_targets(public)
         if missing is not None or parameters.calibration == "private":
             return missing
-        is_detectable = cls.for_public(public).is_detectable(public)
+        is_detectable = cls.of(public, problem, parameters).is_detectable(public)
         return None if is_detectable else "a shift that can exceed its noise: more rows"
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        return cls.for_public(public)
-
-    @classmethod
-    def for_public(cls, public: Public) -> Self:
-        """Return the stage with the bound that follows from public facts."""
         signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_RULE.share)
         return cls(
             CORRECTION_RULE.share,
