@@ -139,6 +139,14 @@ def lognormal2(n, rng):
     return Data(np.exp(2 * Z), target_of(signal, rng, 1.0), labels_of(signal, rng))
 
 
+@case(30_000, 10_000)
+def signal_ends(n, rng):
+    """Long tails whose effect ends inside the range that large budgets see."""
+    X = np.exp(1.3 * rng.standard_normal((n, 6)))
+    signal = unit(np.minimum(X, 9.0)) @ np.array([1.0, -0.8, 0.6, 0.5, -0.4, 0.3])
+    return Data(X * [1e3, 10, 1, 200, 5, 1], target_of(signal, rng, 1.3))
+
+
 @case()
 def idle_tail(n, rng):
     """One column of six has a long tail, and nothing depends on it."""

@@ -169,9 +169,9 @@ def _abundance(public: Public) -> float:
 def recalibration_share(public: Public) -> float:
     """Return the share of mu squared for a recalibration, from public facts."""
     signal = _abundance(public)
-    times = 1.0
-    if public.n_outputs == 1:  # of several classes the coefficients lose more than is gained
-        times = min(max(1.0, math.sqrt(SCARCE / AMPLE / signal)), MOST_TIMES)
+    # Of several classes the coefficients lose more than is gained.
+    scarcity = math.sqrt(SCARCE / AMPLE / signal) if public.n_outputs == 1 else 1.0
+    times = min(max(1.0, scarcity), MOST_TIMES)
     return SHARE * times / max(1.0, signal)
 
 
@@ -265,12 +265,7 @@ class Recalibration(CalibrationStage):
         )
         is_small = public.n_outputs == 1 and public.n_parameters <= GRAM_COLUMNS
         checks_rows = is_raw and is_small and public.start is None
-        return replace(cls.for_problem(public, problem), checks_rows=checks_rows)
-
-    @classmethod
-    def for_problem(cls, public: Public, problem: Problem) -> Self:
-        """Return the stage with the share and the prior that follow from public facts."""
-        return cls(recalibration_share(public), _prior(public, problem))
+        return cls(recalibration_share(public), _prior(public, problem), checks_rows)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         coef = solution.coef
@@ -508,26 +503,17 @@ class Correction(CalibrationStage):
         missing = super().applies(public, problem, parameters) or _missing_of_targets(public)
         if missing is not None or parameters.calibration == "private":
             return missing
-        is_detectable = cls.for_public(public).is_detectable(public)
-        return None if is_detectable else "a shift that can exceed its noise: more rows"
+        # If a shift cannot exceed its noise, the stage would add noise alone.
+        signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_RULE.share)
+        noise = CORRECTION_RULE.z_detect * cls.of(public, problem, parameters).clip_norm
+        few = noise >= CORRECTION_RULE.most_shift * signal
+        return "a shift that can exceed its noise: more rows" if few else None
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        return cls.for_public(public)
-
-    @classmethod
-    def for_public(cls, public: Public) -> Self:
-        """Return the stage with the bound that follows from public facts."""
         signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_RULE.share)
-        return cls(
-            CORRECTION_RULE.share,
-            max(CORRECTION_RULE.least_clip, CORRECTION_RULE.clip_growth * signal),
-        )
-
-    def is_detectable(self, public: Public) -> bool:
-        """Whether a shift can exceed its noise: if not, the stage would add noise alone."""
-        signal = public.gradient_mu * public.n_rows * math.sqrt(self.share)
-        return CORRECTION_RULE.z_detect * self.clip_norm < CORRECTION_RULE.most_shift * signal
+        clip_norm = max(CORRECTION_RULE.least_clip, CORRECTION_RULE.clip_growth * signal)
+        return cls(CORRECTION_RULE.share, clip_norm)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         public, problem, coef = oracle.public, oracle.problem, solution.coef
@@ -547,10 +533,8 @@ class Correction(CalibrationStage):
         corrected[: public.n_features] *= slope
         if with_shift:
             shift = -_positive_part_james_stein(answer[2], noise) / public.n_rows
-            corrected[-1] += (
-                min(max(shift, -CORRECTION_RULE.most_shift), CORRECTION_RULE.most_shift)
-                / public.intercept_size
-            )
+            most = CORRECTION_RULE.most_shift
+            corrected[-1] += min(max(shift, -most), most) / public.intercept_size
         return replace(solution, coef=corrected)
 
 

@@ -28,6 +28,7 @@ from skdp.stages.calibration import (
     CalibrationPrior,
     GaussianPosterior,
     Recalibration,
+    _prior,
     recalibration_share,
 )
 
@@ -239,7 +240,7 @@ def test_the_plan_is_what_is_run(rng, adjacency, n_classes):
 
 def test_nothing_is_expected_to_be_amiss_where_there_is_ample_to_go_by():
     problem = Problem(Logistic())
-    few, many = (Recalibration.for_problem(public_for(n), problem).expected for n in (100, 10**8))
+    few, many = (_prior(public_for(n), problem) for n in (100, 10**8))
     assert (few.slope, few.slope_std, few.shift_std) == (0.8, 0.35, 0.1)
     assert 0.999 < many.slope < 1
     assert many.slope_std < 0.01 * few.slope_std
@@ -250,7 +251,7 @@ def test_a_slope_is_expected_as_far_as_coefficients_exceed_their_noise():
     problem = Problem(Logistic())
 
     def expected(descent=0.0, **facts):
-        prior = Recalibration.for_problem(public_for(**facts), problem).expected
+        prior = _prior(public_for(**facts), problem)
         return prior.after_descent(descent)
 
     hopeless = public_for(100, epsilon=0.01)
@@ -263,7 +264,7 @@ def test_a_slope_is_expected_as_far_as_coefficients_exceed_their_noise():
     assert expected(3.0, n_rows=100, epsilon=0.01).mean[0] > 0.9 * LOGISTIC.slope
     assert expected(-3.0, n_rows=100, epsilon=0.01) == few
     given = replace(hopeless, start=((0.5,),) * 11)
-    assert Recalibration.for_problem(given, problem).expected.mean[0] == LOGISTIC.slope
+    assert _prior(given, problem).mean[0] == LOGISTIC.slope
 
 
 def test_each_round_asks_where_the_last_one_led(rng, monkeypatch):

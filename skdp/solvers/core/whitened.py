@@ -26,7 +26,7 @@ ROW_FACTOR = 0.9
 PLAIN_GRAM_SHARE, GRAM_SHARE = 0.2, 0.05
 # Squared error: plain steps at a small budget, which average noise out; from a signal-to-noise
 # ratio on the distance grows, by momentum.
-PLAIN_STEPS, PLAIN_GROWTH_START, MOST_MOMENTUM = 40, 50.0, 0.9
+PLAIN_STEPS, PLAIN_GROWTH_START = 40, 50.0
 # A log link: momentum would carry predictors to where their exponentials are far too large, and
 # there are up to so many times as many steps. A cap below the least one, in units of the target,
 # makes all means too small.
@@ -152,7 +152,9 @@ class Whitened(Solver):
         n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
         if n_steps is not None:
             checks.count(max_iter=n_steps)
-        if not noisy:
+        if public.streamed:
+            n_steps, momentum, gram_share = n_steps or STREAM_STEPS, 0.0, STREAM_GRAM
+        elif not noisy:
             n_steps, momentum = n_steps or EXACT_STEPS, 0.0 if is_plain else EXACT_MOMENTUM
         elif is_plain:
             n_steps, momentum = _plain_steps(public, problem, n_steps)
@@ -166,9 +168,6 @@ class Whitened(Solver):
         # Velocity takes about 1 / (1 - momentum) steps to build up: a short run has no use for
         # more than it can reach in a quarter of its steps.
         momentum = min(momentum, max(0.0, 1 - 4 / n_steps))
-        if public.streamed:
-            n_steps, momentum = self._number_of_blocks(), 0.0
-            gram_share = STREAM_GRAM
         beta = momentum if checks.is_auto(self.momentum) else self.momentum
         row_factor = ROW_FACTOR * growth(public, 1 / 3) if noisy else UNBOUNDED
         if public.streamed and noisy:
@@ -211,9 +210,6 @@ class Whitened(Solver):
         steps.clip_norms(self.clip_norm, self.max_iter)
         checks.share(gram_share=self.gram_share)
         checks.positive(row_norm=self.row_norm, row_factor=self.row_factor)
-
-    def _number_of_blocks(self) -> int:
-        return STREAM_STEPS if checks.is_auto(self.max_iter) else int(self.max_iter)
 
     def solve(self, oracle: Oracle) -> Solution:
         if oracle.public.streamed:
@@ -355,7 +351,7 @@ def _plain_steps(public: Public, problem: Problem, n_steps: int | None) -> tuple
     travel = growth(public, TRAVEL_GROWTH, start=PLAIN_GROWTH_START)
     if problem.loss.link == "log":
         return n_steps or math.ceil(LOG_LINK_STEPS * min(math.sqrt(travel), MOST_TIMES)), 0.0
-    return n_steps or PLAIN_STEPS, min(1 - 1 / travel, MOST_MOMENTUM)
+    return n_steps or PLAIN_STEPS, min(1 - 1 / travel, defaults.MOMENTUM)
 
 
 def _steps(

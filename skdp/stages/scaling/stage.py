@@ -255,7 +255,14 @@ class ScalingStage(OptionalStage):
         estimate = estimates.estimate(magnitudes, bins, ranges, is_features)
         columns = estimate.columns(bins.noise, is_features, centred)
         if is_features:
-            return keep_standardised(columns, half_width)
+            columns = keep_standardised(columns, half_width)
+            if oracle.problem.loss.targets != "label":  # a test halfway decides about long tails
+                return columns
+            # Values beyond the bound on rows would shrink whole rows, and not their column alone.
+            reach = (oracle.public.long_row or math.inf) * columns.scale
+            limits = columns.centre - reach, columns.centre + reach
+            low, high = np.clip([columns.low, columns.high], *limits)
+            return replace(columns, low=low, high=high)
         return _within_range(extrapolate_tails(columns, bins, ranges, magnitudes, first))
 
     def _jointly(self) -> list[slice]:

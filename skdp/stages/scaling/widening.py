@@ -4,6 +4,9 @@ Long tails are clipped, since in one column the target depends on the tail, and 
 is mere outliers; their histograms look alike. After half of the steps they can be distinguished: if
 predictions for clipped rows improve by the part that was clipped, ranges are enlarged, and the
 remaining steps use rows that are clipped less.
+
+Conversely, the effect of a column may end before its range does. If predictions for rows in the
+outer part of their ranges improve by clipping them there, ranges are reduced to the inner part.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from skdp.objective import Problem
-from skdp.oracle import Columns, Oracle, Public, Solution, TailSum
+from skdp.oracle import Columns, Oracle, Public, Scaling, Solution, TailSum
 from skdp.stages.base import OptionalStage, StageParameters, first_missing, missing_gaussian
 from skdp.stages.scaling.stage import ScalingStage
 
@@ -30,15 +33,20 @@ Z_DETECT = 2.0  # noise standard deviations
 # Bound on a record's derivatives, in squared scales of the target: few records of a long tail must
 # not outweigh the others, and noise is proportional to it.
 RECORD_CLIP = 0.5
+# The inner part of ranges, as a factor on them, and the slope of the target on the rest, relative
+# to that on the inner part, below which ranges are reduced. If clipping leaves as much variance as
+# it takes, one below 1/2 is better clipped; estimates are larger, see MIN_SLOPE.
+INNER_FACTOR, MOST_IDLE_SLOPE = 0.7, 1 / 3
+AMPLE = 3000.0  # signal mu n from which on tails of some per cent of the rows show in that
 
 
 @dataclass(frozen=True)
 class Widening(OptionalStage):
-    """Enlarge ranges where that significantly improves predictions.
+    """Enlarge or reduce ranges where that significantly improves predictions.
 
-    One release, :class:`skdp.oracle.TailSum`, at the mean of the points in the second quarter of
-    the run. The choice follows from its answer and public numbers alone. Later releases hold for
-    any ranges: each bounds what a record adds by itself.
+    One or two releases, :class:`skdp.oracle.TailSum`, at the mean of the points in the second
+    quarter of the run. The choice follows from their answers and public numbers alone. Later
+    releases hold for any ranges: each bounds what a record adds by itself.
 
     Parameters
     ----------
@@ -46,10 +54,13 @@ class Widening(OptionalStage):
         Of mu squared, relative to the solver's own releases.
     targets : bool
         Whether the ranges of targets are enlarged, too: not if they were declared.
+    inner : bool, default=False
+        Whether ranges may be reduced, by another release with that share.
     """
 
     share: float
     targets: bool = True
+    inner: bool = False
     title: ClassVar[str] = "widening of ranges"
     place: ClassVar[str] = "checkpoint"
 
@@ -72,33 +83,44 @@ class Widening(OptionalStage):
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
         scaling = _scaling_stage(parameters)
-        return cls(SHARE, targets=scaling is not None and scaling.shares.targets)
+        is_ample = public.gradient_mu * public.n_rows >= AMPLE
+        return cls(SHARE, scaling is not None and scaling.shares.targets, is_ample)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        before, bound, wide = oracle.scaling, oracle.public.row_bound, None
+        before, bound = oracle.scaling, oracle.public.row_bound
         assert bound is not None  # rows are bounded wherever there is noise
-        low = high = np.zeros(oracle.public.n_features)
+        inner = wide = narrow = before
         if before is not None and before.columns is not None:
-            columns = before.columns
-            low = (columns.low - columns.centre) / columns.scale
-            high = (columns.high - columns.centre) / columns.scale
-            targets = before.targets
-            if self.targets and targets is not None:
-                targets = _wider(targets)
-            wide = replace(before, columns=_wider(columns), targets=targets)
-        request = TailSum(solution.coef, low, high, bound, RECORD_CLIP)
-        with nullcontext() if wide is None else oracle.with_ranges(wide, EXPANSION_FACTOR * bound):
+            inner = replace(before, columns=_scaled(before.columns, INNER_FACTOR))
+            wide = replace(before, columns=_scaled(before.columns, EXPANSION_FACTOR))
+            if self.targets and before.targets is not None:
+                wide = replace(wide, targets=_scaled(before.targets, EXPANSION_FACTOR))
+
+        def excess(kept: Scaling | None, slope: float) -> float:
+            """Release how far the slope beyond ranges exceeds another, in its noise."""
+            low = high = np.zeros(oracle.public.n_features)
+            if kept is not None and (columns := kept.columns) is not None:
+                low = (columns.low - columns.centre) / columns.scale
+                high = (columns.high - columns.centre) / columns.scale
+            request = TailSum(solution.coef, low, high, bound, RECORD_CLIP)
             (first, second), noise = oracle.with_share(request, self.share)
-        gain = -first - MIN_SLOPE * second
-        if wide is not None and gain > Z_DETECT * noise * math.hypot(1.0, MIN_SLOPE):
+            return float((-first - slope * second) / (noise * math.hypot(1.0, slope)))
+
+        if self.inner and excess(inner, MOST_IDLE_SLOPE) < -Z_DETECT:
+            narrow = inner
+        with nullcontext() if wide is None else oracle.with_ranges(wide, EXPANSION_FACTOR * bound):
+            extends_beyond = excess(before, MIN_SLOPE) > Z_DETECT
+        if wide is not None and extends_beyond:
             oracle.change_ranges(wide, EXPANSION_FACTOR * bound)
+        elif narrow is not None and narrow is not before:
+            oracle.change_ranges(narrow, bound)
         return solution
 
     def assumptions(self) -> tuple[str, ...]:
         return (
             "A private test halfway through the fit, the release 'tails', decided whether the "
             f"estimated ranges and the bound on rows are {EXPANSION_FACTOR:g} times as wide from "
-            "then on: scaling_ and row_bound_ have what predict uses.",
+            "then on, or ranges narrower: scaling_ and row_bound_ have what predict uses.",
         )
 
 
@@ -106,11 +128,11 @@ def _scaling_stage(parameters: StageParameters) -> ScalingStage | None:
     return next((one for one in parameters.chosen if isinstance(one, ScalingStage)), None)
 
 
-def _wider(columns: Columns) -> Columns:
-    """Return columns with wider ranges, except at ends with isolated values."""
+def _scaled(columns: Columns, factor: float) -> Columns:
+    """Return columns with ranges times this factor, except at ends with isolated values."""
     largest = np.finfo(float).max
     isolated = columns.isolated or (False, False)
-    below, above = (np.where(end, 1.0, EXPANSION_FACTOR) for end in isolated)
+    below, above = (np.where(end, 1.0, factor) for end in isolated)
     with np.errstate(over="ignore"):
         low = columns.centre - below * (columns.centre - columns.low)
         high = columns.centre + above * (columns.high - columns.centre)

@@ -47,7 +47,9 @@ def test_other_columns_have_no_isolated_values(rng, epsilon):
 
 def test_widening_leaves_isolated_values_clipped():
     unit, isolated = np.ones(2), (np.array([True, False]), np.array([False, True]))
-    wide = widening._wider(Columns(-unit, unit, 0 * unit, unit, isolated))
+    wide = widening._scaled(
+        Columns(-unit, unit, 0 * unit, unit, isolated), widening.EXPANSION_FACTOR
+    )
     assert wide.low.tolist() == [-1.0, -widening.EXPANSION_FACTOR]
     assert wide.high.tolist() == [widening.EXPANSION_FACTOR, 1.0]
     assert wide.isolated is isolated

@@ -19,7 +19,7 @@ from skdp.oracle.session import rehearse
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
 from skdp.stages.scaling import widening
-from skdp.stages.scaling.widening import EXPANSION_FACTOR, SHARE, Widening
+from skdp.stages.scaling.widening import AMPLE, EXPANSION_FACTOR, INNER_FACTOR, SHARE, Widening
 
 PROBLEM = Problem(SquaredError(), L2(0.1))
 REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
@@ -79,14 +79,29 @@ def test_a_long_tail_that_does_not_matter_does_no_harm(spread, epsilon):
         assert fitted(X, y, seed, epsilon=epsilon).score(X, y) > 0.92
 
 
+def test_ranges_of_classifiers_end_at_the_bound_on_rows(rng):
+    """Beyond it, rows would be shrunk as a whole. Regressions can tell by their test."""
+    Z = rng.standard_normal((12_000, 6))
+    X = np.column_stack([Z[:, :5], np.exp(3 * Z[:, 5])])
+    signal, given = Z @ np.ones(6), {"epsilon": 20.0, "privacy": seeded(adjacency="zero_out")}
+    for model, y in (
+        (skdp.DPLogisticRegression(classes=[0, 1], **given), (signal > 0).astype(int)),
+        (skdp.DPLinearRegression(**given), signal),
+    ):
+        columns = model.fit(X, y).scaling_.columns
+        reach = ((columns.high - columns.centre) / columns.scale).max()
+        bound = 2 * np.sqrt(7)
+        assert (reach <= bound * (1 + 1e-9)) == isinstance(model, skdp.DPLogisticRegression)
+
+
 # ------------------------------------------------- the rule, on records that are known
 
 
-def looked_at(slope, scale, rng, unbounded=False):
-    """An oracle of one column that goes on with a slope beyond 1, after Widening looked at it."""
+def looked_at(slope, scale, rng, unbounded=False, inner=False, end=1.0):
+    """An oracle of one column with another slope beyond ``end``, after Widening looked at it."""
     n = 4000
     x = rng.uniform(-1, 3, (n, 1))
-    y = np.minimum(x, 1.0) + slope * np.maximum(x - 1.0, 0.0)
+    y = np.minimum(x, end) + slope * np.maximum(x - end, 0.0)
     public = Public(n, 1, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False, row_bound=None)
     context = PublicContext(public, Problem(SquaredError(), L2(0.0)), scale)
     source = MemorySource.of(x, y, None, None, 0.0)
@@ -95,7 +110,7 @@ def looked_at(slope, scale, rng, unbounded=False):
     one = np.ones(1)
     columns, targets = Columns(-one, one, 0 * one, one), Columns(-4 * one, 4 * one, 0 * one, one)
     oracle.standardise(Scaling(columns, targets))
-    Widening(SHARE, targets=not unbounded).run(oracle, Solution(np.ones((1, 1)), 0))
+    Widening(SHARE, not unbounded, inner).run(oracle, Solution(np.ones((1, 1)), 0))
     return oracle, ledger
 
 
@@ -118,6 +133,23 @@ def test_what_noise_may_have_done_changes_nothing(rng):
     assert oracle.public.row_bound == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize(
+    ("end", "inner", "scale", "high"),
+    [
+        (INNER_FACTOR, True, 1e-6, INNER_FACTOR),
+        (1.0, True, 1e-6, 1.0),
+        (INNER_FACTOR, False, 1e-6, 1.0),
+        (INNER_FACTOR, True, 1e4, 1.0),
+    ],
+)
+def test_ranges_end_where_slopes_do(rng, end, inner, scale, high):
+    oracle, ledger = looked_at(0.0, scale, rng, inner=inner, end=end)
+    assert oracle.scaling.columns.high == pytest.approx(high)
+    assert oracle.scaling.targets.high == 4.0
+    assert oracle.public.row_bound == pytest.approx(2.0)
+    assert sum(entry.count for entry in ledger.entries) == 1 + inner
+
+
 def test_declared_ranges_of_targets_stay(rng):
     oracle, _ = looked_at(1.0, 1e-6, rng, unbounded=True)
     assert oracle.scaling.columns.high == EXPANSION_FACTOR
@@ -126,7 +158,7 @@ def test_declared_ranges_of_targets_stay(rng):
 
 def test_ranges_become_wider_around_their_centres(rng):
     columns = Columns([99.0, -1e308], [103.0, 1e308], [100.0, 0.0], [1.0, 1.0])
-    wide = widening._wider(columns)
+    wide = widening._scaled(columns, EXPANSION_FACTOR)
     assert_allclose(wide.low, [100 - EXPANSION_FACTOR, -np.finfo(float).max])
     assert_allclose(wide.high, [100 + 3 * EXPANSION_FACTOR, np.finfo(float).max])
     assert_allclose(wide.centre, columns.centre)
@@ -195,7 +227,10 @@ def test_its_share_of_the_budget(n_rows):
         spent[one.kind] = spent.get(one.kind, 0.0) + one.count / one.noise_multiplier**2
     assert ("gram" in spent) == (n_rows > 1500)
     of_solver = spent["gradient"] + spent.get("gram", 0.0)
-    assert spent["tails"] / of_solver == pytest.approx(SHARE, rel=0.02)
+    public = Public(n_rows, 40, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
+    looks = 1 + (public.gradient_mu * n_rows >= AMPLE)
+    assert looks == (1 if n_rows == 1500 else 2)
+    assert spent["tails"] / of_solver == pytest.approx(looks * SHARE, rel=0.02)
 
 
 def test_it_needs_a_solver_with_a_checkpoint():
@@ -268,8 +303,11 @@ def neighbours(rng):
         yield (*data[:2], None), (*neighbour[:2], None)
 
 
+@pytest.mark.parametrize("ample", [0.0, np.inf])
 @pytest.mark.parametrize("parameters", [{}, {"fit_intercept": False}], ids=str)
-def test_nothing_but_releases(replay, rng, parameters):
+def test_nothing_but_releases(replay, rng, monkeypatch, parameters, ample):
+    monkeypatch.setattr(widening, "AMPLE", ample)
+    monkeypatch.setattr(preparation, "_plans", {})
     for data, neighbour in neighbours(rng):
         replay.check(lambda: make(**parameters), data, neighbour, Adjacency.REPLACE_ONE)
 
@@ -300,7 +338,25 @@ def mutant_bound_from_the_rows(patch):
     patch.setattr(widening, "TailSum", tail_sum)
 
 
-@pytest.mark.parametrize("mutant", [mutant_decided_by_the_rows, mutant_bound_from_the_rows])
+def mutant_inner_part_from_the_rows(patch):
+    original = Widening.run
+
+    def run(self, oracle, solution):
+        if oracle._source is not None and np.abs(oracle._given.records.X).max() > 100:
+            patch.setattr(widening, "INNER_FACTOR", 0.9)
+        solution = original(self, oracle, solution)
+        patch.setattr(widening, "INNER_FACTOR", INNER_FACTOR)
+        return solution
+
+    patch.setattr(Widening, "run", run)
+
+
+MUTANTS = (mutant_decided_by_the_rows, mutant_bound_from_the_rows, mutant_inner_part_from_the_rows)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
 def test_replay_catches_mutants(replay, rng, monkeypatch, mutant):
+    monkeypatch.setattr(widening, "AMPLE", 0.0)
+    monkeypatch.setattr(preparation, "_plans", {})
     mutant(monkeypatch)
     assert replay.finds_a_leak(make, neighbours(rng), Adjacency.REPLACE_ONE)
