@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 207,
-    "code lines": 28_935,
+    "code lines": 28_938,
     "uses of Any": 475,
     "numeric constants": 383,
     "imports, % of code": 9.9,

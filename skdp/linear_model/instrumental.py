@@ -172,9 +172,11 @@ class DP2SLS(DPLinearRegressor):
         if self.determined_.all():
             self.coef_, self.intercept_ = self.coef_debiased_.copy(), self.intercept_debiased_
             return
-        warn(
-            f"{self._who}: coefficients are not determined: instruments are too weak, with a first-"
-            f"stage F of {self.first_stage_f_:.3g} where {LEAST_STRENGTH:g} is needed, or the "
-            "noise is too large. More rows or a larger epsilon help against both.",
-            NoiseWarning,
-        )
+        why = "the noise is too large"
+        if self.first_stage_f_ < LEAST_STRENGTH:
+            why = (
+                f"instruments are weak: the first-stage F, noise included, is "
+                f"{self.first_stage_f_:.3g}, and {LEAST_STRENGTH:g} is needed"
+            )
+        advice = "More rows or a larger epsilon help."
+        warn(f"{self._who}: coefficients are not determined, as {why}. {advice}", NoiseWarning)

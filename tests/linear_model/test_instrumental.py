@@ -123,7 +123,7 @@ def test_intervals_cover_whatever_the_errors(epsilon, errors):
 
 def test_weak_instruments_are_not_determined(rng):
     X, y = draw(rng, 10_000, 0.01)
-    with pytest.warns(skdp.NoiseWarning, match="too weak"):
+    with pytest.warns(skdp.NoiseWarning, match="instruments are weak"):
         model = skdp.DP2SLS(**COLUMNS, privacy=seeded()).fit(X, y)
     np.testing.assert_array_equal(model.determined_, [False, False, True, True])
     np.testing.assert_array_equal(model.conf_int()[0], [-np.inf, np.inf])
@@ -186,6 +186,7 @@ def test_groups_and_partitions(rng):
         ({"endogenous": [0]}, "1 endogenous columns need at least as many instruments; got 0"),
         ({"endogenous": [0], "instruments": [0]}, "endogenous or an instrument; both are: '0'"),
         ({"endogenous": [0], "instruments": [4]}, "instruments must number columns of X"),
+        ({"instruments": [0, 1, 2, 3]}, "instruments must number columns of X, .* but not all"),
         ({"instruments": [-1]}, "instruments must hold columns"),
         ({"instruments": [1, 1]}, "once each"),
         ({"instruments": [1, "a"]}, "all of them by name"),

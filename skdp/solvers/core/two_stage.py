@@ -146,8 +146,9 @@ class TwoStageLeastSquares(Solver, registered=False):
         checks.positive(row_norm=self.row_norm)
         for name in ("endogenous", "instruments"):
             given = getattr(self, name)
-            fine = all(number < public.n_features for number in given)
-            require(name, given, f"number columns of X, which has {public.n_features}", fine)
+            n_columns = public.n_features
+            fine = all(number < n_columns for number in given) and len(given) < n_columns
+            require(name, given, f"number columns of X, which has {n_columns}, but not all", fine)
 
     def solve(self, oracle: Oracle) -> Solution:
         public, size = oracle.public, oracle.public.n_parameters

@@ -174,6 +174,10 @@ class _Step:
         it is that of products of two such matrices, one of contrasts, one of columns. With D the
         step, a row for each contrast, the covariance of ``N_H delta`` is ``s**2 / 4`` times
         ``|D|**2 I x I + I x D'D + D D' x I + delta delta'``, which is the above for one row.
+
+        With instruments the equation is that of two-stage least squares, and its solution map
+        takes the place of ``H^-1``. That is of first order where instruments are more than needed,
+        and supposes that all of them are valid.
         """
         n_contrasts, size = self.contrasts.shape[1], len(self.gradient)
         transform = np.kron(self.contrasts, self.transform)
