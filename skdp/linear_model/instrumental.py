@@ -38,9 +38,10 @@ class DP2SLS(DPLinearRegressor):
     private for each row. It starts from one noisy matrix of moments, and ends with a step that
     undoes the bias of clipping and gives standard errors, which assume no equal variances.
 
-    Where instruments are weak (a first-stage F below 10, noise included) coefficients are "not
-    determined", as intervals would cover too little; a `NoiseWarning` says so. Only where all are
-    determined ``coef_`` is ``coef_debiased_``, otherwise it is the start.
+    Where instruments are weak (a first-stage F below 23.1, noise included) coefficients are "not
+    determined", as intervals would cover too little; a `NoiseWarning` says so. As with any such
+    screening, intervals cover too little among the few fits that pass it by luck. Only where all
+    are determined ``coef_`` is ``coef_debiased_``, otherwise it is the start.
 
     Parameters
     ----------
@@ -62,8 +63,8 @@ class DP2SLS(DPLinearRegressor):
     References
     ----------
     {references}
-    D. Staiger, J. Stock: Instrumental Variables Regression with Weak Instruments. Econometrica
-    1997.
+    J. Montiel Olea, C. Pflueger: A Robust Test for Weak Instruments. Journal of Business & Economic
+    Statistics 2013.
     E. Sanderson, F. Windmeijer: A Weak Instrument F-Test in Linear IV Models with Multiple
     Endogenous Variables. Journal of Econometrics 2016.
 
