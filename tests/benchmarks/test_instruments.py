@@ -26,10 +26,11 @@ def test_the_true_slopes_are_those_of_two_stages_on_many_rows(instruments, rng):
 
 
 def test_the_figures_of_a_cell(instruments, rng):
-    coverage, error, plain, width, determined = instruments.measure(
+    coverage, error, of_all, plain, width, determined = instruments.measure(
         "three instruments", 4000, 5.0, 4, rng
     )
     assert 0.5 <= coverage <= 1
+    assert of_all == coverage
     assert 0.5 <= plain <= 1
     assert error >= 0
     assert 0.8 < width < 2
