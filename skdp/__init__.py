@@ -9,6 +9,7 @@ from skdp.accounting import PrivacyStatement
 from skdp.fitting.partitions import ParquetColumns
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.linear_model import (
+    DP2SLS,
     CoefficientDisplay,
     DPElasticNet,
     DPGammaRegressor,
@@ -36,6 +37,7 @@ from skdp.stages.inference.stage import CoefficientInference
 from skdp.steps import AveragedGradient, HeavyBall
 
 __all__ = [
+    "DP2SLS",
     "Analysis",
     "AveragedGradient",
     "Box",

@@ -9,10 +9,10 @@ import pytest
 import structure
 
 LIMITS = {
-    "files": 205,
-    "code lines": 28_751,
+    "files": 207,
+    "code lines": 28_938,
     "uses of Any": 475,
-    "numeric constants": 380,
+    "numeric constants": 383,
     "imports, % of code": 9.9,
     "longest internal parameter list": 13,
 }

@@ -7,11 +7,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import Array, is_integer, listed, require
+from skdp._numbers import Array, is_integer, require
 from skdp.fitting.estimator import Fit
 from skdp.fitting.parameters import Scaling
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
+from skdp.fitting.tables import numbered_columns
 from skdp.fitting.units import in_raw_units
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
@@ -139,19 +140,8 @@ class DPRidgeCV(DPLinearRegressor):
         """Return the sets by number, or None where names of columns are not known yet."""
         if names is None:  # a plan: any sets cost the same
             return None
-        who, sets = type(self).__name__, [list(one) for one in self.column_sets]
-        if not names:
-            raise ValueError(
-                f"{who}: column_sets name columns, and X is no data frame whose columns have "
-                "names; number the columns, from 0 on. Nothing was released."
-            )
-        unknown = [name for one in sets for name in one if name not in names]
-        if unknown:
-            raise ValueError(
-                f"{who}: column_sets must name columns of X, or number all of them; not in X: "
-                f"{listed(unknown)}. Nothing was released."
-            )
-        return [[names.index(name) for name in one] for one in sets]
+        who = type(self).__name__
+        return [numbered_columns(who, "column_sets", one, names) for one in self.column_sets]
 
     def _choose_solver(self, public: Public, problem: Problem) -> Solver:
         return FoldMoments(

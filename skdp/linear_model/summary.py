@@ -15,7 +15,7 @@ from scipy import stats
 from skdp._numbers import Array, shown
 from skdp.accounting import PrivacyStatement
 
-NOT_DETERMINED = "not determined"
+NOT_DETERMINED, NO_REGRESSOR = "not determined", "no regressor"
 ESTIMAND = (
     "Estimated: the fit without a penalty in which no record counts for more than a bound (long "
     "rows are shortened, large residuals capped). Where the model holds, it is the usual one; with "
@@ -68,6 +68,9 @@ class CoefficientTable:
             coef, error, share = self.coef[i], self.std_error[i], self.privacy_share[i]
             if not math.isfinite(error):
                 yield name, f"{coef:.5g}", "inf", "", "", "-inf", "inf", "", NOT_DETERMINED
+                continue
+            if coef == error == 0:
+                yield name, "0", "", "", "", "", "", "", NO_REGRESSOR
                 continue
             z = coef / error if error > 0 else math.copysign(math.inf, coef)
             low, high = self.interval[i]

@@ -10,6 +10,7 @@ from skdp._numbers import Array
 # The priors among which the marginal likelihood chooses: variances tau**2 (a_j / a_max)**-power,
 # for each of these powers and 40 geometrically spaced values of tau.
 PRIOR_POWERS = (0.0, 0.5, 1.0)
+LARGEST_CONDITION = 1e8  # eigenvalues of noisy matrices are at least their largest, over this
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,13 @@ def spectrum(gram: Array, std: float, known: Array | None = None) -> Spectrum:
     most = max(noise_norm, least)
     values = np.where(significant, values, min(max(rest, least), most))
     return Spectrum(values, vectors, noise_norm)
+
+
+def inverse_of(matrix: Array) -> Array:
+    """Return the inverse of a noisy symmetric matrix, eigenvalues next to 0 made larger."""
+    values, vectors = np.linalg.eigh(matrix)
+    least = max(float(np.abs(values).max()), 1e-300) / LARGEST_CONDITION
+    return np.asarray((vectors / np.where(np.abs(values) > least, values, least)) @ vectors.T)
 
 
 def bayes_step(eigen: Spectrum, gradient: Array, std: float, gram_std: float) -> Array:

@@ -50,7 +50,13 @@ MODELS = [
 
 
 # The scaling before a fit is the same code for all models; these are checked with it.
-SCALED = (skdp.DPRidge, skdp.DPLogisticRegression, skdp.DPRidgeCV, skdp.DPPoissonRegressor)
+SCALED = (
+    skdp.DPRidge,
+    skdp.DPLogisticRegression,
+    skdp.DPRidgeCV,
+    skdp.DPPoissonRegressor,
+    skdp.DP2SLS,
+)
 
 
 # The checks make up labels and declare none.

@@ -100,7 +100,7 @@ TYPES = {
 @pytest.mark.parametrize("regressor", [*REAL, skdp.DPPoissonRegressor])
 def test_the_type_of_the_targets_does_not_matter(regressor, rows):
     X, y = rows[0][:300], np.clip(np.round(8 * rows[1][:300] + 100), 0, 255)
-    plain, few = {}, {} if regressor is skdp.DPRidgeCV else {"max_iter": 3}
+    plain, few = {}, {"max_iter": 3} if hasattr(regressor(), "max_iter") else {}
     for name, of_type in TYPES.items():
         same = np.asarray(of_type(y), dtype=np.float64)
         if same.tobytes() not in plain:

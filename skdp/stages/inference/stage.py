@@ -45,12 +45,19 @@ from skdp.oracle import (
     gradient_weight,
     unpack_gram,
 )
+from skdp.solvers.core.two_stage import ENDOGENOUS_SIZE, LEAST_STRENGTH, Instruments
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
-from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, SQUARED_LIMITS, Bounds
+from skdp.stages.inference.bounds import (
+    COUNT_SHARE,
+    LENGTHENING_POWER,
+    MOST_RELATIVE_ERROR,
+    SQUARED_LIMITS,
+    Bounds,
+)
 from skdp.stages.inference.weights import MeanWeight, mean_weight_at, weighted_means
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
-from skdp.steps.shrinkage import spectrum
+from skdp.steps.shrinkage import LARGEST_CONDITION, inverse_of, spectrum
 
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
 FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is requested, in target units
@@ -66,7 +73,6 @@ MOST_STRETCH, MOST_ERROR_TO_SHORTEN = 1.3, 0.1
 # Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
 # of the spectral norm of its noise, so that no step is long where noise exceeds the rows.
 DAMPING = 2.5
-LARGEST_CONDITION = 1e8  # eigenvalues of a Hessian are at least its largest, over this
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +96,8 @@ class DebiasedEstimate:
         Share of the records, a noisy count, whose row was shortened or whose residual was capped.
     mean_weight : MeanWeight or None, default=None
         Of logistic regression with two classes.
+    first_stage_f : float, default=inf
+        Of instruments.
     """
 
     coef: Array
@@ -98,6 +106,7 @@ class DebiasedEstimate:
     relative_error: Array
     cut: float
     mean_weight: MeanWeight | None = None
+    first_stage_f: float = math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +160,9 @@ class _Step:
         inverse = np.linalg.pinv(self.hessian, 1 / LARGEST_CONDITION, hermitian=True)
         return np.asarray(self.transform @ inverse @ self.squares @ last) / self.n_rows
 
-    def estimate(self, point: Array, n_features: int, cut: float) -> DebiasedEstimate:
+    def estimate(
+        self, point: Array, n_features: int, cut: float, instruments: Instruments | None = None
+    ) -> DebiasedEstimate:
         """Return the parameter after the step from the point, with its covariance.
 
         For squared error the error of the step is ``H^-1 (N_H delta - N_g - e)``, exactly, with
@@ -163,13 +174,22 @@ class _Step:
         it is that of products of two such matrices, one of contrasts, one of columns. With D the
         step, a row for each contrast, the covariance of ``N_H delta`` is ``s**2 / 4`` times
         ``|D|**2 I x I + I x D'D + D D' x I + delta delta'``, which is the above for one row.
+
+        With instruments the equation is that of two-stage least squares, and its solution map
+        takes the place of ``H^-1``. That is of first order where instruments are more than needed,
+        and supposes that all of them are valid.
         """
         n_contrasts, size = self.contrasts.shape[1], len(self.gradient)
-        values, vectors = np.linalg.eigh(self.hessian)
-        largest = max(float(np.abs(values).max()), 1e-300)
-        least = largest / LARGEST_CONDITION
-        values = np.where(np.abs(values) > least, values, least)
-        inverse = (vectors / values) @ vectors.T
+        transform = np.kron(self.contrasts, self.transform)
+        strength = math.inf
+        if instruments is None:
+            inverse = inverse_of(self.hessian)
+            back = transform @ inverse
+        else:
+            own = np.asarray(np.linalg.inv(self.transform), dtype=np.float64)
+            moments = own.T @ self.hessian @ own
+            back = instruments.solution_map(moments) @ own.T
+            inverse = own @ back
         step = inverse @ self.gradient
         # 1. Noise, and sampling errors: noise may have made their covariance indefinite.
         along, steps = 0.25 * self.hessian_std**2, step.reshape(n_contrasts, -1)
@@ -180,23 +200,29 @@ class _Step:
         squares, directions = np.linalg.eigh(self.squares)
         sampling = (directions * np.maximum(squares, 0.0)) @ directions.T
         # HC1: residuals of n rows around p fitted parameters are smaller than the errors.
-        sampling /= max(self.n_rows - size, 1)
+        n_fitted = size if instruments is None else len(instruments.regressors)
+        sampling /= max(self.n_rows - n_fitted, 1)
         # 2. Back to the coordinates of the rows, and to classes.
-        transform = np.kron(self.contrasts, self.transform)
-        back = transform @ inverse
         privacy = back @ noise @ back.T
         # 3. How far the noise of the Hessian changes its inverse. Directions in which rows do not
         #    vary at all are not determined without noise either.
-        noise_norm = max(self.hessian_std * _noise_norm(self.contrasts, size), 10 * least)
+        least = 10 * float(np.linalg.norm(self.hessian, 2)) / LARGEST_CONDITION
+        noise_norm = max(self.hessian_std * _noise_norm(self.contrasts, size), least)
         n_outputs = len(point.T)
         axes = transform.reshape(n_outputs, -1, size)[:, :n_features].reshape(-1, size)
         error = noise_norm * np.linalg.norm(axes @ inverse, axis=1) / np.linalg.norm(axes, axis=1)
+        if instruments is not None:
+            strength = instruments.first_stage_f(moments, own, self.hessian_std, self.n_rows)
+            weakness = LEAST_STRENGTH / strength if strength > 0 else math.inf
+            regressors = instruments.regressors[instruments.regressors < n_features]
+            error[regressors] = np.maximum(error[regressors], MOST_RELATIVE_ERROR * weakness)
         return DebiasedEstimate(
-            coef=(self.contrasts @ self.contrasts.T @ point.T).ravel() - transform @ step,
+            coef=(self.contrasts @ self.contrasts.T @ point.T).ravel() - back @ self.gradient,
             covariance=privacy + back @ sampling @ back.T,
             privacy_covariance=privacy,
             relative_error=error,
             cut=cut,
+            first_stage_f=strength,
         )
 
 
@@ -313,7 +339,9 @@ class InferenceStage(OptionalStage):
         # 1. Coordinates in which rows are about as long in every direction.
         answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(bounds, "gram"))
         gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
-        eigen = spectrum(gram, gram_std, _made_shorter(solution.scaling, bounds, public, problem))
+        instruments: Instruments | None = solution.results.get("instruments")
+        shorter = _made_shorter(solution.scaling, bounds, public, problem, instruments)
+        eigen = spectrum(gram, gram_std, shorter)
         inflated = eigen.values + eigen.noise_norm
         if public.has_intercept:
             gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * gram_std
@@ -334,7 +362,7 @@ class InferenceStage(OptionalStage):
         count = CutCount(point, coordinates, bounds.row_norm, cap, is_binary)
         cut, cut_std = oracle.with_share(count, self.share * COUNT_SHARE)
         share_cut = min(max(float(cut[0]) / n_rows, 0.0), 1.0)
-        estimate = step.estimate(point, n_features, share_cut)
+        estimate = step.estimate(point, n_features, share_cut, instruments)
         if is_binary:
             mean_weight = mean_weight_at(
                 oracle, gram, point[:, 0], estimate.coef, float(cut[1]), cut_std
@@ -512,26 +540,33 @@ def _noise_norm(contrasts: Array, size: int) -> float:
 
 
 def _made_shorter(
-    scaling: Scaling | None, bounds: Bounds, public: Public, problem: Problem
-) -> Array | None:
+    scaling: Scaling | None,
+    bounds: Bounds,
+    public: Public,
+    problem: Problem,
+    instruments: Instruments | None,
+) -> Array:
     """Return what to add to the Gram matrix, so that columns with rare large values get shorter.
 
     A row with a 1 in a column that is nearly always 0 is many sizes long. It is shortened to the
     bound, and with it all its information on the column. In coordinates where the column itself is
     shorter, such a row keeps more of its weight, and the same noise moves the coefficient by less.
-    Whether there are such values, the released range of the column says.
+    Whether there are such values, the released range of the column says. So are columns that depend
+    on the errors of an equation: see `skdp.solvers.core.two_stage.ENDOGENOUS_SIZE`.
     """
+    added = np.zeros(public.n_parameters)
+    if instruments is not None:
+        added[instruments.endogenous] = ENDOGENOUS_SIZE**-2 - 1
     scarce = bounds.relative_error > MOST_ERROR_TO_SHORTEN
     loss = problem.loss
     measured = loss.quadratic or loss.link == "log"
     if not measured or scaling is None or scaling.columns is None or scarce:
-        return None
+        return np.diag(added)
     columns = scaling.columns
     reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)
     stretch = np.clip(reach / (RANGE_IN_SCALES * columns.scale), 1.0, MOST_STRETCH)
     stretch[reach >= 1e300] = 1.0  # a range that is none
-    added = np.zeros(public.n_parameters)
-    added[: public.n_features] = stretch**4 - 1.0
+    added[: public.n_features] += stretch**4 - 1.0
     return np.diag(added)
 
 
