@@ -258,8 +258,8 @@ class Estimate:
         if not centred:
             mean, size = np.zeros(len(mean)), np.hypot(size, mean)
         ranges = replace(self, mean=mean, size=size).ranges
-        ends = self.isolated[:, 0], self.isolated[:, 1]
-        return Columns(ranges.low, ranges.high, mean, size, ends, self.skewness)
+        isolated = self.isolated[:, 0], self.isolated[:, 1]
+        return Columns(ranges.low, ranges.high, mean, size, isolated, self.skewness)
 
 
 def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled: bool) -> Estimate:
