@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.releases.histograms import SIDE, STEPS
@@ -62,8 +62,9 @@ class Families:
     ----------
     centre, spread : array of shape (n_normal,)
         Mean and standard deviation.
-    log_std, positive : array of shape (n_lognormal,)
-        Standard deviation of base-2 logarithms, and the share of positive values.
+    log_std, positive, origin, unit : array of shape (n_lognormal,)
+        Standard deviation of base-2 logarithms, and the share of positive values, of magnitudes
+        with the median 1; mean and standard deviation to standardise them by, or 0 and 1.
     zeros, sign, octaves : array of shape (n_with_zeros,)
         Share of zeros; the sign of other values, and the base-2 logarithm of the largest of their
         magnitudes over the smallest. Logarithms are uniform between.
@@ -73,6 +74,8 @@ class Families:
     spread: Array
     log_std: Array
     positive: Array
+    origin: Array
+    unit: Array
     zeros: Array
     sign: Array
     octaves: Array
@@ -84,10 +87,11 @@ class Families:
             return values.reshape(-1, *(1,) * points.ndim)
 
         bells = ndtr((points - each(self.centre)) / each(self.spread))
+        moved = each(self.origin) + points * each(self.unit)
         with np.errstate(divide="ignore"):
-            logs = np.log2(np.abs(points))
-        positive, within = each(self.positive), ndtr(logs / each(self.log_std))
-        skewed = 1 - positive + np.where(points > 0, positive, positive - 1) * within
+            logs, moved_logs = np.log2(np.abs(points)), np.log2(np.abs(moved))
+        positive, within = each(self.positive), ndtr(moved_logs / each(self.log_std))
+        skewed = 1 - positive + np.where(moved > 0, positive, positive - 1) * within
         zeros, within = each(self.zeros), np.clip(logs / each(self.octaves), 0.0, 1.0)
         upwards = np.where(points > 0, zeros + (1 - zeros) * within, 0.0)
         downwards = np.where(points > 0, 1.0, (1 - zeros) * (1 - within))
@@ -113,16 +117,16 @@ class Families:
         sizes[: len(self.centre)] = np.log2(self.spread)
         of_families = np.concatenate([
             np.where(self.centre == 0, 1.0, -math.log(len(CENTRES) / 2) - (self.centre < 0)),
-            -1.0 * (self.positive < 1),
+            -1.0 * (self.positive < 1) - math.log(len(LOG2_STDS)) * (self.origin > 0),
             LOG_PRIOR_WIDE * (self.octaves > LOG2_WIDTHS[0]) - (self.sign < 0) - math.log(2),
         ])  # fmt: skip
         octaves = np.abs(np.add.outer(sizes, at))
         log = of_families[:, None] + LOG_PRIOR_PER_OCTAVE * octaves
         rare = slice(len(sizes) - len(self.zeros), None)
         log[rare] += (LOG_PRIOR_PER_OCTAVE_ZEROS - LOG_PRIOR_PER_OCTAVE) * octaves[rare]
-        indicators = self.sign > 0
-        log[: len(self.centre)][self.centre == 0, at == 0] += LOG_PRIOR_UNIT
-        log[rare][indicators, at == 0] += LOG_PRIOR_INDICATOR
+        standardised = np.concatenate([self.centre == 0, self.origin > 0, self.zeros < 0])
+        log[standardised, at == 0] += LOG_PRIOR_UNIT
+        log[rare][self.sign > 0, at == 0] += LOG_PRIOR_INDICATOR
         prior = np.exp(log)
         return np.asarray(prior / prior.sum(), np.float32)
 
@@ -130,22 +134,30 @@ class Families:
     def moments(self) -> tuple[Array, Array, Array, Array]:
         """Mean, scale, scale as a target, and half width of the range in scales, at location 1.
 
-        For lognormal ones: the median, and a multiple of it. Ranges include rare nonzero values.
+        For lognormal ones, unless they are standardised: the median, and a multiple of it. Ranges
+        include rare nonzero values.
         """
         others, log = 1 - self.zeros, math.log(2) * self.octaves
         mean = others * self.sign * np.expm1(log) / log
         scale = np.sqrt(others * np.expm1(2 * log) / (2 * log) - mean**2)
-        longest = self.log_std == LOG2_STDS[-1]
-        of_column = np.full(len(longest), LOGNORMAL_SCALES[0])
-        of_target = np.where(longest, *LOGNORMAL_SCALES[::-1])
-        simple = np.full(len(self.centre) + len(longest), RANGE_IN_SCALES)
+        longest, moved = self.log_std == LOG2_STDS[-1], self.origin > 0
+        of_column = np.where(moved, 1.0, LOGNORMAL_SCALES[0])
+        of_target = np.where(longest & ~moved, LOGNORMAL_SCALES[1], of_column)
+        simple = np.zeros(len(self.centre) + len(longest))
         rare = np.abs(self.sign * 2.0**self.octaves - mean) / scale
         return (
-            np.concatenate([self.centre, 2 * self.positive - 1, mean]),
+            np.concatenate([self.centre, np.where(moved, 0.0, 2 * self.positive - 1), mean]),
             np.concatenate([self.spread, of_column, scale]),
             np.concatenate([self.spread, of_target, scale]),
-            np.concatenate([simple, np.maximum(rare, RANGE_IN_SCALES)]),
+            np.maximum(np.append(simple, rare), RANGE_IN_SCALES),
         )
+
+
+def _moments_of_lognormal(log2_std: float) -> tuple[float, float]:
+    """Return mean and standard deviation of a median of 1 and no values in the upper tail."""
+    std, end = log2_std * math.log(2), -ndtri(TAIL_SHARE)
+    mean, square = (math.exp((k * std) ** 2 / 2) * ndtr(end - k * std) for k in (1, 2))
+    return mean, math.sqrt(square - mean**2)
 
 
 @functools.cache
@@ -158,9 +170,10 @@ def families() -> Families:
     bells = np.hstack(
         [[centre, 1 + 0 * unit] / unit, between * ([centre, 1 + 0 * unit] / unit)[:, narrow]]
     )
-    skewed = np.array(list(itertools.product(LOG2_STDS, (1.0, 0.0, 0.5)))).T
+    skewed = [(*one, 0.0, 1.0) for one in itertools.product(LOG2_STDS, (1.0, 0.0, 0.5))]
+    skewed += [(one, 1.0, *_moments_of_lognormal(one)) for one in LOG2_STDS]
     with_zeros = np.array(list(itertools.product(ZERO_SHARES, (-1.0, 1.0), LOG2_WIDTHS))).T
-    return Families(*bells, *skewed, *with_zeros)
+    return Families(*bells, *np.array(skewed).T, *with_zeros)
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,12 +32,9 @@ from skdp.stages.scaling.distributions import (
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 # Threshold of a residual count, in noise standard deviations above the expected largest of so many.
 Z_RESIDUAL = 1.2
-# Differences of scales (in logarithms) and means (in scales) that noise explains, in units of the
-# noise on a share: among columns that are alike, and of the mean of a column by itself.
-SHRINKAGE, MEAN_TOLERANCE = 8.0, 4.0
-# Mean of a target, in scales, that is never taken for 0: no intercept of a fit with much noise
-# could make up for it.
-LARGEST_DOUBT = 0.25
+# Differences of scales (in logarithms) and means (in scales) that noise explains among columns, in
+# units of the noise on a share.
+SHRINKAGE = 8.0
 MAX_FILLED_SHARE = 0.3  # largest share of a range to which it shrinks
 MIN_RELATIVE_WIDTH = 2.0**-40  # of a bin, relative to its distance from 0
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
@@ -254,17 +251,15 @@ class Estimate:
         ``noise`` is that on counts, as a share of the rows.
         """
         mean, size = self.mean, self.size
-        factor, most = (SHRINKAGE, 1.0) if pooled else (MEAN_TOLERANCE, LARGEST_DOUBT)
-        doubt = np.minimum(most, factor * noise)
         if pooled:
-            usual = float(np.median(size))
+            doubt, usual = np.minimum(1.0, SHRINKAGE * noise), float(np.median(size))
             size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
-        mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
+            mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
         if not centred:
             mean, size = np.zeros(len(mean)), np.hypot(size, mean)
         ranges = replace(self, mean=mean, size=size).ranges
-        below, above = self.isolated.T
-        return Columns(ranges.low, ranges.high, mean, size, (below, above), self.skewness)
+        isolated = self.isolated[:, 0], self.isolated[:, 1]
+        return Columns(ranges.low, ranges.high, mean, size, isolated, self.skewness)
 
 
 def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled: bool) -> Estimate:
@@ -313,13 +308,12 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
             mean[columns] = np.tensordot(weights, means) / weights.sum(axis=(1, 2))
     # Residual counts move the moments as they move those of the bins.
     rest = _significant_residuals(bins, shapes, counts.size)
-    visible = _significant_residuals(bins, 0.0, counts.size)
     isolated = np.zeros((n_columns, 2), dtype=bool)
     if pooled:
-        lone = _isolated(bins, visible > 0, rest, ranges, magnitudes) & ~far[:, None]
+        visible = _significant_residuals(bins, 0.0, counts.size) > 0
+        lone = _isolated(bins, visible, rest, ranges, magnitudes) & ~far[:, None]
         rest[lone] = 0.0
-        middle = n_bins // 2
-        isolated = np.column_stack([lone[:, :middle].any(axis=1), lone[:, middle:].any(axis=1)])
+        isolated[:] = lone.reshape(n_columns, 2, n_bins // 2).any(axis=2)
     seen = np.maximum(shapes + rest, 0.0)
     held = seen.sum(axis=1, keepdims=True)
     seen = np.where(held > 0, seen / np.where(held > 0, held, 1.0), shapes)
@@ -329,17 +323,10 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     width = (ranges.high - ranges.low) / n_bins
     mean += (seen_mean - expected_mean) * width
     size *= np.hypot(seen_size, UNIFORM_STD) / np.hypot(expected_size, UNIFORM_STD)
-    # No pooled prior corrects the others, and a wide distribution can explain noise in an open bin.
-    # Ranges follow from medians, which are more robust: so mean and scale stay within the range,
-    # unless the count of its first or last bin is significant.
-    within = (np.maximum(visible[:, 0], visible[:, -1]) <= 0) & (far | (not pooled))
-    mean = np.where(within, np.clip(mean, ranges.low, ranges.high), mean)
-    size = np.where(within, np.minimum(size, ranges.high - ranges.low), size)
     out = rest > TAIL_SHARE
     first, last = np.argmax(out, axis=1), n_bins - np.argmax(out[:, ::-1], axis=1)
-    some_out = out.any(axis=1)
-    low = np.where(some_out, offset + unit * (ranges.low + first * width), np.inf)
-    high = np.where(some_out, offset + unit * (ranges.low + last * width), -np.inf)
+    low = np.where(out.any(axis=1), offset + unit * (ranges.low + first * width), np.inf)
+    high = np.where(out.any(axis=1), offset + unit * (ranges.low + last * width), -np.inf)
     beyond = Ranges(low, high)
     return Estimate(offset + unit * mean, unit * size, half_width, beyond, isolated, skewness)
 
