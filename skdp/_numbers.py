@@ -1,5 +1,6 @@
 """Types of arrays, checks of numbers, and the text that a message shows of a value."""
 
+import html
 import inspect
 import math
 from collections.abc import Callable, Iterable, Sized
@@ -69,6 +70,16 @@ def listed(names: Iterable[object], most: int = 10) -> str:
     """Return names as a message may list them: quoted, and not too many."""
     quoted = [repr(name) for name in names]
     return ", ".join(quoted[:most]) + (f" and {len(quoted) - most} more" if quoted[most:] else "")
+
+
+def html_table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """Return a table in HTML; what its cells contain is escaped."""
+
+    def line(cells: Iterable[object], tag: str) -> str:
+        return "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells)
+
+    body = "".join(f"<tr>{line(cells, 'td')}</tr>" for cells in rows)
+    return f"<table><thead><tr>{line(header, 'th')}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def require(name: str, value: object, allowed: str, is_valid: bool) -> None:

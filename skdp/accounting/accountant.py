@@ -428,11 +428,7 @@ def price(
 
 
 def calibrate(
-    event: Event,
-    epsilon: float,
-    delta: float,
-    adjacency: Adjacency,
-    accountant: str = "auto",
+    event: Event, epsilon: float, delta: float, adjacency: Adjacency, accountant: str = "auto"
 ) -> Calibration:
     """Find the least ``scale`` such that ``event.scaled(scale)`` is (epsilon, delta)-DP.
 

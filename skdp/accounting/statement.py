@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Self
 
-from skdp._numbers import require
+from skdp._numbers import html_table, require
 from skdp.accounting.accountant import price, supporting_accountants
 from skdp.accounting.additive import GDPAccountant
 from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, UnknownCost, walk
@@ -347,11 +347,8 @@ class PrivacyStatement:
     def _repr_html_(self) -> str:
         releases = release_lines(self.releases, self.unit)
         guarantee, terms = map(html.escape, self._headline)
-        rows = "".join(
-            f"<tr><td>{html.escape(line.what)}</td><td>{line.count}</td>"
-            f"<td>{html.escape(line.rows)}</td><td>{line.noise}</td></tr>"
-            for line in releases
-        )
+        header = "release", "count", "rows", "noise multiplier"
+        rows = ((line.what, line.count, line.rows, line.noise) for line in releases)
         note = footnote(releases, self.unit)
         note = f"<p>{note}</p>" if note else ""
         lists = (("Assumed", self.assumptions), ("Chosen", self.notes))
@@ -360,11 +357,7 @@ class PrivacyStatement:
             for title, texts in (*lists, ("Expected", self.expectations))
             if texts
         )
-        return (
-            f"<p><b>{guarantee}</b>, {terms}</p>"
-            "<table><thead><tr><th>release</th><th>count</th><th>rows</th><th>noise multiplier</th>"
-            f"</tr></thead><tbody>{rows}</tbody></table>{note}{items}"
-        )
+        return f"<p><b>{guarantee}</b>, {terms}</p>{html_table(header, rows)}{note}{items}"
 
 
 def model_card_section(statement: PrivacyStatement) -> dict[str, str]:

@@ -95,7 +95,11 @@ def canaries(
             f"{n_fits!r}, {confidence!r}."
         )
     plain = audited_clone(estimator)
-    _require_fresh_noise(plain)
+    if any(isinstance(value, SeededNoise) for value in plain.get_params().values()):
+        raise ValueError(
+            f"{type(plain).__name__}: with one seed all fits have the same noise. Audit it "
+            "with noise='system'."
+        )
     coins = np.random.default_rng(random_state).integers(2, size=n_fits)
     data = _data(plain, X, y, record)
     score = _parameters if score is None else score
@@ -237,8 +241,7 @@ def _targets(estimator: BaseEstimator, y: ArrayLike | None) -> tuple[Any, Any]:
 
 
 def _fitted(estimator: BaseEstimator, data: Mapping[str, Any]) -> BaseEstimator:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that so few rows cannot teach a model anything
+    with warnings.catch_warnings(action="ignore"):  # that so few rows cannot teach a model anything
         return clone(estimator).fit(**data)
 
 
@@ -260,14 +263,6 @@ def statement_of(model: BaseEstimator) -> PrivacyStatement:
 def _claim(model: BaseEstimator) -> Claim:
     statement = statement_of(model)
     return Claim(statement.epsilon, statement.delta, statement.mu, statement.adjacency)
-
-
-def _require_fresh_noise(estimator: BaseEstimator) -> None:
-    if any(isinstance(value, SeededNoise) for value in estimator.get_params().values()):
-        raise ValueError(
-            f"{type(estimator).__name__}: with one seed all fits have the same noise. Audit it "
-            "with noise='system'."
-        )
 
 
 # ---------------------------------------------------------------------- guesses

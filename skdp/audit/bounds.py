@@ -175,8 +175,7 @@ def largest_rejected(p_value: Callable[[float], float], error: float) -> float:
 
 def gaussian_trade_off(false_positives: ArrayLike, mu: float) -> Array:
     """Return the least rate of false negatives under mu-GDP: ``Phi(Phi^-1(1 - FPR) - mu)``."""
-    curve: Array = ndtr(ndtri(1 - np.asarray(false_positives, dtype=np.float64)) - mu)
-    return curve
+    return np.asarray(ndtr(ndtri(1 - np.asarray(false_positives, dtype=np.float64)) - mu))
 
 
 def trade_off(false_positives: ArrayLike, epsilon: float, delta: float) -> Array:
@@ -184,5 +183,4 @@ def trade_off(false_positives: ArrayLike, epsilon: float, delta: float) -> Array
     rates = np.asarray(false_positives, dtype=np.float64)
     steep = 1 - delta - np.exp(min(epsilon, 700.0)) * rates
     flat = np.exp(-epsilon) * (1 - delta - rates)
-    curve: Array = np.maximum(np.maximum(steep, flat), 0.0)
-    return curve
+    return np.asarray(np.maximum(np.maximum(steep, flat), 0.0))

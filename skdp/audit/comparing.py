@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._numbers import html_table
 from skdp.accounting import Adjacency, Event, PrivacyStatement, walk
 from skdp.audit.randomness import Randomness
 from skdp.audit.recording import ROWS, SECRETS, ChargedRelease, Recording, ReplayMismatch
@@ -109,18 +110,14 @@ class ReplayReport:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(one.kind)}</td><td>{one.moved:.4g}</td>"
-            f"<td>{one.sensitivity:.4g}</td><td>{one.ratio:.4f}</td>"
-            f"<td>{html.escape(one.pair)}</td></tr>"
+        header = "release", "moved", "charged", "ratio", "farthest on"
+        rows = (
+            (one.kind, f"{one.moved:.4g}", f"{one.sensitivity:.4g}", f"{one.ratio:.4f}", one.pair)
             for one in self.releases
         )
         items = "".join(f"<li>{html.escape(str(finding))}</li>" for finding in self.findings)
-        return (
-            f"<p><b>{html.escape(self._headline())}</b></p><ul>{items}</ul><table><thead><tr>"
-            "<th>release</th><th>moved</th><th>charged</th><th>ratio</th><th>farthest on</th>"
-            f"</tr></thead><tbody>{rows}</tbody></table>"
-        )
+        head = f"<p><b>{html.escape(self._headline())}</b></p>"
+        return f"{head}<ul>{items}</ul>{html_table(header, rows)}"
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as plain Python objects, ready for JSON.

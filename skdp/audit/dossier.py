@@ -5,7 +5,7 @@ import html
 import json
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -29,81 +29,46 @@ _OPEN = "Not answered."
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib")
 
 
-def _mechanisms(registry: Content) -> str:
-    return "; ".join(
-        f"{one['count']} x {one['statistic']} ({one['rows']} rows), noise multiplier "
-        f"{one['noise_multiplier']}"
-        for one in registry["mechanisms"]
-    )
-
-
-# Question, answer from the registry entry, and the name of an answer that only people have.
-CHECKLIST: tuple[tuple[str, Callable[[Content], str], str], ...] = (
+# Question, answer in terms of the registry entry, and the name of an answer that only people have.
+CHECKLIST = (
     (
         "How large are epsilon and delta, and what do they mean?",
-        lambda entry: (
-            f"epsilon = {float(entry['guarantee']['epsilon']):.6g}, delta = "
-            f"{entry['guarantee']['delta']:g}: {entry['guarantee']['flavor']}. For neighbouring "
-            "data, each result of a fit is at most exp(epsilon) times as probable, up to an added "
-            "probability of delta."
-        ),
+        "epsilon = {epsilon:.6g}, delta = {guarantee[delta]:g}: {guarantee[flavor]}. For "
+        "neighbouring data, each result of a fit is at most exp(epsilon) times as probable, up to "
+        "an added probability of delta.",
         "",
     ),
     (
         "What is the unit of privacy: a row, a person?",
-        lambda entry: " ".join(
-            [f"It is {entry['unit_of_privacy']['unit']}.", *entry["unit_of_privacy"]["stated"]]
-        ),
+        "It is {unit_of_privacy[unit]}. {stated}",
         "",
     ),
-    ("Which neighbours are meant?", lambda entry: f"{entry['unit_of_privacy']['adjacency']}.", ""),
-    (
-        "What is *not* protected?",
-        lambda entry: " ".join(entry["unprotected_quantities"]),
-        "",
-    ),
+    ("Which neighbours are meant?", "{unit_of_privacy[adjacency]}.", ""),
+    ("What is *not* protected?", "{unprotected}", ""),
     (
         "What does the guarantee not promise?",
-        lambda entry: (
-            "That conclusions about groups do no harm, or that the model is fair or accurate."
-        ),
+        "That conclusions about groups do no harm, or that the model is fair or accurate.",
         "",
     ),
-    ("Which mechanisms ran, and how often?", _mechanisms, ""),
+    ("Which mechanisms ran, and how often?", "{released}", ""),
     (
         "Who computed the total, by which theorem?",
-        lambda entry: (
-            f"Accountant {entry['composition']['accountant']}; {entry['composition']['scope']}."
-        ),
+        "Accountant {composition[accountant]}; {composition[scope]}.",
         "",
     ),
-    ("Do all uses of the rows share one budget?", lambda entry: "", "other_uses"),
-    (
-        "Were hyperparameters tuned on the private rows?",
-        lambda entry: "Assumed: " + " ".join(entry["tuning_and_preprocessing"]),
-        "tuning",
-    ),
-    ("Was anything done to the rows before the fit?", lambda entry: "", "preparation"),
-    (
-        "Is the noise secure, and fresh?",
-        lambda entry: f"{entry['implementation']['randomness']}.",
-        "",
-    ),
-    ("Is floating point dealt with?", lambda entry: entry["implementation"]["floating_point"], ""),
+    ("Do all uses of the rows share one budget?", "", "other_uses"),
+    ("Were hyperparameters tuned on the private rows?", "Assumed: {tuning}", "tuning"),
+    ("Was anything done to the rows before the fit?", "", "preparation"),
+    ("Is the noise secure, and fresh?", "{implementation[randomness]}.", ""),
+    ("Is floating point dealt with?", "{implementation[floating_point]}", ""),
     (
         "Side channels: time, memory, messages?",
-        lambda entry: (
-            f"{entry['implementation']['timing']} {entry['implementation']['other_side_channels']}"
-        ),
+        "{implementation[timing]} {implementation[other_side_channels]}",
         "",
     ),
-    ("Was the code tested against its claim?", lambda entry: "See the audit.", ""),
-    (
-        "Which trust model?",
-        lambda entry: f"{entry['model']['trust']}: whoever runs the fit sees the rows.",
-        "",
-    ),
-    ("Who may see the rows, how are they kept and deleted?", lambda entry: "", "storage"),
+    ("Was the code tested against its claim?", "See the audit.", ""),
+    ("Which trust model?", "{model[trust]}: whoever runs the fit sees the rows.", ""),
+    ("Who may see the rows, how are they kept and deleted?", "", "storage"),
 )
 
 
@@ -216,12 +181,21 @@ def _software() -> dict[str, Any]:
 
 
 def _completed(registry: Content, answers: Mapping[str, str]) -> list[dict[str, str | bool]]:
+    terms = {
+        **registry,
+        "epsilon": float(registry["guarantee"]["epsilon"]),
+        "stated": " ".join(registry["unit_of_privacy"]["stated"]),
+        "unprotected": " ".join(registry["unprotected_quantities"]),
+        "tuning": " ".join(registry["tuning_and_preprocessing"]),
+        "released": "; ".join(
+            "{count} x {statistic} ({rows} rows), noise multiplier {noise_multiplier}".format(**one)
+            for one in registry["mechanisms"]
+        ),
+    }
     return [
         {
             "question": question.replace("*", ""),
-            "answer": " ".join(
-                part for part in (answer(registry), answers.get(name, _OPEN * bool(name))) if part
-            ),
+            "answer": f"{answer.format(**terms)} {answers.get(name, _OPEN * bool(name))}".strip(),
             "open": bool(name) and name not in answers,
         }
         for question, answer, name in CHECKLIST

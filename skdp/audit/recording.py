@@ -1,28 +1,27 @@
 """Record a fit, answer by answer; repeat it on other rows, or with other noise, answers forced."""
 
 import contextlib
+import copyreg
+import functools
 import io
 import math
+import pickle
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from types import FunctionType, ModuleType
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, Indices
-from skdp.accounting import (
-    Adjacency,
-    Event,
-    Gaussian,
-    Laplace,
-    NoisyMaximum,
-    ObjectivePerturbed,
-)
-from skdp.audit.contents import as_bytes
+from skdp.accounting import Adjacency, Event, Gaussian, Laplace, NoisyMaximum, ObjectivePerturbed
 from skdp.oracle.noise import NoiseSource, Size, SystemSource, drawing_through
 from skdp.oracle.sources.base import noting_reads
+
+Drawn = TypeVar("Drawn", Array, Indices)
 
 # What two fits that are compared differ in.
 ROWS, SECRETS = "the rows", "the noise or secret choices"
@@ -80,8 +79,7 @@ class Answer:
     @property
     def noise(self) -> Array:
         """The noise of this answer, in standard deviations."""
-        drawn: Array = (self.value - self.statistic).ravel() / self.std
-        return drawn
+        return np.asarray((self.value - self.statistic).ravel() / self.std)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,9 +219,9 @@ class RecordingSource(NoiseSource):
         self._public_draws.append(seed)
         return np.random.default_rng([int(part) for part in seed])
 
-    def _drawn(self, what: tuple[object, ...], draw: Callable[[], Any]) -> Any:
+    def _drawn(self, what: tuple[object, ...], draw: Callable[[], Drawn]) -> Drawn:
         if self._earlier is None or self._recorder.fresh:
-            drawn = draw()
+            drawn: Any = draw()
         else:
             position = len(self._draws)
             repeated = self._earlier._draws[position : position + 1]
@@ -231,35 +229,24 @@ class RecordingSource(NoiseSource):
                 raise ReplayMismatch(f"a draw depends on {self._recorder.cause}: {what[0]}")
             drawn = repeated[0][1]
         self._draws.append((what, drawn.copy()))
-        return drawn.copy()
+        return cast(Drawn, drawn.copy())
 
     def gaussian(self, scale: float, size: Size) -> Array:
-        drawn: Array = self._drawn(
-            ("gaussian", scale, size), lambda: self._source.gaussian(scale, size)
-        )
-        return drawn
+        return self._drawn(("gaussian", scale, size), lambda: self._source.gaussian(scale, size))
 
     def laplace(self, scale: float, size: Size) -> Array:
-        drawn: Array = self._drawn(
-            ("laplace", scale, size), lambda: self._source.laplace(scale, size)
-        )
-        return drawn
+        return self._drawn(("laplace", scale, size), lambda: self._source.laplace(scale, size))
 
     def integers(self, high: int, size: Size) -> Indices:
-        drawn: Indices = self._drawn(
-            ("integers", high, size), lambda: self._source.integers(high, size)
-        )
-        return drawn
+        return self._drawn(("integers", high, size), lambda: self._source.integers(high, size))
 
     def permutation(self, n: int) -> Indices:
-        drawn: Indices = self._drawn(("permutation", n), lambda: self._source.permutation(n))
-        return drawn
+        return self._drawn(("permutation", n), lambda: self._source.permutation(n))
 
     def bernoulli_subset(self, n: int, rate: float) -> Indices:
-        drawn: Indices = self._drawn(
+        return self._drawn(
             ("bernoulli_subset", n, rate), lambda: self._source.bernoulli_subset(n, rate)
         )
-        return drawn
 
 
 class Recorder:
@@ -405,3 +392,75 @@ def record(
     messages = [f"{warning.category.__name__}: {warning.message}" for warning in warned]
     messages.append(printed.getvalue())
     return Recording(model, recorder.sources, messages, error, returned, recorder.n_reads_outside)
+
+
+# ---------------------------------------------------------------- what a model holds
+
+REDUCERS = ("__getstate__", "__reduce__", "__reduce_ex__")
+
+
+def as_bytes(value: object) -> bytes | None:
+    """Return bytes that are equal for two objects only if they hold the same; None if unknown.
+
+    They are a pickle in which attributes stand beside what the class chooses to pickle, an array
+    that is a view is followed by the array that it views, one of a subclass by its attributes, and
+    functions that no module knows by name show their defaults and closures and, if partial, their
+    arguments. It is made twice, so that it does not matter which of the equal parts are one object.
+    """
+    written = io.BytesIO()
+    with contextlib.suppress(Exception):  # of whatever type: what is not known is a finding
+        _FullPickler(written).dump(value)
+        return pickle.dumps(pickle.loads(written.getvalue()))
+    return None
+
+
+class _Contents:
+    """Stands for an object of another type in the pickle of all that it holds."""
+
+
+class _FullPickler(pickle.Pickler):
+    """Pickles parts of objects that pickling leaves out; what it writes is not to be used."""
+
+    def reducer_override(self, value: object) -> Any:
+        parts = _parts(value)
+        # Parts are written as a state, once the object itself was noted, so that cycles end.
+        return NotImplemented if parts is None else (_Contents, (), {"parts": parts})
+
+
+def _parts(value: object) -> list[object] | None:
+    """Return what stands for an object; None if its pickle leaves nothing out."""
+    kind = type(value)
+    if isinstance(value, ModuleType):
+        return [value.__name__]
+    if isinstance(value, type | FunctionType) and _is_importable(value):
+        return None
+    if isinstance(value, type):
+        return [value.__qualname__]
+    if isinstance(value, FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        return [value.__qualname__, value.__defaults__, value.__kwdefaults__, cells, vars(value)]
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords, vars(value)]
+    if isinstance(value, np.ndarray) and (value.base is not None or hasattr(value, "__dict__")):
+        owner = value.base
+        viewed = owner if isinstance(owner, np.ndarray | None) else bytes(memoryview(owner))
+        # Attributes are those of a subclass, whose pickle leaves them out.
+        plain = np.array(value, order="K", subok=False)
+        return [kind, plain, viewed, getattr(value, "__dict__", None)]
+    names = copyreg._slotnames(kind)  # type: ignore[attr-defined]  # typeshed has not this one
+    held = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    held |= getattr(value, "__dict__", {})
+    is_plain = all(getattr(kind, name) is getattr(object, name) for name in REDUCERS)
+    if (is_plain and _is_importable(kind)) or not held:
+        return None
+    pickled = None
+    with contextlib.suppress(Exception):  # rows refuse; what they are made of follows
+        pickled = value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
+    return [kind, pickled, held]
+
+
+def _is_importable(value: type | FunctionType) -> bool:
+    target: Any = sys.modules.get(value.__module__)
+    for name in value.__qualname__.split("."):
+        target = getattr(target, name, None)
+    return target is value

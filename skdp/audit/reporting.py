@@ -43,11 +43,7 @@ class AuditReport:
         return self.replay.ok and self.canaries.ok
 
     def _parts(self) -> tuple[tuple[str, PrivacyStatement | ReplayReport | CanaryReport], ...]:
-        return (
-            ("Statement", self.statement),
-            ("Replay", self.replay),
-            ("Canaries", self.canaries),
-        )
+        return (("Statement", self.statement), ("Replay", self.replay), ("Canaries", self.canaries))
 
     def __str__(self) -> str:
         verdict = "no alarm" if self.ok else "ALARM"

@@ -91,3 +91,53 @@ def noise_assumptions(noise_source: str, epsilon: float) -> list[str]:
     if math.isinf(epsilon):
         sentences.append("There is NO privacy: epsilon is infinite and no noise was added.")
     return sentences
+
+
+def declared_assumptions(public: Public) -> list[str]:
+    """Return what was declared about weights, the start, and lengths of rows or of groups."""
+    sentences = []
+    if public.clips_means:
+        sentences.append(
+            f"rows_per_group = {public.rows_per_group:g} was guessed without looking at the "
+            "rows. The mean gradient of a group is clipped, whatever the number of its rows."
+        )
+    if public.weighted:
+        sentences.append(
+            "That weights are finite, not negative and not all 0 is public. The weight of a "
+            "record follows from that record alone, which the weights of AdaBoost do not."
+        )
+    if public.start is not None:
+        sentences.append(
+            "coef_init and intercept_init, where the solver started, are public: they were "
+            "not learnt from these rows, or what that cost is accounted for elsewhere."
+        )
+    if public.data_norm is not None:
+        sentences.append(
+            f"The norm of rows, {public.data_norm:g}, was chosen without looking at the rows; "
+            "longer rows were scaled down to it."
+        )
+    elif public.row_bound is not None:
+        sentences.append(
+            f"Rows longer than {public.row_bound:.4g}, twice what columns of unit size give, "
+            "were scaled down to it, or to row_bound_ if that is more, in fit and in predict; "
+            "RowNorm sets another bound."
+        )
+    return sentences
+
+
+def stream_assumptions(public: Public, n_rows: int) -> list[str]:
+    """Return what is assumed of the blocks of a stream, for which ``n_rows`` was declared."""
+    sentences = [
+        f"Rows arrived block by block and were read once. n = {n_rows} was "
+        f"declared; places without a {public.unit} count as null records.",
+        f"The order of arrival and the numbers of {public.unit}s in blocks did not depend "
+        "on private values. The order is not secret, so nothing was amplified by "
+        "shuffling.",
+    ]
+    if public.grouped:
+        sentences.append(
+            "All rows of a group arrived in one block. Labels of different blocks were not "
+            "compared, since nothing of them is kept: whoever has rows in k blocks counts "
+            "as k groups."
+        )
+    return sentences

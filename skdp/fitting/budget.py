@@ -424,11 +424,7 @@ class PrivacyBudget:
         return total
 
     def _write(
-        self,
-        opened: Connections,
-        by: str,
-        stated: accounting.PrivacyStatement,
-        total: float,
+        self, opened: Connections, by: str, stated: accounting.PrivacyStatement, total: float
     ) -> ledgers.Line | None:
         """Write the debt to the ledger, if there is one; it stands once that is committed."""
         if self._account is None:

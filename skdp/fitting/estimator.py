@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +13,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from skdp.accounting import PrivacyStatement
+from skdp._numbers import AnyArray
+from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.records import release_lines
 from skdp.fitting import fit_warnings, parts
 from skdp.fitting.between_fits import FitData
@@ -29,7 +32,10 @@ from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import refuse_tables, without_cells, without_sizes
 from skdp.fitting.rows import Reading, Rows
-from skdp.oracle import NoiseSource, Solution, compiled, run
+from skdp.fitting.units import Targets
+from skdp.objective import Problem, SquaredError
+from skdp.oracle import NoiseSource, Public, Solution, compiled, make_plan, run
+from skdp.oracle.session import Stages
 from skdp.oracle.sources.base import Source
 from skdp.oracle.sources.block_sizes import row_parts
 from skdp.oracle.sources.memory import Map, row_threads
@@ -131,6 +137,13 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         shared = ("epsilon", "delta", "privacy")
         check_parameters({name: getattr(self, name) for name in shared}, self._protects_labels)
 
+    def _require_delta(self, advice: str) -> None:
+        """Raise ValueError if there is noise and delta is 0."""
+        if self.delta == 0 and not math.isinf(self.epsilon):
+            raise ValueError(
+                f"{self._who}: Gaussian noise needs delta > 0; {advice}. Nothing was released."
+            )
+
     def _read(self, what: str, *arrays: Any, **checks: Any) -> Any:
         """Validate X, or X and y; a refusal does not quote what a cell holds."""
         who = type(self).__name__
@@ -182,6 +195,40 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         # Rows, oracle and generators end here.
         self._keep(solution, fit)
         return self
+
+    def _read_targets(self, y: AnyArray, dtype: np.dtype[Any]) -> Targets:
+        """Check y and turn it into targets; without a solver no release reads them."""
+        return Targets(y, 1)
+
+    def _declared_targets(self, n_outputs: int) -> Targets:
+        """Return targets of the declared kind, of two rows or so, before any row has arrived."""
+        return Targets(np.zeros((2, 1)), 1)
+
+    def _prepare_stages(
+        self,
+        stages_for: Callable[[Public], Stages],
+        n_records: int,
+        n_features: int,
+        grouped: bool,
+        **facts: Any,
+    ) -> Prepared:
+        """Settle a fit without a solver."""
+        terms = self._terms
+        public = Public(
+            n_rows=n_records,
+            n_features=n_features,
+            n_outputs=1,
+            adjacency=Adjacency.parse(terms.adjacency),
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            has_intercept=False,
+            unit="group" if grouped else "row",
+        )
+        public = replace(public, **facts)
+        problem, stages = Problem(SquaredError(), fit_intercept=False), stages_for(public)
+        return Prepared(
+            public, problem, stages, make_plan(stages, public, problem, terms.accountant)
+        )
 
     def _check_parameters(self) -> object:
         """Raise ValueError for parameters that are out of range or do not agree."""

@@ -78,10 +78,7 @@ def warn_about_row_counts(who: str, public: Public, rows_per_group: float | None
     if rows_per_group is None or rows_per_group <= 1 or public.clips_means:
         return
     reason = "solver clips single rows" if public.grouped else "fit has no groups"
-    warn(
-        f"{who}: rows_per_group={rows_per_group:g} has no effect, as this {reason}.",
-        UserWarning,
-    )
+    warn(f"{who}: rows_per_group={rows_per_group:g} has no effect, as this {reason}.", UserWarning)
 
 
 def warn_unless_converged(who: str, solution: Solution, public: Public) -> None:

@@ -109,8 +109,7 @@ def number_labels(who: str, labels: Any) -> tuple[Indices, int]:
         return codes.reshape(-1).astype(np.int64, copy=False), len(names)
     # A label runs code of its own when it is compared, and an error of that may quote the label.
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return _number_objects(who, column.tolist())
     except (_LabelsError, MemoryError):
         raise

@@ -301,7 +301,7 @@ def require_objects(who: str, given: Mapping[str, object], current: Mapping[str,
     refuse_nested_names(who, given, current, examples)
 
 
-def parameters_section(estimator: type, skip: frozenset[str] = frozenset()) -> str:
+def parameters_section(estimator: type) -> str:
     """Return entries of a docstring's section for the parameters of an estimator, by signature.
 
     Those that the estimator's own docstring describes are left out.
@@ -309,7 +309,7 @@ def parameters_section(estimator: type, skip: frozenset[str] = frozenset()) -> s
     entries = []
     own = {line.split(" : ")[0].strip() for line in (estimator.__doc__ or "").splitlines()}
     for name, parameter in inspect.signature(estimator).parameters.items():
-        if name in PARAMETERS and name not in own | skip:
+        if name in PARAMETERS and name not in own:
             described, default = PARAMETERS[name], parameter.default
             default = f'"{default}"' if isinstance(default, str) else repr(default)
             entry = f"{name} : {described.type}, default={default}\n"

@@ -154,9 +154,7 @@ class Privacy(BaseEstimator):
     def for_plans(self) -> Privacy:
         """Return the terms that plans and checks of rows depend on: no budget, and no noise."""
         return Privacy(
-            adjacency=self.adjacency,
-            accountant=self.accountant,
-            rows_per_group=self.rows_per_group,
+            adjacency=self.adjacency, accountant=self.accountant, rows_per_group=self.rows_per_group
         )
 
 

@@ -195,8 +195,7 @@ def without_row_counts(grouped: bool) -> Iterator[None]:
         yield
         return
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             yield
     except (ValueError, TypeError) as refusal:
         if vars(refusal).get("numbers_are_public"):

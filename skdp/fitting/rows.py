@@ -107,15 +107,11 @@ def require_taken(who: str, X: object, sample_weight: object = None, groups: obj
         If it does not. Nothing is released or charged.
     """
     kind = kind_of_rows(X, sample_weight, groups)
-    refuse_kind(who, kind, type(X).__name__)
-    return kind
-
-
-def refuse_kind(who: str, kind: str, rows: str) -> None:
-    """Raise ValueError if a tool does not take a kind of rows, which messages call ``rows``."""
     reason = NOT_TAKEN.get(who, NOT_TAKEN["fit"]).get(kind)
     if reason is not None:
+        rows = type(X).__name__
         raise ValueError(f"{who}: {reason.format(rows=rows)} Nothing was released.")
+    return kind
 
 
 # ---------------------------------------------------------------- the kinds
@@ -165,6 +161,12 @@ class Reading:
     data: FitData | None = None
     is_checked_here: bool = True
     assumptions: tuple[str, ...] = ()
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        """Public facts that a plan depends on, by name."""
+        names = ("n_records", "n_features", "grouped", "weighted", "provides")
+        return {name: getattr(self, name) for name in names}
 
     def keep_columns(self, model: Any) -> None:
         """Set ``n_features_in_`` and ``feature_names_in_`` where validation has not done it."""

@@ -15,11 +15,6 @@ from skdp.oracle.sources.partitioned import Partitions
 NUMBERS = re.compile(r"u?int\d|float|halffloat|double|bool|decimal")
 
 
-def is_lazy(X: Any) -> bool:
-    """Whether X is a frame whose rows have not been computed, such as a polars LazyFrame."""
-    return callable(getattr(X, "collect", None)) and not hasattr(X, "__array__")
-
-
 def refuse_lazy(who: str, X: Any) -> None:
     """Raise ValueError for a frame whose rows have not been computed, or that are elsewhere."""
     if isinstance(X, Partitions):
@@ -28,7 +23,8 @@ def refuse_lazy(who: str, X: Any) -> None:
             "partitions. Predict each partition's X where it is read; for a score of them all "
             "call skdp.metrics.evaluate. Nothing was released."
         )
-    if is_lazy(X):
+    # Such as a LazyFrame of polars.
+    if callable(getattr(X, "collect", None)) and not hasattr(X, "__array__"):
         raise ValueError(
             f"{who}: X is a {type(X).__name__}, which holds no rows yet; pass X.collect(). Nothing "
             "was released."

@@ -6,11 +6,10 @@ from skdp.fitting.ledger import PrivacyBudgetError
 from skdp.fitting.noise_warning import NoiseWarning
 from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
 from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
-from skdp.linear_model.huber import DPHuberRegressor
 from skdp.linear_model.instrumental import DP2SLS
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.quantile import DPQuantileRegressor
-from skdp.linear_model.regression import DPLinearRegression, DPRidge
+from skdp.linear_model.regression import DPHuberRegressor, DPLinearRegression, DPRidge
 from skdp.linear_model.ridge_cv import DPRidgeCV, RidgePathDisplay
 from skdp.linear_model.summary import CoefficientDisplay
 from skdp.linear_model.svc import DPLinearSVC

@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, require
 from skdp.accounting import LABEL, Adjacency, PrivacyStatement
-from skdp.fitting.assumptions import noise_assumptions, row_assumptions
+from skdp.fitting.assumptions import (
+    declared_assumptions,
+    noise_assumptions,
+    row_assumptions,
+    stream_assumptions,
+)
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.fit_warnings import warn_about_label_set, warn_about_row_counts
 from skdp.fitting.noise_warning import (
@@ -36,13 +41,9 @@ from skdp.fitting.parameters import (
     planned_records,
 )
 from skdp.fitting.preparation import Prepared, planned_once
-from skdp.fitting.rows import Blocks, Reading
-from skdp.fitting.units import (
-    Targets,
-    in_raw_units,
-    scaled_scores,
-    starting_point,
-)
+from skdp.fitting.rows import Blocks, Reading, rows_of
+from skdp.fitting.units import Targets, in_raw_units, scaled_scores, starting_point
+from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem
 from skdp.objective.tweedie import LARGEST_EXPONENT
@@ -57,12 +58,7 @@ from skdp.solvers.auto import (
     require_start,
 )
 from skdp.stages.base import StageParameters
-from skdp.stages.column_bounds import (
-    DeclaredBounds,
-    RowNorm,
-    declared_bounds,
-    known_moments,
-)
+from skdp.stages.column_bounds import DeclaredBounds, RowNorm, declared_bounds, known_moments
 from skdp.stages.inference.stage import inference_share
 from skdp.stages.sequence import check_stages, stages_of
 
@@ -118,14 +114,6 @@ class DPLinearModel(PrivateEstimator):
         """Say what was taken from y, or declared about it, as public."""
 
     @abstractmethod
-    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
-        """Check y and turn it into targets; sets no attribute, as the fit may yet be refused."""
-
-    @abstractmethod
-    def _declared_targets(self, n_outputs: int) -> Targets:
-        """Return targets of the declared kind, of two rows or so, before any row has arrived."""
-
-    @abstractmethod
     def _plain_model(self) -> Any:
         """Return scikit-learn's own estimator, without coefficients."""
 
@@ -139,6 +127,7 @@ class DPLinearModel(PrivateEstimator):
         self, reading: Reading, coef_init: Any = None, intercept_init: Any = None
     ) -> Prepared:
         outputs = reading.targets.n_outputs
+        given = coef_init, intercept_init, reading.n_features, outputs, self._has_intercept
         return self._prepare(
             reading.n_records,
             reading.n_features,
@@ -147,7 +136,7 @@ class DPLinearModel(PrivateEstimator):
             reading.weighted,
             reading.provides,
             names=reading.names,
-            start=self._start(coef_init, intercept_init, reading.n_features, outputs),
+            start=starting_point(type(self).__name__, *given),
             grouped=reading.grouped,
         )
 
@@ -159,6 +148,30 @@ class DPLinearModel(PrivateEstimator):
             warn_about_units(who, self.scaling, prepared.problem)
         warn_about_label_set(who, self._reads_label_set, self.epsilon)
         warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
+
+    @documented
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
+        groups: Any = None,
+    ) -> Self:
+        """Fit the model, spending its budget.
+
+        Parameters
+        ----------
+        {rows}
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+            Labels, or targets of a regression, several of which are one release of a matrix: the
+            budget is not split.
+        {of_a_fit}
+        """
+        rows = rows_of(type(self).__name__, X, y, sample_weight, groups)
+        return self._fit(rows, coef_init, intercept_init)
 
     def fit_blocks(
         self,
@@ -515,13 +528,6 @@ class DPLinearModel(PrivateEstimator):
             notes.insert(0, note_on_choice(public, problem, self._given(), solver.name))
         return Prepared(public, problem, sequence.stages, plan, sequence.solver, tuple(notes))
 
-    def _start(
-        self, coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int
-    ) -> Start | None:
-        """Return the given start of the solver, if any."""
-        start = coef_init, intercept_init, n_features, n_outputs, self._has_intercept
-        return starting_point(type(self).__name__, *start)
-
     @property
     def _reads_label_set(self) -> bool:
         """Whether the labels of a classifier come from the rows, as none are declared."""
@@ -547,54 +553,15 @@ class DPLinearModel(PrivateEstimator):
         self._check_own_parameters()
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
-        public = prepared.public_after
-        sentences = [
-            # Of a stream, first records may be held for scaling alone.
-            *row_assumptions(replace(public, n_rows=prepared.public.n_rows)),
+        # Of a stream, first records may be held for scaling alone.
+        public, n_rows = prepared.public_after, prepared.public.n_rows
+        return (
+            *row_assumptions(replace(public, n_rows=n_rows)),
             "Hyperparameters, and any scaling or selection of columns before this fit, did not "
             "use these rows, or are accounted for elsewhere.",
             *self._target_assumptions(),
             *(text for stage in prepared.stages for text in stage.assumptions()),
-        ]
-        if public.clips_means:
-            sentences.append(
-                f"rows_per_group = {public.rows_per_group:g} was guessed without looking at the "
-                "rows. The mean gradient of a group is clipped, whatever the number of its rows."
-            )
-        if public.weighted:
-            sentences.append(
-                "That weights are finite, not negative and not all 0 is public. The weight of a "
-                "record follows from that record alone, which the weights of AdaBoost do not."
-            )
-        if public.start is not None:
-            sentences.append(
-                "coef_init and intercept_init, where the solver started, are public: they were "
-                "not learnt from these rows, or what that cost is accounted for elsewhere."
-            )
-        if public.data_norm is not None:
-            sentences.append(
-                f"The norm of rows, {public.data_norm:g}, was chosen without looking at the rows; "
-                "longer rows were scaled down to it."
-            )
-        elif public.row_bound is not None:
-            sentences.append(
-                f"Rows longer than {public.row_bound:.4g}, twice what columns of unit size give, "
-                "were scaled down to it, or to row_bound_ if that is more, in fit and in predict; "
-                "RowNorm sets another bound."
-            )
-        sentences += noise_assumptions(self._terms.noise_source, self.epsilon)
-        if public.streamed:
-            sentences += [
-                f"Rows arrived block by block and were read once. n = {prepared.public.n_rows} was "
-                f"declared; places without a {public.unit} count as null records.",
-                f"The order of arrival and the numbers of {public.unit}s in blocks did not depend "
-                "on private values. The order is not secret, so nothing was amplified by "
-                "shuffling.",
-            ]
-            if public.grouped:
-                sentences.append(
-                    "All rows of a group arrived in one block. Labels of different blocks were not "
-                    "compared, since nothing of them is kept: whoever has rows in k blocks counts "
-                    "as k groups."
-                )
-        return tuple(sentences)
+            *declared_assumptions(public),
+            *noise_assumptions(self._terms.noise_source, self.epsilon),
+            *(stream_assumptions(public, n_rows) if public.streamed else ()),
+        )

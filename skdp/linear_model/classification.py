@@ -1,7 +1,7 @@
 """The part that private linear classifiers share: labels, scores and predictions."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,6 @@ from skdp.fitting.fit_warnings import warn_about_score
 from skdp.fitting.labels import encode, sorted_labels, weights_by_label
 from skdp.fitting.partitions import on_partitions
 from skdp.fitting.refusals import public_refusal
-from skdp.fitting.rows import rows_of
 from skdp.fitting.units import Targets
 from skdp.linear_model import inference
 from skdp.linear_model.base import DPLinearModel
@@ -28,29 +27,6 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
     C: float
     classes: ArrayLike | None
     class_weight: Mapping[Any, float] | None
-
-    @documented
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        coef_init: ArrayLike | None = None,
-        intercept_init: ArrayLike | None = None,
-        groups: Any = None,
-    ) -> Self:
-        """Fit the model, spending its budget.
-
-        Parameters
-        ----------
-        {rows}
-        y : array of shape (n_samples,)
-            Labels.
-        {of_a_fit}
-        """
-        rows = rows_of(type(self).__name__, X, y, sample_weight, groups)
-        return self._fit(rows, coef_init, intercept_init)
 
     @documented
     def plan(

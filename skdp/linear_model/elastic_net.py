@@ -13,11 +13,6 @@ from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L1, L2, ElasticNet, NoPenalty, Penalty
 
 
-def _sparse_coef(model: DPLinearRegressor) -> sparse.csr_array:
-    check_is_fitted(model, "coef_")
-    return sparse.csr_array(model.coef_.reshape(-1, model.n_features_in_))
-
-
 @documented
 class DPElasticNet(DPLinearRegressor):
     """Differentially private least squares with an L1 and an L2 penalty.
@@ -103,7 +98,11 @@ class DPElasticNet(DPLinearRegressor):
         self.privacy = privacy
         self.verbose = verbose
 
-    sparse_coef_ = property(_sparse_coef, doc="``coef_`` without its zeros.")
+    @property
+    def sparse_coef_(self) -> sparse.csr_array:
+        """``coef_`` without its zeros."""
+        check_is_fitted(self, "coef_")
+        return sparse.csr_array(self.coef_.reshape(-1, self.n_features_in_))
 
     def _plain_model(self) -> Any:
         plain = linear_model.ElasticNet(
@@ -124,7 +123,7 @@ class DPElasticNet(DPLinearRegressor):
 
 
 @documented
-class DPLasso(DPLinearRegressor):
+class DPLasso(DPElasticNet):
     """Differentially private least squares with an L1 penalty.
 
     Minimises ``|y - Xw|^2 / (2 n) + alpha |w|_1``, as `sklearn.linear_model.Lasso` does; ``fit`` is
@@ -158,6 +157,8 @@ class DPLasso(DPLinearRegressor):
     >>> model.coef_.shape
     (10,)
     """
+
+    l1_ratio = 1.0  # as of an elastic net, and no parameter
 
     def __init__(
         self,
@@ -195,13 +196,3 @@ class DPLasso(DPLinearRegressor):
         self.fit_intercept = fit_intercept
         self.privacy = privacy
         self.verbose = verbose
-
-    sparse_coef_ = property(_sparse_coef, doc="``coef_`` without its zeros.")
-
-    def _plain_model(self) -> Any:
-        plain = linear_model.Lasso(self.alpha, fit_intercept=self.fit_intercept)
-        plain.n_iter_ = self.n_iter_
-        return plain
-
-    def _penalty(self, n_rows: int) -> Penalty:
-        return L1(float(self.alpha)) if self.alpha > 0 else NoPenalty()

@@ -66,11 +66,6 @@ class DPTweedieModel(DPLinearRegressor):
                 f"{type(self).__name__}: y must be {self._valid} everywhere, and it is not. "
                 "Nothing was released."
             )
-        if targets.n_outputs != 1:
-            raise ValueError(
-                f"{type(self).__name__}: y must have one column; got {targets.n_outputs}. Fit each "
-                "target alone. Nothing was released."
-            )
         return targets
 
     @property
@@ -87,11 +82,13 @@ class DPTweedieModel(DPLinearRegressor):
             low, high = self.prediction_range_
             self.prediction_range_ = np.maximum(low, 0.0), high
 
+    def _sklearn_estimator(self, **arguments: Any) -> Any:
+        """Return scikit-learn's own estimator."""
+        return linear_model.TweedieRegressor(power=self.power, link=self.link, **arguments)
+
     def _plain_model(self) -> Any:
-        arguments = {"alpha": self.alpha, "fit_intercept": self.fit_intercept}
-        plain = linear_model.TweedieRegressor(power=self.power, link=self.link, **arguments)
-        # What its fit would set, and its predict needs.
-        plain._base_loss = plain._get_loss()
+        plain = self._sklearn_estimator(alpha=self.alpha, fit_intercept=self.fit_intercept)
+        plain._base_loss = plain._get_loss()  # which its fit would set, and its predict needs
         return plain
 
     def _loss(self, n_outputs: int) -> Loss:
@@ -198,10 +195,7 @@ class DPPoissonRegressor(DPTweedieModel):
         self.privacy = privacy
         self.verbose = verbose
 
-    def _plain_model(self) -> Any:
-        plain = linear_model.PoissonRegressor(alpha=self.alpha, fit_intercept=self.fit_intercept)
-        plain._base_loss = plain._get_loss()  # which its fit would set, and its predict needs
-        return plain
+    _sklearn_estimator = linear_model.PoissonRegressor
 
 
 @documented
@@ -296,10 +290,7 @@ class DPGammaRegressor(DPTweedieModel):
 
     power = 2.0
 
-    def _plain_model(self) -> Any:
-        plain = linear_model.GammaRegressor(alpha=self.alpha, fit_intercept=self.fit_intercept)
-        plain._base_loss = plain._get_loss()  # which its fit would set, and its predict needs
-        return plain
+    _sklearn_estimator = linear_model.GammaRegressor
 
 
 @documented

@@ -184,11 +184,6 @@ class DPQuantileRegressor(DPLinearRegressor):
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         targets = super()._read_targets(y, dtype)
-        if targets.n_outputs != 1:
-            raise ValueError(
-                f"{type(self).__name__}: y must have one column; got {targets.n_outputs}. Fit each "
-                "target alone. Nothing was released."
-            )
         n_quantiles = len(self._quantiles)
         values = np.repeat(targets.values, n_quantiles, axis=1)
         return Targets(values, n_quantiles, is_column=self.quantiles is None)

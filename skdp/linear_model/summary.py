@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from skdp._numbers import Array, shown
+from skdp._numbers import Array, html_table, shown
 from skdp.accounting import PrivacyStatement
 
 NOT_DETERMINED, NO_REGRESSOR = "not determined", "no regressor"
@@ -115,15 +115,9 @@ class CoefficientTable:
         return "\n".join([self.title, rule, head, rule, *body, rule, *self.notes])
 
     def _repr_html_(self) -> str:
-        def cells(row: tuple[str, ...], tag: str) -> str:
-            return "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
-
-        body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in self._rows())
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        return (
-            f"<p><b>{html.escape(self.title)}</b></p><table><thead><tr>{cells(self.header, 'th')}"
-            f"</tr></thead><tbody>{body}</tbody></table><ul>{notes}</ul>"
-        )
+        table = html_table(self.header, self._rows())
+        return f"<p><b>{html.escape(self.title)}</b></p>{table}<ul>{notes}</ul>"
 
     def rescaled(self, sizes: ArrayLike) -> Self:
         """Return the table for steps of other sizes than 1 in the columns.

@@ -1,6 +1,5 @@
 """Score a fitted model on private rows: one set of releases, priced and charged like a fit."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import RLock
@@ -10,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import AnyArray, Array, MatrixLike, is_real, shown
-from skdp.accounting import Adjacency
+from skdp._numbers import Array, MatrixLike, is_real, shown
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
@@ -24,8 +22,7 @@ from skdp.metrics import requests, row_statistics
 from skdp.metrics.dataset import read_dataset
 from skdp.metrics.scores import Scores, SubgroupScores
 from skdp.metrics.subgroups import Subgroups, declared_subgroups, subgroup_labels
-from skdp.objective import Problem, SquaredError
-from skdp.oracle import Public, Solution, make_plan
+from skdp.oracle import Public, Solution
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.partitioned import Partitions
 
@@ -237,10 +234,7 @@ class PrivateScorer(PrivateEstimator):
     def check_before_fit(self) -> None:
         """Refuse what can be refused without a fitted model."""
         self._check_shared_parameters()
-        if self.delta == 0 and not math.isinf(self.epsilon):
-            raise ValueError(
-                "evaluate: Gaussian noise needs delta > 0; got delta=0. Nothing was released."
-            )
+        self._require_delta("got delta=0")
         if not (is_real(self.log_loss_bound) and 1 <= self.log_loss_bound <= 50):
             raise ValueError(
                 f"log_loss_bound must lie between 1 and 50; got {shown(self.log_loss_bound)}."
@@ -277,29 +271,8 @@ class PrivateScorer(PrivateEstimator):
             statistics = self._request().statistics_of(rows)
         return statistics, np.zeros((len(statistics), 1))
 
-    def _read_targets(self, y: AnyArray, dtype: object) -> Targets:
-        return Targets(y, 1)
-
-    def _declared_targets(self, n_outputs: int) -> Targets:
-        return Targets(np.zeros((2, 1)), 1)
-
     def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
-        public = Public(
-            n_rows=reading.n_records,
-            n_features=reading.n_features,
-            n_outputs=1,
-            adjacency=Adjacency.parse(self._terms.adjacency),
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            has_intercept=False,
-            weighted=reading.weighted,
-            unit="group" if reading.grouped else "row",
-            provides=reading.provides,
-        )
-        problem = Problem(SquaredError(), fit_intercept=False)
-        stages = (self._request().stage,)
-        plan = make_plan(stages, public, problem, self._terms.accountant)
-        return Prepared(public, problem, stages, plan)
+        return self._prepare_stages(lambda _: (self._request().stage,), **reading.shape)
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         public = prepared.public

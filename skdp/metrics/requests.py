@@ -18,11 +18,7 @@ from sklearn.base import BaseEstimator
 from skdp._numbers import AnyArray, Array, shown
 from skdp.metrics import estimates, row_statistics
 from skdp.metrics.dataset import Dataset
-from skdp.metrics.row_statistics import (
-    LARGEST_GAMMA_DEVIANCE,
-    ClassifiedRows,
-    PredictedRows,
-)
+from skdp.metrics.row_statistics import LARGEST_GAMMA_DEVIANCE, ClassifiedRows, PredictedRows
 from skdp.metrics.scores import AnyScore
 from skdp.metrics.subgroups import Subgroups
 from skdp.stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage
@@ -280,9 +276,7 @@ REGRESSOR_STATISTICS = (
         {"r2": 1 - SQUARE, "squared_error": 1 - SQUARE},
     ),
     RowStatistic(
-        "squared_error squared",
-        lambda rows: 2 * rows.residuals**4 - 1,
-        {"squared_error": SQUARE},
+        "squared_error squared", lambda rows: 2 * rows.residuals**4 - 1, {"squared_error": SQUARE}
     ),
     RowStatistic(
         "absolute_error",

@@ -54,8 +54,7 @@ def predictions(model: BaseEstimator, method: str, rows: Dataset) -> AnyArray:
         If it fails, or does not give one answer for each row. The message quotes no row.
     """
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             predicted = rows.predicted_by(getattr(model, method))
     except Exception as reason:  # anyone's model fails in its own way, and may quote rows
         raise ValueError(

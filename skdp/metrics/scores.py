@@ -6,12 +6,12 @@ import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._numbers import AnyArray, Array, is_real, shown
+from skdp._numbers import AnyArray, Array, html_table, is_real, shown
 from skdp.accounting import PrivacyStatement
 
 OF = ("rows", "population")
@@ -204,10 +204,31 @@ class ScoreCurve:
         return f"{self.name} of {len(self.y)} points"
 
 
+Entry = TypeVar("Entry")
 AnyScore = Score | ScoreMatrix | ScoreCurve
 
 
-class Scores(Mapping[str, AnyScore]):
+class _ResultsByName(Mapping[Any, Entry]):
+    """Results by name, and what they cost together."""
+
+    def __init__(self, scores: Mapping[Any, Entry], privacy: PrivacyStatement) -> None:
+        self._scores: dict[Any, Entry] = dict(scores)
+        self.privacy_ = privacy
+
+    def __getitem__(self, name: Any) -> Entry:
+        return self._scores[name]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def _cost(self) -> str:
+        return f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
+
+
+class Scores(_ResultsByName[AnyScore]):
     """Private scores by name, and what they cost together.
 
     Attributes
@@ -216,29 +237,15 @@ class Scores(Mapping[str, AnyScore]):
         What was released, what it cost, and what was assumed.
     """
 
-    def __init__(self, scores: Mapping[str, AnyScore], privacy: PrivacyStatement) -> None:
-        self._scores = dict(scores)
-        self.privacy_ = privacy
-
-    def __getitem__(self, name: str) -> AnyScore:
-        return self._scores[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._scores)
-
-    def __len__(self) -> int:
-        return len(self._scores)
-
     def __repr__(self) -> str:
-        cost = f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
-        return "\n".join([f"<Scores at {cost}>", *map(str, self._scores.values())])
+        return "\n".join([f"<Scores at {self._cost()}>", *map(str, self._scores.values())])
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{html.escape(str(score))}</li>" for score in self._scores.values())
         return f"<ul>{lines}</ul>{self.privacy_._repr_html_()}"
 
 
-class SubgroupScores(Mapping[Any, Scores]):
+class SubgroupScores(_ResultsByName[Scores]):
     """Private scores of declared subgroups, by their names, and what all of them cost together.
 
     Attributes
@@ -247,19 +254,6 @@ class SubgroupScores(Mapping[Any, Scores]):
         What was released, what it cost, and what was assumed; that of the scores of each subgroup
         is the same one, and is paid once.
     """
-
-    def __init__(self, scores: Mapping[Any, Scores], privacy: PrivacyStatement) -> None:
-        self._scores: dict[Any, Scores] = dict(scores)
-        self.privacy_ = privacy
-
-    def __getitem__(self, subgroup: Any) -> Scores:
-        return self._scores[subgroup]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._scores)
-
-    def __len__(self) -> int:
-        return len(self._scores)
 
     def _table(self) -> list[list[str]]:
         """Return lines of cells: a column of names, then one for each metric that is a number."""
@@ -275,19 +269,14 @@ class SubgroupScores(Mapping[Any, Scores]):
         return [header, *lines]
 
     def __repr__(self) -> str:
-        cost = f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
         table = self._table()
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in table
         ]
-        return "\n".join([f"<SubgroupScores at {cost}; with intervals of 95 %>", *lines])
+        return "\n".join([f"<SubgroupScores at {self._cost()}; with intervals of 95 %>", *lines])
 
     def _repr_html_(self) -> str:
-        header, *lines = (
-            "".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in self._table()
-        )
-        body = "".join(f"<tr>{line}</tr>" for line in lines)
-        table = f"<table><tr>{header.replace('td>', 'th>')}</tr>{body}</table>"
-        return f"{table}{self.privacy_._repr_html_()}"
+        header, *lines = self._table()
+        return f"{html_table(header, lines)}{self.privacy_._repr_html_()}"

@@ -203,6 +203,9 @@ class Analysis:
             raise ValueError("Analysis: call split(X, y) first.")
         return step
 
+    def _shared_terms(self) -> dict[str, Any]:
+        return {"adjacency": self.budget.adjacency, "budget": self.budget}
+
     def _done(self, step: Step, privacy: accounting.PrivacyStatement) -> None:
         made = replace(step, spent=privacy.epsilon)
         self.steps = tuple(made if item.name == step.name else item for item in self.steps)
@@ -266,17 +269,11 @@ class Analysis:
             epsilon=step.epsilon,
             delta=self.budget.delta,
             n_candidates=self.n_candidates,
-            privacy=self._terms_beside(search),
+            privacy=Privacy(noise=search._terms.noise, **self._shared_terms()),
         )
         self._fitted(fitted)
         self._done(step, fitted.privacy_)
         return fitted
-
-    def _terms_beside(self, search: DPSearchCV) -> Privacy:
-        """Return a search's terms of privacy, with the adjacency and budget of the analysis."""
-        return Privacy(
-            adjacency=self.budget.adjacency, budget=self.budget, noise=search._terms.noise
-        )
 
     def fit(self, model: BaseEstimator) -> BaseEstimator:
         """Fit a model on the first part, at its epsilon of the plan.
@@ -322,7 +319,7 @@ class Analysis:
         options |= {
             "epsilon": step.epsilon,
             "delta": self.budget.delta,
-            "privacy": Privacy(adjacency=self.budget.adjacency, budget=self.budget),
+            "privacy": Privacy(**self._shared_terms()),
         }
         scores = self._holdout.evaluate(model, metrics, **options)
         self._done(step, scores.privacy_)

@@ -1,18 +1,23 @@
 """Check the candidates of a private search, and give each of its fits a budget."""
 
+import functools
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils import _safe_indexing as rows_of
+from sklearn.utils import check_array
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from skdp import accounting
 from skdp._numbers import AnyArray, MatrixLike, shown
@@ -22,6 +27,8 @@ from skdp.fitting.estimator import PrivateEstimator, is_private_model
 from skdp.fitting.fit_warnings import warn_about_label_set
 from skdp.fitting.labels import sorted_labels
 from skdp.fitting.privacy import Privacy, SeededNoise
+from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
+from skdp.metrics.dataset import Dataset, PartitionedDataset
 from skdp.model_selection.total import any_part_reads_rows, may_be_sparse, why_columns_read_rows
 from skdp.oracle import NoiseSource
 from skdp.oracle.sources.partitioned import Partitions
@@ -178,20 +185,16 @@ def private_fits(
         elif isinstance(step, PrivateEstimator):
             fits.append(step)
         elif any_part_reads_rows(step, is_sparse):
+            columns = step if isinstance(step, ColumnTransformer) else None
+            why = why_columns_read_rows(columns, is_sparse) if columns is not None else None
             raise ValueError(
                 f"{who}: step {name!r} ({type(step).__name__}) learns from rows without privacy"
-                f"{_reason(step, is_sparse)}. "
-                "The estimators of skdp scale columns themselves; otherwise use "
-                "skdp.DPStandardScaler, or steps that learn nothing. Nothing was released."
+                f"{f': {why}' if why else ''}. The estimators of skdp scale columns themselves; "
+                "otherwise use skdp.DPStandardScaler, or steps that learn nothing. Nothing was "
+                "released."
             )
         is_sparse = may_be_sparse(step, is_sparse)
     return fits
-
-
-def _reason(step: BaseEstimator, is_sparse: bool) -> str:
-    """Return what a refusal of a ColumnTransformer adds, if the reason is not one of its parts."""
-    why = why_columns_read_rows(step, is_sparse) if isinstance(step, ColumnTransformer) else None
-    return "" if why is None else f": {why}"
 
 
 def last_step(pipeline: Pipeline) -> BaseEstimator:
@@ -369,8 +372,7 @@ def check_price(
     fits = private_fits(who, candidate)
     for fit in fits:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 plan = fit.plan(*shape if is_private_model(fit) else shape[:2], **counted)
             mu = exact.mu(plan.event, adjacency)
         except accounting.UnknownCost as reason:
@@ -408,3 +410,112 @@ def new_seeds(candidate: BaseEstimator, draws: NoiseSource) -> None:
 def new_seed(draws: NoiseSource) -> int:
     """Draw a seed."""
     return int(draws.integers(2**31, 1)[0])
+
+
+# ---------------------------------------------------------------- rows that candidates refuse
+
+
+def check_rows(who: str, ready: list[BaseEstimator], rows: Dataset | PartitionedDataset) -> None:
+    """Raise ValueError for rows that a candidate refuses, before the charge.
+
+    The steps of a pipeline are carried out, as they learn nothing, up to the first that is private:
+    what that one finds is not known yet. If a failure occurred in a run only, the choice of the
+    best run would depend on the record that caused it.
+    """
+    if isinstance(rows, PartitionedDataset):
+        for candidate in ready:
+            _require_takes_partitions(who, candidate)
+    rows.check(functools.partial(_check_rows, who, ready))
+
+
+def _require_takes_partitions(who: str, candidate: BaseEstimator) -> None:
+    """Raise ValueError for a step that has to be given rows in memory."""
+    for name, step in getattr(candidate, "steps", ()):
+        if isinstance(step, Pipeline):
+            _require_takes_partitions(who, step)
+        elif not (isinstance(step, PrivateEstimator) or step in (None, "passthrough")):
+            raise ValueError(
+                f"{who}: step {name!r} ({type(step).__name__}) takes rows in memory alone, and "
+                "these are in partitions. Carry it out where your class reads them. Nothing was "
+                "released."
+            )
+
+
+def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray) -> None:
+    checked = set()
+    for candidate in ready:
+        private_fits(who, candidate, is_sparse=issparse(X))
+        steps = list(_steps(candidate))
+        key = _fingerprint([step for _, step in steps])
+        if key not in checked:
+            checked.add(key)
+            _try_steps(who, steps, X, y)
+    if not is_classifier(ready[0]):
+        with without_cells(who, "y"):
+            check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        if y.dtype.kind not in "biuf":
+            raise public_refusal(
+                f"{who}: y must be an array of numbers, which scores need; it is one of objects. "
+                "Pass y.astype(float). Nothing was released."
+            )
+        return
+    for candidate in ready:
+        classes = np.asarray(private_fits(who, candidate)[-1].classes).tolist()
+        with without_cells(who, "y", otherwise=NO_LABELS):
+            are_known = set(y.tolist()) <= set(classes)
+        if not are_known:
+            raise ValueError(
+                f"{who}: y holds a label that is not among the declared classes. Nothing was "
+                "released."
+            )
+
+
+def _steps(estimator: BaseEstimator) -> Iterator[tuple[str, BaseEstimator]]:
+    """Yield the names and steps of a candidate, up to the first private one."""
+    if not isinstance(estimator, Pipeline):
+        yield type(estimator).__name__, estimator
+        return
+    for name, step in estimator.steps:
+        if isinstance(step, Pipeline) and is_private_model(last_step(step)):
+            yield from _steps(step)
+        elif step not in (None, "passthrough"):
+            yield name, step
+        if isinstance(step, PrivateEstimator):
+            return
+
+
+def _fingerprint(steps: list[BaseEstimator]) -> object:
+    """Return a key that equal steps share; steps that cannot be pickled have one of their own.
+
+    Which rows a model refuses depends on its type alone; which a preprocessor does, on its
+    categories, too.
+    """
+    steps = [type(one) if is_private_model(one) else one for one in steps]
+    try:
+        return joblib.hash(steps)
+    except Exception:  # whatever someone's step raises when it is pickled
+        return object()
+
+
+def _try_steps(
+    who: str, steps: list[tuple[str, BaseEstimator]], X: MatrixLike, y: AnyArray
+) -> None:
+    n_rows = _num_samples(X)
+    X = rows_of(X, np.arange(n_rows))  # a step may write into its input
+    for name, step in steps:
+        if isinstance(step, PrivateEstimator):
+            step._check_rows(X)
+            continue
+        try:
+            with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+                X = clone(step).fit(X, y).transform(X)
+        except Exception as reason:  # anyone's step fails in its own way, and may quote rows
+            raise public_refusal(
+                f"{who}: step {name!r} ({type(step).__name__}) of a candidate failed on these "
+                f"rows, with {type(reason).__name__}. Nothing was released."
+            ) from None
+        if _num_samples(X) != n_rows:
+            raise public_refusal(
+                f"{who}: step {name!r} ({type(step).__name__}) of a candidate adds rows or leaves "
+                "some out, and y would not follow. Do that before. Nothing was released."
+            )

@@ -19,7 +19,7 @@ from skdp.metrics import Score, Scores, requests
 from skdp.metrics.dataset import Dataset, PartitionedDataset, read_rows
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.scores import AnyScore
-from skdp.model_selection import candidates, row_checks
+from skdp.model_selection import candidates
 from skdp.oracle import NoiseSource
 from skdp.oracle.sources.keyed_split import equal_sizes
 from skdp.oracle.sources.partitioned import Partitions
@@ -150,7 +150,7 @@ def dp_cross_validate(
     model = candidates.prepared_candidate(WHO, estimator, {}, fit_budget, labels)
     n_outputs = 1 if labels is None else len(labels)
     kind = "regressor" if labels is None else "classifier"
-    row_checks.check_rows(WHO, [model], data)
+    candidates.check_rows(WHO, [model], data)
     requests.metrics_by_name(kind, metrics, n_outputs)
     for size in set(equal_sizes(data.n_records, cv)):
         shape = data.n_records - size, data.n_features, n_outputs

@@ -152,11 +152,7 @@ def _split(
 
 
 def _split_partitions(
-    who: str,
-    partitions: Partitions,
-    others: tuple[Any, ...],
-    test_size: float,
-    random_state: Seed,
+    who: str, partitions: Partitions, others: tuple[Any, ...], test_size: float, random_state: Seed
 ) -> Split:
     """Split partitions; each part is read in passes over all of them."""
     if others:

@@ -21,7 +21,7 @@ from skdp.fitting.privacy import Privacy
 from skdp.metrics.dataset import read_rows
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import METRICS
-from skdp.model_selection import candidates, row_checks
+from skdp.model_selection import candidates
 from skdp.model_selection.holdout import scored_records
 from skdp.oracle import NoiseSource
 from skdp.oracle.sources.partitioned import Partitions
@@ -207,7 +207,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             candidates.prepared_candidate(who, self.estimator, entry, run_budget, labels)
             for entry in pool
         ]
-        row_checks.check_rows(who, ready, data)
+        candidates.check_rows(who, ready, data)
         shape = n_records - n_scored, data.n_features, 1 if labels is None else len(labels)
         for candidate in ready:
             has_range = self.target_range is not None
@@ -245,8 +245,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     ) -> candidates.Run:
         """Return the best of a geometric number of runs; nothing else of them is left."""
         best = None
-        with warnings.catch_warnings():  # they would show which candidates were drawn
-            warnings.simplefilter("ignore")
+        # They would show which candidates were drawn.
+        with warnings.catch_warnings(action="ignore"):
             for number in drawn_from.runs(len(ready), int(self.n_candidates)):
                 # Rows of its own: a step may write into them, which later runs would show.
                 run = self._run(ready, number, sides(), run_budget, metric, drawn_from)
@@ -288,8 +288,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         who = type(self).__name__
         self._check_shared_parameters()
         candidates.check_terms(who, self._terms, "selection")
-        if self.delta == 0 and not math.isinf(self.epsilon):
-            raise ValueError(f"{who}: Gaussian noise needs delta > 0. Nothing was released.")
+        self._require_delta("got delta=0")
         if not (is_integer(self.n_candidates) and self.n_candidates >= 2):
             raise ValueError(
                 f"n_candidates must be an integer of at least 2; got {shown(self.n_candidates)}."
@@ -315,8 +314,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         if self.param_grid is not None:
             return list(ParameterGrid(self.param_grid))
         seed = int(self._terms.draws()[0].integers(2**31, 1)[0])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a small space has fewer than that
+        with warnings.catch_warnings(action="ignore"):  # a small space has fewer than that
             return list(ParameterSampler(self.param_distributions, POOL, random_state=seed))
 
     def plan(

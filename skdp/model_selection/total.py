@@ -45,7 +45,7 @@ NOT_PRIVATE = {
     "CalibratedClassifierCV": (
         "its calibration reads predictions and labels without noise, and its folds may follow "
         "from labels"
-    ),
+    )
 }
 
 # What these do with rows between fits, which no budget counts, so that their result is not private,
@@ -318,7 +318,9 @@ def _why_not_private(meta: BaseEstimator) -> str | None:
     name = type(meta).__name__
     if not _keeps_all_fits(meta):
         return NOT_COUNTED_BETWEEN_FITS.get(name)
-    if name.startswith("Bagging") and meta.bootstrap and not _takes_weights(meta):
+    # Private members get weights instead of repeated rows, which act before clipping.
+    weighs = all(isinstance(one, PrivateEstimator) for one in getattr(meta, "estimators_", ()))
+    if name.startswith("Bagging") and meta.bootstrap and not weighs:
         return "repeats rows (bootstrap=True), and a repeated row adds more than a fit allows for"
     if name.endswith("Chain") and meta.cv is None and "label" in _adjacencies(meta):
         return "has earlier targets for columns, which adjacency='label' takes for public"
@@ -347,11 +349,6 @@ def _adjacencies(meta: BaseEstimator) -> set[str]:
     """Return the adjacencies of the private models that one of scikit-learn's has fitted."""
     parts = _everything_in(meta)
     return {part.adjacency for part in parts if isinstance(part, PrivacyStatement)}
-
-
-def _takes_weights(bagging: BaseEstimator) -> bool:
-    """Whether members get weights instead of repeated rows; weights act before clipping."""
-    return all(isinstance(member, PrivateEstimator) for member in bagging.estimators_)
 
 
 def _is_estimator(thing: object) -> bool:

@@ -134,10 +134,8 @@ class Loss(ABC):
         """
         return None
 
-    @property
-    def degree(self) -> int:
-        """Power of the unit of margins and targets that the loss is proportional to."""
-        return 2
+    degree: ClassVar[int] = 2
+    """Power of the unit of margins and targets that the loss is proportional to."""
 
     def for_signal(self, ratio: float) -> "Loss":
         """Return the loss of a fit with this signal-to-noise ratio: a public fact.

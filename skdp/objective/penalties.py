@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,10 +33,8 @@ class Penalty(ABC):
         """Whether the prox multiplies by a number, as for NoPenalty and L2."""
         return False
 
-    @property
-    def prox_thresholds(self) -> bool:
-        """Whether the prox is a soft threshold followed by a multiplication, as for L1."""
-        return False
+    prox_thresholds: ClassVar[bool] = False
+    """Whether the prox is a soft threshold followed by a multiplication, as for L1."""
 
     def for_targets(self, scales: tuple[float, ...]) -> "Penalty":
         """Return the penalty where targets, and coefficients with them, are divided by scales.
@@ -124,9 +122,7 @@ class _Net(Penalty):
     def prox_scales(self) -> bool:
         return self.l1_strength == 0
 
-    @property
-    def prox_thresholds(self) -> bool:
-        return True
+    prox_thresholds = True
 
     def value(self, w: ArrayLike) -> float:
         w, l1, l2 = np.asarray(w, dtype=np.float64), self.l1_strength, self.strong_convexity

@@ -178,8 +178,7 @@ def _failure(over_steps: bool = False) -> Exception | None:
         numba = importlib.import_module("numba")
         if numba.version_info[:3] < LEAST_NUMBA:
             raise ImportError("numba is too old; pip install 'skdp[fast]' brings another.")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             for loop in _STEP_LOOPS if over_steps else _ROW_LOOPS:
                 loop.dispatcher  # noqa: B018  which compiles it
     except Exception as failure:  # whatever numba raises where it cannot compile: numpy does

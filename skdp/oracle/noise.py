@@ -11,14 +11,7 @@ from typing import ClassVar, Literal, NoReturn, SupportsIndex, TypeAlias
 import numpy as np
 
 from skdp._numbers import Array, Indices
-from skdp.accounting import (
-    Adjacency,
-    Event,
-    Gaussian,
-    Laplace,
-    NoisyMaximum,
-    ObjectivePerturbed,
-)
+from skdp.accounting import Adjacency, Event, Gaussian, Laplace, NoisyMaximum, ObjectivePerturbed
 from skdp.oracle import exact_sampling
 
 Size: TypeAlias = int | tuple[int, ...]

@@ -18,11 +18,7 @@ from skdp.oracle.releases.gradients import noisy_gradient
 from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic, mechanism_by_name
 from skdp.oracle.releases.samplers import ALL_ROWS, Cut, Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
-from skdp.oracle.sources.base import (
-    RepeatableSource,
-    Source,
-    require_kind,
-)
+from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 from skdp.oracle.sources.column_map import Columns, Scaling
 from skdp.oracle.sources.stream import StreamSource
 
@@ -193,11 +189,7 @@ class Oracle:
             self.gradient_lengths.append(float(np.linalg.norm(direction)))
 
     def gradient_std(
-        self,
-        clip_norm: float,
-        noise: float,
-        sampler: Sampler | None,
-        mechanism: str = "gaussian",
+        self, clip_norm: float, noise: float, sampler: Sampler | None, mechanism: str = "gaussian"
     ) -> float:
         """Return the standard deviation of the noise on :meth:`gradient`, in each coordinate.
 

@@ -1,19 +1,22 @@
 """Compute error bounds and numbers of steps from public facts, before any budget is spent."""
 
 from skdp.planning.acceleration import (
+    HeavyBallChoice,
+    heavy_ball_bounds,
+    heavy_ball_rate,
     multistage_bounds,
     multistage_sizes,
     nesterov_bounds,
     sampling_variance,
-)
-from skdp.planning.bounds import noise_constant, utility_bound
-from skdp.planning.heavy_ball import (
-    HeavyBallChoice,
-    heavy_ball_bounds,
-    heavy_ball_rate,
     tune_heavy_ball,
 )
-from skdp.planning.step_count import largest_momentum_step, momentum_step_limit, number_of_steps
+from skdp.planning.bounds import (
+    largest_momentum_step,
+    momentum_step_limit,
+    noise_constant,
+    number_of_steps,
+    utility_bound,
+)
 
 __all__ = [
     "HeavyBallChoice",

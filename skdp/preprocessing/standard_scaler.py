@@ -10,7 +10,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray, require
-from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.accounting import PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import check_counts, planned_records
@@ -19,16 +19,8 @@ from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Reading, rows_of
 from skdp.fitting.tables import is_dask
-from skdp.fitting.units import Targets
-from skdp.objective import Problem, SquaredError
-from skdp.oracle import Columns, Public, Solution, make_plan
-from skdp.oracle.sources.base import IN_MEMORY
-from skdp.stages.column_bounds import (
-    PublicRange,
-    PublicSample,
-    check_scaling,
-    declared_bounds,
-)
+from skdp.oracle import Columns, Solution
+from skdp.stages.column_bounds import PublicRange, PublicSample, check_scaling, declared_bounds
 from skdp.stages.sequence import scaling_alone
 
 
@@ -138,15 +130,15 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         X = self._read("X", X, reset=True, **checks)
         return X, np.zeros((X.shape[0], 1), dtype=X.dtype)  # records have targets, if only zeros
 
-    def _read_targets(self, y: AnyArray, dtype: np.dtype[Any]) -> Targets:
-        return Targets(y, 1)
-
-    def _declared_targets(self, n_outputs: int) -> Targets:
-        return Targets(np.zeros((2, 1)), 1)
-
     def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
-        shape = reading.n_records, reading.n_features, reading.is_sparse
-        prepared = self._prepare(*shape, reading.names, reading.grouped, reading.provides)
+        prepared = self._prepare(
+            reading.n_records,
+            reading.n_features,
+            reading.grouped,
+            reading.names,
+            sparse=reading.is_sparse,
+            provides=reading.provides,
+        )
         return replace(prepared, public=replace(prepared.public, weighted=reading.weighted))
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
@@ -184,7 +176,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         self._check_parameters()
         check_counts("plan", n_features=n_features)
         n_records = planned_records(n_samples, n_groups)
-        prepared = self._prepare(n_records, n_features, sparse, grouped=n_groups is not None)
+        prepared = self._prepare(n_records, n_features, n_groups is not None, sparse=sparse)
         public, assumptions = prepared.public, self._assumptions(prepared)
         return prepared.plan.statement(public, assumptions, self._terms.noise_source)
 
@@ -232,19 +224,15 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
                     "pass a dense array."
                 )
             return X.multiply(self.scale_.astype(X.dtype)).tocsr()
-        restored: AnyArray = (X * self.scale_ + self.mean_).astype(X.dtype, copy=False)
-        return restored
+        return np.asarray((X * self.scale_ + self.mean_).astype(X.dtype, copy=False))
 
     def _columns(self) -> Columns:
         return Columns(self.low_, self.high_, self.mean_, self.scale_)
 
     def _check_parameters(self) -> None:
         self._check_shared_parameters()
-        if self.delta == 0 and self.scaling == "private" and self.epsilon != np.inf:
-            raise ValueError(
-                "DPStandardScaler: Gaussian noise needs delta > 0; declare "
-                "scaling=PublicRange(low, high) for delta=0. Nothing was released."
-            )
+        if isinstance(self.scaling, str) and self.scaling == "private":
+            self._require_delta("declare scaling=PublicRange(low, high) for delta=0")
         allowed = "be 'private', PublicRange(low, high) or PublicSample(rows)"
         is_private = isinstance(self.scaling, str) and self.scaling == "private"
         is_known = is_private or isinstance(self.scaling, PublicRange | PublicSample)
@@ -253,30 +241,19 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
 
     def _prepare(
         self,
-        n_rows: int,
+        n_records: int,
         n_features: int,
-        is_sparse: bool,
+        grouped: bool,
         names: Sequence[str] | None = None,
-        grouped: bool = False,
-        provides: frozenset[str] = IN_MEMORY,
+        **facts: Any,
     ) -> Prepared:
         bounds = declared_bounds(self.scaling, n_features, names)
-        public = Public(
-            n_rows=n_rows,
-            n_features=n_features,
-            n_outputs=1,
-            adjacency=Adjacency.parse(self._terms.adjacency),
-            epsilon=float(self.epsilon),
-            delta=float(self.delta) if bounds is None else 0.0,
-            has_intercept=False,
-            sparse=bool(is_sparse),
-            unit="group" if grouped else "row",
-            provides=provides,
+        if bounds is not None:
+            facts["delta"] = 0.0
+        shape = n_records, n_features, grouped
+        return self._prepare_stages(
+            lambda public: (scaling_alone(public, bounds),), *shape, **facts
         )
-        problem = Problem(SquaredError(), fit_intercept=False)
-        stages = (scaling_alone(public, bounds),)
-        plan = make_plan(stages, public, problem, self._terms.accountant)
-        return Prepared(public, problem, stages, plan)
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         texts = row_assumptions(prepared.public)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._numbers import AnyArray, Array, MatrixLike, is_real, listed, require
 from skdp._warnings import warn
-from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.accounting import PrivacyStatement
 from skdp.fitting import tables
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
@@ -22,10 +22,7 @@ from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import public_refusal
 from skdp.fitting.rows import Reading, Rows, rows_of
-from skdp.fitting.units import Targets
-from skdp.objective import Problem, SquaredError
-from skdp.oracle import Public, Solution, make_plan
-from skdp.oracle.sources.base import IN_MEMORY
+from skdp.oracle import Solution
 from skdp.oracle.sources.partitioned import Partitions
 from skdp.stages.medians import MedianStage, without_missing
 
@@ -178,18 +175,10 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             self.fill_values_ = dict(zip(names, self._constants(names).tolist(), strict=True))
             unit = "group" if reading.grouped else "row"
             texts = self._table_assumptions(reading.n_records, len(kinds), unit)
-            self.privacy_ = PrivacyStatement(
-                epsilon=0.0,
-                delta=0.0,
-                adjacency=str(Adjacency.parse(self._terms.adjacency)),
-                accountant="none",
-                releases=(),
-                assumptions=(*texts, *reading.assumptions),
-                noise_source="system",
-                n_rows=None if reading.grouped else reading.n_records,
-                unit=unit,
-                n_groups=reading.n_records if reading.grouped else None,
-            )
+            shape = reading.n_records, len(kinds), reading.grouped
+            nothing = self._prepare_stages(lambda _: (), *shape, epsilon=0.0, delta=0.0)
+            texts = *texts, *reading.assumptions
+            self.privacy_ = nothing.plan.statement(nothing.public, texts, "system")
         self.kinds_ = kinds
         return self
 
@@ -201,12 +190,6 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self.column_kinds = self._kinds(X, columns)
         numbers = without_missing(self._numbers(X, columns, self.column_kinds))
         return numbers, np.zeros((len(numbers), 1))
-
-    def _read_targets(self, y: AnyArray, dtype: object) -> Targets:
-        return Targets(y, 1)
-
-    def _declared_targets(self, n_outputs: int) -> Targets:
-        return Targets(np.zeros((2, 1)), 1)
 
     def _check_rows(self, X: MatrixLike) -> None:
         """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
@@ -235,7 +218,8 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self._check_parameters()
         check_counts("plan", n_numbers=n_numbers)
         n_records = planned_records(n_samples, n_groups)
-        prepared = self._prepare(n_records, n_numbers, grouped=n_groups is not None)
+        shape = n_records, n_numbers, n_groups is not None
+        prepared = self._prepare_stages(lambda _: (MedianStage(otherwise=None),), *shape)
         unit = prepared.public.unit
         texts = (
             *self._table_assumptions(n_records, n_numbers, unit),
@@ -402,11 +386,8 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         except (TypeError, ValueError):
             fine = False
         require(f"{who}: origin", self.origin, "be a day such as '2000-01-01'", fine)
-        if self.impute == "median" and self.delta == 0 and self.epsilon != np.inf:
-            raise ValueError(
-                f"{who}: impute='median' adds Gaussian noise, which needs delta > 0; "
-                "impute='constant' costs nothing. Nothing was released."
-            )
+        if self.impute == "median":
+            self._require_delta("impute='constant' costs nothing")
 
     def _constants(self, names: Sequence[Any]) -> Array:
         """Return what missing values of these columns become where they have no median."""
@@ -422,35 +403,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
         constants = self._constants(_numbers_among(reading.column_kinds or {}))
-        shape = reading.n_records, reading.n_features, constants
-        return self._prepare(*shape, reading.grouped, reading.weighted, reading.provides)
-
-    def _prepare(
-        self,
-        n_records: int,
-        n_numbers: int,
-        constants: Array | None = None,
-        grouped: bool = False,
-        weighted: bool = False,
-        provides: frozenset[str] = IN_MEMORY,
-    ) -> Prepared:
-        public = Public(
-            n_rows=n_records,
-            n_features=n_numbers,
-            n_outputs=1,
-            adjacency=Adjacency.parse(self._terms.adjacency),
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            has_intercept=False,
-            weighted=weighted,
-            unit="group" if grouped else "row",
-            provides=provides,
-        )
-        problem = Problem(SquaredError(), fit_intercept=False)
-        stages = (MedianStage(otherwise=constants),)
-        return Prepared(
-            public, problem, stages, make_plan(stages, public, problem, self._terms.accountant)
-        )
+        return self._prepare_stages(lambda _: (MedianStage(otherwise=constants),), **reading.shape)
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         public = prepared.public

@@ -16,8 +16,7 @@ from skdp.solvers.core.boosted_ssp import BoostedSufficientStatistics
 from skdp.solvers.core.frank_wolfe import FrankWolfe
 from skdp.solvers.core.gd import GradientDescent
 from skdp.solvers.core.newton import Newton
-from skdp.solvers.core.objective_perturbation import ObjectivePerturbation
-from skdp.solvers.core.output_perturbation import OutputPerturbation
+from skdp.solvers.core.perturbation import ObjectivePerturbation, OutputPerturbation
 from skdp.solvers.core.whitened import Whitened
 from skdp.solvers.papers.hong_2022 import ResidualBudget
 from skdp.solvers.papers.kuru_2022 import HeavyBallDescent, MultistageNesterov, Nesterov
@@ -120,8 +119,7 @@ def available(
                 if isinstance(of, Problem):
                     get_solver(name).check(of)
                 else:
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")
+                    with warnings.catch_warnings(action="ignore"):
                         clone(of).set_params(solver=name).plan(n_samples, n_features, **shape)
             except ValueError as refusal:
                 others[name] = str(refusal).splitlines()[0]  # without the solvers that fit

@@ -265,7 +265,7 @@ def flattening_horizon(gamma: float, beta: float) -> float:
     return low
 
 
-class TwoPhaseMomentumNoise(NoiseSchedule):
+class TwoPhaseMomentumNoise(MomentumNoise):
     """Noise for momentum in closed form: it rises in short runs and falls in long ones.
 
     ``q_t = gamma**(T+t)`` if the run ends by `flattening_horizon`, else ``gamma**(T-t)``, up to
@@ -278,10 +278,6 @@ class TwoPhaseMomentumNoise(NoiseSchedule):
     beta : float, default=0.9
         Momentum in [0, 1).
     """
-
-    def __init__(self, gamma: float = 0.95, beta: float = 0.9) -> None:
-        self.gamma = gamma
-        self.beta = beta
 
     def log_influence(self, n_steps: int) -> Array:
         if n_steps <= flattening_horizon(self.gamma, self.beta):

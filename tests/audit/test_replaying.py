@@ -16,9 +16,9 @@ from sklearn.preprocessing import FunctionTransformer
 import skdp
 from skdp import audit
 from skdp.accounting import Adjacency
-from skdp.audit.contents import as_bytes
 from skdp.audit.fixtures import assert_private  # noqa: F401
 from skdp.audit.neighbours import hostile_pairs
+from skdp.audit.recording import as_bytes
 from skdp.fitting import units
 from skdp.oracle import Solution
 from skdp.oracle.exact_sampling import SystemWords

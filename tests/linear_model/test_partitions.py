@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import pickle
-import re
 import types
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +11,19 @@ import pytest
 from scipy import sparse
 
 import skdp
+from in_partitions import (
+    FEW,
+    GD,
+    LABELS,
+    SECRET,
+    WEIGHTS,
+    LaterPasses,
+    Pickled,
+    X,
+    Y,
+    in_seven,
+    seeded,
+)
 from skdp.fitting import partitions
 from skdp.fitting.partitions import ParquetColumns
 from skdp.oracle.kernels.second_moments import bounded_gram
@@ -28,12 +37,6 @@ from skdp.oracle.sources.partitioned import (
     SumTask,
     require_few_partitions,
 )
-
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((2000, 4)) * [1.0, 5.0, 0.1, 2.0] + 1
-Y = X @ [1.0, -0.2, 5.0, 0.5] + RNG.standard_normal(2000)
-LABELS = np.array(["n", "p"])[(np.median(Y) < Y).astype(int)]
-SECRET = 123456.789
 
 
 class Sliced:
@@ -50,35 +53,6 @@ class Sliced:
         return self._rows[rows]
 
 
-class Pickled(skdp.Partitions):
-    """Partitions elsewhere: what goes there and what comes back is pickled, last ones first."""
-
-    def __init__(self, *pairs, beside=("sample_weight", "groups"), lost_after=10**6):
-        self._beside = beside
-        self._pairs, self.visits, self._lost_after = pairs, 0, lost_after
-
-    def _visit(self, task, pair):
-        self.visits += 1
-        if self.visits > self._lost_after:
-            raise ConnectionError(f"lost {SECRET}")
-        names = "X", "y", *self._beside
-        rows = dict(zip(names, pair, strict=False))
-        return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(**rows)))
-
-    def run(self, task, spread=map):
-        with ThreadPoolExecutor(1) as pool:
-            waiting = [pool.submit(self._visit, task, pair) for pair in reversed(self._pairs)]
-            return [one.result() for one in reversed(waiting)]
-
-
-def seeded(model, **options):
-    if model is skdp.DPLogisticRegression:
-        options = {"classes": ["n", "p"], **options}
-    return model(privacy=skdp.Privacy(noise=skdp.SeededNoise(3)), **options)
-
-
-FEW = {"max_iter": 8}  # passes, each of which adds up the partitions anew
-GD = {"solver": "gd", **FEW}
 CASES = {
     "default": (skdp.DPRidge, FEW, X, Y),
     "float32": (skdp.DPRidge, FEW, X.astype(np.float32), Y),
@@ -287,20 +261,6 @@ def test_targets_are_checked_before_the_charge(kind):
     assert "spent" not in str(refusal.value)
 
 
-class LaterPasses(Pickled):
-    """From the second pass on, other rows come."""
-
-    def __init__(self, change, *pairs):
-        super().__init__(*pairs)
-        self._passes, self._change = 0, change
-
-    def run(self, task, spread=map):
-        self._passes += 1
-        if self._passes > 1:
-            self._pairs = self._change(self._pairs)
-        return super().run(task, spread)
-
-
 HALVES = (X[:1000], Y[:1000]), (X[1000:], Y[1000:])
 CHANGES = {
     "every row twice": lambda pairs: [(np.r_[X, X], np.r_[y, y]) for X, y in HALVES],
@@ -378,20 +338,6 @@ def test_the_error_of_a_cell_in_a_chunk_is_not_quoted(model, where, error):
 
 
 # ---------------------------------------------------------------- the same fits as in memory
-
-WEIGHTS = RNG.exponential(size=2000)
-WEIGHTS[:400] = 0.0  # all rows of some partitions
-WEIGHTS[1234] = 1e12
-
-
-EDGES = [0, 150, 350, 350, 900, 1300, 1990, 2000]
-
-
-def in_seven(*columns, **options):
-    """Return rows in partitions of different sizes, one of them empty."""
-    parts = [slice(*pair) for pair in itertools.pairwise(EDGES)]
-    return Pickled(*[tuple(one[part] for one in columns) for part in parts], **options)
-
 
 WEIGHTED = {name: CASES[name] for name in ("default", "sparse", "two targets", "labels")} | {
     "class weights": (skdp.DPLogisticRegression, {"class_weight": {"n": 2.0}, **FEW}, X, LABELS),
@@ -508,157 +454,3 @@ def test_weights_that_are_missing_in_a_later_pass_are_refused(monkeypatch):
     with pytest.raises(ValueError, match=r"weights.*budget of this fit is spent"):
         skdp.DPRidge().fit(rows)
     assert not drawn
-
-
-# ---------------------------------------------------------------- groups of rows
-
-
-def whole_groups():
-    """Return a label for each row, none of which is in two partitions."""
-    people, edges = RNG.integers(0, 40, 2000), np.searchsorted(EDGES, np.arange(2000), "right")
-    return np.array([f"person {edge}.{one}" for edge, one in zip(edges, people, strict=True)])
-
-
-PEOPLE = whole_groups()
-ROWS = X.copy()
-ROWS[::97] *= 1e8  # longer than any bound
-INTERVALS = {"inference": "coefficients", "epsilon": 3.0, **FEW}
-GROUPED = {
-    "default": (skdp.DPRidge, FEW, ROWS, Y),
-    "sparse": (skdp.DPLinearRegression, FEW, sparse.csr_array(ROWS), Y),
-    "labels": (skdp.DPLogisticRegression, FEW, ROWS, LABELS),
-    "means": (skdp.DPLogisticRegression, {"rows_per_group": 9, **GD}, ROWS, LABELS),
-    "counts of means": (skdp.DPRidge, {"rows_per_group": 9, **GD}, ROWS, Y),
-    "intervals": (skdp.DPRidge, INTERVALS, X, Y),
-    "odds": (skdp.DPLogisticRegression, INTERVALS, X, LABELS),
-}
-
-
-@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning", "ignore::skdp.NoiseWarning")
-@pytest.mark.parametrize(
-    ("name", "weighted"),
-    [*((name, False) for name in GROUPED), ("default", True), ("labels", True)],
-)
-def test_groups_in_partitions_count_as_in_memory(name, weighted):
-    model, options, rows, targets = GROUPED[name]
-    options, weights = dict(options), WEIGHTS if weighted else None
-    options["privacy"] = skdp.Privacy(
-        noise=skdp.SeededNoise(3), rows_per_group=options.pop("rows_per_group", None)
-    )
-    if model is skdp.DPLogisticRegression:
-        options["classes"] = ["n", "p"]
-    columns, beside = [rows, targets, PEOPLE], ["groups"]
-    if weighted:
-        columns, beside = [*columns, weights], [*beside, "sample_weight"]
-    found = model(**options).fit(in_seven(*columns, beside=beside))
-    expected = model(**options).fit(rows, targets, weights, groups=PEOPLE)
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-9, atol=1e-9)
-    if "inference" in options:
-        np.testing.assert_allclose(found.coef_covariance_, expected.coef_covariance_, rtol=1e-9)
-    statement = found.privacy_
-    assert statement.releases == expected.privacy_.releases
-    assert (statement.unit, statement.n_rows) == ("group", None)
-    assert statement.n_groups == len(np.unique(PEOPLE))
-    assert any("k partitions counts as k groups" in text for text in statement.assumptions)
-
-
-def in_parts(*pairs):
-    return Pickled(*pairs, beside=["groups"])
-
-
-FIRST, SECOND = ((X[part], Y[part], PEOPLE[part]) for part in (slice(0, 900), slice(900, 2000)))
-
-
-@pytest.mark.parametrize(
-    ("second", "match"),
-    [
-        (SECOND[:2], "groups"),
-        ((X[900:], Y[900:], np.where(Y[900:] > 2, None, PEOPLE[900:])), "missing labels"),
-        ((X[900:], Y[900:-1], PEOPLE[900:]), "their lengths differ"),
-        ((X[900:], np.where(Y > 3, np.nan, Y)[900:], PEOPLE[900:]), "y"),
-        ((X[900:, :0], Y[900:], PEOPLE[900:]), "0 feature"),  # scikit-learn quotes the shape
-    ],
-    ids=["no labels", "missing", "too few", "bad target", "no columns"],
-)
-def test_bad_groups_are_refused_before_the_charge_without_row_counts(second, match):
-    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
-        with pytest.raises(ValueError, match=match) as refusal:
-            skdp.DPRidge().fit(in_parts(FIRST, second))
-        assert budget.n_fits == 0
-    assert not {"900", "1100", "1099", "2000"} & set(re.findall(r"\d+", str(refusal.value)))
-    assert "person" not in str(refusal.value)
-
-
-ARRIVALS = X, Y, RNG.integers(0, 300, 2000)  # in no order of the persons
-CUT = {
-    "strings": (FIRST, (X[900:], Y[900:], PEOPLE[899:-1])),
-    "unsorted": [tuple(one[part] for one in ARRIVALS) for part in (slice(1000), slice(1000, None))],
-    "many": [(X, Y, np.arange(2000) + start) for start in (0, 1000)],
-}
-
-
-@pytest.mark.parametrize("kind", CUT)
-def test_groups_that_are_cut_by_the_division_are_refused_before_the_charge(kind):
-    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
-        with pytest.raises(ValueError, match=r"DPRidge: rows of one group lie in .*Nothing was"):
-            skdp.DPRidge().fit(in_parts(*CUT[kind]))
-        assert budget.n_fits == 0
-
-
-def test_hash_values_of_labels_show_no_labels_and_no_more_than_some():
-    """They change with the key, not with the type of equal labels or the number of their rows."""
-    labels, key = np.arange(5000) % 2000, b"key"
-    found = partitions.hashes_of_labels(labels, key)
-    assert len(found) == partitions.MOST_HASHES
-    assert not set(found) & set(partitions.hashes_of_labels(labels, b"other"))
-    for same in (labels[:2000].astype(np.int32), labels.astype(object)):
-        assert np.array_equal(partitions.hashes_of_labels(same, key), found)
-    assert not set(found) & set(partitions.hashes_of_labels(labels.astype(str), key))
-
-
-def test_shares_of_rows_follow_from_the_number_of_all_groups():
-    """Else sums over millions of groups would be rounded, and by more than is charged for."""
-    task = SumTask(lambda *columns: (*columns[:3], np.zeros(3, int)), None, 0.0)
-    task = replace(PartitionedSource(None, [2**39] * 2, task)._task, function=total_share)
-    assert task(X[:3], Y[:3], None, "labels").value == 3 * (2**12 // 3) / 2**12
-
-
-def total_share(records):
-    return records.multipliers.sum()
-
-
-@pytest.mark.parametrize("kind", ["twice", "one more", "rows"])
-def test_other_groups_in_later_passes(kind, monkeypatch):
-    """Their number is compared; that of their rows is private, and a group keeps to its bound."""
-    change = {
-        "twice": lambda pairs: [FIRST, SECOND, FIRST],
-        "one more": lambda pairs: [(*FIRST[:2], np.r_[["new"], FIRST[2][1:]]), SECOND],
-        "rows": lambda pairs: [tuple(np.concatenate([one, one]) for one in FIRST), SECOND],
-    }[kind]
-    rows = LaterPasses(change, FIRST, SECOND)
-    rows._beside = ["groups"]
-    if kind == "rows":
-        expected = seeded(skdp.DPRidge).fit(X, Y, groups=PEOPLE)
-        found = seeded(skdp.DPRidge).fit(rows)
-        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
-        return
-    drawn = []
-    monkeypatch.setattr(SystemSource, "gaussian", lambda *figures: drawn.append(figures))
-    with pytest.raises(ValueError, match=r"read the same rows.*budget of this fit is spent"):
-        skdp.DPRidge().fit(rows)
-    assert not drawn
-
-
-@pytest.mark.parametrize("method", ["__eq__", "__hash__"])
-def test_the_error_of_a_label_of_a_group_is_not_quoted(method):
-    def fail(*labels):
-        raise ValueError(f"label is {SECRET}")
-
-    label = type("Label", (), {"__hash__": lambda self: 7, method: fail})
-    groups = [label() for _ in range(4)] * 500
-    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
-        with pytest.raises(ValueError, match=r"groups holds labels that cannot") as refusal:
-            skdp.DPRidge().fit(in_parts((X, Y, groups)))
-        assert budget.n_fits == 0
-    assert str(SECRET) not in str(refusal.value)

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.planning.bounds import utility_bound
-from skdp.planning.step_count import largest_momentum_step, number_of_steps
+from skdp.planning.bounds import largest_momentum_step, number_of_steps, utility_bound
 
 
 def plot_utility_bounds(

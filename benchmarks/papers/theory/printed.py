@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from skdp.accounting import gaussian_mu
-from skdp.planning.bounds import LEAST_CONTRACTION, check_bound_arguments
-from skdp.planning.step_count import closed_form_steps
+from skdp.planning.bounds import LEAST_CONTRACTION, check_bound_arguments, closed_form_steps
 from skdp.steps import StepSchedule, step_sizes
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._numbers import Array
+from skdp.planning.acceleration import responses
 from skdp.planning.bounds import LEAST_CONTRACTION
-from skdp.planning.heavy_ball import responses
 
 
 def quadratic_influence(

@@ -11,7 +11,7 @@ from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.objective import L2Ball
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.releases import base
+from skdp.oracle.releases.base import Bound, Contribution, Positive, PublicContext, Release, audited
 from skdp.oracle.releases.gradients import NORM_SLACK, gradient_contribution, smoothness
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.sources.base import IN_ONE_PLACE, REPEATABLE, Source, require_kind
@@ -19,9 +19,9 @@ from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.memory import MemorySource
 
 
-@base.audited
+@audited
 @dataclass(frozen=True, eq=False)
-class LastIterate(base.Release):
+class LastIterate(Release):
     """The last point of ``n_steps`` noisy proximal gradient steps over all rows.
 
     One step, with ``r = step_size / n`` and S(w) the sum of the clipped gradients, is
@@ -78,8 +78,8 @@ class LastIterate(base.Release):
     """
 
     n_steps: int
-    step_size: base.Positive
-    clip_norm: base.Bound
+    step_size: Positive
+    clip_norm: Bound
     mechanism: GaussianNoise = field(default_factory=GaussianNoise)
     kind: ClassVar[str] = "last_iterate"
     needs: ClassVar[frozenset[str]] = frozenset({REPEATABLE, IN_ONE_PLACE})
@@ -96,7 +96,7 @@ class LastIterate(base.Release):
 
     # ------------------------------------------------------------------ the cost
 
-    def event(self, context: base.PublicContext) -> HiddenIterates:
+    def event(self, context: PublicContext) -> HiddenIterates:
         """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
         self._require(context)
         public, constraint = context.public, context.problem.constraint
@@ -107,11 +107,11 @@ class LastIterate(base.Release):
         step = self.mechanism.event(spread=2.0)
         return HiddenIterates(step, self.n_steps, self._contraction(context), reach)
 
-    def _contraction(self, context: base.PublicContext) -> float:
+    def _contraction(self, context: PublicContext) -> float:
         exact = 1 / (1 + self.step_size * context.problem.strong_convexity)
         return min(1.0, exact * (1 + 1e-12))  # the divisor is rounded
 
-    def _require(self, context: base.PublicContext) -> None:
+    def _require(self, context: PublicContext) -> None:
         public, problem = context.public, context.problem
         provides, beta = problem.provides, smoothness(public, problem)
         if public.n_outputs != 1 or "separable_loss" not in provides:
@@ -156,11 +156,11 @@ class LastIterate(base.Release):
 
     # ------------------------------------------------------------------ the size of things
 
-    def _rate(self, context: base.PublicContext) -> float:
+    def _rate(self, context: PublicContext) -> float:
         """Return r, from answers to points."""
         return self.step_size / context.public.n_rows
 
-    def _ball(self, context: base.PublicContext) -> L2Ball:
+    def _ball(self, context: PublicContext) -> L2Ball:
         """Return the ball that holds points before their prox.
 
         Without noise ``|prox(w - r S)|`` is at most ``c (|w| + step_size * clip_norm)`` plus the
@@ -176,12 +176,12 @@ class LastIterate(base.Release):
         reached = steps * pushed + 4 * math.sqrt(steps) * self._rate(context) * noise
         return L2Ball(reached + float(np.linalg.norm(context.public.starting_point)))
 
-    def _first(self, context: base.PublicContext) -> float:
+    def _first(self, context: PublicContext) -> float:
         """Length of the prox of zero."""
         origin = np.zeros(context.public.shape)
         return float(np.linalg.norm(context.problem.prox(origin, self.step_size)))
 
-    def _rounding(self, context: base.PublicContext, longest: float) -> float:
+    def _rounding(self, context: PublicContext, longest: float) -> float:
         """L2 norm of what floating point adds to M, at most, of two runs together.
 
         Points are no longer than ``longest``; u is the unit roundoff. For n rows at one point:
@@ -202,7 +202,7 @@ class LastIterate(base.Release):
         one = UNIT_ROUNDOFF * (public.n_rows * (margins + residuals) + points)
         return 2.02 * one  # of two runs; the rest covers higher orders
 
-    def _contribution(self, context: base.PublicContext) -> base.Contribution:
+    def _contribution(self, context: PublicContext) -> Contribution:
         public = context.public
         plain = gradient_contribution(self.clip_norm, context, public.n_rows)
         longest = self._ball(context).radius + self._first(context)
@@ -211,7 +211,7 @@ class LastIterate(base.Release):
         # The noise's rounding depends on the grid, which depends on the noise: a fixed point.
         bound = exact
         for _ in range(16):
-            result = base.Contribution(bound, plain.spread, plain.size, total)
+            result = Contribution(bound, plain.spread, plain.size, total)
             rounded = exact + self.mechanism._grid(result, context.scale) * math.sqrt(plain.size)
             if rounded <= bound:
                 return result
@@ -222,19 +222,17 @@ class LastIterate(base.Release):
             "rounding errors would outgrow; ask for a larger epsilon. Nothing was released."
         )
 
-    def std(self, context: base.PublicContext) -> float:
+    def std(self, context: PublicContext) -> float:
         """Return the standard deviation that one step's noise gives a point, before its prox."""
         self._require(context)
         return self._rate(context) * self.mechanism.std(self._contribution(context), context.scale)
 
     # ------------------------------------------------------------------ the run
 
-    def n_gradients(self, context: base.PublicContext) -> float:
+    def n_gradients(self, context: PublicContext) -> float:
         return float(self.n_steps * context.public.n_rows)
 
-    def answer(
-        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
-    ) -> Array:
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
         self._require(context)
         rows = require_kind(source, MemorySource)
         result = (rows.n_rows, rows.row_bound, rows.records.weights is not None)
@@ -257,7 +255,7 @@ class LastIterate(base.Release):
             point = context.problem.prox(ball.project(-rate * noisy), self.step_size)
         return point
 
-    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
         noise = rng.standard_normal(context.public.shape)
         push = self._rate(context) * self.clip_norm / math.sqrt(noise.size)
         return context.problem.prox(push * noise, self.step_size)

@@ -15,8 +15,7 @@ from skdp._numbers import Array
 from skdp.accounting import Event, Gaussian, Laplace, NoisyMaximum
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
-from skdp.oracle.releases import base
-from skdp.oracle.releases.base import Contribution
+from skdp.oracle.releases.base import Contribution, PublicContext, Release, Statistic, audited
 from skdp.oracle.releases.samplers import ALL_ROWS, AllRows, Sampler
 from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 
@@ -76,11 +75,7 @@ class Mechanism(ABC):
         return noise
 
     def add_noise(
-        self,
-        statistic: Array,
-        contribution: Contribution,
-        scale: float,
-        noise_source: NoiseSource,
+        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
     ) -> Array:
         """Return the statistic plus noise; with scale 0 the statistic itself.
 
@@ -93,11 +88,7 @@ class Mechanism(ABC):
         return noise_source.record_answer(answer, statistic, event, contribution.bound, std)
 
     def noisy(
-        self,
-        statistic: Array,
-        contribution: Contribution,
-        scale: float,
-        noise_source: NoiseSource,
+        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
     ) -> Array:
         """Return the statistic plus noise, of which more is made before it leaves."""
         noise = self.scale_of_noise(contribution, scale)
@@ -132,7 +123,7 @@ class Mechanism(ABC):
         return 2.0 ** math.ceil(math.log2(finest))
 
 
-@base.audited
+@audited
 @dataclass(frozen=True)
 class GaussianNoise(Mechanism):
     """Isotropic Gaussian noise; ``relative_noise`` says how noisy next to the other releases.
@@ -154,7 +145,7 @@ class GaussianNoise(Mechanism):
         return Gaussian(self.relative_noise, spread)
 
 
-@base.audited
+@audited
 @dataclass(frozen=True)
 class LaplaceNoise(Mechanism):
     """Independent Laplace noise on every coordinate; ``relative_noise`` is multiplied by the scale.
@@ -212,9 +203,9 @@ def mechanism_by_name(name: str, relative_noise: float) -> GaussianNoise | Lapla
 # ---------------------------------------------------------------- a statistic with noise
 
 
-@base.audited
+@audited
 @dataclass(frozen=True, eq=False)
-class NoisyStatistic(base.Release):
+class NoisyStatistic(Release):
     """A statistic of the rows that ``sampler`` draws, plus the noise of ``mechanism``.
 
     Where the targets alone are private (adjacency "label"), a statistic of all rows in which they
@@ -231,7 +222,7 @@ class NoisyStatistic(base.Release):
     sampler : Sampler, default=AllRows()
     """
 
-    statistic: base.Statistic
+    statistic: Statistic
     mechanism: Mechanism
     sampler: Sampler = ALL_ROWS
 
@@ -254,7 +245,7 @@ class NoisyStatistic(base.Release):
     def parts(self) -> tuple[object, ...]:
         return self.statistic, self.mechanism, self.sampler
 
-    def _contribution(self, context: base.PublicContext) -> Contribution:
+    def _contribution(self, context: PublicContext) -> Contribution:
         # Asked for by event, std and answer in turn: remembered for the context at hand.
         known = self.__dict__.get("_known")
         if known is None or known[0] is not context:
@@ -276,7 +267,7 @@ class NoisyStatistic(base.Release):
         object.__setattr__(other, "_known", self.__dict__.get("_known"))
         return other
 
-    def mechanism_event(self, context: base.PublicContext) -> Gaussian | Laplace | NoisyMaximum:
+    def mechanism_event(self, context: PublicContext) -> Gaussian | Laplace | NoisyMaximum:
         """Return what an answer costs a record that the sampler draws.
 
         Returns
@@ -285,15 +276,15 @@ class NoisyStatistic(base.Release):
         """
         return self.mechanism.event(self._contribution(context).spread)
 
-    def event(self, context: base.PublicContext) -> Event:
+    def event(self, context: PublicContext) -> Event:
         return self.sampler.event(self.mechanism_event(context), context.public)
 
-    def std(self, context: base.PublicContext) -> float:
+    def std(self, context: PublicContext) -> float:
         if self.is_public(context.public):
             return 0.0
         return self.mechanism.std(self._contribution(context), context.scale)
 
-    def divisor(self, context: base.PublicContext) -> float:
+    def divisor(self, context: PublicContext) -> float:
         """Public number of rows that take part, in expectation.
 
         Returns
@@ -302,12 +293,10 @@ class NoisyStatistic(base.Release):
         """
         return self.sampler.divisor(context.public)
 
-    def n_gradients(self, context: base.PublicContext) -> float:
+    def n_gradients(self, context: PublicContext) -> float:
         return self.statistic.gradients * self.divisor(context)
 
-    def answer(
-        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
-    ) -> Array:
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
         rows = require_kind(self.sampler.draw(source, noise_source), RepeatableSource)
         total = self.statistic.total(rows, context)
         if self.is_public(context.public):
@@ -315,7 +304,7 @@ class NoisyStatistic(base.Release):
         contribution = self._contribution(context)
         return self.mechanism.add_noise(total, contribution, context.scale, noise_source)
 
-    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
         # As large as one record's part: enough to move a solver, too little to make it diverge.
         contribution = self._contribution(context)
         noise = rng.standard_normal(self.statistic.shape(context))

@@ -30,6 +30,7 @@ from skdp._numbers import Array
 from skdp.objective import Logistic, Loss, Multinomial
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.releases import base
+from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.moments import ROOT_TWO, Coordinates, gram_rounding
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.groups import GroupBlock, GroupedSource
@@ -264,7 +265,7 @@ class _OfWhitenedRows(base.Statistic):
                 f"{type(self).__name__}: coordinates must be Coordinates; got {self.coordinates!r}."
             )
 
-    def _gram_slack(self, context: base.PublicContext, n_rows: int) -> float:
+    def _gram_slack(self, context: PublicContext, n_rows: int) -> float:
         """Relative rounding of a sum of outer products of vectors that are computed row by row.
 
         The norms are those of the vectors as they were computed, so that rounding in ``T'z`` does
@@ -272,11 +273,11 @@ class _OfWhitenedRows(base.Statistic):
         """
         return gram_rounding(context, n_rows, 2 * self._size(context) + 8)
 
-    def _size(self, context: base.PublicContext) -> int:
+    def _size(self, context: PublicContext) -> int:
         """Return the number of entries of a record's term."""
         return int(context.public.n_parameters * context.problem.loss.contrasts.shape[1])
 
-    def _arguments(self, context: base.PublicContext) -> tuple[Loss, Array, Array, float, float]:
+    def _arguments(self, context: PublicContext) -> tuple[Loss, Array, Array, float, float]:
         base.require_shape(self, context, "point")
         transform, n_parameters = self.coordinates.matrix, context.public.n_parameters
         n_outputs = len(context.problem.loss.contrasts)
@@ -292,9 +293,7 @@ class _OfWhitenedRows(base.Statistic):
 class _Matrix(_OfWhitenedRows):
     """The upper triangle of a matrix, entries off the diagonal times sqrt(2), as in `GramSum`."""
 
-    def _bounded_by(
-        self, bound: float, context: base.PublicContext, n_rows: int
-    ) -> base.Contribution:
+    def _bounded_by(self, bound: float, context: PublicContext, n_rows: int) -> base.Contribution:
         slack, size = self._gram_slack(context, n_rows), self._size(context)
         entries = size * (size + 1) // 2
         return base.Contribution.of_sum(bound, n_rows, slack, spread=ROOT_TWO, size=entries)
@@ -319,7 +318,7 @@ class CappedHessian(_Matrix):
     kind: ClassVar[str] = "hessian"
     takes_groups: ClassVar[bool] = True
 
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         loss = context.problem.loss
         bound = loss.weight_bound
         if bound is None or not loss.separable:
@@ -329,7 +328,7 @@ class CappedHessian(_Matrix):
             )
         return self._bounded_by(bound * self.row_norm**2, context, n_rows)
 
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         return moments.pack(rows.total(capped_hessian, *self._arguments(context)))
 
 
@@ -353,10 +352,10 @@ class ScoreSquares(_Matrix):
     kind: ClassVar[str] = "score_squares"
     takes_groups: ClassVar[bool] = True
 
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         return self._bounded_by((self.residual_bound * self.row_norm) ** 2, context, n_rows)
 
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         arguments = self._arguments(context)
         if not context.public.grouped:
             return moments.pack(rows.total(score_squares, *arguments))
@@ -384,7 +383,7 @@ class CutCount(_OfWhitenedRows):
     kind: ClassVar[str] = "cut_records"
     takes_groups: ClassVar[bool] = True
 
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         if not self.with_weights:
             return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
         loss = context.problem.loss
@@ -397,7 +396,7 @@ class CutCount(_OfWhitenedRows):
             ROOT_TWO, max(1, n_rows), context.rounding(n_rows, 1), spread=1.0, size=2
         )
 
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         arguments = *self._arguments(context), self.with_weights
         return np.asarray(rows.total(count_cut, *arguments))
 
@@ -434,7 +433,7 @@ class LogisticStep(_OfWhitenedRows):
     kind: ClassVar[str] = "gradient_and_hessian"
     takes_groups: ClassVar[bool] = True
 
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         slack = self._gram_slack(context, n_rows) + context.rounding(n_rows, 1)
         loss, size = self._checked_loss(context), self._size(context)
         assert loss.residual_bound is not None
@@ -442,11 +441,11 @@ class LogisticStep(_OfWhitenedRows):
         entries, slack = size * (size + 1) // 2 + size, slack / gradient_weight(loss)
         return base.Contribution.of_sum(bound, n_rows, slack, spread=2.0, size=entries)
 
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         self._checked_loss(context)
         return np.asarray(rows.total(logistic_step, *self._arguments(context)[:-1]))
 
-    def _checked_loss(self, context: base.PublicContext) -> Loss:
+    def _checked_loss(self, context: PublicContext) -> Loss:
         if type(context.problem.loss) not in (Logistic, Multinomial):
             raise ValueError(
                 "LogisticStep: the bound holds for the logistic losses alone. Nothing was released "
@@ -476,11 +475,11 @@ class CappedResiduals(base.Statistic):
     kind: ClassVar[str] = "capped_residuals"
     takes_groups: ClassVar[bool] = True
 
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         slack = context.rounding(n_rows, 1)
         return base.Contribution.of_sum(self.bound, n_rows, slack, spread=2.0, size=1)
 
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         base.require_shape(self, context, "point")
         loss = context.problem.loss
         return np.array([rows.total(capped_residuals, loss, self.point, self.bound)])

@@ -13,7 +13,7 @@ from skdp.objective.losses import LOGISTIC
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
-from skdp.oracle.releases import base
+from skdp.oracle.releases.base import Contribution, Positive, PublicContext, Release, audited
 from skdp.oracle.releases.mechanisms import GRID_BITS, GaussianNoise
 from skdp.oracle.releases.moments import gram_rounding
 from skdp.oracle.sources.base import (
@@ -43,7 +43,8 @@ def perturbation_damping(public: Public, curvature: float, row_norm: float, shar
     return curvature * row_norm**2 * (1 + 1e-6) / ratio
 
 
-class _Minimum(base.Release):
+@dataclass(frozen=True)
+class _Minimum(Release):
     """``argmin_w sum_i f_i**2 l(z_i'w) + damping/2 |w|**2 + n penalty(w) + b'w``, nearly.
 
     z is the row with its constant, l the logistic loss, and f a factor, 1 for short rows of weight
@@ -65,8 +66,8 @@ class _Minimum(base.Release):
     whatever the weights.
     """
 
-    row_norm: base.Positive
-    damping: base.Positive
+    row_norm: Positive
+    damping: Positive
     # Its rounding is charged for the blocks of one process.
     needs: ClassVar[frozenset[str]] = frozenset({REPEATABLE, IN_ONE_PLACE})
     takes_groups: ClassVar[bool] = False
@@ -74,7 +75,7 @@ class _Minimum(base.Release):
     def parts(self) -> tuple[object, ...]:
         return ()
 
-    def _require_bounds(self, context: base.PublicContext) -> None:
+    def _require_bounds(self, context: PublicContext) -> None:
         """Raise ValueError where rounding errors have no bound: bounds are those of a formula."""
         loss, public = context.problem.loss, context.public
         if loss.kernel is None or loss.kernel.code != LOGISTIC or public.n_outputs != 1:
@@ -88,11 +89,11 @@ class _Minimum(base.Release):
                 "and these have no bound. Nothing was released."
             )
 
-    def _longest(self, context: base.PublicContext) -> float:
+    def _longest(self, context: PublicContext) -> float:
         """Return a bound on the length of b."""
         return 0.0
 
-    def _half_grid(self, context: base.PublicContext) -> float:
+    def _half_grid(self, context: PublicContext) -> float:
         """Return the most that rounding moves b."""
         return 0.0
 
@@ -101,7 +102,7 @@ class _Minimum(base.Release):
         """Longest gradient of a record, the rounding of its factor included."""
         return self.row_norm * (1 + 1e-9)
 
-    def _farthest(self, context: base.PublicContext) -> float:
+    def _farthest(self, context: PublicContext) -> float:
         """Bound on the length of the minimiser w: the smaller one of two.
 
         The objective at w is not above its value at 0: ``damping/2 |w|**2 <= h n log(2) + |b| |w|``
@@ -119,7 +120,7 @@ class _Minimum(base.Release):
         by_value = (b + math.sqrt(inner)) / self.damping
         return min(by_slope, by_value) * (1 + 1e-6)
 
-    def _rounding(self, context: base.PublicContext, longest: float) -> float:
+    def _rounding(self, context: PublicContext, longest: float) -> float:
         """Longest error of a computed gradient at a point no longer than ``longest``.
 
         Margins are off by ``(p + 8) u |z| longest``, residuals by a quarter of that and by their
@@ -133,7 +134,7 @@ class _Minimum(base.Release):
         each = problem.loss.curvature * self.row_norm * long_row * (size + 8) * longest
         return 1.01 * UNIT_ROUNDOFF * n_rows * each + self._rounding_of_sums(context, longest)
 
-    def _rounding_of_sums(self, context: base.PublicContext, longest: float) -> float:
+    def _rounding_of_sums(self, context: PublicContext, longest: float) -> float:
         """Longest error of a computed gradient, if margins were exact."""
         public = context.public
         residuals = 32 * UNIT_ROUNDOFF * public.n_rows * self.row_norm
@@ -141,14 +142,14 @@ class _Minimum(base.Release):
         rest = UNIT_ROUNDOFF * 8 * (self._strength(context) * longest + self._longest(context))
         return 1.01 * (residuals + sums + rest)
 
-    def _goal(self, context: base.PublicContext) -> float:
+    def _goal(self, context: PublicContext) -> float:
         """Upper bound on the length of the final gradient; without noise, as short as is of use."""
         if context.scale == 0:
             return 1e-9 * context.public.n_rows
         rounding = self._rounding(context, self._farthest(context))
         return (SLACK - 1) * rounding + self._half_grid(context)
 
-    def _distances(self, context: base.PublicContext) -> list[float]:
+    def _distances(self, context: PublicContext) -> list[float]:
         """Upper bounds on the distance from the minimiser after the search, and after each step."""
         rounding = self._rounding(context, self._farthest(context))
         result = [(self._goal(context) + rounding) / self.damping]
@@ -156,7 +157,7 @@ class _Minimum(base.Release):
             result.append(nearer)
         return result
 
-    def _nearer(self, context: base.PublicContext, distance: float) -> float:
+    def _nearer(self, context: PublicContext, distance: float) -> float:
         """Upper bound on the distance from w after a Newton step from within ``distance`` of it.
 
         Let A be the matrix of rows ``f z``, W the second derivatives at the point v where the step
@@ -197,24 +198,24 @@ class _Minimum(base.Release):
         step = distance + missed
         return 1.01 * (missed + 2 * relative * step + 2 * UNIT_ROUNDOFF * longest)
 
-    def _gain(self, context: base.PublicContext) -> float:
+    def _gain(self, context: PublicContext) -> float:
         """Upper bound on ``|H^-1 A'M x|`` for entries of x of 1; see :meth:`_nearer`."""
         curvature = context.problem.loss.curvature
         return 0.5 * math.sqrt(context.public.n_rows * curvature / self.damping)
 
-    def _strength(self, context: base.PublicContext) -> float:
+    def _strength(self, context: PublicContext) -> float:
         """Largest eigenvalue of the Hessian's public part."""
         return self.damping + context.problem.strong_convexity * context.public.n_rows
 
     def _gradient(
-        self, rows: RepeatableSource, context: base.PublicContext, b: Array, point: Array
+        self, rows: RepeatableSource, context: PublicContext, b: Array, point: Array
     ) -> Array:
         problem = context.problem
         data = rows.total(moments.accurate_gradients, problem.loss, point, self.row_norm)
         penalty = context.public.n_rows * problem.penalty_gradient(point)
         return np.asarray(data + penalty + self.damping * point + b)
 
-    def _minimum(self, rows: RepeatableSource, context: base.PublicContext, b: Array) -> Array:
+    def _minimum(self, rows: RepeatableSource, context: PublicContext, b: Array) -> Array:
         public, loss = context.public, context.problem.loss
         lifted = np.full(public.n_parameters, self.damping)
         lifted += context.problem.strong_convexity * public.n_rows
@@ -257,11 +258,11 @@ class _Minimum(base.Release):
                 gradient = self._gradient(rows, context, b, point)
         return point
 
-    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
         return rng.standard_normal(context.public.shape) / math.sqrt(context.public.n_parameters)
 
 
-@base.audited
+@audited
 @dataclass(frozen=True)
 class PerturbedMinimum(_Minimum):
     """``argmin_w sum_i f_i**2 l(z_i'w) + damping/2 |w|**2 + n penalty(w) + b'w``, and some noise.
@@ -292,13 +293,11 @@ class PerturbedMinimum(_Minimum):
         More than ``curvature row_norm**2``.
     """
 
-    row_norm: base.Positive
-    damping: base.Positive
     kind: ClassVar[str] = "perturbed_minimum"
 
     # ------------------------------------------------------------------ the cost
 
-    def event(self, context: base.PublicContext) -> ObjectivePerturbed:
+    def event(self, context: PublicContext) -> ObjectivePerturbed:
         """Return the cost, if the conditions of the theorem hold; ValueError if they do not."""
         self._require_bounds(context)
         loss, public = context.problem.loss, context.public
@@ -315,28 +314,28 @@ class PerturbedMinimum(_Minimum):
             failure=math.exp(-(self._excess(context) ** 2) / 2),
         )
 
-    def _grid(self, context: base.PublicContext) -> float:
+    def _grid(self, context: PublicContext) -> float:
         return float(2.0 ** math.ceil(math.log2(context.scale * self._lipschitz * 2.0**-GRID_BITS)))
 
     @staticmethod
-    def _excess(context: base.PublicContext) -> float:
+    def _excess(context: PublicContext) -> float:
         """Return t: b is longer than std (sqrt(p) + t) with probability below exp(-t**2 / 2)."""
         public = context.public
         certain = math.log(1 / max(public.delta, 1e-300)) + min(public.epsilon, 300.0)
         return math.sqrt(2 * (certain + 14))
 
-    def _longest(self, context: base.PublicContext) -> float:
+    def _longest(self, context: PublicContext) -> float:
         """Return the length that b is cut to."""
         size = context.public.n_parameters
         return context.scale * self._lipschitz * (math.sqrt(size) + self._excess(context))
 
-    def _half_grid(self, context: base.PublicContext) -> float:
+    def _half_grid(self, context: PublicContext) -> float:
         """Longest rounding of b."""
         if context.scale == 0:
             return 0.0
         return 0.5 * self._grid(context) * math.sqrt(context.public.n_parameters)
 
-    def contribution(self, context: base.PublicContext) -> base.Contribution:
+    def contribution(self, context: PublicContext) -> Contribution:
         """Return what the noise on the answer hides: points within D of each other.
 
         Returns
@@ -346,9 +345,9 @@ class PerturbedMinimum(_Minimum):
         half_grid = self._half_grid(context) / self.damping  # b's, which moves the minimiser itself
         distance = 2 * (self._distances(context)[-1] + half_grid) * (1 + 1e-9)
         total = self._farthest(context) + distance
-        return base.Contribution(distance, 1.0, context.public.n_parameters, total)
+        return Contribution(distance, 1.0, context.public.n_parameters, total)
 
-    def std(self, context: base.PublicContext) -> float:
+    def std(self, context: PublicContext) -> float:
         """Return the standard deviation of the perturbation b, in units of the mean gradient."""
         self.event(context)
         if context.scale > 0:
@@ -357,9 +356,7 @@ class PerturbedMinimum(_Minimum):
 
     # ------------------------------------------------------------------ the run
 
-    def answer(
-        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
-    ) -> Array:
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
         rows = require_kind(source, RepeatableSource)
         result = self._minimum(rows, context, self._perturbation(context, noise_source))
         noise = GaussianNoise(OUTPUT_NOISE)
@@ -375,7 +372,7 @@ class PerturbedMinimum(_Minimum):
         event = self.event(context)
         return noise_source.record_answer(answer, hidden, event, self._lipschitz, std)
 
-    def _perturbation(self, context: base.PublicContext, noise_source: NoiseSource) -> Array:
+    def _perturbation(self, context: PublicContext, noise_source: NoiseSource) -> Array:
         shape = context.public.shape
         if context.scale == 0:
             return np.zeros(shape)
@@ -384,7 +381,7 @@ class PerturbedMinimum(_Minimum):
         return b * min(1.0, self._longest(context) / max(float(np.linalg.norm(b)), 1e-300))
 
 
-@base.audited
+@audited
 @dataclass(frozen=True)
 class NoisyMinimum(_Minimum):
     """``argmin_w sum_i f_i**2 l(z_i'w) + damping/2 |w|**2 + n penalty(w)``, plus Gaussian noise.
@@ -405,15 +402,13 @@ class NoisyMinimum(_Minimum):
         Positive.
     """
 
-    row_norm: base.Positive
-    damping: base.Positive
     kind: ClassVar[str] = "noisy_minimum"
 
-    def event(self, context: base.PublicContext) -> Gaussian:
+    def event(self, context: PublicContext) -> Gaussian:
         self._require_bounds(context)
         return GaussianNoise().event(2.0)
 
-    def contribution(self, context: base.PublicContext) -> base.Contribution:
+    def contribution(self, context: PublicContext) -> Contribution:
         """Return half the distance of two answers before noise, at most, if a record is replaced.
 
         Returns
@@ -423,15 +418,13 @@ class NoisyMinimum(_Minimum):
         distance = 2 * self._distances(context)[-1]
         bound = (self._lipschitz / self.damping + distance) * (1 + 1e-9)
         total = self._farthest(context) + distance
-        return base.Contribution(bound, 2.0, context.public.n_parameters, total)
+        return Contribution(bound, 2.0, context.public.n_parameters, total)
 
-    def std(self, context: base.PublicContext) -> float:
+    def std(self, context: PublicContext) -> float:
         self._require_bounds(context)
         return GaussianNoise().std(self.contribution(context), context.scale)
 
-    def answer(
-        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
-    ) -> Array:
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
         rows = require_kind(source, RepeatableSource)
         result = self._minimum(rows, context, np.zeros(context.public.shape))
         contribution = self.contribution(context)

@@ -10,6 +10,7 @@ from skdp._numbers import Array
 from skdp.accounting import NoisyMaximum
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base
+from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.gradients import GradientSum
 from skdp.oracle.releases.mechanisms import Mechanism
 from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
@@ -83,10 +84,7 @@ class VertexSelection(base.Release):
     def parts(self) -> tuple[object, ...]:
         return (self._gradients,)
 
-    def _offset(self, context: base.PublicContext) -> Array:
-        return context.public.n_rows * context.problem.penalty_gradient(self.point)
-
-    def contribution(self, context: base.PublicContext) -> base.Contribution:
+    def contribution(self, context: PublicContext) -> base.Contribution:
         """Return the bound on the entries of a record's gradient.
 
         Returns
@@ -95,18 +93,17 @@ class VertexSelection(base.Release):
         """
         return self._gradients.contribution(context, context.public.n_rows)
 
-    def event(self, context: base.PublicContext) -> NoisyMaximum:
+    def event(self, context: PublicContext) -> NoisyMaximum:
         return self._noise.event(self.contribution(context).spread)
 
-    def std(self, context: base.PublicContext) -> float:
+    def std(self, context: PublicContext) -> float:
         return self._noise.std(self.contribution(context), context.scale)
 
-    def answer(
-        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
-    ) -> Array:
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
         rows = require_kind(source, RepeatableSource)
         total = self._gradients.total(rows, context)
-        contribution, offset = self.contribution(context), self._offset(context)
+        contribution = self.contribution(context)
+        offset = context.public.n_rows * context.problem.penalty_gradient(self.point)
         noisy = self._noise.add_noise(total, contribution, context.scale, noise_source)
         if context.scale > 0:
             # Sums with it are exact: they have whole numbers below 2**53 on the grid.
@@ -115,7 +112,7 @@ class VertexSelection(base.Release):
             offset = grid * np.rint(np.clip(offset, -most, most) / grid)
         return _vertex(noisy + offset)
 
-    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
         return _vertex(rng.standard_normal(context.public.shape))
 
 

@@ -17,6 +17,7 @@ from skdp.oracle.compiled import Matrix, Vector, VectorOut, compile_loop
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base
+from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.gradients import gradient_contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.step_noise import StepNoise
@@ -296,36 +297,34 @@ class ShuffledPass(base.Release):
 
     # ------------------------------------------------------------------ the cost
 
-    def _require(self, context: base.PublicContext) -> None:
+    def _require(self, context: PublicContext) -> None:
         if self.n_steps > context.public.n_rows:
             raise ValueError(
                 f"ShuffledPass: {self.n_steps} steps need as many rows; there are "
                 f"{context.public.n_rows}. Nothing was released."
             )
 
-    def _most(self, context: base.PublicContext) -> int:
+    def _most(self, context: PublicContext) -> int:
         return -(-context.public.n_rows // self.n_steps)
 
-    def _contribution(self, context: base.PublicContext) -> base.Contribution:
+    def _contribution(self, context: PublicContext) -> base.Contribution:
         return gradient_contribution(self.clip_norm, context, self._most(context))
 
-    def event(self, context: base.PublicContext) -> Event:
+    def event(self, context: PublicContext) -> Event:
         self._require(context)
         step = self.mechanism.event(spread=2.0)
         if self.n_steps == context.public.n_rows and not context.public.streamed:
             return Shuffled(self.n_steps, step)
         return DisjointPass(self.n_steps, step)
 
-    def std(self, context: base.PublicContext) -> float:
+    def std(self, context: PublicContext) -> float:
         """Return the standard deviation of the noise on one step's sum, in each coordinate."""
         self._require(context)
         return StepNoise(self.mechanism, self._contribution(context), context.scale).std
 
     # ------------------------------------------------------------------ the pass
 
-    def answer(
-        self, source: Source, context: base.PublicContext, noise_source: NoiseSource
-    ) -> Array:
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
         rows = require_kind(source, OrderedSource)
         result = (rows.n_rows, rows.arrives_in_order)
         if result != (context.public.n_rows, context.public.streamed):
@@ -342,12 +341,12 @@ class ShuffledPass(base.Release):
         """Return the number, from 0, of the first step whose point is in the mean."""
         return self.n_steps - max(1, math.ceil(self.tail * self.n_steps))
 
-    def _rate(self, context: base.PublicContext) -> float:
+    def _rate(self, context: PublicContext) -> float:
         """Return the factor on the step of the last parameter: 1 unless it is the intercept."""
         return self.intercept_rate if context.public.has_intercept else 1.0
 
     def _in_batches(
-        self, rows: OrderedSource, context: base.PublicContext, noise_source: NoiseSource
+        self, rows: OrderedSource, context: PublicContext, noise_source: NoiseSource
     ) -> Array:
         n_rows, n_steps = context.public.n_rows, self.n_steps
         edges = (n_rows * t // n_steps for t in range(n_steps + 1))
@@ -368,7 +367,7 @@ class ShuffledPass(base.Release):
         return total / (n_steps - first)
 
     def _one_by_one(
-        self, rows: OrderedSource, context: base.PublicContext, noise_source: NoiseSource
+        self, rows: OrderedSource, context: PublicContext, noise_source: NoiseSource
     ) -> Array:
         """Return what `_in_batches` would: the same steps, in a microsecond or two each."""
         n_rows, (size, _) = context.public.n_rows, context.public.shape
@@ -397,7 +396,7 @@ class ShuffledPass(base.Release):
             step += block.n_rows
         return (total / (n_rows - first))[:, None]
 
-    def placeholder(self, context: base.PublicContext, rng: np.random.Generator) -> Array:
+    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
         # As far as a single step goes: enough to move a solver.
         noise = rng.standard_normal(context.public.shape)
         push = self.step_size * self.clip_norm / (self._most(context) * math.sqrt(noise.size))

@@ -73,9 +73,7 @@ class FoldMoments(Solver, registered=False):
         n_folds = min(self.n_folds, public.n_rows)
         for fold in range(n_folds):
             release = NoisyStatistic(
-                GramSum(self.row_norm, unit, bound),
-                GaussianNoise(),
-                Fold(0, n_folds, fold),
+                GramSum(self.row_norm, unit, bound), GaussianNoise(), Fold(0, n_folds, fold)
             )
             moments.append(unpack_gram(oracle.request(release), size + outputs))
             std = oracle.std(release)

@@ -22,7 +22,7 @@ from typing import Self
 import numpy as np
 
 from skdp import steps
-from skdp._numbers import Array, is_real, require
+from skdp._numbers import is_real, require
 from skdp.solvers import base, checks
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
@@ -146,9 +146,6 @@ class ResidualBudget(Solver):
                 expected = gradient.size * oracle.gradient_std(clip_norm, noise, sampler=None) ** 2
                 if np.sum(gradient * gradient) < 2 * expected:
                     factor *= self.boost
-        return Solution(self._chosen(average, point, done), done)
-
-    def _chosen(self, average: steps.IterateAverage, point: Array, done: int) -> Array:
-        """Return the iterate or mean that was selected, or the last one if the run ended early."""
-        reached = {"last": self.max_iter, "tail": self.max_iter // 2 + 1, "random": self.max_iter}
-        return average.result() if done >= reached[self.averaging] else point
+        # The iterate or mean that was selected, or the last one if the run ended early.
+        enough = self.max_iter // 2 + 1 if self.averaging == "tail" else self.max_iter
+        return Solution(average.result() if done >= enough else point, done)

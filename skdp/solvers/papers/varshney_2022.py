@@ -423,7 +423,9 @@ class AdaptiveShuffledSGD(OnePassSolver):
     # ------------------------------------------------------------------ public facts
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        self._check_search()
+        checks.choice("search", self.search, SEARCHES)
+        is_valid = is_real(self.resolution) and FINEST <= self.resolution <= 0.5
+        require("resolution", self.resolution, "be a number in [2**-100, 1/2]", is_valid)
         guess = Guess.of(self, public, problem)
         residual_bound = problem.loss.residual_bound
         clip_factor = self.clip_factor
@@ -474,11 +476,6 @@ class AdaptiveShuffledSGD(OnePassSolver):
             share = min(MAX_COUNTED_SHARE, share)
         checks.share(stat_share=share)
         return n_blocks, share
-
-    def _check_search(self) -> None:
-        checks.choice("search", self.search, SEARCHES)
-        is_valid = is_real(self.resolution) and FINEST <= self.resolution <= 0.5
-        require("resolution", self.resolution, "be a number in [2**-100, 1/2]", is_valid)
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)

@@ -1,0 +1,86 @@
+"""Rows in partitions elsewhere, and models that are fitted to them."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+import skdp
+
+RNG = np.random.default_rng(0)
+
+
+X = RNG.standard_normal((2000, 4)) * [1.0, 5.0, 0.1, 2.0] + 1
+
+
+Y = X @ [1.0, -0.2, 5.0, 0.5] + RNG.standard_normal(2000)
+
+
+LABELS = np.array(["n", "p"])[(np.median(Y) < Y).astype(int)]
+
+
+SECRET = 123456.789
+
+
+class Pickled(skdp.Partitions):
+    """Partitions elsewhere: what goes there and what comes back is pickled, last ones first."""
+
+    def __init__(self, *pairs, beside=("sample_weight", "groups"), lost_after=10**6):
+        self._beside = beside
+        self._pairs, self.visits, self._lost_after = pairs, 0, lost_after
+
+    def _visit(self, task, pair):
+        self.visits += 1
+        if self.visits > self._lost_after:
+            raise ConnectionError(f"lost {SECRET}")
+        names = "X", "y", *self._beside
+        rows = dict(zip(names, pair, strict=False))
+        return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(**rows)))
+
+    def run(self, task, spread=map):
+        with ThreadPoolExecutor(1) as pool:
+            waiting = [pool.submit(self._visit, task, pair) for pair in reversed(self._pairs)]
+            return [one.result() for one in reversed(waiting)]
+
+
+def seeded(model, **options):
+    if model is skdp.DPLogisticRegression:
+        options = {"classes": ["n", "p"], **options}
+    return model(privacy=skdp.Privacy(noise=skdp.SeededNoise(3)), **options)
+
+
+FEW = {"max_iter": 8}  # passes, each of which adds up the partitions anew
+
+
+GD = {"solver": "gd", **FEW}
+
+
+class LaterPasses(Pickled):
+    """From the second pass on, other rows come."""
+
+    def __init__(self, change, *pairs):
+        super().__init__(*pairs)
+        self._passes, self._change = 0, change
+
+    def run(self, task, spread=map):
+        self._passes += 1
+        if self._passes > 1:
+            self._pairs = self._change(self._pairs)
+        return super().run(task, spread)
+
+
+WEIGHTS = RNG.exponential(size=2000)
+WEIGHTS[:400] = 0.0  # all rows of some partitions
+WEIGHTS[1234] = 1e12
+
+
+EDGES = [0, 150, 350, 350, 900, 1300, 1990, 2000]
+
+
+def in_seven(*columns, **options):
+    """Return rows in partitions of different sizes, one of them empty."""
+    parts = [slice(*pair) for pair in itertools.pairwise(EDGES)]
+    return Pickled(*[tuple(one[part] for one in columns) for part in parts], **options)
