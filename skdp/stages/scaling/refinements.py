@@ -14,89 +14,51 @@ from scipy.special import gamma, gammaincc
 from skdp._numbers import Array, Mask
 from skdp.oracle import Columns
 from skdp.oracle.public import TARGET_RANGE
-from skdp.oracle.releases.histograms import SIDE, STEPS
-from skdp.stages.scaling.distributions import TAIL_SHARE, NoisyCounts
+from skdp.oracle.releases.histograms import STEPS
+from skdp.stages.scaling.distributions import RANGE_IN_SCALES, TAIL_SHARE, NoisyCounts
 from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, Ranges, magnitude_bounds
 
 # ------------------------------------------------------------------ standardised columns
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Noise standard deviations: tolerated in a bound on a share, and needed to detect a mean square.
-Z_TOLERANCE, Z_DETECT = 3.0, 2.0
-# Least shares of negative values, and of values with a magnitude between 1/16 and 16.
-MIN_NEGATIVE_SHARE, MIN_UNIT_SHARE = 0.35, 0.5
-# Of a single column: share beyond 4 by Chebyshev's inequality, least one on either side of 0 within
-# 1/16, where columns of a smaller unit lie, and of values beyond all that; and the share of columns
-# of other units in a raw table.
-MAX_FAR_SHARE, MAX_NEAR_SHARE, MAX_OUTLYING_SHARE, MAX_OTHER_UNITS = 1 / 16, 0.2, 0.5, 0.25
-# Half width of the range of a standardised column: beyond it lie outliers. Where more than a share
-# of the values is significantly there, these are the ones of rare categories, and it is larger.
-HALF_WIDTH, RARE_SHARE, HALF_WIDTH_RARE = 4.0, 0.011, 9.0
+# Of all columns together: least share of negative values, and of magnitudes from 1/16 to 4. Of a
+# single column: largest share of one magnitude far from these, and the noise allowed on it, in
+# standard deviations.
+MIN_NEGATIVE_SHARE, MIN_UNIT_SHARE, MAX_OUTLYING_SHARE, Z_TOLERANCE = 0.35, 2 / 3, 1 / 3, 3.0
 
 
-def detect_standardised(magnitudes: NoisyCounts) -> Array:
-    """Return the half width of the range of columns that look standardised, and 0 for others.
+def keep_standardised(columns: Columns, magnitudes: NoisyCounts) -> Columns:
+    """Return the columns, those that look standardised with centre 0 and scale 1.
 
     One column's rare values are lost in the noise of its counts; the counts of all columns together
     show them. Standardised columns lie on both sides of 0 and are of about unit scale.
     """
-    n_columns, low = len(magnitudes.std), _least_magnitudes()
-    shares, slack = magnitudes.counts / magnitudes.n_rows, Z_TOLERANCE * magnitudes.noise
-    together, slack_together = shares.mean(axis=0), float(np.sqrt(np.mean(slack**2) / n_columns))
-    detectable, is_negative = Z_DETECT / Z_TOLERANCE * slack_together, np.arange(len(low)) < SIDE
-    squares = np.where(low < 16, np.minimum(3.0 * low**2, 4.0), 0.0)  # about those in a bin
+    lows, highs = magnitude_bounds()
+    least, negative = np.minimum(np.abs(lows), np.abs(highs)), lows < 0
+    shares = magnitudes.counts / magnitudes.n_rows
+    together, usual = shares.mean(axis=0), (least >= 1 / 16) & (least < 4)
     # Around 0, E[x+] = E[-x-], and E[x+]**2 <= P(x > 0) E[x**2] by Cauchy and Schwarz: columns
     # whose values are nearly all on one side are not centred.
-    sizes = np.where(is_negative & (low < 4), low, 0.0)
-    below = max(float(together @ sizes), 0.0)
-    usual = (low >= 1 / 16) & (low < 16)
-    above = float(together[~is_negative & usual].sum())
-    slack_below = 2 * below * float(np.linalg.norm(sizes))  # of its square
-    slack_above = math.sqrt((~is_negative & usual).sum())
-    are_standardised = (
-        below**2 - above <= detectable * math.hypot(slack_below, slack_above)
-        and together @ squares >= detectable * float(np.linalg.norm(squares))
-        and together[usual].sum() >= MIN_UNIT_SHARE
-        # Few bins, so that little noise adds up.
-        and together[is_negative & (low >= 1 / 256) & (low < 16)].sum() >= MIN_NEGATIVE_SHARE
-    )
-    # On both sides, as the common value of a rare category lies near 0, on one side of it.
-    near = (low >= 1 / 1024) & (low < 1 / 16)
-    nearer = np.minimum(
-        *(shares[:, near & side].sum(axis=1) for side in (is_negative, ~is_negative))
-    )
-    other_unit = shares[:, (low >= 4) & (low < 64)].sum(axis=1) > MAX_FAR_SHARE + 2 * slack
-    other_unit |= nearer > MAX_NEAR_SHARE + math.sqrt(3) * slack
-    # Scales that are large and small on average are 1.
-    if not are_standardised or other_unit.mean() > MAX_OTHER_UNITS:
-        return np.zeros(n_columns)
-    rare = (low >= 4) & (low < 16)  # two bins, so that little noise adds up
-    least = max(RARE_SHARE, slack_together * math.sqrt(rare.sum()))
-    half_width = HALF_WIDTH_RARE if together[rare].sum() > least else HALF_WIDTH
-    out_of_reach = shares[:, (low >= 16) | ((low > 0) & (low < 1 / 1024))]
-    within_reach = out_of_reach.sum(axis=1) <= MAX_OUTLYING_SHARE + slack * math.sqrt(2 * SIDE)
-    # One bin alone has less noise than all of them, and a column far from 0 fills one.
-    within_reach &= out_of_reach.max(axis=1) <= MAX_OUTLYING_SHARE + slack
-    return np.where(within_reach & ~other_unit, half_width, 0.0)
-
-
-def keep_standardised(columns: Columns, half_width: Array) -> Columns:
-    """Return the columns, those that are standardised with centre 0 and scale 1."""
-    standard, isolated = half_width > 0, columns.isolated
+    below = max(float(together @ np.where(negative & (least < 4), least, 0.0)), 0.0)
+    if (
+        below**2 > together[~negative & usual].sum()
+        or together[usual].sum() < MIN_UNIT_SHARE
+        or together[negative & (least >= 1 / 256) & (least < 4)].sum() < MIN_NEGATIVE_SHARE
+    ):
+        return columns
+    # A column in another unit, or far from 0, fills one magnitude or two.
+    either = shares[:, lows > 0] + shares[:, negative][:, ::-1]
+    outlying = np.delete(either, slice(STEPS - 5, STEPS + 2), axis=1).max(axis=1)
+    standard = outlying <= MAX_OUTLYING_SHARE + Z_TOLERANCE * math.sqrt(2) * magnitudes.noise
+    isolated = columns.isolated
     return replace(
         columns,
-        low=np.where(standard, -half_width, columns.low),
-        high=np.where(standard, half_width, columns.high),
+        low=np.where(standard, -RANGE_IN_SCALES, columns.low),
+        high=np.where(standard, RANGE_IN_SCALES, columns.high),
         centre=np.where(standard, 0.0, columns.centre),
         scale=np.where(standard, 1.0, columns.scale),
         isolated=isolated and (isolated[0] & ~standard, isolated[1] & ~standard),
     )
-
-
-def _least_magnitudes() -> Array:
-    """Least magnitude of every bin: negative values from large to small, zero, positive ones."""
-    side = 4.0 ** (np.arange(SIDE) - STEPS)
-    return np.concatenate([side[::-1], [0.0], side])
 
 
 # ------------------------------------------------------------------ narrow columns

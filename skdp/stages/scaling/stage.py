@@ -29,7 +29,6 @@ from skdp.stages.scaling.distributions import NoisyCounts
 from skdp.stages.scaling.estimates import Ranges
 from skdp.stages.scaling.refinements import (
     LOG2_WEIGHT,
-    detect_standardised,
     extrapolate_tails,
     keep_standardised,
     refine_narrow_columns,
@@ -242,12 +241,7 @@ class ScalingStage(OptionalStage):
         """Request bins; return the columns that follow from these and their magnitudes."""
         exact, centred = not oracle.is_noisy, self.centred[not is_features]
         first = estimates.coarse_ranges(magnitudes, exact, pooled=is_features)
-        half_width = np.zeros(len(first.low))
-        if is_features and self.centred[0] and not exact:
-            half_width = detect_standardised(magnitudes)
-        state = self._bin_rounds(
-            oracle, part, first, magnitudes, is_features, rounds, half_width == 0
-        )
+        state = self._bin_rounds(oracle, part, first, magnitudes, is_features, rounds)
         ranges, bins = state.ranges, state.bins
         if exact:
             columns = estimates.exact_columns(bins.counts, ranges, centred)
@@ -255,7 +249,7 @@ class ScalingStage(OptionalStage):
         estimate = estimates.estimate(magnitudes, bins, ranges, is_features)
         columns = estimate.columns(bins.noise, is_features, centred)
         if is_features:
-            return keep_standardised(columns, half_width)
+            return keep_standardised(columns, magnitudes) if centred else columns
         return _within_range(extrapolate_tails(columns, bins, ranges, magnitudes, first))
 
     def _jointly(self) -> list[slice]:
@@ -273,12 +267,11 @@ class ScalingStage(OptionalStage):
         magnitudes: NoisyCounts,
         is_features: bool,
         rounds: int,
-        unknown: Mask,
     ) -> HistogramState:
         """Request bins of ranges; then again, in smaller ranges where there are any.
 
         Noisy ranges of targets shrink only where they are narrow and far from 0: a smaller one
-        hides a tail. Ranges of columns that are known to be standardised stay.
+        hides a tail.
         """
         exact = not oracle.is_noisy
         state = HistogramState.none(ranges, oracle.public.n_rows)
@@ -295,14 +288,11 @@ class ScalingStage(OptionalStage):
             if exact:
                 estimated = estimates.support_with_margin(state.bins.counts, state.ranges)
                 smaller = estimates.shrink_ranges(state.ranges, estimated, MANY_BINS, number > 2)
-            elif unknown.any():
+            else:
                 smaller = state.shrunk(magnitudes, number > 2) if is_features else state.ranges
                 estimated, narrow = refine_narrow_columns(state.bins, state.ranges)
-                narrow &= unknown
                 shorter = estimated.high - estimated.low < smaller.high - smaller.low
-                smaller = smaller.where(narrow | (shorter & unknown & (number == 2)), estimated)
-            else:
-                continue
+                smaller = smaller.where(narrow | (shorter & (number == 2)), estimated)
             state = state.within(smaller)
         return state
 

@@ -9,8 +9,7 @@ import pytest
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.oracle import Columns, Public
-from skdp.stages.scaling.refinements import HALF_WIDTH, keep_standardised
+from skdp.oracle import Public
 from skdp.stages.scaling.shares import mu_per_count, scaling_budget
 
 
@@ -68,16 +67,6 @@ def test_columns_in_need_get_up_to_30_per_cent_and_none_beyond_half_of_the_rows(
             assert found.share > 0.2 * 2 / 3
             seen.add("in need" if needed < 0.3 else "most")
     assert seen == {"none", "in need", "most"}
-
-
-def test_labels_of_one_row_in_twenty_stay_in_the_range_of_standardised_columns():
-    p = 0.06
-    value = (1 - p) / math.sqrt(p * (1 - p))
-    unit = np.ones(1)
-    columns = keep_standardised(
-        Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit), np.array([HALF_WIDTH])
-    )
-    assert columns.apply(np.array([[value]])).item() == pytest.approx(value)
 
 
 @pytest.mark.parametrize(
