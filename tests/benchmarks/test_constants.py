@@ -65,8 +65,8 @@ def test_other_values_are_half_and_twice_or_said_to_be_others():
         if one.at in ("half", "twice"):
             factor = 0.5 if one.at == "half" else 2.0
             assert one.value == pytest.approx(np.multiply(was, factor)), one
-    odds = {one.at: one.value for one in TRIED if one.name == "refinements.MAX_BODY_SHARE"}
-    assert odds == {"half the odds": pytest.approx(3 / 7), "twice the odds": pytest.approx(0.75)}
+    odds = {one.at: one.value for one in TRIED if one.name == "refinements.MIN_UNIT_SHARE"}
+    assert odds == {"half the odds": pytest.approx(0.5), "twice the odds": pytest.approx(0.8)}
     neighbours = [(one.at, one.value) for one in TRIED if one.name == "shares.MIN_ROUNDS"]
     assert neighbours == [("next above", 3)]
 
@@ -135,8 +135,8 @@ def test_a_constant_is_another_wherever_it_is_imported_and_then_as_before():
     "name",
     [
         "distributions.RANGE_IN_SCALES",
-        "shares.MAX_SHARE_COLUMNS",
-        "estimates.SHRINKAGE",
+        "shares.MAX_SHARE",
+        "shares.RAISE_SHARE_ABOVE",
         "distributions.CENTRES",
     ],
 )

@@ -21,10 +21,10 @@ from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, Ranges, magnitude_
 # ------------------------------------------------------------------ standardised columns
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Of all columns together: least share of negative values, and of magnitudes from 1/16 to 4. Of a
-# single column: largest share of one magnitude far from these, and the noise allowed on it, in
-# standard deviations.
-MIN_NEGATIVE_SHARE, MIN_UNIT_SHARE, MAX_OUTLYING_SHARE, Z_TOLERANCE = 0.35, 2 / 3, 1 / 3, 3.0
+# Least share of magnitudes from 1/16 to 4, of all columns together. The rest is the least share of
+# negative values, and the largest of one magnitude far from these in a single column.
+MIN_UNIT_SHARE = 2 / 3
+Z_SEEN = 4.0  # noise standard deviations to detect a share
 
 
 def keep_standardised(columns: Columns, magnitudes: NoisyCounts) -> Columns:
@@ -40,16 +40,19 @@ def keep_standardised(columns: Columns, magnitudes: NoisyCounts) -> Columns:
     # Around 0, E[x+] = E[-x-], and E[x+]**2 <= P(x > 0) E[x**2] by Cauchy and Schwarz: columns
     # whose values are nearly all on one side are not centred.
     below = max(float(together @ np.where(negative & (least < 4), least, 0.0)), 0.0)
+    squares = np.where(least < 16, np.minimum(3.0 * least**2, 4.0), 0.0)  # about those in a bin
+    noise = np.linalg.norm(magnitudes.noise) / len(shares) * np.linalg.norm(squares)
     if (
         below**2 > together[~negative & usual].sum()
+        or together @ squares < Z_SEEN / 2 * noise
         or together[usual].sum() < MIN_UNIT_SHARE
-        or together[negative & (least >= 1 / 256) & (least < 4)].sum() < MIN_NEGATIVE_SHARE
+        or together[negative & (least >= 1 / 256) & (least < 4)].sum() < 1 - MIN_UNIT_SHARE
     ):
         return columns
     # A column in another unit, or far from 0, fills one magnitude or two.
     either = shares[:, lows > 0] + shares[:, negative][:, ::-1]
     outlying = np.delete(either, slice(STEPS - 5, STEPS + 2), axis=1).max(axis=1)
-    standard = outlying <= MAX_OUTLYING_SHARE + Z_TOLERANCE * math.sqrt(2) * magnitudes.noise
+    standard = outlying <= 1 - MIN_UNIT_SHARE + Z_SEEN * math.sqrt(2) * magnitudes.noise
     isolated = columns.isolated
     return replace(
         columns,
@@ -109,12 +112,8 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
 
 # The scale of a target follows from single significant bins. A long tail spreads over many that are
 # not, and without it residuals are capped too low. Sums over bins are more powerful.
-Z_SEEN = 4.0  # noise standard deviations to detect a share
-# Largest share of the records beyond the farthest point that is used, and beyond the nearer one.
-MAX_TAIL_SHARE, MAX_BODY_SHARE = 0.2, 0.6
-MIN_DISTANCE_RATIO = 2.0  # of these two points
-# Exponent b of the tail: 1/2 for a normal distribution, 1 for an exponential one.
-MIN_EXPONENT, MAX_EXPONENT = 0.05, 5.0
+# Largest exponent b of the tail: 1/2 for a normal distribution, 1 for an exponential one.
+MAX_EXPONENT = 5.0
 OMITTED_SHARE = 0.0001  # share of the records, the farthest ones, that a scale leaves out
 
 
@@ -125,8 +124,8 @@ def extrapolate_tails(
 
     Beyond the farthest distance with a significant share s of the records, distances are taken to
     grow as ``log(1 / s)**b``, as those of Weibull distributions do (Gardes and Girard 2005). b
-    follows from that distance and the farthest one of at most half of it with significantly more
-    records. It is less if such a tail would be significant farther out, where nothing is.
+    follows from that distance and the nearest one with at most half of the records beyond. It is
+    less if such a tail would be significant farther out, where nothing is.
 
     Parameters
     ----------
@@ -175,23 +174,21 @@ def _beyond_the_seen(points: Array, edge: float) -> float:
     """Return the part of a target's mean square in the tail beyond an edge."""
     points = points[:, np.argsort(points[0], kind="stable")]
     distance, share, noise = points
-    seen = np.flatnonzero((share > Z_SEEN * noise) & (share < MAX_BODY_SHARE))
-    if not len(seen) or share[seen[-1]] > MAX_TAIL_SHARE:
+    seen = np.flatnonzero((share > Z_SEEN * noise) & (share < 0.5))
+    if not len(seen):
         return 0.0
-    last = seen[-1]
-    nearer = distance[seen] <= distance[last] / MIN_DISTANCE_RATIO
-    before = seen[nearer & (share[seen] - share[last] > Z_SEEN * noise[seen])]
-    if not len(before):
-        return 0.0
+    before, last = seen[0], seen[-1]
     unit, far = -math.log(share[last]), distance[last]
+    if distance[before] == far or share[before] - share[last] <= Z_SEEN * noise[before]:
+        return 0.0
     # Beyond it, and at the one before: distances and shares next to those there.
     most = np.maximum(share, 0.0) + Z_SEEN / 2 * noise
     hidden = (distance > far) & (most < share[last])
-    distances = np.append(distance[hidden], distance[before[-1]]) / far
-    logs = -np.log(np.append(most[hidden], share[before[-1]])) / unit
+    distances = np.append(distance[hidden], distance[before]) / far
+    logs = -np.log(np.append(most[hidden], share[before])) / unit
     exponent = min(float(np.min(np.log(distances) / np.log(logs))), MAX_EXPONENT)
     start = min(far, edge)
-    largest = math.exp(-unit * (start / far) ** (1 / exponent)) if exponent > MIN_EXPONENT else 0.0
+    largest = math.exp(-unit * (start / far) ** (1 / exponent))
     if largest <= OMITTED_SHARE:
         return 0.0
     # The integral of the squared distances, whose shares are exponentially distributed.

@@ -75,8 +75,7 @@ def test_a_narrow_column_far_from_0_among_standardised_ones(rng):
 
 
 def test_much_noise_says_nothing(rng):
-    X = 100 * rng.standard_normal((N_ROWS, 4))
-    assert sum(found(X, 0.2, seed).any() for seed in range(200)) <= 4
+    assert not found(rng.standard_normal((N_ROWS, 4)), 0.2).any()
 
 
 def test_a_fit_leaves_them_alone(rng):
