@@ -115,7 +115,7 @@ def test_rare_values_beside_a_common_one_are_learnt_from(rare, adjacency):
         }
         model = skdp.DPLinearRegression(epsilon=0.3, **settings).fit(X[::2], y[::2])
         scores.append(model.score(X[1::2], y[1::2]))
-    assert np.mean(scores) > (0.9 if adjacency == "label" else 0.3)
+    assert np.mean(scores) > (0.9 if adjacency == "label" else 0.2)
 
 
 @pytest.mark.parametrize(("epsilon", "n_good"), [(0.15, 7), (0.3, 7), (1.0, 8)])
