@@ -12,11 +12,13 @@ from skdp.stages.scaling.distributions import TAIL_SHARE
 # be seen. Shares for it, within limits.
 NOISE_GOAL, TAIL_NOISE_GOAL = 0.02, 0.006
 MIN_SHARE, MAX_SHARE = 0.04, 0.2
+# With so many columns the pooled prior is informative, so that less of the budget is needed.
+MANY_COLUMNS, MAX_SHARE_MANY_COLUMNS = 50, 0.06
 # Noise on a count of a column above which it gets a larger share, up to a limit, as columns of
 # unknown scale are useless to a solver; beyond twice that, no histograms.
 RAISE_SHARE_ABOVE, MAX_RAISED_SHARE = 0.25, 0.3
-# Noise on a count of targets above which a fit is worse than a constant: then they get fewer
-# histograms, and all scaling together up to this share of the budget.
+# Noise on a count above which there are fewer histograms: of columns, for less; of targets, where a
+# fit is worse than a constant, and all scaling together gets up to this share of the budget.
 REDUCE_ROUNDS_ABOVE, MIN_ROUNDS, MAX_SHARE_ALL = 0.15, 2, 0.9
 # Histograms of each column: more where the largest share pays for them, so that a small scale next
 # to a large offset is estimated by successive refinement.
@@ -95,10 +97,13 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
 
     def usual(n_columns: int, noise: float) -> tuple[float, int]:
         # More rounds cost no more: their mean is as accurate.
-        share = min(max(needed(ROUNDS * n_columns, noise), MIN_SHARE), MAX_SHARE)
-        return share, _affordable_rounds(MAX_SHARE, n_columns, signal)
+        largest = MAX_SHARE if n_columns <= MANY_COLUMNS else MAX_SHARE_MANY_COLUMNS
+        share = min(max(needed(ROUNDS * n_columns, noise), MIN_SHARE), largest)
+        return share, _affordable_rounds(largest, n_columns, signal)
 
     of_features, feature_rounds = usual(n_features, NOISE_GOAL)
+    if needed(feature_rounds * n_features, REDUCE_ROUNDS_ABOVE) > of_features:
+        of_features, feature_rounds = of_features * MIN_ROUNDS / ROUNDS, MIN_ROUNDS
     n_histograms = feature_rounds * n_features
     raised = min(needed(n_histograms, RAISE_SHARE_ABOVE), MAX_RAISED_SHARE)
     of_features = max(of_features, raised)
