@@ -135,7 +135,7 @@ def test_a_constant_is_another_wherever_it_is_imported_and_then_as_before():
     "name",
     [
         "distributions.RANGE_IN_SCALES",
-        "shares.MAX_SHARE",
+        "shares.MAX_SHARE_COLUMNS",
         "shares.RAISE_SHARE_ABOVE",
         "distributions.CENTRES",
     ],

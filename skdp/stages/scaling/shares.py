@@ -11,7 +11,7 @@ from skdp.stages.scaling.distributions import TAIL_SHARE
 # Aim of the noise on a count, as a share of the rows: of columns, and of targets, whose tail is to
 # be seen. Shares for it, within limits.
 NOISE_GOAL, TAIL_NOISE_GOAL = 0.02, 0.006
-MIN_SHARE, MAX_SHARE = 0.04, 0.2
+MIN_SHARE, MAX_SHARE_COLUMNS, MAX_SHARE_TARGETS = 0.04, 0.2, 0.15
 # With so many columns the pooled prior is informative, so that less of the budget is needed.
 MANY_COLUMNS, MAX_SHARE_MANY_COLUMNS = 50, 0.06
 # Noise on a count of a column above which it gets a larger share, up to a limit, as columns of
@@ -95,13 +95,13 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
         """Share that brings the noise on a count down to this."""
         return n_histograms / (signal * noise) ** 2
 
-    def usual(n_columns: int, noise: float) -> tuple[float, int]:
+    def usual(n_columns: int, noise: float, largest: float) -> tuple[float, int]:
         # More rounds cost no more: their mean is as accurate.
-        largest = MAX_SHARE if n_columns <= MANY_COLUMNS else MAX_SHARE_MANY_COLUMNS
         share = min(max(needed(ROUNDS * n_columns, noise), MIN_SHARE), largest)
         return share, _affordable_rounds(largest, n_columns, signal)
 
-    of_features, feature_rounds = usual(n_features, NOISE_GOAL)
+    largest = MAX_SHARE_COLUMNS if n_features <= MANY_COLUMNS else MAX_SHARE_MANY_COLUMNS
+    of_features, feature_rounds = usual(n_features, NOISE_GOAL, largest)
     if needed(feature_rounds * n_features, REDUCE_ROUNDS_ABOVE) > of_features:
         of_features, feature_rounds = of_features * MIN_ROUNDS / ROUNDS, MIN_ROUNDS
     n_histograms = feature_rounds * n_features
@@ -109,7 +109,7 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
     of_features = max(of_features, raised)
     if not insist and needed(n_histograms, 2 * RAISE_SHARE_ABOVE) > of_features:
         features, n_features = False, 0
-    of_targets, target_rounds = usual(n_targets, TAIL_NOISE_GOAL)
+    of_targets, target_rounds = usual(n_targets, TAIL_NOISE_GOAL, MAX_SHARE_TARGETS)
     if needed(ROUNDS * n_targets, REDUCE_ROUNDS_ABOVE) > of_targets:
         target_rounds = MIN_ROUNDS
         wanted = max(needed(MIN_ROUNDS * n_targets, REDUCE_ROUNDS_ABOVE), of_targets)

@@ -69,7 +69,7 @@ def test_columns_in_need_get_up_to_30_per_cent_and_none_beyond_half_of_the_rows(
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "share"),
     [
-        (12_000, 10, 0.2),  # the largest share
+        (12_000, 10, 0.15),  # the largest share
         (30_000, 10, 0.122),  # what shows tails
         (10**6, 10, 0.04),  # enough rows to see tails anyway
     ],
