@@ -14,9 +14,9 @@ from sklearn.utils import check_array
 from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, Array, is_real, listed, require, shown
 from skdp.oracle import Columns
 from skdp.oracle.public import LONG_ROW, Moments
+from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 
 TRIM = 0.01  # share of the sample left out of a range at each end, about as of private columns
-WIDE = 5.0  # least range around the mean, in sizes
 LEAST_ROWS = 20
 
 
@@ -66,7 +66,8 @@ class PublicSample:
         # A column that the trimmed sample shows one value of.
         size = np.where(size > 0, size, Z.std(axis=0))
         size = np.where(size > 0, size, np.maximum(np.abs(mean), 1.0))
-        low, high = np.minimum(low, mean - WIDE * size), np.maximum(high, mean + WIDE * size)
+        half = RANGE_IN_SCALES * size
+        low, high = np.minimum(low, mean - half), np.maximum(high, mean + half)
         self._centred = Columns(low, high, mean, size)
         self._divided = Columns(
             np.minimum(low, 0.0), np.maximum(high, 0.0), 0 * mean, np.hypot(mean, size)

@@ -50,7 +50,7 @@ def test_what_is_not_numeric_is_no_constant():
 def test_every_constant_is_tried_or_left_out_for_a_reason():
     found = set(variants.constants())
     assert {"estimates.SHRINKAGE", "shares.NOISE_GOAL", "refinements.Z_SEEN"} <= found
-    assert {"distributions.ZERO_SHARES", "stage.BINS_BY_NOISE", "refinements.HALF_WIDTH"} <= found
+    assert {"distributions.ZERO_SHARES", "stage.BINS_BY_NOISE", "refinements.MAX_NOISE"} <= found
     assert {one.name for one in TRIED} == found - variants.LEFT_OUT.keys()
     for table in (variants.LEFT_OUT, variants.ODDS, variants.NEIGHBOURS):
         assert set(table) <= found, "a constant that is gone"
@@ -65,8 +65,8 @@ def test_other_values_are_half_and_twice_or_said_to_be_others():
         if one.at in ("half", "twice"):
             factor = 0.5 if one.at == "half" else 2.0
             assert one.value == pytest.approx(np.multiply(was, factor)), one
-    odds = {one.at: one.value for one in TRIED if one.name == "refinements.MAX_BODY_SHARE"}
-    assert odds == {"half the odds": pytest.approx(3 / 7), "twice the odds": pytest.approx(0.75)}
+    odds = {one.at: one.value for one in TRIED if one.name == "refinements.MIN_UNIT_SHARE"}
+    assert odds == {"half the odds": pytest.approx(0.5), "twice the odds": pytest.approx(0.8)}
     neighbours = [(one.at, one.value) for one in TRIED if one.name == "shares.MIN_ROUNDS"]
     assert neighbours == [("next above", 3)]
 
@@ -136,7 +136,7 @@ def test_a_constant_is_another_wherever_it_is_imported_and_then_as_before():
     [
         "distributions.RANGE_IN_SCALES",
         "shares.MAX_SHARE_COLUMNS",
-        "refinements.HALF_WIDTH",
+        "shares.RAISE_SHARE_ABOVE",
         "distributions.CENTRES",
     ],
 )
@@ -148,8 +148,6 @@ def test_a_change_reaches_fits_and_leaves_no_trace(name):
         model = estimator(split, 1.0, 1e-6, 0).fit(split.X_train, split.y_train)
         return model.coef_
 
-    if name == "refinements.HALF_WIDTH":
-        split = split.standardised()
     before = coef()
     assert_array_equal(coef(), before)
     found = []

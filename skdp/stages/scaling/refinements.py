@@ -14,89 +14,54 @@ from scipy.special import gamma, gammaincc
 from skdp._numbers import Array, Mask
 from skdp.oracle import Columns
 from skdp.oracle.public import TARGET_RANGE
-from skdp.oracle.releases.histograms import SIDE, STEPS
-from skdp.stages.scaling.distributions import TAIL_SHARE, NoisyCounts
+from skdp.oracle.releases.histograms import STEPS
+from skdp.stages.scaling.distributions import RANGE_IN_SCALES, TAIL_SHARE, NoisyCounts
 from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, Ranges, magnitude_bounds
 
 # ------------------------------------------------------------------ standardised columns
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Noise standard deviations: tolerated in a bound on a share, and needed to detect a mean square.
-Z_TOLERANCE, Z_DETECT = 3.0, 2.0
-# Least shares of negative values, and of values with a magnitude between 1/16 and 16.
-MIN_NEGATIVE_SHARE, MIN_UNIT_SHARE = 0.35, 0.5
-# Of a single column: share beyond 4 by Chebyshev's inequality, least one on either side of 0 within
-# 1/16, where columns of a smaller unit lie, and of values beyond all that; and the share of columns
-# of other units in a raw table.
-MAX_FAR_SHARE, MAX_NEAR_SHARE, MAX_OUTLYING_SHARE, MAX_OTHER_UNITS = 1 / 16, 0.2, 0.5, 0.25
-# Half width of the range of a standardised column: beyond it lie outliers. Where more than a share
-# of the values is significantly there, these are the ones of rare categories, and it is larger.
-HALF_WIDTH, RARE_SHARE, HALF_WIDTH_RARE = 4.0, 0.011, 9.0
+# Least share of magnitudes from 1/16 to 4, of all columns together. The rest is the least share of
+# negative values, and the largest of one magnitude far from these in a single column.
+MIN_UNIT_SHARE = 2 / 3
+Z_SEEN = 4.0  # noise standard deviations to detect a share
 
 
-def detect_standardised(magnitudes: NoisyCounts) -> Array:
-    """Return the half width of the range of columns that look standardised, and 0 for others.
+def keep_standardised(columns: Columns, magnitudes: NoisyCounts) -> Columns:
+    """Return the columns, those that look standardised with centre 0 and scale 1.
 
     One column's rare values are lost in the noise of its counts; the counts of all columns together
     show them. Standardised columns lie on both sides of 0 and are of about unit scale.
     """
-    n_columns, low = len(magnitudes.std), _least_magnitudes()
-    shares, slack = magnitudes.counts / magnitudes.n_rows, Z_TOLERANCE * magnitudes.noise
-    together, slack_together = shares.mean(axis=0), float(np.sqrt(np.mean(slack**2) / n_columns))
-    detectable, is_negative = Z_DETECT / Z_TOLERANCE * slack_together, np.arange(len(low)) < SIDE
-    squares = np.where(low < 16, np.minimum(3.0 * low**2, 4.0), 0.0)  # about those in a bin
+    lows, highs = magnitude_bounds()
+    least, negative = np.minimum(np.abs(lows), np.abs(highs)), lows < 0
+    shares = magnitudes.counts / magnitudes.n_rows
+    together, usual = shares.mean(axis=0), (least >= 1 / 16) & (least < 4)
     # Around 0, E[x+] = E[-x-], and E[x+]**2 <= P(x > 0) E[x**2] by Cauchy and Schwarz: columns
     # whose values are nearly all on one side are not centred.
-    sizes = np.where(is_negative & (low < 4), low, 0.0)
-    below = max(float(together @ sizes), 0.0)
-    usual = (low >= 1 / 16) & (low < 16)
-    above = float(together[~is_negative & usual].sum())
-    slack_below = 2 * below * float(np.linalg.norm(sizes))  # of its square
-    slack_above = math.sqrt((~is_negative & usual).sum())
-    are_standardised = (
-        below**2 - above <= detectable * math.hypot(slack_below, slack_above)
-        and together @ squares >= detectable * float(np.linalg.norm(squares))
-        and together[usual].sum() >= MIN_UNIT_SHARE
-        # Few bins, so that little noise adds up.
-        and together[is_negative & (low >= 1 / 256) & (low < 16)].sum() >= MIN_NEGATIVE_SHARE
-    )
-    # On both sides, as the common value of a rare category lies near 0, on one side of it.
-    near = (low >= 1 / 1024) & (low < 1 / 16)
-    nearer = np.minimum(
-        *(shares[:, near & side].sum(axis=1) for side in (is_negative, ~is_negative))
-    )
-    other_unit = shares[:, (low >= 4) & (low < 64)].sum(axis=1) > MAX_FAR_SHARE + 2 * slack
-    other_unit |= nearer > MAX_NEAR_SHARE + math.sqrt(3) * slack
-    # Scales that are large and small on average are 1.
-    if not are_standardised or other_unit.mean() > MAX_OTHER_UNITS:
-        return np.zeros(n_columns)
-    rare = (low >= 4) & (low < 16)  # two bins, so that little noise adds up
-    least = max(RARE_SHARE, slack_together * math.sqrt(rare.sum()))
-    half_width = HALF_WIDTH_RARE if together[rare].sum() > least else HALF_WIDTH
-    out_of_reach = shares[:, (low >= 16) | ((low > 0) & (low < 1 / 1024))]
-    within_reach = out_of_reach.sum(axis=1) <= MAX_OUTLYING_SHARE + slack * math.sqrt(2 * SIDE)
-    # One bin alone has less noise than all of them, and a column far from 0 fills one.
-    within_reach &= out_of_reach.max(axis=1) <= MAX_OUTLYING_SHARE + slack
-    return np.where(within_reach & ~other_unit, half_width, 0.0)
-
-
-def keep_standardised(columns: Columns, half_width: Array) -> Columns:
-    """Return the columns, those that are standardised with centre 0 and scale 1."""
-    standard, isolated = half_width > 0, columns.isolated
+    below = max(float(together @ np.where(negative & (least < 4), least, 0.0)), 0.0)
+    squares = np.where(least < 16, np.minimum(3.0 * least**2, 4.0), 0.0)  # about those in a bin
+    noise = np.linalg.norm(magnitudes.noise) / len(shares) * np.linalg.norm(squares)
+    if (
+        below**2 > together[~negative & usual].sum()
+        or together @ squares < Z_SEEN / 2 * noise
+        or together[usual].sum() < MIN_UNIT_SHARE
+        or together[negative & (least >= 1 / 256) & (least < 4)].sum() < 1 - MIN_UNIT_SHARE
+    ):
+        return columns
+    # A column in another unit, or far from 0, fills one magnitude or two.
+    either = shares[:, lows > 0] + shares[:, negative][:, ::-1]
+    outlying = np.delete(either, slice(STEPS - 5, STEPS + 2), axis=1).max(axis=1)
+    standard = outlying <= 1 - MIN_UNIT_SHARE + Z_SEEN * math.sqrt(2) * magnitudes.noise
+    isolated = columns.isolated
     return replace(
         columns,
-        low=np.where(standard, -half_width, columns.low),
-        high=np.where(standard, half_width, columns.high),
+        low=np.where(standard, -RANGE_IN_SCALES, columns.low),
+        high=np.where(standard, RANGE_IN_SCALES, columns.high),
         centre=np.where(standard, 0.0, columns.centre),
         scale=np.where(standard, 1.0, columns.scale),
         isolated=isolated and (isolated[0] & ~standard, isolated[1] & ~standard),
     )
-
-
-def _least_magnitudes() -> Array:
-    """Least magnitude of every bin: negative values from large to small, zero, positive ones."""
-    side = 4.0 ** (np.arange(SIDE) - STEPS)
-    return np.concatenate([side[::-1], [0.0], side])
 
 
 # ------------------------------------------------------------------ narrow columns
@@ -112,7 +77,8 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
     """Return ranges around the smallest windows with the columns, and which may be narrower still.
 
     A window has a column if, up to noise, all but ``TAIL_SHARE`` of the rows lie in it. A range
-    stays as it is where there is no such window of at most a third of it, far from 0.
+    stays as it is where there is no such window of at most a third of it, whose own size away from
+    either end is on its side of 0.
 
     Parameters
     ----------
@@ -136,8 +102,9 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
         first[left[done]], sizes[left[done]] = held.argmax(axis=1)[done], size
         left = left[~done]
     start, stop = ranges.low + first * width, ranges.low + (first + sizes) * width
-    margin, narrow = sizes * width, (sizes > 0) & Ranges(start, stop).far_from_0
+    margin = sizes * width
     smaller = Ranges(start - margin, stop + margin)
+    narrow = (sizes > 0) & ((smaller.low > 0) | (smaller.high < 0))
     return ranges.where(narrow, smaller), narrow & (sizes < MIN_SPREAD)
 
 
@@ -145,12 +112,8 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
 
 # The scale of a target follows from single significant bins. A long tail spreads over many that are
 # not, and without it residuals are capped too low. Sums over bins are more powerful.
-Z_SEEN = 4.0  # noise standard deviations to detect a share
-# Largest share of the records beyond the farthest point that is used, and beyond the nearer one.
-MAX_TAIL_SHARE, MAX_BODY_SHARE = 0.2, 0.6
-MIN_DISTANCE_RATIO = 2.0  # of these two points
-# Exponent b of the tail: 1/2 for a normal distribution, 1 for an exponential one.
-MIN_EXPONENT, MAX_EXPONENT = 0.05, 5.0
+# Largest exponent b of the tail: 1/2 for a normal distribution, 1 for an exponential one.
+MAX_EXPONENT = 5.0
 OMITTED_SHARE = 0.0001  # share of the records, the farthest ones, that a scale leaves out
 
 
@@ -161,8 +124,8 @@ def extrapolate_tails(
 
     Beyond the farthest distance with a significant share s of the records, distances are taken to
     grow as ``log(1 / s)**b``, as those of Weibull distributions do (Gardes and Girard 2005). b
-    follows from that distance and the farthest one of at most half of it with significantly more
-    records. It is less if such a tail would be significant farther out, where nothing is.
+    follows from that distance and the nearest one with at most half of the records beyond. It is
+    less if such a tail would be significant farther out, where nothing is.
 
     Parameters
     ----------
@@ -211,23 +174,21 @@ def _beyond_the_seen(points: Array, edge: float) -> float:
     """Return the part of a target's mean square in the tail beyond an edge."""
     points = points[:, np.argsort(points[0], kind="stable")]
     distance, share, noise = points
-    seen = np.flatnonzero((share > Z_SEEN * noise) & (share < MAX_BODY_SHARE))
-    if not len(seen) or share[seen[-1]] > MAX_TAIL_SHARE:
+    seen = np.flatnonzero((share > Z_SEEN * noise) & (share < 0.5))
+    if not len(seen):
         return 0.0
-    last = seen[-1]
-    nearer = distance[seen] <= distance[last] / MIN_DISTANCE_RATIO
-    before = seen[nearer & (share[seen] - share[last] > Z_SEEN * noise[seen])]
-    if not len(before):
-        return 0.0
+    before, last = seen[0], seen[-1]
     unit, far = -math.log(share[last]), distance[last]
+    if distance[before] == far or share[before] - share[last] <= Z_SEEN * noise[before]:
+        return 0.0
     # Beyond it, and at the one before: distances and shares next to those there.
     most = np.maximum(share, 0.0) + Z_SEEN / 2 * noise
     hidden = (distance > far) & (most < share[last])
-    distances = np.append(distance[hidden], distance[before[-1]]) / far
-    logs = -np.log(np.append(most[hidden], share[before[-1]])) / unit
+    distances = np.append(distance[hidden], distance[before]) / far
+    logs = -np.log(np.append(most[hidden], share[before])) / unit
     exponent = min(float(np.min(np.log(distances) / np.log(logs))), MAX_EXPONENT)
     start = min(far, edge)
-    largest = math.exp(-unit * (start / far) ** (1 / exponent)) if exponent > MIN_EXPONENT else 0.0
+    largest = math.exp(-unit * (start / far) ** (1 / exponent))
     if largest <= OMITTED_SHARE:
         return 0.0
     # The integral of the squared distances, whose shares are exponentially distributed.

@@ -5,27 +5,25 @@ from dataclasses import dataclass, replace
 
 from skdp.accounting import Gaussian
 from skdp.oracle import Public
+from skdp.stages.scaling.distributions import TAIL_SHARE
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Aim of the noise on a count, as a share of the rows; and of targets, which get more histograms.
-NOISE_GOAL, TARGET_NOISE_GOAL = 0.02, 0.025
+# Aim of the noise on a count, as a share of the rows: of columns, and of targets, whose tail is to
+# be seen. Shares for it, within limits.
+NOISE_GOAL, TAIL_NOISE_GOAL = 0.02, 0.006
 MIN_SHARE, MAX_SHARE_COLUMNS, MAX_SHARE_TARGETS = 0.04, 0.2, 0.15
-# Noise on a count, as a share of the rows, that shows the tail of counts and costs; the largest
-# share of mu squared for it; and the R2 it may cost: a solver loses 1 / signal_to_noise**2 in all.
-TAIL_NOISE_GOAL, MAX_SHARE_TAILS, TAIL_LOSS = 0.006, 0.2, 0.0005
 # With so many columns the pooled prior is informative, so that less of the budget is needed.
 MANY_COLUMNS, MAX_SHARE_MANY_COLUMNS = 50, 0.06
-# Noise on a count, as a share of the rows, above which columns get fewer histograms; more of the
-# budget, up to a limit, as columns of unknown scale are useless to a solver; and no histograms.
-REDUCE_ROUNDS_ABOVE, RAISE_SHARE_ABOVE, SKIP_ABOVE, MAX_RAISED_SHARE = 0.15, 0.25, 0.5, 0.3
-# Histograms of each column: few where there is much noise; more where the largest share pays for
-# them, so that a small scale next to a large offset is estimated by successive refinement.
-MIN_ROUNDS, ROUNDS, MAX_ROUNDS = 2, 3, 6
-# Of a stream: fewest first records for scaling, and their largest share in all.
-FEWEST_RECORDS, MOST_OF_STREAM = 1000, 1 / 6
-# Where counts of targets are noisier than REDUCE_ROUNDS_ABOVE, a fit is worse than a constant: then
-# all scaling together gets up to this share of the budget.
-MAX_SHARE_ALL = 0.9
+# Noise on a count of a column above which it gets a larger share, up to a limit, as columns of
+# unknown scale are useless to a solver; beyond twice that, no histograms.
+RAISE_SHARE_ABOVE, MAX_RAISED_SHARE = 0.25, 0.3
+# Noise on a count above which there are fewer histograms: of columns, for less; of targets, where a
+# fit is worse than a constant, and all scaling together gets up to this share of the budget.
+REDUCE_ROUNDS_ABOVE, MIN_ROUNDS, MAX_SHARE_ALL = 0.15, 2, 0.9
+# Histograms of each column: more where the largest share pays for them, so that a small scale next
+# to a large offset is estimated by successive refinement.
+ROUNDS, MAX_ROUNDS = 3, 6
+MOST_OF_STREAM = 1 / 6  # largest share of a stream's records that are for scaling alone
 
 
 @dataclass(frozen=True)
@@ -88,44 +86,34 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
     insist : bool
         Whether columns get histograms even if noise exceeds their counts.
     """
-    signal = mu_per_count(public) * public.n_rows
     if features and public.features_are_public:
         return _of_targets_alone(public, targets)
+    signal = _signal(public)
     n_features, n_targets = public.n_features * features, public.n_outputs * targets
 
-    exact = not public.is_noisy
+    def needed(n_histograms: int, noise: float) -> float:
+        """Share that brings the noise on a count down to this."""
+        return n_histograms / (signal * noise) ** 2
 
-    def part(n_columns: int, largest: float, noise: float) -> tuple[float, int]:
-        each = n_columns / (signal * NOISE_GOAL) ** 2
-        affordable = int(min(largest * (signal * noise) ** 2 / max(n_columns, 1), MAX_ROUNDS))
-        rounds = MAX_ROUNDS if exact else max(affordable, ROUNDS)
-        return min(max(rounds * each, MIN_SHARE), largest), rounds
+    def usual(n_columns: int, noise: float, largest: float) -> tuple[float, int]:
+        # More rounds cost no more: their mean is as accurate.
+        share = min(max(needed(ROUNDS * n_columns, noise), MIN_SHARE), largest)
+        return share, _affordable_rounds(largest, n_columns, signal)
 
-    most = MAX_SHARE_COLUMNS if n_features <= MANY_COLUMNS else MAX_SHARE_MANY_COLUMNS
-    of_features, feature_rounds = part(n_features, most, NOISE_GOAL)
-    if not exact:
-        # More rounds cost no more: their mean is as accurate, and narrow columns get a round alone.
-        of_features = min(
-            of_features, max(ROUNDS * n_features / (signal * NOISE_GOAL) ** 2, MIN_SHARE)
-        )
-    of_targets, target_rounds = part(n_targets, MAX_SHARE_TARGETS, TARGET_NOISE_GOAL)
-    if not exact:
-        affordable = min(MAX_SHARE_TAILS, TAIL_LOSS * public.signal_to_noise**2)
-        of_targets = max(
-            of_targets, min(ROUNDS * n_targets / (signal * TAIL_NOISE_GOAL) ** 2, affordable)
-        )
-    if features:
-        of_features, feature_rounds = _raised_share(
-            of_features, feature_rounds, n_features / signal**2
-        )
-        if not insist and feature_rounds * n_features / of_features > (SKIP_ABOVE * signal) ** 2:
-            features, n_features = False, 0
-    if math.sqrt(ROUNDS * n_targets / of_targets) / signal > REDUCE_ROUNDS_ABOVE:
+    largest = MAX_SHARE_COLUMNS if n_features <= MANY_COLUMNS else MAX_SHARE_MANY_COLUMNS
+    of_features, feature_rounds = usual(n_features, NOISE_GOAL, largest)
+    if needed(feature_rounds * n_features, REDUCE_ROUNDS_ABOVE) > of_features:
+        of_features, feature_rounds = of_features * MIN_ROUNDS / ROUNDS, MIN_ROUNDS
+    n_histograms = feature_rounds * n_features
+    raised = min(needed(n_histograms, RAISE_SHARE_ABOVE), MAX_RAISED_SHARE)
+    of_features = max(of_features, raised)
+    if not insist and needed(n_histograms, 2 * RAISE_SHARE_ABOVE) > of_features:
+        features, n_features = False, 0
+    of_targets, target_rounds = usual(n_targets, TAIL_NOISE_GOAL, MAX_SHARE_TARGETS)
+    if needed(ROUNDS * n_targets, REDUCE_ROUNDS_ABOVE) > of_targets:
         target_rounds = MIN_ROUNDS
-        most = MAX_SHARE_ALL - of_features * features
-        of_targets = min(
-            max(MIN_ROUNDS * n_targets / (signal * REDUCE_ROUNDS_ABOVE) ** 2, of_targets), most
-        )
+        wanted = max(needed(MIN_ROUNDS * n_targets, REDUCE_ROUNDS_ABOVE), of_targets)
+        of_targets = min(wanted, MAX_SHARE_ALL - of_features * features)
     share = of_features * features + of_targets * targets
     if share == 0:
         return ScalingBudget(0.0, (), False, False, math.inf)
@@ -157,24 +145,12 @@ def _of_targets_alone(public: Public, targets: bool) -> ScalingBudget:
     )
 
 
-def _raised_share(share: float, rounds: int, variance: float) -> tuple[float, int]:
-    """Return a larger share of the columns and fewer rounds, where noise would exceed their counts.
-
-    ``variance`` is that of the noise on a count, as a share of the rows, for all of the budget and
-    one round.
-    """
-    if rounds * variance / share > REDUCE_ROUNDS_ABOVE**2:
-        share, rounds = share * MIN_ROUNDS / rounds, MIN_ROUNDS
-    return max(share, min(rounds * variance / RAISE_SHARE_ABOVE**2, MAX_RAISED_SHARE)), rounds
-
-
 def whole_budget(public: Public, known: bool = False) -> ScalingBudget:
     """Return shares that spend the whole budget on columns, or nothing if they are known."""
     if known:
         return ScalingBudget(0.0, (), False, False, math.inf)
-    signal = mu_per_count(public) * public.n_rows
-    ample = math.sqrt(MAX_ROUNDS * public.n_features) / signal <= NOISE_GOAL / 2
-    rounds = MAX_ROUNDS if ample or not public.is_noisy else ROUNDS
+    signal = _signal(public)
+    rounds = _affordable_rounds(1.0, public.n_features, signal)
     noise = math.sqrt(rounds * public.n_features) / signal
     weights = (0,) * public.n_features
     return ScalingBudget(1.0, weights, True, False, noise, (rounds, rounds), public.n_features)
@@ -184,13 +160,13 @@ def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
     """Return how many first records of a stream the histograms are of, from public facts.
 
     So many that the noise on counts comes down to its aim, as histograms have the whole budget on
-    them; at least as many as show quantiles of a column, and at most a share of the stream, which
-    the solver does not get.
+    them; at least as many as have four records in the tail that ranges leave out, and at most a
+    share of the stream, which the solver does not get.
     """
     n_columns = public.n_features * features + public.n_outputs * targets
     wanted = math.sqrt(ROUNDS * n_columns) / (mu_per_count(public) * NOISE_GOAL)
     most = int(MOST_OF_STREAM * public.n_rows)
-    return min(max(math.ceil(wanted), FEWEST_RECORDS), most)
+    return min(max(math.ceil(wanted), round(4 / TAIL_SHARE)), most)
 
 
 def budget_of_first(first: Public, features: bool, targets: bool) -> ScalingBudget:
@@ -205,6 +181,17 @@ def budget_of_first(first: Public, features: bool, targets: bool) -> ScalingBudg
     alike = replace(first, n_rows=math.ceil(first.n_rows / math.sqrt(usual)))
     budget = scaling_budget(alike, features, targets, insist=True)
     return replace(budget, share=1.0, noise=budget.noise * math.sqrt(budget.share / usual))
+
+
+def _affordable_rounds(share: float, n_columns: int, signal: float) -> int:
+    """Return how many histograms of so many columns this share pays for."""
+    affordable = share * (signal * NOISE_GOAL) ** 2 / max(n_columns, 1)
+    return int(min(max(affordable, ROUNDS), MAX_ROUNDS))
+
+
+def _signal(public: Public) -> float:
+    """Return the number of rows in standard deviations of a count that has the whole budget."""
+    return mu_per_count(public) * public.n_rows if public.is_noisy else math.inf
 
 
 def mu_per_count(public: Public) -> float:

@@ -9,8 +9,7 @@ import pytest
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.oracle import Columns, Public
-from skdp.stages.scaling.refinements import HALF_WIDTH, keep_standardised
+from skdp.oracle import Public
 from skdp.stages.scaling.shares import mu_per_count, scaling_budget
 
 
@@ -37,9 +36,7 @@ def test_the_share_of_columns(n_rows, n_features, share, rounds):
     found, signal = asked(n_rows, n_features)
     assert found.share == pytest.approx(share)
     assert found.rounds[0] == rounds
-    if rounds == 2:
-        assert noise_of(0.2, 3, n_features, signal) > 0.15
-        assert noise_of(share, rounds, n_features, signal) < 0.25
+    assert noise_of(share, rounds, n_features, signal) < 0.25
 
 
 @pytest.mark.parametrize("n_rows", [4000, 5000, 6000, 9000])
@@ -57,12 +54,11 @@ def test_columns_in_need_get_up_to_30_per_cent_and_none_beyond_half_of_the_rows(
     seen = set()
     for n_rows in range(40, 1200, 10):
         found, signal = asked(n_rows, 20)
-        bare = noise_of(0.2 * 2 / 3, 2, 20, signal)
         if noise_of(0.3, 2, 20, signal) > 0.5:
             assert not found.features
             seen.add("none")
             assert asked(n_rows, 20, insist=True)[0].share == pytest.approx(0.3)
-        elif bare > 0.25:
+        elif noise_of(0.2 * 2 / 3, 2, 20, signal) > 0.25:
             needed = 2 * 20 / (0.25 * signal) ** 2
             assert found.share == pytest.approx(min(needed, 0.3))
             assert found.share > 0.2 * 2 / 3
@@ -70,25 +66,15 @@ def test_columns_in_need_get_up_to_30_per_cent_and_none_beyond_half_of_the_rows(
     assert seen == {"none", "in need", "most"}
 
 
-def test_labels_of_one_row_in_twenty_stay_in_the_range_of_standardised_columns():
-    p = 0.06
-    value = (1 - p) / math.sqrt(p * (1 - p))
-    unit = np.ones(1)
-    columns = keep_standardised(
-        Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit), np.array([HALF_WIDTH])
-    )
-    assert columns.apply(np.array([[value]])).item() == pytest.approx(value)
-
-
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "share"),
     [
-        (12_000, 100, 0.137),  # a solver would lose more, and needs its budget
-        (12_000, 10, 0.2),  # a solver would lose 0.0005 of R2 at most
+        (12_000, 10, 0.15),  # the largest share
+        (30_000, 10, 0.122),  # what shows tails
         (10**6, 10, 0.04),  # enough rows to see tails anyway
     ],
 )
-def test_targets_get_what_shows_their_tail_and_costs_a_solver_little(n_rows, n_features, share):
+def test_targets_get_what_shows_their_tail(n_rows, n_features, share):
     public = Public(n_rows, n_features, 1, Adjacency.ZERO_OUT, 0.1, 1e-6)
     found = scaling_budget(public, features=False, targets=True, insist=False)
     assert found.share == pytest.approx(share, rel=0.02)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from skdp.oracle import Columns
 from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitudes
 from skdp.stages.scaling.distributions import NoisyCounts
-from skdp.stages.scaling.refinements import detect_standardised
+from skdp.stages.scaling.refinements import keep_standardised
 
 N_ROWS = 100_000
 
@@ -17,10 +18,11 @@ def share_taken_for_standard(size, noise, rng, n_columns=10, draws=400):
     values = size * rng.standard_normal(N_ROWS)
     counts = np.tile(np.bincount(magnitudes(values), minlength=N_MAGNITUDES), (n_columns, 1))
     std = np.full(n_columns, noise * np.sqrt(n_columns) * N_ROWS)
-    taken = 0
+    unit, taken = np.ones(n_columns), 0
+    columns = Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit)
     for _ in range(draws):
         noisy = counts + std[:, None] * rng.standard_normal(counts.shape)
-        taken += detect_standardised(NoisyCounts(noisy, std, N_ROWS)).any()
+        taken += (keep_standardised(columns, NoisyCounts(noisy, std, N_ROWS)).scale == 1).any()
     return taken / draws
 
 
