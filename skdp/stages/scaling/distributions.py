@@ -292,14 +292,29 @@ class NoisyCounts:
         return NoisyCounts(self.counts[columns], self.std[columns], self.n_rows)
 
 
-def _common_prior(likelihoods: Array) -> tuple[Array, Array]:
+def _likelier_prior(likelihoods: Array) -> tuple[Array, Array]:
+    """Return common priors, without skewed standardised families if columns fit better without.
+
+    Each column of a table that lies below 0 may look like one of these: all of them decide.
+    """
+    every, prior = families(), families().prior
+    others = prior.copy()
+    others[len(every.centre) :][: len(every.origin)][every.origin > 0] = 0.0
+    with_skewed, without = (_common_prior(likelihoods, one) for one in (prior, others))
+    evidence, of_others = (
+        np.log(np.einsum("ijk,ijk->i", likelihoods, own) / own.sum(axis=(1, 2))).sum()
+        for own, _ in (with_skewed, without)
+    )
+    return with_skewed if evidence + LOG_PRIOR_UNIT >= of_others else without
+
+
+def _common_prior(likelihoods: Array, prior: Array) -> tuple[Array, Array]:
     """Return empirical Bayes priors: one for each column, and one for columns that are not here.
 
     Columns share the frequencies of families and of locations, each on its own, as there are too
     many distributions to count them one by one. The prior of a column leaves the column itself out,
     so that its own counts are not used twice.
     """
-    prior = families().prior
     posterior = likelihoods * prior
     shares = [posterior.sum(axis=2), posterior.sum(axis=1)]
     known = [PRIOR_STRENGTH * prior.sum(axis=1), PRIOR_STRENGTH * prior.sum(axis=0)]
@@ -333,7 +348,7 @@ def posteriors(
         np.exp(values, out=values)
         own = prior
         if pooled and start == 0 and n_columns > 1:
-            own, prior = _common_prior(values)
+            own, prior = _likelier_prior(values)
         values *= own
         values /= values.sum(axis=(1, 2), keepdims=True)
         yield columns, values

@@ -294,7 +294,7 @@ def test_what_columns_have_in_common_is_the_family_and_the_location_of_other_col
         priors = np.array([
             product(np.delete(posterior, i, axis=0).sum(axis=0)) for i in range(4)
         ])  # fmt: skip
-    own, for_more = _common_prior(likelihood)
+    own, for_more = _common_prior(likelihood, families().prior)
     assert own == pytest.approx(priors, rel=1e-4)
     assert for_more == pytest.approx(product(posterior.sum(axis=0)), rel=1e-4)
 
@@ -311,3 +311,17 @@ def test_the_median_of_ends_is_the_first_that_half_of_the_shapes_reach():
     ends = np.array([[5, 2], [7, 2]])
     posterior = np.array([[0.1, 0.3, 0.4, 0.2], [0.2, 0.3, 0.4, 0.1], [0.0, 0.0, 1.0, 0.0]])
     assert median_bin(posterior.reshape(3, 2, 2), ends).tolist() == [2, 5, 7]
+
+
+def test_columns_below_0_are_not_taken_for_skewed_standardised_ones():
+    errors = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(rng.uniform(-1.1, -0.4, 40), rng.uniform(0.15, 0.35, 40), (4000, 40))
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
+        model = skdp.DPLogisticRegression(
+            epsilon=0.1, classes=[0, 1], scaling="private", privacy=privacy
+        )
+        columns = model.fit(X, rng.integers(0, 2, 4000)).scaling_.columns
+        errors.append(np.mean(np.abs(columns.centre - X.mean(0)) / X.std(0)))
+    assert np.median(errors) < 1, errors
