@@ -48,7 +48,7 @@ from skdp.oracle import (
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
 from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, SQUARED_LIMITS, Bounds
-from skdp.stages.inference.weights import MeanWeight, mean_weight_at, weighted_gram, weighted_means
+from skdp.stages.inference.weights import MeanWeight, mean_hessian, mean_weight_at, weighted_means
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import spectrum
 
@@ -320,7 +320,7 @@ class InferenceStage(OptionalStage):
         # 1. Coordinates in which rows are about as long in every direction.
         answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(bounds, "gram"))
         gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
-        weighted = weighted_gram(loss, gram, point[:, 0], public.has_intercept)
+        weighted = mean_hessian(loss, gram, point[:, 0], public.has_intercept)
         shorter = _made_shorter(solution.scaling, bounds, public, problem)
         eigen = spectrum(weighted, gram_std, shorter)
         inflated = eigen.values + eigen.noise_norm

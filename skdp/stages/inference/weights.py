@@ -53,7 +53,7 @@ def _working_weights(loss: Loss, centre: float, size: float) -> tuple[Array, Arr
     return np.maximum(weights, ROUNDING) * shares / shares.sum(), nodes
 
 
-def weighted_gram(loss: Loss, gram: Array, coef: Array, has_intercept: bool) -> Array:
+def mean_hessian(loss: Loss, gram: Array, coef: Array, has_intercept: bool) -> Array:
     """Return the Gram matrix of rows with their working weights, over the mean weight.
 
     Weights of a log link depend on the margins alone, taken for normal ones: they change variances
