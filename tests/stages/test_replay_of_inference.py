@@ -312,7 +312,7 @@ ONLY = {
     "mutant_mean_weight_not_bounded": ["logistic"],
     "mutant_mean_weight_of_the_rows": ["logistic"],
     "mutant_means_of_the_rows": ["linear"],
-    "mutant_steps_ahead_from_the_rows": ["logistic", "multinomial"],
+    "mutant_steps_ahead_from_the_rows": ["logistic", "multinomial", "poisson"],
 }
 # Under replace-one no record is null, and these replaced ones are not opposites.
 ZERO_OUT = ["mutant_null_records_count", "mutant_bound_of_two_classes"]

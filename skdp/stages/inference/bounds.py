@@ -28,8 +28,12 @@ COUNT_SHARE = 0.01
 # from that of the last one. A penalty whose strong convexity is more than STRONG_PENALTY times the
 # curvature of the loss leaves the solution farther off, and requires more of them: of lognormal
 # columns such intervals covered .11 with two, .64 with four, .94 with eight (12 simulated sets of
-# 20,000 rows, C=1e-3, epsilon 5). Without noise steps cost nothing.
-AHEAD_SHARE = 0.04
+# 20,000 rows, C=1e-3, epsilon 5). Without noise steps cost nothing. With a log link there
+# is one, without which intervals of a 0/1 column with 200 ones covered .91 at epsilon 1 and .86 at
+# 3; three where the relative error of their Hessians is small; and none where it is large: steps
+# within the noise lead away.
+LOG_LINK_STEPS = {3: 0.02, 1: 0.2}
+AHEAD = {"step": 0.04, "gradient": 0.06, "hessian": 0.04}
 STRONG_PENALTY = 0.1
 
 # A coefficient is determined where the noise on the Hessian changes its inverse by less than this,
@@ -50,7 +54,7 @@ GRAM_NOISE, MOST_GRAM_FACTOR = 0.4, 3.0
 # Whitening adds the noise's largest eigenvalue to those of the Gram matrix, which leaves rows
 # shorter than their bound supposes. They are lengthened by the mean ratio of both eigenvalues to
 # this power: 0.5 would make up for all of it, but leave rare 0/1 columns less room.
-LENGTHENING_POWER = 0.25
+LENGTHENING = 0.25
 
 
 @dataclass(frozen=True)
@@ -119,8 +123,7 @@ class Bounds:
     relative_error : float
         Expected relative error of the inverse Hessian, for uncorrelated columns of unit size.
     shares : mapping
-        Of the releases of the stage in its mu squared, but for the count; "ahead" is that of each
-        of the steps ahead.
+        Of the releases of the stage in its mu squared, but for the count and the steps ahead.
     n_steps_ahead : int, default=0
     reach : float, default=1.0
         Length of rows, next to ``row_norm``, up to which residuals are taken in full.
@@ -146,20 +149,20 @@ class Bounds:
         share : float
             Of the stage, in what scaling leaves of mu squared.
         """
-        loss = problem.loss
+        loss, shares = problem.loss, LOGISTIC
         if is_regression(problem):
             shares = SQUARED_INTERCEPT if public.has_intercept and loss.quadratic else SQUARED
             if loss.link == "log":
                 shares = LOG_LINK_INTERCEPT if public.has_intercept else LOG_LINK
-            return cls._with(shares, public, problem, share, 0)
-        n_steps = _n_steps_ahead(public, problem)
-        ahead = LOGISTIC | {"ahead": AHEAD_SHARE, "step": LOGISTIC["step"] - n_steps * AHEAD_SHARE}
-        bounds = cls._with(ahead, public, problem, share, n_steps)
-        # Only if a release with their share alone would determine the coefficients.
-        more = math.sqrt(ahead["step"] / AHEAD_SHARE)
-        if more * bounds.relative_error < MOST_RELATIVE_ERROR:
-            return bounds
-        return cls._with(LOGISTIC, public, problem, share, 0)
+        last = "hessian" if "hessian" in shares else "step"
+        for n_steps, most in _steps_ahead(public, problem).items():
+            rest = {name: value - n_steps * AHEAD.get(name, 0.0) for name, value in shares.items()}
+            bounds = cls._with(rest, public, problem, share, n_steps)
+            # Only if a release with their share alone would determine the coefficients.
+            more = math.sqrt(rest[last] / AHEAD[last]) / bounds.reach
+            if more * bounds.relative_error < most:
+                return bounds
+        return cls._with(shares, public, problem, share, 0)
 
     @classmethod
     def default_share(cls, public: Public, problem: Problem) -> float:
@@ -215,7 +218,7 @@ class Bounds:
         # 4. What whitening leaves of the curvature of columns of this size.
         gram_noise = gram_norm**2 * math.sqrt(2 * size / shares["gram"]) / (n_rows * mu)
         typical = norm**2 / size
-        remaining = (typical / (typical + gram_noise)) ** (1 - 2 * LENGTHENING_POWER)
+        remaining = (typical / (typical + gram_noise)) ** (1 - 2 * LENGTHENING)
         row_norm = limits.row_factor * row_factor * math.sqrt(size)
         error = hessian_noise / (limits.curvature * remaining)
         reach = min(max(2 * MOST_EXPECTED_ERROR / error, 1.0), limits.reach)
@@ -238,12 +241,12 @@ def _limits(public: Public, problem: Problem) -> NoiseLimits:
     return replace(LOGISTIC_LIMITS, residual_factor=factor, curvature=curvature)
 
 
-def _n_steps_ahead(public: Public, problem: Problem) -> int:
-    """Return how many steps go ahead of the last one for the logistic loss, by public facts."""
-    if not public.is_noisy:
-        return 10
+def _steps_ahead(public: Public, problem: Problem) -> dict[int, float]:
+    """Return how many steps may go ahead of the last one, and up to which error of each."""
+    if is_regression(problem):
+        return LOG_LINK_STEPS if problem.loss.link == "log" else {}
     is_strong = problem.strong_convexity > STRONG_PENALTY * problem.loss.curvature
-    return 8 if is_strong else 2
+    return {(8 if is_strong else 2) if public.is_noisy else 10: MOST_RELATIVE_ERROR}
 
 
 def enough(public: Public, problem: Problem, share: float, name: str) -> float | None:
@@ -269,10 +272,8 @@ def enough(public: Public, problem: Problem, share: float, name: str) -> float |
 
     def suffices(value: float) -> bool:
         changed: dict[str, Any] = {name: round(value) if name == "n_rows" else value}
-        return (
-            Bounds.of(replace(public, **changed), problem, share).relative_error
-            < MOST_RELATIVE_ERROR
-        )
+        bounds = Bounds.of(replace(public, **changed), problem, share)
+        return bounds.relative_error < MOST_RELATIVE_ERROR
 
     if not suffices(high):
         return None

@@ -19,6 +19,7 @@ arXiv:2103.11003, 2021.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
@@ -47,7 +48,7 @@ from skdp.oracle import (
 )
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
-from skdp.stages.inference.bounds import COUNT_SHARE, LENGTHENING_POWER, SQUARED_LIMITS, Bounds
+from skdp.stages.inference.bounds import AHEAD, COUNT_SHARE, LENGTHENING, SQUARED_LIMITS, Bounds
 from skdp.stages.inference.weights import MeanWeight, mean_hessian, mean_weight_at, weighted_means
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import spectrum
@@ -64,8 +65,9 @@ LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken 
 # would not be determined.
 MOST_STRETCH = 1.3
 # Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
-# of the spectral norm of its noise, so that no step is long where noise exceeds the rows.
-DAMPING = 2.5
+# of the spectral norm of its noise, so that no step is long where noise exceeds the rows. With a
+# log link one step has to come near, and the noise is smaller.
+DAMPING, DAMPING_OF_LOG_LINK = 2.5, 1.0
 LARGEST_CONDITION = 1e8  # eigenvalues of a Hessian are at least its largest, over this
 
 About = tuple[Array, Coordinates, float, float, float]  # point, T, row_norm, cap, and reach
@@ -327,7 +329,7 @@ class InferenceStage(OptionalStage):
         if public.has_intercept:
             gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * gram_std
             gram[:-1, -1] = gram[-1, :-1]
-        length = float(np.mean(eigen.values / inflated)) ** -LENGTHENING_POWER
+        length = float(np.mean(eigen.values / inflated)) ** -LENGTHENING
         coordinates = Coordinates(length * eigen.vectors / np.sqrt(inflated))
 
         # 2. The step.
@@ -427,22 +429,20 @@ class InferenceStage(OptionalStage):
     def _step(self, oracle: Oracle, about: About, bounds: Bounds) -> _Step:
         """Return what is released for the last step, from one point, coordinates and bounds."""
         n_rows, loss = oracle.public.n_rows, oracle.problem.loss
-        if is_regression(oracle.problem):
-            parts = self._separately(oracle, about, bounds)
-        else:
-            parts = self._joint(oracle, about, self._part(bounds, "step"))
-        hessian, gradient, hessian_std, gradient_std = parts
+        hessian, gradient, hessian_std, gradient_std = self._parts(oracle, about, bounds.shares)
         answer, std = oracle.with_share(ScoreSquares(*about), self._part(bounds, "squares"))
         squares, noise = unpack_gram(answer, len(gradient)) / n_rows, (hessian_std, std / n_rows)
         basis = about[1].matrix, loss.contrasts
         return _Step(*basis, hessian, squares, gradient, *noise, gradient_std, n_rows)
 
-    def _separately(self, oracle: Oracle, about: About, bounds: Bounds) -> Parts:
-        """Return Hessian and gradient of a regression, as means, and their noise."""
+    def _parts(self, oracle: Oracle, about: About, shares: Mapping[str, float]) -> Parts:
+        """Return Hessian and gradient, as means, and their noise."""
+        if not is_regression(oracle.problem):
+            return self._joint(oracle, about, self.share * shares["step"])
         point, coordinates, row_norm, cap, reach = about
         request = ShrunkGradientSum(point, row_norm, cap, coordinates, True, reach)
-        gradient, gradient_std = oracle.with_share(request, self._part(bounds, "gradient"))
-        hessian, std = oracle.with_share(CappedHessian(*about), self._part(bounds, "hessian"))
+        gradient, gradient_std = oracle.with_share(request, self.share * shares["gradient"])
+        hessian, std = oracle.with_share(CappedHessian(*about), self.share * shares["hessian"])
         n_rows, hessian = oracle.public.n_rows, unpack_gram(hessian, len(gradient))
         return hessian / n_rows, gradient[:, 0] / n_rows, std / n_rows, gradient_std / n_rows
 
@@ -453,11 +453,12 @@ class InferenceStage(OptionalStage):
         the distribution of its noise is that of fresh noise at a point that is given.
         """
         contrasts, size = oracle.problem.loss.contrasts, oracle.public.n_parameters
+        damping = DAMPING_OF_LOG_LINK if oracle.problem.loss.link == "log" else DAMPING
         for _ in range(bounds.n_steps_ahead):
-            hessian, gradient, std, _ = self._joint(oracle, about, self._part(bounds, "ahead"))
+            hessian, gradient, std, _ = self._parts(oracle, about, AHEAD)
             values, vectors = np.linalg.eigh(hessian)
             values = np.maximum(values, max(values[-1], 1e-300) / LARGEST_CONDITION)
-            values += DAMPING * std * _noise_norm(contrasts, len(gradient))
+            values += damping * std * _noise_norm(contrasts, len(gradient))
             step = (vectors / values) @ (vectors.T @ gradient)
             following = about[0] - about[1].matrix @ step.reshape(-1, size).T @ contrasts.T
             # Without noise there may be no solution, as for classes that a line separates.
