@@ -99,25 +99,19 @@ def bounded_fit(Z, y, coef, transform, row_norm, cap, is_logistic):
 @contextmanager
 def remembered(asked: list):
     """Append the coordinates and bounds of each step that is released inside."""
-    originals = {
-        name: getattr(InferenceStage, name) for name in ("_squared_step", "_logistic_step")
-    }
+    original = InferenceStage._step
 
-    def remembering(original):
-        def step(self, oracle, point, coordinates, bounds, cap):
-            if not oracle.is_rehearsal:
-                asked.append((coordinates.matrix, bounds.row_norm, cap))
-            return original(self, oracle, point, coordinates, bounds, cap)
+    def step(self, oracle, about, bounds):
+        if not oracle.is_rehearsal:
+            _, coordinates, row_norm, cap, _ = about
+            asked.append((coordinates.matrix, row_norm, cap))
+        return original(self, oracle, about, bounds)
 
-        return step
-
-    for name, original in originals.items():
-        setattr(InferenceStage, name, remembering(original))
+    InferenceStage._step = step
     try:
         yield
     finally:
-        for name, original in originals.items():
-            setattr(InferenceStage, name, original)
+        InferenceStage._step = original
 
 
 def measure(name: str, n_rows: int, epsilon: float, runs: int) -> dict:

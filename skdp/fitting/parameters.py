@@ -228,7 +228,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         '"coefficients", CoefficientInference or None',
         '"coefficients" ends the fit with standard errors, intervals and p-values: a Newton step '
         "from the fitted coefficients that undoes their bias, with the covariance of rows and "
-        "noise. `CoefficientInference` sets its share of the budget, a third by default. It needs "
+        "noise. `CoefficientInference` sets its share of the budget. It needs "
         "one target or two classes, Gaussian noise, records without weights, and no L1 penalty or "
         "constraint; a penalty is not part of what is estimated.",
         inference_share,

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from skdp.objective import Problem
 from skdp.oracle import Public, Stage
@@ -22,7 +22,7 @@ class StageParameters:
     scaling, calibration : {"auto", "private", "none"}
         A bound on rows, `RowNorm`, is "none".
     bounds : DeclaredBounds or None
-    inference_share : float or None
+    inference_share : float, "auto" or None
         Share of the inference, in mu squared, of what scaling leaves; None for no inference.
     adaptive, has_checkpoint : bool
         As the solver declares them, resolved.
@@ -35,7 +35,7 @@ class StageParameters:
     scaling: str = "none"
     bounds: DeclaredBounds | None = None
     calibration: str = "none"
-    inference_share: float | None = None
+    inference_share: float | Literal["auto"] | None = None
     adaptive: bool = False
     has_checkpoint: bool = False
     chosen: tuple[Stage, ...] = ()

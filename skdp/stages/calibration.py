@@ -335,6 +335,9 @@ class MeanRule:
     narrowing : float
     least_factor : float
         Least factor that noise leaves.
+    noise : float
+        Variance of the noise of slopes, next to that of the slopes of a table, at a signal-to-noise
+        ratio of 1.
     """
 
     most: float = 0.25
@@ -345,6 +348,7 @@ class MeanRule:
     std: float = 0.7
     narrowing: float = 10.0
     least_factor: float = 0.05
+    noise: float = 3.0
 
 
 MEAN_RULE = MeanRule()
@@ -358,10 +362,10 @@ class MeanCorrection(CalibrationStage):
     """Shrink the solution of a log link by its known noise, and correct its mean.
 
     Noise moves log means the further the rarer events are, and what columns explain is of about
-    the same size everywhere: a factor ``1 - noise**2``, at least 0, keeps what exceeds it (the
-    positive part of James and Stein 1961, with an expected size in place of the estimate). The
-    intercept keeps what noise does not exceed where events are not rare, since scaling has noise
-    of its own. It is post-processing.
+    the same size everywhere: the posterior mean of slopes with that size as their prior's keeps the
+    share ``1 / (1 + noise**2)`` of them. Of the intercept ``1 - noise**2`` is kept, at least 0 (the
+    positive part of James and Stein 1961), of the noise where events are rarer than usual, since
+    scaling has noise of its own. It is post-processing.
 
     The mean is then too small, mostly: noise hides large targets from scaling, and the solver caps
     their residuals. One release shows by which factor: the sum of residuals along the intercept,
@@ -399,9 +403,9 @@ class MeanCorrection(CalibrationStage):
         public, loss = oracle.public, oracle.problem.loss
         kept = np.ones(public.shape)
         if public.start is None:  # coefficients near a start that was given are no noise
-            square = np.full(public.shape, loss.slowdown**2)
-            square[public.n_features :] -= 1
-            kept = np.maximum(1 - square / public.signal_to_noise**2, 0.0)
+            signal = public.signal_to_noise**2
+            kept[:] = signal / (signal + MEAN_RULE.noise * loss.slowdown)
+            kept[public.n_features :] = max(1 - (loss.slowdown**2 - 1) / signal, 0.0)
         coef = kept * solution.coef
         if self.share:
             coef[-1] += self._shift(oracle, coef) / public.intercept_size

@@ -141,7 +141,7 @@ def mutant_margins_depend_on_places(monkeypatch):
 
 def mutant_number_of_rows_in_the_error(monkeypatch):
     """Rows are told where groups should be."""
-    original = stage.InferenceStage._squared_step
+    original = stage.InferenceStage._step
 
     def step(self, oracle, *arguments):
         found = original(self, oracle, *arguments)
@@ -149,7 +149,7 @@ def mutant_number_of_rows_in_the_error(monkeypatch):
             return found
         return replace(found, n_rows=len(oracle._source.groups.order))
 
-    monkeypatch.setattr(stage.InferenceStage, "_squared_step", step)
+    monkeypatch.setattr(stage.InferenceStage, "_step", step)
 
 
 MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}

@@ -164,6 +164,16 @@ def mutant_hessian_bound_too_small(patch):
     patch.setattr(one_step.CappedHessian, "contribution", contribution)
 
 
+def mutant_hessian_bound_without_reach(patch):
+    original = one_step.CappedHessian.contribution
+
+    def contribution(self, context, n_rows):
+        found = original(self, context, n_rows)
+        return replace(found, bound=found.bound / self.reach)
+
+    patch.setattr(one_step.CappedHessian, "contribution", contribution)
+
+
 def mutant_weights_of_residuals_from_the_rows(patch):
     original = TweedieLog._residual
 
@@ -266,11 +276,12 @@ def mutant_bounds_from_the_rows(patch):
 def mutant_steps_ahead_from_the_rows(patch):
     original = InferenceStage._steps_ahead
 
-    def steps_ahead(self, oracle, point, *rest):
-        found = original(self, oracle, point, *rest)
+    def steps_ahead(self, oracle, *rest):
+        found = original(self, oracle, *rest)
         if oracle._source is None:
             return found
-        return found + 1e-9 * float(np.clip(oracle._source.records.X, -10, 10).mean())
+        leaked = 1e-9 * float(np.clip(oracle._source.records.X, -10, 10).mean())
+        return found[0] + leaked, *found[1:]
 
     patch.setattr(InferenceStage, "_steps_ahead", steps_ahead)
 
@@ -294,13 +305,14 @@ ONLY = {
     "mutant_bound_of_two_classes": ["multinomial"],
     "mutant_terms_of_classes_too_long": ["multinomial"],
     "mutant_hessian_bound_too_small": ["poisson"],
+    "mutant_hessian_bound_without_reach": ["poisson"],
     "mutant_weights_of_residuals_from_the_rows": ["poisson"],
     "mutant_intercept_not_capped": ["linear"],
     "mutant_squares_of_residuals_not_capped": ["linear"],
     "mutant_mean_weight_not_bounded": ["logistic"],
     "mutant_mean_weight_of_the_rows": ["logistic"],
     "mutant_means_of_the_rows": ["linear"],
-    "mutant_steps_ahead_from_the_rows": ["logistic", "multinomial"],
+    "mutant_steps_ahead_from_the_rows": ["logistic", "multinomial", "poisson"],
 }
 # Under replace-one no record is null, and these replaced ones are not opposites.
 ZERO_OUT = ["mutant_null_records_count", "mutant_bound_of_two_classes"]
@@ -321,7 +333,7 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, kind, ad
     parameters = {"scaling": "none", "epsilon": 20.0}
     if kind == "multinomial":
         parameters["max_iter"] = 60
-    if mutant == "mutant_steps_ahead_from_the_rows":
+    if mutant in ("mutant_steps_ahead_from_the_rows", "mutant_hessian_bound_without_reach"):
         parameters = STEPS_AHEAD
     for data, neighbour in neighbours(kind, X, y, adjacency):
         try:

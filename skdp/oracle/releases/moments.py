@@ -149,7 +149,8 @@ class ShrunkGradientSum(base.Statistic):
 
     With ``whole_records`` the residual is multiplied by f before it is capped, weights acting by
     their root on either factor: squared error shrinks the record with its target, as `GramSum`
-    does.
+    does. With a ``reach`` above 1 it is multiplied by ``min(1, reach f)`` instead: rows up to so
+    many times as long as the bound keep it whole.
 
     Sensitivity: ``|f u| |r| <= row_norm * residual_bound``, over the matrix ``f u r'``;
     a null record adds 0; so zero-out moves the sum by at most that, replace-one by twice that.
@@ -167,6 +168,8 @@ class ShrunkGradientSum(base.Statistic):
     coordinates : Coordinates, optional
         Those of T; the rows' own by default. The answer is in these coordinates.
     whole_records : bool, default=False
+    reach : float, default=1.0
+        From 1e-100 to 1e100.
     """
 
     point: base.Point = field(repr=False)
@@ -174,6 +177,7 @@ class ShrunkGradientSum(base.Statistic):
     residual_bound: base.Bound
     coordinates: Coordinates | None = field(default=None, repr=False)
     whole_records: base.Flag = False
+    reach: base.Bound = 1.0
     kind: ClassVar[str] = "gradient"
     takes_groups: ClassVar[bool] = True
 
@@ -217,6 +221,7 @@ class ShrunkGradientSum(base.Statistic):
             self.row_norm,
             self.residual_bound,
             self.whole_records,
+            self.reach,
         )
         if self.coordinates is None or transform is None:
             return np.asarray(rows.total(moments.shrunk_gradients, *arguments))

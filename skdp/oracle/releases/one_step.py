@@ -1,15 +1,17 @@
 """Statistics for one Newton step from a private fit and for its covariance.
 
 In whitened coordinates, those of a public matrix T, row z is ``u = T'z``. A record is taken with
-the weight ``f = min(1, row_norm / |u|)``, which depends on the row alone, and its residual r with
-that weight and a cap: ``c(f r)``, c cutting to plus or minus ``residual_bound``. The estimating
-equation is ``sum f u c(f r) = 0``, and `ShrunkGradientSum` with ``whole_records`` is that sum; here
-are its derivative, the second moments of its terms, and what else the step asks.
+the weight ``f = min(1, row_norm / |u|)``, its residual r with the weight ``h = min(1, reach f)``
+and a cap: ``c(h r)``, c cutting to plus or minus ``residual_bound``. Both weights depend on the row
+alone. The estimating equation is ``sum f u c(h r) = 0``, and `ShrunkGradientSum` with
+``whole_records`` and the same reach is that sum; here are its derivative, the second moments of its
+terms, and what else the step asks. No term grows with the reach, but the derivative does: rows that
+were shortened say more about it.
 
 With noise r is the residual of `Loss.with_bounded_weights`: it is multiplied by ``min(1, W / w)``,
 with w the working weight at the point and W its bound. This is a function of the row and of public
 numbers, so the equation keeps its solution where the model holds, and its derivative has weights
-of at most W by itself. No sensitivity rests on it: whatever r is, ``f r`` is capped, and w is cut.
+of at most W by itself. No sensitivity rests on it: whatever r is, ``h r`` is capped, and w is cut.
 
 Of several classes r is a vector, in the coordinates of `Loss.contrasts`, and its cap is one of its
 length; a record's term is the product of every entry of r with the row, the same entry's products
@@ -39,6 +41,7 @@ from skdp.oracle.sources.records import Records, quotient
 # Weights of the gradient next to the Hessian in one vector; `LogisticStep` has the proof. The least
 # that will do are 0.300283, and the root of 1/2 for several classes.
 GRADIENT_WEIGHT, MULTINOMIAL_GRADIENT_WEIGHT = 0.3004, 0.70711
+Norms = tuple[float, float]  # of rows, and up to how many times as much residuals are whole
 MOST_WEIGHTS = 2**20  # entries of the weights of rows that are summed at a time: 8 MB
 
 
@@ -79,17 +82,18 @@ def _whitened(block: Records, loss: Loss, transform: Array, row_norm: float) -> 
 
 
 def _blocks(
-    records: Records, loss: Loss, point: Array, transform: Array, row_norm: float
+    records: Records, loss: Loss, point: Array, transform: Array, norms: Norms
 ) -> Iterator[tuple[Records, Array, Array, Array]]:
-    """Yield blocks with their vectors ``f u``, weights f, and residuals ``f r`` at the point."""
+    """Yield blocks with their vectors ``f u``, weights f, and residuals ``h r`` at the point."""
     for block in records.float64_blocks():
-        vectors, factors = _whitened(block, loss, transform, row_norm)
-        residuals = _weighted_residuals(block, loss, block.margins(point), factors)
+        vectors, factors = _whitened(block, loss, transform, norms[0])
+        own = moments.residual_factors(block, factors, norms[1])
+        residuals = _weighted_residuals(block, loss, block.margins(point), own)
         yield block, vectors, factors, residuals
 
 
 def _weighted_residuals(block: Records, loss: Loss, margins: Array, factors: Array) -> Array:
-    """Return ``f r``, a column for each contrast; 0 where it is not a number."""
+    """Return weighted residuals, a column for each contrast; 0 where one is not a number."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         plain = loss.residual(margins, block.targets)
         # No product of matrices: with groups, no record's bits may depend on the others.
@@ -115,15 +119,17 @@ def _capped(residuals: Array, cap: float) -> Array:
 
 
 def capped_hessian(
-    records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
+    records: Records, loss: Loss, point: Array, transform: Array, norms: Norms, cap: float
 ) -> Array:
-    """Sum of ``w f**2 u u'`` over the records whose residual is not capped."""
+    """Sum of ``w f h u u'`` over the records whose residual is not capped."""
     total = np.zeros((records.n_parameters,) * 2)
-    for block, vectors, _, residuals in _blocks(records, loss, point, transform, row_norm):
+    for block, vectors, factors, residuals in _blocks(records, loss, point, transform, norms):
         # A margin that is not a number comes of a row that is too long: its vector is null.
         weights = loss.working_weight(np.nan_to_num(block.margins(point)), block.targets)
         # Whatever a loss of one's own returns, its declared bound holds.
-        vectors *= np.sqrt(np.clip(np.nan_to_num(weights), 0.0, loss.weight_bound))
+        weights = np.clip(np.nan_to_num(weights), 0.0, loss.weight_bound)
+        longer = moments.residual_factors(block, factors, norms[1]) / np.maximum(factors, 1e-300)
+        vectors *= np.sqrt(weights * longer[:, None])
         kept = _by_group(block, vectors)[_lengths(residuals) <= cap]
         total += kept.T @ kept
     return total
@@ -136,11 +142,11 @@ def _by_group(block: Records, vectors: Array) -> Array:
 
 
 def score_squares(
-    records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
+    records: Records, loss: Loss, point: Array, transform: Array, norms: Norms, cap: float
 ) -> Array:
-    """Sum of ``v v'`` over the terms v of the records, ``c(f r)`` times ``f u``."""
+    """Sum of ``v v'`` over the terms v of the records, ``c(h r)`` times ``f u``."""
     total = np.zeros((records.n_parameters * loss.contrasts.shape[1],) * 2)
-    for _, vectors, _, residuals in _blocks(records, loss, point, transform, row_norm):
+    for _, vectors, _, residuals in _blocks(records, loss, point, transform, norms):
         terms = _capped(residuals, cap)[:, :, None] * vectors[:, None, :]
         terms = terms.reshape(len(vectors), len(total))
         total += terms.T @ terms
@@ -148,11 +154,11 @@ def score_squares(
 
 
 def score_factors(
-    records: Records, loss: Loss, point: Array, transform: Array, row_norm: float, cap: float
+    records: Records, loss: Loss, point: Array, transform: Array, norms: Norms, cap: float
 ) -> Array:
-    """Factors ``c(f r) f`` of rows in their group's term, times their multipliers."""
+    """Factors ``c(h r) f`` of rows in their group's term, times their multipliers."""
     scores = [np.empty((0, loss.contrasts.shape[1]))]
-    for block, _, factors, residuals in _blocks(records, loss, point, transform, row_norm):
+    for block, _, factors, residuals in _blocks(records, loss, point, transform, norms):
         scores.append(block.scaled_by_group(factors[:, None] * _capped(residuals, cap)))
     return np.concatenate(scores)
 
@@ -214,7 +220,7 @@ def count_cut(
     loss: Loss,
     point: Array,
     transform: Array,
-    row_norm: float,
+    norms: Norms,
     cap: float,
     with_weights: bool = False,
 ) -> Array:
@@ -223,7 +229,7 @@ def count_cut(
     With weights, the sum of their working weights over the bound on these follows.
     """
     total, most = np.zeros(1 + with_weights), loss.weight_bound or 1.0
-    for block, _, factors, residuals in _blocks(records, loss, point, transform, row_norm):
+    for block, _, factors, residuals in _blocks(records, loss, point, transform, norms):
         full = np.ones(block.n_rows) if block.weights is None else np.sqrt(block.weights)
         is_cut = (factors < full) | (_lengths(residuals) > cap)
         total[0] += float(block.scaled_by_group(is_cut.astype(np.float64)).sum())
@@ -251,12 +257,15 @@ class _OfWhitenedRows(base.Statistic):
         From 1e-100 to 1e100, in the coordinates of T.
     residual_bound : float
         From 1e-100 to 1e100, in the targets' unit.
+    reach : float, default=1.0
+        From 1e-100 to 1e100.
     """
 
     point: base.Point = field(repr=False)
     coordinates: Coordinates = field(repr=False)
     row_norm: base.Bound
     residual_bound: base.Bound
+    reach: base.Bound = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -271,13 +280,13 @@ class _OfWhitenedRows(base.Statistic):
         The norms are those of the vectors as they were computed, so that rounding in ``T'z`` does
         not matter. See :func:`skdp.oracle.releases.moments.gram_rounding`.
         """
-        return gram_rounding(context, n_rows, 2 * self._size(context) + 8)
+        return gram_rounding(context, n_rows, 2 * self._size(context) + 16)
 
     def _size(self, context: PublicContext) -> int:
         """Return the number of entries of a record's term."""
         return int(context.public.n_parameters * context.problem.loss.contrasts.shape[1])
 
-    def _arguments(self, context: PublicContext) -> tuple[Loss, Array, Array, float, float]:
+    def _arguments(self, context: PublicContext) -> tuple[Loss, Array, Array, Norms, float]:
         base.require_shape(self, context, "point")
         transform, n_parameters = self.coordinates.matrix, context.public.n_parameters
         n_outputs = len(context.problem.loss.contrasts)
@@ -287,7 +296,8 @@ class _OfWhitenedRows(base.Statistic):
                 f"{n_parameters} entries; got {context.public.n_outputs} and {len(transform)}. "
                 "Nothing was released for it."
             )
-        return context.problem.loss, self.point, transform, self.row_norm, self.residual_bound
+        norms = self.row_norm, self.reach
+        return context.problem.loss, self.point, transform, norms, self.residual_bound
 
 
 class _Matrix(_OfWhitenedRows):
@@ -302,17 +312,18 @@ class _Matrix(_OfWhitenedRows):
 @base.audited
 @dataclass(frozen=True, eq=False)
 class CappedHessian(_Matrix):
-    """Sum of ``w f**2 u u'`` over the records with ``|f r| <= residual_bound``.
+    """Sum of ``w f h u u'`` over the records with ``|h r| <= residual_bound``.
 
     w is the loss's `Loss.working_weight`, at most its ``weight_bound`` W. This is the derivative of
-    ``sum f u c(f r)`` in the coordinates of T, or its mean where the model holds: for squared error
+    ``sum f u c(h r)`` in the coordinates of T, or its mean where the model holds: for squared error
     w is 1.
 
-    Sensitivity: a record adds ``w v v'`` with ``v = f u``, or nothing, so a matrix of Frobenius
-    norm at most ``W row_norm**2``; a null record, of weight 0, adds 0. Two such matrices are
-    positive semidefinite, so their inner product is at least 0 and they are at most
-    ``sqrt(2) W row_norm**2`` apart: the spread is sqrt(2), as for `GramSum`. Whether the record
-    adds anything, and w, depend on the record and on public numbers alone.
+    Sensitivity: h is at most f times the reach, so a record adds ``w v v'`` with
+    ``|v|**2 = f h |u|**2 <= reach |f u|**2``, or nothing: a matrix of Frobenius norm at most
+    ``W reach row_norm**2``. A null record, of weight 0, adds 0. Two such matrices are
+    positive semidefinite, so their inner product is at least 0 and they are at most sqrt(2) times
+    that apart: the spread is sqrt(2), as for `GramSum`. Whether the record adds anything, w, f and
+    h depend on the record and on public numbers alone.
     """
 
     kind: ClassVar[str] = "hessian"
@@ -326,7 +337,7 @@ class CappedHessian(_Matrix):
                 f"CappedHessian: {context.problem.loss.name} has no working weight. Nothing was "
                 "released for it."
             )
-        return self._bounded_by(bound * self.row_norm**2, context, n_rows)
+        return self._bounded_by(bound * self.reach * self.row_norm**2, context, n_rows)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         return moments.pack(rows.total(capped_hessian, *self._arguments(context)))
@@ -335,9 +346,9 @@ class CappedHessian(_Matrix):
 @base.audited
 @dataclass(frozen=True, eq=False)
 class ScoreSquares(_Matrix):
-    """Sum of ``c(f r)**2 f**2 u u'``: second moments of the terms of the estimating equation.
+    """Sum of ``c(h r)**2 f**2 u u'``: second moments of the terms of the estimating equation.
 
-    Sensitivity: a record adds ``v v'`` with ``v = c(f r) f u``, of length at most
+    Sensitivity: a record adds ``v v'`` with ``v = c(h r) f u``, of length at most
     ``residual_bound * row_norm``, also where r is a vector and v holds all products, as
     ``|c f u| = |c| |f u|`` then; and a null record adds 0. So zero-out moves the matrix by at most
     ``(residual_bound * row_norm)**2`` in Frobenius norm, replace-one, between two positive
@@ -408,10 +419,11 @@ class LogisticStep(_OfWhitenedRows):
 
     A record adds ``q (1 - q) f**2 u u'``, packed as in `GramSum`, and ``c R f**2 r u``: q is the
     probability of a class, R is ``row_norm`` and c is `gradient_weight`. Residuals are bounded by
-    the loss, so ``residual_bound`` has no part in it. Of several classes with probabilities p it
-    adds the products of all entries of ``A = diag(p) - p p'`` with those of ``f**2 u u'``, and of
-    ``r = p - e``, e being the unit vector of its class, with ``c R f**2 u``, in coordinates of
-    `Loss.contrasts`, which change neither norm: rows and columns of A, and r, add up to 0.
+    the loss, so ``residual_bound`` and ``reach`` have no part in it. Of several classes with
+    probabilities p it adds the products of all entries of ``A = diag(p) - p p'`` with those of
+    ``f**2 u u'``, and of ``r = p - e``, e being the unit vector of its class, with ``c R f**2 u``,
+    in coordinates of `Loss.contrasts`, which change neither norm: rows and columns of A, and r, add
+    up to 0.
 
     Sensitivity: let q be the probability of the record's own class, so that ``|r| = 1 - q``; the
     product ``q (1 - q)`` is the same for either class. As ``f |u| <= R`` and ``f**2 |u| <= R``,
@@ -443,7 +455,8 @@ class LogisticStep(_OfWhitenedRows):
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         self._checked_loss(context)
-        return np.asarray(rows.total(logistic_step, *self._arguments(context)[:-1]))
+        *about, _, _ = self._arguments(context)
+        return np.asarray(rows.total(logistic_step, *about, self.row_norm))
 
     def _checked_loss(self, context: PublicContext) -> Loss:
         if type(context.problem.loss) not in (Logistic, Multinomial):

@@ -19,8 +19,9 @@ arXiv:2103.11003, 2021.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -49,30 +50,35 @@ from skdp.solvers.core.two_stage import ENDOGENOUS_SIZE, LEAST_STRENGTH, Instrum
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
 from skdp.stages.inference.bounds import (
+    AHEAD,
     COUNT_SHARE,
-    LENGTHENING_POWER,
+    LENGTHENING,
     MOST_RELATIVE_ERROR,
     SQUARED_LIMITS,
     Bounds,
 )
-from skdp.stages.inference.weights import MeanWeight, mean_weight_at, weighted_means
+from skdp.stages.inference.weights import MeanWeight, mean_hessian, mean_weight_at, weighted_means
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import LARGEST_CONDITION, inverse_of, spectrum
 
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
 FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is requested, in target units
+EVENTS = 1.5  # least cap of residuals with a log link, in sizes of an event
 N_VARIANCES = 3  # answers about it, in turn, where the loss is not quadratic
 LEAST_VARIANCE, MOST_VARIANCE = 0.02, 1.2  # of residuals, as caps take it, in squared target units
 MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in their standard deviations
 LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken for noise
 # Columns with rare large values are made shorter, by the square of how much farther their range
 # reaches than that of a usual column, up to so much: where it reached farther still the Hessian
-# would not be determined. It grows less certain, so the expected relative error is to be below the
-# second figure.
-MOST_STRETCH, MOST_ERROR_TO_SHORTEN = 1.3, 0.1
+# would not be determined.
+MOST_STRETCH = 1.3
 # Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
-# of the spectral norm of its noise, so that no step is long where noise exceeds the rows.
-DAMPING = 2.5
+# of the spectral norm of its noise, so that no step is long where noise exceeds the rows. With a
+# log link one step has to come near, and the noise is smaller.
+DAMPING, DAMPING_OF_LOG_LINK = 2.5, 1.0
+
+About = tuple[Array, Coordinates, float, float, float]  # point, T, row_norm, cap, and reach
+Parts = tuple[Array, Array, float, float]  # Hessian and gradient, and the noise of either
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,9 +237,10 @@ class CoefficientInference(BaseEstimator):
 
     Parameters
     ----------
-    share : float, default=1/3
+    share : float or "auto", default="auto"
         Share of the budget, in mu squared, that the inference gets of what scaling leaves; in
-        (0, 1). More of it makes intervals narrower and ``coef_`` noisier.
+        (0, 1). More of it makes intervals narrower and ``coef_`` noisier. "auto" is a third, and a
+        half with a log link where that is expected to determine the coefficients.
 
     Examples
     --------
@@ -242,11 +249,11 @@ class CoefficientInference(BaseEstimator):
     'capped_residuals'
     """
 
-    def __init__(self, share: float = 1 / 3) -> None:
+    def __init__(self, share: float | Literal["auto"] = "auto") -> None:
         self.share = share
 
 
-def inference_share(inference: object) -> float | None:
+def inference_share(inference: object) -> float | Literal["auto"] | None:
     """Return the share that a value of the parameter ``inference`` stands for, None for none.
 
     Raises
@@ -263,8 +270,10 @@ def inference_share(inference: object) -> float | None:
         require("inference", inference, allowed, is_valid=False)
         return None
     share = inference.share
+    if isinstance(share, str) and share == "auto":
+        return "auto"
     is_valid = is_real(share) and 0 < share < 1
-    require("CoefficientInference: share", share, "be a number in (0, 1)", is_valid)
+    require("CoefficientInference: share", share, "be a number in (0, 1) or 'auto'", is_valid)
     return float(share)
 
 
@@ -323,8 +332,9 @@ class InferenceStage(OptionalStage):
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        assert parameters.inference_share is not None
-        return cls(parameters.inference_share)
+        share = parameters.inference_share
+        assert share is not None
+        return cls(Bounds.default_share(public, problem) if share == "auto" else share)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         public, problem = oracle.public, oracle.problem
@@ -339,13 +349,15 @@ class InferenceStage(OptionalStage):
         # 1. Coordinates in which rows are about as long in every direction.
         answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(bounds, "gram"))
         gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
+        weighted = mean_hessian(loss, gram, point[:, 0], public.has_intercept)
         instruments: Instruments | None = solution.results.get("instruments")
         shorter = _made_shorter(solution.scaling, bounds, public, problem, instruments)
-        eigen = spectrum(gram, gram_std, shorter)
+        eigen = spectrum(weighted, gram_std, shorter)
         inflated = eigen.values + eigen.noise_norm
         if public.has_intercept:
             gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * gram_std
-        length = float(np.mean(eigen.values / inflated)) ** -LENGTHENING_POWER
+            gram[:-1, -1] = gram[-1, :-1]
+        length = float(np.mean(eigen.values / inflated)) ** -LENGTHENING
         coordinates = Coordinates(length * eigen.vectors / np.sqrt(inflated))
 
         # 2. The step.
@@ -353,21 +365,19 @@ class InferenceStage(OptionalStage):
             cap, most, variance = self._residual_bounds(oracle, point, bounds, gram)
             if oracle.is_noisy and problem.loss.residual_bound is not None:
                 cap = min(cap, problem.loss.residual_bound)
-            step = self._squared_step(oracle, point, coordinates, bounds, cap)
         else:
             cap = (loss.residual_bound or 1.0) if oracle.is_noisy else UNBOUNDED
-            point = self._steps_ahead(oracle, point, coordinates, bounds, cap)
-            step = self._logistic_step(oracle, point, coordinates, bounds, cap)
+        about = point, coordinates, bounds.row_norm, cap, bounds.reach
+        about = self._steps_ahead(oracle, about, bounds)
+        step, point = self._step(oracle, about, bounds), about[0]
         is_binary = loss.link == "logit" and loss.separable
-        count = CutCount(point, coordinates, bounds.row_norm, cap, is_binary)
+        count = CutCount(*about, is_binary)
         cut, cut_std = oracle.with_share(count, self.share * COUNT_SHARE)
         share_cut = min(max(float(cut[0]) / n_rows, 0.0), 1.0)
         estimate = step.estimate(point, n_features, share_cut, instruments)
         if is_binary:
-            mean_weight = mean_weight_at(
-                oracle, gram, point[:, 0], estimate.coef, float(cut[1]), cut_std
-            )
-            estimate = replace(estimate, mean_weight=mean_weight)
+            at = point[:, 0], estimate.coef, float(cut[1]), cut_std
+            estimate = replace(estimate, mean_weight=mean_weight_at(oracle, gram, *at))
 
         # 3. Capped residuals move the intercept where errors are skewed: it gets its own answer.
         is_capped = loss.quadratic or (loss.link == "log" and oracle.is_noisy)
@@ -422,7 +432,9 @@ class InferenceStage(OptionalStage):
 
         def reach(square: float) -> float:
             # An event's size is about the variance over the mean, and that of targets at most.
-            event = min(per_variance * square, largest, FIRST_RESIDUAL * unit)
+            # Where events are rare, records with two of them move slopes.
+            event = EVENTS * min(per_variance * square, largest)
+            event = min(event, FIRST_RESIDUAL * unit)
             return max(bounds.residual_factor * math.sqrt(square), event)
 
         most = FIRST_RESIDUAL * unit if oracle.is_noisy else UNBOUNDED
@@ -442,56 +454,47 @@ class InferenceStage(OptionalStage):
         of_mean = max(cap, growth * MEAN_FACTOR * math.sqrt(uppers[0]))
         return cap, of_mean, variances[0] if loss.quadratic else max(*variances, uppers[-1])
 
-    def _squared_step(
-        self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
-    ) -> _Step:
-        n_rows, size, row_norm = oracle.public.n_rows, oracle.public.n_parameters, bounds.row_norm
-        about = point, coordinates, row_norm, cap
-        request = ShrunkGradientSum(point, row_norm, cap, coordinates, whole_records=True)
-        gradient, gradient_std = oracle.with_share(request, self._part(bounds, "gradient"))
-        hessian, hessian_std = oracle.with_share(
-            CappedHessian(*about), self._part(bounds, "hessian")
-        )
-        squares, squares_std = oracle.with_share(
-            ScoreSquares(*about), self._part(bounds, "squares")
-        )
-        return _Step(
-            coordinates.matrix,
-            oracle.problem.loss.contrasts,
-            unpack_gram(hessian, size) / n_rows,
-            unpack_gram(squares, size) / n_rows,
-            gradient[:, 0] / n_rows,
-            hessian_std / n_rows,
-            squares_std / n_rows,
-            gradient_std / n_rows,
-            n_rows,
-        )
+    def _step(self, oracle: Oracle, about: About, bounds: Bounds) -> _Step:
+        """Return what is released for the last step, from one point, coordinates and bounds."""
+        n_rows, loss = oracle.public.n_rows, oracle.problem.loss
+        hessian, gradient, hessian_std, gradient_std = self._parts(oracle, about, bounds.shares)
+        answer, std = oracle.with_share(ScoreSquares(*about), self._part(bounds, "squares"))
+        squares, noise = unpack_gram(answer, len(gradient)) / n_rows, (hessian_std, std / n_rows)
+        basis = about[1].matrix, loss.contrasts
+        return _Step(*basis, hessian, squares, gradient, *noise, gradient_std, n_rows)
 
-    def _steps_ahead(
-        self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
-    ) -> Array:
+    def _parts(self, oracle: Oracle, about: About, shares: Mapping[str, float]) -> Parts:
+        """Return Hessian and gradient, as means, and their noise."""
+        if not is_regression(oracle.problem):
+            return self._joint(oracle, about, self.share * shares["step"])
+        point, coordinates, row_norm, cap, reach = about
+        request = ShrunkGradientSum(point, row_norm, cap, coordinates, True, reach)
+        gradient, gradient_std = oracle.with_share(request, self.share * shares["gradient"])
+        hessian, std = oracle.with_share(CappedHessian(*about), self.share * shares["hessian"])
+        n_rows, hessian = oracle.public.n_rows, unpack_gram(hessian, len(gradient))
+        return hessian / n_rows, gradient[:, 0] / n_rows, std / n_rows, gradient_std / n_rows
+
+    def _steps_ahead(self, oracle: Oracle, about: About, bounds: Bounds) -> About:
         """Take damped Newton steps towards the solution, from cheap releases.
 
         Nothing is estimated here: the step that follows is valid from any point near enough, and
         the distribution of its noise is that of fresh noise at a point that is given.
         """
         contrasts, size = oracle.problem.loss.contrasts, oracle.public.n_parameters
+        damping = DAMPING_OF_LOG_LINK if oracle.problem.loss.link == "log" else DAMPING
         for _ in range(bounds.n_steps_ahead):
-            about = point, coordinates, bounds.row_norm, cap
-            hessian, gradient, std, _ = self._joint(oracle, about, self._part(bounds, "ahead"))
+            hessian, gradient, std, _ = self._parts(oracle, about, AHEAD)
             values, vectors = np.linalg.eigh(hessian)
             values = np.maximum(values, max(values[-1], 1e-300) / LARGEST_CONDITION)
-            values += DAMPING * std * _noise_norm(contrasts, len(gradient))
+            values += damping * std * _noise_norm(contrasts, len(gradient))
             step = (vectors / values) @ (vectors.T @ gradient)
-            following = point - coordinates.matrix @ step.reshape(-1, size).T @ contrasts.T
+            following = about[0] - about[1].matrix @ step.reshape(-1, size).T @ contrasts.T
             # Without noise there may be no solution, as for classes that a line separates.
             if np.abs(following).max() < 1e100:
-                point = following
-        return point
+                about = following, *about[1:]
+        return about
 
-    def _joint(
-        self, oracle: Oracle, about: tuple[Array, Coordinates, float, float], share: float
-    ) -> tuple[Array, Array, float, float]:
+    def _joint(self, oracle: Oracle, about: About, share: float) -> Parts:
         """Return Hessian and gradient of a logistic loss, as means, and their noise."""
         n_rows, loss = oracle.public.n_rows, oracle.problem.loss
         n_contrasts = loss.contrasts.shape[1]
@@ -503,29 +506,6 @@ class InferenceStage(OptionalStage):
             blocks = hessian.reshape(n_contrasts, -1, n_contrasts, size // n_contrasts)
             hessian = ((blocks + blocks.transpose(0, 3, 2, 1)) / 2).reshape(size, size)
         return hessian, gradient, std / n_rows, std / (unit * n_rows)
-
-    def _logistic_step(
-        self, oracle: Oracle, point: Array, coordinates: Coordinates, bounds: Bounds, cap: float
-    ) -> _Step:
-        n_rows, contrasts = oracle.public.n_rows, oracle.problem.loss.contrasts
-        about = point, coordinates, bounds.row_norm, cap
-        hessian, gradient, hessian_std, gradient_std = self._joint(
-            oracle, about, self._part(bounds, "step")
-        )
-        squares, squares_std = oracle.with_share(
-            ScoreSquares(*about), self._part(bounds, "squares")
-        )
-        return _Step(
-            coordinates.matrix,
-            contrasts,
-            hessian,
-            unpack_gram(squares, len(gradient)) / n_rows,
-            gradient,
-            hessian_std,
-            squares_std / n_rows,
-            gradient_std,
-            n_rows,
-        )
 
 
 def _noise_norm(contrasts: Array, size: int) -> float:
@@ -557,10 +537,9 @@ def _made_shorter(
     added = np.zeros(public.n_parameters)
     if instruments is not None:
         added[instruments.endogenous] = ENDOGENOUS_SIZE**-2 - 1
-    scarce = bounds.relative_error > MOST_ERROR_TO_SHORTEN
     loss = problem.loss
     measured = loss.quadratic or loss.link == "log"
-    if not measured or scaling is None or scaling.columns is None or scarce:
+    if not (measured and bounds.is_certain) or scaling is None or scaling.columns is None:
         return np.diag(added)
     columns = scaling.columns
     reach = np.maximum(columns.centre - columns.low, columns.high - columns.centre)

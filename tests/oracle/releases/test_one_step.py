@@ -18,7 +18,7 @@ from skdp.objective import (
     SquaredError,
     TweedieLog,
 )
-from skdp.oracle import Coordinates, Public, unpack_gram
+from skdp.oracle import Coordinates, Public, ShrunkGradientSum, unpack_gram
 from skdp.oracle.releases import one_step
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
@@ -41,10 +41,10 @@ def totals(statistic, problem, records, adjacency=Adjacency.ZERO_OUT):
     return found
 
 
-def whitened(cls, point=(0.0, 0.0), row_norm=2.0, cap=1.5):
+def whitened(cls, point=(0.0, 0.0), row_norm=2.0, cap=1.5, reach=1.0):
     """A statistic in coordinates that are not those of the rows."""
     turn = Coordinates(np.array([[3.0, 1.0], [0.0, 0.5]]))
-    return cls(np.array(point).reshape(2, -1), turn, row_norm, cap)
+    return cls(np.array(point).reshape(2, -1), turn, row_norm, cap, reach)
 
 
 NULL = ([0.0, 0.0], 0.0, 0.0)
@@ -61,7 +61,14 @@ def far(one, other):
     [
         # The residual of target 0 at point 0 is 0: a long row adds its outer product.
         (whitened(one_step.CappedHessian), [([5.0, 0.0], 0.0, 1.0), ([0.0, 90.0], 0.0, 1.0)]),
-        (whitened(one_step.ScoreSquares), [([5.0, 0.0], 90.0, 1.0), ([0.0, 90.0], -900.0, 1.0)]),
+        (
+            whitened(one_step.CappedHessian, reach=3.0),
+            [([5.0, 0.0], 0.0, 1.0), ([0.0, 90.0], 0.0, 1.0)],
+        ),
+        (
+            whitened(one_step.ScoreSquares, reach=3.0),
+            [([5.0, 0.0], 90.0, 1.0), ([0.0, 90.0], -900.0, 1.0)],
+        ),
         (one_step.CappedResiduals(np.zeros((2, 1)), 3.0), [([0, 0], 5.0, 1), ([0, 0], -9.0, 1)]),
         (whitened(one_step.CutCount), [([500.0, 0.0], 0.0, 1.0), NULL]),
     ],
@@ -87,6 +94,16 @@ def test_the_bound_of_weighted_hessians_is_attained(power, bounded):
     sizes = [far(one, null) for one in found]
     assert max(sizes) <= 1
     assert sizes[3] > 0.99
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.2, 30.0])
+@pytest.mark.parametrize("reach", [0.3, 1.0, 2.5, 1e50])
+def test_no_row_exceeds_the_bound_of_the_hessian(reach, weight):
+    """Whatever its length and its weight, with any reach."""
+    statistic = whitened(one_step.CappedHessian, reach=reach, cap=1e90)
+    rows = [([0.0, length], 0.0, weight) for length in np.geomspace(1e-3, 1e60, 190)]
+    *found, null = totals(statistic, SQUARED, [*rows, NULL])
+    assert max(far(one, null) for one in found) <= 1
 
 
 def test_losses_without_working_weights_are_refused():
@@ -254,14 +271,16 @@ def test_the_statistics_are_what_they_say(rng):
     """Against sums over records, written out."""
     X, y = rng.standard_normal((50, 2)), rng.standard_normal(50)
     point, transform = np.array([0.4, -0.2]), np.array([[3.0, 1.0], [0.0, 0.5]])
-    norm, cap = 2.0, 0.8
+    norm, cap, reach = 2.0, 0.8, 1.5
     matrices, labels = {"hessian": 0.0, "score_squares": 0.0}, (y > 0).astype(float)
-    joint, cut = [0.0, 0.0], 0
+    joint, cut, gradient = [0.0, 0.0], 0, np.zeros(2)
     for row, target, label in zip(X, y, labels, strict=True):
         u = transform.T @ row
         f = min(1.0, norm / np.linalg.norm(u))
-        r = f * (row @ point - target)
-        matrices["hessian"] += (abs(r) <= cap) * f**2 * np.outer(u, u)
+        h = min(1.0, reach * f)
+        r = h * (row @ point - target)
+        gradient += f * np.clip(r, -cap, cap) * u
+        matrices["hessian"] += (abs(r) <= cap) * f * h * np.outer(u, u)
         matrices["score_squares"] += np.clip(r, -cap, cap) ** 2 * f**2 * np.outer(u, u)
         cut += f < 1 or abs(r) > cap
         q = 1 / (1 + np.exp(-row @ point))
@@ -269,8 +288,11 @@ def test_the_statistics_are_what_they_say(rng):
         joint[1] += f**2 * (q - label) * u
     public = Public(50, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False)
     rows = MemorySource.of(X, y[:, None], constant=0.0)
-    about = point[:, None], Coordinates(transform), norm, cap
+    about = point[:, None], Coordinates(transform), norm, cap, reach
     context = PublicContext(public, SQUARED, 1.0)
+    request = ShrunkGradientSum(point[:, None], norm, cap, about[1], True, reach)
+    found = request.total(rows, context)[:, 0]
+    np.testing.assert_allclose(found, gradient, rtol=1e-10)
     for cls in (one_step.CappedHessian, one_step.ScoreSquares):
         found = unpack_gram(cls(*about).total(rows, context), 2)
         np.testing.assert_allclose(found, matrices[cls.kind], rtol=1e-12)
@@ -289,8 +311,8 @@ def test_the_statistics_are_those_of_groups(rng):
     records = Records.of(X, y, row_bound=2.0)
     source = GroupedMemorySource(records, Groups.of(codes, 12))
     transform = np.array([[1.0, 0.5, 0.0], [0.0, 0.8, 0.1], [0.2, 0.0, 1.5]])
-    point, row_norm, cap = np.array([[0.5], [-0.2], [0.1]]), 1.2, 0.7
-    about = point, Coordinates(transform), row_norm, cap
+    point, row_norm, cap, reach = np.array([[0.5], [-0.2], [0.1]]), 1.2, 0.7, 1.4
+    about = point, Coordinates(transform), row_norm, cap, reach
     Z = np.column_stack([X * records.shrink[:, None], np.ones(60)])
     u = Z @ transform
     f = np.minimum(1.0, row_norm / np.linalg.norm(u, axis=1))
@@ -303,13 +325,14 @@ def test_the_statistics_are_those_of_groups(rng):
         return statistic.total(rows, context)
 
     plain = (Z @ point - y)[:, 0]
-    r = f * plain
+    h = np.minimum(1.0, reach * f)
+    r = h * plain
     capped = np.clip(r, -cap, cap)
     terms = mean @ ((f * capped)[:, None] * u)
     kept = np.abs(r) <= cap
     found = unpack_gram(totals(one_step.CappedHessian(*about), SquaredError(), y), 3)
     expected = np.einsum(
-        "gi,ij,ik->jk", mean[:, kept], (f[:, None] * u)[kept], (f[:, None] * u)[kept]
+        "gi,ij,ik->jk", mean[:, kept], (f[:, None] * u)[kept], (h[:, None] * u)[kept]
     )
     np.testing.assert_allclose(found, expected, rtol=1e-7)
     found = unpack_gram(totals(one_step.ScoreSquares(*about), SquaredError(), y), 3)
