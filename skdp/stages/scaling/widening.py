@@ -18,6 +18,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle import Columns, Oracle, Public, Scaling, Solution, TailSum
 from skdp.stages.base import OptionalStage, StageParameters, first_missing, missing_gaussian
@@ -96,21 +97,21 @@ class Widening(OptionalStage):
             if self.targets and before.targets is not None:
                 wide = replace(wide, targets=_scaled(before.targets, EXPANSION_FACTOR))
 
-        def excess(kept: Scaling | None, slope: float) -> float:
-            """Release how far the slope beyond ranges exceeds another, in its noise."""
+        def beyond(kept: Scaling | None) -> TailSum:
+            """Return the request for the slope beyond the ranges of a scaling."""
             low = high = np.zeros(oracle.public.n_features)
             if kept is not None and (columns := kept.columns) is not None:
                 low = (columns.low - columns.centre) / columns.scale
                 high = (columns.high - columns.centre) / columns.scale
-            request = TailSum(solution.coef, low, high, bound, RECORD_CLIP)
-            (first, second), noise = oracle.with_share(request, self.share)
-            return float((-first - slope * second) / (noise * math.hypot(1.0, slope)))
+            return TailSum(solution.coef, low, high, bound, RECORD_CLIP)
 
-        if self.inner and excess(inner, MOST_IDLE_SLOPE) < -Z_DETECT:
-            narrow = inner
+        if self.inner:
+            answer = oracle.with_share(beyond(inner), self.share)
+            if _excess(*answer, MOST_IDLE_SLOPE) < -Z_DETECT:
+                narrow = inner
         with nullcontext() if wide is None else oracle.with_ranges(wide, EXPANSION_FACTOR * bound):
-            extends_beyond = excess(before, MIN_SLOPE) > Z_DETECT
-        if wide is not None and extends_beyond:
+            answer = oracle.with_share(beyond(before), self.share)
+        if wide is not None and _excess(*answer, MIN_SLOPE) > Z_DETECT:
             oracle.change_ranges(wide, EXPANSION_FACTOR * bound)
         elif narrow is not None and narrow is not before:
             oracle.change_ranges(narrow, bound)
@@ -126,6 +127,12 @@ class Widening(OptionalStage):
 
 def _scaling_stage(parameters: StageParameters) -> ScalingStage | None:
     return next((one for one in parameters.chosen if isinstance(one, ScalingStage)), None)
+
+
+def _excess(derivatives: Array, noise: float, slope: float) -> float:
+    """Return how far the slope beyond ranges exceeds another, in its noise."""
+    first, second = derivatives
+    return float((-first - slope * second) / (noise * math.hypot(1.0, slope)))
 
 
 def _scaled(columns: Columns, factor: float) -> Columns:
