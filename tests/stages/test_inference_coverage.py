@@ -41,6 +41,7 @@ CELLS = [
     ("logistic", "standardised", "normal", "even", 100_000, 5, 1.0, 1.2),
     ("poisson", "raw", "correlated", "even", 10_000, 5, 1.0, 1.7),
     ("poisson", "raw", "normal", "rare", 10_000, 5, 1.0, 1.7),
+    ("poisson", "raw", "0/1", "even", 10_000, 5, 3.0, 1.3),
     ("poisson", "raw", "normal", "varying", 2_000, 5, 3.0, None),
     ("gamma", "raw", "normal", "even", 10_000, 5, 3.0, 1.2),
     ("huber", "raw", "normal", "t3", 2_000, 5, 3.0, 1.4),

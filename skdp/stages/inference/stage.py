@@ -239,8 +239,8 @@ class CoefficientInference(BaseEstimator):
     ----------
     share : float or "auto", default="auto"
         Share of the budget, in mu squared, that the inference gets of what scaling leaves; in
-        (0, 1). More of it makes intervals narrower and ``coef_`` noisier. "auto" is a third, and a
-        half with a log link where that is expected to determine the coefficients.
+        (0, 1). More of it makes intervals narrower and ``coef_`` noisier. "auto" is a third, and
+        three fifths with a log link where that is expected to determine the coefficients.
 
     Examples
     --------
