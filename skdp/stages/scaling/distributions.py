@@ -299,7 +299,8 @@ def _likelier_prior(likelihoods: Array) -> tuple[Array, Array]:
     """
     every, prior = families(), families().prior
     others = prior.copy()
-    others[len(every.centre) :][: len(every.origin)][every.origin > 0] = 0.0
+    # Not 0, as nothing else may fit a column at all.
+    others[len(every.centre) :][: len(every.origin)][every.origin > 0] *= np.finfo(np.float32).eps
     with_skewed, without = (_common_prior(likelihoods, one) for one in (prior, others))
     evidence, of_others = (
         np.log(np.einsum("ijk,ijk->i", likelihoods, own) / own.sum(axis=(1, 2))).sum()

@@ -19,6 +19,7 @@ from skdp.stages.scaling.distributions import (
     BinnedRanges,
     NoisyCounts,
     _common_prior,
+    _likelier_prior,
     by_magnitude,
     families,
     locations,
@@ -325,3 +326,13 @@ def test_columns_below_0_are_not_taken_for_skewed_standardised_ones():
         columns = model.fit(X, rng.integers(0, 2, 4000)).scaling_.columns
         errors.append(np.mean(np.abs(columns.centre - X.mean(0)) / X.std(0)))
     assert np.median(errors) < 1, errors
+
+
+def test_columns_that_only_skewed_standardised_families_fit_are_read():
+    every = families()
+    likelihoods = np.zeros((3, *every.prior.shape), np.float32)
+    likelihoods[:, np.flatnonzero(every.origin > 0) + len(every.centre), 0] = 1.0
+    own, for_more = _likelier_prior(likelihoods)
+    posterior = likelihoods * own
+    assert np.isfinite(own).all() and np.isfinite(for_more).all()
+    assert (posterior.sum(axis=(1, 2)) > 0).all()
