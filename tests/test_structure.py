@@ -9,11 +9,11 @@ import pytest
 import structure
 
 LIMITS = {
-    "files": 207,
-    "code lines": 28_938,
-    "uses of Any": 475,
-    "numeric constants": 383,
-    "imports, % of code": 9.9,
+    "files": 201,
+    "code lines": 28_630,
+    "uses of Any": 472,
+    "numeric constants": 362,
+    "imports, % of code": 9.8,
     "longest internal parameter list": 13,
 }
 MOST_CLASSES, MOST_FILES, MOST_FRAMES = 12, 67, 18

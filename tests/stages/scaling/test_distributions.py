@@ -334,5 +334,6 @@ def test_columns_that_only_skewed_standardised_families_fit_are_read():
     likelihoods[:, np.flatnonzero(every.origin > 0) + len(every.centre), 0] = 1.0
     own, for_more = _likelier_prior(likelihoods)
     posterior = likelihoods * own
-    assert np.isfinite(own).all() and np.isfinite(for_more).all()
+    assert np.isfinite(own).all()
+    assert np.isfinite(for_more).all()
     assert (posterior.sum(axis=(1, 2)) > 0).all()
