@@ -89,12 +89,16 @@ class DigestTask:
     n_pass: int
 
     def __call__(
-        self, X: object, y: object, index: int | None = None, **beside: object
+        self,
+        X: object,
+        y: object,
+        sample_weight: object = None,
+        groups: object = None,
+        index: int | None = None,
     ) -> Digest | str:
         try:
             _note_rows(X)
-            groups = beside.get("groups")
-            digest = joblib.hash((X, y, beside.get("sample_weight"), groups))
+            digest = joblib.hash((X, y, sample_weight, groups))
             share = int(joblib.hash((digest, self.n_pass))[:4], 16) / 2**16
             time.sleep(LONGEST_DELAY * share)
             is_text = np.asarray(y).dtype.kind not in "biuf"
@@ -268,7 +272,8 @@ def _differences_of_fits(
     """Yield how a fit differs from one to the same rows in memory, and what a model keeps."""
     make: Callable[..., Any] = DPLogisticRegression if is_text else DPRidge
     model = make(solver="gd", max_iter=N_STEPS, privacy=Privacy(noise=SeededNoise(0)))
-    with warnings.catch_warnings(action="ignore"), parts.charged_as_a_whole(unit):
+    with warnings.catch_warnings(), parts.charged_as_a_whole(unit):
+        warnings.simplefilter("ignore")
         try:
             reference = None if rows is None else clone(model).fit(**rows, **beside)
             model.fit(source)

@@ -21,9 +21,10 @@ from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, Ranges, magnitude_
 # ------------------------------------------------------------------ standardised columns
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Least share of magnitudes from 1/16 to 4, of all columns together. The rest is the least share of
-# negative values, and the largest of one magnitude far from these in a single column.
-MIN_UNIT_SHARE = 2 / 3
+# Least shares of magnitudes from 1/16 to 4, and of negative values, of all columns together. Rare
+# categories lie below 1/16. The latter is also the largest share of one magnitude far from these in
+# a single column.
+MIN_UNIT_SHARE, MIN_NEGATIVE_SHARE = 0.5, 1 / 3
 Z_SEEN = 4.0  # noise standard deviations to detect a share
 
 
@@ -41,18 +42,20 @@ def keep_standardised(columns: Columns, magnitudes: NoisyCounts) -> Columns:
     # whose values are nearly all on one side are not centred.
     below = max(float(together @ np.where(negative & (least < 4), least, 0.0)), 0.0)
     squares = np.where(least < 16, np.minimum(3.0 * least**2, 4.0), 0.0)  # about those in a bin
-    noise = np.linalg.norm(magnitudes.noise) / len(shares) * np.linalg.norm(squares)
+    noise = np.linalg.norm(magnitudes.noise) / len(shares)
     if (
         below**2 > together[~negative & usual].sum()
-        or together @ squares < Z_SEEN / 2 * noise
+        or together @ squares < Z_SEEN / 2 * noise * np.linalg.norm(squares)
         or together[usual].sum() < MIN_UNIT_SHARE
-        or together[negative & (least >= 1 / 256) & (least < 4)].sum() < 1 - MIN_UNIT_SHARE
+        # By Chebyshev's inequality no more than 1/16 lies beyond 4.
+        or together[(least >= 4) & (least < 64)].sum() > 1 / 16 + Z_SEEN * noise
+        or together[negative & (least >= 1 / 256) & (least < 4)].sum() < MIN_NEGATIVE_SHARE
     ):
         return columns
     # A column in another unit, or far from 0, fills one magnitude or two.
     either = shares[:, lows > 0] + shares[:, negative][:, ::-1]
     outlying = np.delete(either, slice(STEPS - 5, STEPS + 2), axis=1).max(axis=1)
-    standard = outlying <= 1 - MIN_UNIT_SHARE + Z_SEEN * math.sqrt(2) * magnitudes.noise
+    standard = outlying <= MIN_NEGATIVE_SHARE + Z_SEEN * math.sqrt(2) * magnitudes.noise
     isolated = columns.isolated
     return replace(
         columns,
