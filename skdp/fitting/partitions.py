@@ -292,7 +292,15 @@ class MappedTask:
     mapping: Callable[..., dict[str, object]]
     task: Task
 
-    def __call__(self, X: Any, y: Any, **beside: Any) -> Any:
+    def __call__(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        index: int | None = None,
+    ) -> Any:
+        beside = {"sample_weight": sample_weight, "groups": groups, "index": index}
         if has_no_rows(X, y):
             return self.task(X, y, **beside)
         try:

@@ -135,18 +135,14 @@ class DP2SLS(DPLinearRegressor):
             given = getattr(self, name)
             try:
                 columns = list(given)
-                fine = len(set(columns)) == len(columns) and not isinstance(given, str)
+                fine = len(given) == len(set(columns)) == len(columns) and not isinstance(
+                    given, str
+                )
                 by_number = all(is_integer(one) and one >= 0 for one in columns)
                 fine &= by_number or all(isinstance(one, str) for one in columns)
             except TypeError:
                 fine = False
             require(name, given, "hold columns, by number or all of them by name, once each", fine)
-        both = sorted(map(str, set(self.endogenous) & set(self.instruments)))
-        if both:
-            raise ValueError(
-                f"{self._who}: a column is endogenous or an instrument; both are: {listed(both)}. "
-                "Nothing was released."
-            )
         if len(self.instruments) < len(self.endogenous):
             raise ValueError(
                 f"{self._who}: {len(self.endogenous)} endogenous columns need at least as many "
@@ -158,6 +154,12 @@ class DP2SLS(DPLinearRegressor):
         model, names = copy(self), others.get("names")
         model.endogenous = numbered_columns(self._who, "endogenous", self.endogenous, names)
         model.instruments = numbered_columns(self._who, "instruments", self.instruments, names)
+        both = sorted(set(model.endogenous) & set(model.instruments))
+        if both:
+            raise ValueError(
+                f"{self._who}: a column is endogenous or an instrument; both are, by number: "
+                f"{listed(both)}. Nothing was released."
+            )
         return super(DP2SLS, model)._prepare(*shape, **others)
 
     def _choose_solver(self, public: Public, problem: Problem) -> Solver:

@@ -302,6 +302,15 @@ class Oracle:
         """Answer for records that are clipped to other ranges in the block, for few passes.
 
         Parameters as for `change_ranges`. After the block the rows of before are used as they were.
+
+        Returns
+        -------
+        context manager
+
+        Raises
+        ------
+        ValueError
+            If centres or scales are others than those of the rows.
         """
         source = self._with_units(scaling)
         if source is not None:

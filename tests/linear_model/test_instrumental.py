@@ -184,7 +184,10 @@ def test_groups_and_partitions(rng):
     ("options", "message"),
     [
         ({"endogenous": [0]}, "1 endogenous columns need at least as many instruments; got 0"),
-        ({"endogenous": [0], "instruments": [0]}, "endogenous or an instrument; both are: '0'"),
+        (
+            {"endogenous": [0], "instruments": [0]},
+            "or an instrument; both are, by number: 0",
+        ),
         ({"endogenous": [0], "instruments": [4]}, "instruments must number columns of X"),
         ({"instruments": [0, 1, 2, 3]}, "instruments must number columns of X, .* but not all"),
         ({"instruments": [-1]}, "instruments must hold columns"),
@@ -286,3 +289,9 @@ def mutant_moments_with_half_the_noise(patch):
 def test_mutants_are_caught(rng, monkeypatch, mutant):
     mutant(monkeypatch)
     assert not audited(rng, "replace_one", scaling="none").ok
+
+
+def test_a_column_by_name_and_by_number_is_one_column(rng):
+    X = pd.DataFrame(rng.standard_normal((100, 2)), columns=["a", "b"])
+    with pytest.raises(ValueError, match="both are, by number: 0"):
+        skdp.DP2SLS(endogenous=["a"], instruments=[0]).fit(X, X["b"])

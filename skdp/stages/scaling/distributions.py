@@ -295,12 +295,17 @@ class NoisyCounts:
 def _likelier_prior(likelihoods: Array) -> tuple[Array, Array]:
     """Return common priors, without skewed standardised families if columns fit better without.
 
-    Each column of a table that lies below 0 may look like one of these: all of them decide.
+    Each column of a table that lies below 0 may look like one of these: all of them decide. Their
+    likelihood is made small, in place, where their scale is not that of a standardised column.
     """
     every, prior = families(), families().prior
+    skewed = len(every.centre) + np.flatnonzero(every.origin > 0)
+    unlikely = np.finfo(np.float32).eps  # not 0, as nothing else may fit a column at all
+    # Their scale is 1, or less where rare large values make up the variance.
+    elsewhere = np.flatnonzero((locations() < -2) | (locations() > 0))
+    likelihoods[:, skewed[:, None], elsewhere] *= unlikely
     others = prior.copy()
-    # Not 0, as nothing else may fit a column at all.
-    others[len(every.centre) :][: len(every.origin)][every.origin > 0] *= np.finfo(np.float32).eps
+    others[skewed] *= unlikely
     with_skewed, without = (_common_prior(likelihoods, one) for one in (prior, others))
     evidence, of_others = (
         np.log(np.einsum("ijk,ijk->i", likelihoods, own) / own.sum(axis=(1, 2))).sum()
