@@ -10,9 +10,9 @@ import structure
 
 LIMITS = {
     "files": 201,
-    "code lines": 28_630,
-    "uses of Any": 472,
-    "numeric constants": 362,
+    "code lines": 28_690,
+    "uses of Any": 473,
+    "numeric constants": 363,
     "imports, % of code": 9.8,
     "longest internal parameter list": 13,
 }

@@ -25,12 +25,12 @@ ROW_FACTOR = 0.9
 # Share of the Gram matrix in mu squared. Gradients of squared error are exact in its coordinates.
 PLAIN_GRAM_SHARE, GRAM_SHARE = 0.2, 0.05
 # Squared error: plain steps at a small budget, which average noise out; from a signal-to-noise
-# ratio on the distance grows, by momentum.
+# ratio on the distance grows, half of it by up to so many times as many steps, half by momentum.
 PLAIN_STEPS, PLAIN_GROWTH_START = 40, 50.0
-# A log link: momentum would carry predictors to where their exponentials are far too large, and
-# there are up to so many times as many steps. A cap below the least one, in units of the target,
-# makes all means too small.
-LOG_LINK_STEPS, MOST_TIMES, LEAST_LOG_CAP = 45, 2.0, 0.7
+MOST_TIMES = 2.0
+# A log link: momentum would carry predictors to where their exponentials are far too large. A cap
+# below the least one, in units of the target, makes all means too small.
+LOG_LINK_STEPS, LEAST_LOG_CAP = 45, 0.7
 # Other losses: steps, in roots of the distance times the largest curvature. With c of them the
 # heavy ball's oscillations decay by exp(-c**2 / 4) before iterates are averaged.
 SETTLING = 3.0
@@ -74,9 +74,9 @@ class Whitened(Solver):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps, at least 1. For squared error "auto" is 40, with a log link 45, more for
-        large budgets. For losses with a bounded residual it is three roots of the distance that
-        "gd" travels, steps times step size times the largest curvature.
+        Number of steps, at least 1. For squared error "auto" is 40, more for large budgets. For
+        losses with a bounded residual it is three roots of the distance that "gd" travels, steps
+        times step size times the largest curvature.
     learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
         Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
         identity; or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
@@ -349,9 +349,11 @@ def _takes_plain_steps(problem: Problem) -> bool:
 def _plain_steps(public: Public, problem: Problem, n_steps: int | None) -> tuple[int, float]:
     """Return the number of steps and the momentum where steps at a small budget are plain."""
     travel = growth(public, TRAVEL_GROWTH, start=PLAIN_GROWTH_START)
+    more = min(math.sqrt(travel), MOST_TIMES)
     if problem.loss.link == "log":
-        return n_steps or math.ceil(LOG_LINK_STEPS * min(math.sqrt(travel), MOST_TIMES)), 0.0
-    return n_steps or PLAIN_STEPS, min(1 - 1 / travel, defaults.MOMENTUM)
+        return n_steps or math.ceil(LOG_LINK_STEPS * more), 0.0
+    momentum = min(1 - more / travel, defaults.MOMENTUM)
+    return n_steps or math.ceil(PLAIN_STEPS * more), momentum
 
 
 def _steps(

@@ -35,6 +35,7 @@ Z_RESIDUAL = 1.2
 # Differences of scales (in logarithms) and means (in scales) that noise explains among columns, in
 # units of the noise on a share.
 SHRINKAGE = 8.0
+MAX_FILLED_SHARE = 0.3  # largest share of a range to which it shrinks
 MIN_RELATIVE_WIDTH = 2.0**-40  # of a bin, relative to its distance from 0
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
 SCALES_IN_RANGE = 16.0  # width of the range of a column far from 0, which fills a third of it
@@ -174,15 +175,29 @@ def coarse_ranges(magnitudes: NoisyCounts, exact: bool, pooled: bool) -> Ranges:
     return ranges if exact else ranges.rounded()
 
 
+def shrink_ranges(ranges: Ranges, estimated: Ranges, n_bins: int, again: bool) -> Ranges:
+    """Return the estimated ranges where they are much narrower, and the former ones elsewhere.
+
+    A range that has been shrunk before is shrunk ``again`` only where its width is small next to
+    its distance from 0: rare values far from common ones stay in it.
+    """
+    width = ranges.high - ranges.low
+    smaller = estimated.high - estimated.low <= MAX_FILLED_SHARE * width
+    # Floating point cannot distinguish less.
+    farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
+    smaller &= width / n_bins > MIN_RELATIVE_WIDTH * farthest
+    if again:
+        smaller &= estimated.far_from_0
+    return ranges.where(smaller, estimated)
+
+
 def support_with_margin(counts: Array, ranges: Ranges) -> Ranges:
     """Return the range of the bins that are not empty, and one bin more on either side."""
     first, last = between_tails(counts, 0.0)
     n_bins = counts.shape[1]
     width = (ranges.high - ranges.low) / n_bins
     start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
-    # Floating point cannot distinguish less.
-    distinct = width > MIN_RELATIVE_WIDTH * np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    return ranges.where(distinct, Ranges(ranges.low + start * width, ranges.low + stop * width))
+    return Ranges(ranges.low + start * width, ranges.low + stop * width)
 
 
 def exact_columns(counts: Array, ranges: Ranges, centred: bool) -> Columns:

@@ -80,8 +80,7 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
     """Return ranges around the smallest windows with the columns, and which may be narrower still.
 
     A window has a column if, up to noise, all but ``TAIL_SHARE`` of the rows lie in it. A range
-    stays as it is where there is no such window of at most a third of it, whose own size away from
-    either end is on its side of 0.
+    stays as it is where there is no such window of at most a third of it, far from 0.
 
     Parameters
     ----------
@@ -105,9 +104,8 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
         first[left[done]], sizes[left[done]] = held.argmax(axis=1)[done], size
         left = left[~done]
     start, stop = ranges.low + first * width, ranges.low + (first + sizes) * width
-    margin = sizes * width
+    margin, narrow = sizes * width, (sizes > 0) & Ranges(start, stop).far_from_0
     smaller = Ranges(start - margin, stop + margin)
-    narrow = (sizes > 0) & ((smaller.low > 0) | (smaller.high < 0))
     return ranges.where(narrow, smaller), narrow & (sizes < MIN_SPREAD)
 
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from skdp._numbers import Array
+from skdp._numbers import Array, Mask
 from skdp.objective import Loss, Problem
 from skdp.oracle import (
     BinCounts,
@@ -80,6 +80,26 @@ class HistogramState:
         same = (ranges.low == self.ranges.low) & (ranges.high == self.ranges.high)
         kept = replace(self.bins, counts=self.bins.counts * same[:, None])
         return HistogramState(ranges, kept, self.times * same)
+
+    def shrunk(self, magnitudes: NoisyCounts, again: bool) -> Ranges:
+        """Return the ranges of features, smaller where there is a much narrower estimate.
+
+        Ranges that stayed have been estimated before.
+        """
+        new = np.flatnonzero(self.times == 1)
+        if not len(new):
+            return self.ranges
+        ranges = self.ranges.of(new)
+        estimate = estimates.estimate(magnitudes.of(new), self.bins.of(new), ranges, pooled=True)
+        n_bins = self.bins.counts.shape[1]
+        # Rounding makes ranges alike, but those of columns far from 0 much wider.
+        one_sided = (estimate.ranges.low > 0) | (estimate.ranges.high < 0)
+        one_sided &= ~estimate.isolated.any(axis=1)
+        estimated = estimate.ranges.rounded().where(one_sided, estimate.ranges)
+        smaller = estimates.shrink_ranges(ranges, estimated, n_bins, again)
+        low, high = self.ranges.low.copy(), self.ranges.high.copy()
+        low[new], high[new] = smaller.low, smaller.high
+        return Ranges(low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +241,7 @@ class ScalingStage(OptionalStage):
         """Request bins; return the columns that follow from these and their magnitudes."""
         exact, centred = not oracle.is_noisy, self.centred[not is_features]
         first = estimates.coarse_ranges(magnitudes, exact, pooled=is_features)
-        state = self._bin_rounds(oracle, part, first, rounds)
+        state = self._bin_rounds(oracle, part, first, magnitudes, is_features, rounds)
         ranges, bins = state.ranges, state.bins
         if exact:
             columns = estimates.exact_columns(bins.counts, ranges, centred)
@@ -247,34 +267,55 @@ class ScalingStage(OptionalStage):
         return [slice(0, n_columns)] * self.shares.has_requests
 
     def _bin_rounds(
-        self, oracle: Oracle, part: slice, ranges: Ranges, rounds: int
+        self,
+        oracle: Oracle,
+        part: slice,
+        ranges: Ranges,
+        magnitudes: NoisyCounts,
+        is_features: bool,
+        rounds: int,
     ) -> HistogramState:
-        """Request bins of ranges; then again, in smaller ranges where columns fill few bins.
+        """Request bins of ranges; then again, in smaller ranges where there are any.
 
-        Noisy ranges shrink only where they are narrow and far from 0: a smaller one hides a tail.
+        Noisy ranges of targets shrink only where they are narrow and far from 0: a smaller one
+        hides a tail.
         """
-        exact, n_rows = not oracle.is_noisy, oracle.public.n_rows
-        state = HistogramState.none(ranges, n_rows)
+        exact = not oracle.is_noisy
+        state = HistogramState.none(ranges, oracle.public.n_rows)
         narrow = np.zeros(len(ranges.low), dtype=bool)
         for number in range(2, rounds + 1):
-            # A round for narrow columns gives them most of its budget.
-            refines = bool(narrow.any()) and number < rounds
-            many = MANY_BINS if exact or refines else None
-            request, share = self._request(part, state.ranges, many, LOG2_WEIGHT * narrow * refines)
-            bins = _unweighted(request, *oracle.with_share(request, share), n_rows)
-            if not refines:
-                state = state.updated(bins)
-                bins = state.bins
+            if number < rounds and narrow.any():
+                state, narrow = self._refined(oracle, part, state, narrow)
+                continue
+            request, share = self._request(part, state.ranges, MANY_BINS if exact else None)
+            answer = oracle.with_share(request, share)
+            state = state.updated(_unweighted(request, *answer, oracle.public.n_rows))
             if number == rounds:
                 break
             if exact:
-                state = state.within(estimates.support_with_margin(bins.counts, state.ranges))
+                estimated = estimates.support_with_margin(state.bins.counts, state.ranges)
+                smaller = estimates.shrink_ranges(state.ranges, estimated, MANY_BINS, number > 2)
             else:
-                smaller, still = refine_narrow_columns(bins, state.ranges)
-                chosen = narrow if refines else still | (number == 2)
-                state = state.within(state.ranges.where(chosen, smaller))
-                narrow = still & chosen
+                smaller = state.shrunk(magnitudes, number > 2) if is_features else state.ranges
+                estimated, narrow = refine_narrow_columns(state.bins, state.ranges)
+                shorter = estimated.high - estimated.low < smaller.high - smaller.low
+                smaller = smaller.where(narrow | (shorter & (number == 2)), estimated)
+            state = state.within(smaller)
         return state
+
+    def _refined(
+        self, oracle: Oracle, part: slice, state: HistogramState, narrow: Mask
+    ) -> tuple[HistogramState, Mask]:
+        """Return the state after a round for narrow columns, and which may be narrower still.
+
+        They get many bins, and most of the round's budget.
+        """
+        weights = tuple(np.array(self.shares.log_weights[part]) + LOG2_WEIGHT * narrow)
+        request, share = self._request(part, state.ranges, MANY_BINS, weights)
+        answer = oracle.with_share(request, share)
+        bins = _unweighted(request, *answer, oracle.public.n_rows)
+        estimated, still = refine_narrow_columns(bins, state.ranges)
+        return state.within(state.ranges.where(narrow, estimated)), narrow & still
 
     def _rehearsed(self, oracle: Oracle, part: slice, rounds: int) -> Columns:
         """Make the same requests, without the work on placeholders; return columns of unit size."""
@@ -305,16 +346,16 @@ class ScalingStage(OptionalStage):
         which: slice,
         ranges: Ranges | None = None,
         n_bins: int | None = None,
-        log_weights: Array | int = 0,
+        other_weights: tuple[int, ...] | None = None,
     ) -> tuple[MagnitudeCounts | BinCounts, float]:
         """Return a histogram of columns, by magnitude or in bins of ranges, and its share.
 
-        ``n_bins`` follows from the noise by default. ``log_weights`` are added to the weights of
-        the columns, for the same share of the budget.
+        ``n_bins`` follows from the noise by default. ``other_weights`` are other weights of the
+        columns for the same share of the budget.
         """
         weights, n_features = self.shares.log_weights[which], self.shares.n_features
         share = self.shares.part(weights) if self.shares.share > 0 else 0.0
-        weights = tuple((np.array(weights) + log_weights).tolist())
+        weights = weights if other_weights is None else other_weights
         features = self.shares.features and which.start < n_features
         targets = self.shares.targets and which.stop > n_features
         if ranges is None:
