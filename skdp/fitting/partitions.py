@@ -300,7 +300,8 @@ class MappedTask:
         groups: Any = None,
         index: int | None = None,
     ) -> Any:
-        beside = {"sample_weight": sample_weight, "groups": groups, "index": index}
+        arguments = {"sample_weight": sample_weight, "groups": groups, "index": index}
+        beside = {name: value for name, value in arguments.items() if value is not None}
         if has_no_rows(X, y):
             return self.task(X, y, **beside)
         try:

@@ -66,7 +66,7 @@ def test_other_values_are_half_and_twice_or_said_to_be_others():
             factor = 0.5 if one.at == "half" else 2.0
             assert one.value == pytest.approx(np.multiply(was, factor)), one
     odds = {one.at: one.value for one in TRIED if one.name == "refinements.MIN_UNIT_SHARE"}
-    assert odds == {"half the odds": pytest.approx(0.5), "twice the odds": pytest.approx(0.8)}
+    assert odds == {"half the odds": pytest.approx(1 / 3), "twice the odds": pytest.approx(2 / 3)}
     neighbours = [(one.at, one.value) for one in TRIED if one.name == "shares.MIN_ROUNDS"]
     assert neighbours == [("next above", 3)]
 
