@@ -12,7 +12,7 @@ LIMITS = {
     "files": 201,
     "code lines": 28_690,
     "uses of Any": 473,
-    "numeric constants": 363,
+    "numeric constants": 367,
     "imports, % of code": 9.8,
     "longest internal parameter list": 13,
 }

@@ -113,8 +113,11 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
 
 # The scale of a target follows from single significant bins. A long tail spreads over many that are
 # not, and without it residuals are capped too low. Sums over bins are more powerful.
-# Largest exponent b of the tail: 1/2 for a normal distribution, 1 for an exponential one.
-MAX_EXPONENT = 5.0
+# Largest share of the records beyond the farthest point that is used, and beyond the nearer one.
+MAX_TAIL_SHARE, MAX_BODY_SHARE = 0.2, 0.6
+MIN_DISTANCE_RATIO = 2.0  # of these two points
+# Exponent b of the tail: 1/2 for a normal distribution, 1 for an exponential one.
+MIN_EXPONENT, MAX_EXPONENT = 0.05, 5.0
 OMITTED_SHARE = 0.0001  # share of the records, the farthest ones, that a scale leaves out
 
 
@@ -125,8 +128,8 @@ def extrapolate_tails(
 
     Beyond the farthest distance with a significant share s of the records, distances are taken to
     grow as ``log(1 / s)**b``, as those of Weibull distributions do (Gardes and Girard 2005). b
-    follows from that distance and the nearest one with at most half of the records beyond. It is
-    less if such a tail would be significant farther out, where nothing is.
+    follows from that distance and the farthest one of at most half of it with significantly more
+    records. It is less if such a tail would be significant farther out, where nothing is.
 
     Parameters
     ----------
@@ -175,21 +178,23 @@ def _beyond_the_seen(points: Array, edge: float) -> float:
     """Return the part of a target's mean square in the tail beyond an edge."""
     points = points[:, np.argsort(points[0], kind="stable")]
     distance, share, noise = points
-    seen = np.flatnonzero((share > Z_SEEN * noise) & (share < 0.5))
-    if not len(seen):
+    seen = np.flatnonzero((share > Z_SEEN * noise) & (share < MAX_BODY_SHARE))
+    if not len(seen) or share[seen[-1]] > MAX_TAIL_SHARE:
         return 0.0
-    before, last = seen[0], seen[-1]
+    last = seen[-1]
+    nearer = distance[seen] <= distance[last] / MIN_DISTANCE_RATIO
+    before = seen[nearer & (share[seen] - share[last] > Z_SEEN * noise[seen])]
+    if not len(before):
+        return 0.0
     unit, far = -math.log(share[last]), distance[last]
-    if distance[before] == far or share[before] - share[last] <= Z_SEEN * noise[before]:
-        return 0.0
     # Beyond it, and at the one before: distances and shares next to those there.
     most = np.maximum(share, 0.0) + Z_SEEN / 2 * noise
     hidden = (distance > far) & (most < share[last])
-    distances = np.append(distance[hidden], distance[before]) / far
-    logs = -np.log(np.append(most[hidden], share[before])) / unit
+    distances = np.append(distance[hidden], distance[before[-1]]) / far
+    logs = -np.log(np.append(most[hidden], share[before[-1]])) / unit
     exponent = min(float(np.min(np.log(distances) / np.log(logs))), MAX_EXPONENT)
     start = min(far, edge)
-    largest = math.exp(-unit * (start / far) ** (1 / exponent))
+    largest = math.exp(-unit * (start / far) ** (1 / exponent)) if exponent > MIN_EXPONENT else 0.0
     if largest <= OMITTED_SHARE:
         return 0.0
     # The integral of the squared distances, whose shares are exponentially distributed.
