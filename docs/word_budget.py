@@ -14,7 +14,7 @@ SECTIONS = {
     "index": 250, "tutorial": 1000, "how_to": 7780, "concepts": 3500, "reviewers": 3200,
     "reference": 1900, "research": 6870, "development": 5100,
 }  # fmt: skip
-PAGE, TOTAL = 1400, 25_890
+PAGE, TOTAL = 1400, 25_920
 # Generated, and a table that is a file of its own.
 UNCOUNTED = {
     "reference/changelog", "reference/users", "reference/extenders", "research/paper_items",
