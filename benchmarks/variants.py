@@ -30,7 +30,8 @@ LEFT_OUT = {
 # Shares from about a third on have half and twice the odds; twice such a share may exceed 1.
 ODDS = {
     "shares.MAX_SHARE_ALL", "distributions.ZERO_SHARES",
-    "refinements.MIN_UNIT_SHARE",
+    "refinements.MIN_NEGATIVE_SHARE", "refinements.MIN_UNIT_SHARE",
+    "refinements.MAX_BODY_SHARE",
 }  # fmt: skip
 # Others whose half or twice would mean nothing; None where there is no neighbour on that side.
 NEIGHBOURS = {
@@ -39,6 +40,7 @@ NEIGHBOURS = {
     "distributions.EM_ITERATIONS": (2, 6),
     "shares.MIN_ROUNDS": (None, 3),  # one histogram of magnitudes alone would not do
     "shares.ROUNDS": (2, 4),
+    "refinements.MIN_DISTANCE_RATIO": (1.5, 4.0),  # two distances in the ratio 1 are one
 }
 AT = {
     "half": ("half", "twice"),

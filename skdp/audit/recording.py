@@ -394,7 +394,7 @@ def record(
     return Recording(model, recorder.sources, messages, error, returned, recorder.n_reads_outside)
 
 
-# ---------------------------------------------------------------- what a model holds
+# ---------------------------------------------------------------- contents of a model
 
 REDUCERS = ("__getstate__", "__reduce__", "__reduce_ex__")
 

@@ -168,6 +168,7 @@ class DPLinearModel(PrivateEstimator):
         y : array of shape (n_samples,) or (n_samples, n_targets)
             Labels, or targets of a regression, several of which are one release of a matrix: the
             budget is not split.
+        {weights_and_start}
         {of_a_fit}
         """
         rows = rows_of(type(self).__name__, X, y, sample_weight, groups)

@@ -70,7 +70,7 @@ X : array, sparse matrix or data frame of shape (n_samples, n_features)
     or data frame, what comes beside it being one as well.
 """
 
-OF_A_FIT = """
+WEIGHTS_AND_START = """
 sample_weight : array of shape (n_samples,), float or None, default=None
     Not negative. Scales a record's gradient before it is clipped, so that the guarantee
     does not depend on it; sums are still divided by n.
@@ -78,6 +78,9 @@ coef_init, intercept_init : array or None, default=None
     Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
     is zero. Public by assumption, which the privacy statement lists: a point learnt from
     the same rows is a leak, unless what it cost is accounted for.
+"""
+
+OF_A_FIT = """
 groups : array of shape (n_samples,) or None, default=None
     Labels of groups, such as persons, compared as the keys of a dictionary are: integers,
     strings, tuples; none may be missing, in whole or in part. The guarantee is for a group
@@ -120,6 +123,7 @@ _filled = fill(
     fitted_inference=FITTED_INFERENCE,
     references=REFERENCES,
     rows=ROWS,
+    weights_and_start=WEIGHTS_AND_START,
     of_a_fit=OF_A_FIT,
     planned_shape=PLANNED_SHAPE,
     of_a_plan=OF_A_PLAN,

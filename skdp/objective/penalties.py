@@ -34,7 +34,7 @@ class Penalty(ABC):
         return False
 
     prox_thresholds: ClassVar[bool] = False
-    """Whether the prox is a soft threshold followed by a multiplication, as for L1."""
+    """True if the prox is a soft threshold followed by a multiplication, as for L1."""
 
     def for_targets(self, scales: tuple[float, ...]) -> "Penalty":
         """Return the penalty where targets, and coefficients with them, are divided by scales.

@@ -5,8 +5,8 @@ the weight ``f = min(1, row_norm / |u|)``, its residual r with the weight ``h = 
 and a cap: ``c(h r)``, c cutting to plus or minus ``residual_bound``. Both weights depend on the row
 alone. The estimating equation is ``sum f u c(h r) = 0``, and `ShrunkGradientSum` with
 ``whole_records`` and the same reach is that sum; here are its derivative, the second moments of its
-terms, and what else the step asks. No term grows with the reach, but the derivative does: rows that
-were shortened say more about it.
+terms, and what else the step needs. No term grows with the reach, but the derivative does: rows
+that were shortened say more about it.
 
 With noise r is the residual of `Loss.with_bounded_weights`: it is multiplied by ``min(1, W / w)``,
 with w the working weight at the point and W its bound. This is a function of the row and of public

@@ -192,7 +192,7 @@ class Records:
 
     @functools.cached_property
     def loop_arrays(self) -> "LoopArrays | None":
-        """What loops read of dense rows, but for weights; None if they are not for loops."""
+        """Arrays of dense rows that loops read, but for weights; None for other rows."""
         units = unit_arrays(self)
         if units is None:
             return None

@@ -172,7 +172,7 @@ class Bounds:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the Hessian is expected to be certain enough for what makes it less so."""
+        """True if the noise on the Hessian is expected to be small enough to allow more of it."""
         return self.relative_error <= MOST_EXPECTED_ERROR * self.reach
 
     @classmethod

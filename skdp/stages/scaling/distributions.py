@@ -124,7 +124,7 @@ class Families:
         log = of_families[:, None] + LOG_PRIOR_PER_OCTAVE * octaves
         rare = slice(len(sizes) - len(self.zeros), None)
         log[rare] += (LOG_PRIOR_PER_OCTAVE_ZEROS - LOG_PRIOR_PER_OCTAVE) * octaves[rare]
-        standardised = np.concatenate([self.centre == 0, self.origin > 0, self.zeros < 0])
+        standardised = np.flatnonzero(np.append(self.centre == 0, self.origin > 0))
         log[standardised, at == 0] += LOG_PRIOR_UNIT
         log[rare][self.sign > 0, at == 0] += LOG_PRIOR_INDICATOR
         prior = np.exp(log)

@@ -119,9 +119,9 @@ class Widening(OptionalStage):
 
     def assumptions(self) -> tuple[str, ...]:
         return (
-            "A private test halfway through the fit, the release 'tails', decided whether the "
-            f"estimated ranges and the bound on rows are {EXPANSION_FACTOR:g} times as wide from "
-            "then on, or ranges narrower: scaling_ and row_bound_ have what predict uses.",
+            "Halfway through the fit one or two tests, by the release 'tails', decided whether to "
+            f"make the estimated ranges and the bound on rows {EXPANSION_FACTOR:g} times as wide, "
+            f"or the ranges {INNER_FACTOR:g} times: predict uses those in scaling_ and row_bound_.",
         )
 
 
