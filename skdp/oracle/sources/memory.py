@@ -106,9 +106,8 @@ class MemorySource(InMemory, OrderedSource):
         if known is None or not all(map(operator.is_, known[0], arguments)):
             note_read()
             parts = (self._records[part] for part in self._parts)
-            result = np.concatenate(
-                list(self._spread(function, parts, *map(itertools.repeat, arguments)))
-            )
+            repeated = map(itertools.repeat, arguments)
+            result = np.concatenate([*self._spread(function, parts, *repeated)])
             known = self._row_vectors[function] = arguments, result
         return known[1]
 
