@@ -273,8 +273,7 @@ def _checked_weights(who: str, log_weights: object, n_columns: int) -> tuple[int
 
 def _n_columns(context: base.PublicContext, features: bool, targets: bool) -> int:
     """Return the number of columns that are requested."""
-    public = context.public
-    return features * public.n_features + targets * public.n_outputs
+    return features * context.public.n_features + targets * context.public.n_outputs
 
 
 @base.audited

@@ -189,9 +189,8 @@ class MemorySource(InMemory, OrderedSource):
         is_copied: bool,
     ) -> tuple[AnyRows, ColumnMap | None, Array | None]:
         """Return rows to be stored, what is to be made of them in every pass, and their base."""
-        in_units, base = columns.for_type(np.float64), None
-        if sparse.issparse(X):
-            base = base_of(in_units.zeros, constant)
+        in_units = columns.for_type(np.float64)
+        base = base_of(in_units.zeros, constant) if sparse.issparse(X) else None
         has_to_be_dense = sparse.issparse(X) and base is None and not columns.keeps_zeros
         if has_to_be_dense or not (is_copied and self._copies_fit(X)):
             return X, in_units, base
