@@ -230,8 +230,7 @@ def _interval(kind: str, signal: float) -> str:
     """Return an interval in words; curves are cut where it hardly matters how bad a fit is."""
     lost = expected_loss(kind, signal)
     limits = lost.low, max(lost.high, LEAST_LOSS)
-    low, high = ("more than " * (one == MOST_LOSS) + _percent(one) for one in limits)
-    return f"{low} and {high}"
+    return " and ".join("more than " * (one == MOST_LOSS) + _percent(one) for one in limits)
 
 
 def _percent(share: float) -> str:
