@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 201,
-    "code lines": 28_710,
+    "code lines": 28_800,
     "uses of Any": 473,
     "numeric constants": 367,
     "imports, % of code": 9.8,

@@ -293,7 +293,7 @@ class DPLinearModel(PrivateEstimator):
                 setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
         is_default = self.solver == "auto" and not self._given()
-        expected = expectations_after(prepared, solution.scaling) if is_default else ()
+        expected = expectations_after(self._who, prepared, solution) if is_default else ()
         self.privacy_ = replace(fit.statement, expectations=expected)
         fit.reading.keep_columns(self)
 
