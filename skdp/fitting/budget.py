@@ -18,8 +18,8 @@ from typing import Any, Self, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skdp import accounting
-from skdp._numbers import is_real, require, shown
-from skdp.accounting.accountant import candidates
+from skdp._numbers import require
+from skdp.accounting.accountant import candidates, check_budget
 from skdp.accounting.records import from_plain, plain
 from skdp.accounting.statement import RunningTotal
 from skdp.fitting import ledger as ledgers
@@ -59,13 +59,6 @@ _histories: WeakKeyDictionary[PrivacyBudget, FitHistory] = WeakKeyDictionary()
 _open: list[PrivacyBudget] = []
 _lock = threading.RLock()
 _program = uuid.uuid4().hex
-
-
-def check_budget(epsilon: object, delta: object) -> None:
-    """Raise ValueError unless epsilon > 0 and 0 <= delta < 1."""
-    allowed = "be a positive number, or inf for no privacy at all"
-    require("epsilon", epsilon, allowed, is_real(epsilon) and epsilon > 0)
-    require("delta", delta, "be a number in [0, 1)", is_real(delta) and 0 <= delta < 1)
 
 
 def process_id() -> str:
@@ -150,10 +143,8 @@ class PrivacyBudget:
     ) -> None:
         check_budget(epsilon, delta)
         candidates(accountant)
-        if not isinstance(allow_seeded_noise, bool):
-            raise ValueError(
-                f"allow_seeded_noise must be True or False; got {shown(allow_seeded_noise)}."
-            )
+        is_flag = isinstance(allow_seeded_noise, bool)
+        require("allow_seeded_noise", allow_seeded_noise, "be True or False", is_flag)
         accounting.Adjacency.parse(adjacency, labels=True)
         require("unit", unit, "be None, 'row' or 'group'", unit in (None, "row", "group"))
         require("data", data, "be a name", isinstance(data, str) and data.strip() != "")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, MatrixLike, is_real, shown
+from skdp._numbers import Array, MatrixLike, is_real, require
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
@@ -235,10 +235,8 @@ class PrivateScorer(PrivateEstimator):
         """Refuse what can be refused without a fitted model."""
         self._check_shared_parameters()
         self._require_delta("got delta=0")
-        if not (is_real(self.log_loss_bound) and 1 <= self.log_loss_bound <= 50):
-            raise ValueError(
-                f"log_loss_bound must lie between 1 and 50; got {shown(self.log_loss_bound)}."
-            )
+        bound = self.log_loss_bound
+        require("log_loss_bound", bound, "lie in [1, 50]", is_real(bound) and 1 <= bound <= 50)
 
     def _check_parameters(self) -> None:
         """Refuse what can be refused without rows."""

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, clone
 
 from skdp import accounting
 from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require, shown
-from skdp.fitting.budget import PrivacyBudget, check_budget
+from skdp.accounting.accountant import check_budget
+from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.ledger import PrivacyBudgetError
 from skdp.fitting.privacy import Privacy
 from skdp.metrics import Scores, SubgroupScores

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import MatrixLike, Seed, is_integer, is_real, shown
+from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require
 from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.partitions import as_partitions
@@ -24,16 +24,15 @@ from skdp.oracle import noise_source
 from skdp.oracle.sources.partitioned import Partitions
 
 
-def scored_records(test_size: float, n_records: int, unit: str = "row") -> int:
+def scored_records(
+    test_size: float, n_records: int, unit: str = "row", name: str = "test_size"
+) -> int:
     """Return the number of records of the second part, rounded up as in scikit-learn."""
     count = test_size
     if is_real(test_size) and not is_integer(test_size) and 0 < test_size < 1:
         count = math.ceil(test_size * n_records)
-    if not (is_integer(count) and 1 <= count < n_records):
-        raise ValueError(
-            f"test_size must be a share between 0 and 1, or a number of {unit}s from 1 to "
-            f"{n_records - 1}; got {shown(test_size)}."
-        )
+    allowed = f"be a share between 0 and 1, or a number of {unit}s from 1 to {n_records - 1}"
+    require(name, test_size, allowed, is_integer(count) and 1 <= count < n_records)
     return int(count)
 
 

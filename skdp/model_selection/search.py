@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import accounting
-from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, shown
+from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, require
 from skdp.fitting import parameters, parts
 from skdp.fitting.estimator import PrivateEstimator, charge_fit
 from skdp.fitting.privacy import Privacy
@@ -198,7 +198,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         data = read_rows(who, X, y, groups, reads_labels)
         n_records, unit = data.n_records, data.unit
         part = parts.part_of(X, y, groups, unit=unit)
-        n_scored = scored_records(self.holdout, n_records, unit)
+        n_scored = scored_records(self.holdout, n_records, unit, "holdout")
         # 1. Candidates, each of them priced; the statement of the whole.
         pool = self._pool()
         run_budget, statement = self._priced(n_records, unit)
@@ -289,18 +289,14 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self._check_shared_parameters()
         candidates.check_terms(who, self._terms, "selection")
         self._require_delta("got delta=0")
-        if not (is_integer(self.n_candidates) and self.n_candidates >= 2):
-            raise ValueError(
-                f"n_candidates must be an integer of at least 2; got {shown(self.n_candidates)}."
-            )
+        is_several = is_integer(self.n_candidates) and self.n_candidates >= 2
+        require("n_candidates", self.n_candidates, "be an integer of at least 2", is_several)
         candidates.private_fits(who, self.estimator)
         kind = "classifier" if is_classifier(self.estimator) else "regressor"
         default = "accuracy" if kind == "classifier" else "r2"
         metric = default if self.scoring is None else self.scoring
-        if not isinstance(metric, str) or metric not in SCORING[kind]:
-            raise ValueError(
-                f"scoring must be None or one of {', '.join(SCORING[kind])}; got {shown(metric)}."
-            )
+        allowed = f"be None or one of {', '.join(SCORING[kind])}"
+        require("scoring", metric, allowed, isinstance(metric, str) and metric in SCORING[kind])
         return metric
 
     def _pool(self) -> list[dict[str, object]]:

@@ -234,7 +234,7 @@ def test_numbers_among_objects_are_refused_before_the_charge(regression, run):
         assert budget.n_fits == 0
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-6), (1.0, 0.99), (5e-324, 0.5)])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-6), (1.0, 0.99), (1e-9, 0.5)])
 @pytest.mark.parametrize("of", ["cross-validation", "search", "analysis"])
 def test_budgets_that_cannot_be_shared_are_refused(regression, epsilon, delta, of):
     terms = {"epsilon": epsilon, "delta": delta}

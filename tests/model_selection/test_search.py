@@ -172,7 +172,7 @@ REFUSED = {
     "n_candidates must be": {"n_candidates": 1},
     "scoring must be None or one of": {"scoring": "mean_squared_error"},
     "needs delta > 0": {"delta": 0.0},
-    "test_size must be": {"holdout": 1.5},
+    "holdout must be": {"holdout": 1.5},
     "epsilon must be": {"epsilon": -1.0},
     "accountant must be one of": {"privacy": skdp.Privacy(accountant="other")},
     "accountant must be 'auto' or 'selection'": {"privacy": skdp.Privacy(accountant="pure")},
