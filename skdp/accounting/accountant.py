@@ -475,12 +475,12 @@ def calibrate(
     >>> round(calibrate(plan, 1.0, 1e-6, Adjacency.ZERO_OUT).scale, 3)
     42.247
     """
-    check_budget(epsilon, delta)
     candidates(accountant)  # an unknown name is refused, whatever the budget
     if math.isinf(epsilon):
         return Calibration(0.0, math.inf, "none")
     if not any(True for _ in event.flattened()):
         return Calibration(1.0, 0.0, "none")
+    check_budget(epsilon, delta)
     refusals: list[str] = []
     calibrations: list[Calibration] = []
     for item in supporting_accountants(event, adjacency, accountant):

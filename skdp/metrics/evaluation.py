@@ -61,7 +61,7 @@ def evaluate(
         model, which must be possible to pickle, predicts there, once for a check and once for each
         release. An iterator of blocks ``(X, y)``, or ``(X, y, groups)`` of whole groups, is read
         once; what is kept are a few numbers of each row.
-    y : array of shape (n_samples,)
+    y : array of shape (n_samples,) or None, default=None
         Left out for partitions and blocks, which have the targets. Scores are not weighted: of
         weights that partitions have, only those that are 0 matter. Their rows are null records,
         which add nothing to a sum; a mean, over all rows, is drawn to the middle of its range.

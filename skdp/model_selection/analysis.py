@@ -227,7 +227,7 @@ class Analysis:
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
             Or collections of dask.
-        y : array of shape (n_samples,)
+        y : array of shape (n_samples,) or None, default=None
             Left out for partitions, which have the targets.
         random_state : int, RandomState, Generator or None, default=None
         groups : array of shape (n_samples,) or None, default=None

@@ -85,7 +85,7 @@ def dp_cross_validate(
     X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
         Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are: each
         fold is read there.
-    y : array of shape (n_samples,)
+    y : array of shape (n_samples,) or None, default=None
         Left out for partitions, which have the targets.
     metrics : str or iterable of str, default=None
         Those of `skdp.metrics.evaluate` that are single numbers.

@@ -30,7 +30,7 @@ class PrivacyUtilityDisplay:
     epsilons : array of shape (n_epsilons,)
     scores : array of shape (n_epsilons, n_repeats)
         Of the private models.
-    score_name : str
+    score_name : str, default="score"
     references : dict of str to float, default=None
         Scores of models without privacy, by name, drawn as lines.
     total : PrivacyStatement or None, default=None

@@ -179,7 +179,7 @@ class DPHoldout:
     ----------
     X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
         Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are.
-    y : array of shape (n_samples,)
+    y : array of shape (n_samples,) or None, default=None
         Left out for partitions, which have the targets.
     test_size : float or int, default=0.25
         As in `dp_train_test_split`.

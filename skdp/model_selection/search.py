@@ -174,7 +174,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
             Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are:
             each part of the split is read there.
-        y : array of shape (n_samples,)
+        y : array of shape (n_samples,) or None, default=None
             Left out for partitions, which have the targets.
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons; none may be missing. The guarantee is for a group

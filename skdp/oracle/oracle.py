@@ -155,8 +155,8 @@ class Oracle:
             noise.
         noise : float, default=1.0
             How noisy, relative to the solver's other releases.
-        sampler : Sampler, default=AllRows()
-            Which rows take part.
+        sampler : Sampler or None, default=None
+            Which rows take part; None for all.
         mechanism : {"gaussian", "laplace"}, default="gaussian"
             Distribution of the noise.
 

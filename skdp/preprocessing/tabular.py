@@ -134,7 +134,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         X : data frame, Arrow table or array of shape (n_samples, n_features), or Partitions
             Partitions of such tables, and data frames of dask, are read where they are. All have
             columns of the same names and kinds.
-        y : ignored
+        y : ignored, default=None
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons; none may be missing. The guarantee is for a group
             then, with all of its rows; each counts once in the histograms. Partitions bring their
@@ -266,7 +266,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
         Parameters
         ----------
-        input_features : ignored
+        input_features : ignored, default=None
 
         Returns
         -------
