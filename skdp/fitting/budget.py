@@ -408,8 +408,8 @@ class PrivacyBudget:
                 f"{plan}, which would bring the total at delta={self.delta:g} to epsilon="
                 f"{total:.6g}, but its budget allows {self.epsilon:.6g}, of which "
                 f"{self.spent:.6g} is spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}. One "
-                f"more full-batch fit can ask for epsilon={left:.6g} at most. For a search use "
-                "DPSearchCV, or price it before its fit: privacy_of(search, n_samples=...). "
+                f"more full-batch fit can have epsilon={0.99999 * left:.6g} at most. For a search "
+                "use DPSearchCV, or price it before its fit: privacy_of(search, n_samples=...). "
                 f"{end}"
             )
         return total

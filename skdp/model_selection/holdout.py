@@ -156,8 +156,8 @@ def _split_partitions(
     """Split partitions; each part is read in passes over all of them."""
     if others:
         raise ValueError(
-            f"{who}: {type(partitions).__name__} brings what belongs to its rows: targets, weights "
-            "and labels of groups. Pass it alone. Nothing was released."
+            f"{who}: {type(partitions).__name__} holds targets, weights and labels of groups "
+            "beside its rows. Pass it alone. Nothing was released."
         )
     data = PartitionedDataset.read(who, partitions)
     n_test = scored_records(test_size, data.n_records, data.unit)

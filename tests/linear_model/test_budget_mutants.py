@@ -54,7 +54,7 @@ def test_overspending_is_refused(regression, asked):
         f"epsilon={together(1, 0.5, 1):.6g}",
         "allows 1.5",
         f"{together(1, 0.5):.6g} is spent by 2 fits",
-        "can ask for epsilon=0.",  # what is left
+        "can have epsilon=0.",  # what is left
         "nothing was released and nothing was charged",
     ):
         assert part in said
