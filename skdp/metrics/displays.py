@@ -67,7 +67,7 @@ class ScoreCurveDisplay:
         """
         curve = scores[name]
         if not isinstance(curve, ScoreCurve):
-            raise ValueError(f"{name!r} is no curve; request one of {list(AXES)}.")
+            raise ValueError(f"{name!r} is not a curve; request one of {list(AXES)}.")
         return cls(curve).plot(ax)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Self:

@@ -13,6 +13,7 @@ from sklearn.metrics import check_scoring
 
 from skdp._numbers import AnyArray, Array, MatrixLike, require
 from skdp.accounting import PrivacyStatement
+from skdp.fitting.parameters import check_counts
 from skdp.model_selection.total import total_privacy
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class PrivacyUtilityDisplay:
         -------
         PrivacyUtilityDisplay
         """
-        require("n_repeats", n_repeats, "be an integer of at least 1", n_repeats >= 1)
+        check_counts("PrivacyUtilityDisplay", n_repeats=n_repeats)
         require("epsilons", list(epsilons), "hold at least one number", len(epsilons) >= 1)
         scorer = check_scoring(estimator, scoring)
         models, scores = [], []
