@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
@@ -14,6 +13,7 @@ from sklearn.metrics import check_scoring
 from skdp._numbers import AnyArray, Array, MatrixLike, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.parameters import check_counts
+from skdp.metrics.displays import axes_or_new
 from skdp.model_selection.total import total_privacy
 
 if TYPE_CHECKING:
@@ -144,8 +144,7 @@ class PrivacyUtilityDisplay:
         -------
         PrivacyUtilityDisplay
         """
-        if ax is None:
-            _, ax = importlib.import_module("matplotlib.pyplot").subplots()
+        ax = axes_or_new(ax)
         mean = self.scores.mean(axis=1)
         ax.plot(self.epsilons, mean, marker="o", label="private")
         low, high = self.scores.min(axis=1), self.scores.max(axis=1)

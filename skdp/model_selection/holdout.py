@@ -24,15 +24,13 @@ from skdp.oracle import noise_source
 from skdp.oracle.sources.partitioned import Partitions
 
 
-def scored_records(
-    test_size: float, n_records: int, unit: str = "row", name: str = "test_size"
-) -> int:
+def scored_records(size: float, n_records: int, unit: str = "row", name: str = "test_size") -> int:
     """Return the number of records of the second part, rounded up as in scikit-learn."""
-    count = test_size
-    if is_real(test_size) and not is_integer(test_size) and 0 < test_size < 1:
-        count = math.ceil(test_size * n_records)
+    count = size
+    if is_real(size) and not is_integer(size) and 0 < size < 1:
+        count = math.ceil(size * n_records)
     allowed = f"be a share between 0 and 1, or a number of {unit}s from 1 to {n_records - 1}"
-    require(name, test_size, allowed, is_integer(count) and 1 <= count < n_records)
+    require(name, size, allowed, is_integer(count) and 1 <= count < n_records)
     return int(count)
 
 

@@ -98,6 +98,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         Its noisy score, which is too good on average, being the best of several.
     privacy_ : PrivacyStatement
     n_features_in_ : int
+    feature_names_in_ : array of str
+        If all columns have names.
     classes_ : array
         Of a classifier.
 
@@ -340,12 +342,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self, n_records: int, unit: str = "row"
     ) -> tuple[candidates.RunBudget, accounting.PrivacyStatement]:
         """Return what each run gets, and the statement of the whole."""
-        given = (
-            float(self.epsilon),
-            float(self.delta),
-            self._terms.adjacency,
-            self._terms.noise_source,
-        )
+        terms = self._terms
+        given = float(self.epsilon), float(self.delta), terms.adjacency, terms.noise_source
         return candidates.priced_search(int(self.n_candidates), *given, n_records, unit)
 
     # ------------------------------------------------------------------ what the best one does
@@ -354,6 +352,11 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def classes_(self) -> AnyArray:
         """Labels of the best classifier."""
         return np.asarray(self._best().classes_)
+
+    @property
+    def feature_names_in_(self) -> AnyArray:
+        """Names of the columns that the best estimator was fitted on, if they have names."""
+        return np.asarray(self._best().feature_names_in_)
 
     def _best(self) -> BaseEstimator:
         check_is_fitted(self, "best_estimator_")
@@ -368,6 +371,11 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def predict_proba(self, X: MatrixLike) -> Array:
         """Predict probabilities by the best estimator."""
         return np.asarray(self._best().predict_proba(X))
+
+    @_best_has("predict_log_proba")
+    def predict_log_proba(self, X: MatrixLike) -> Array:
+        """Predict logarithms of probabilities by the best estimator."""
+        return np.asarray(self._best().predict_log_proba(X))
 
     @_best_has("decision_function")
     def decision_function(self, X: MatrixLike) -> Array:
