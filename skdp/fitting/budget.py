@@ -373,7 +373,7 @@ class PrivacyBudget:
             with _lock, ledgers.reading(self._account.path) as connection:
                 self._catch_up({self._account.path: connection})
 
-    def admit(self, who: str, stated: accounting.PrivacyStatement, seed: str | None) -> float:
+    def _admit(self, who: str, stated: accounting.PrivacyStatement, seed: str | None) -> float:
         """Return the epsilon of all with one more fit, or raise and leave everything as it was."""
         self._require_process(f"a fit of {who}")
         plan = f"{who} requested epsilon={stated.epsilon:.6g}, delta={stated.delta:.6g}"
@@ -422,7 +422,7 @@ class PrivacyBudget:
             return None
         return self._account.write(opened[self._account.path], by, stated, total)
 
-    def record(
+    def _record(
         self,
         stated: accounting.PrivacyStatement,
         total: float,
@@ -542,7 +542,7 @@ def charge(
             for item in budgets:
                 item._catch_up(opened)
             # All admit it, or none is charged.
-            totals = [item.admit(who, stated, seed) for item in budgets]
+            totals = [item._admit(who, stated, seed) for item in budgets]
             histories = [_histories.setdefault(item, FitHistory()) for item in budgets]
             if data is not None and any(history.has_target_among(data) for history in histories):
                 raise PrivacyBudgetError(RETURNED_TARGET.format(who))
@@ -552,7 +552,7 @@ def charge(
             ]
         # From here on the debts stand, whatever becomes of the fit.
         for item, total, line in zip(budgets, totals, lines, strict=True):
-            item.record(stated, total, seed, line)
+            item._record(stated, total, seed, line)
         if data is not None:
             for history in histories:
                 history.add(data)

@@ -1,4 +1,4 @@
-"""Fits on rows in partitions, and predictions on dask's: what is looked at before the charge."""
+"""Check and map rows in partitions before a fit is charged; read and predict dask collections."""
 
 from __future__ import annotations
 
