@@ -430,11 +430,11 @@ def price(
 def check_budget(epsilon: object, delta: object) -> None:
     """Raise ValueError unless epsilon is positive, or infinite, and delta is in [0, 1).
 
-    A finite epsilon is at least 1e-9 and at most 1e9: beyond, noise overflows or is lost in
-    rounding.
+    A finite epsilon is at least 1e-6 and at most 1e9: below, accountants lose precision, and above
+    noise is lost in rounding.
     """
-    is_valid = is_real(epsilon) and (1e-9 <= epsilon <= 1e9 or epsilon == math.inf)
-    allowed = "be a positive number from 1e-9 to 1e9, or inf for no privacy at all"
+    is_valid = is_real(epsilon) and (1e-6 <= epsilon <= 1e9 or epsilon == math.inf)
+    allowed = "be a positive number from 1e-6 to 1e9, or inf for no privacy at all"
     require("epsilon", epsilon, allowed, is_valid)
     require("delta", delta, "be a number in [0, 1)", is_real(delta) and 0 <= delta < 1)
 
@@ -452,7 +452,7 @@ def calibrate(
         The plan, with noise in relative units. The cost of parts whose noise cannot be scaled, such
         as `ApproximateDP`, stays as it is.
     epsilon, delta : float
-        The budget: from 1e-9 to 1e9, and in [0, 1). ``epsilon=inf`` gives scale 0: no noise at all.
+        The budget: from 1e-6 to 1e9, and in [0, 1). ``epsilon=inf`` gives scale 0: no noise at all.
     adjacency : Adjacency
     accountant : str, default="auto"
         A registered name, or "auto" for the one that needs the least noise.

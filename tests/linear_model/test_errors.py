@@ -28,8 +28,8 @@ def nothing_is_released(monkeypatch):
 
 
 SHARED = [
-    ({"epsilon": 1e-300}, "epsilon must be a positive number from 1e-9 to 1e9"),
-    ({"epsilon": 1e300}, "epsilon must be a positive number from 1e-9 to 1e9"),
+    ({"epsilon": 1e-300}, "epsilon must be a positive number from 1e-6 to 1e9"),
+    ({"epsilon": 1e300}, "epsilon must be a positive number from 1e-6 to 1e9"),
     ({"epsilon": 0}, "epsilon must be a positive number"),
     ({"epsilon": -1.0}, "epsilon must be a positive number"),
     ({"epsilon": np.nan}, "epsilon must be a positive number"),
