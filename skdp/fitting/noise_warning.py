@@ -114,7 +114,7 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
         f"{who}: {steps} steps on batches of about {rows:.0f} of {public.n_rows} {units} need "
         f"noise of {noise:.3g} times the clipping norm on every coordinate of a sum, so that the "
         f"noise on a step's mean gradient is {length:.3g} times as long as the clipping norm. They "
-        f"tell {100 * informative / left:.2g} per cent of what this part of the budget buys with "
+        f"yield {100 * informative / left:.2g} per cent of what this part of the budget buys with "
         f"larger batches. {advice} These figures come from the plan alone; no budget has been "
         "spent.",
         NoiseWarning,

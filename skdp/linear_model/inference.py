@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse as scipy_sparse
 from scipy import stats
 
-from skdp._numbers import Array, Mask, is_real, shown
+from skdp._numbers import Array, Mask, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.units import in_raw_units
 from skdp.linear_model.summary import CoefficientTable
@@ -230,8 +230,7 @@ class DebiasedCoefficients:
 
 def normal_intervals(centres: Array, errors: Array, level: float) -> Array:
     """Return the ends of normal intervals, one row for each estimate."""
-    if not (is_real(level) and 0 < level < 1):
-        raise ValueError(f"The level must lie in (0, 1); got {shown(level)}.")
+    require("level", level, "lie in (0, 1), such as 0.95", is_real(level) and 0 < level < 1)
     reach = float(stats.norm.isf((1 - level) / 2)) * errors
     return np.column_stack([centres - reach, centres + reach])
 

@@ -195,7 +195,7 @@ def test_groups_and_partitions(rng):
         ({"instruments": [1, "a"]}, "all of them by name"),
         ({"instruments": "a"}, "instruments must hold columns"),
         ({"endogenous": 0}, "endogenous must hold columns"),
-        ({"instruments": ["a"]}, "X is no data frame"),
+        ({"instruments": ["a"]}, "X is not a data frame"),
         ({"delta": 0.0}, "delta"),
     ],
     ids=str,

@@ -113,7 +113,7 @@ def test_disjoint_batches_tell_what_the_warning_says():
     solver = GradientDescent(max_iter=1000, batch_size=10, sampling="shuffled")
     model = skdp.DPRidge(solver=solver, scaling="none")
     (told,) = warned(lambda: model.plan(5000, 10))
-    assert f"They tell {100 / 500**0.5:.2g} per cent" in told
+    assert f"They yield {100 / 500**0.5:.2g} per cent" in told
 
 
 def test_blocks_that_arrive_are_warned_about(regression):
