@@ -337,7 +337,7 @@ class MeanRule:
         Least factor that noise leaves.
     noise : float
         Variance of the noise of slopes, next to that of the slopes of a table, at a signal-to-noise
-        ratio of 1. It falls with its power 3/2, as there are fewer steps where it is small.
+        ratio of 1.
     """
 
     most: float = 0.25
@@ -348,7 +348,7 @@ class MeanRule:
     std: float = 0.7
     narrowing: float = 10.0
     least_factor: float = 0.05
-    noise: float = 2.0
+    noise: float = 3.0
 
 
 MEAN_RULE = MeanRule()
@@ -363,7 +363,7 @@ class MeanCorrection(CalibrationStage):
 
     Noise moves log means the further the rarer events are, and what columns explain is of about
     the same size everywhere: the posterior mean of slopes with that size as their prior's keeps the
-    share ``1 / (1 + variance)`` of them. Of the intercept ``1 - variance`` is kept, at least 0 (the
+    share ``1 / (1 + noise**2)`` of them. Of the intercept ``1 - noise**2`` is kept, at least 0 (the
     positive part of James and Stein 1961), of the noise where events are rarer than usual, since
     scaling has noise of its own. It is post-processing.
 
@@ -403,9 +403,9 @@ class MeanCorrection(CalibrationStage):
         public, loss = oracle.public, oracle.problem.loss
         kept = np.ones(public.shape)
         if public.start is None:  # coefficients near a start that was given are no noise
-            signal, slowdown = public.signal_to_noise, loss.slowdown
-            kept[:] = 1 / (1 + MEAN_RULE.noise * math.sqrt(slowdown) / signal**1.5)
-            kept[public.n_features :] = max(1 - (slowdown**2 - 1) / signal**2, 0.0)
+            signal = public.signal_to_noise**2
+            kept[:] = signal / (signal + MEAN_RULE.noise * loss.slowdown)
+            kept[public.n_features :] = max(1 - (loss.slowdown**2 - 1) / signal, 0.0)
         coef = kept * solution.coef
         if self.share:
             coef[-1] += self._shift(oracle, coef) / public.intercept_size
