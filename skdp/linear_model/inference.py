@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse as scipy_sparse
 from scipy import stats
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, Mask, is_real, shown
 from skdp.accounting import PrivacyStatement
@@ -471,7 +472,8 @@ def _table(
 
 
 def inference_of(model: FittedModel, request: str) -> DebiasedCoefficients:
-    """Return what the fit of a model inferred; AttributeError for a fit without inference."""
+    """Return what the fit of a model inferred; AttributeError without a fit, or inference in it."""
+    check_is_fitted(model, "coef_")
     estimates: DebiasedCoefficients | None = vars(model).get("inference_")
     if estimates is None:
         who = type(model).__name__

@@ -300,7 +300,7 @@ class InferenceStage(OptionalStage):
 
     @classmethod
     def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        return "inference='coefficients'"
+        return "inference about coefficients"
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
