@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 201,
-    "code lines": 28_704,
+    "code lines": 28_705,
     "uses of Any": 473,
     "numeric constants": 367,
     "imports, % of code": 9.8,

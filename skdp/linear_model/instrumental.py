@@ -164,17 +164,12 @@ class DP2SLS(DPLinearRegressor):
                 f"{self._who}: a column is endogenous or an instrument; both are, by number: "
                 f"{listed(both)}. Nothing was released."
             )
-        n_columns = shape[1]
-        if max([*model.endogenous, *model.instruments], default=0) >= n_columns:
+        n_columns, numbers = shape[1], [*model.endogenous, *model.instruments]
+        if max(numbers, default=0) >= n_columns or len(model.instruments) == n_columns:
             raise ValueError(
                 f"{self._who}: endogenous and instruments number columns of X, from 0 to "
-                f"{n_columns - 1}; got {shown(self.endogenous)} and {shown(self.instruments)}. "
-                "Nothing was released."
-            )
-        if len(model.instruments) == n_columns:
-            raise ValueError(
-                f"{self._who}: instruments are all columns of X, and no regressor is left. "
-                "Nothing was released."
+                f"{n_columns - 1}, and not all are instruments; got {shown(self.endogenous)} and "
+                f"{shown(self.instruments)}. Nothing was released."
             )
         return super(DP2SLS, model)._prepare(*shape, **others)
 
