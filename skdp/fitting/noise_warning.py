@@ -13,6 +13,7 @@ from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public, Solution
 from skdp.planning.expected_loss import LEAST_LOSS, MOST_LOSS, expected_loss, signal_for
+from skdp.solvers.core.two_stage import TwoStageLeastSquares
 from skdp.stages.calibration import SKEWED
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
@@ -292,7 +293,7 @@ def _answers(event: accounting.Event, count: int, scale: float) -> Iterator[_Ans
 
 
 def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
-    """Return how many coefficients are likely to be determined, and whether any; None without.
+    """Return whether coefficients are likely to be determined, in words, too; None without.
 
     A function of public facts: no row has been read.
     """
@@ -301,11 +302,11 @@ def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
     if stage is None or not public.is_noisy:
         return None
     error = Bounds.of(public, problem, stage.share).relative_error
-    count = public.n_features * public.n_outputs
     if error < MOST_RELATIVE_ERROR:
+        more = ", and instruments are strong" * isinstance(prepared.solver, TwoStageLeastSquares)
         text = (
-            f"Inference: all {count} coefficients are likely to be determined, if columns are "
-            f"little correlated and none is nearly constant (expected relative error {error:.2g} "
+            "Inference: all coefficients are likely to be determined, if columns are little "
+            f"correlated and none is nearly constant{more} (expected relative error {error:.2g} "
             f"of at most {MOST_RELATIVE_ERROR:g})."
         )
         return text, True
@@ -314,8 +315,8 @@ def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
     ways = [] if records is None else [f"about {float(f'{records:.2g}'):.0f} {public.unit}s"]
     ways += [] if epsilon is None else [f"an epsilon of about {epsilon:.2g}"]
     text = (
-        f"Inference: none of the {count} coefficients is likely to be determined (expected "
-        f"relative error {error:.2g}, of at most {MOST_RELATIVE_ERROR:g}). "
+        "Inference: no coefficient is likely to be determined (expected relative error "
+        f"{error:.2g}, of at most {MOST_RELATIVE_ERROR:g}). "
         f"{' or '.join([*ways, 'fewer columns']).capitalize()} would do, for columns that are "
         "little correlated."
     )
