@@ -136,8 +136,8 @@ def test_few_rows_and_little_budget(mean):
         d2_of(skdp.DPPoissonRegressor(epsilon=0.1, privacy=seeded(run)).fit(X, y), mean=mean)
         for run in range(40)
     ]
-    assert np.median(scores) > -0.7  # -0.04 and -0.5 over 60 runs
-    assert np.quantile(scores, 0.1) > -2.0
+    assert np.median(scores) > -0.65  # -0.04 and -0.5 over 60 runs
+    assert np.quantile(scores, 0.1) > -1.5
 
 
 def test_a_mean_is_not_corrected_for_a_tail_that_targets_do_not_have(rng):

@@ -37,6 +37,8 @@ TAIL_SHARE = 0.004  # share of the records outside of a range at either end
 MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no candidate is exact
 EM_ITERATIONS, MAX_COLUMNS = 3, 64  # of the empirical Bayes fit
 PRIOR_STRENGTH = 5.0  # pseudo-columns
+# Factor on a likelihood: not 0, as nothing else may fit a column at all.
+UNLIKELY = np.finfo(np.float32).eps
 REACH_OCTAVES = 12  # farther from the size of a range, all its bins but one are empty
 
 
@@ -79,6 +81,11 @@ class Families:
     zeros: Array
     sign: Array
     octaves: Array
+
+    @functools.cached_property
+    def skewed(self) -> Indices:
+        """Families of standardised lognormal columns."""
+        return len(self.centre) + np.flatnonzero(self.origin > 0)
 
     def below(self, points: Array) -> Array:
         """Return the distribution functions at points, shape (n_families, *points.shape)."""
@@ -302,23 +309,19 @@ class NoisyCounts:
 def _likelier_prior(likelihoods: Array) -> tuple[Array, Array]:
     """Return common priors, without skewed standardised families if columns fit better without.
 
-    Each column of a table that lies below 0 may look like one of these: all of them decide. Their
-    likelihood is made small, in place, where their scale is not that of a standardised column.
+    Each column of a table that lies below 0 may look like one of these: all of them decide.
     """
-    every, prior = families(), families().prior
-    skewed = len(every.centre) + np.flatnonzero(every.origin > 0)
-    unlikely = np.finfo(np.float32).eps  # not 0, as nothing else may fit a column at all
-    # Their scale is 1, or less where rare large values make up the variance.
-    elsewhere = np.flatnonzero((locations() < -2) | (locations() > 0))
-    likelihoods[:, skewed[:, None], elsewhere] *= unlikely
+    prior = families().prior
     others = prior.copy()
-    others[skewed] *= unlikely
+    others[families().skewed] *= UNLIKELY
     with_skewed, without = (_common_prior(likelihoods, one) for one in (prior, others))
     evidence, of_others = (
         np.log(np.einsum("ijk,ijk->i", likelihoods, own) / own.sum(axis=(1, 2))).sum()
         for own, _ in (with_skewed, without)
     )
-    return with_skewed if evidence + LOG_PRIOR_UNIT >= of_others else without
+    # They are likely a priori, but a few columns far from 0 are no table of standardised ones.
+    odds = min(LOG_PRIOR_UNIT, -LOG_PRIOR_PER_OCTAVE * len(likelihoods))
+    return with_skewed if evidence + odds >= of_others else without
 
 
 def _common_prior(likelihoods: Array, prior: Array) -> tuple[Array, Array]:
@@ -359,6 +362,9 @@ def posteriors(
         values = log_likelihood(columns)
         values -= values.max(axis=(1, 2), keepdims=True)
         np.exp(values, out=values)
+        # Their scale is 1, or less where rare large values make up the variance.
+        elsewhere = np.flatnonzero((locations() < -2) | (locations() > 0))
+        values[:, families().skewed[:, None], elsewhere] *= UNLIKELY
         own = prior
         if pooled and start == 0 and n_columns > 1:
             own, prior = _likelier_prior(values)

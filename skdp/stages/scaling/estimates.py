@@ -82,16 +82,14 @@ class Ranges:
         )
 
 
-def _significant_residuals(
-    noisy: NoisyCounts, shapes: Array | float, n_counts: int, more: Array | float = 0.0
-) -> Array:
+def _residuals(noisy: NoisyCounts, shapes: Array | float, more: Array | float = 0.0) -> Array:
     """Residual share of the records in each bin; 0 where it is below the noise threshold.
 
-    Of ``n_counts`` counts in all, noise alone makes hardly one exceed the threshold, which is
-    higher by ``more``, in noise standard deviations.
+    Of all counts together, noise alone makes hardly one exceed the threshold, which is higher by
+    ``more``, in noise standard deviations.
     """
     rest = noisy.counts / noisy.n_rows - shapes
-    limit = (np.sqrt(2 * np.log(n_counts)) + Z_RESIDUAL + more) * noisy.noise[:, None]
+    limit = (np.sqrt(2 * np.log(rest.size)) + Z_RESIDUAL + more) * noisy.noise[:, None]
     # A share above 1 can only be noise.
     rest[(np.abs(rest) <= limit) | (limit >= 1)] = 0.0
     return rest
@@ -153,25 +151,20 @@ def coarse_ranges(magnitudes: NoisyCounts, exact: bool, pooled: bool) -> Ranges:
     # Noise alone enlarges a range by a bin or two, which is soon undone; a farther one is no noise.
     bins = np.arange(counts.shape[1])
     away = np.maximum(first[:, None] - bins, bins - last[:, None])
-    rest = _significant_residuals(magnitudes, expected, counts.size, np.maximum(away - 1, 0))
-    beyond = rest > TAIL_SHARE
+    beyond = _residuals(magnitudes, expected, np.maximum(away - 1, 0)) > TAIL_SHARE
     lows, highs = magnitude_bounds()
     if pooled:
-        visible = _significant_residuals(magnitudes, 0.0, counts.size) > 0
+        visible = _residuals(magnitudes, 0.0) > 0
         around = _neighbourhoods(magnitudes, visible, lows, highs)
         beyond &= (highs >= around.low[:, None]) & (lows <= around.high[:, None])
-    n_bins, somewhere = counts.shape[1], beyond.any(axis=1)
-    lowest, highest = np.argmax(beyond, axis=1), n_bins - 1 - np.argmax(beyond[:, ::-1], axis=1)
+    first = np.min(np.where(beyond, bins, first[:, None]), axis=1)
+    last = np.max(np.where(beyond, bins, last[:, None]), axis=1)
     if exact:
         first, last = between_tails(counts, 0.0)
-    else:
-        first = np.where(somewhere, np.minimum(first, lowest), first)
-        last = np.where(somewhere, np.maximum(last, highest), last)
     # Noise may make the medians cross.
     first, last = np.minimum(first, last), np.maximum(first, last)
     low, high = lows[first], highs[last]
-    flat = high <= low
-    ranges = Ranges(np.where(flat, low - 1, low), np.where(flat, high + 1, high))
+    ranges = Ranges(low - (high <= low), high + (high <= low))
     return ranges if exact else ranges.rounded()
 
 
@@ -201,7 +194,10 @@ def support_with_margin(counts: Array, ranges: Ranges) -> Ranges:
 
 
 def exact_columns(counts: Array, ranges: Ranges, centred: bool) -> Columns:
-    """Centre, scale and range of every column, from exact counts in bins."""
+    """Centre and scale of every column, from exact counts in bins.
+
+    Without noise there is nothing to be hidden: values are not clipped.
+    """
     width = (ranges.high - ranges.low) / counts.shape[1]
     mean, size = _moments(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
     mean, half = ranges.low + mean * width, (ranges.high - ranges.low) / 2
@@ -210,7 +206,8 @@ def exact_columns(counts: Array, ranges: Ranges, centred: bool) -> Columns:
     size = np.where(size > 0, size * width, one)
     if not centred:
         mean, size = np.zeros(len(mean)), np.hypot(size, mean)
-    return Columns(mean - RANGE_IN_SCALES * size, mean + RANGE_IN_SCALES * size, mean, size)
+    most = np.full(len(mean), np.finfo(float).max)
+    return Columns(-most, most, mean, size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,6 +226,9 @@ class Estimate:
         quantile beyond which a normal distribution has ``TAIL_SHARE``.
     skewness : array of shape (n_columns,)
         Of the values within the range that was counted in bins.
+    shapes : array of shape (n_columns, n_bins)
+        Shares of the values in these bins, where a column is most likely skewed and standardised,
+        so that its scale includes the tail; 0 elsewhere.
     """
 
     mean: Array
@@ -237,6 +237,7 @@ class Estimate:
     beyond: Ranges
     isolated: Mask
     skewness: Array
+    shapes: Array
 
     @property
     def ranges(self) -> Ranges:
@@ -257,9 +258,8 @@ class Estimate:
             mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
         if not centred:
             mean, size = np.zeros(len(mean)), np.hypot(size, mean)
-        ranges = replace(self, mean=mean, size=size).ranges
-        isolated = self.isolated[:, 0], self.isolated[:, 1]
-        return Columns(ranges.low, ranges.high, mean, size, isolated, self.skewness)
+        ranges, isolated = replace(self, mean=mean, size=size).ranges, self.isolated.T
+        return Columns(ranges.low, ranges.high, mean, size, (*isolated,), self.skewness)
 
 
 def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled: bool) -> Estimate:
@@ -285,6 +285,7 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     ranges = Ranges(np.where(far, -half, ranges.low), np.where(far, half, ranges.high))
     binned = BinnedRanges(ranges.low, ranges.high, n_bins)
     mean, size, half_width = np.empty((3, n_columns))
+    skewed = np.zeros((n_columns, 1), dtype=bool)
     shapes = np.empty(counts.shape)
     centres, of_columns, of_targets, half_widths = families().moments
     for part, alone in ((np.flatnonzero(~far), False), (np.flatnonzero(far), True)):
@@ -299,6 +300,7 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
         for some, posterior in posteriors(fit, len(part), is_shared):
             columns = part[some]
             shapes[columns] = binned.mixed(posterior, columns)
+            skewed[columns, 0] = posterior[:, families().skewed].sum(axis=(1, 2)) > 0.5
             size[columns] = np.exp(np.tensordot(posterior, np.log(sizes)))
             half_width[columns] = np.exp(posterior.sum(axis=2) @ np.log(half_widths))
             # Means are weighted by the inverse scale, those of targets by its square, as their
@@ -307,10 +309,10 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
             np.divide(posterior, weights if is_shared else weights**2, out=weights)
             mean[columns] = np.tensordot(weights, means) / weights.sum(axis=(1, 2))
     # Residual counts move the moments as they move those of the bins.
-    rest = _significant_residuals(bins, shapes, counts.size)
+    rest = _residuals(bins, shapes)
     isolated = np.zeros((n_columns, 2), dtype=bool)
     if pooled:
-        visible = _significant_residuals(bins, 0.0, counts.size) > 0
+        visible = _residuals(bins, 0.0) > 0
         lone = _isolated(bins, visible, rest, ranges, magnitudes) & ~far[:, None]
         rest[lone] = 0.0
         isolated[:] = lone.reshape(n_columns, 2, n_bins // 2).any(axis=2)
@@ -328,7 +330,9 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     low = np.where(out.any(axis=1), offset + unit * (ranges.low + first * width), np.inf)
     high = np.where(out.any(axis=1), offset + unit * (ranges.low + last * width), -np.inf)
     beyond = Ranges(low, high)
-    return Estimate(offset + unit * mean, unit * size, half_width, beyond, isolated, skewness)
+    return Estimate(
+        offset + unit * mean, unit * size, half_width, beyond, isolated, skewness, skewed * seen
+    )
 
 
 def _log_likelihood(
@@ -353,16 +357,14 @@ def _isolated(
     Outer bins are open: their residuals count if most of their values have magnitudes far from the
     bulk. Rare values of a column of mostly zeros do not count.
     """
-    n_rows, n_bins = bins.n_rows, bins.counts.shape[1]
-    edges = np.linspace(ranges.low, ranges.high, n_bins + 1, axis=1)
+    edges = np.linspace(ranges.low, ranges.high, bins.counts.shape[1] + 1, axis=1)
     around = _neighbourhoods(bins, visible, edges[:, :-1], edges[:, 1:])
     isolated = (edges[:, 1:] < around.low[:, None]) | (edges[:, :-1] > around.high[:, None])
     lows, highs = magnitude_bounds()
-    # Only where an outer bin is significant are they used: so the expected largest noise will do.
-    shares = _significant_residuals(magnitudes, 0.0, magnitudes.counts.size, -Z_RESIDUAL)
+    shares = _residuals(magnitudes, 0.0)
     away = (lows > around.high[:, None]), (highs < around.low[:, None])
     for place, far in ((-1, away[0]), (0, away[1])):
         held = np.maximum(shares, 0.0) * far
-        isolated[:, place] |= 2 * n_rows * held.sum(axis=1) >= bins.counts[:, place]
-    mostly_zeros = 2 * magnitudes.counts[:, SIDE] > n_rows
+        isolated[:, place] |= 2 * bins.n_rows * held.sum(axis=1) >= bins.counts[:, place]
+    mostly_zeros = 2 * magnitudes.counts[:, SIDE] > bins.n_rows
     return isolated & (rest > 0) & ~mostly_zeros[:, None]

@@ -55,6 +55,10 @@ def keep_standardised(columns: Columns, magnitudes: NoisyCounts) -> Columns:
     # A column in another unit, or far from 0, fills one magnitude or two.
     either = shares[:, lows > 0] + shares[:, negative][:, ::-1]
     outlying = np.delete(either, slice(STEPS - 5, STEPS + 2), axis=1).max(axis=1)
+    # On both sides, as the common value of a rare category lies near 0, on one side of it.
+    near = (least >= 1 / 1024) & (least < 1 / 16)
+    sides = (shares[:, near & side].sum(axis=1) for side in (negative, ~negative))
+    outlying = np.maximum(outlying, 2 * np.minimum(*sides))
     standard = outlying <= MIN_NEGATIVE_SHARE + Z_SEEN * math.sqrt(2) * magnitudes.noise
     isolated = columns.isolated
     return replace(
@@ -122,7 +126,12 @@ OMITTED_SHARE = 0.0001  # share of the records, the farthest ones, that a scale 
 
 
 def extrapolate_tails(
-    targets: Columns, bins: NoisyCounts, ranges: Ranges, magnitudes: NoisyCounts, first: Ranges
+    targets: Columns,
+    shapes: Array,
+    bins: NoisyCounts,
+    ranges: Ranges,
+    magnitudes: NoisyCounts,
+    first: Ranges,
 ) -> Columns:
     """Return targets with the larger scales and ranges that a Weibull tail implies.
 
@@ -134,6 +143,8 @@ def extrapolate_tails(
     Parameters
     ----------
     targets : Columns
+    shapes : array of shape (n_targets, n_bins)
+        Shares of the records in bins, where scales include those in the tail; 0 elsewhere.
     bins : NoisyCounts
         Counts in equal bins of ``ranges``.
     ranges : Ranges
@@ -158,7 +169,8 @@ def extrapolate_tails(
             points = np.hstack([points, _beyond(*bounds, *of_one, centre[one])])
         points[1:] /= bins.n_rows
         edge = max(high - centre[one], centre[one] - low)
-        size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge))
+        middles = np.abs((edges[1:] + edges[:-1]) / 2 - centre[one])
+        size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge, middles, shapes[one]))
     wide = np.where(size > targets.scale, TARGET_RANGE * size, 0.0)
     low, high = np.minimum(targets.low, centre - wide), np.maximum(targets.high, centre + wide)
     return replace(targets, low=low, high=high, scale=size)
@@ -174,8 +186,8 @@ def _beyond(low: Array, high: Array, counts: Array, std: float, centre: float) -
     return np.vstack([distance, beyond, noise])[:, whole]
 
 
-def _beyond_the_seen(points: Array, edge: float) -> float:
-    """Return the part of a target's mean square in the tail beyond an edge."""
+def _beyond_the_seen(points: Array, edge: float, middles: Array, shape: Array) -> float:
+    """Return the part of a target's mean square beyond an edge, less that of shares in bins."""
     points = points[:, np.argsort(points[0], kind="stable")]
     distance, share, noise = points
     seen = np.flatnonzero((share > Z_SEEN * noise) & (share < MAX_BODY_SHARE))
@@ -201,4 +213,5 @@ def _beyond_the_seen(points: Array, edge: float) -> float:
     order = 2 * exponent + 1
     tails = gammaincc(order, -np.log([largest, OMITTED_SHARE]))
     squares = far**2 * unit ** (1 - order) * gamma(order) * (tails[0] - tails[1])
-    return max(float(squares - start**2 * (largest - OMITTED_SHARE)), 0.0)
+    squares -= start**2 * (largest - OMITTED_SHARE) + shape @ np.maximum(middles**2 - start**2, 0.0)
+    return max(float(squares), 0.0)

@@ -91,12 +91,11 @@ class HistogramState:
             return self.ranges
         ranges = self.ranges.of(new)
         estimate = estimates.estimate(magnitudes.of(new), self.bins.of(new), ranges, pooled=True)
-        n_bins = self.bins.counts.shape[1]
         # Rounding makes ranges alike, but those of columns far from 0 much wider.
         one_sided = (estimate.ranges.low > 0) | (estimate.ranges.high < 0)
         one_sided &= ~estimate.isolated.any(axis=1)
         estimated = estimate.ranges.rounded().where(one_sided, estimate.ranges)
-        smaller = estimates.shrink_ranges(ranges, estimated, n_bins, again)
+        smaller = estimates.shrink_ranges(ranges, estimated, self.bins.counts.shape[1], again)
         low, high = self.ranges.low.copy(), self.ranges.high.copy()
         low[new], high[new] = smaller.low, smaller.high
         return Ranges(low, high)
@@ -231,12 +230,7 @@ class ScalingStage(OptionalStage):
         return tuple(texts)
 
     def _columns(
-        self,
-        oracle: Oracle,
-        part: slice,
-        magnitudes: NoisyCounts,
-        is_features: bool,
-        rounds: int,
+        self, oracle: Oracle, part: slice, magnitudes: NoisyCounts, is_features: bool, rounds: int
     ) -> Columns:
         """Request bins; return the columns that follow from these and their magnitudes."""
         exact, centred = not oracle.is_noisy, self.centred[not is_features]
@@ -245,7 +239,7 @@ class ScalingStage(OptionalStage):
         ranges, bins = state.ranges, state.bins
         if exact:
             columns = estimates.exact_columns(bins.counts, ranges, centred)
-            return _kept_if_near_standard(columns) if is_features else _unclipped(columns)
+            return _kept_if_near_standard(columns) if is_features else columns
         estimate = estimates.estimate(magnitudes, bins, ranges, is_features)
         columns = estimate.columns(bins.noise, is_features, centred)
         if is_features:
@@ -257,7 +251,8 @@ class ScalingStage(OptionalStage):
             limits = columns.centre - reach, columns.centre + reach
             low, high = np.clip([columns.low, columns.high], *limits)
             return replace(columns, low=low, high=high)
-        return _within_range(extrapolate_tails(columns, bins, ranges, magnitudes, first))
+        shapes = estimate.shapes
+        return _within_range(extrapolate_tails(columns, shapes, bins, ranges, magnitudes, first))
 
     def _jointly(self) -> list[slice]:
         """Columns of each histogram of magnitudes: all jointly, unless one kind costs nothing."""
@@ -436,10 +431,4 @@ def _kept_if_near_standard(columns: Columns) -> Columns:
     """
     usual = (columns.scale > 0.25) & (columns.scale < 4) & (np.abs(columns.centre) < 2)
     centre, size = np.where(usual, 0.0, columns.centre), np.where(usual, 1.0, columns.scale)
-    return _unclipped(replace(columns, centre=centre, scale=size))
-
-
-def _unclipped(columns: Columns) -> Columns:
-    """Without noise there is nothing to be hidden: values are not clipped."""
-    most = np.full(columns.n_columns, np.finfo(float).max)
-    return replace(columns, low=-most, high=most)
+    return replace(columns, centre=centre, scale=size)

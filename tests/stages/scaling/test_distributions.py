@@ -16,6 +16,7 @@ from skdp.stages.scaling.distributions import (
     PRIOR_STRENGTH,
     RANGE_IN_SCALES,
     TAIL_SHARE,
+    UNLIKELY,
     BinnedRanges,
     NoisyCounts,
     _common_prior,
@@ -251,7 +252,9 @@ def test_what_stands_out_widens_a_range_and_nothing_else_does():
 def test_what_noise_may_have_done_is_left_out():
     mean, size = np.array([0.5, -9.0, 9.0]), np.array([1.0, 1.2, 40.0])
     nowhere, three = Ranges(np.full(3, np.inf), np.full(3, -np.inf)), np.full(3, RANGE_IN_SCALES)
-    found = Estimate(mean, size, three, nowhere, np.zeros((3, 2), dtype=bool), np.zeros(3))
+    found = Estimate(
+        mean, size, three, nowhere, np.zeros((3, 2), bool), np.zeros(3), np.zeros((3, 8))
+    )
     alike = found.columns(np.full(3, 0.1), pooled=True, centred=True)
     assert alike.scale.tolist() == [1.2, 1.2, 40.0]
     assert alike.centre.tolist() == [0.0, -9.0, 0.0]
@@ -305,6 +308,9 @@ def test_a_posterior_is_proportional_to_the_likelihood_and_the_prior(rng):
     ((columns, posterior),) = posteriors(lambda some: logs[some], 5, pooled=False)
     assert columns.tolist() == list(range(5))
     expected = np.exp(logs) * families().prior
+    # The scale of standardised columns is 1 or somewhat less.
+    elsewhere = np.flatnonzero((locations() < -2) | (locations() > 0))
+    expected[:, families().skewed[:, None], elsewhere] *= UNLIKELY
     assert posterior == pytest.approx(expected / expected.sum(axis=(1, 2), keepdims=True), rel=1e-4)
 
 
