@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 import skdp.planning.expected_loss as model
 from benchmarks import counts, results_file, table
 from benchmarks.utility import DELTA
-from benchmarks.verdict import CONSTANT, DEFAULT, TWIN, is_classification
+from benchmarks.verdict import CONSTANT, DEFAULT, TWIN, is_classification, known
 from skdp.accounting import gaussian_mu
 
 RESULTS = Path(__file__).parent / "results"
@@ -79,7 +79,8 @@ def cells(folder: Path = RESULTS) -> list[Cell]:
             if row["data"] in SKEWED:
                 kind = "skewed regression"
             if is_classification(row):
-                kind, metric, sign = "classification", "log_loss", -1
+                kind = "two classes" if known(row["auc"]) else "more classes"
+                metric, sign = "log_loss", -1
             gain = sign * (twin[metric] - constant[metric])
             if gain < LEAST_GAIN:
                 continue

@@ -138,7 +138,7 @@ REFUSED = {
     ),
     "range of no frame": (
         fit(lambda: LOGISTIC(scaling=PublicRange(by_column={"age": (0, 1)}))), "by_column",
-        "no data frame", "{0:",
+        "not a data frame", "{0:",
     ),
     "range of another": (
         fit(lambda: LOGISTIC(scaling=PublicRange(by_column={"agee": (0, 1)})), (FRAME[["age"]], Y)),

@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 201,
-    "code lines": 28_750,
+    "code lines": 28_860,
     "uses of Any": 473,
     "numeric constants": 371,
     "imports, % of code": 9.8,

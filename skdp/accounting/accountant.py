@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from scipy.optimize import brentq
 
-from skdp._numbers import shown
+from skdp._numbers import is_real, require, shown
 from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, UnknownCost, walk
 
 Facts = Any  # of a type of its own for each accountant
@@ -427,6 +427,18 @@ def price(
     return min(costs, key=lambda cost: cost[0])
 
 
+def check_budget(epsilon: object, delta: object) -> None:
+    """Raise ValueError unless epsilon is positive, or infinite, and delta is in [0, 1).
+
+    A finite epsilon is at least 1e-6 and at most 1e9: below, accountants lose precision, and above
+    noise is lost in rounding.
+    """
+    is_valid = is_real(epsilon) and (1e-6 <= epsilon <= 1e9 or epsilon == math.inf)
+    allowed = "be a positive number from 1e-6 to 1e9, or inf for no privacy at all"
+    require("epsilon", epsilon, allowed, is_valid)
+    require("delta", delta, "be a number in [0, 1)", is_real(delta) and 0 <= delta < 1)
+
+
 def calibrate(
     event: Event, epsilon: float, delta: float, adjacency: Adjacency, accountant: str = "auto"
 ) -> Calibration:
@@ -440,7 +452,7 @@ def calibrate(
         The plan, with noise in relative units. The cost of parts whose noise cannot be scaled, such
         as `ApproximateDP`, stays as it is.
     epsilon, delta : float
-        The budget. ``epsilon=inf`` gives scale 0: no noise at all.
+        The budget: from 1e-6 to 1e9, and in [0, 1). ``epsilon=inf`` gives scale 0: no noise at all.
     adjacency : Adjacency
     accountant : str, default="auto"
         A registered name, or "auto" for the one that needs the least noise.
@@ -454,7 +466,7 @@ def calibrate(
     UnknownCost
         If no accountant supports the plan, or no amount of noise meets the budget.
     ValueError
-        If there is no accountant of this name.
+        If epsilon or delta is out of range, or there is no accountant of this name.
 
     Examples
     --------
@@ -468,6 +480,7 @@ def calibrate(
         return Calibration(0.0, math.inf, "none")
     if not any(True for _ in event.flattened()):
         return Calibration(1.0, 0.0, "none")
+    check_budget(epsilon, delta)
     refusals: list[str] = []
     calibrations: list[Calibration] = []
     for item in supporting_accountants(event, adjacency, accountant):

@@ -88,10 +88,12 @@ def selection_delta(mu: float, mean_runs: float, epsilon: float, shape: float = 
 
     Parameters
     ----------
-    mu, mean_runs, shape : float
+    mu, mean_runs : float
         As there.
     epsilon : float
         At least 0.
+    shape : float, default=1.0
+        As there.
 
     Returns
     -------

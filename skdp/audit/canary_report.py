@@ -12,6 +12,7 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.accounting import gaussian_epsilon
 from skdp.audit import bounds
+from skdp.metrics.displays import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -165,10 +166,7 @@ class TradeOffDisplay:
         TradeOffDisplay
             Itself, with ``ax_`` and ``figure_``.
         """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            ax = plt.subplots()[1]
+        ax = axes_or_new(ax)
         claim, grid = self.report.claim, np.linspace(0, 1, 501)
         ax.fill_between(
             grid,

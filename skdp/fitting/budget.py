@@ -18,8 +18,8 @@ from typing import Any, Self, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skdp import accounting
-from skdp._numbers import is_real, require, shown
-from skdp.accounting.accountant import candidates
+from skdp._numbers import require
+from skdp.accounting.accountant import candidates, check_budget
 from skdp.accounting.records import from_plain, plain
 from skdp.accounting.statement import RunningTotal
 from skdp.fitting import ledger as ledgers
@@ -59,13 +59,6 @@ _histories: WeakKeyDictionary[PrivacyBudget, FitHistory] = WeakKeyDictionary()
 _open: list[PrivacyBudget] = []
 _lock = threading.RLock()
 _program = uuid.uuid4().hex
-
-
-def check_budget(epsilon: object, delta: object) -> None:
-    """Raise ValueError unless epsilon > 0 and 0 <= delta < 1."""
-    allowed = "be a positive number, or inf for no privacy at all"
-    require("epsilon", epsilon, allowed, is_real(epsilon) and epsilon > 0)
-    require("delta", delta, "be a number in [0, 1)", is_real(delta) and 0 <= delta < 1)
 
 
 def process_id() -> str:
@@ -150,10 +143,8 @@ class PrivacyBudget:
     ) -> None:
         check_budget(epsilon, delta)
         candidates(accountant)
-        if not isinstance(allow_seeded_noise, bool):
-            raise ValueError(
-                f"allow_seeded_noise must be True or False; got {shown(allow_seeded_noise)}."
-            )
+        is_flag = isinstance(allow_seeded_noise, bool)
+        require("allow_seeded_noise", allow_seeded_noise, "be True or False", is_flag)
         accounting.Adjacency.parse(adjacency, labels=True)
         require("unit", unit, "be None, 'row' or 'group'", unit in (None, "row", "group"))
         require("data", data, "be a name", isinstance(data, str) and data.strip() != "")
@@ -382,7 +373,7 @@ class PrivacyBudget:
             with _lock, ledgers.reading(self._account.path) as connection:
                 self._catch_up({self._account.path: connection})
 
-    def admit(self, who: str, stated: accounting.PrivacyStatement, seed: str | None) -> float:
+    def _admit(self, who: str, stated: accounting.PrivacyStatement, seed: str | None) -> float:
         """Return the epsilon of all with one more fit, or raise and leave everything as it was."""
         self._require_process(f"a fit of {who}")
         plan = f"{who} requested epsilon={stated.epsilon:.6g}, delta={stated.delta:.6g}"
@@ -417,8 +408,8 @@ class PrivacyBudget:
                 f"{plan}, which would bring the total at delta={self.delta:g} to epsilon="
                 f"{total:.6g}, but its budget allows {self.epsilon:.6g}, of which "
                 f"{self.spent:.6g} is spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}. One "
-                f"more full-batch fit can ask for epsilon={left:.6g} at most. For a search use "
-                "DPSearchCV, or price it before its fit: privacy_of(search, n_samples=...). "
+                f"more full-batch fit can have epsilon={0.99999 * left:.6g} at most. For a search "
+                "use DPSearchCV, or price it before its fit: privacy_of(search, n_samples=...). "
                 f"{end}"
             )
         return total
@@ -431,7 +422,7 @@ class PrivacyBudget:
             return None
         return self._account.write(opened[self._account.path], by, stated, total)
 
-    def record(
+    def _record(
         self,
         stated: accounting.PrivacyStatement,
         total: float,
@@ -551,7 +542,7 @@ def charge(
             for item in budgets:
                 item._catch_up(opened)
             # All admit it, or none is charged.
-            totals = [item.admit(who, stated, seed) for item in budgets]
+            totals = [item._admit(who, stated, seed) for item in budgets]
             histories = [_histories.setdefault(item, FitHistory()) for item in budgets]
             if data is not None and any(history.has_target_among(data) for history in histories):
                 raise PrivacyBudgetError(RETURNED_TARGET.format(who))
@@ -561,7 +552,7 @@ def charge(
             ]
         # From here on the debts stand, whatever becomes of the fit.
         for item, total, line in zip(budgets, totals, lines, strict=True):
-            item.record(stated, total, seed, line)
+            item._record(stated, total, seed, line)
         if data is not None:
             for history in histories:
                 history.add(data)

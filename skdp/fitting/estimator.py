@@ -201,7 +201,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         return Targets(y, 1)
 
     def _declared_targets(self, n_outputs: int) -> Targets:
-        """Return targets of the declared kind, of two rows or so, before any row has arrived."""
+        """Return targets of two rows; without a solver no release reads them."""
         return Targets(np.zeros((2, 1)), 1)
 
     def _prepare_stages(

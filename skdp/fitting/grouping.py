@@ -54,7 +54,7 @@ class GroupLabels:
                 raise ValueError(
                     f"{who}: {', '.join(given)} and groups must have one entry for each row; their "
                     "lengths differ. (With groups the number of rows is private, so they are not "
-                    "told here.) Nothing was released."
+                    "shown.) Nothing was released."
                 )
             self.codes, self.n_groups = number_labels(who, column)
         if not self.n_groups:

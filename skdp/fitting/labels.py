@@ -11,7 +11,7 @@ from skdp.fitting.refusals import public_refusal
 
 OWN_LABELS = (
     "Inside an estimator that makes labels of its own, such as OneVsRestClassifier, declare those: "
-    "classes=[0, 1]; DPLogisticRegression by itself takes more than two classes."
+    "classes=[0, 1]; classifiers take more than two classes by themselves."
 )
 
 

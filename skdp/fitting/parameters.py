@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require, shown
+from skdp.accounting.accountant import check_budget
 from skdp.fitting.privacy import Privacy, check_privacy, refuse_nested_names
 from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver
@@ -132,16 +133,14 @@ PARAMETERS: Mapping[str, Parameter] = {
         "float",
         "Privacy budget of one ``fit``, in nats; positive. Smaller is more private and noisier. "
         "inf adds no noise, for debugging on public data.",
-        check_number(
-            "epsilon", "be a positive number, or inf for no privacy at all", lambda value: value > 0
-        ),
+        lambda value: check_budget(value, 0.0),
     ),
     "delta": Parameter(
         "float",
         "Probability, in [0, 1), with which the epsilon guarantee may fail; well below "
         "1/n_samples. 0 asks for pure differential privacy: Laplace noise, which not every solver "
         "can work with.",
-        check_number("delta", "be a number in [0, 1)", lambda value: 0 <= value < 1),
+        lambda value: check_budget(1.0, value),
     ),
     "solver": Parameter(
         "str, tuple (str, dict) or Solver",
@@ -325,8 +324,8 @@ def _wrapped(text: str) -> str:
 def check_counts(who: str, **counts: Any) -> None:
     """Raise ValueError unless these numbers, of rows and the like, are integers of at least 1."""
     for name, value in counts.items():
-        if not (is_integer(value) and value >= 1):
-            raise ValueError(f"{who}: {name} must be at least 1, an integer; got {shown(value)}.")
+        allowed = "be at least 1, an integer"
+        require(f"{who}: {name}", value, allowed, is_integer(value) and value >= 1)
 
 
 def planned_records(n_samples: int | None, n_groups: int | None, who: str = "plan") -> int:

@@ -1,4 +1,4 @@
-"""Fits on rows in partitions, and predictions on dask's: what is looked at before the charge."""
+"""Check and map rows in partitions before a fit is charged; read and predict dask collections."""
 
 from __future__ import annotations
 
@@ -434,8 +434,8 @@ def refuse_beside(who: str, rows: str, **beside: Any) -> None:
     given = [name for name, value in beside.items() if value is not None]
     if given:
         raise ValueError(
-            f"{who}: {rows} brings what belongs to its rows: targets, weights and labels of "
-            f"groups; leave {' and '.join(given)} out. Nothing was released."
+            f"{who}: {rows} holds targets, weights and labels of groups beside its rows; "
+            f"leave {' and '.join(given)} out. Nothing was released."
         )
 
 
@@ -522,7 +522,7 @@ def on_partitions(method: Method) -> Method:
         if not is_dask(X):
             return method(self, X, *options, **named)
         if options or named:
-            raise ValueError(f"{method.__name__}: a dask collection alone is taken, no options.")
+            raise ValueError(f"{method.__name__}: pass a dask collection alone, without options.")
         delayed = importlib.import_module("dask").delayed
         array = importlib.import_module("dask.array")
         check_is_fitted(self)

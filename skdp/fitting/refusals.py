@@ -16,7 +16,7 @@ from skdp.fitting import tables
 UNUSABLE = {
     "Complex data not supported": "must hold real numbers (Complex data not supported)",
     "could not convert string": "holds text where numbers are needed",
-    "DTypePromotion": "holds columns that are no numbers",
+    "DTypePromotion": "holds columns that are not numbers",
     "Expected 2D array": (
         "must have two dimensions, rows and columns. Reshape your data: X.reshape(-1, 1) if there "
         "is one column, X.reshape(1, -1) if there is one row"
@@ -36,7 +36,7 @@ UNUSABLE = {
     "at least 1 dimension": "must have one entry for each row; it is a single one",
     "Singleton array": "must have one entry for each row; it is a single one",
 }
-NO_NUMBERS = "holds cells that are no numbers"
+NO_NUMBERS = "holds cells that are not numbers"
 NO_FLOAT = "argument must be a string or a real number"  # Python's words, which name a type alone
 NO_LABELS = (
     "holds labels that cannot be compared with each other or with the classes, such as numbers "

@@ -51,7 +51,7 @@ def numbered_columns(
         return []
     if not names:
         raise ValueError(
-            f"{who}: {parameter} name columns, and X is no data frame whose columns have names; "
+            f"{who}: {parameter} name columns, and X is not a data frame with named columns; "
             "number the columns, from 0 on. Nothing was released."
         )
     unknown = [name for name in columns if name not in names]

@@ -1,7 +1,7 @@
 """Base of the estimators: from rows to coefficients, on the one path of all private fits."""
 
 import importlib
-from abc import abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import Array, require
+from skdp._numbers import AnyArray, Array, require
 from skdp.accounting import LABEL, Adjacency, PrivacyStatement
 from skdp.fitting.assumptions import (
     declared_assumptions,
@@ -74,7 +74,7 @@ HANDED_ON: dict[str, Any] = {
 Start = tuple[Array, Array]  # coefficients (features by outputs) and intercepts
 
 
-class DPLinearModel(PrivateEstimator):
+class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     """Base of the estimators: from rows to coefficients, through the oracle.
 
     Subclasses say what the targets are, which problem is solved, and how coefficients are shown.
@@ -96,6 +96,14 @@ class DPLinearModel(PrivateEstimator):
     @abstractmethod
     def _loss(self, n_outputs: int) -> Loss:
         """Return the loss."""
+
+    @abstractmethod
+    def _read_targets(self, y: AnyArray, dtype: np.dtype[Any]) -> Targets:
+        """Check y and turn it into targets of the kind that the loss takes."""
+
+    @abstractmethod
+    def _declared_targets(self, n_outputs: int) -> Targets:
+        """Return targets of that kind, of two rows or so, before any row has arrived."""
 
     @abstractmethod
     def _penalty(self, n_rows: int) -> Penalty:
@@ -293,7 +301,7 @@ class DPLinearModel(PrivateEstimator):
                 setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
         is_default = self.solver == "auto" and not self._given()
-        expected = expectations_after(prepared, solution.scaling) if is_default else ()
+        expected = expectations_after(self._who, prepared, solution) if is_default else ()
         self.privacy_ = replace(fit.statement, expectations=expected)
         fit.reading.keep_columns(self)
 

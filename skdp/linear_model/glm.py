@@ -49,8 +49,7 @@ class DPTweedieModel(DPLinearRegressor):
         """
         warn_about_score(type(self).__name__, self.epsilon)
         predicted = self.predict(X)
-        weights = {"sample_weight": sample_weight}
-        return float(d2_tweedie_score(y, predicted, power=self.power, **weights))
+        return float(d2_tweedie_score(y, predicted, sample_weight=sample_weight, power=self.power))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -134,8 +133,10 @@ class DPPoissonRegressor(DPTweedieModel):
     in the fit alone, so that the curvature of the loss is bounded; the mean is estimated privately,
     as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
 
-    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y. Without
-    an intercept, means are in the unit of y: they should be of about unit size.
+    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y, in a
+    unit in which exposures are about 1, as person-years: the noise fits weights of 1, and residuals
+    are cut after they were weighted, so that weights of 100 distort a fit. Without an intercept,
+    means are in the unit of y: they should be of about unit size.
 
     References
     ----------
@@ -227,8 +228,10 @@ class DPGammaRegressor(DPTweedieModel):
     parabola beyond, in the fit alone, so that its curvature is bounded; the mean is estimated
     privately, as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
 
-    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y. Without
-    an intercept, means are in the unit of y: they should be of about unit size.
+    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y, in a
+    unit in which exposures are about 1, as person-years: the noise fits weights of 1, and residuals
+    are cut after they were weighted, so that weights of 100 distort a fit. Without an intercept,
+    means are in the unit of y: they should be of about unit size.
 
     References
     ----------
@@ -329,8 +332,10 @@ class DPTweedieRegressor(DPTweedieModel):
     bounded; the mean is estimated privately,
     as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
 
-    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y. Without
-    an intercept, means are in the unit of y: they should be of about unit size.
+    ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y, in a
+    unit in which exposures are about 1, as person-years: the noise fits weights of 1, and residuals
+    are cut after they were weighted, so that weights of 100 distort a fit. Without an intercept,
+    means are in the unit of y: they should be of about unit size.
 
     References
     ----------

@@ -6,11 +6,11 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from skdp._numbers import is_integer, listed, require
+from skdp._numbers import is_integer, listed, require, shown
 from skdp._warnings import warn
 from skdp.fitting.estimator import Fit
 from skdp.fitting.noise_warning import NoiseWarning
-from skdp.fitting.parameters import InferenceChoice, Scaling
+from skdp.fitting.parameters import Scaling
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import rows_of
@@ -85,7 +85,6 @@ class DP2SLS(DPLinearRegressor):
     conf_int = inference.conf_int
     summary = inference.summary
     wald_test = inference.wald_test
-    inference: InferenceChoice = CoefficientInference(INFERENCE_SHARE)
 
     def __init__(
         self,
@@ -97,6 +96,7 @@ class DP2SLS(DPLinearRegressor):
         scaling: Scaling = "auto",
         target_bound: float | None = None,
         fit_intercept: bool = True,
+        fixed_effects: bool = False,
         privacy: Privacy | None = None,
         verbose: int = 0,
     ) -> None:
@@ -107,6 +107,7 @@ class DP2SLS(DPLinearRegressor):
         self.scaling = scaling
         self.target_bound = target_bound
         self.fit_intercept = fit_intercept
+        self.fixed_effects = fixed_effects
         self.privacy = privacy
         self.verbose = verbose
 
@@ -142,23 +143,33 @@ class DP2SLS(DPLinearRegressor):
                 fine &= by_number or all(isinstance(one, str) for one in columns)
             except TypeError:
                 fine = False
-            require(name, given, "hold columns, by number or all of them by name, once each", fine)
+            allowed = "hold columns of X, by number or all of them by name, once each"
+            require(f"{self._who}: {name}", given, allowed, fine)
         if len(self.instruments) < len(self.endogenous):
             raise ValueError(
-                f"{self._who}: {len(self.endogenous)} endogenous columns need at least as many "
-                f"instruments; got {len(self.instruments)}. Nothing was released."
+                f"{self._who}: instruments must hold at least as many columns of X as endogenous, "
+                f"{len(self.endogenous)}; got {len(self.instruments)}. Nothing was released."
             )
+        self._require_delta("two-stage least squares has no other noise")
 
     def _prepare(self, *shape: Any, **others: Any) -> Prepared:
         # Plans are cached by parameter values: names may be other columns in another data frame.
         model, names = copy(self), others.get("names")
         model.endogenous = numbered_columns(self._who, "endogenous", self.endogenous, names)
         model.instruments = numbered_columns(self._who, "instruments", self.instruments, names)
+        model.inference = CoefficientInference(INFERENCE_SHARE)
         both = sorted(set(model.endogenous) & set(model.instruments))
         if both:
             raise ValueError(
                 f"{self._who}: a column is endogenous or an instrument; both are, by number: "
                 f"{listed(both)}. Nothing was released."
+            )
+        n_columns, numbers = shape[1], [*model.endogenous, *model.instruments]
+        if max(numbers, default=0) >= n_columns or len(model.instruments) == n_columns:
+            raise ValueError(
+                f"{self._who}: endogenous and instruments number columns of X, from 0 to "
+                f"{n_columns - 1}, and not all are instruments; got {shown(self.endogenous)} and "
+                f"{shown(self.instruments)}. Nothing was released."
             )
         return super(DP2SLS, model)._prepare(*shape, **others)
 
@@ -176,7 +187,7 @@ class DP2SLS(DPLinearRegressor):
             self.coef_, self.intercept_ = self.coef_debiased_.copy(), self.intercept_debiased_
             return
         why = "the noise is too large"
-        if self.first_stage_f_ < LEAST_STRENGTH:
+        if 0 < self.first_stage_f_ < LEAST_STRENGTH:
             why = (
                 f"instruments are weak: the first-stage F, noise included, is "
                 f"{self.first_stage_f_:.3g}, and {LEAST_STRENGTH:g} is needed"

@@ -153,9 +153,8 @@ class DPQuantileRegressor(DPLinearRegressor):
             return super().score(X, y, sample_weight)
         warn_about_score(type(self).__name__, self.epsilon)
         predicted = self.predict(X)
-        weights = {"sample_weight": sample_weight}
         pairs = zip(self._quantiles, predicted.T, strict=True)
-        scores = [d2_pinball_score(y, column, alpha=one, **weights) for one, column in pairs]
+        scores = [d2_pinball_score(y, p, alpha=q, sample_weight=sample_weight) for q, p in pairs]
         return float(np.mean(scores))
 
     def _plan(

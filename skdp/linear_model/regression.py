@@ -105,7 +105,9 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         if np.asarray(y).dtype.kind not in "biuf":
-            raise ValueError(f"{type(self).__name__}: y must hold real numbers.")
+            raise ValueError(
+                f"{type(self).__name__}: y must hold real numbers. Nothing was released."
+            )
         if not np.isfinite(np.asarray(y)).all():  # scikit-learn lets inf among objects pass
             raise ValueError(
                 f"{type(self).__name__}: X or y holds infinity (inf). Nothing was released."

@@ -18,8 +18,8 @@ AXES = {
 }
 
 
-def _axes(ax: Axes | None) -> Axes:
-    """Return the axes, or new ones."""
+def axes_or_new(ax: Axes | None) -> Axes:
+    """Return the axes, or those of a new figure."""
     if ax is not None:
         return ax
     try:
@@ -67,7 +67,7 @@ class ScoreCurveDisplay:
         """
         curve = scores[name]
         if not isinstance(curve, ScoreCurve):
-            raise ValueError(f"{name!r} is no curve; request one of {list(AXES)}.")
+            raise ValueError(f"{name!r} is not a curve; request one of {list(AXES)}.")
         return cls(curve).plot(ax)
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Self:
@@ -84,7 +84,7 @@ class ScoreCurveDisplay:
         -------
         self
         """
-        self.ax_ = _axes(ax)
+        self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
         x, y, _ = self.curve.value
         x, y = (np.nan_to_num(values, nan=0.5) for values in (x, y))
@@ -148,7 +148,7 @@ class ScoreMatrixDisplay:
         -------
         self
         """
-        self.ax_ = _axes(ax)
+        self.ax_ = axes_or_new(ax)
         self.figure_ = self.ax_.figure
         counts, (low, high) = self.matrix.value, self.matrix.interval(self.level)
         self.im_ = self.ax_.imshow(counts, **{"cmap": "Blues", **options})

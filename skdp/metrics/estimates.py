@@ -112,9 +112,7 @@ def explained(name: str, means: DevianceMeans, influence: NoisyMean, n_records: 
 # ---------------------------------------------------------------- tables of classes
 
 
-def _ratio(
-    name: str, table: NoisyTable, above: Array, below: Array, limits: tuple[float, float] = UNIT
-) -> Score:
+def _ratio(name: str, table: NoisyTable, above: Array, below: Array) -> Score:
     """Return a ratio of two weighted sums of cells.
 
     Sampling varies it by the delta method: what a row adds to ``above - ratio * below`` has the
@@ -127,7 +125,7 @@ def _ratio(
     ratio = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0 else 0.5
     squares = float(np.vdot(table.counts, (above - ratio * below) ** 2))
     sampling = math.sqrt(max(squares, 0.0)) / max(denominator, 1.0)
-    return Score(name, numerator, denominator, noise, sampling, limits)
+    return Score(name, numerator, denominator, noise, sampling, UNIT)
 
 
 def confusion(name: str, table: NoisyTable, classes: AnyArray) -> ScoreMatrix:

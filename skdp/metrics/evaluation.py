@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, MatrixLike, is_real, shown
+from skdp._numbers import Array, MatrixLike, is_real, require
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import Fit, PrivateEstimator
@@ -61,7 +61,7 @@ def evaluate(
         model, which must be possible to pickle, predicts there, once for a check and once for each
         release. An iterator of blocks ``(X, y)``, or ``(X, y, groups)`` of whole groups, is read
         once; what is kept are a few numbers of each row.
-    y : array of shape (n_samples,)
+    y : array of shape (n_samples,) or None, default=None
         Left out for partitions and blocks, which have the targets. Scores are not weighted: of
         weights that partitions have, only those that are 0 matter. Their rows are null records,
         which add nothing to a sum; a mean, over all rows, is drawn to the middle of its range.
@@ -235,10 +235,8 @@ class PrivateScorer(PrivateEstimator):
         """Refuse what can be refused without a fitted model."""
         self._check_shared_parameters()
         self._require_delta("got delta=0")
-        if not (is_real(self.log_loss_bound) and 1 <= self.log_loss_bound <= 50):
-            raise ValueError(
-                f"log_loss_bound must lie between 1 and 50; got {shown(self.log_loss_bound)}."
-            )
+        bound = self.log_loss_bound
+        require("log_loss_bound", bound, "lie in [1, 50]", is_real(bound) and 1 <= bound <= 50)
 
     def _check_parameters(self) -> None:
         """Refuse what can be refused without rows."""
@@ -388,8 +386,7 @@ def _reading(
     nothing, codes = np.zeros((len(statistics), 1)), None if groups is None else groups.codes
 
     def make_source(public: Public, spread: Map) -> MemorySource:
-        weights = sample_weight
-        return grouping.rows_in_memory(statistics, nothing, weights, None, 0.0, spread, codes)
+        return grouping.rows_in_memory(statistics, nothing, sample_weight, None, 0.0, spread, codes)
 
     return Reading(
         n_records=n_records,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._numbers import AnyArray, Array, html_table, is_real, shown
+from skdp._numbers import AnyArray, Array, html_table, is_real, require
 from skdp.accounting import PrivacyStatement
 
 OF = ("rows", "population")
@@ -19,8 +19,7 @@ OF = ("rows", "population")
 
 def normal_quantile(level: float) -> float:
     """Return how many standard deviations an interval of this level takes on either side."""
-    if not (is_real(level) and 0 < level < 1):
-        raise ValueError(f"level must lie between 0 and 1, such as 0.95; got {shown(level)}.")
+    require("level", level, "lie in (0, 1), such as 0.95", is_real(level) and 0 < level < 1)
     return float(ndtri((1 + level) / 2))
 
 
@@ -102,8 +101,7 @@ class Score:
         the area under the ROC curve it is the formula of Hanley and McNeil (1982), which assumes
         exponential distributions of the scores.
         """
-        if of not in OF:
-            raise ValueError(f"of must be 'rows' or 'population'; got {shown(of)}.")
+        require("of", of, "be 'rows' or 'population'", of in OF)
         width = normal_quantile(level)
         above, both, below = self.noise
         if of == "population":

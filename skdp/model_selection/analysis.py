@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator, clone
 
 from skdp import accounting
 from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require, shown
-from skdp.fitting.budget import PrivacyBudget, check_budget
+from skdp.accounting.accountant import check_budget
+from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.ledger import PrivacyBudgetError
 from skdp.fitting.privacy import Privacy
 from skdp.metrics import Scores, SubgroupScores
@@ -226,7 +227,7 @@ class Analysis:
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
             Or collections of dask.
-        y : array of shape (n_samples,)
+        y : array of shape (n_samples,) or None, default=None
             Left out for partitions, which have the targets.
         random_state : int, RandomState, Generator or None, default=None
         groups : array of shape (n_samples,) or None, default=None

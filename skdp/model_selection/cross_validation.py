@@ -85,7 +85,7 @@ def dp_cross_validate(
     X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
         Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are: each
         fold is read there.
-    y : array of shape (n_samples,)
+    y : array of shape (n_samples,) or None, default=None
         Left out for partitions, which have the targets.
     metrics : str or iterable of str, default=None
         Those of `skdp.metrics.evaluate` that are single numbers.
@@ -137,8 +137,7 @@ def dp_cross_validate(
     data = read_rows(WHO, X, y, groups, not candidates.labels_are_public(WHO, estimator))
     unit = data.unit
     part = parts.part_of(X, y, groups, unit=unit)
-    is_valid = cv <= data.n_records
-    require("cv", cv, f"be at most the number of {unit}s, {data.n_records}", is_valid)
+    require("cv", cv, f"be at most the number of {unit}s, {data.n_records}", cv <= data.n_records)
     relation = accounting.Adjacency.parse(terms.adjacency)
     mu = accounting.gaussian_mu(epsilon, delta) * math.sqrt(1 - candidates.MARGIN)
     fit_budget, score_budget = (

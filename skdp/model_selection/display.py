@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self
 
@@ -13,6 +12,8 @@ from sklearn.metrics import check_scoring
 
 from skdp._numbers import AnyArray, Array, MatrixLike, require
 from skdp.accounting import PrivacyStatement
+from skdp.fitting.parameters import check_counts
+from skdp.metrics.displays import axes_or_new
 from skdp.model_selection.total import total_privacy
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class PrivacyUtilityDisplay:
     epsilons : array of shape (n_epsilons,)
     scores : array of shape (n_epsilons, n_repeats)
         Of the private models.
-    score_name : str
+    score_name : str, default="score"
     references : dict of str to float, default=None
         Scores of models without privacy, by name, drawn as lines.
     total : PrivacyStatement or None, default=None
@@ -111,7 +112,7 @@ class PrivacyUtilityDisplay:
         -------
         PrivacyUtilityDisplay
         """
-        require("n_repeats", n_repeats, "be an integer of at least 1", n_repeats >= 1)
+        check_counts("PrivacyUtilityDisplay", n_repeats=n_repeats)
         require("epsilons", list(epsilons), "hold at least one number", len(epsilons) >= 1)
         scorer = check_scoring(estimator, scoring)
         models, scores = [], []
@@ -143,8 +144,7 @@ class PrivacyUtilityDisplay:
         -------
         PrivacyUtilityDisplay
         """
-        if ax is None:
-            _, ax = importlib.import_module("matplotlib.pyplot").subplots()
+        ax = axes_or_new(ax)
         mean = self.scores.mean(axis=1)
         ax.plot(self.epsilons, mean, marker="o", label="private")
         low, high = self.scores.min(axis=1), self.scores.max(axis=1)

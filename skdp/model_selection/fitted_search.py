@@ -74,9 +74,9 @@ class PrivateFit:
             path += f"{name}__"
         if not is_private_model(estimator):
             raise ValueError(
-                f"privacy_of: {type(estimator).__name__} is no estimator of skdp. What its fits "
-                "release is not known; the estimator of skdp must stand alone, or be the last step "
-                "of a Pipeline."
+                f"privacy_of: {type(estimator).__name__} is not an estimator of skdp. What its "
+                "fits release is not known; the estimator of skdp must stand alone, or be the last "
+                "step of a Pipeline."
             )
         return cls(estimator, path, tuple(before), *of_a_search)
 

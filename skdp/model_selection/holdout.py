@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import MatrixLike, Seed, is_integer, is_real, shown
+from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require
 from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.partitions import as_partitions
@@ -24,16 +24,13 @@ from skdp.oracle import noise_source
 from skdp.oracle.sources.partitioned import Partitions
 
 
-def scored_records(test_size: float, n_records: int, unit: str = "row") -> int:
+def scored_records(size: float, n_records: int, unit: str = "row", name: str = "test_size") -> int:
     """Return the number of records of the second part, rounded up as in scikit-learn."""
-    count = test_size
-    if is_real(test_size) and not is_integer(test_size) and 0 < test_size < 1:
-        count = math.ceil(test_size * n_records)
-    if not (is_integer(count) and 1 <= count < n_records):
-        raise ValueError(
-            f"test_size must be a share between 0 and 1, or a number of {unit}s from 1 to "
-            f"{n_records - 1}; got {shown(test_size)}."
-        )
+    count = size
+    if is_real(size) and not is_integer(size) and 0 < size < 1:
+        count = math.ceil(size * n_records)
+    allowed = f"be a share between 0 and 1, or a number of {unit}s from 1 to {n_records - 1}"
+    require(name, size, allowed, is_integer(count) and 1 <= count < n_records)
     return int(count)
 
 
@@ -157,8 +154,8 @@ def _split_partitions(
     """Split partitions; each part is read in passes over all of them."""
     if others:
         raise ValueError(
-            f"{who}: {type(partitions).__name__} brings what belongs to its rows: targets, weights "
-            "and labels of groups. Pass it alone. Nothing was released."
+            f"{who}: {type(partitions).__name__} holds targets, weights and labels of groups "
+            "beside its rows. Pass it alone. Nothing was released."
         )
     data = PartitionedDataset.read(who, partitions)
     n_test = scored_records(test_size, data.n_records, data.unit)
@@ -180,7 +177,7 @@ class DPHoldout:
     ----------
     X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
         Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are.
-    y : array of shape (n_samples,)
+    y : array of shape (n_samples,) or None, default=None
         Left out for partitions, which have the targets.
     test_size : float or int, default=0.25
         As in `dp_train_test_split`.

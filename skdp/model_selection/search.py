@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import accounting
-from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, shown
+from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, require
 from skdp.fitting import parameters, parts
 from skdp.fitting.estimator import PrivateEstimator, charge_fit
 from skdp.fitting.privacy import Privacy
@@ -98,6 +98,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         Its noisy score, which is too good on average, being the best of several.
     privacy_ : PrivacyStatement
     n_features_in_ : int
+    feature_names_in_ : array of str
+        If all columns have names.
     classes_ : array
         Of a classifier.
 
@@ -174,7 +176,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
             Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are:
             each part of the split is read there.
-        y : array of shape (n_samples,)
+        y : array of shape (n_samples,) or None, default=None
             Left out for partitions, which have the targets.
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons; none may be missing. The guarantee is for a group
@@ -198,7 +200,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         data = read_rows(who, X, y, groups, reads_labels)
         n_records, unit = data.n_records, data.unit
         part = parts.part_of(X, y, groups, unit=unit)
-        n_scored = scored_records(self.holdout, n_records, unit)
+        n_scored = scored_records(self.holdout, n_records, unit, "holdout")
         # 1. Candidates, each of them priced; the statement of the whole.
         pool = self._pool()
         run_budget, statement = self._priced(n_records, unit)
@@ -289,18 +291,14 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self._check_shared_parameters()
         candidates.check_terms(who, self._terms, "selection")
         self._require_delta("got delta=0")
-        if not (is_integer(self.n_candidates) and self.n_candidates >= 2):
-            raise ValueError(
-                f"n_candidates must be an integer of at least 2; got {shown(self.n_candidates)}."
-            )
+        is_several = is_integer(self.n_candidates) and self.n_candidates >= 2
+        require("n_candidates", self.n_candidates, "be an integer of at least 2", is_several)
         candidates.private_fits(who, self.estimator)
         kind = "classifier" if is_classifier(self.estimator) else "regressor"
         default = "accuracy" if kind == "classifier" else "r2"
         metric = default if self.scoring is None else self.scoring
-        if not isinstance(metric, str) or metric not in SCORING[kind]:
-            raise ValueError(
-                f"scoring must be None or one of {', '.join(SCORING[kind])}; got {shown(metric)}."
-            )
+        allowed = f"be None or one of {', '.join(SCORING[kind])}"
+        require("scoring", metric, allowed, isinstance(metric, str) and metric in SCORING[kind])
         return metric
 
     def _pool(self) -> list[dict[str, object]]:
@@ -344,12 +342,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self, n_records: int, unit: str = "row"
     ) -> tuple[candidates.RunBudget, accounting.PrivacyStatement]:
         """Return what each run gets, and the statement of the whole."""
-        given = (
-            float(self.epsilon),
-            float(self.delta),
-            self._terms.adjacency,
-            self._terms.noise_source,
-        )
+        terms = self._terms
+        given = float(self.epsilon), float(self.delta), terms.adjacency, terms.noise_source
         return candidates.priced_search(int(self.n_candidates), *given, n_records, unit)
 
     # ------------------------------------------------------------------ what the best one does
@@ -358,6 +352,11 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def classes_(self) -> AnyArray:
         """Labels of the best classifier."""
         return np.asarray(self._best().classes_)
+
+    @property
+    def feature_names_in_(self) -> AnyArray:
+        """Names of the columns that the best estimator was fitted on, if they have names."""
+        return np.asarray(self._best().feature_names_in_)
 
     def _best(self) -> BaseEstimator:
         check_is_fitted(self, "best_estimator_")
@@ -372,6 +371,11 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def predict_proba(self, X: MatrixLike) -> Array:
         """Predict probabilities by the best estimator."""
         return np.asarray(self._best().predict_proba(X))
+
+    @_best_has("predict_log_proba")
+    def predict_log_proba(self, X: MatrixLike) -> Array:
+        """Predict logarithms of probabilities by the best estimator."""
+        return np.asarray(self._best().predict_log_proba(X))
 
     @_best_has("decision_function")
     def decision_function(self, X: MatrixLike) -> Array:

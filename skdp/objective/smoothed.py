@@ -94,8 +94,7 @@ class SmoothedPinball(_Smoothed):
         # That of all quantiles together, which do not cross: a smaller cap would move those outside
         # towards the median, as only targets beyond them have long residuals.
         lowest = np.sort(self.quantiles)
-        cuts = range(self.n_outputs + 1)
-        return max(math.hypot(*lowest[:cut], *(1 - lowest[cut:])) for cut in cuts)
+        return max(math.hypot(*lowest[:k], *(1 - lowest[k:])) for k in range(self.n_outputs + 1))
 
     @property
     def typical_curvature(self) -> float:
@@ -113,8 +112,8 @@ class SmoothedPinball(_Smoothed):
         np.copyto(out, expit(past) - np.array(self.quantiles), casting="same_kind")
 
     def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        error, quantiles = margins - targets, np.array(self.quantiles)
-        kinked = np.where(error > 0, (1 - quantiles) * error, -quantiles * error)
+        error = margins - targets
+        kinked = np.maximum(error, 0.0) - np.array(self.quantiles) * error
         rounded = np.log1p(np.exp(-np.abs(error / self.width))) * self.width
         return np.asarray((kinked + rounded).sum(axis=1))
 

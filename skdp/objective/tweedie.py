@@ -157,9 +157,8 @@ class TweedieLog(Loss):
         """Return the logarithm of the slope of the mean residual."""
         most = (2 - self.power) * math.log(self.largest)
         with np.errstate(over="ignore"):
-            return np.asarray(
-                np.minimum((2 - self.power) * self.unit * np.nan_to_num(margins), most)
-            )
+            logarithms = (2 - self.power) * self.unit * np.nan_to_num(margins)
+        return np.asarray(np.minimum(logarithms, most))
 
     def _log_ratio(self, margins: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return the logarithm of the mean over c within the bounds of the link, and the rest."""
@@ -181,8 +180,7 @@ class TweedieLog(Loss):
         p = self.power
         if p == 1:
             return np.asarray(np.exp(x))
-        slope = (2 - p) * np.exp((2 - p) * x) + (p - 1) * ratio * np.exp((1 - p) * x)
-        return np.asarray(slope)
+        return np.asarray((2 - p) * np.exp((2 - p) * x) + (p - 1) * ratio * np.exp((1 - p) * x))
 
     def _first(self, x: AnyArray, ratio: AnyArray) -> AnyArray:
         """Return the derivative in x of `_deviance`."""
@@ -212,8 +210,7 @@ class TweedieLog(Loss):
         ratio = np.maximum(self._ratio(targets.astype(np.float64)), LEAST_RATIO)
         margins = margins.astype(np.float64)
         x, beyond = self._log_ratio(margins)
-        value = self._deviance(x, ratio)
-        value = value + (margins * self.unit - x) * self._first(x, ratio)
+        value = self._deviance(x, ratio) + (margins * self.unit - x) * self._first(x, ratio)
         value += (beyond * self.unit) ** 2 * self._slope(x, ratio) / 2
         # Where the target lies beyond an end of the link, the least value is that of a parabola.
         end, _ = self._log_ratio(np.log(ratio) / self.unit)

@@ -51,13 +51,13 @@ class FollowPlan(Guard):
         """Admit the plan's next debt, and no other."""
         if self._position == len(self._plan):
             raise PlanError(
-                f"the solver asked for a {kind!r} release after the end of its plan; "
+                f"the solver requested a {kind!r} release after the end of its plan; "
                 "it was refused and nothing more was released."
             )
         expected = self._plan[self._position]
         if (kind, event) != (expected.kind, expected.event):
             raise PlanError(
-                f"the solver asked for a {kind!r} release with {event!r}, but its plan has a "
+                f"the solver requested a {kind!r} release with {event!r}, but its plan has a "
                 f"{expected.kind!r} release with {expected.event!r} next; it was refused and "
                 "nothing more was released."
             )

@@ -155,8 +155,8 @@ class Oracle:
             noise.
         noise : float, default=1.0
             How noisy, relative to the solver's other releases.
-        sampler : Sampler, default=AllRows()
-            Which rows take part.
+        sampler : Sampler or None, default=None
+            Which rows take part; None for all.
         mechanism : {"gaussian", "laplace"}, default="gaussian"
             Distribution of the noise.
 
@@ -327,7 +327,8 @@ class Oracle:
         _require_plain(scaling)
         if self.scaling is None or not scaling.has_units_of(self.scaling):
             raise ValueError(
-                "change_ranges: centres and scales have to stay as they are. Nothing was released."
+                "Oracle: new clipping ranges need the centres and scales that rows have now; got "
+                "others. Pass dataclasses.replace(oracle.scaling, ...). Nothing was released."
             )
         if self._source is None or self._given is None:
             return None

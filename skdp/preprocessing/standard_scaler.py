@@ -104,7 +104,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
             Rows in partitions, such as `skdp.Chunks`, and collections of dask are counted where
             they are.
-        y : ignored
+        y : ignored, default=None
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons; none may be missing. The guarantee is for a group
             then, with all of its rows; each group counts once in the histograms. Partitions bring

@@ -134,7 +134,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         X : data frame, Arrow table or array of shape (n_samples, n_features), or Partitions
             Partitions of such tables, and data frames of dask, are read where they are. All have
             columns of the same names and kinds.
-        y : ignored
+        y : ignored, default=None
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons; none may be missing. The guarantee is for a group
             then, with all of its rows; each counts once in the histograms. Partitions bring their
@@ -266,7 +266,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
         Parameters
         ----------
-        input_features : ignored
+        input_features : ignored, default=None
 
         Returns
         -------
@@ -351,12 +351,14 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         if texts:
             raise public_refusal(
                 f"{who}: X holds {tables.not_numbers(X, texts)}. Declare the labels of categories "
-                f"from public knowledge: categories={{{texts[0]!r}: [...]}}; turn dates into dates "
-                f"by pandas.to_datetime(X[{texts[0]!r}]). Nothing was released."
+                f"from public knowledge: categories={{{texts[0]!r}: [...]}}; if they are dates, "
+                f"convert them by pandas.to_datetime(X[{texts[0]!r}]). Nothing was released."
             )
         table = np.column_stack(columns_read) if columns_read else np.zeros((len(X), 0))
         if np.isinf(table).any():
-            raise ValueError(f"{who}: X holds infinity (inf). Nothing was released.")
+            raise ValueError(
+                f"{who}: X holds infinity (inf). Replace it by a public rule. Nothing was released."
+            )
         return table
 
     def _marks(self, name: Hashable) -> bool:

@@ -276,7 +276,8 @@ class Recalibration(CalibrationStage):
         else:  # a descent says twice as much where it is not due to a second intercept
             expected = expected.after_descent((1 + self.checks_rows) * solution.descent)
         with_shift = public.n_outputs == 1 and public.has_intercept
-        size = 1 + with_shift
+        first, second = ([0, 2], [[1, 3], [3, 4]]) if with_shift else ([0], [[1]])
+        size = len(first)
         posterior = GaussianPosterior.prior(expected.mean[:size], expected.std[:size])
         for _ in range(ROUNDS):
             at = posterior.best
@@ -284,9 +285,7 @@ class Recalibration(CalibrationStage):
             request = DirectionalSum(point, coef, expected.clip_norm, with_shift)
             answer, noise = oracle.with_share(request, share)
             mean_loss = answer / public.n_rows
-            gradient, hessian = mean_loss[[0]], mean_loss[[[1]]]
-            if with_shift:
-                gradient, hessian = mean_loss[[0, 2]], mean_loss[[[1, 3], [3, 4]]]
+            gradient, hessian = mean_loss[first], mean_loss[second]
             # The penalty is part of what is minimised, and costs nothing.
             pull = float(np.vdot(problem.penalty_gradient(coef), coef))
             gradient[0] += at[0] * pull
@@ -420,9 +419,9 @@ class MeanCorrection(CalibrationStage):
         # Sums of residuals and of weight times derivatives, in these units.
         unit = size / loss.unit
         # A single event is as large as the unit of the targets before it was bounded.
-        event, skewness, scaling = loss.unit, SKEWED, oracle.scaling
-        if scaling is not None and scaling.targets is not None:
-            targets = scaling.targets
+        event, skewness = loss.unit, SKEWED
+        targets = None if oracle.scaling is None else oracle.scaling.targets
+        if targets is not None:
             event *= float(unbounded_unit(targets.centre, targets.scale, targets.high)[0])
             if targets.skewness is not None:
                 skewness = abs(float(targets.skewness[0]))
@@ -533,8 +532,7 @@ class Correction(CalibrationStage):
         if answer[1] > 2 * CORRECTION_RULE.z_detect * noise:
             step = -_positive_part_james_stein(answer[0] + pull, noise) / (answer[1] + pull)
             slope = min(max(1 + step, CORRECTION_RULE.least), CORRECTION_RULE.most)
-        corrected = coef.copy()
-        corrected[: public.n_features] *= slope
+        corrected = coef + (slope - 1) * direction
         if with_shift:
             shift = -_positive_part_james_stein(answer[2], noise) / public.n_rows
             most = CORRECTION_RULE.most_shift

@@ -290,8 +290,8 @@ def _pairs_in_order(
     known: Sequence[Any] = range(n_features) if by_number else list(names or ())
     if not by_number and not names:
         raise ValueError(
-            "PublicRange: by_column names columns, and X is no data frame whose columns have "
-            "names; number the columns: by_column={0: (low, high), ...}. Nothing was released."
+            "PublicRange: by_column names columns, and X is not a data frame with named "
+            "columns; number the columns: by_column={0: (low, high), ...}. Nothing was released."
         )
     unknown, missing = [n for n in pairs if n not in known], [n for n in known if n not in pairs]
     if unknown or missing:

@@ -177,3 +177,18 @@ def test_no_noise_makes_up_for_a_part_that_has_none():
     plan = Composed(((Gaussian(0.0), 1), (Gaussian(1.0), 1)))
     with pytest.raises(UnknownCost, match="amount of noise"):
         calibrate(plan, 1.0, 1e-6, ZERO_OUT)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "name"),
+    [
+        (0.0, 1e-6, "epsilon"),
+        (-1.0, 1e-6, "epsilon"),
+        (5e-324, 1e-6, "epsilon"),
+        (1.0, 1.0, "delta"),
+    ],
+)
+def test_budgets_beyond_calibration_are_refused(epsilon, delta, name):
+    """A search for the noise would not end."""
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        calibrate(Gaussian(1.0), epsilon, delta, Adjacency.ZERO_OUT)

@@ -165,6 +165,9 @@ def cases():
         "inference, logistic, replace_one",
         fitted(LOGISTIC, X, LABELS, **inferred, **replace_one),
     )
+    moved = np.c_[X[:, 0] + X[:, 3:].sum(axis=1), X[:, 1:]]
+    two_stages = {"endogenous": [0], "instruments": [3, 4], "epsilon": 50.0}
+    yield "two stages, replace_one", fitted(skdp.DP2SLS, moved, Y, **two_stages, **replace_one)
     yield "accountant rdp, ridge", fitted(RIDGE, X, Y, accountant="rdp", **zero_out)
     sample = skdp.PublicSample(X[:40])
     yield "public sample, ridge", fitted(RIDGE, X[40:], Y[40:], scaling=sample, **zero_out)

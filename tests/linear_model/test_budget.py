@@ -316,3 +316,14 @@ def test_blocks_of_threads_close_in_any_order(regression):
     RIDGE().fit(*regression)
     second.__exit__(None, None, None)
     assert (first.n_fits, second.n_fits) == (0, 1)
+
+
+@pytest.mark.parametrize("spent", [0.7, 0.31])
+def test_the_epsilon_that_a_refusal_names_is_admitted(regression, spent):
+    """It is rounded down, to what is left."""
+    with PrivacyBudget(1.0, DELTA):
+        RIDGE(epsilon=spent).fit(*regression)
+        with pytest.raises(skdp.PrivacyBudgetError, match="can have epsilon=") as refusal:
+            RIDGE(epsilon=0.99).fit(*regression)
+        left = str(refusal.value).partition("can have epsilon=")[2].split()[0]
+        RIDGE(epsilon=float(left)).fit(*regression)

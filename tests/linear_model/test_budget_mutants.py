@@ -54,7 +54,7 @@ def test_overspending_is_refused(regression, asked):
         f"epsilon={together(1, 0.5, 1):.6g}",
         "allows 1.5",
         f"{together(1, 0.5):.6g} is spent by 2 fits",
-        "can ask for epsilon=0.",  # what is left
+        "can have epsilon=0.",  # what is left
         "nothing was released and nothing was charged",
     ):
         assert part in said
@@ -199,7 +199,7 @@ class Mutants:
         self._patch.setattr(path, "charge", lambda *_: None)
 
     def charged_when_refused(self):
-        admit = PrivacyBudget.admit
+        admit = PrivacyBudget._admit
 
         def admitted(budget, who, asked, seed):
             try:
@@ -208,10 +208,10 @@ class Mutants:
                 budget._charged.add(asked)
                 raise
 
-        self._patch.setattr(PrivacyBudget, "admit", admitted)
+        self._patch.setattr(PrivacyBudget, "_admit", admitted)
 
     def debt_forgotten(self):
-        self._patch.setattr(PrivacyBudget, "record", lambda *_: None)
+        self._patch.setattr(PrivacyBudget, "_record", lambda *_: None)
 
     def only_this_thread(self):
         class Local(threading.local):

@@ -28,6 +28,8 @@ def nothing_is_released(monkeypatch):
 
 
 SHARED = [
+    ({"epsilon": 1e-300}, "epsilon must be a positive number from 1e-6 to 1e9"),
+    ({"epsilon": 1e300}, "epsilon must be a positive number from 1e-6 to 1e9"),
     ({"epsilon": 0}, "epsilon must be a positive number"),
     ({"epsilon": -1.0}, "epsilon must be a positive number"),
     ({"epsilon": np.nan}, "epsilon must be a positive number"),
@@ -282,3 +284,11 @@ def test_a_solver_whose_needs_are_not_met(classification):
     ):
         LINEAR(solver=Picky()).fit(*classification)
     RIDGE(solver=Picky()).plan(400, 5)
+
+
+def test_an_estimator_has_to_say_how_its_targets_are_read():
+    class Unfinished(skdp.linear_model.base.DPLinearModel):
+        pass
+
+    with pytest.raises(TypeError, match=r"_declared_targets.*_read_targets"):
+        Unfinished()

@@ -151,7 +151,10 @@ def test_what_a_fitted_model_offers(rng):
         by_number = clone(by_name).set_params(**COLUMNS).fit(frame, y)
     np.testing.assert_array_equal(model.coef_, by_number.coef_)
     assert by_name.endogenous == ["years"]
-    assert by_name.plan(len(X), 4).releases == model.privacy_.releases
+    plan = by_name.plan(len(X), 4)
+    assert plan.releases == model.privacy_.releases
+    assert "all coefficients are likely to be determined" in plan.expectations[0]
+    assert "instruments are strong" in plan.expectations[0]
     np.testing.assert_allclose(model.coef_[:2], TRUE[:2], atol=0.15)
     assert "no regressor" in str(model.summary())
     assert model.wald_test([[1, -2, 0, 0]]).p_value > 1e-3
@@ -180,23 +183,58 @@ def test_groups_and_partitions(rng):
     np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-6)
 
 
+def panel(rng, n_groups):
+    """Rows of persons whose own level moves all columns and the target; five of each."""
+    X, y = draw(rng, 5 * n_groups)
+    person = np.arange(len(X)) // 5
+    level = rng.standard_normal(n_groups)[person]
+    return X + level[:, None], y + 3 * level + level * TRUE.sum(), person
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("scaling", ["none", "private"])
+def test_fixed_effects_without_noise_are_the_textbooks(rng, scaling):
+    X, y, person = panel(rng, 400)
+    model = skdp.DP2SLS(**COLUMNS, epsilon=np.inf, fixed_effects=True, scaling=scaling)
+    model.fit(X, y, groups=person)
+
+    def within(values):
+        of_persons = values.reshape(400, 5, -1)
+        return (of_persons - of_persons.mean(axis=1, keepdims=True)).reshape(values.shape)
+
+    coef, _ = two_stages(within(X), within(y), constant=False)
+    np.testing.assert_allclose(model.coef_[:2], coef, rtol=1e-8)
+    assert model.intercept_ == 0.0
+
+
+def test_fixed_effects_undo_what_levels_of_persons_confound(rng):
+    X, y, person = panel(rng, 3000)
+    for fixed_effects in (True, False):
+        given = {**COLUMNS, "fixed_effects": fixed_effects, "privacy": seeded()}
+        model = skdp.DP2SLS(**given, epsilon=5.0).fit(X, y, groups=person)
+        distance = np.abs((model.coef_debiased_ - TRUE)[:2] / model.coef_std_error_[:2])
+        assert bool((distance < 4).all()) is fixed_effects, distance
+    with pytest.raises(ValueError, match="DP2SLS: fixed_effects=True"):
+        model.set_params(fixed_effects=True).fit(X, y)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"endogenous": [0]}, "1 endogenous columns need at least as many instruments; got 0"),
+        ({"endogenous": [0]}, "at least as many columns of X as endogenous, 1; got 0"),
         (
             {"endogenous": [0], "instruments": [0]},
             "or an instrument; both are, by number: 0",
         ),
-        ({"endogenous": [0], "instruments": [4]}, "instruments must number columns of X"),
-        ({"instruments": [0, 1, 2, 3]}, "instruments must number columns of X, .* but not all"),
+        ({"endogenous": [0], "instruments": [4]}, "from 0 to 3, .* got .0. and .4."),
+        ({"instruments": [0, 1, 2, 3]}, "not all are instruments"),
         ({"instruments": [-1]}, "instruments must hold columns"),
         ({"instruments": [1, 1]}, "once each"),
         ({"instruments": [1, "a"]}, "all of them by name"),
         ({"instruments": "a"}, "instruments must hold columns"),
         ({"endogenous": 0}, "endogenous must hold columns"),
-        ({"instruments": ["a"]}, "X is no data frame"),
-        ({"delta": 0.0}, "delta"),
+        ({"instruments": ["a"]}, "X is not a data frame"),
+        ({"delta": 0.0}, "two-stage least squares has no other noise"),
     ],
     ids=str,
 )
@@ -215,6 +253,8 @@ def test_other_rows_are_refused(rng):
         skdp.DP2SLS().fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="not in X: 'b'"):
         skdp.DP2SLS([], ["b"]).fit(pd.DataFrame(X, columns=list("acde")), y)
+    with pytest.raises(ValueError, match="inference about coefficients is possible only with at"):
+        skdp.DP2SLS().plan(50, 3000)
     with pytest.raises(ValueError, match="read"):
         skdp.DP2SLS().fit_blocks([(X, y)], n_samples=50, n_features=4)
 
@@ -236,8 +276,10 @@ def test_nothing_but_releases(rng, adjacency, scaling):
     assert {"gram", "hessian", "score_squares"} <= {one.kind for one in report.releases}
 
 
-def test_nothing_but_releases_of_groups(rng):
-    assert audited(rng, "replace_one", groups=np.arange(60) // 3, scaling="none").ok
+@pytest.mark.parametrize("fixed_effects", [True, False])
+def test_nothing_but_releases_of_groups(rng, fixed_effects):
+    given = {"groups": np.arange(60) // 3, "scaling": "none", "fixed_effects": fixed_effects}
+    assert audited(rng, "replace_one", **given).ok
 
 
 def mutant_moments_of_the_rows(patch):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import skdp
+from skdp.fitting import noise_warning
 from skdp.objective import Logistic
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
@@ -112,7 +113,7 @@ def test_disjoint_batches_tell_what_the_warning_says():
     solver = GradientDescent(max_iter=1000, batch_size=10, sampling="shuffled")
     model = skdp.DPRidge(solver=solver, scaling="none")
     (told,) = warned(lambda: model.plan(5000, 10))
-    assert f"They tell {100 / 500**0.5:.2g} per cent" in told
+    assert f"They yield {100 / 500**0.5:.2g} per cent" in told
 
 
 def test_blocks_that_arrive_are_warned_about(regression):
@@ -216,3 +217,29 @@ def test_the_loss_expected_after_a_fit_follows_the_shape_of_its_targets(rng, ske
     assert ("a skewness above 2" in text, "a skewness of at most 2" in text) == (skewed, not skewed)
     for other in ({"max_iter": 10}, {"scaling": "none", "target_bound": 9.0}):
         assert model.set_params(**other).fit(X, y).privacy_.expectations == ()
+
+
+@pytest.mark.parametrize("signal", [0.0, 1.0])
+def test_a_fit_that_gains_little_by_its_own_coefficients_says_so_afterwards(rng, signal):
+    """By public facts alone there is no warning, and the released slopes decide."""
+    X = rng.standard_normal((1000, 3))
+    y = signal * X.sum(axis=1) + rng.standard_normal(len(X))
+    model = skdp.DPRidge(epsilon=0.5, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)))
+    assert not warned(lambda: model.plan(*X.shape))
+    said = warned(lambda: model.fit(X, y))
+    assert ["suggest a gain of 0.0" in text for text in said] == [True] * (signal == 0)
+
+
+def test_a_small_gain_that_coefficients_suggest_is_what_they_gain(rng, monkeypatch):
+    """With independent normal columns, where labels follow the model."""
+    monkeypatch.setattr(noise_warning, "LEAST_GAINS", {"two classes": (1000.0, 1.0)})
+    X = rng.standard_normal((400, 2))
+    y = X[:, 0] + rng.standard_normal(len(X)) > 1
+    privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+    model = skdp.DPLogisticRegression(classes=[0, 1], scaling="none", epsilon=0.5, privacy=privacy)
+    (text,) = warned(lambda: model.fit(X, y))
+    chances = model.predict_proba(rng.standard_normal((100_000, 2)))
+    mean = chances.mean(axis=0)
+    gain = (chances * np.log(chances)).sum(axis=1).mean() - (mean * np.log(mean)).sum()
+    assert 0.01 < gain < 0.1
+    assert float(re.search(r"gain of ([\d.]+) ", text)[1]) == pytest.approx(gain, rel=0.2)

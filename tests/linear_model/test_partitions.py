@@ -205,7 +205,7 @@ def test_tables_of_any_size_are_taken_in_chunks_of_the_usual_size(n_features, n_
         (lambda: skdp.Chunks(X, Y, sample_weight=Y[:-1]), "sample_weight has 1999"),
         (
             lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), sample_weight=Y),
-            "weights and labels of groups; leave sample_weight out. Nothing was released",
+            "labels of groups beside its rows; leave sample_weight out. Nothing was released",
         ),
         (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), groups=Y), "leave groups out"),
         (

@@ -174,7 +174,10 @@ def test_what_declares_no_ranges_is_refused_before_the_rows(declared, message, a
         (skdp.PublicRange(by_column=[(0, 1)] * 3), "3 ends were given for 2 columns"),
         (skdp.PublicRange(by_column={0: (0, 1)}), "without a pair: 1"),
         (skdp.PublicRange(by_column={0: (0, 1), 2: (0, 1)}), "not in X: 2; without a pair: 1"),
-        (skdp.PublicRange(by_column={"a": (0, 1), "b": (0, 1)}), "no data frame whose columns"),
+        (
+            skdp.PublicRange(by_column={"a": (0, 1), "b": (0, 1)}),
+            "not a data frame with named columns",
+        ),
     ],
     ids=repr,
 )

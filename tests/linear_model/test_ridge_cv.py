@@ -119,7 +119,7 @@ def test_columns_by_name(rng):
     for columns, data, message in (
         (["age", "height"], X, "not in X: 'height'"),
         (["age", 1], X, "number all of them; not in X: 1"),
-        (["age"], X.to_numpy(), "X is no data frame"),
+        (["age"], X.to_numpy(), "X is not a data frame"),
         (["age", "age"], X, "each of them once"),
     ):
         with pytest.raises(ValueError, match=rf"column_sets .*{message}"):

@@ -32,7 +32,7 @@ def test_curves(scores):
         corners = display.band_.get_paths()[0].vertices[:, 1]
         assert corners.min() == pytest.approx(low.min())
         assert corners.max() == pytest.approx(high.max())
-    with pytest.raises(ValueError, match="is no curve"):
+    with pytest.raises(ValueError, match="is not a curve"):
         ScoreCurveDisplay.from_scores(scores, "accuracy")
     pyplot.close("all")
 

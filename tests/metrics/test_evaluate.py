@@ -339,7 +339,7 @@ def test_intervals_of_ratios_are_fiellers():
         -2.0,
     )
     for level in (0, 1, "x", math.nan):
-        with pytest.raises(ValueError, match="level must lie between"):
+        with pytest.raises(ValueError, match="level must lie in"):
             score.interval(level)
     with pytest.raises(ValueError, match="of must be"):
         score.interval(of="all")

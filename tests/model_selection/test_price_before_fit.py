@@ -154,7 +154,7 @@ class Own(GridSearchCV):
         (
             GridSearchCV(LogisticRegression(), {"C": [1.0]}),
             SHAPE,
-            "LogisticRegression is no estimator of skdp",
+            "LogisticRegression is not an estimator of skdp",
         ),
     ],
 )

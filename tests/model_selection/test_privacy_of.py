@@ -253,11 +253,11 @@ def test_what_is_no_search(regression):
 
 def test_what_is_no_private_estimator(regression, classification):
     search = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=2).fit(*regression)
-    with pytest.raises(ValueError, match="Ridge is no estimator of skdp"):
+    with pytest.raises(ValueError, match="Ridge is not an estimator of skdp"):
         skdp.privacy_of(search)
     wrapped = CalibratedClassifierCV(LOGISTIC(max_iter=5), cv=2)
     search = GridSearchCV(wrapped, {"ensemble": [True]}, cv=2).fit(*classification)
-    with pytest.raises(ValueError, match="CalibratedClassifierCV is no estimator of skdp"):
+    with pytest.raises(ValueError, match="CalibratedClassifierCV is not an estimator of skdp"):
         skdp.privacy_of(search)
 
 

@@ -37,7 +37,7 @@ def test_it_finds_what_is_plainly_better(regression, classification):
     assert found.best_params_ == {"C": 1.0}
     assert is_classifier(found)
     assert list(found.classes_) == [0, 1]
-    assert found.predict_proba(X).shape == (400, 2)
+    assert found.predict_proba(X).shape == found.predict_log_proba(X).shape == (400, 2)
     assert found.decision_function(X).shape == (400,)
     assert found.best_estimator_.classes == [0, 1]
 
@@ -172,7 +172,7 @@ REFUSED = {
     "n_candidates must be": {"n_candidates": 1},
     "scoring must be None or one of": {"scoring": "mean_squared_error"},
     "needs delta > 0": {"delta": 0.0},
-    "test_size must be": {"holdout": 1.5},
+    "holdout must be": {"holdout": 1.5},
     "epsilon must be": {"epsilon": -1.0},
     "accountant must be one of": {"privacy": skdp.Privacy(accountant="other")},
     "accountant must be 'auto' or 'selection'": {"privacy": skdp.Privacy(accountant="pure")},
@@ -257,3 +257,12 @@ def test_terms_without_effect_are_refused(terms, message, regression):
         DPSearchCV(skdp.DPRidge(), {"alpha": [1.0, 2.0]}, privacy=privacy).fit(*regression)
     with pytest.raises(ValueError, match=f"dp_cross_validate: .*{message}"):
         dp_cross_validate(skdp.DPRidge(), *regression, privacy=privacy)
+
+
+def test_names_of_columns_are_those_of_the_best_estimator(regression):
+    pandas = pytest.importorskip("pandas")
+    X, y = regression
+    names = [f"column {number}" for number in range(X.shape[1])]
+    found = seeded().fit(pandas.DataFrame(X, columns=names), y)
+    assert found.feature_names_in_.tolist() == names
+    assert not hasattr(seeded().fit(X, y), "feature_names_in_")

@@ -163,7 +163,7 @@ def test_the_error_of_classes_is_as_large_as_stated():
 def test_where_noise_exceeds_the_rows_classes_are_not_determined(rng):
     X, y = rng.standard_normal((2000, 10)), rng.integers(8, size=2000)
     model = skdp.DPLogisticRegression(classes=range(8), scaling="none", inference="coefficients")
-    with pytest.warns(skdp.NoiseWarning, match="none of the 80 coefficients"):
+    with pytest.warns(skdp.NoiseWarning, match="no coefficient is likely"):
         model.fit(X, y)
     assert not model.determined_.any()
     assert np.isinf(model.conf_int(intercept=True)).all()
@@ -215,7 +215,7 @@ def test_ten_thousand_counts_determine_five_coefficients(rng):
     y = rng.poisson(np.exp(X @ [0.4, -0.2, 0.1, 0.0, 0.2] - 2.0)) * 1.0
     privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
     model = skdp.DPPoissonRegressor(epsilon=1.0, inference="coefficients", privacy=privacy)
-    assert "all 5 coefficients are likely" in model.plan(10_000, 5).expectations[0]
+    assert "all coefficients are likely" in model.plan(10_000, 5).expectations[0]
     model.fit(X, y)
     estimate = np.append(model.coef_debiased_, model.intercept_debiased_)
     errors = np.append(model.coef_std_error_, model.intercept_std_error_)
@@ -504,7 +504,7 @@ def test_what_the_rows_cannot_tell_is_not_determined(rng):
     """Of few rows nothing; a column that holds one value, by itself."""
     X, y = rng.standard_normal((2000, 20)), rng.integers(2, size=2000)
     for kind, epsilon in itertools.product(MODELS, (0.3, 1.0)):
-        with pytest.warns(skdp.NoiseWarning, match="none of the 20 coefficients"):
+        with pytest.warns(skdp.NoiseWarning, match="no coefficient is likely"):
             model = fitted(kind, X, y, epsilon=epsilon, scaling="none")
         assert not model.determined_.any()
         assert np.isnan(model.p_values_).all()

@@ -64,7 +64,7 @@ def test_the_solver_gets_the_product_of_what_the_others_leave(monkeypatch):
     ("parameters", "problem", "message"),
     [
         ({"inference_share": 0.25}, Problem(SquaredError(), L1(0.1)),
-         r"Model: inference='coefficients' is possible .* no L1 penalty.*Nothing was released"),
+         r"Model: inference about coefficients is possible .* no L1 penalty.*Nothing was released"),
         ({"calibration": "private"}, Problem(SquaredError(), L1(0.1)),
          r"Model: calibration='private' is possible .* no L1 penalty.*Nothing was released"),
         ({"scaling": "private", "accountant": "pure"}, RIDGE,

@@ -2,8 +2,8 @@
 How many rows does a budget need?
 =================================
 
-Noise is drowned by rows: ten times the rows do about as much as ten times a small epsilon. The rows
-are made up, so their scores may be exact.
+Ten times the rows help about as much as ten times a small epsilon. The rows are made up, so their
+scores may be exact.
 """
 
 import matplotlib.pyplot as plt
@@ -35,7 +35,7 @@ axes.legend()
 figure.tight_layout()
 
 # %%
-# ``plan`` warns beforehand, without any rows, where nothing can be learnt.
+# ``plan`` warns beforehand, without any rows, where nothing can be learned.
 
 import warnings  # noqa: E402
 

@@ -2,8 +2,8 @@
 Retraining every month on one budget
 ====================================
 
-A `skdp.PrivacyBudget` counts the fits on the same rows and refuses the one too many. Fits are
-composed, not added, so that more of them fit into a budget than a sum of epsilons would say.
+A `skdp.PrivacyBudget` counts the fits on the same rows and refuses one that would overspend. Costs
+compose rather than add up, so more fits share a budget than a sum of epsilons suggests.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Missing numbers, filled with private medians
 ============================================
 
-Where no typical value is known, ``impute="median"`` finds one by three noisy histograms. A pipeline
-adds up what its steps cost.
+Where no typical value is known, ``impute="median"`` estimates one from three noisy histograms. A
+pipeline adds up what its steps cost.
 """
 
 import matplotlib.pyplot as plt

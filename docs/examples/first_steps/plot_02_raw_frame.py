@@ -2,8 +2,8 @@
 From a raw data frame to a scored model
 =======================================
 
-Categories, missing values, a date and numbers go in; a private classifier comes out, on one
-ledger. The stays in a hospital are made up.
+Categories, missing values, a date and numbers go in; a private classifier comes out, with its
+score and what both cost. The hospital stays are made up.
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +30,8 @@ stays.loc[rng.random(n) < 0.1, ["age", "ward"]] = None
 print(stays.head())
 
 # %%
-# Labels, a typical age and the columns with gaps are public knowledge. All else is found with
-# noise.
+# Labels, a typical age and the columns with gaps are public knowledge. All else is estimated
+# with noise.
 
 holdout = DPHoldout(stays.drop(columns="readmitted"), stays["readmitted"])
 labels = {"sex": ["f", "m"], "ward": ["surgery", "medicine", "children"]}

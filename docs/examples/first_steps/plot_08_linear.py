@@ -2,7 +2,7 @@
 Coefficients, predictions and export
 ====================================
 
-Predictions clip columns to the ranges of the fit, so that rows far out get no far-fetched
+Predictions clip columns to the ranges of the fit, so that extreme rows get no extreme
 prediction. ``to_sklearn`` returns the same coefficients as a model that is linear everywhere.
 """
 

@@ -1,6 +1,6 @@
 """
-Ten classes, one release a step
-===============================
+Ten classes, one release per step
+=================================
 
 With more than two classes a step releases one matrix, so the budget is not split over classes. The
 digits are public, so the score and the confusion matrix may be exact.

@@ -23,7 +23,7 @@ table = pd.DataFrame(search.cv_results_)[["param_C", "mean_test_score", "std_tes
 print(table.to_string(index=False))
 
 # %%
-# The price of all fits, of the refit too, is several times that of one.
+# The price of all fits, including the refit, is several times that of one.
 
 print(skdp.privacy_of(search))
 

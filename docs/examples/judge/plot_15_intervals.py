@@ -2,8 +2,8 @@
 How sure is a coefficient?
 ==========================
 
-``inference="coefficients"`` sets a third of the budget aside for standard errors. They hold what
-other rows would have changed, and what other noise would have changed: :doc:`/how_to/intervals`.
+``inference="coefficients"`` sets a third of the budget aside for standard errors. They account
+for the draw of the rows and for the noise: :doc:`/how_to/intervals`.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ log_odds = 0.03 * (rows["age"] - 50) + 0.8 * rows["smoker"] - 1.0e-5 * rows["inc
 ill = rng.random(n) < 1 / (1 + np.exp(-log_odds))
 
 # %%
-# The plan says beforehand whether the budget is likely to do. It reads no rows.
+# The plan says beforehand whether the budget is likely to be enough. It reads no rows.
 
 model = skdp.DPLogisticRegression(classes=[False, True], epsilon=1.0, inference="coefficients")
 print(model.plan(n, 4).expectations[0])
@@ -37,7 +37,7 @@ model.fit(rows, ill)
 print(model.summary())
 
 # %%
-# In the picture it is what the thin bar has more than the thick one. Units differ, so coefficients
+# In the picture it is what the thin bar adds to the thick one. Units differ, so coefficients
 # are shown for a step of one standard size of each column.
 
 table = model.summary()

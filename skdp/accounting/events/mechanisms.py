@@ -193,7 +193,7 @@ class ObjectivePerturbed(Event):
         Curvature of one record's loss over the regularisation ``lam``, in (0, 1).
     output_noise : float
         Standard deviation of the noise added to the answer, in units of D.
-    failure : float
+    failure : float, default=0.0
         Probability that b is so long that something else is released; in [0, 1). It must not
         depend on the rows.
 

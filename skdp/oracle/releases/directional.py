@@ -23,9 +23,7 @@ ALONG, WITH_SHIFT, WITH_ITS_CURVATURE = 2, 3, 5
 
 def _size(with_shift: bool, its_curvature: bool) -> int:
     """Return the number of entries of a record."""
-    if not with_shift:
-        return ALONG
-    return WITH_ITS_CURVATURE if its_curvature else WITH_SHIFT
+    return (WITH_ITS_CURVATURE if its_curvature else WITH_SHIFT) if with_shift else ALONG
 
 
 def directional_derivatives(

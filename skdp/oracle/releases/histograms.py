@@ -218,16 +218,16 @@ def _add_bin_counts(
     A row counts as its share, or as 1 where ``shares`` has no entries.
     """
     n_rows, n_columns = X.shape
-    places = np.zeros(n_columns, np.int64)
+    places = np.zeros(n_columns, np.int32)  # half as long, twice as many at once
     last = n_bins - 1.0
     for i in range(n_rows):
         share = shares[i] if shares.shape[0] > 0 else 1.0
         for j in range(n_columns):
             place = (X[i, j] - low[j]) / width[j]
             place = place if place > 0.0 else 0.0
-            places[j] = np.int64(place if place < last else last)
+            places[j] = np.int32(place if place < last else last)
         for j in range(n_columns):
-            total[j, places[j]] += share
+            total[j, np.uint32(places[j])] += share
 
 
 @compile_loop()
@@ -239,7 +239,7 @@ def _add_magnitude_counts(
     for i in range(n_rows):
         share = shares[i] if shares.shape[0] > 0 else 1.0
         for j in range(n_columns):
-            total[j, table[patterns[i, j] >> np.uint64(52)]] += share
+            total[j, np.uint64(table[patterns[i, j] >> np.uint64(52)])] += share
 
 
 # ---------------------------------------------------------------- the statistics
@@ -273,8 +273,7 @@ def _checked_weights(who: str, log_weights: object, n_columns: int) -> tuple[int
 
 def _n_columns(context: base.PublicContext, features: bool, targets: bool) -> int:
     """Return the number of columns that are requested."""
-    public = context.public
-    return features * public.n_features + targets * public.n_outputs
+    return features * context.public.n_features + targets * context.public.n_outputs
 
 
 @base.audited

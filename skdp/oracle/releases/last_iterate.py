@@ -219,7 +219,7 @@ class LastIterate(Release):
         raise ValueError(
             "release='last' needs less noise than "
             f"{self.mechanism.relative_noise * context.scale:g} times the clipping norm, which its "
-            "rounding errors would outgrow; ask for a larger epsilon. Nothing was released."
+            "rounding errors would outgrow; choose a larger epsilon. Nothing was released."
         )
 
     def std(self, context: PublicContext) -> float:

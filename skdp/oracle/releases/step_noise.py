@@ -63,7 +63,7 @@ class StepNoise:
         std = self.mechanism.std(self.contribution, self.scale)
         if self.scale and std / self.grid > self.LARGEST:
             raise ValueError(
-                "StepNoise: the noise is too large next to its grid; ask for a larger epsilon. "
+                "StepNoise: the noise is too large next to its grid; choose a larger epsilon. "
                 "Nothing was released."
             )
         return std

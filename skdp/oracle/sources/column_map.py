@@ -371,13 +371,8 @@ class Scaling:
         """
         pairs = (self.columns, other.columns), (self.targets, other.targets)
         return all(
-            (one is two)
-            or (
-                one is not None
-                and two is not None
-                and np.array_equal(one.centre, two.centre)
-                and np.array_equal(one.scale, two.scale)
-            )
+            one is two
+            or (one and two and np.array_equal((one.centre, one.scale), (two.centre, two.scale)))
             for one, two in pairs
         )
 

@@ -106,9 +106,8 @@ class MemorySource(InMemory, OrderedSource):
         if known is None or not all(map(operator.is_, known[0], arguments)):
             note_read()
             parts = (self._records[part] for part in self._parts)
-            result = np.concatenate(
-                list(self._spread(function, parts, *map(itertools.repeat, arguments)))
-            )
+            repeated = map(itertools.repeat, arguments)
+            result = np.concatenate([*self._spread(function, parts, *repeated)])
             known = self._row_vectors[function] = arguments, result
         return known[1]
 
@@ -190,9 +189,8 @@ class MemorySource(InMemory, OrderedSource):
         is_copied: bool,
     ) -> tuple[AnyRows, ColumnMap | None, Array | None]:
         """Return rows to be stored, what is to be made of them in every pass, and their base."""
-        in_units, base = columns.for_type(np.float64), None
-        if sparse.issparse(X):
-            base = base_of(in_units.zeros, constant)
+        in_units = columns.for_type(np.float64)
+        base = base_of(in_units.zeros, constant) if sparse.issparse(X) else None
         has_to_be_dense = sparse.issparse(X) and base is None and not columns.keeps_zeros
         if has_to_be_dense or not (is_copied and self._copies_fit(X)):
             return X, in_units, base
@@ -315,7 +313,7 @@ class Divisions:
         latest, order, edges = self._latest.get((kind, blocks), (None, None, None))
         if latest is not None and epoch < latest:
             raise ValueError(
-                f"blocks of epoch {epoch} were asked for after those of epoch {latest}; a division "
+                f"blocks of epoch {epoch} were requested after those of epoch {latest}; a division "
                 "is drawn once and not kept."
             )
         if latest != epoch or order is None or edges is None:

@@ -191,12 +191,13 @@ class Records:
         return other
 
     @functools.cached_property
-    def loop_arrays(self) -> "LoopArrays | None":
-        """Arrays of dense rows that loops read, but for weights; None for other rows."""
+    def loop_arrays(self) -> "RowArrays | None":
+        """Arrays of dense rows that loops read, without weights; None for other rows."""
         units = unit_arrays(self)
         if units is None:
             return None
-        return LoopArrays(read_only(self.stored), units, vector(self.targets), vector(self.shrink))
+        vectors = vector(self.targets), EMPTY, vector(self.shrink)
+        return RowArrays(read_only(self.stored), units, *vectors, float(self.constant), 0)
 
     def parts(self) -> list[slice]:
         """Divide the rows in parts that threads can take; see :func:`row_parts`."""
@@ -397,25 +398,13 @@ class RowArrays(NamedTuple):
     block_rows: int
 
 
-class LoopArrays(NamedTuple):
-    """Of `RowArrays`, those that passes with other weights have in common."""
-
-    X: Rows
-    units: UnitArrays
-    targets: Vector
-    shrink: Vector
-
-
 def row_arrays(records: Records, block_rows: int) -> RowArrays | None:
     """Return the arrays of records; None for what loops do not read: public facts decide.
 
     They do not read sparse rows, and columns that cannot be standardised by a multiplication.
     """
-    if records.loop_arrays is None:
-        return None
-    X, units, targets, shrink = records.loop_arrays
-    constant = float(records.constant)
-    return RowArrays(X, units, targets, _weights(records), shrink, constant, block_rows)
+    rows = records.loop_arrays
+    return rows and rows._replace(weights=_weights(records), block_rows=block_rows)
 
 
 class EntryArrays(NamedTuple):

@@ -135,7 +135,7 @@ class StreamSource(OrderedSource):
     def _skip_to(self, place: int) -> None:
         if place < self._gone:
             raise ValueError(
-                f"records from place {place} on were asked for after {self._gone} had gone by: a "
+                f"records from place {place} on were requested after {self._gone} had gone by: a "
                 "stream is read once."
             )
         while self._gone < place:
@@ -218,7 +218,9 @@ class PassingRecords(RepeatableSource):
         instead_of: RepeatableSource | None = None,
     ) -> NoReturn:
         """Refuse: the stream is mapped before."""
-        raise TypeError("records that pass by are mapped before. Nothing was released.")
+        raise TypeError(
+            "a stream cannot be scaled in another way once it is read. Nothing was released."
+        )
 
     def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> NoReturn:
         """Refuse, as `transformed`."""
@@ -228,7 +230,7 @@ class PassingRecords(RepeatableSource):
         self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
     ) -> RepeatableSource:
         """Refuse: the rows of another fold have gone by."""
-        raise TypeError("records that pass by have no folds. Nothing was released.")
+        raise TypeError("a stream is read once, so it has no folds. Nothing was released.")
 
 
 def _n_records(arrival: Arrival) -> int:

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from skdp._numbers import Array, Indices, require
+from skdp._numbers import Array, Indices
 from skdp.oracle import GramSum, unpack_gram
 from skdp.oracle.public import TARGET_RANGE
 from skdp.solvers import base, checks, defaults
@@ -76,7 +76,7 @@ class Instruments:
         For each of them it is about the part of its fitted values that no other fitted regressor
         explains: the mean square of that, over what errors of the first stage and noise alone give
         to it, for each instrument in excess (Sanderson, Windmeijer 2016). It is inf if there are
-        none, and negative where noise leaves nothing to compare.
+        none, and 0 where noise leaves nothing to compare.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Instruments:
             sampling = max(float(errors @ moments @ errors), 0.0) / n_rows
             noise = sampling + scale * float(np.sum((inverse @ errors) ** 2))
             least = min(least, 1 / (solved[place, place] * n_excess * max(noise, 1e-300)))
-        return float(least)
+        return max(float(least), 0.0)
 
     def _first_stage(self, moments: Array) -> Array:
         """Coefficients of regressors on instruments."""
@@ -146,11 +146,6 @@ class TwoStageLeastSquares(Solver, registered=False):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.positive(row_norm=self.row_norm)
-        for name in ("endogenous", "instruments"):
-            given = getattr(self, name)
-            n_columns = public.n_features
-            fine = all(number < n_columns for number in given) and len(given) < n_columns
-            require(name, given, f"number columns of X, which has {n_columns}, but not all", fine)
 
     def solve(self, oracle: Oracle) -> Solution:
         public, size = oracle.public, oracle.public.n_parameters

@@ -96,7 +96,8 @@ class Whitened(Solver):
         Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
         identity; or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
         loss, times ``1 / (1 - beta)`` with Polyak's momentum, whose velocity builds up to that.
-        Steps are a third as long once ranges of columns became wider. With a log link and without
+        Steps are a third as long once ranges of columns became wider. For quantiles they fall to
+        one over the largest curvature, if ``max_iter`` is "auto". With a log link and without
         noise, as for `GradientDescent`.
     {momentum}
         "auto" is 0 for squared error, more for large budgets. For losses with a bounded residual
@@ -205,11 +206,17 @@ class Whitened(Solver):
         widest = row_factor if checks.is_auto(self.row_factor) else self.row_factor
         checks.positive(row_factor=widest)
         cap = _residual_cap(public, problem, widest)
+        size = _caution(public, problem) * _gain(beta) / _typical_curvature(public, problem)
+        # Where targets follow closely from the columns, quantiles have nearly the largest
+        # curvature: steps that stayed too long for it never settled, the less the less noise. Few
+        # steps by request have to stay long to cover the distance.
+        least = problem.loss.typical_curvature / problem.loss.curvature * size
+        falls = checks.is_auto(self.max_iter) and not (is_plain or public.streamed)
         return {
             "max_iter": n_steps,
-            "learning_rate": _caution(public, problem)
-            * _gain(beta)
-            / _typical_curvature(public, problem),
+            "learning_rate": ("square_root_decay", {"initial": size, "final": least})
+            if falls and least < size
+            else size,
             "momentum": momentum,
             "noise_schedule": "uniform",
             "clip_norm": cap * widest * math.sqrt(public.n_parameters),

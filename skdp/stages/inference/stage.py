@@ -104,6 +104,9 @@ class DebiasedEstimate:
         Of logistic regression with two classes.
     first_stage_f : float, default=inf
         Of instruments.
+    covariance_noise : float, default=0.0
+        Standard deviation of noise on the diagonal of ``covariance``, next to that of
+        ``privacy_covariance``, where the latter is a multiple of the identity.
     """
 
     coef: Array
@@ -113,6 +116,7 @@ class DebiasedEstimate:
     cut: float
     mean_weight: MeanWeight | None = None
     first_stage_f: float = math.inf
+    covariance_noise: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +203,8 @@ class _Step:
         step = inverse @ self.gradient
         # 1. Noise, and sampling errors: noise may have made their covariance indefinite.
         along, steps = 0.25 * self.hessian_std**2, step.reshape(n_contrasts, -1)
-        noise = (self.gradient_std**2 + along * float(step @ step)) * np.eye(size)
+        variance = self.gradient_std**2 + along * float(step @ step)
+        noise = variance * np.eye(size)
         noise += along * np.outer(step, step)
         noise += along * np.kron(np.eye(n_contrasts), steps.T @ steps)
         noise += along * np.kron(steps @ steps.T, np.eye(size // n_contrasts))
@@ -207,7 +212,8 @@ class _Step:
         sampling = (directions * np.maximum(squares, 0.0)) @ directions.T
         # HC1: residuals of n rows around p fitted parameters are smaller than the errors.
         n_fitted = size if instruments is None else len(instruments.regressors)
-        sampling /= max(self.n_rows - n_fitted, 1)
+        n_free = max(self.n_rows - n_fitted, 1)
+        sampling /= n_free
         # 2. Back to the coordinates of the rows, and to classes.
         privacy = back @ noise @ back.T
         # 3. How far the noise of the Hessian changes its inverse. Directions in which rows do not
@@ -229,6 +235,7 @@ class _Step:
             relative_error=error,
             cut=cut,
             first_stage_f=strength,
+            covariance_noise=self.squares_std / n_free / variance if variance > 0 else 0.0,
         )
 
 
@@ -300,7 +307,7 @@ class InferenceStage(OptionalStage):
 
     @classmethod
     def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        return "inference='coefficients'"
+        return "inference about coefficients"
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:

@@ -287,8 +287,15 @@ class NoisyCounts:
         """Noise on the counts of each column, as a share of the rows."""
         return self.std / self.n_rows
 
+    @functools.cached_property
+    def fit_by_magnitude(self) -> AnyArray:
+        """Log likelihoods of counts of magnitudes, which are not to be changed in place."""
+        return by_magnitude().log_likelihood(self)
+
     def of(self, columns: Indices) -> NoisyCounts:
-        """Return those of some columns."""
+        """Return those of some columns, by number; itself if these are all."""
+        if len(columns) == len(self.counts):
+            return self
         return NoisyCounts(self.counts[columns], self.std[columns], self.n_rows)
 
 

@@ -144,7 +144,7 @@ def coarse_ranges(magnitudes: NoisyCounts, exact: bool, pooled: bool) -> Ranges:
     first, last, likeliest = np.empty((3, len(counts)), dtype=np.intp)
 
     def fit(columns: Indices) -> AnyArray:
-        return table.log_likelihood(magnitudes.of(columns))
+        return magnitudes.of(columns).fit_by_magnitude.copy()
 
     for columns, posterior in posteriors(fit, len(counts), pooled):
         first[columns], last[columns] = (median_bin(posterior, one) for one in table.support)
@@ -341,7 +341,7 @@ def _log_likelihood(
     """Return log likelihoods of some columns of a part: of their bins, and their magnitudes."""
     logs = binned.log_likelihood(bins, part[some])
     if magnitudes is not None:
-        logs += by_magnitude().log_likelihood(magnitudes.of(part[some]))
+        logs += magnitudes.of(part[some]).fit_by_magnitude
     return logs
 
 

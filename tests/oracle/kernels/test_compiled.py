@@ -229,6 +229,53 @@ def test_seeded_bugs_in_norms_of_sparse_rows_are_caught(compiled_kernels, monkey
         test(compiled_kernels, monkeypatch, "base")
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_norms_of_dense_rows_in_other_coordinates_are_not_too_small(
+    compiled_kernels, monkeypatch, dtype
+):
+    """Up to the rounding that is charged for; a row whose products overflow is too long."""
+    worked, rng = called(monkeypatch), np.random.default_rng(0)
+    for rows, condition in itertools.product(sources(dtype, monkeypatch), (1.0, 1e4)):
+        records, size = rows.records, rows.records.n_parameters
+        T = np.linalg.qr(rng.standard_normal((size, size)))[0]
+        T = T * np.geomspace(1 / condition, 1, size)
+        by_numpy, found = both_ways(second_moments.inverse_norms_in, records, T)
+        exact = records.written_out().astype(np.longdouble) @ T.astype(np.longdouble)
+        exact = np.sqrt((exact * exact).sum(1))
+        slack = second_moments.transform_rounding(condition, 1, N_COLUMNS, size, False)
+        visible = exact > 1e-150  # others are null up to underflow
+        assert (found * exact <= 1 + slack)[visible].all()
+        np.testing.assert_allclose(found[::2], by_numpy[::2], rtol=slack)
+        last = records[slice(496, 500)]  # in another place
+        assert np.array_equal(second_moments.inverse_norms_in(last, T), found[496:])
+    assert worked == {"inverse_norms_in"}
+
+
+def forget_the_bound(shrink, constant, lower):
+    return np.ones_like(shrink), constant, lower
+
+
+def forget_the_constant(shrink, constant, lower):
+    return shrink, 0.0, lower
+
+
+def forget_a_row_of_the_matrix(shrink, constant, lower):
+    return shrink, constant, np.vstack([0 * lower[:1], lower[1:]])
+
+
+@pytest.mark.parametrize("bug", [forget_the_bound, forget_the_constant, forget_a_row_of_the_matrix])
+def test_seeded_bugs_in_norms_of_dense_rows_are_caught(compiled_kernels, monkeypatch, bug):
+    original = second_moments._write_squares
+    monkeypatch.setattr(
+        second_moments,
+        "_write_squares",
+        lambda X, units, *arrays: original(X, units, *bug(*arrays[:-1]), arrays[-1]),
+    )
+    test = test_norms_of_dense_rows_in_other_coordinates_are_not_too_small
+    with pytest.raises(AssertionError):
+        test(compiled_kernels, monkeypatch, np.float64)
+
+
 def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_kernels, rng):
     n_rows = 100_000
     X = 10.0 ** rng.uniform(-3, 6, (n_rows, 2))

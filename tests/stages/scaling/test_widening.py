@@ -169,7 +169,7 @@ def test_other_centres_or_sizes_are_refused(rng):
     one = np.ones(1)
     targets = oracle.scaling.targets
     for columns in (Columns(-one, one, 0.5 * one, one), Columns(-one, one, 0 * one, 2 * one), None):
-        with pytest.raises(ValueError, match=r"centres and scales have to stay.*Nothing"):
+        with pytest.raises(ValueError, match=r"centres and scales that rows have.*Nothing"):
             oracle.change_ranges(Scaling(columns, targets), 2.0)
 
 
