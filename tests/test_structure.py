@@ -10,9 +10,9 @@ import structure
 
 LIMITS = {
     "files": 201,
-    "code lines": 28_800,
+    "code lines": 28_860,
     "uses of Any": 473,
-    "numeric constants": 367,
+    "numeric constants": 371,
     "imports, % of code": 9.8,
     "longest internal parameter list": 13,
 }

@@ -7,12 +7,20 @@ import numpy as np
 
 from skdp import steps
 from skdp._numbers import Array
-from skdp.oracle import Coordinates, Cut, GramSum, ShrunkGradientSum, unpack_gram
+from skdp.oracle import (
+    CappedHessian,
+    Coordinates,
+    Cut,
+    GramSum,
+    ShrunkGradientSum,
+    unpack_gram,
+)
 from skdp.oracle.public import TARGET_RANGE, Moments
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.core.bound_rules import named_noise
 from skdp.solvers.defaults import UNBOUNDED, growth
+from skdp.steps.schedules import SecantRatio
 from skdp.steps.shrinkage import Spectrum, bayes_step, spectrum
 
 # Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
@@ -35,6 +43,9 @@ LOG_LINK_STEPS, LEAST_LOG_CAP = 45, 0.7
 # heavy ball's oscillations decay by exp(-c**2 / 4) before iterates are averaged.
 SETTLING = 3.0
 FEWEST_STEPS = 8
+# Logistic loss, from this signal-to-noise ratio on: a Hessian of whitened rows, with as large a
+# share as the Gram matrix, replaces most of the steps, of which so many remain.
+HESSIAN_START, HESSIAN_STEPS = 200.0, 14
 # Without noise.
 EXACT_STEPS, EXACT_MOMENTUM = 300, 0.5
 # Steps are so much shorter once ranges of columns became wider halfway. With steps as before, one
@@ -65,6 +76,10 @@ class Whitened(Solver):
        not cut for being long. If ranges of columns become wider halfway, steps are shorter from
        there on, and rows are shrunk to about their expected length at any budget. The mean
        of the last half of the iterates is returned.
+    4. For two classes at a large budget, the Hessian in these coordinates is released after a
+       quarter of the steps. Its noise is far below that of A in directions of little curvature:
+       its inverse, eigenvalues raised by the noise, makes few steps reach as far as many would.
+       The curvature along the last step, by the released gradients, corrects their length.
 
     Rows that arrive block by block are cut in blocks of its own, and each of its releases has one,
     with the whole budget (parallel composition). The first, on half of the rows, is of rows and
@@ -74,9 +89,9 @@ class Whitened(Solver):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps, at least 1. For squared error "auto" is 40, more for large budgets. For
-        losses with a bounded residual it is three roots of the distance that "gd" travels, steps
-        times step size times the largest curvature.
+        Number of steps, at least 1. "auto" is 14 with a Hessian. For squared error it is 40, more
+        for large budgets. For other losses with a bounded residual it is three roots of the
+        distance that "gd" travels, steps times step size times the largest curvature.
     learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
         Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
         identity; or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
@@ -99,6 +114,9 @@ class Whitened(Solver):
         Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1). "auto" is
         1/20 for losses with a bounded residual, 1/5 otherwise. Of a stream: its share of the rows,
         1/2.
+    hessian_share : float or "auto", default="auto"
+        Share of the Hessian; 0 releases none. "auto" is 1/10, and that of the Gram matrix as well,
+        for two classes from a signal-to-noise ratio of 200 on, otherwise 0.
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it before their Gram matrix is computed.
     row_factor : float or "auto", default="auto"
@@ -139,6 +157,7 @@ class Whitened(Solver):
     noise_schedule: base.RelativeNoise = "auto"
     clip_norm: base.ClipNorm = "auto"
     gram_share: Resolved[float] = AUTO
+    hessian_share: Resolved[float] = AUTO
     row_norm: Resolved[float] = AUTO
     row_factor: Resolved[float] = AUTO
 
@@ -149,12 +168,19 @@ class Whitened(Solver):
     def automatic(self, public: Public, problem: Problem) -> Settings:
         noisy, is_plain = public.is_noisy, _takes_plain_steps(problem)
         gram_share = PLAIN_GRAM_SHARE if is_plain else GRAM_SHARE
+        is_ample = noisy and public.signal_to_noise >= HESSIAN_START
+        hessian_share = 2 * GRAM_SHARE if is_ample and _has_hessian(public, problem) else 0.0
+        if not checks.is_auto(self.hessian_share):
+            hessian_share = self.hessian_share
         row_norm = defaults.gram_row_norm(public, STREAM_ROW if public.streamed else 0.9)
         n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
         if n_steps is not None:
             checks.count(max_iter=n_steps)
         if public.streamed:
             n_steps, momentum, gram_share = n_steps or STREAM_STEPS, 0.0, STREAM_GRAM
+        elif hessian_share:
+            n_steps, momentum = n_steps or HESSIAN_STEPS, EXACT_MOMENTUM
+            gram_share = 2 * GRAM_SHARE
         elif not noisy:
             n_steps, momentum = n_steps or EXACT_STEPS, 0.0 if is_plain else EXACT_MOMENTUM
         elif is_plain:
@@ -195,6 +221,7 @@ class Whitened(Solver):
             "noise_schedule": "uniform",
             "clip_norm": cap * widest * math.sqrt(public.n_parameters),
             "gram_share": gram_share,
+            "hessian_share": hessian_share,
             "row_norm": row_norm,
             "row_factor": row_factor,
         }
@@ -216,6 +243,14 @@ class Whitened(Solver):
         steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
         steps.clip_norms(self.clip_norm, self.max_iter)
         checks.share(gram_share=self.gram_share)
+        if self.hessian_share != 0:
+            checks.share(hessian_share=self.hessian_share)
+            checks.share(gram_and_hessian_share=self.gram_share + self.hessian_share)
+            if not _has_hessian(public, problem):
+                raise ValueError(
+                    "hessian_share must be 0 but for two classes in memory; "
+                    f"got {self.hessian_share!r}. Nothing was released."
+                )
         checks.positive(row_norm=self.row_norm, row_factor=self.row_factor)
 
     def solve(self, oracle: Oracle) -> Solution:
@@ -226,12 +261,12 @@ class Whitened(Solver):
         curvature = _typical_curvature(public, problem)
         # 1. The Gram matrix, and coordinates in which it is about the identity.
         known = defaults.penalty_hessian(problem, public) / curvature
+        remaining = 1.0 - self.hessian_share
         if public.moments is None:
             answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
-            gram, remaining = unpack_gram(answer, public.n_parameters), 1 - self.gram_share
+            gram, remaining = unpack_gram(answer, public.n_parameters), remaining - self.gram_share
         else:
-            gram, remaining = _known_gram(public, public.moments), 1.0
-            std = 0.0
+            gram, std = _known_gram(public, public.moments), 0.0
         eigen = spectrum(gram, std or _gram_std(public, self.row_norm, self.gram_share), known)
         lifted = eigen.values + eigen.noise_norm
         transform = eigen.vectors / np.sqrt(lifted)
@@ -251,21 +286,30 @@ class Whitened(Solver):
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
         first_kept = n_steps - math.ceil(n_steps * AVERAGED_SHARE)
         path, shorter = [point], problem.loss.slowdown
+        hessian: Array | None = None
+        secants = SecantRatio()
         lengths: list[float] = []  # of gradients, where there is no noise
         local = defaults.local_sizes(oracle, float(sizes[0]))
-        for step, (size, cap, share) in enumerate(zip(sizes, caps, shares, strict=True)):
-            middle = step > 0 and step == n_steps // 2
-            if middle and oracle.checkpoint(transform @ np.mean(path[len(path) // 2 :], axis=0)):
+        for step, (size, cap, cost) in enumerate(zip(sizes, caps, shares, strict=True)):
+            # With few steps the first ones of a half are far from where the last ones are.
+            middle = step > 0 and step == min(n_steps // 2 + (hessian is not None), n_steps - 1)
+            settled = path[-3:] if hessian is not None else path[len(path) // 2 :]
+            if middle and oracle.checkpoint(transform @ np.mean(settled, axis=0)):
                 # Rows are longer now than the Gram matrix knows, and so is the curvature larger.
                 row_norm = min(row_norm, ROW_FACTOR * expected)
-                shorter = max(shorter, CURVATURE_AFTER_WIDENING)
+                shorter, hessian = max(shorter, CURVATURE_AFTER_WIDENING), None
             coef = transform @ point
+            if self.hessian_share and step == n_steps // 4:
+                hessian = _hessian(oracle, coef, coordinates, expected, self.hessian_share)
             if step == 0 and not start.any():
                 cap = _cap_at_zero(float(cap), problem)
             request = ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
-            gradient, _ = oracle.with_share(request, float(share))
-            gradient = gradient + transform.T @ (n_rows * problem.penalty_gradient(coef))
+            noisy, std = oracle.with_share(request, float(cost))
+            gradient = noisy + transform.T @ (n_rows * problem.penalty_gradient(coef))
             oracle.note_direction(gradient)
+            if hessian is not None:
+                ratio = secants.next(point, gradient, std, hessian)
+                gradient = np.asarray(curvature / ratio * np.linalg.solve(hessian, gradient))
             if not oracle.is_noisy:
                 lengths.append(float(np.linalg.norm(gradient)))
             if local is None:
@@ -346,6 +390,27 @@ class Whitened(Solver):
         squares += float((point * (gram @ point - 2 * push)).sum())
         size = math.sqrt(max(squares, 0.0) / (n_rows * public.n_outputs)) / largest
         return eigen, point, min(max(size, LEAST_RESIDUAL), 1.0) if oracle.is_noisy else 1.0
+
+
+def _has_hessian(public: Public, problem: Problem) -> bool:
+    """Return whether the Hessian of whitened rows can be released: for two classes."""
+    return problem.loss.link == "logit" and problem.loss.separable and not public.streamed
+
+
+def _hessian(
+    oracle: Oracle, coef: Array, coordinates: Coordinates, row_norm: float, share: float
+) -> Array:
+    """Return the Hessian in whitened coordinates, plus the norm of its noise.
+
+    There rows are about as long in every direction, and so is the noise far smaller, next to the
+    directions of little curvature, than that of the matrix that whitens.
+    """
+    public, problem, transform = oracle.public, oracle.problem, coordinates.matrix
+    request = CappedHessian(coef, coordinates, row_norm, problem.loss.residual_bound or UNBOUNDED)
+    answer, std = oracle.with_share(request, share)
+    known = transform.T @ defaults.penalty_hessian(problem, public) @ transform
+    eigen = spectrum(unpack_gram(answer, public.n_parameters), std, known)
+    return np.asarray((eigen.vectors * (eigen.values + eigen.noise_norm)) @ eigen.vectors.T)
 
 
 def _takes_plain_steps(problem: Problem) -> bool:

@@ -215,7 +215,8 @@ def test_whitened_goes_as_far_and_clips_as_gd(loss):
     """In coordinates that keep their noise, and with the caps of gradients that do not bind."""
     facts = replace(public(20_000, 20), n_outputs=3 if loss.name == "multinomial" else 1)
     problem = Problem(loss)
-    gd, whitened = (get_solver(name).resolve(facts, problem) for name in ("gd", "whitened"))
+    gd = get_solver("gd").resolve(facts, problem)
+    whitened = get_solver("whitened", hessian_share=0.0).resolve(facts, problem)
     distance = whitened.max_iter * whitened.learning_rate
     std = whitened.row_norm**2 / (facts.gradient_mu * math.sqrt(whitened.gram_share))
     noise = std * math.sqrt(2 * 21) / facts.n_rows
@@ -225,7 +226,9 @@ def test_whitened_goes_as_far_and_clips_as_gd(loss):
 
 def test_steps_of_whitened_grow_without_cliffs_in_the_number_of_columns():
     counts = [
-        get_solver("whitened").resolve(public(100_000, p), Problem(Logistic())).max_iter
+        get_solver("whitened", hessian_share=0.0)
+        .resolve(public(100_000, p), Problem(Logistic()))
+        .max_iter
         for p in range(20, 1000, 20)
     ]
     assert max(counts) < 60
@@ -323,3 +326,34 @@ def test_whitened_refuses_a_clip_that_follows_counts(regression):
 def test_steps_of_whitened_that_are_too_long_do_not_run_away_in_silence(regression):
     with pytest.raises(FloatingPointError, match="ran away"):
         skdp.DPRidge(solver="whitened", epsilon=math.inf, learning_rate=5.0).fit(*regression)
+
+
+def test_two_classes_at_a_large_budget_take_a_hessian_and_few_steps(rng):
+    X = rng.standard_normal((20_000, 4))
+    y = rng.random(20_000) < 1 / (1 + np.exp(-X @ [2.0, 1.0, 0.0, -1.0]))
+    privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+    model = skdp.DPLogisticRegression(
+        classes=[False, True], epsilon=3.0, scaling="none", solver="whitened", privacy=privacy
+    ).fit(X, y)
+    counts = [(release.kind, release.count) for release in model.privacy_.releases]
+    assert counts[:4] == [("gram", 1), ("gradient", 3), ("hessian", 1), ("gradient", 11)]
+    twin = LogisticRegression().fit(X, y)
+    np.testing.assert_allclose(model.coef_, twin.coef_, atol=0.1)
+
+
+def test_a_hessian_is_for_two_classes():
+    facts, three = public(20_000, 4), replace(public(20_000, 4), n_outputs=3)
+    assert get_solver("whitened").resolve(facts, Problem(Logistic())).hessian_share == 0.1
+    assert get_solver("whitened").resolve(facts, Problem(SquaredError())).hessian_share == 0
+    assert get_solver("whitened").resolve(three, Problem(Multinomial(3))).hessian_share == 0
+    with pytest.raises(ValueError, match="two classes"):
+        get_solver("whitened", hessian_share=0.1).resolve(facts, Problem(SquaredError()))
+    with pytest.raises(ValueError, match="hessian_share"):
+        get_solver("whitened", hessian_share="some").resolve(facts, Problem(Logistic()))
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 6])
+def test_fits_with_a_hessian_are_replayed(max_iter):
+    solver = get_solver("whitened", hessian_share=0.1, max_iter=max_iter)
+    report = skdp.audit.replay(skdp.DPLogisticRegression(solver=solver, classes=[0, 1]))
+    assert report.ok, report
