@@ -38,7 +38,7 @@ MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no can
 EM_ITERATIONS, MAX_COLUMNS = 3, 64  # of the empirical Bayes fit
 PRIOR_STRENGTH = 5.0  # pseudo-columns
 # Factor on a likelihood: not 0, as nothing else may fit a column at all.
-UNLIKELY = np.finfo(np.float32).eps
+UNLIKELY = 2.0**-63
 REACH_OCTAVES = 12  # farther from the size of a range, all its bins but one are empty
 
 

@@ -334,6 +334,17 @@ def test_columns_below_0_are_not_taken_for_skewed_standardised_ones():
     assert np.median(errors) < 1, errors
 
 
+def test_a_column_with_two_modes_is_not_taken_for_a_skewed_standardised_one(rng):
+    """Hues of pixels, .85 of them around -2 and the others around 2, had a scale of 10."""
+    X = rng.lognormal(3.0, 1.0, (1700, 18))
+    X[:, 17] = np.where(rng.random(1700) < 0.15, 2.0, -2.0) + 0.3 * rng.standard_normal(1700)
+    for seed in range(4):
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
+        model = skdp.DPLogisticRegression(epsilon=10.0, classes=[0, 1], privacy=privacy)
+        columns = model.fit(X, rng.integers(0, 2, 1700)).scaling_.columns
+        assert 0.5 < columns.scale[17] < 3, columns.scale[17]
+
+
 def test_columns_that_only_skewed_standardised_families_fit_are_read():
     every = families()
     likelihoods = np.zeros((3, *every.prior.shape), np.float32)
