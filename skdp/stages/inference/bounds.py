@@ -18,8 +18,8 @@ from skdp.stages.base import is_regression
 # less precision, and for the logistic loss; in addition, each has the count of cut records.
 SQUARED = {"gram": 0.10, "scale": 0.05, "gradient": 0.59, "hessian": 0.20, "squares": 0.05}
 SQUARED_INTERCEPT = {**SQUARED, "gradient": 0.49, "mean": 0.10}
-LOG_LINK = {"gram": 0.08, "scale": 0.03, "gradient": 0.62, "hessian": 0.22, "squares": 0.04}
-LOG_LINK_INTERCEPT = {**LOG_LINK, "gradient": 0.57, "mean": 0.05}
+LOG_LINK = {"gram": 0.05, "scale": 0.03, "gradient": 0.65, "hessian": 0.22, "squares": 0.04}
+LOG_LINK_INTERCEPT = {**LOG_LINK, "gradient": 0.62, "mean": 0.03}
 LOGISTIC = {"gram": 0.10, "step": 0.84, "squares": 0.05}
 COUNT_SHARE = 0.01
 # One Newton step of the logistic loss errs by the square of its length: from a solution whose rows
