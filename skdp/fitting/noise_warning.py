@@ -220,9 +220,9 @@ def _warn_about_gain(who: str, prepared: Prepared, solution: Solution) -> None:
     gain = spread**2 / 2 * float(np.average(curvatures, weights=np.exp(-(places**2) / 2)))
     if gain < least:
         warn(
-            f"{who}: coefficients suggest a gain of {gain:.2g} over a constant, in mean loss. Half "
-            f"of the fits to other data sets with so little, and mu n below {few:g}, were worse "
-            "than one. More rows, fewer columns or a larger epsilon would help.",
+            f"{who}: by its coefficients the model gains only {gain:.2g} in mean loss over a "
+            "constant. Of fits to other data sets that gained so little at so small a budget, half "
+            "were worse than a constant. More rows, fewer columns or a larger epsilon would help.",
             NoiseWarning,
         )
 
