@@ -19,6 +19,8 @@ _REGISTRY: dict[str, Accountant] = {}
 
 # Largest argument of exp; the range of float64 ends at exp(709.78).
 MAX_EXPONENT = 700.0
+# Of a finite epsilon: below, accountants lose precision, and above noise is lost in rounding.
+LEAST_EPSILON, LARGEST_EPSILON = 1e-6, 1e9
 
 
 class Accountant(ABC):
@@ -428,12 +430,10 @@ def price(
 
 
 def check_budget(epsilon: object, delta: object) -> None:
-    """Raise ValueError unless epsilon is positive, or infinite, and delta is in [0, 1).
-
-    A finite epsilon is at least 1e-6 and at most 1e9: below, accountants lose precision, and above
-    noise is lost in rounding.
-    """
-    is_valid = is_real(epsilon) and (1e-6 <= epsilon <= 1e9 or epsilon == math.inf)
+    """Raise ValueError unless epsilon is from 1e-6 to 1e9, or infinite, and delta in [0, 1)."""
+    is_valid = is_real(epsilon) and (
+        LEAST_EPSILON <= epsilon <= LARGEST_EPSILON or epsilon == math.inf
+    )
     allowed = "be a positive number from 1e-6 to 1e9, or inf for no privacy at all"
     require("epsilon", epsilon, allowed, is_valid)
     require("delta", delta, "be a number in [0, 1)", is_real(delta) and 0 <= delta < 1)

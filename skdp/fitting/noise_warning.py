@@ -11,7 +11,7 @@ from skdp._numbers import Array
 from skdp._warnings import warn
 from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
-from skdp.oracle import Plan, Public, Solution
+from skdp.oracle import Plan, Public, Scaling, Solution
 from skdp.planning.expected_loss import LEAST_LOSS, MOST_LOSS, expected_loss, signal_for
 from skdp.solvers.core.two_stage import TwoStageLeastSquares
 from skdp.stages.calibration import SKEWED
@@ -189,19 +189,15 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
     )
 
 
-def expectations_after(who: str, prepared: Prepared, solution: Solution) -> tuple[str, ...]:
-    """Return what a fit that estimated the skewness of its targets is expected to have lost.
-
-    Warn if it gains so little over a constant that it may be noise alone.
-    """
-    _warn_about_gain(who, prepared, solution)
-    targets = None if solution.scaling is None else solution.scaling.targets
+def expectations_after(prepared: Prepared, scaling: Scaling | None) -> tuple[str, ...]:
+    """Return what a fit that estimated the skewness of its targets is expected to have lost."""
+    targets = None if scaling is None else scaling.targets
     if targets is None or targets.skewness is None or inference_expectation(prepared) is not None:
         return ()
     return expectations(prepared, targets.skewness)
 
 
-def _warn_about_gain(who: str, prepared: Prepared, solution: Solution) -> None:
+def warn_about_gain(who: str, prepared: Prepared, solution: Solution) -> None:
     """Warn if a fit gains little over a constant by its own coefficients.
 
     It is post-processing: half the variance of the margins, as of uncorrelated columns of unit
@@ -211,7 +207,11 @@ def _warn_about_gain(who: str, prepared: Prepared, solution: Solution) -> None:
     kind, ratio = MEASURED_LOSSES.get(loss.name, ""), signal_to_noise(public)
     few, least = LEAST_GAINS.get(kind, (0.0, 0.0))
     is_scarce = HOPELESS.get(kind, 0.0) <= ratio < few / public.n_parameters
-    if not is_scarce or public.n_outputs > 1 or public.start or not expectations(prepared):
+    is_alike = public.n_outputs == 1 and not public.start and expectations(prepared)
+    scaling = solution.scaling or Scaling()
+    estimated = scaling.targets if kind == "regression" else scaling.columns
+    is_of_unit_size = estimated is not None and estimated.skewness is not None
+    if not (is_scarce and is_alike and is_of_unit_size) or inference_expectation(prepared):
         return  # warned of before, or nothing like it was measured
     spread = float(np.linalg.norm(solution.coef[: public.n_features]))
     places = np.linspace(-3, 3, 25)[:, None]

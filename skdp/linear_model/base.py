@@ -25,6 +25,7 @@ from skdp.fitting.noise_warning import (
     expectations,
     expectations_after,
     inference_expectation,
+    warn_about_gain,
     warn_about_inference,
     warn_about_noise,
     warn_about_units,
@@ -301,9 +302,11 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
                 setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
         is_default = self.solver == "auto" and not self._given()
-        expected = expectations_after(self._who, prepared, solution) if is_default else ()
+        expected = expectations_after(prepared, solution.scaling) if is_default else ()
         self.privacy_ = replace(fit.statement, expectations=expected)
         fit.reading.keep_columns(self)
+        if is_default:
+            warn_about_gain(self._who, prepared, solution)
 
     def coefficients(self) -> Any:
         """Return the coefficients as a table, largest effect first; it needs pandas.

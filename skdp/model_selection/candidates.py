@@ -21,6 +21,7 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from skdp import accounting
 from skdp._numbers import AnyArray, MatrixLike, shown
+from skdp.accounting.accountant import LEAST_EPSILON
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
@@ -45,9 +46,9 @@ DECIDED = frozenset(
 # Relative room for the rounding of an epsilon from a Gaussian-DP parameter: more where it is tiny.
 ROUNDING = (1e-9, 1e-7, 1e-5, 1e-3)
 TOO_SMALL = (
-    "epsilon is too small next to delta={:g} to be shared by several fits and scores: delta alone "
-    "covers what each of them may cost, so that no positive epsilon is left for it. Choose a delta "
-    "far below epsilon, and below 1 / n. Nothing was released."
+    "epsilon is too small next to delta={:g} to be shared by several fits and scores: less than "
+    "{:g} would be left for each of them. Choose a larger epsilon, or a delta far below epsilon "
+    "and below 1 / n. Nothing was released."
 )
 
 
@@ -75,7 +76,7 @@ class RunBudget:
         Raises
         ------
         ValueError
-            If no positive epsilon at this delta costs as little: delta alone covers it.
+            If none of at least 1e-6 costs as little at this delta.
         """
         if np.isinf(self.mu):
             return float("inf")
@@ -83,9 +84,9 @@ class RunBudget:
         largest = accounting.gaussian_epsilon(each, self.delta)
         for room in ROUNDING:
             epsilon = largest * (1 - room)
-            if epsilon > 0 and accounting.gaussian_mu(epsilon, self.delta) <= each:
+            if epsilon >= LEAST_EPSILON and accounting.gaussian_mu(epsilon, self.delta) <= each:
                 return epsilon
-        raise ValueError(TOO_SMALL.format(self.delta))
+        raise ValueError(TOO_SMALL.format(self.delta, LEAST_EPSILON))
 
     def parameters(self, n_fits: int = 1, seed: int = 0) -> dict[str, Any]:
         """Return the parameters of each of ``n_fits`` private fits, or of a scorer, in a run."""

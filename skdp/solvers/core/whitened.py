@@ -245,7 +245,12 @@ class Whitened(Solver):
         checks.share(gram_share=self.gram_share)
         if self.hessian_share != 0:
             checks.share(hessian_share=self.hessian_share)
-            checks.share(gram_and_hessian_share=self.gram_share + self.hessian_share)
+            if self.gram_share + self.hessian_share >= 1:
+                raise ValueError(
+                    f"gram_share, {self.gram_share:g}, and hessian_share, {self.hessian_share:g}, "
+                    "must add up to less than 1, as steps need a share, too; hessian_share=0 "
+                    "releases no Hessian. Nothing was released."
+                )
             if not _has_hessian(public, problem):
                 raise ValueError(
                     "hessian_share must be 0 but for two classes in memory; "
@@ -291,16 +296,14 @@ class Whitened(Solver):
         lengths: list[float] = []  # of gradients, where there is no noise
         local = defaults.local_sizes(oracle, float(sizes[0]))
         for step, (size, cap, cost) in enumerate(zip(sizes, caps, shares, strict=True)):
-            # With few steps the first ones of a half are far from where the last ones are.
-            middle = step > 0 and step == min(n_steps // 2 + (hessian is not None), n_steps - 1)
-            settled = path[-3:] if hessian is not None else path[len(path) // 2 :]
-            if middle and oracle.checkpoint(transform @ np.mean(settled, axis=0)):
+            middle = step > 0 and step == n_steps // 2
+            if middle and oracle.checkpoint(transform @ np.mean(path[len(path) // 2 :], axis=0)):
                 # Rows are longer now than the Gram matrix knows, and so is the curvature larger.
                 row_norm = min(row_norm, ROW_FACTOR * expected)
-                shorter, hessian = max(shorter, CURVATURE_AFTER_WIDENING), None
+                shorter = max(shorter, CURVATURE_AFTER_WIDENING)
             coef = transform @ point
             if self.hessian_share and step == n_steps // 4:
-                hessian = _hessian(oracle, coef, coordinates, expected, self.hessian_share)
+                hessian = _hessian(oracle, coef, coordinates, row_norm, self.hessian_share)
             if step == 0 and not start.any():
                 cap = _cap_at_zero(float(cap), problem)
             request = ShrunkGradientSum(coef, row_norm, float(cap), coordinates)

@@ -60,11 +60,13 @@ def keep_standardised(columns: Columns, magnitudes: NoisyCounts) -> Columns:
     sides = (shares[:, near & side].sum(axis=1) for side in (negative, ~negative))
     outlying = np.maximum(outlying, 2 * np.minimum(*sides))
     standard = outlying <= MIN_NEGATIVE_SHARE + Z_SEEN * math.sqrt(2) * magnitudes.noise
-    isolated = columns.isolated
+    # More records beyond 4 than a range leaves out are rare categories, which lie within 16.
+    rare = together[(least >= 4) & (least < 16)].sum() > 2 * TAIL_SHARE + Z_SEEN * noise
+    reach, isolated = RANGE_IN_SCALES * (1 + rare), columns.isolated
     return replace(
         columns,
-        low=np.where(standard, -RANGE_IN_SCALES, columns.low),
-        high=np.where(standard, RANGE_IN_SCALES, columns.high),
+        low=np.where(standard, -reach, columns.low),
+        high=np.where(standard, reach, columns.high),
         centre=np.where(standard, 0.0, columns.centre),
         scale=np.where(standard, 1.0, columns.scale),
         isolated=isolated and (isolated[0] & ~standard, isolated[1] & ~standard),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss
 from sklearn.preprocessing import scale
 
 import skdp
@@ -341,6 +342,18 @@ def test_two_classes_at_a_large_budget_take_a_hessian_and_few_steps(rng):
     np.testing.assert_allclose(model.coef_, twin.coef_, atol=0.1)
 
 
+def test_rare_categories_have_the_curvature_of_their_gradients():
+    """Where the Hessian shrank rows more than gradients did, more budget raised the loss."""
+    rng, losses = np.random.default_rng(0), []
+    X = (rng.random((40_000, 10)) < np.geomspace(0.3, 0.001, 10)).astype(float)
+    y = rng.random(len(X)) < 1 / (1 + np.exp(-X @ np.linspace(-2, 3, 10)))
+    for epsilon in (2.0, 50.0):
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+        model = skdp.DPLogisticRegression(classes=[False, True], epsilon=epsilon, privacy=privacy)
+        losses.append(log_loss(y, model.fit(X, y).predict_proba(X)))
+    assert losses[1] < losses[0] + 5e-4, losses
+
+
 def test_a_hessian_is_for_two_classes():
     facts, three = public(20_000, 4), replace(public(20_000, 4), n_outputs=3)
     assert get_solver("whitened").resolve(facts, Problem(Logistic())).hessian_share == 0.1
@@ -348,6 +361,8 @@ def test_a_hessian_is_for_two_classes():
     assert get_solver("whitened").resolve(three, Problem(Multinomial(3))).hessian_share == 0
     with pytest.raises(ValueError, match="two classes"):
         get_solver("whitened", hessian_share=0.1).resolve(facts, Problem(SquaredError()))
+    with pytest.raises(ValueError, match=r"and hessian_share, .* must add up"):
+        get_solver("whitened", gram_share=0.95).resolve(facts, Problem(Logistic()))
     with pytest.raises(ValueError, match="hessian_share"):
         get_solver("whitened", hessian_share="some").resolve(facts, Problem(Logistic()))
 

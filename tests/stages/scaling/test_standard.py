@@ -87,3 +87,15 @@ def test_a_fit_leaves_them_alone(rng):
     assert columns.scale.tolist() == [1.0] * 5
     assert columns.centre.tolist() == [0.0] * 5
     assert columns.high.tolist() == [RANGE_IN_SCALES] * 5
+
+
+def test_rare_categories_stay_within_the_range_of_standardised_columns(rng):
+    """One in fifty values lies beyond 4 there, and hardly any of normal ones."""
+    normal = rng.standard_normal((20_000, 40))
+    rare = np.hstack([normal[:, ::2], rng.random((20_000, 20)) < 0.04])
+    for X, times in ((normal, 1), (rare, 2)):
+        Z = (X - X.mean(axis=0)) / X.std(axis=0)
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+        model = skdp.DPLogisticRegression(classes=[0, 1], privacy=privacy)
+        columns = model.fit(Z, rng.integers(0, 2, 20_000)).scaling_.columns
+        assert columns.high == pytest.approx(times * RANGE_IN_SCALES)
