@@ -28,11 +28,12 @@ MIN_UNIT_SHARE, MIN_NEGATIVE_SHARE = 0.5, 1 / 3
 Z_SEEN = 4.0  # noise standard deviations to detect a share
 
 
-def keep_standardised(columns: Columns, magnitudes: NoisyCounts) -> Columns:
+def keep_standardised(columns: Columns, magnitudes: NoisyCounts, is_final: bool) -> Columns:
     """Return the columns, those that look standardised with centre 0 and scale 1.
 
     One column's rare values are lost in the noise of its counts; the counts of all columns together
-    show them. Standardised columns lie on both sides of 0 and are of about unit scale.
+    show them. Standardised columns lie on both sides of 0 and are of about unit scale. Ranges that
+    are final, as no test halfway widens them, are twice as wide if there are rare categories.
     """
     lows, highs = magnitude_bounds()
     least, negative = np.minimum(np.abs(lows), np.abs(highs)), lows < 0
@@ -62,7 +63,7 @@ def keep_standardised(columns: Columns, magnitudes: NoisyCounts) -> Columns:
     standard = outlying <= MIN_NEGATIVE_SHARE + Z_SEEN * math.sqrt(2) * magnitudes.noise
     # More records beyond 4 than a range leaves out are rare categories, which lie within 16.
     rare = together[(least >= 4) & (least < 16)].sum() > 2 * TAIL_SHARE + Z_SEEN * noise
-    reach, isolated = RANGE_IN_SCALES * (1 + rare), columns.isolated
+    reach, isolated = RANGE_IN_SCALES * (1 + (rare and is_final)), columns.isolated
     return replace(
         columns,
         low=np.where(standard, -reach, columns.low),

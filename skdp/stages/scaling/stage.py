@@ -243,8 +243,11 @@ class ScalingStage(OptionalStage):
         estimate = estimates.estimate(magnitudes, bins, ranges, is_features)
         columns = estimate.columns(bins.noise, is_features, centred)
         if is_features:
-            columns = keep_standardised(columns, magnitudes) if centred else columns
-            if oracle.problem.loss.targets != "label":  # a test halfway decides about long tails
+            # For a regression a test halfway decides about long tails.
+            is_final = oracle.problem.loss.targets == "label"
+            if centred:
+                columns = keep_standardised(columns, magnitudes, is_final)
+            if not is_final:
                 return columns
             # Values beyond the bound on rows would shrink whole rows, and not their column alone.
             reach = (oracle.public.long_row or math.inf) * columns.scale
