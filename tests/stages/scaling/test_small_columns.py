@@ -22,9 +22,8 @@ def share_taken_for_standard(size, noise, rng, n_columns=10, draws=400):
     columns = Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit)
     for _ in range(draws):
         noisy = counts + std[:, None] * rng.standard_normal(counts.shape)
-        taken += (
-            keep_standardised(columns, NoisyCounts(noisy, std, N_ROWS), True).scale == 1
-        ).any()
+        kept = keep_standardised(columns, NoisyCounts(noisy, std, N_ROWS), True)
+        taken += (kept.scale == 1).any()
     return taken / draws
 
 
