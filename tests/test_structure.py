@@ -12,7 +12,7 @@ LIMITS = {
     "files": 201,
     "code lines": 28_860,
     "uses of Any": 473,
-    "numeric constants": 371,
+    "numeric constants": 373,
     "imports, % of code": 9.8,
     "longest internal parameter list": 13,
 }
