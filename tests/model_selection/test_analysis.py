@@ -87,7 +87,7 @@ def test_a_step_that_does_not_fit_is_refused(regression):
         ("delta must", (np.inf, 1e-6), {}),
         ("n_candidates must", (1.0, 1e-6), {"n_candidates": 1}),
         ("adjacency must", (1.0, 1e-6), {"adjacency": "x"}),
-        ("delta alone covers", (1e-6, 0.9), {}),
+        ("too small next to delta", (1e-6, 0.9), {}),
     ],
 )
 def test_refused(message, arguments, options):
