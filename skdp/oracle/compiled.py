@@ -242,7 +242,7 @@ def prepare(shape: tuple[int, ...], has_long_passes: bool = False) -> None:
     if failure is not None and not isinstance(failure, ImportError):
         warn(
             f"skdp: numba is installed but cannot compile here ({type(failure).__name__}); numpy "
-            f"is used, which is slower. Set {SWITCH}=never to silence this.",
+            f"is used, which is slower. The environment variable {SWITCH}=never silences this.",
             RuntimeWarning,
         )
 

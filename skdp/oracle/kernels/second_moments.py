@@ -530,8 +530,9 @@ def transform_rounding(
     norms of all n rows count: where there are groups, a row less moves the others to places where
     a product of matrices may round them in another way. Without groups, two norms would do; those
     of sparse rows are taken in parts (:func:`skdp.oracle.sources.sparse_rows.growth_of_rounding`).
-    A triangular factor of T' is that of a matrix at most ``10 p**2 u |T|_F`` away (Higham 2002,
-    theorem 19.4). It is the same for all rows, so that two norms are off by it.
+    A triangular factor of T' is that of a matrix at most ``c p**2 u |T|_F`` away, c being a small
+    integer (Higham 2002, theorem 19.4, leaves it open; 10 is assumed). It is the same for all rows,
+    so that two norms are off by it.
     """
     more = 1 + n_columns - n_features
     plain = gradient_rounding(n_rows, n_features, more, is_sparse, grouped)

@@ -69,7 +69,7 @@ class Mechanism(ABC):
         if noise < grid:
             raise ValueError(
                 f"{type(self).__name__}: a noise multiplier of {self.relative_noise * scale:g} is "
-                "too fine to be told from rounding errors; choose a smaller epsilon, or "
+                "too fine to distinguish from rounding errors; choose a smaller epsilon, or "
                 "epsilon=inf, which adds no noise. Nothing was released."
             )
         return noise

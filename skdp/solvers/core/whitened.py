@@ -46,7 +46,7 @@ FEWEST_STEPS = 8
 # Logistic loss, from this signal-to-noise ratio on: a Hessian of whitened rows, with as large a
 # share as the Gram matrix, replaces most of the steps, of which so many remain.
 HESSIAN_START, HESSIAN_STEPS = 200.0, 14
-# Without noise.
+# Without noise; the momentum is that of steps with a Hessian, too.
 EXACT_STEPS, EXACT_MOMENTUM = 300, 0.5
 # Steps are so much shorter once ranges of columns became wider halfway. With steps as before, one
 # idle column with a lognormal tail of deviation 3 had up to 27 times the curvature of the Gram

@@ -31,7 +31,7 @@ def gradient_release(clip_norm=1.0):
 
 
 def test_noise_that_cannot_be_told_from_rounding_is_refused():
-    with pytest.raises(ValueError, match="too fine to be told"):
+    with pytest.raises(ValueError, match="too fine to distinguish"):
         gradient_release().std(PublicContext(PUBLIC, PROBLEM, 1e-18))
 
 
