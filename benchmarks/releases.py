@@ -90,7 +90,7 @@ STATISTICS = {
     spectral.LargestEigenvalue: lambda at: spectral.LargestEigenvalue(),
     spectral.SmallestEigenvalue: lambda at: spectral.SmallestEigenvalue(ROW_NORM),
     spectral.NewtonDirection: lambda at: spectral.NewtonDirection(
-        at, np.eye(*at.shape, -3), 1e3, ROW_NORM
+        at, np.eye(*at.shape, -3), 1e3, ROW_NORM, 1.0
     ),
     one_step.CappedHessian: lambda at: _whitened(one_step.CappedHessian, at, residual_bound=1.0),
     one_step.ScoreSquares: lambda at: _whitened(one_step.ScoreSquares, at),

@@ -174,12 +174,14 @@ class DPQuantileRegressor(DPLinearRegressor):
         return (self.quantile,) if self.quantiles is None else tuple(self.quantiles)
 
     def _check_own_parameters(self) -> None:
-        name = "quantile" if self.quantiles is None else "quantiles"
-        given = getattr(self, name)
-        several = [given] if self.quantiles is None else given
-        fine = not isinstance(several, str) and np.ndim(several) == 1 and len(several) > 0
-        fine = fine and all(is_real(one) and 0 < one < 1 for one in several)
-        require(name, given, "lie in (0, 1)", fine)
+        if self.quantiles is None:
+            fine = is_real(self.quantile) and 0 < self.quantile < 1
+            allowed = "be a number in (0, 1); several quantiles go into quantiles=[...]"
+            require("quantile", self.quantile, allowed, fine)
+            return
+        fine = np.ndim(self.quantiles) == 1 and len(self.quantiles) > 0
+        fine = fine and all(is_real(one) and 0 < one < 1 for one in self.quantiles)
+        require("quantiles", self.quantiles, "be a list of numbers in (0, 1)", fine)
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         targets = super()._read_targets(y, dtype)

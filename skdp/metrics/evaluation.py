@@ -69,12 +69,13 @@ def evaluate(
         Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
         "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"); of two
         classes also "precision", "recall", "f1", "roc_auc", "roc_curve", "calibration_curve"
-        and "neg_brier_score" (or "brier_score_loss"). For regressors "r2" (the default),
-        "neg_mean_squared_error", "neg_mean_absolute_error", "neg_mean_poisson_deviance" and
-        "neg_mean_gamma_deviance" (or without ``neg_``), and "mean_pinball_loss", of the model's
-        ``quantile``, and "d2_tweedie", of the model's ``power`` (its R2 where it has none). Poisson
-        deviances above the largest target count as that, gamma deviances above 20 as that. The
-        budget is shared by all of them, so request only those that you need.
+        and "neg_brier_score" (or "brier_score_loss"). For regressors "r2", "d2_tweedie",
+        of the model's ``power`` (its R2 where it has none), "neg_mean_squared_error",
+        "neg_mean_absolute_error", "neg_mean_poisson_deviance" and "neg_mean_gamma_deviance" (or
+        without ``neg_``), and "mean_pinball_loss", of the model's ``quantile``; the default is what
+        ``score`` computes, one of the first two. Poisson deviances above the largest target count
+        as that, gamma deviances above 20 as that. The budget is shared by all of them, so request
+        only those that you need.
     epsilon : float, default=1.0
         Privacy budget of all scores together; positive. inf adds no noise.
     delta : float, default=1e-6
@@ -249,7 +250,7 @@ class PrivateScorer(PrivateEstimator):
         kind = row_statistics.kind_of(self.model)
         n_classes = 1 if kind == "regressor" else len(self.model.classes_)
         by_subgroup = self.subgroups is not None
-        return requests.metrics_by_name(kind, self.metrics, n_classes, by_subgroup)
+        return requests.metrics_by_name(self.model, self.metrics, n_classes, by_subgroup)
 
     def _request(self) -> requests.ScoreRequest:
         if row_statistics.kind_of(self.model) == "regressor":

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 
 from skdp._numbers import AnyArray, Array, shown
 from skdp.metrics import estimates, row_statistics
@@ -175,16 +175,26 @@ METRICS: dict[str, Metrics] = {
 OF_TWO_CLASSES = ("precision", "recall", "f1", "brier", *RANKED)
 
 
+def default_metric(model: BaseEstimator) -> str:
+    """Return the metric that the ``score`` of a model computes; it need not be fitted."""
+    if is_classifier(model):
+        return "accuracy"
+    return "d2_tweedie" if row_statistics.deviance_power(model) else "r2"
+
+
 def metrics_by_name(
-    kind: str, names: str | Iterable[str] | None, n_classes: int, by_subgroup: bool = False
+    model: BaseEstimator,
+    names: str | Iterable[str] | None,
+    n_classes: int,
+    by_subgroup: bool = False,
 ) -> Metrics:
     """Return the metrics of these names.
 
     Parameters
     ----------
-    kind : {"classifier", "regressor"}
+    model : classifier or regressor
     names : str, iterable of str or None
-        None for "accuracy" or "r2".
+        None for that of `default_metric`.
     n_classes : int
         Of a classifier.
     by_subgroup : bool, default=False
@@ -200,9 +210,9 @@ def metrics_by_name(
         If there is none, one is not known, one is for two classes and there are others, or one
         cannot be compared between subgroups.
     """
-    if names is None:
-        names = "accuracy" if kind == "classifier" else "r2"
+    names = default_metric(model) if names is None else names
     names = [names] if isinstance(names, str) else list(names)
+    kind = "classifier" if is_classifier(model) else "regressor"
     known = METRICS[kind]
     unknown = [name for name in names if not isinstance(name, str) or name not in known]
     if unknown or not names:

@@ -148,9 +148,8 @@ def dp_cross_validate(
     labels = candidates.public_labels(WHO, estimator, data.labels, epsilon)
     model = candidates.prepared_candidate(WHO, estimator, {}, fit_budget, labels)
     n_outputs = 1 if labels is None else len(labels)
-    kind = "regressor" if labels is None else "classifier"
     candidates.check_rows(WHO, [model], data)
-    requests.metrics_by_name(kind, metrics, n_outputs)
+    requests.metrics_by_name(model, metrics, n_outputs)
     for size in set(equal_sizes(data.n_records, cv)):
         shape = data.n_records - size, data.n_features, n_outputs
         candidates.check_price(WHO, model, fit_budget, shape, target_range is not None, unit)

@@ -20,7 +20,7 @@ from skdp.fitting.estimator import PrivateEstimator, charge_fit
 from skdp.fitting.privacy import Privacy
 from skdp.metrics.dataset import read_rows
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.metrics.requests import METRICS
+from skdp.metrics.requests import METRICS, default_metric
 from skdp.model_selection import candidates
 from skdp.model_selection.holdout import scored_records
 from skdp.oracle import NoiseSource
@@ -78,7 +78,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         drawn at all with a probability of about one half.
     scoring : str, default=None
         A metric of `skdp.metrics.evaluate` of which more is better, under its scorer's name; None
-        for "accuracy" or "r2".
+        for that of ``score``: "accuracy", "r2" or "d2_tweedie".
     holdout : float or int, default=0.2
         Share, or number, of the rows that score.
     privacy : Privacy or None, default=None
@@ -295,8 +295,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         require("n_candidates", self.n_candidates, "be an integer of at least 2", is_several)
         candidates.private_fits(who, self.estimator)
         kind = "classifier" if is_classifier(self.estimator) else "regressor"
-        default = "accuracy" if kind == "classifier" else "r2"
-        metric = default if self.scoring is None else self.scoring
+        metric = default_metric(self.estimator) if self.scoring is None else self.scoring
         allowed = f"be None or one of {', '.join(SCORING[kind])}"
         require("scoring", metric, allowed, isinstance(metric, str) and metric in SCORING[kind])
         return metric

@@ -76,14 +76,20 @@ def test_several_quantiles_share_the_releases_and_do_not_cross():
 
 @pytest.mark.parametrize(
     "given",
-    [{"quantile": 0}, {"quantile": "0.5"}, {"quantiles": []}, {"quantiles": [0.5, 1.0]}],
+    [
+        {"quantile": 0},
+        {"quantile": "0.5"},
+        {"quantile": [0.1, 0.9]},
+        {"quantiles": []},
+        {"quantiles": [0.5, 1.0]},
+    ],
     ids=str,
 )
 def test_quantiles_out_of_range_are_refused(given):
     X, y = draws(50)
     model = skdp.DPQuantileRegressor(**given)
     for attempt in (lambda: model.fit(X, y), lambda: model.plan(500, 3)):
-        with pytest.raises(ValueError, match=r"quantiles? must lie in \(0, 1\)"):
+        with pytest.raises(ValueError, match=r"in \(0, 1\).*quantiles=\[|quantiles must be a list"):
             attempt()
     with pytest.raises(ValueError, match=r"1d array|one column"):
         skdp.DPQuantileRegressor().fit(X, np.c_[y, y])

@@ -263,6 +263,26 @@ def test_d2_has_the_power_of_its_model(rng):
         evaluate(PoissonRegressor().fit(X, y), X, y, "d2_tweedie", target_range=(-1.0, 30.0))
 
 
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (LinearRegression(), "r2"),
+        (TweedieRegressor(power=0), "r2"),
+        (PoissonRegressor(), "d2_tweedie"),
+        (make_pipeline(StandardScaler(), GammaRegressor()), "d2_tweedie"),
+        (skdp.DPTweedieRegressor(power=1.5, epsilon=math.inf), "d2_tweedie"),
+        (skdp.DPQuantileRegressor(epsilon=math.inf), "r2"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+def test_the_default_metric_is_that_of_score(rng, model, name):
+    X = rng.standard_normal((500, 2))
+    y = rng.gamma(5.0, np.exp(X @ [0.4, -0.4]) / 5)
+    scores = exact(model.fit(X, y), X, y, None, target_range=(0.0, 2 * y.max()))
+    assert list(scores) == [name]
+    assert scores[name].value == pytest.approx(model.score(X, y), abs=0.01)
+
+
 @pytest.mark.parametrize("errors", ["standard_normal", "standard_t", "standard_exponential"])
 def test_r2_has_the_sampling_error_of_the_delta_method(rng, errors):
     """The standard error of what each row adds to the ratio, for errors of any distribution."""

@@ -306,12 +306,18 @@ def gentle_factors(records: Records, row_norm: float) -> Array:
 
 
 def bounded_hessian(
-    records: Records, loss: Loss, point: Array, row_norm: float, gentle: bool = False
+    records: Records,
+    loss: Loss,
+    point: Array,
+    row_norm: float,
+    gentle: bool = False,
+    curvature: float = np.inf,
 ) -> Array:
     """Sum of ``v v'``, v the row times its factor and the root of the loss's second derivative.
 
-    Factors make weighted rows no longer than ``row_norm``, or are those of `gentle_factors`. For
-    several outputs the second derivative is that of the first.
+    The derivative is capped at ``curvature``. Factors make weighted rows no longer than
+    ``row_norm``, or are those of `gentle_factors`. For several outputs the second derivative is
+    that of the first.
     """
     if gentle:
         factors = gentle_factors(records, row_norm)
@@ -324,7 +330,7 @@ def bounded_hessian(
         margins = np.nan_to_num(block.margins(point[:, :1]))
         curvatures[start:stop] = loss.second_derivative(margins, block.targets)[:, 0]
         start = stop
-    return weighted_gram(records, factors * np.sqrt(curvatures))
+    return weighted_gram(records, factors * np.sqrt(np.minimum(curvatures, curvature)))
 
 
 # ---------------------------------------------------------------- gradients of shrunk rows

@@ -154,8 +154,8 @@ class NewtonDirection(base.Statistic):
     """``(H + damping I)^-1 vector``, H the Hessian of the summed losses at ``point``.
 
     H is the sum of ``v v'``, v the row with its constant, times the root of its weight, shrunk to
-    L2 norm ``row_norm``, times the root of the loss's second derivative, at most ``curvature``;
-    plus the Hessian of the problem's penalty, a constant.
+    L2 norm ``row_norm``, times the root of the loss's second derivative, at most ``curvature``,
+    where a larger one is capped; plus the Hessian of the problem's penalty, a constant.
 
     Sensitivity: let ``B = row_norm**2 curvature``, at least ``|v|**2``, g the vector, and H' be H
     without the record ``v v'``. By Sherman and Morrison, with ``M = (H' + damping)^-1``, whose
@@ -187,12 +187,15 @@ class NewtonDirection(base.Statistic):
         Positive: added to all eigenvalues of H, which is a sum over n rows.
     row_norm : float
         Positive.
+    curvature : float
+        Positive.
     """
 
     point: base.Point = field(repr=False)
     vector: base.Point = field(repr=False)
     damping: base.Positive
     row_norm: base.Bound
+    curvature: base.Bound
     kind: ClassVar[str] = "newton_direction"
     takes_groups: ClassVar[bool] = True
 
@@ -204,7 +207,7 @@ class NewtonDirection(base.Statistic):
                 "not that of one matrix of rows. Nothing was released."
             )
         size = public.n_parameters
-        most = self.row_norm**2 * loss.curvature
+        most = self.row_norm**2 * min(self.curvature, loss.curvature)
         length = float(np.linalg.norm(self.vector)) * (1 + 1e-9) + 1e-300
         exact = length * most / (self.damping * (self.damping + most))
         slack = gram_rounding(context, n_rows, 1)
@@ -227,7 +230,8 @@ class NewtonDirection(base.Statistic):
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point", "vector")
         loss = context.problem.loss
-        hessian = rows.total(second_moments.bounded_hessian, loss, self.point, self.row_norm)
+        bounds = self.row_norm, False, self.curvature
+        hessian = rows.total(second_moments.bounded_hessian, loss, self.point, *bounds)
         public = context.public
         penalty = np.full(public.n_parameters, context.problem.strong_convexity * public.n_rows)
         if public.has_intercept:  # which is not penalised

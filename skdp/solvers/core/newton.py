@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 from skdp.oracle import NewtonDirection, ShrunkGradientSum
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
@@ -23,7 +25,8 @@ class Newton(Solver):
         Number of steps, at least 1.
     damping : float or "auto", default="auto"
         Positive; added to the eigenvalues of the Hessian of the *summed* loss. "auto" is so large
-        that the noise of a direction does not raise the next gradient.
+        that the noise of a direction does not raise the next gradient. Without noise it is the
+        least: steps start with far more.
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it.
     residual_bound : float or "auto", default="auto"
@@ -92,10 +95,13 @@ class Newton(Solver):
         root = math.sqrt(public.n_parameters * public.n_outputs)
         mu = public.signal_to_noise * public.n_parameters * math.sqrt(public.n_outputs)
         mu *= math.sqrt(self.direction_share / n_steps) / public.n_rows
-        noise = problem.loss.curvature * row_norm**2 * root / mu
+        noise = problem.loss.typical_curvature * row_norm**2 * root / mu
         widest = max(public.n_parameters / 4.0, public.intercept_size**2)
-        largest = public.n_rows * problem.loss.curvature * widest
-        return max(4.0 * noise, math.sqrt(2.0 * largest * noise))
+        largest = public.n_rows * problem.loss.typical_curvature * widest
+        capped = 0.0  # where a cap takes most of the Hessian, damping stands in for it
+        if problem.loss.typical_curvature < problem.loss.curvature:
+            capped = public.n_rows * problem.loss.typical_curvature
+        return max(4.0 * noise, math.sqrt(2.0 * largest * noise), capped)
 
     def check_values(self, public: Public, problem: Problem) -> None:
         if problem.loss.residual_bound is not None and public.n_outputs > 1:
@@ -103,15 +109,34 @@ class Newton(Solver):
         checks.positive(damping=self.damping, residual_bound=self.residual_bound)
 
     def solve(self, oracle: Oracle) -> Solution:
-        problem, n_steps = oracle.problem, self.max_iter
-        point = oracle.start()
+        problem, n_steps, public = oracle.problem, self.max_iter, oracle.public
+        loss, damping = problem.loss, self.damping
+        # Few records have a larger one, and the noise of a direction grows with it.
+        curvature = loss.typical_curvature if public.is_noisy else loss.curvature
+        if not public.is_noisy:  # where records lie far from a kink, the Hessian is next to 0
+            damping = max(damping, public.n_rows * curvature)
+        varies = loss.typical_curvature < loss.curvature or not public.is_noisy
+        point = last = oracle.start()
+        direction = last_gradient = np.zeros_like(point)
+        slopes = []
         for _ in range(n_steps):
             request = ShrunkGradientSum(
                 point, self.row_norm, self.residual_bound, whole_records=True
             )
             gradient, _ = oracle.with_share(request, (1 - self.direction_share) / n_steps)
-            gradient = gradient + oracle.public.n_rows * problem.penalty_gradient(point)
-            step = NewtonDirection(point, gradient, self.damping, self.row_norm)
+            gradient = gradient + public.n_rows * problem.penalty_gradient(point)
+            # Where a step went too far, the line between both gradients says how far.
+            before, after = np.sum(direction * last_gradient), np.sum(direction * gradient)
+            went_too_far = varies and after < -before / 2 < 0
+            if went_too_far:
+                part = before / (before - after)
+                point = last - part * direction
+                gradient = last_gradient + part * (gradient - last_gradient)
+            if not public.is_noisy:
+                slopes.append(float(np.linalg.norm(gradient)))
+                damping = damping * 8 if went_too_far else max(damping / 8, self.damping)
+            last, last_gradient = point, gradient
+            step = NewtonDirection(point, gradient, damping, self.row_norm, curvature)
             direction, _ = oracle.with_share(step, self.direction_share / n_steps)
             point = point - direction
-        return Solution(point, n_steps)
+        return Solution(point, n_steps, slopes=tuple(slopes))

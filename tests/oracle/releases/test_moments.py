@@ -103,7 +103,7 @@ SUMS = {
     "turned": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN)),
     "turned records": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN), True),
     "squares": lambda: ResidualSquares(POINT, 0.6),
-    "direction": lambda: NewtonDirection(POINT, POINT[::-1], 3.0, 2.0),
+    "direction": lambda: NewtonDirection(POINT, POINT[::-1], 3.0, 2.0, 0.2),
     "eigenvalue": lambda: SmallestEigenvalue(2.0),
 }
 
@@ -225,11 +225,11 @@ def test_the_spread_of_gram_matrices_is_met(rng):
     assert np.linalg.norm(one - other) == pytest.approx(math.sqrt(2) * 4.0)
 
 
-def direction_moves():
+def direction_moves(cap=1.0):
     """How far the steepest record moves a direction along it, in units of the bound."""
     x = math.sqrt(4.0 - SIZE**2)
     context = context_for(Logistic(), 1, weighted=True)
-    statistic = NewtonDirection(np.zeros((4, 1)), np.array([[x], [0], [0], [SIZE]]), 3.0, 2.0)
+    statistic = NewtonDirection(np.zeros((4, 1)), np.array([[x], [0], [0], [SIZE]]), 3.0, 2.0, cap)
     answers = [
         statistic.total(rows_of(np.array([[x, 0, 0]]), [1.0], np.array([weight])), context)
         for weight in (0.0, 1.0)
@@ -239,7 +239,12 @@ def direction_moves():
 
 def test_the_bound_on_a_direction_is_met(monkeypatch):
     assert 0.98 < direction_moves() <= 1
-    # Mutant: a Hessian above the declared curvature.
+    assert 0.98 < direction_moves(cap=0.01) <= 1
+    # Mutants: a Hessian above the declared curvature, and one whose cap is forgotten.
+    original = moments.bounded_hessian
+    with monkeypatch.context() as patch:
+        patch.setattr(moments, "bounded_hessian", lambda *given: original(*given[:-1]))
+        assert direction_moves(cap=0.01) > 1
     monkeypatch.setattr(Logistic, "second_derivative", lambda self, m, y: np.ones_like(m))
     assert direction_moves() > 1
 

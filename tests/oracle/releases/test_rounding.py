@@ -142,7 +142,9 @@ def test_the_rounding_of_newtons_directions_is_charged_for():
     public = Public(n_rows, size, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False)
     context = PublicContext(public, Problem(SquaredError(), fit_intercept=False), 1.0)
     vector, damping = np.full((size, 1), size**-0.5), 1.0
-    bound = NewtonDirection(0 * vector, vector, damping, 1.0).contribution(context, n_rows).bound
+    bound = (
+        NewtonDirection(0 * vector, vector, damping, 1.0, 1.0).contribution(context, n_rows).bound
+    )
     most = context.problem.loss.curvature
     chain = longest_chain(n_rows, size, Records.float64_blocks)
     exact = most / (damping * (damping + most))
