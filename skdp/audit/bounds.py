@@ -11,7 +11,7 @@ from scipy.special import ndtr, ndtri
 from skdp._numbers import Array, Mask
 from skdp.accounting import gaussian_epsilon
 
-LARGEST_EPSILON = 200.0  # of one-run bounds; beyond, guesses are right with certainty
+LARGEST_ONE_RUN_EPSILON = 200.0  # of one-run bounds; beyond, guesses are right with certainty
 
 
 def clopper_pearson(successes: int, trials: int, error: float) -> tuple[float, float]:
@@ -165,7 +165,7 @@ def largest_rejected(p_value: Callable[[float], float], error: float) -> float:
     if p_value(0.0) >= error:
         return 0.0
     low, high = 0.0, 1.0
-    while high < LARGEST_EPSILON and p_value(high) < error:
+    while high < LARGEST_ONE_RUN_EPSILON and p_value(high) < error:
         low, high = high, 2 * high
     for _ in range(40):
         middle = (low + high) / 2

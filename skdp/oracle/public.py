@@ -38,7 +38,7 @@ WITHIN_GROUP = 0.1
 
 # Budgets beyond these are taken for these where a default follows from mu: the difference would not
 # be seen.
-LARGEST_EPSILON, LEAST_DELTA = 1e4, 1e-12
+LARGEST_PLANNED_EPSILON, LEAST_DELTA = 1e4, 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ class Public:
     @property
     def mu(self) -> float:
         """Gaussian-DP parameter of the budget, for defaults; a large one if there is no noise."""
-        return gaussian_mu(min(self.epsilon, LARGEST_EPSILON), max(self.delta, LEAST_DELTA))
+        return gaussian_mu(min(self.epsilon, LARGEST_PLANNED_EPSILON), max(self.delta, LEAST_DELTA))
 
     @functools.cached_property
     def sensitivity_factor(self) -> float:

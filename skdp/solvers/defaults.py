@@ -49,7 +49,7 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle import Oracle, Public, smoothness
-from skdp.oracle.public import LARGEST_EPSILON, LONG_ROW, TARGET_RANGE
+from skdp.oracle.public import LARGEST_PLANNED_EPSILON, LONG_ROW, TARGET_RANGE
 from skdp.solvers.base import Settings
 from skdp.steps import LocalSizes
 
@@ -264,7 +264,7 @@ def composition_kind(mechanism: str, public: Public) -> str:
 
 def equivalent_mu(public: Public, n_steps: int) -> float:
     """Return the mu of one Gaussian release with the averaged noise of ``n_steps`` Laplace ones."""
-    mu = min(public.laplace_budget, LARGEST_EPSILON) / math.sqrt(n_steps)
+    mu = min(public.laplace_budget, LARGEST_PLANNED_EPSILON) / math.sqrt(n_steps)
     if not public.is_pure:
         mu = max(mu, public.mu)
     return mu / math.sqrt(2 * public.n_parameters)

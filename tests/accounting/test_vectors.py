@@ -32,6 +32,7 @@ from skdp.accounting import (
     zcdp_epsilon,
     zcdp_rho,
 )
+from skdp.accounting.additive import SAFETY
 from skdp.accounting.rdp import epsilon_from_renyi
 from skdp.accounting.shuffle import approximate_delta, clone_delta, clone_epsilon
 
@@ -58,6 +59,26 @@ def test_mu_to_fifteen_digits(vectors):
     for words, digits in vectors["mpmath_mu"].items():
         epsilon, delta = (float(part.split("=")[1]) for part in words.split(","))
         assert gaussian_mu(epsilon, delta) == pytest.approx(float(digits), rel=CLOSED_FORM)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "mu"),
+    [  # Balle and Wang 2018, Thm 8, with 60 digits (mpmath)
+        (1e-6, 1e-12, 2.4256976059658280711e-7),
+        (1e-6, 1e-300, 2.7415295421594301572e-8),
+        (1e-6, 0.01, 0.02506817987465333119),
+        (1e-5, 1e-300, 2.7368078547808997019e-7),
+        (1e-4, 1e-12, 0.000019951982722232506137),
+        (1e-3, 1e-300, 0.000027274361183926801844),
+        (0.1, 1e-5, 0.032520784056203911885),
+        (1.0, 1e-5, 0.26805112321129421922),
+        (8.0, 1e-6, 1.5315451175661451262),
+    ],
+)
+def test_budgets_are_rounded_to_the_private_side_by_no_more_than_is_said(epsilon, delta, mu):
+    assert 0.99 * SAFETY < 1 - gaussian_mu(epsilon, delta) / mu < 1.01 * SAFETY
+    extra = gaussian_epsilon(mu, delta) - epsilon
+    assert 0.9 * SAFETY * epsilon < extra < 1.1 * SAFETY * epsilon + 1.1e-14 * delta
 
 
 def test_one_gaussian_by_all_accountants(vectors):

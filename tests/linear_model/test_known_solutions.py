@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_low_rank_matrix, make_regression
 
 import skdp
 
@@ -65,6 +66,122 @@ def test_exposure_as_a_weight_is_an_offset(solver, scaling):
     )
     model.fit(X, y / exposure, sample_weight=exposure)
     np.testing.assert_allclose([*model.coef_, model.intercept_], expected, atol=1e-8)
+
+
+# ---------------------------------------------------------------- weights, in Stata and R
+
+# J. Gill, Generalized Linear Models (2000): executions by state in 1997, income, poverty, black
+# residents, log of violent crimes, south, degrees; in statsmodels' ``datasets/cpunish``.
+EXECUTIONS = np.array(
+    [
+        [37, 34453, 16.7, 12.2, 644, 1, 0.16],
+        [9, 41534, 12.5, 20, 351, 1, 0.27],
+        [6, 35802, 10.6, 11.2, 591, 0, 0.21],
+        [4, 26954, 18.4, 16.1, 524, 1, 0.16],
+        [3, 31468, 14.8, 25.9, 565, 1, 0.19],
+        [2, 32552, 18.8, 3.5, 632, 0, 0.25],
+        [2, 40873, 11.6, 15.3, 886, 0, 0.25],
+        [2, 34861, 13.1, 30.1, 997, 1, 0.21],
+        [1, 42562, 9.4, 4.3, 405, 0, 0.31],
+        [1, 31900, 14.3, 15.4, 1051, 1, 0.24],
+        [1, 37421, 8.2, 8.2, 537, 0, 0.19],
+        [1, 33305, 16.4, 7.2, 321, 0, 0.16],
+        [1, 32108, 18.4, 32.1, 929, 1, 0.18],
+        [1, 45844, 9.3, 27.4, 931, 0, 0.29],
+        [1, 34743, 10, 4, 435, 0, 0.24],
+        [1, 29709, 15.2, 7.7, 597, 0, 0.21],
+        [1, 36777, 11.7, 1.8, 463, 0, 0.25],
+    ]
+)
+# Stata's ``glm, family(poisson)``, without weights and with ``fweight``; the intercept last. In
+# statsmodels' ``genmod/tests/results/results_glm_poisson_weights.py``.
+OF_EXECUTIONS = {
+    False: [
+        *(0.00026110166569, 0.07781804809828, -0.09493110013466, 0.29693462055586),
+        *(2.3011832004524, -18.722067603077, -6.8014789919532),
+    ],
+    True: [
+        *(0.00025343868829, 0.09081422305585, -0.09416451429381, 0.27652273809506),
+        *(2.239890838384, -18.842583191417, -6.5630017977416),
+    ],
+}
+
+
+@pytest.mark.parametrize("weighted", OF_EXECUTIONS)
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+def test_poisson_with_frequency_weights_of_stata(solver, weighted):
+    X, y = EXECUTIONS[:, 1:].copy(), EXECUTIONS[:, 0]
+    X[:, 3] = np.log(X[:, 3])
+    weights = np.array([1.0, 1, 1, 2, 2, 2, 3, 3, 3, 1, 1, 1, 2, 2, 2, 3, 3])
+    model = skdp.DPPoissonRegressor(epsilon=math.inf, solver=solver, target_bound=100.0)
+    model.fit(X, y, sample_weight=weights if weighted else None)
+    expected = OF_EXECUTIONS[weighted]
+    np.testing.assert_allclose([*model.coef_, model.intercept_], expected, rtol=2e-6)
+
+
+# Stata's cancer drug trial: months of study, age and drug (``stata_cancer_glm.csv``).
+MONTHS = [
+    *(1, 1, 2, 3, 4, 4, 5, 5, 8, 8, 8, 8, 11, 11, 12, 12, 15, 17, 22, 23, 6, 6, 7, 9, 10, 11, 13),
+    *(15, 16, 19, 20, 22, 23, 32, 6, 10, 17, 19, 24, 25, 25, 28, 28, 32, 33, 34, 35, 39),
+]
+AGE = [
+    *(61, 65, 59, 52, 56, 67, 63, 58, 56, 58, 52, 49, 50, 55, 49, 62, 51, 49, 57, 52, 67, 65, 58),
+    *(56, 49, 61, 62, 50, 67, 50, 55, 58, 47, 52, 55, 54, 60, 49, 58, 50, 55, 57, 48, 56, 60, 62),
+    *(48, 52),
+]
+# R's ``glm(family=Gamma(log))`` with weights (``res_R_var_weight.py``), and Stata's without
+# (``results_glm.py``, CancerLog): age, second and third drug, intercept.
+OF_CANCER = {
+    True: [-0.038835175525200764, 0.54097404989168318, 1.0560051456310013, 4.3171222692811204],
+    False: [-0.04477778, 0.57437126, 1.05210726, 4.64604002],
+}
+
+
+@pytest.mark.parametrize("weighted", OF_CANCER)
+@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+def test_gamma_with_variance_weights_of_r(solver, weighted):
+    drug = np.repeat([1, 2, 3], [20, 14, 14])
+    X = np.column_stack([AGE, drug == 2, drug == 3]).astype(float)
+    weights = np.ones(48)
+    weights[::5], weights[::13] = 5.0, 3.0
+    model = skdp.DPGammaRegressor(epsilon=math.inf, solver=solver, target_bound=100.0)
+    model.fit(X, MONTHS, sample_weight=weights if weighted else None)
+    expected, rtol = OF_CANCER[weighted], 1e-7 if weighted else 3e-5  # Stata stops earlier
+    np.testing.assert_allclose([*model.coef_, model.intercept_], expected, rtol=rtol)
+
+
+# ---------------------------------------------------------------- quantiles
+
+
+@pytest.mark.parametrize(
+    ("quantile", "alpha", "intercept", "slope"),
+    [(0.51, 0.0, 1.0, 10.0), (0.49, 0.0, 1.0, 1.0), (0.5, 100.0, 2.0, 0.0)],
+)
+def test_quantiles_of_three_rows(quantile, alpha, intercept, slope):
+    """``test_quantile_toy_example`` of scikit-learn; smoothing moves kinks by a few widths."""
+    X, y = np.array([[0.0], [1], [1]]), np.array([1.0, 2, 11])
+    model = skdp.DPQuantileRegressor(quantile, alpha=alpha, epsilon=math.inf, target_bound=20.0)
+    model.fit(X, y)
+    np.testing.assert_allclose([model.intercept_, *model.coef_], [intercept, slope], atol=0.8)
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.9, 0.05])
+def test_the_share_below_a_quantile(quantile):
+    """``test_quantile_estimates_calibration`` of scikit-learn, with errors wider than a kink."""
+    X, y = make_regression(n_samples=1000, n_features=20, random_state=0, noise=30.0)
+    model = skdp.DPQuantileRegressor(quantile, epsilon=math.inf).fit(X, y)
+    assert np.mean(y < model.predict(X)) == pytest.approx(quantile, abs=0.01)
+
+
+@pytest.mark.parametrize("solver", ["whitened", "newton"])
+def test_a_weighted_median(solver):
+    """``test_quantile_sample_weight`` of scikit-learn."""
+    X, y = make_regression(n_samples=1000, n_features=5, random_state=0, noise=10.0)
+    weights = np.where(y > y.mean(), 100.0, 1.0)
+    model = skdp.DPQuantileRegressor(epsilon=math.inf, solver=solver)
+    below = y < model.fit(X, y, sample_weight=weights).predict(X)
+    assert below.mean() > 0.5
+    assert np.average(below, weights=weights) == pytest.approx(0.5, abs=0.03)
 
 
 # ---------------------------------------------------------------- StRD, linear regression
@@ -142,6 +259,40 @@ def test_columns_as_they_are_are_fitted_but_for_longley():
         solver = "newton" if name == "longley" else "auto"
         model = skdp.DPLinearRegression(solver=solver, **EXACT).fit(X, y)
         np.testing.assert_allclose([model.intercept_, *model.coef_], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "slope"),
+    [
+        (range(60, 71), range(130, 141), 2.07438016528926),
+        ([4, 5, 6], [3, 4, 4], 0.727272727272727),
+    ],
+    ids=["noint1", "noint2"],
+)
+@pytest.mark.parametrize("solver", ["auto", "newton"])
+def test_certified_slopes_without_an_intercept(x, y, slope, solver):
+    model = skdp.DPLinearRegression(fit_intercept=False, solver=solver, **EXACT)
+    model.fit(np.array(x, dtype=float)[:, None], np.array(y, dtype=float))
+    np.testing.assert_allclose(model.coef_, [slope], rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape", [(12, 4), (4, 12)])
+def test_ridge_by_normal_equations(shape, seed):
+    """``ols_ridge_dataset`` of scikit-learn: a low rank, a column of ones, and targets off it."""
+    rng = np.random.RandomState(seed)
+    X = make_low_rank_matrix(*shape, effective_rank=min(shape), random_state=rng)
+    X[:, -1] = 1.0
+    y = X @ rng.uniform(-10, 10, shape[1]) + rng.normal(size=shape[0]) ** 2
+    penalty = np.eye(shape[1])
+    penalty[-1, -1] = 0.0
+    expected = np.linalg.solve(X.T @ X + penalty, X.T @ y)
+    model = skdp.DPRidge(alpha=1.0, solver="newton", **EXACT).fit(X[:, :-1], y)
+    np.testing.assert_allclose([*model.coef_, model.intercept_], expected, rtol=1e-6)
+    if shape == (12, 4):
+        expected = np.linalg.lstsq(X, y, rcond=None)[0]
+        model = skdp.DPLinearRegression(solver="newton", **EXACT).fit(X[:, :-1], y)
+        np.testing.assert_allclose([*model.coef_, model.intercept_], expected, rtol=1e-4)
 
 
 def test_ridge_with_orthogonal_columns():

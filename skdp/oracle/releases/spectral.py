@@ -217,7 +217,7 @@ class NewtonDirection(base.Statistic):
             * (n_rows + (self.damping + context.problem.strong_convexity * n_rows) / most)
         )
         if math.isinf(public.epsilon):
-            exact = min(exact, 1.0)  # no noise is measured against it
+            exact = 1.0  # no noise is measured against it, and gradients may be 0
             slack = 0.0
         bound = exact + 1.01 * slack * most * length / self.damping**2
         return base.Contribution(

@@ -71,11 +71,11 @@ class Newton(Solver):
         checks.count(max_iter=n_steps)
         checks.share(direction_share=self.direction_share)
         checks.positive(row_norm=row_norm)
-        if bound is None:
+        if not noisy:
             bound = defaults.UNBOUNDED
-            if noisy:
-                unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
-                bound = 1.5 * unit * defaults.growth(public, 1 / 3)
+        elif bound is None:
+            unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
+            bound = 1.5 * unit * defaults.growth(public, 1 / 3)
         return {
             "max_iter": n_steps,
             "row_norm": row_norm,
