@@ -134,7 +134,7 @@ class Newton(Solver):
                 gradient = last_gradient + part * (gradient - last_gradient)
             if not public.is_noisy:
                 slopes.append(float(np.linalg.norm(gradient)))
-                damping = damping * 8 if went_too_far else max(damping / 8, self.damping)
+                damping = damping * 64 if went_too_far else max(damping / 8, self.damping)
             last, last_gradient = point, gradient
             step = NewtonDirection(point, gradient, damping, self.row_norm, curvature)
             direction, _ = oracle.with_share(step, self.direction_share / n_steps)
