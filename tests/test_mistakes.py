@@ -42,6 +42,9 @@ FRAME = pd.DataFrame(
 LABELS = np.where(Y == 1, "yes", "no")
 
 
+SHAPE = {"n_features": 2, "n_samples": N}
+
+
 class LazyFrame:
     """A frame whose rows are not there yet, as polars has it."""
 
@@ -219,6 +222,14 @@ REFUSED = {
         "classes=",
     ),
     "plan of rows": (lambda: RIDGE().plan(X, Y), "plan", "an integer"),
+    "plan of no targets": (lambda: RIDGE().plan(5, 3, n_outputs=0), "n_outputs", "at least 1"),
+    "plan of two": (lambda: skdp.DPPoissonRegressor().plan(5, 3, n_outputs=2), "n_outputs", "be 1"),
+    "plan of X": (lambda: RIDGE().plan(5, 3, sparse=X), "sparse must be True or False"),
+    "rows as blocks": (lambda: LINEAR().fit_blocks(X, **SHAPE), "blocks", "iterable of tuples"),
+    "a block alone": (lambda: LINEAR().fit_blocks((X, Y), **SHAPE), "blocks", "iterable of tuples"),
+    "no blocks": (lambda: LINEAR().fit_blocks(5, **SHAPE), "blocks", "iterable of tuples", "got 5"),
+    "a number as a metric": (lambda: evaluate(FITTED, X, Y, 3, target_range=(0, 1)), "got 3"),
+    "text as a model": (lambda: evaluate("model", X, Y), "a fitted classifier", "got str"),
     "plan of none": (lambda: RIDGE().plan(0, 3), "plan", "n_samples", "at least 1", "got 0"),
     "no total": (lambda: skdp.total_privacy(delta=1e-6), "total_privacy", "at least one fitted"),
     "total of unfitted": (

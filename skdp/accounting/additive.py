@@ -79,8 +79,7 @@ def _log_delta(mu: float, epsilon: float) -> float:
         # phi(near) (R(near) - R(near + mu)), with the ratio of Mills R, of derivative z R(z) - 1.
         z = near + mu / 2 * (NODES + 1)
         falls = 1 - z * math.sqrt(math.pi / 2) * erfcx(z / math.sqrt(2))
-        integral = mu / 2 * float(WEIGHTS @ falls)
-        return math.log(integral) - near**2 / 2 - math.log(2 * math.pi) / 2
+        return math.log(mu / 2 * (WEIGHTS @ falls)) - near**2 / 2 - math.log(2 * math.pi) / 2
     upper = float(log_ndtr(-epsilon / mu + mu / 2))
     lower = float(log_ndtr(-epsilon / mu - mu / 2))
     gap = epsilon + lower - upper

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse as scipy_sparse
 
-from skdp._numbers import AnyArray, Array, Indices, is_real
+from skdp._numbers import AnyArray, Array, Indices, is_real, require
 from skdp.accounting import LABEL
 from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
@@ -319,6 +319,10 @@ class Blocks(Rows):
     def read(self, model: Any) -> Reading:
         n_records = planned_records(self.n_samples, self.n_groups, "fit_blocks")
         check_counts("fit_blocks", n_features=self.n_features, n_outputs=self.n_outputs)
+        listed = self.blocks if isinstance(self.blocks, Sequence) else ()  # no iterator is read
+        fine = isinstance(self.blocks, Iterable) and not hasattr(self.blocks, "shape")
+        fine = fine and all(isinstance(block, tuple) for block in listed)
+        require("fit_blocks: blocks", self.blocks, "be an iterable of tuples (X, y)", fine)
         declared = model._declared_targets(self.n_outputs)
         reader = model._reader()
 

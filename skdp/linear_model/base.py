@@ -406,8 +406,9 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         weighted: bool,
     ) -> PrivacyStatement:
         self._check_parameters()
-        check_counts("plan", n_features=n_features)
-        require("weighted", weighted, "be True or False", isinstance(weighted, bool | np.bool_))
+        check_counts("plan", n_features=n_features, n_outputs=n_outputs)
+        for name, given in (("sparse", is_sparse), ("weighted", weighted)):
+            require(name, given, "be True or False", isinstance(given, bool | np.bool_))
         n_records = planned_records(n_samples, n_groups)
         weighted = weighted or getattr(self, "class_weight", None) is not None
         prepared = self._prepare(

@@ -161,7 +161,6 @@ class DPQuantileRegressor(DPLinearRegressor):
         self, n_samples: int | None, n_features: int, n_outputs: int, *shape: Any
     ) -> PrivacyStatement:
         self._check_parameters()
-        require("n_outputs", n_outputs, "be 1", n_outputs == 1)
         return super()._plan(n_samples, n_features, len(self._quantiles), *shape)
 
     def __sklearn_tags__(self) -> Any:
@@ -174,13 +173,11 @@ class DPQuantileRegressor(DPLinearRegressor):
         return (self.quantile,) if self.quantiles is None else tuple(self.quantiles)
 
     def _check_own_parameters(self) -> None:
-        if self.quantiles is None:
-            fine = is_real(self.quantile) and 0 < self.quantile < 1
-            allowed = "be a number in (0, 1); several quantiles go into quantiles=[...]"
-            require("quantile", self.quantile, allowed, fine)
-            return
-        fine = np.ndim(self.quantiles) == 1 and len(self.quantiles) > 0
-        fine = fine and all(is_real(one) and 0 < one < 1 for one in self.quantiles)
+        fine = is_real(self.quantile) and 0 < self.quantile < 1
+        allowed = "be a number in (0, 1); several quantiles go into quantiles=[...]"
+        require("quantile", self.quantile, allowed, fine)
+        fine = self.quantiles is None or (np.ndim(self.quantiles) == 1 and len(self.quantiles) > 0)
+        fine = fine and all(is_real(one) and 0 < one < 1 for one in self._quantiles)
         require("quantiles", self.quantiles, "be a list of numbers in (0, 1)", fine)
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:

@@ -96,6 +96,8 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
             Number of targets.
         {of_a_plan}
         """
+        several = self.__sklearn_tags__().target_tags.multi_output
+        require("plan: n_outputs", n_outputs, "be 1", several or n_outputs == 1)
         return self._plan(n_samples, n_features, n_outputs, sparse, n_groups, weighted)
 
     def __sklearn_tags__(self) -> Any:

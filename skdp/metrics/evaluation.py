@@ -158,7 +158,7 @@ def evaluate(
     column = by if isinstance(by, str | int) else None
     scorer = PrivateScorer(
         model,
-        metrics if metrics is None or isinstance(metrics, str) else list(metrics),
+        list(metrics) if isinstance(metrics, Iterator) else metrics,
         subgroups=declared_subgroups(column, by is not None, subgroups),
         epsilon=epsilon,
         delta=delta,

@@ -183,10 +183,7 @@ def default_metric(model: BaseEstimator) -> str:
 
 
 def metrics_by_name(
-    model: BaseEstimator,
-    names: str | Iterable[str] | None,
-    n_classes: int,
-    by_subgroup: bool = False,
+    model: BaseEstimator, names: str | Iterable[str] | None, n_classes: int, by_subgroup: bool
 ) -> Metrics:
     """Return the metrics of these names.
 
@@ -197,7 +194,7 @@ def metrics_by_name(
         None for that of `default_metric`.
     n_classes : int
         Of a classifier.
-    by_subgroup : bool, default=False
+    by_subgroup : bool
         Whether scores of subgroups are requested.
 
     Returns
@@ -211,7 +208,7 @@ def metrics_by_name(
         cannot be compared between subgroups.
     """
     names = default_metric(model) if names is None else names
-    names = [names] if isinstance(names, str) else list(names)
+    names = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
     kind = "classifier" if is_classifier(model) else "regressor"
     known = METRICS[kind]
     unknown = [name for name in names if not isinstance(name, str) or name not in known]

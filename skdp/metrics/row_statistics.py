@@ -30,14 +30,15 @@ LARGEST_GAMMA_DEVIANCE = 20.0
 
 def kind_of(model: BaseEstimator) -> str:
     """Return "classifier" or "regressor"; ValueError for other models."""
-    if is_classifier(model):
+    is_tagged = hasattr(model, "__sklearn_tags__")
+    if is_tagged and is_classifier(model):
         if not hasattr(model, "classes_"):
             raise ValueError(
                 f"{WHO}: this {type(model).__name__} has no classes_: fit it first. Nothing was "
                 "released."
             )
         return "classifier"
-    if is_regressor(model):
+    if is_tagged and is_regressor(model):
         return "regressor"
     raise ValueError(
         f"{WHO}: model must be a fitted classifier or regressor of scikit-learn's kind; got "

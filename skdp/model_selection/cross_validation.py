@@ -149,7 +149,7 @@ def dp_cross_validate(
     model = candidates.prepared_candidate(WHO, estimator, {}, fit_budget, labels)
     n_outputs = 1 if labels is None else len(labels)
     candidates.check_rows(WHO, [model], data)
-    requests.metrics_by_name(model, metrics, n_outputs)
+    requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
     for size in set(equal_sizes(data.n_records, cv)):
         shape = data.n_records - size, data.n_features, n_outputs
         candidates.check_price(WHO, model, fit_budget, shape, target_range is not None, unit)

@@ -302,7 +302,7 @@ def test_a_stream_holds_a_block_or_two(mapped, solver):
 def test_a_refused_block_says_that_the_budget_is_spent(block):
     model = skdp.DPLinearRegression(privacy=SEEDED)
     with pytest.raises(ValueError, match=r"\bThe budget of this fit is spent\.$") as refusal:
-        model.fit_blocks([block], n_samples=100, n_features=2)
+        model.fit_blocks(iter([block]), n_samples=100, n_features=2)
     assert "Nothing was released" not in str(refusal.value)
 
 

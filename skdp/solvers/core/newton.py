@@ -95,12 +95,12 @@ class Newton(Solver):
         root = math.sqrt(public.n_parameters * public.n_outputs)
         mu = public.signal_to_noise * public.n_parameters * math.sqrt(public.n_outputs)
         mu *= math.sqrt(self.direction_share / n_steps) / public.n_rows
-        noise = problem.loss.typical_curvature * row_norm**2 * root / mu
+        curvature = problem.loss.typical_curvature
+        noise = curvature * row_norm**2 * root / mu
         widest = max(public.n_parameters / 4.0, public.intercept_size**2)
-        largest = public.n_rows * problem.loss.typical_curvature * widest
-        capped = 0.0  # where a cap takes most of the Hessian, damping stands in for it
-        if problem.loss.typical_curvature < problem.loss.curvature:
-            capped = public.n_rows * problem.loss.typical_curvature
+        largest = public.n_rows * curvature * widest
+        # Where a cap takes most of the Hessian, damping stands in for it.
+        capped = public.n_rows * curvature * (curvature < problem.loss.curvature)
         return max(4.0 * noise, math.sqrt(2.0 * largest * noise), capped)
 
     def check_values(self, public: Public, problem: Problem) -> None:
@@ -110,20 +110,17 @@ class Newton(Solver):
 
     def solve(self, oracle: Oracle) -> Solution:
         problem, n_steps, public = oracle.problem, self.max_iter, oracle.public
-        loss, damping = problem.loss, self.damping
+        largest, damping, slopes = problem.loss.curvature, self.damping, []
         # Few records have a larger one, and the noise of a direction grows with it.
-        curvature = loss.typical_curvature if public.is_noisy else loss.curvature
+        curvature = problem.loss.typical_curvature if public.is_noisy else largest
         if not public.is_noisy:  # where records lie far from a kink, the Hessian is next to 0
             damping = max(damping, public.n_rows * curvature)
-        varies = loss.typical_curvature < loss.curvature or not public.is_noisy
+        varies = curvature < largest or not public.is_noisy
         point = last = oracle.start()
         direction = last_gradient = np.zeros_like(point)
-        slopes = []
         for _ in range(n_steps):
-            request = ShrunkGradientSum(
-                point, self.row_norm, self.residual_bound, whole_records=True
-            )
-            gradient, _ = oracle.with_share(request, (1 - self.direction_share) / n_steps)
+            sums = ShrunkGradientSum(point, self.row_norm, self.residual_bound, whole_records=True)
+            gradient, _ = oracle.with_share(sums, (1 - self.direction_share) / n_steps)
             gradient = gradient + public.n_rows * problem.penalty_gradient(point)
             # Where a step went too far, the line between both gradients says how far.
             before, after = np.sum(direction * last_gradient), np.sum(direction * gradient)
