@@ -317,7 +317,7 @@ def conf_int(self: FittedModel, level: float = 0.95, intercept: bool = False) ->
     ValueError
         If the level is out of range.
     AttributeError
-        If the fit had ``inference="none"``.
+        If the fit had ``inference=None``.
     """
     estimates = inference_of(self, "conf_int")
     intervals, n_outputs = estimates.interval(level, intercept), len(estimates.intercept)
@@ -354,7 +354,7 @@ def wald_test(self: FittedModel, R: ArrayLike, q: ArrayLike | None = None) -> Wa
         If shapes do not match, numbers are not finite, restrictions contradict each other, or
         nothing is restricted.
     AttributeError
-        If the fit had ``inference="none"``.
+        If the fit had ``inference=None``.
 
     Examples
     --------
@@ -369,10 +369,10 @@ def wald_test(self: FittedModel, R: ArrayLike, q: ArrayLike | None = None) -> Wa
     (2, True)
     """
     estimates = inference_of(self, "wald_test")
-    R = np.atleast_2d(np.asarray(R, dtype=np.float64))
+    R = np.atleast_2d(np.asarray(R))
     q = np.zeros(len(R)) if q is None else np.asarray(q, dtype=np.float64)
     n_slopes, n_more = len(estimates.coef), len(estimates.intercept) * estimates.has_intercept
-    is_valid = R.ndim == 2 and R.shape[1] in (n_slopes, n_slopes + n_more)
+    is_valid = R.dtype.kind in "biuf" and R.shape[1:] in ((n_slopes,), (n_slopes + n_more,))
     if not is_valid or q.shape not in ((), (len(R),)) or not np.isfinite(R).all():
         raise ValueError(
             f"wald_test: R must be finite, with {n_slopes} columns for the coefficients"
@@ -381,7 +381,7 @@ def wald_test(self: FittedModel, R: ArrayLike, q: ArrayLike | None = None) -> Wa
         )
     if not np.isfinite(q).all():
         raise ValueError("wald_test: q must be finite.")
-    return estimates.wald_test(R, q)
+    return estimates.wald_test(R.astype(np.float64), q)
 
 
 def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
@@ -431,7 +431,7 @@ def marginal_effects(self: FittedModel, level: float = 0.95) -> CoefficientTable
     ValueError
         If there are more classes than two, or the level is out of range.
     AttributeError
-        If the fit had ``inference="none"``.
+        If the fit had ``inference=None``.
 
     Examples
     --------

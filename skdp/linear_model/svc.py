@@ -23,7 +23,9 @@ class DPLinearSVC(DPLinearClassifier):
     Minimises ``|w|^2 / 2`` plus C times the sum of a smoothed hinge loss, as
     `sklearn.svm.LinearSVC` does with ``loss="hinge"``, but for the intercept, which is not
     penalised; ``fit`` is (epsilon, delta)-differentially private for each row. With more than two
-    classes each has a model against the rest; all of them are one release at each step.
+    classes each has a model against the rest; all of them are one release at each step. A record's
+    residuals are longer together than those of `DPLogisticRegression`, which add up to 0 and hence
+    cost less accuracy: prefer it at small budgets.
 
     Parameters
     ----------

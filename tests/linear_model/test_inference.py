@@ -220,7 +220,7 @@ def test_one_restriction_is_a_z_value_squared(model):
     assert last.statistic == pytest.approx(found.intercept_std_error_**-2)
     for R, q in (
         (np.eye(2), None), (np.eye(3), [0.0, 1.0]), (np.full(3, np.nan), None), (np.eye(3), np.inf),
-        (np.zeros(3), None), (np.zeros((1, 1, 3)), None),
+        (np.zeros(3), None), (np.zeros((1, 1, 3)), None), ("x0 = 0", None),
     ):  # fmt: skip
         with pytest.raises(ValueError, match="wald_test: "):
             found.wald_test(R, q)
