@@ -76,6 +76,7 @@ def fits_that_failed(cells: Table) -> Iterator[Finding]:
 CHECKS = (
     within_distances,
     verdict.against_constant,
+    verdict.warnings_of_noise,
     verdict.more_budget,
     fits_that_failed,
     verdict.against_rivals,

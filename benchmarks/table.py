@@ -17,8 +17,10 @@ FACTS = [*KEY, "kind", "delta", "runs", "rows", "columns"]
 FIGURES = [f"{metric}{what}" for metric in METRICS for what in ("", "_se", "_gap", "_gap_se")]
 # The score of each run, by seed: two methods are compared run by run, on the same splits.
 SCORES = "scores"
-COLUMNS = [*FACTS, *FIGURES, "seconds", SCORES]
-NUMBERS = ["epsilon", "delta", "runs", "rows", "columns", *FIGURES, "seconds"]
+# Share of the runs in which a plan or a fit gave a NoiseWarning.
+WARNED = "warned"
+COLUMNS = [*FACTS, *FIGURES, "seconds", WARNED, SCORES]
+NUMBERS = ["epsilon", "delta", "runs", "rows", "columns", *FIGURES, "seconds", WARNED]
 
 
 def mean_and_error(values) -> tuple[float, float]:
@@ -58,7 +60,7 @@ def read(path: Path) -> tuple[list[str], list[dict]]:
     commands, rows = results_file.read(path)
     for row in rows:
         for name in NUMBERS:
-            row[name] = float(row[name]) if row[name] else math.nan
+            row[name] = float(row[name]) if row.get(name) else math.nan
         for name in ("runs", "rows", "columns"):
             row[name] = int(row[name])
         row[SCORES] = [float(score) for score in (row.get(SCORES) or "").split()]

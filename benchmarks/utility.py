@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks import table
 from benchmarks.registry import KINDS, Unavailable, methods, modules
 from benchmarks.scores import scores_of
-from skdp import SeededNoiseWarning
+from skdp import NoiseWarning, SeededNoiseWarning
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 CONDITIONS = ("raw", "standardised")
@@ -30,8 +30,9 @@ def split_of(data, condition, seed):
 
 
 def one_fit(method, split, epsilon, delta, seed):
-    """Scores and seconds of one fit, or a reason why there are none."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    """Scores and seconds of one fit, and whether it warned, or a reason why there are none."""
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all="ignore"):
+        warnings.simplefilter("always", NoiseWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
         warnings.simplefilter("ignore", SeededNoiseWarning)
@@ -39,7 +40,8 @@ def one_fit(method, split, epsilon, delta, seed):
         try:
             model = method.make(split, epsilon, delta, seed).fit(split.X_train, split.y_train)
             seconds = time.perf_counter() - start
-            return scores_of(model, split) | {"seconds": seconds}
+            warned = any(one.category is NoiseWarning for one in caught)
+            return scores_of(model, split) | {"seconds": seconds, table.WARNED: warned}
         except (ValueError, RuntimeError, np.linalg.LinAlgError) as reason:
             return {"failed": f"{type(reason).__name__}: {reason}"}
 
@@ -91,7 +93,10 @@ def cells(data, condition, names, delta, answers):
             "runs": len(runs),
             "rows": twins[0]["rows"],
             "columns": twins[0]["columns"],
-            "seconds": float(np.mean([run["seconds"] for run in runs])),
+            **{
+                name: float(np.mean([run[name] for run in runs]))
+                for name in ("seconds", table.WARNED)
+            },
             **table.summary(runs, twins),
         }
 

@@ -35,6 +35,7 @@ WORSE_THAN_CONSTANT = 0.02
 TINY = 0.002  # of a score, log loss or AUC
 RAW_RIVALS = "raw columns, no rival better by two standard errors and 0.002 (wanted: 95 %)"
 FEWEST_RUNS = 10
+FALSE_ALARMS = 40  # cells of which one at most may be warned of without need
 # Column of the table, sign of a gain, name.
 METRICS = (("score", 1.0, "score"), ("log_loss", -1.0, "log loss"), ("auc", 1.0, "AUC"))
 
@@ -233,6 +234,27 @@ def against_constant(cells: Table) -> Iterator[Finding]:
         )
 
 
+def warnings_of_noise(cells: Table) -> Iterator[Finding]:
+    """A NoiseWarning in at least half of the runs where these end below a constant, and only there.
+
+    In R2 or log loss; of tables that have counted warnings.
+    """
+    for data, condition, epsilon in cells.cells():
+        row = cells.get(data, condition, DEFAULT, epsilon)
+        constant = cells.get(data, condition, CONSTANT, math.inf)
+        if constant is None or not known(row.get(table.WARNED)):
+            continue
+        metric, sign = ("log_loss", -1.0) if is_classification(row) else ("score", 1.0)
+        gain, is_warned = sign * (row[metric] - constant[metric]), row[table.WARNED] >= 1 / 2
+        figure = f"gains {gain:.4f}, {row[table.WARNED]:.0%} of the runs warn"
+        cell = f"{data}, {condition}, epsilon {epsilon:g}"
+        if gain < 0:
+            yield Finding("worse than a constant, and warned of", cell, figure, is_warned)
+        else:
+            aim = f"better than a constant, and not warned of (wanted: all but 1 in {FALSE_ALARMS})"
+            yield Finding(aim, cell, figure, not is_warned)
+
+
 def more_budget(cells: Table) -> Iterator[Finding]:
     """Scores do not fall as the budget grows, and end at the non-private one."""
     keys = cells.cells()
@@ -271,6 +293,7 @@ CHECKS = (
     standardised_distances,
     against_rivals,
     against_constant,
+    warnings_of_noise,
     more_budget,
     enough_runs,
 )

@@ -7,6 +7,9 @@ QUANTILES = 0.1, 0.5, 0.9  # over fits to different data, of the share that is l
 # Shares of the explainable part. Less than the first counts as nothing, more than the second as
 # the second: a model is then worse than a constant by as much as one without privacy is better.
 LEAST_LOSS, MOST_LOSS = 1e-3, 2.0
+# Share that half of the fits lose, or more, where there is a warning before a fit. From 1 on they
+# would be worse than a constant; the others, of which some gain much, are left to what a fit finds.
+HOPELESS_LOSS = 1.4
 
 # By kind and quantile (at, slope): the share lost is (signal / at) ** -slope, where the signal is
 # mu n / p. Skewed regressions are those of targets with a skewness above 2, such as counts. Fitted
@@ -14,10 +17,10 @@ LEAST_LOSS, MOST_LOSS = 1e-3, 2.0
 # `python -m benchmarks expected`, which rewrites these lines.
 CURVES = {
     "regression": {0.1: (0.207, 1.17), 0.5: (1.31, 1.3), 0.9: (1.98, 0.96)},
-    "skewed regression": {0.1: (0.833, 1.85), 0.5: (3.16, 0.903), 0.9: (10.6, 0.709)},
-    "log link": {0.1: (1.46, 1.39), 0.5: (2.59, 0.807), 0.9: (11.3, 0.417)},
-    "two classes": {0.1: (0.38, 1.33), 0.5: (1.09, 0.963), 0.9: (4.23, 0.883)},
-    "more classes": {0.1: (0.379, 0.855), 0.5: (0.557, 0.656), 0.9: (5.79, 0.882)},
+    "skewed regression": {0.1: (0.833, 1.85), 0.5: (3.16, 0.903), 0.9: (10.3, 0.736)},
+    "log link": {0.1: (1.49, 1.51), 0.5: (2.59, 0.807), 0.9: (16.8, 0.414)},
+    "two classes": {0.1: (0.378, 1.25), 0.5: (1.09, 0.963), 0.9: (4.18, 0.883)},
+    "more classes": {0.1: (0.362, 0.857), 0.5: (0.557, 0.656), 0.9: (6.7, 0.878)},
 }
 
 
@@ -64,6 +67,11 @@ def expected_loss(kind: str, signal: float) -> ExpectedLoss:
 
 
 def signal_for(kind: str, share: float) -> float:
-    """Return the signal at which half of the fits lose no more than this share, in (0, 1]."""
+    """Return the signal at which half of the fits lose no more than this positive share."""
     at, slope = CURVES[kind][0.5]
     return float(at * share ** (-1 / slope))
+
+
+def hopeless(kind: str, signal: float) -> bool:
+    """Whether half of the fits of a kind lose so much at a signal that the budget is wasted."""
+    return signal < signal_for(kind, HOPELESS_LOSS)

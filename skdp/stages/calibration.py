@@ -76,7 +76,6 @@ class CalibrationStage(OptionalStage):
 
 # ------------------------------------------------------------------ classification
 
-ROUNDS = 2  # Newton steps, each a release
 # Share of mu squared; above a signal mu n of AMPLE it falls as 1 / (mu n), so that noise falls as
 # its root. Below one of SCARCE it grows as the root of 1 / (mu n), up to MOST_TIMES: two numbers
 # that are known replace coefficients that are noise.
@@ -139,7 +138,7 @@ class CalibrationPrior:
 
 
 # Priors at the signal AMPLE, and below it.
-LOGISTIC = CalibrationPrior(0.8, 0.35, 0.1, clip_norm=4.5)
+LOGISTIC = CalibrationPrior(0.8, 0.35, 0.1, clip_norm=5.0)
 MULTINOMIAL = CalibrationPrior(1.0, 0.35, 0.1, clip_norm=3.0)
 # Standard deviation of the shift, in log odds, where coefficients are noise alone: columns whose
 # centres are unknown have moved all margins.
@@ -268,10 +267,10 @@ class Recalibration(CalibrationStage):
         return cls(recalibration_share(public), _prior(public, problem), checks_rows)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        coef = solution.coef
+        coef, expected = solution.coef, self.expected
         public, problem = oracle.public, oracle.problem
-        expected, share = self.expected, self.share / (ROUNDS + self.checks_rows)
-        if self.checks_rows and self._have_one_direction(oracle, share):
+        check = self.share / 3 * self.checks_rows  # which needs less of it than the correction
+        if self.checks_rows and self._have_one_direction(oracle, check):
             expected = expected.of_one_direction()
         else:  # a descent says twice as much where it is not due to a second intercept
             expected = expected.after_descent((1 + self.checks_rows) * solution.descent)
@@ -279,22 +278,20 @@ class Recalibration(CalibrationStage):
         first, second = ([0, 2], [[1, 3], [3, 4]]) if with_shift else ([0], [[1]])
         size = len(first)
         posterior = GaussianPosterior.prior(expected.mean[:size], expected.std[:size])
-        for _ in range(ROUNDS):
-            at = posterior.best
-            point = _moved(coef, at, public)
-            request = DirectionalSum(point, coef, expected.clip_norm, with_shift)
-            answer, noise = oracle.with_share(request, share)
-            mean_loss = answer / public.n_rows
-            gradient, hessian = mean_loss[first], mean_loss[second]
-            # The penalty is part of what is minimised, and costs nothing.
-            pull = float(np.vdot(problem.penalty_gradient(coef), coef))
-            gradient[0] += at[0] * pull
-            # Where margins separate classes, curvature falls about as 1 / slope**2: a slope that
-            # clearly has to grow takes Newton's step in 1 / slope, at most twice as long.
-            std, curvature = noise / public.n_rows, hessian[0, 0]
-            falling = min(gradient[0] + std, 0.0) / at[0]
-            hessian[0, 0] = max(curvature + falling, curvature / 2) + pull
-            posterior = posterior.after(at, gradient, hessian, std)
+        at = posterior.best
+        request = DirectionalSum(_moved(coef, at, public), coef, expected.clip_norm, with_shift)
+        answer, noise = oracle.with_share(request, self.share - check)
+        mean_loss = answer / public.n_rows
+        gradient, hessian = mean_loss[first], mean_loss[second]
+        # The penalty is part of what is minimised, and costs nothing.
+        pull = float(np.vdot(problem.penalty_gradient(coef), coef))
+        gradient[0] += at[0] * pull
+        # Where margins separate classes, curvature falls about as 1 / slope**2: a slope that
+        # clearly has to grow takes Newton's step in 1 / slope, at most twice as long.
+        std, curvature = noise / public.n_rows, hessian[0, 0]
+        falling = min(gradient[0] + std, 0.0) / at[0]
+        hessian[0, 0] = max(curvature + falling, curvature / 2) + pull
+        posterior = posterior.after(at, gradient, hessian, std)
         return replace(solution, coef=_moved(coef, posterior.best, public))
 
     def _have_one_direction(self, oracle: Oracle, share: float) -> bool:

@@ -164,7 +164,7 @@ def row(**values):
         "score": 0.9, "score_se": 0.001, "score_gap": -0.001, "score_gap_se": 0.0005,
         "log_loss": 0.28, "log_loss_se": 0.001, "log_loss_gap": 0.003, "log_loss_gap_se": 0.0005,
         "auc": 0.79, "auc_se": 0.001, "auc_gap": -0.002, "auc_gap_se": 0.0005, "seconds": 0.1,
-        "scores": [],
+        "warned": 0.0, "scores": [],
     }  # fmt: skip
     return base | values
 
@@ -239,6 +239,24 @@ def test_a_good_table_meets_the_aims():
 )
 def test_a_miss_is_found(worse, aim):
     assert any(found.startswith(aim) for found in missed([row(**worse), *GOOD[1:]]))
+
+
+@pytest.mark.parametrize(
+    ("log_loss", "warned", "aim"),
+    [(0.41, 0.4, "worse than a constant"), (0.39, 0.5, "better than a constant")],
+)
+def test_warnings_belong_where_a_constant_is_better(log_loss, warned, aim):
+    constant = row(method="constant", kind="reference", epsilon=math.inf, log_loss=0.4)
+    cells = verdict.Table([constant, row(log_loss=log_loss, warned=warned)])
+    (finding,) = verdict.warnings_of_noise(cells)
+    assert finding.aim.startswith(aim)
+    assert not finding.met
+    (finding,) = verdict.warnings_of_noise(
+        verdict.Table([constant, row(log_loss=log_loss, warned=0.9 - warned)])
+    )
+    assert finding.met
+    uncounted = verdict.Table([constant, row(warned=math.nan)])
+    assert not list(verdict.warnings_of_noise(uncounted))
 
 
 def test_small_data_are_not_held_to_the_distances():

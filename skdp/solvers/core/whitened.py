@@ -142,7 +142,7 @@ class Whitened(Solver):
     >>> model = DPLogisticRegression(classes=[0, 1], epsilon=3.0, solver="whitened")
     >>> model = model.fit(X, y)
     >>> [(release.kind, release.count) for release in model.privacy_.releases[-3:]]
-    [('gram', 1), ('gradient', 20), ('calibration', 2)]
+    [('gram', 1), ('gradient', 20), ('calibration', 1)]
     """
 
     name = "whitened"
