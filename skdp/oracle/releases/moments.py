@@ -12,7 +12,7 @@ from skdp.objective import Loss
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases import base
-from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.base import RepeatableSource, RowVector
 from skdp.oracle.sources.column_map import read_only
 from skdp.oracle.sources.records import Records
 
@@ -118,21 +118,51 @@ class Coordinates(base.Checked):
     ----------
     matrix : array of shape (n_parameters, n_parameters)
         T: public, finite, not singular. A copy is kept.
+
+    Attributes
+    ----------
+    condition, spread : float
+        See :func:`skdp.oracle.kernels.second_moments.condition_numbers`.
     """
 
     matrix: base.Point = field(repr=False)
     condition: float = field(init=False)
+    spread: float = field(init=False)
 
     @functools.cached_property
     def products(self) -> Array:
         """The products of the matrix's rows, ``T T'``."""
         return read_only(self.matrix @ self.matrix.T)
 
+    def limits(
+        self,
+        rows: RepeatableSource,
+        context: base.PublicContext,
+        row_norm: float,
+        whole_records: bool = False,
+    ) -> Array | RowVector:
+        """Return `shrinking_factors` in these coordinates, which rows keep between passes."""
+        products = self.products if context.public.sparse else None
+        shrinking = self.matrix, row_norm, whole_records, products
+        factors: Array | RowVector = rows.per_row(moments.shrinking_factors, *shrinking)
+        return factors
+
+    def rounding(self, context: base.PublicContext, n_rows: int) -> float:
+        """Return what rounding adds to a sum of gradients in the rows' own coordinates."""
+        public = context.public
+        sizes = public.n_features, public.n_parameters
+        return moments.transform_rounding(
+            self.condition, n_rows, *sizes, public.sparse, public.grouped
+        )
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
             raise ValueError(f"Coordinates: T must be square; got shape {self.matrix.shape}.")
-        object.__setattr__(self, "condition", moments.condition_number(self.matrix))
+        for name, value in zip(
+            ("condition", "spread"), moments.condition_numbers(self.matrix), strict=True
+        ):
+            object.__setattr__(self, name, value)
         if not self.condition < math.inf:
             raise ValueError("Coordinates: T is singular, up to rounding. Nothing was released.")
 
@@ -192,14 +222,7 @@ class ShrunkGradientSum(base.Statistic):
         public = context.public
         slack = context.rounding(n_rows, public.n_outputs)
         if self.coordinates is not None:
-            slack += moments.transform_rounding(
-                self.coordinates.condition,
-                n_rows,
-                public.n_features,
-                public.n_parameters,
-                public.sparse,
-                public.grouped,
-            )
+            slack += self.coordinates.rounding(context, n_rows)
         bound, size = self.row_norm * self.residual_bound, math.prod(public.shape)
         return base.Contribution.of_sum(bound, n_rows, slack, spread=2.0, size=size)
 
@@ -225,9 +248,7 @@ class ShrunkGradientSum(base.Statistic):
         )
         if self.coordinates is None or transform is None:
             return np.asarray(rows.total(moments.shrunk_gradients, *arguments))
-        products = self.coordinates.products if context.public.sparse else None
-        shrinking = transform, self.row_norm, self.whole_records, products
-        limits = rows.per_row(moments.shrinking_factors, *shrinking)
+        limits = self.coordinates.limits(rows, context, self.row_norm, self.whole_records)
         loss, point, _, *others = arguments
         total = rows.total(moments.shrunk_gradients_in, loss, point, *others, rows=(limits,))
         return np.asarray(transform.T @ total)
