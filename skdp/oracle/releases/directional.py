@@ -8,9 +8,18 @@ from scipy import sparse
 
 from skdp._numbers import AnyArray, Array
 from skdp.objective import Loss
+from skdp.oracle.compiled import (
+    Matrix,
+    MatrixOut,
+    Vector,
+    compile_inner,
+    compile_loop,
+    use_compiled,
+)
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
+from skdp.oracle.sources.column_map import is_plain, read_only
 from skdp.oracle.sources.records import Records, quotient, row_norms
 from skdp.oracle.sources.sparse_rows import is_csr
 
@@ -36,18 +45,17 @@ def directional_derivatives(
     its_curvature: bool = True,
 ) -> Array:
     """Sum of the records' derivatives along a direction, each vector of them clipped."""
-    size = _size(with_shift, its_curvature)
+    size, everything = _size(with_shift, its_curvature), np.full(records.n_features, np.inf)
     total = np.zeros(size)
     for block in records.cached_blocks():
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            result = derivatives(
-                loss,
-                block.margins(point),
-                block.margins(direction),
-                block.targets,
-                block.weights,
-                with_shift,
-            )
+            products = _products(records, block, (point, direction), (-everything, everything))
+            if products is None:
+                margins, along = block.margins(point), block.margins(direction)
+            else:
+                margins = _margins(block, products[0], point)
+                along = _margins(block, products[1], direction)
+            result = derivatives(loss, margins, along, block.targets, block.weights, with_shift)
         total += block.scaled_by_group(clipped(result[:, :size], clip_norm)).sum(axis=0)
     return total
 
@@ -87,6 +95,47 @@ def derivatives(
     if weights is not None:
         result *= weights[:, None]
     return np.asarray(result)
+
+
+def _products(
+    records: Records, block: Records, points: tuple[Array, Array], ranges: tuple[Array, Array]
+) -> Array | None:
+    """Products of a block's rows with a vector; with another, of the rows cut to ranges; squares.
+
+    In one pass, the squared lengths being those of the rows that are cut; None where numpy takes
+    several.
+    """
+    if points[0].shape[1] != 1 or not use_compiled(records.public_shape):
+        return None
+    if block.is_sparse or not is_plain(block.stored):
+        return None
+    columns, result = np.stack(points)[:, : block.n_features, 0], np.empty((3, block.n_rows))
+    _write_products(block.stored, read_only(columns.copy()), read_only(np.stack(ranges)), result)
+    return result
+
+
+@compile_loop()
+def _write_products(X: Matrix, points: Matrix, ranges: Matrix, out: MatrixOut) -> None:
+    for i in range(X.shape[0]):
+        out[0, i], out[1, i], out[2, i] = _products_of(X[i], points, ranges)
+
+
+@compile_inner(fastmath={"reassoc", "nsz"})
+def _products_of(row: Vector, points: Matrix, ranges: Matrix) -> tuple[float, float, float]:
+    first = second = square = 0.0
+    for j in range(row.shape[0]):
+        cut = min(max(row[j], ranges[0, j]), ranges[1, j])
+        first += row[j] * points[0, j]
+        second += cut * points[1, j]
+        square += cut * cut
+    return first, second, square
+
+
+def _margins(block: Records, products: Array, point: Array, shrink: Array | None = None) -> Array:
+    """Return margins, from the products of the columns of X."""
+    shrink = block.shrink if shrink is None else shrink
+    margins: Array = products if shrink is None else products * shrink
+    return np.asarray(margins + block.constant * point[-1])[:, None]
 
 
 def clipped(vectors: Array, bound: float) -> Array:
@@ -171,22 +220,35 @@ def tail_derivatives(
     """Sum of the records' derivatives from margins of cut rows to their own, each clipped."""
     total = np.zeros(ALONG)
     for block in records.cached_blocks():
-        X, base = block.stored, block.base
-        if is_csr(X):  # the base is cut, and what is stored is what cutting leaves beside it
-            own = X.data if base is None else X.data + base[X.indices]
-            base = np.clip(np.zeros(block.n_features) if base is None else base, low, high)
-            own = np.clip(own, low[X.indices], high[X.indices]) - base[X.indices]
-            X = sparse.csr_array((own, X.indices, X.indptr), shape=X.shape)
-        else:
-            X = np.clip(X, low, high)
-        shrink = np.minimum(1.0, quotient(row_bound, row_norms(X, None, base)))
-        cut = replace(block, stored=X, columns=None, base=base, shrink=shrink)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            margins = cut.margins(point)
-            along = block.margins(point) - margins
+            products = _products(records, block, (point, point), (low, high))
+            if products is None:
+                margins = _cut(block, low, high, row_bound).margins(point)
+                along = block.margins(point) - margins
+            else:
+                norms = np.sqrt(products[2])
+                odd = np.flatnonzero(~((norms > 1e-140) & (norms < np.inf)))  # see `row_norms`
+                norms[odd] = row_norms(np.clip(block.stored[odd], low, high))
+                shrink = np.minimum(1.0, quotient(row_bound, norms))
+                margins = _margins(block, products[1], point, shrink)
+                along = _margins(block, products[0], point) - margins
             result = derivatives(loss, margins, along, block.targets, block.weights, False)
         total += block.scaled_by_group(clipped(result, clip_norm)).sum(axis=0)
     return total
+
+
+def _cut(block: Records, low: Array, high: Array, row_bound: float) -> Records:
+    """Return the records with rows cut to ranges, and then scaled down to the bound on them."""
+    X, base = block.stored, block.base
+    if is_csr(X):  # the base is cut, and what is stored is what cutting leaves beside it
+        own = X.data if base is None else X.data + base[X.indices]
+        base = np.clip(np.zeros(block.n_features) if base is None else base, low, high)
+        own = np.clip(own, low[X.indices], high[X.indices]) - base[X.indices]
+        X = sparse.csr_array((own, X.indices, X.indptr), shape=X.shape)
+    else:
+        X = np.clip(X, low, high)
+    shrink = np.minimum(1.0, quotient(row_bound, row_norms(X, None, base)))
+    return replace(block, stored=X, columns=None, base=base, shrink=shrink)
 
 
 @base.audited

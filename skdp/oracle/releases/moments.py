@@ -12,7 +12,7 @@ from skdp.objective import Loss
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases import base
-from skdp.oracle.sources.base import RepeatableSource, RowVector
+from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.column_map import read_only
 from skdp.oracle.sources.records import Records
 
@@ -134,19 +134,6 @@ class Coordinates(base.Checked):
         """The products of the matrix's rows, ``T T'``."""
         return read_only(self.matrix @ self.matrix.T)
 
-    def limits(
-        self,
-        rows: RepeatableSource,
-        context: base.PublicContext,
-        row_norm: float,
-        whole_records: bool = False,
-    ) -> Array | RowVector:
-        """Return `shrinking_factors` in these coordinates, which rows keep between passes."""
-        products = self.products if context.public.sparse else None
-        shrinking = self.matrix, row_norm, whole_records, products
-        factors: Array | RowVector = rows.per_row(moments.shrinking_factors, *shrinking)
-        return factors
-
     def rounding(self, context: base.PublicContext, n_rows: int) -> float:
         """Return what rounding adds to a sum of gradients in the rows' own coordinates."""
         public = context.public
@@ -159,10 +146,9 @@ class Coordinates(base.Checked):
         super().__post_init__()
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
             raise ValueError(f"Coordinates: T must be square; got shape {self.matrix.shape}.")
-        for name, value in zip(
-            ("condition", "spread"), moments.condition_numbers(self.matrix), strict=True
-        ):
-            object.__setattr__(self, name, value)
+        condition, spread = moments.condition_numbers(self.matrix)
+        object.__setattr__(self, "condition", condition)
+        object.__setattr__(self, "spread", spread)
         if not self.condition < math.inf:
             raise ValueError("Coordinates: T is singular, up to rounding. Nothing was released.")
 
@@ -248,7 +234,9 @@ class ShrunkGradientSum(base.Statistic):
         )
         if self.coordinates is None or transform is None:
             return np.asarray(rows.total(moments.shrunk_gradients, *arguments))
-        limits = self.coordinates.limits(rows, context, self.row_norm, self.whole_records)
+        products = self.coordinates.products if context.public.sparse else None
+        shrinking = transform, self.row_norm, self.whole_records, products
+        limits = rows.per_row(moments.shrinking_factors, *shrinking)
         loss, point, _, *others = arguments
         total = rows.total(moments.shrunk_gradients_in, loss, point, *others, rows=(limits,))
         return np.asarray(transform.T @ total)

@@ -44,7 +44,6 @@ from skdp.oracle.sources.records import Records, quotient
 GRADIENT_WEIGHT, MULTINOMIAL_GRADIENT_WEIGHT = 0.3004, 0.70711
 Norms = tuple[float, float]  # of rows, and up to how many times as much residuals are whole
 MOST_WEIGHTS = 2**20  # entries of the weights of rows that are summed at a time: 8 MB
-MOST_ROUNDING = 1e-3  # up to which a Hessian is summed in the rows' own coordinates
 
 
 def gradient_weight(loss: Loss) -> float:
@@ -384,13 +383,13 @@ class CappedHessian(_Matrix):
         public = context.public
         if public.grouped or public.sparse or public.weighted:
             return False
-        return self._moved_slack(context, public.n_rows) <= MOST_ROUNDING
+        return self._moved_slack(context, public.n_rows) <= 1e-3  # of the noise
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         loss, point, transform, norms, cap = self._arguments(context)
         if not self._is_moved(context):
             return moments.pack(rows.total(capped_hessian, loss, point, transform, norms, cap))
-        limits = self.coordinates.limits(rows, context, self.row_norm)
+        limits = rows.per_row(moments.shrinking_factors, transform, self.row_norm, False, None)
         total = rows.total(own_hessian, loss, point, self.reach, cap, rows=(limits,))
         return moments.pack(transform.T @ total @ transform)
 
