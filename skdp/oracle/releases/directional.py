@@ -20,7 +20,7 @@ from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.column_map import is_plain, read_only
-from skdp.oracle.sources.records import Records, quotient, row_norms
+from skdp.oracle.sources.records import Records, quotient, row_norms, vector
 from skdp.oracle.sources.sparse_rows import is_csr
 
 VECTOR_ROUNDING = 64.0 * UNIT_ROUNDOFF  # relative error of a clipped vector of five entries
@@ -45,16 +45,11 @@ def directional_derivatives(
     its_curvature: bool = True,
 ) -> Array:
     """Sum of the records' derivatives along a direction, each vector of them clipped."""
-    size, everything = _size(with_shift, its_curvature), np.full(records.n_features, np.inf)
+    size = _size(with_shift, its_curvature)
     total = np.zeros(size)
     for block in records.cached_blocks():
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            products = _products(records, block, (point, direction), (-everything, everything))
-            if products is None:
-                margins, along = block.margins(point), block.margins(direction)
-            else:
-                margins = _margins(block, products[0], point)
-                along = _margins(block, products[1], direction)
+            margins, along = block.margins(point), block.margins(direction)
             result = derivatives(loss, margins, along, block.targets, block.weights, with_shift)
         total += block.scaled_by_group(clipped(result[:, :size], clip_norm)).sum(axis=0)
     return total
@@ -97,45 +92,38 @@ def derivatives(
     return np.asarray(result)
 
 
-def _products(
-    records: Records, block: Records, points: tuple[Array, Array], ranges: tuple[Array, Array]
-) -> Array | None:
-    """Products of a block's rows with a vector; with another, of the rows cut to ranges; squares.
-
-    In one pass, the squared lengths being those of the rows that are cut; None where numpy takes
-    several.
-    """
-    if points[0].shape[1] != 1 or not use_compiled(records.public_shape):
-        return None
-    if block.is_sparse or not is_plain(block.stored):
-        return None
-    columns, result = np.stack(points)[:, : block.n_features, 0], np.empty((3, block.n_rows))
-    _write_products(block.stored, read_only(columns.copy()), read_only(np.stack(ranges)), result)
-    return result
-
-
 @compile_loop()
-def _write_products(X: Matrix, points: Matrix, ranges: Matrix, out: MatrixOut) -> None:
+def _write_products(X: Matrix, coef: Vector, ranges: Matrix, out: MatrixOut) -> None:
+    """Write products of rows, of rows cut to ranges, and the squared lengths of the latter."""
     for i in range(X.shape[0]):
-        out[0, i], out[1, i], out[2, i] = _products_of(X[i], points, ranges)
+        out[0, i], out[1, i], out[2, i] = _products(X[i], coef, ranges)
 
 
 @compile_inner(fastmath={"reassoc", "nsz"})
-def _products_of(row: Vector, points: Matrix, ranges: Matrix) -> tuple[float, float, float]:
-    first = second = square = 0.0
+def _products(row: Vector, coef: Vector, ranges: Matrix) -> tuple[float, float, float]:
+    own = of_cut = square = 0.0
     for j in range(row.shape[0]):
         cut = min(max(row[j], ranges[0, j]), ranges[1, j])
-        first += row[j] * points[0, j]
-        second += cut * points[1, j]
+        own += row[j] * coef[j]
+        of_cut += cut * coef[j]
         square += cut * cut
-    return first, second, square
+    return own, of_cut, square
 
 
-def _margins(block: Records, products: Array, point: Array, shrink: Array | None = None) -> Array:
-    """Return margins, from the products of the columns of X."""
-    shrink = block.shrink if shrink is None else shrink
-    margins: Array = products if shrink is None else products * shrink
-    return np.asarray(margins + block.constant * point[-1])[:, None]
+def _compiled_tails(
+    block: Records, point: Array, low: Array, high: Array, row_bound: float
+) -> tuple[Array, Array] | None:
+    """Return margins of cut rows, and what is missing in them, from one pass over the rows."""
+    if block.is_sparse or not is_plain(block.stored) or point.shape[1] != 1:
+        return None
+    products, coef = np.empty((3, block.n_rows)), vector(point[: block.n_features])
+    _write_products(block.stored, coef, read_only(np.stack((low, high))), products)
+    norms = np.sqrt(products[2])
+    odd = np.flatnonzero(~((norms > 1e-140) & (norms < np.inf)))  # see `row_norms`
+    norms[odd] = row_norms(np.clip(block.stored[odd], low, high))
+    margins = products[1] * np.minimum(1.0, quotient(row_bound, norms))
+    along = products[0] * (1.0 if block.shrink is None else block.shrink) - margins
+    return (margins + block.constant * point[-1])[:, None], along[:, None]
 
 
 def clipped(vectors: Array, bound: float) -> Array:
@@ -218,21 +206,14 @@ def tail_derivatives(
     clip_norm: float,
 ) -> Array:
     """Sum of the records' derivatives from margins of cut rows to their own, each clipped."""
-    total = np.zeros(ALONG)
+    total, is_compiled = np.zeros(ALONG), use_compiled(records.public_shape)
     for block in records.cached_blocks():
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            products = _products(records, block, (point, point), (low, high))
-            if products is None:
+            tails = _compiled_tails(block, point, low, high, row_bound) if is_compiled else None
+            if tails is None:
                 margins = _cut(block, low, high, row_bound).margins(point)
-                along = block.margins(point) - margins
-            else:
-                norms = np.sqrt(products[2])
-                odd = np.flatnonzero(~((norms > 1e-140) & (norms < np.inf)))  # see `row_norms`
-                norms[odd] = row_norms(np.clip(block.stored[odd], low, high))
-                shrink = np.minimum(1.0, quotient(row_bound, norms))
-                margins = _margins(block, products[1], point, shrink)
-                along = _margins(block, products[0], point) - margins
-            result = derivatives(loss, margins, along, block.targets, block.weights, False)
+                tails = margins, block.margins(point) - margins
+            result = derivatives(loss, *tails, block.targets, block.weights, False)
         total += block.scaled_by_group(clipped(result, clip_norm)).sum(axis=0)
     return total
 

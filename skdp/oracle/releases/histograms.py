@@ -371,7 +371,8 @@ class BinCounts(base.Statistic):
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         weights = np.array(self._weights(context))[:, None]
-        arguments = self.features, self.targets, self.low, self.width, self.n_bins
+        columns, ranges = (self.features, self.targets), (self.low, self.width)
+        arguments: tuple[AnyArray | float, ...] = *columns, *ranges, self.n_bins
         known = rows.last_counts  # several rounds may be of equal ranges
         if known is None or not all(map(np.array_equal, known[0], arguments)):
             known = rows.last_counts = arguments, rows.total(bin_counts, *arguments)
