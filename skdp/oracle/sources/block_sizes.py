@@ -10,7 +10,7 @@ COPIED_BYTES = 1 << 20  # of one that is written and read on the way to the sums
 PART_BYTES = 1 << 24
 MAX_PARTS = 16
 MOST_PARTITIONS = 1 << MAX_PARTS  # see `skdp.oracle.sources.partitioned.require_few_partitions`
-GROUPED_ROWS = 1 << 12  # with groups, added up one after the other: rounding grows with them
+GROUPED_ROWS = 1 << 13  # with groups, added up one after the other: rounding grows with them
 # Additions of sums of parts in pairs, however many a machine can hold, and of blocks in a part.
 PAIRED_SUMS = 2 * 64 + 4
 # Sparse rows come in parts of so many rows or more, and of one for so many columns: each part, and
