@@ -99,8 +99,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
     @classmethod
     @functools.cache  # to inspect a signature takes as long as a step of a small fit
     def _get_param_names(cls) -> list[str]:
-        names: list[str] = super()._get_param_names()
-        return names
+        return list(super()._get_param_names())
 
     @property
     def _who(self) -> str:

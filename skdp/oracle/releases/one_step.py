@@ -368,8 +368,8 @@ class CappedHessian(_Matrix):
         return self._bounded_by(bound * self.reach * self.row_norm**2, context, n_rows)
 
     def _gram_slack(self, context: PublicContext, n_rows: int) -> float:
-        plain = super()._gram_slack(context, n_rows)
-        return self._moved_slack(context, n_rows) if self._is_moved(context) else plain
+        is_moved = self._is_moved(context)
+        return (self._moved_slack if is_moved else super()._gram_slack)(context, n_rows)
 
     def _moved_slack(self, context: PublicContext, n_rows: int) -> float:
         """Return the rounding of the sum in the rows' own coordinates."""
@@ -381,9 +381,8 @@ class CappedHessian(_Matrix):
     def _is_moved(self, context: PublicContext) -> bool:
         """Return whether the sum is taken in the rows' own coordinates: public facts decide."""
         public = context.public
-        if public.grouped or public.sparse or public.weighted:
-            return False
-        return self._moved_slack(context, public.n_rows) <= 1e-3  # of the noise
+        is_plain = not (public.grouped or public.sparse or public.weighted)
+        return is_plain and self._moved_slack(context, public.n_rows) <= 1e-3  # of the noise
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         loss, point, transform, norms, cap = self._arguments(context)
