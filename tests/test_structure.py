@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 201,
-    "code lines": 28_900,
+    "code lines": 28_950,
     "uses of Any": 473,
     "numeric constants": 373,
     "imports, % of code": 9.8,

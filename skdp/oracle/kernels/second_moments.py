@@ -474,18 +474,26 @@ def _write_squares(
 
 @compile_inner(fastmath={"reassoc", "nsz", "contract"})
 def _write_squares_of_four(rows: Matrix, lower: Matrix, out: VectorOut) -> None:
+    """Take two rows of the matrix at once, so that products wait less for numbers to be loaded."""
     out[:] = 0.0
-    for j in range(lower.shape[0]):
+    for j in range(0, lower.shape[0], 2):
+        next_j = min(j + 1, lower.shape[0] - 1)  # the last one alone counts once
         first = second = third = fourth = 0.0
-        for k in range(j + 1):
+        fifth = sixth = seventh = eighth = 0.0
+        for k in range(next_j + 1):
             first += lower[j, k] * rows[0, k]
             second += lower[j, k] * rows[1, k]
             third += lower[j, k] * rows[2, k]
             fourth += lower[j, k] * rows[3, k]
-        out[0] += first * first
-        out[1] += second * second
-        out[2] += third * third
-        out[3] += fourth * fourth
+            fifth += lower[next_j, k] * rows[0, k]
+            sixth += lower[next_j, k] * rows[1, k]
+            seventh += lower[next_j, k] * rows[2, k]
+            eighth += lower[next_j, k] * rows[3, k]
+        share = np.float64(next_j - j)
+        out[0] += first * first + share * (fifth * fifth)
+        out[1] += second * second + share * (sixth * sixth)
+        out[2] += third * third + share * (seventh * seventh)
+        out[3] += fourth * fourth + share * (eighth * eighth)
 
 
 @compile_loop()
@@ -511,13 +519,16 @@ def _write_sparse_squares(
         out[i] = 2.0 * (pairs + factor * with_base + with_constant) + public
 
 
-def condition_number(transform: Array) -> float:
-    """``|T|_F`` over the least singular value of T, rounded up; inf for a singular matrix."""
-    size = float(np.linalg.norm(transform))
-    least = float(np.linalg.svd(transform, compute_uv=False)[-1])
+def condition_numbers(transform: Array) -> tuple[float, float]:
+    """``|T|_F`` and ``|T|_2`` over the least singular value of T, rounded up; inf if T is singular.
+
+    Singular values are off by a small multiple of ``p u |T|_2``.
+    """
+    size, singular = float(np.linalg.norm(transform)), np.linalg.svd(transform, compute_uv=False)
+    least = float(singular[-1])
     if not least > size * len(transform) * 64 * UNIT_ROUNDOFF:
-        return np.inf
-    return size / (0.5 * least)
+        return np.inf, np.inf
+    return size / (0.5 * least), float(singular[0]) / (0.9 * least)
 
 
 def transform_rounding(

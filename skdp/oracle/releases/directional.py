@@ -8,10 +8,19 @@ from scipy import sparse
 
 from skdp._numbers import AnyArray, Array
 from skdp.objective import Loss
+from skdp.oracle.compiled import (
+    Matrix,
+    MatrixOut,
+    Vector,
+    compile_inner,
+    compile_loop,
+    use_compiled,
+)
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
-from skdp.oracle.sources.records import Records, quotient, row_norms
+from skdp.oracle.sources.column_map import is_plain, read_only
+from skdp.oracle.sources.records import Records, quotient, row_norms, vector
 from skdp.oracle.sources.sparse_rows import is_csr
 
 VECTOR_ROUNDING = 64.0 * UNIT_ROUNDOFF  # relative error of a clipped vector of five entries
@@ -40,14 +49,8 @@ def directional_derivatives(
     total = np.zeros(size)
     for block in records.cached_blocks():
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            result = derivatives(
-                loss,
-                block.margins(point),
-                block.margins(direction),
-                block.targets,
-                block.weights,
-                with_shift,
-            )
+            margins, along = block.margins(point), block.margins(direction)
+            result = derivatives(loss, margins, along, block.targets, block.weights, with_shift)
         total += block.scaled_by_group(clipped(result[:, :size], clip_norm)).sum(axis=0)
     return total
 
@@ -87,6 +90,40 @@ def derivatives(
     if weights is not None:
         result *= weights[:, None]
     return np.asarray(result)
+
+
+@compile_loop()
+def _write_products(X: Matrix, coef: Vector, ranges: Matrix, out: MatrixOut) -> None:
+    """Write products of rows, of rows cut to ranges, and the squared lengths of the latter."""
+    for i in range(X.shape[0]):
+        out[0, i], out[1, i], out[2, i] = _products(X[i], coef, ranges)
+
+
+@compile_inner(fastmath={"reassoc", "nsz"})
+def _products(row: Vector, coef: Vector, ranges: Matrix) -> tuple[float, float, float]:
+    own = of_cut = square = 0.0
+    for j in range(row.shape[0]):
+        cut = min(max(row[j], ranges[0, j]), ranges[1, j])
+        own += row[j] * coef[j]
+        of_cut += cut * coef[j]
+        square += cut * cut
+    return own, of_cut, square
+
+
+def _compiled_tails(
+    block: Records, point: Array, low: Array, high: Array, row_bound: float
+) -> tuple[Array, Array] | None:
+    """Return margins of cut rows, and what is missing in them, from one pass over the rows."""
+    if block.is_sparse or not is_plain(block.stored) or point.shape[1] != 1:
+        return None
+    products, coef = np.empty((3, block.n_rows)), vector(point[: block.n_features])
+    _write_products(block.stored, coef, read_only(np.stack((low, high))), products)
+    norms = np.sqrt(products[2])
+    odd = np.flatnonzero(~((norms > 1e-140) & (norms < np.inf)))  # see `row_norms`
+    norms[odd] = row_norms(np.clip(block.stored[odd], low, high))
+    margins = products[1] * np.minimum(1.0, quotient(row_bound, norms))
+    along = products[0] * (1.0 if block.shrink is None else block.shrink) - margins
+    return (margins + block.constant * point[-1])[:, None], along[:, None]
 
 
 def clipped(vectors: Array, bound: float) -> Array:
@@ -169,24 +206,30 @@ def tail_derivatives(
     clip_norm: float,
 ) -> Array:
     """Sum of the records' derivatives from margins of cut rows to their own, each clipped."""
-    total = np.zeros(ALONG)
+    total, is_compiled = np.zeros(ALONG), use_compiled(records.public_shape)
     for block in records.cached_blocks():
-        X, base = block.stored, block.base
-        if is_csr(X):  # the base is cut, and what is stored is what cutting leaves beside it
-            own = X.data if base is None else X.data + base[X.indices]
-            base = np.clip(np.zeros(block.n_features) if base is None else base, low, high)
-            own = np.clip(own, low[X.indices], high[X.indices]) - base[X.indices]
-            X = sparse.csr_array((own, X.indices, X.indptr), shape=X.shape)
-        else:
-            X = np.clip(X, low, high)
-        shrink = np.minimum(1.0, quotient(row_bound, row_norms(X, None, base)))
-        cut = replace(block, stored=X, columns=None, base=base, shrink=shrink)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            margins = cut.margins(point)
-            along = block.margins(point) - margins
-            result = derivatives(loss, margins, along, block.targets, block.weights, False)
+            tails = _compiled_tails(block, point, low, high, row_bound) if is_compiled else None
+            if tails is None:
+                margins = _cut(block, low, high, row_bound).margins(point)
+                tails = margins, block.margins(point) - margins
+            result = derivatives(loss, *tails, block.targets, block.weights, False)
         total += block.scaled_by_group(clipped(result, clip_norm)).sum(axis=0)
     return total
+
+
+def _cut(block: Records, low: Array, high: Array, row_bound: float) -> Records:
+    """Return the records with rows cut to ranges, and then scaled down to the bound on them."""
+    X, base = block.stored, block.base
+    if is_csr(X):  # the base is cut, and what is stored is what cutting leaves beside it
+        own = X.data if base is None else X.data + base[X.indices]
+        base = np.clip(np.zeros(block.n_features) if base is None else base, low, high)
+        own = np.clip(own, low[X.indices], high[X.indices]) - base[X.indices]
+        X = sparse.csr_array((own, X.indices, X.indptr), shape=X.shape)
+    else:
+        X = np.clip(X, low, high)
+    shrink = np.minimum(1.0, quotient(row_bound, row_norms(X, None, base)))
+    return replace(block, stored=X, columns=None, base=base, shrink=shrink)
 
 
 @base.audited

@@ -371,6 +371,9 @@ class BinCounts(base.Statistic):
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         weights = np.array(self._weights(context))[:, None]
-        arguments = self.features, self.targets, self.low, self.width, self.n_bins
-        counts = rows.total(bin_counts, *arguments)
-        return np.asarray(np.ldexp(counts.astype(np.float64), weights))
+        columns, ranges = (self.features, self.targets), (self.low, self.width)
+        arguments: tuple[AnyArray | float, ...] = *columns, *ranges, self.n_bins
+        known = rows.last_counts  # several rounds may be of equal ranges
+        if known is None or not all(map(np.array_equal, known[0], arguments)):
+            known = rows.last_counts = arguments, rows.total(bin_counts, *arguments)
+        return np.asarray(np.ldexp(known[1].astype(np.float64), weights))

@@ -118,21 +118,37 @@ class Coordinates(base.Checked):
     ----------
     matrix : array of shape (n_parameters, n_parameters)
         T: public, finite, not singular. A copy is kept.
+
+    Attributes
+    ----------
+    condition, spread : float
+        See :func:`skdp.oracle.kernels.second_moments.condition_numbers`.
     """
 
     matrix: base.Point = field(repr=False)
     condition: float = field(init=False)
+    spread: float = field(init=False)
 
     @functools.cached_property
     def products(self) -> Array:
         """The products of the matrix's rows, ``T T'``."""
         return read_only(self.matrix @ self.matrix.T)
 
+    def rounding(self, context: base.PublicContext, n_rows: int) -> float:
+        """Return what rounding adds to a sum of gradients in the rows' own coordinates."""
+        public = context.public
+        sizes = public.n_features, public.n_parameters
+        return moments.transform_rounding(
+            self.condition, n_rows, *sizes, public.sparse, public.grouped
+        )
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
             raise ValueError(f"Coordinates: T must be square; got shape {self.matrix.shape}.")
-        object.__setattr__(self, "condition", moments.condition_number(self.matrix))
+        condition, spread = moments.condition_numbers(self.matrix)
+        object.__setattr__(self, "condition", condition)
+        object.__setattr__(self, "spread", spread)
         if not self.condition < math.inf:
             raise ValueError("Coordinates: T is singular, up to rounding. Nothing was released.")
 
@@ -192,14 +208,7 @@ class ShrunkGradientSum(base.Statistic):
         public = context.public
         slack = context.rounding(n_rows, public.n_outputs)
         if self.coordinates is not None:
-            slack += moments.transform_rounding(
-                self.coordinates.condition,
-                n_rows,
-                public.n_features,
-                public.n_parameters,
-                public.sparse,
-                public.grouped,
-            )
+            slack += self.coordinates.rounding(context, n_rows)
         bound, size = self.row_norm * self.residual_bound, math.prod(public.shape)
         return base.Contribution.of_sum(bound, n_rows, slack, spread=2.0, size=size)
 

@@ -35,6 +35,7 @@ from skdp.oracle.releases import base
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.moments import ROOT_TWO, Coordinates, gram_rounding
 from skdp.oracle.sources.base import RepeatableSource, require_kind
+from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.groups import GroupBlock, GroupedSource
 from skdp.oracle.sources.records import Records, quotient
 
@@ -124,15 +125,33 @@ def capped_hessian(
     """Sum of ``w f h u u'`` over the records whose residual is not capped."""
     total = np.zeros((records.n_parameters,) * 2)
     for block, vectors, factors, residuals in _blocks(records, loss, point, transform, norms):
-        # A margin that is not a number comes of a row that is too long: its vector is null.
-        weights = loss.working_weight(np.nan_to_num(block.margins(point)), block.targets)
-        # Whatever a loss of one's own returns, its declared bound holds.
-        weights = np.clip(np.nan_to_num(weights), 0.0, loss.weight_bound)
+        weights = _working_weights(block, loss, block.margins(point))
         longer = moments.residual_factors(block, factors, norms[1]) / np.maximum(factors, 1e-300)
         vectors *= np.sqrt(weights * longer[:, None])
         kept = _by_group(block, vectors)[_lengths(residuals) <= cap]
         total += kept.T @ kept
     return total
+
+
+def _working_weights(block: Records, loss: Loss, margins: Array) -> Array:
+    # A margin that is not a number comes of a row that is too long: its vector is null.
+    weights = loss.working_weight(np.nan_to_num(margins), block.targets)
+    # Whatever a loss of one's own returns, its declared bound is kept.
+    return np.clip(np.nan_to_num(weights), 0.0, loss.weight_bound)
+
+
+def own_hessian(
+    records: Records, limits: Array, loss: Loss, point: Array, reach: float, cap: float
+) -> Array:
+    """Sum of ``w f h z z'`` over the records whose residual is not capped; ``limits`` are the f."""
+    squares, start = np.empty(records.n_rows), 0
+    for block in records.cached_blocks():
+        rows = slice(start, start + block.n_rows)
+        start, factors, margins = rows.stop, limits[rows], block.margins(point)
+        own = moments.residual_factors(block, factors, reach)
+        kept = _lengths(_weighted_residuals(block, loss, margins, own)) <= cap
+        squares[rows] = _working_weights(block, loss, margins)[:, 0] * factors * own * kept
+    return moments.weighted_gram(records, np.sqrt(squares))
 
 
 def _by_group(block: Records, vectors: Array) -> Array:
@@ -324,6 +343,15 @@ class CappedHessian(_Matrix):
     positive semidefinite, so their inner product is at least 0 and they are at most sqrt(2) times
     that apart: the spread is sqrt(2), as for `GramSum`. Whether the record adds anything, w, f and
     h depend on the record and on public numbers alone.
+
+    Of unweighted dense records the sum S of ``w f h z z'`` is taken, and ``T' S T`` is the answer,
+    unless rounding could then raise it by a relative 1e-3. That sum is off by
+    ``k u sum w f h |z|**2`` at most (see :func:`skdp.oracle.releases.moments.gram_rounding`), where
+    ``|z| <= |u| / s``, s being the least singular value of T; T and T' make it at most ``|T|_2**2``
+    times as large. So rounding is charged for ``(|T|_2 / s)**2`` times. The two products with T add
+    ``2 p u |T|_F**2 |S|_F`` (Higham 2002, eq. 3.13), where ``|T|_F**2 <= p |T|_2**2`` and ``|S|_F``
+    is at most the sum of ``w f h |z|**2``. The norms ``|u|`` are those of `ShrunkGradientSum`;
+    their error counts twice, as they are squared.
     """
 
     kind: ClassVar[str] = "hessian"
@@ -339,8 +367,30 @@ class CappedHessian(_Matrix):
             )
         return self._bounded_by(bound * self.reach * self.row_norm**2, context, n_rows)
 
+    def _gram_slack(self, context: PublicContext, n_rows: int) -> float:
+        is_moved = self._is_moved(context)
+        return (self._moved_slack if is_moved else super()._gram_slack)(context, n_rows)
+
+    def _moved_slack(self, context: PublicContext, n_rows: int) -> float:
+        """Return the rounding of the sum in the rows' own coordinates."""
+        of_products = 4.04 * UNIT_ROUNDOFF * self._size(context) ** 2 * n_rows
+        of_sum = super()._gram_slack(context, n_rows) + of_products
+        of_norms = 2 * self.coordinates.rounding(context, n_rows)
+        return of_sum * self.coordinates.spread**2 + of_norms
+
+    def _is_moved(self, context: PublicContext) -> bool:
+        """Return whether the sum is taken in the rows' own coordinates: public facts decide."""
+        public = context.public
+        is_plain = not (public.grouped or public.sparse or public.weighted)
+        return is_plain and self._moved_slack(context, public.n_rows) <= 1e-3  # of the noise
+
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        return moments.pack(rows.total(capped_hessian, *self._arguments(context)))
+        loss, point, transform, norms, cap = self._arguments(context)
+        if not self._is_moved(context):
+            return moments.pack(rows.total(capped_hessian, loss, point, transform, norms, cap))
+        limits = rows.per_row(moments.shrinking_factors, transform, self.row_norm, False, None)
+        total = rows.total(own_hessian, loss, point, self.reach, cap, rows=(limits,))
+        return moments.pack(transform.T @ total @ transform)
 
 
 @base.audited

@@ -22,7 +22,7 @@ from skdp.oracle.releases.gradients import gradient_contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.releases.step_noise import StepNoise
 from skdp.oracle.sources.base import ORDERED, OrderedSource, Source, require_kind
-from skdp.oracle.sources.block_sizes import PART_BYTES
+from skdp.oracle.sources.block_sizes import BLOCK_BYTES
 from skdp.oracle.sources.column_map import read_only
 from skdp.oracle.sources.records import Records
 
@@ -386,7 +386,7 @@ class ShuffledPass(base.Release):
             is_compiled=multiplies and compiled.takes_steps(n_rows, 1, size),
             is_watched=noise_source.keeps_record,
         )
-        at_once = max(1, min(AT_ONCE, PART_BYTES // (8 * size)))
+        at_once = max(1, min(AT_ONCE, BLOCK_BYTES // (8 * size)))
         edges = [*range(0, n_rows, at_once), n_rows]
         point, total = context.public.starting_point[:, 0].copy(), np.zeros(size)
         for block in rows.one_pass(edges, noise_source, in_order=True):

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
+from skdp._numbers import AnyArray
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.records import Records
@@ -92,7 +93,15 @@ class Source(ABC):
 
 
 class RepeatableSource(Source):
-    """Rows that can be read more than once."""
+    """Rows that can be read more than once.
+
+    Attributes
+    ----------
+    last_counts : tuple or None
+        The latest histograms, with what they were requested with: as private as the rows.
+    """
+
+    last_counts: tuple[tuple[AnyArray | float, ...], AnyArray] | None = None
 
     @abstractmethod
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Any, ...] = ()) -> Any:

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 BLOCK_BYTES = 1 << 22  # of a block of rows: threads that took less would queue for the interpreter
 COPIED_BYTES = 1 << 20  # of one that is written and read on the way to the sums, in a near cache
-PART_BYTES = 1 << 22  # of a part, which one thread takes as a whole; more only in MAX_PARTS parts
+# Of a part, which one thread takes as a whole, at a tenth of a millisecond in Python; more only in
+# MAX_PARTS parts. There are two parts from a quarter of it on.
+PART_BYTES = 1 << 24
 MAX_PARTS = 16
 MOST_PARTITIONS = 1 << MAX_PARTS  # see `skdp.oracle.sources.partitioned.require_few_partitions`
-GROUPED_ROWS = 1 << 12  # with groups, added up one after the other: rounding grows with them
+GROUPED_ROWS = 1 << 13  # with groups, added up one after the other: rounding grows with them
 # Additions of sums of parts in pairs, however many a machine can hold, and of blocks in a part.
 PAIRED_SUMS = 2 * 64 + 4
 # Sparse rows come in parts of so many rows or more, and of one for so many columns: each part, and
@@ -25,7 +27,8 @@ def row_parts(n_rows: int, n_columns: int, itemsize: int, is_sparse: bool) -> li
     if is_sparse:
         n_parts = n_rows // max(SPARSE_ROWS, n_columns // COLUMNS_FOR_A_ROW)
     else:
-        n_parts = -(-n_rows * n_columns * itemsize // PART_BYTES)
+        n_bytes = n_rows * n_columns * itemsize  # an even number of parts keeps two threads busy
+        n_parts = 2 * -(-n_bytes // (2 * PART_BYTES)) if n_bytes > PART_BYTES // 4 else 1
     n_parts = min(max(1, n_parts), MAX_PARTS)
     edges = [n_rows * i // n_parts for i in range(n_parts + 1)]
     return [slice(start, stop) for start, stop in itertools.pairwise(edges)]

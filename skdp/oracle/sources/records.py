@@ -144,7 +144,7 @@ class Records:
         """Number of columns with the constant feature."""
         return self.n_features + bool(self.constant)
 
-    @property
+    @functools.cached_property
     def is_sparse(self) -> bool:
         """Whether X is a sparse matrix."""
         return bool(sparse.issparse(self.stored))

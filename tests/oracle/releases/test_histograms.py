@@ -45,6 +45,18 @@ def totals_of_single_rows(statistic):
         yield statistic.total(MemorySource.of(X, y, np.array([weight])), context_for(1))
 
 
+def test_counts_are_kept_for_equal_ranges_alone(rng):
+    """A sum that was kept is that of the same request, however often it is made."""
+    X, y = rng.standard_normal((30, N_FEATURES)), rng.standard_normal((30, N_OUTPUTS))
+    rows, context = MemorySource.of(X, y), context_for(30)
+    low, width = np.full(N_FEATURES, -1.0), np.full(N_FEATURES, 0.5)
+    for targets, start, step in itertools.product((False, True), (0.0, 0.0, 0.4), (1.0, 1.0, 2.0)):
+        about = (start + low)[: None if not targets else 1], step * width[: 1 if targets else None]
+        request = BinCounts(not targets, targets, *about, N_BINS, (0,) * len(about[0]))
+        afresh = request.total(MemorySource.of(X, y), context)
+        assert (request.total(rows, context) == afresh).all()
+
+
 @pytest.mark.parametrize(("features", "targets"), SELECTIONS)
 def test_bounds_are_attained_by_neighbours_and_never_exceeded(features, targets):
     """Sums over rows: neighbours differ by what one row adds, and what it is replaced by adds."""

@@ -106,6 +106,34 @@ def test_no_row_exceeds_the_bound_of_the_hessian(reach, weight):
     assert max(far(one, null) for one in found) <= 1
 
 
+def test_rows_that_are_not_shrunk_are_caught(monkeypatch):
+    """A seeded bug in the sum that is taken in the rows' own coordinates."""
+    original = one_step.own_hessian
+    monkeypatch.setattr(
+        one_step, "own_hessian", lambda rows, f, *more: original(rows, np.ones_like(f), *more)
+    )
+    with pytest.raises(AssertionError):
+        test_no_row_exceeds_the_bound_of_the_hessian(1.0, 1.0)
+
+
+@pytest.mark.parametrize("condition", [3.0, 1e5])
+def test_coordinates_that_rounding_grows_in_are_those_of_the_sum(rng, monkeypatch, condition):
+    """Others are those of the rows; either way the sum is the same up to what is charged for."""
+    n_rows, size = 500, 4
+    X, y = rng.standard_normal((n_rows, size - 1)), rng.integers(0, 2, n_rows) * 1.0
+    T = np.linalg.qr(rng.standard_normal((size, size)))[0] * np.geomspace(1, condition, size)
+    request = one_step.CappedHessian(rng.standard_normal((size, 1)), Coordinates(T), 1.1, 0.8, 1.5)
+    public = Public(n_rows, size - 1, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0)
+    context = PublicContext(public, Problem(Logistic(), NoPenalty()), 1.0)
+    rows = MemorySource.of(X, y[:, None], None, 2.0)
+    found, charged = request.total(rows, context), request.contribution(context, n_rows).bound
+    assert request._is_moved(context) == (condition < 1e3)
+    monkeypatch.setattr(one_step.CappedHessian, "_is_moved", lambda *_: False)
+    other, plain = request.total(rows, context), request.contribution(context, n_rows).bound
+    assert charged >= plain
+    assert far(found, other) <= max(charged - plain, 1e-9 * plain)
+
+
 def test_losses_without_working_weights_are_refused():
     problem = Problem(SmoothedHinge(), NoPenalty(), fit_intercept=False)
     with pytest.raises(ValueError, match="no working weight"):
