@@ -1,7 +1,7 @@
 """Share of the budget for scaling, and its division among columns and rounds, from public facts."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from skdp.accounting import Gaussian
 from skdp.oracle import Public
@@ -27,52 +27,69 @@ MOST_OF_STREAM = 1 / 6  # largest share of a stream's records that are for scali
 
 
 @dataclass(frozen=True)
+class Histograms:
+    """Histograms of the features, or of the targets.
+
+    Attributes
+    ----------
+    n_columns : int
+        Number of columns; 0 if they need none.
+    rounds : int
+        Histograms of each column.
+    log_weight : int
+        Base-2 logarithm of the weight of a column, next to those of the other kind.
+    is_free : bool
+        Whether the values are public, so that their histograms cost nothing.
+    """
+
+    n_columns: int = 0
+    rounds: int = 0
+    log_weight: int = 0
+    is_free: bool = False
+
+    @property
+    def squares(self) -> float:
+        """Sum of the squared weights that one of the histograms adds to the charge."""
+        return 0.0 if self.is_free else self.n_columns * 4.0**self.log_weight
+
+
+@dataclass(frozen=True)
 class ScalingBudget:
-    """Share of mu squared for scaling, and weights of the columns in it.
+    """Share of mu squared for scaling, and the histograms that divide it.
 
     Attributes
     ----------
     share : float
-        Of all rounds together; 0 without histograms that cost something.
-    log_weights : tuple of int
-        Base-2 logarithm of the weight of each column, features first.
-    features, targets : bool
-        Whether columns, and targets, get histograms.
-    noise : float
-        Largest noise on a count, as a share of the rows.
-    rounds : tuple of int
-        Histograms of each feature, and of each target.
-    n_features : int
-        Number of features with histograms.
-    free_features : bool
-        Whether features are public, so that their histograms cost nothing.
+        Of all histograms together; 0 without any that cost something.
+    signal : float
+        Number of rows in standard deviations of a count that has the whole budget.
+    features, targets : Histograms
     """
 
-    share: float
-    log_weights: tuple[int, ...]
-    features: bool
-    targets: bool
-    noise: float
-    rounds: tuple[int, int] = (ROUNDS, ROUNDS)
-    n_features: int = 0
-    free_features: bool = False
+    share: float = 0.0
+    signal: float = math.inf
+    features: Histograms = field(default_factory=Histograms)
+    targets: Histograms = field(default_factory=Histograms)
 
     @property
-    def has_requests(self) -> bool:
-        """Whether there are histograms at all."""
-        return self.features or self.targets
+    def kinds(self) -> tuple[Histograms, ...]:
+        """Histograms of features, and of targets, where there are any."""
+        return tuple(one for one in (self.features, self.targets) if one.n_columns)
 
-    def part(self, weights: tuple[int, ...]) -> float:
-        """Share of mu squared of one histogram of columns with these weights."""
-        n_targets = len(self.log_weights) - self.n_features
-        of_features = 0 if self.free_features else self.rounds[0]
-        rounds = (of_features,) * self.n_features + (self.rounds[1],) * n_targets
-        whole = _squares(self.log_weights, rounds)
-        return self.share * _squares(weights, (1,) * len(weights)) / whole
+    def part(self, *kinds: Histograms) -> float:
+        """Share of mu squared of one histogram of the columns of these kinds together."""
+        squares = math.fsum(one.squares for one in kinds)
+        return self.share * squares / self._squares if squares else 0.0
 
+    def noise(self, kind: Histograms) -> float:
+        """Noise on a count of a column of this kind, as a share of the rows."""
+        if kind.is_free:
+            return 0.0
+        return math.ldexp(math.sqrt(self._squares / self.share) / self.signal, -kind.log_weight)
 
-def _squares(log_weights: tuple[int, ...], rounds: tuple[int, ...]) -> float:
-    return math.fsum(n * 4.0**one for one, n in zip(log_weights, rounds, strict=True))
+    @property
+    def _squares(self) -> float:
+        return math.fsum(one.rounds * one.squares for one in self.kinds)
 
 
 def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) -> ScalingBudget:
@@ -86,74 +103,73 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
     insist : bool
         Whether columns get histograms even if noise exceeds their counts.
     """
-    if features and public.features_are_public:
-        return _of_targets_alone(public, targets)
-    signal = _signal(public)
+    signal, is_free = _signal(public), features and public.features_are_public
     n_features, n_targets = public.n_features * features, public.n_outputs * targets
-
-    def needed(n_histograms: int, noise: float) -> float:
-        """Share that brings the noise on a count down to this."""
-        return n_histograms / (signal * noise) ** 2
-
-    def usual(n_columns: int, noise: float, largest: float) -> tuple[float, int]:
-        # More rounds cost no more: their mean is as accurate.
-        share = min(max(needed(ROUNDS * n_columns, noise), MIN_SHARE), largest)
-        return share, _affordable_rounds(largest, n_columns, signal)
-
-    largest = MAX_SHARE_COLUMNS if n_features <= MANY_COLUMNS else MAX_SHARE_MANY_COLUMNS
-    of_features, feature_rounds = usual(n_features, NOISE_GOAL, largest)
-    if needed(feature_rounds * n_features, REDUCE_ROUNDS_ABOVE) > of_features:
-        of_features, feature_rounds = of_features * MIN_ROUNDS / ROUNDS, MIN_ROUNDS
-    n_histograms = feature_rounds * n_features
-    raised = min(needed(n_histograms, RAISE_SHARE_ABOVE), MAX_RAISED_SHARE)
-    of_features = max(of_features, raised)
-    if not insist and needed(n_histograms, 2 * RAISE_SHARE_ABOVE) > of_features:
-        features, n_features = False, 0
-    of_targets, target_rounds = usual(n_targets, TAIL_NOISE_GOAL, MAX_SHARE_TARGETS)
-    if needed(ROUNDS * n_targets, REDUCE_ROUNDS_ABOVE) > of_targets:
-        target_rounds = MIN_ROUNDS
-        wanted = max(needed(MIN_ROUNDS * n_targets, REDUCE_ROUNDS_ABOVE), of_targets)
-        of_targets = min(wanted, MAX_SHARE_ALL - of_features * features)
-    share = of_features * features + of_targets * targets
-    if share == 0:
-        return ScalingBudget(0.0, (), False, False, math.inf)
+    if is_free:
+        of_features, feature_rounds = 0.0, MAX_ROUNDS
+    else:
+        of_features, feature_rounds = _share_of_features(n_features, signal, insist)
+    of_targets, target_rounds = _share_of_targets(n_targets, signal, MAX_SHARE_ALL - of_features)
     # The noise of a column falls with the root of its share, so weights are roots, too.
     weight = [0, 0]
-    if features and targets:
+    if of_features and of_targets:
         each_target = of_targets / (n_targets * target_rounds)
         ratio = math.log2(each_target) - math.log2(of_features / (n_features * feature_rounds))
         weight[ratio > 0] = round(abs(ratio) / 2)
-    log_weights = (weight[0],) * n_features + (weight[1],) * n_targets
-    rounds = (feature_rounds,) * n_features + (target_rounds,) * n_targets
-    noise = math.sqrt(_squares(log_weights, rounds) / share) / signal / 2.0 ** min(log_weights)
     return ScalingBudget(
-        share, log_weights, features, targets, noise, (feature_rounds, target_rounds), n_features
+        of_features + of_targets,
+        signal,
+        Histograms(n_features * (feature_rounds > 0), feature_rounds, weight[0], is_free),
+        Histograms(n_targets, target_rounds, weight[1]),
     )
 
 
-def _of_targets_alone(public: Public, targets: bool) -> ScalingBudget:
-    """Return shares where histograms of features cost nothing."""
-    budget = scaling_budget(public, False, targets, insist=True)
-    return replace(
-        budget,
-        features=True,
-        log_weights=(0,) * public.n_features + budget.log_weights,
-        noise=budget.noise if targets else 0.0,
-        rounds=(MAX_ROUNDS, budget.rounds[1]),
-        n_features=public.n_features,
-        free_features=True,
+def _share_of_features(n_columns: int, signal: float, insist: bool) -> tuple[float, int]:
+    """Return the share and the histograms of each column: none if noise exceeds their counts."""
+    if n_columns == 0:
+        return 0.0, 0
+    largest = MAX_SHARE_COLUMNS if n_columns <= MANY_COLUMNS else MAX_SHARE_MANY_COLUMNS
+    share, rounds = _usual_share(n_columns, signal, NOISE_GOAL, largest)
+    if _needed(rounds * n_columns, signal, REDUCE_ROUNDS_ABOVE) > share:
+        share, rounds = share * MIN_ROUNDS / ROUNDS, MIN_ROUNDS
+    share = max(
+        share, min(_needed(rounds * n_columns, signal, RAISE_SHARE_ABOVE), MAX_RAISED_SHARE)
     )
+    if not insist and _needed(rounds * n_columns, signal, 2 * RAISE_SHARE_ABOVE) > share:
+        return 0.0, 0
+    return share, rounds
 
 
-def whole_budget(public: Public, known: bool = False) -> ScalingBudget:
-    """Return shares that spend the whole budget on columns, or nothing if they are known."""
-    if known:
-        return ScalingBudget(0.0, (), False, False, math.inf)
-    signal = _signal(public)
-    rounds = _affordable_rounds(1.0, public.n_features, signal)
-    noise = math.sqrt(rounds * public.n_features) / signal
-    weights = (0,) * public.n_features
-    return ScalingBudget(1.0, weights, True, False, noise, (rounds, rounds), public.n_features)
+def _share_of_targets(n_targets: int, signal: float, left: float) -> tuple[float, int]:
+    """Return the share, at most what is left, and the histograms of each target."""
+    if n_targets == 0:
+        return 0.0, 0
+    share, rounds = _usual_share(n_targets, signal, TAIL_NOISE_GOAL, MAX_SHARE_TARGETS)
+    if _needed(ROUNDS * n_targets, signal, REDUCE_ROUNDS_ABOVE) > share:
+        rounds = MIN_ROUNDS
+        share = min(max(_needed(rounds * n_targets, signal, REDUCE_ROUNDS_ABOVE), share), left)
+    return share, rounds
+
+
+def _usual_share(n_columns: int, signal: float, noise: float, largest: float) -> tuple[float, int]:
+    """Return the share for this noise on counts, within limits, and the histograms of a column.
+
+    More of them cost no more: their mean is as accurate.
+    """
+    share = min(max(_needed(ROUNDS * n_columns, signal, noise), MIN_SHARE), largest)
+    return share, _affordable_rounds(largest, n_columns, signal)
+
+
+def _needed(n_histograms: int, signal: float, noise: float) -> float:
+    """Return the share of mu squared that brings the noise on counts down to this."""
+    return n_histograms / (signal * noise) ** 2
+
+
+def whole_budget(public: Public) -> ScalingBudget:
+    """Return shares that spend the whole budget on columns."""
+    signal, n_columns = _signal(public), public.n_features
+    rounds = _affordable_rounds(1.0, n_columns, signal)
+    return ScalingBudget(1.0, signal, Histograms(n_columns, rounds))
 
 
 def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
@@ -176,11 +192,11 @@ def budget_of_first(first: Public, features: bool, targets: bool) -> ScalingBudg
     usual share.
     """
     if first.n_rows == 0:
-        return ScalingBudget(0.0, (), False, False, math.inf)
+        return ScalingBudget()
     usual = scaling_budget(first, features, targets, insist=True).share
     alike = replace(first, n_rows=math.ceil(first.n_rows / math.sqrt(usual)))
     budget = scaling_budget(alike, features, targets, insist=True)
-    return replace(budget, share=1.0, noise=budget.noise * math.sqrt(budget.share / usual))
+    return replace(budget, share=1.0, signal=_signal(first))
 
 
 def _affordable_rounds(share: float, n_columns: int, signal: float) -> int:

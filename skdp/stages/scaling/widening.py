@@ -71,7 +71,7 @@ class Widening(OptionalStage):
         needs = {
             "rows that can be read more than once": public.streamed,
             "a solver with a checkpoint": not parameters.has_checkpoint,
-            "ranges from histograms": scaling is None or not scaling.shares.features,
+            "ranges from histograms": scaling is None or not scaling.shares.features.n_columns,
             "no inference, which uses the ranges that it knows": parameters.inference_share
             is not None,
             "noise: a finite epsilon": not public.is_noisy,
@@ -85,7 +85,7 @@ class Widening(OptionalStage):
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
         scaling = _scaling_stage(parameters)
         is_ample = public.gradient_mu * public.n_rows >= AMPLE
-        return cls(SHARE, scaling is not None and scaling.shares.targets, is_ample)
+        return cls(SHARE, scaling is not None and scaling.shares.targets.n_columns > 0, is_ample)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         before, bound = oracle.scaling, oracle.public.row_bound
