@@ -24,9 +24,8 @@ ZERO_SHARES = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that ho
 # Base-2 logarithms of the largest over the smallest nonzero magnitude in these.
 LOG2_WIDTHS = (0.5, 2.0)
 # Log priors: for each power of 2 between a scale, or a location, and 1; of unit normal
-# distributions, as many users standardise; of zeros and ones; and of a wider range beside zeros.
-LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR, LOG_PRIOR_WIDE = -0.25, 5.0, 2.0, -2.0
-LOG_PRIOR_PER_OCTAVE_ZEROS = -0.4  # of columns with zeros, which noise imitates most easily
+# distributions, as many users standardise; of zeros and ones, next to others with zeros.
+LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR = -0.25, 5.0, 2.0
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
 # the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a
 # multiple of the scale.
@@ -38,7 +37,7 @@ MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no can
 EM_ITERATIONS, MAX_COLUMNS = 3, 64  # of the empirical Bayes fit
 PRIOR_STRENGTH = 5.0  # pseudo-columns
 # Factor on a likelihood: not 0, as nothing else may fit a column at all.
-UNLIKELY = 2.0**-63
+UNLIKELY = np.sqrt(np.finfo(np.float32).tiny)
 REACH_OCTAVES = 12  # farther from the size of a range, all its bins but one are empty
 
 
@@ -125,15 +124,12 @@ class Families:
         of_families = np.concatenate([
             np.where(self.centre == 0, 1.0, -math.log(len(CENTRES) / 2) - (self.centre < 0)),
             -1.0 * (self.positive < 1) - math.log(len(LOG2_STDS)) * (self.origin > 0),
-            LOG_PRIOR_WIDE * (self.octaves > LOG2_WIDTHS[0]) - (self.sign < 0) - math.log(2),
+            -LOG_PRIOR_INDICATOR * (self.octaves > LOG2_WIDTHS[0]) - (self.sign < 0) - math.log(2),
         ])  # fmt: skip
-        octaves = np.abs(np.add.outer(sizes, at))
-        log = of_families[:, None] + LOG_PRIOR_PER_OCTAVE * octaves
-        rare = slice(len(sizes) - len(self.zeros), None)
-        log[rare] += (LOG_PRIOR_PER_OCTAVE_ZEROS - LOG_PRIOR_PER_OCTAVE) * octaves[rare]
+        log = of_families[:, None] + LOG_PRIOR_PER_OCTAVE * np.abs(np.add.outer(sizes, at))
         standardised = np.flatnonzero(np.append(self.centre == 0, self.origin > 0))
         log[standardised, at == 0] += LOG_PRIOR_UNIT
-        log[rare][self.sign > 0, at == 0] += LOG_PRIOR_INDICATOR
+        log[-len(self.zeros) :][self.sign > 0, at == 0] += LOG_PRIOR_INDICATOR
         prior = np.exp(log)
         return np.asarray(prior / prior.sum(), np.float32)
 

@@ -8,6 +8,7 @@ counts decide, and where there is much the prior. All of it is post-processing.
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,15 +31,9 @@ from skdp.stages.scaling.distributions import (
 )
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Threshold of a residual count, in noise standard deviations above the expected largest of so many.
-Z_RESIDUAL = 1.2
-# Differences of scales (in logarithms) and means (in scales) that noise explains among columns, in
-# units of the noise on a share.
-SHRINKAGE = 8.0
-MAX_FILLED_SHARE = 0.3  # largest share of a range to which it shrinks
-MIN_RELATIVE_WIDTH = 2.0**-40  # of a bin, relative to its distance from 0
+Z_ONE = 2.0  # threshold of one noisy sum, in noise standard deviations
+MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
-SCALES_IN_RANGE = 16.0  # width of the range of a column far from 0, which fills a third of it
 # A significant bin is isolated, as codes for missing data are, if it is more than so many widths of
 # the column's bulk away from it. The bulk has at least this share of the records.
 ISOLATED_WIDTHS, MIN_BULK_SHARE = 2.0, 0.85
@@ -53,9 +48,19 @@ class Ranges:
     high: Array
 
     @property
+    def width(self) -> Array:
+        """Width of every range."""
+        return self.high - self.low
+
+    @property
     def far_from_0(self) -> Mask:
         """Which ranges are short next to their distance from 0: a long tail's are not."""
-        return self.high - self.low < MAX_RELATIVE_WIDTH * np.maximum(self.low, -self.high)
+        return self.width <= MAX_RELATIVE_WIDTH * np.maximum(self.low, -self.high)
+
+    def have_distinct_bins(self, n_bins: int) -> Mask:
+        """Which ranges may be narrower: floating point distinguishes values in such bins."""
+        farthest = np.maximum(np.abs(self.low), np.abs(self.high))
+        return self.width / n_bins > 2.0**-40 * farthest
 
     def rounded(self) -> Ranges:
         """Return ranges with ends at 0 or powers of 4, of which few kinds differ in more than unit.
@@ -82,6 +87,14 @@ class Ranges:
         )
 
 
+def z_of_largest(n_counts: int) -> float:
+    """Return the threshold of many noisy counts: one standard deviation above the largest.
+
+    That is the expected largest one of so many that are noise alone.
+    """
+    return math.sqrt(2 * math.log(max(n_counts, 1))) + 1
+
+
 def _residuals(noisy: NoisyCounts, shapes: Array | float, more: Array | float = 0.0) -> Array:
     """Residual share of the records in each bin; 0 where it is below the noise threshold.
 
@@ -89,7 +102,7 @@ def _residuals(noisy: NoisyCounts, shapes: Array | float, more: Array | float = 
     ``more``, in noise standard deviations.
     """
     rest = noisy.counts / noisy.n_rows - shapes
-    limit = (np.sqrt(2 * np.log(rest.size)) + Z_RESIDUAL + more) * noisy.noise[:, None]
+    limit = (z_of_largest(rest.size) + more) * noisy.noise[:, None]
     # A share above 1 can only be noise.
     rest[(np.abs(rest) <= limit) | (limit >= 1)] = 0.0
     return rest
@@ -176,9 +189,7 @@ def shrink_ranges(ranges: Ranges, estimated: Ranges, n_bins: int, again: bool) -
     """
     width = ranges.high - ranges.low
     smaller = estimated.high - estimated.low <= MAX_FILLED_SHARE * width
-    # Floating point cannot distinguish less.
-    farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    smaller &= width / n_bins > MIN_RELATIVE_WIDTH * farthest
+    smaller &= ranges.have_distinct_bins(n_bins)
     if again:
         smaller &= estimated.far_from_0
     return ranges.where(smaller, estimated)
@@ -253,7 +264,8 @@ class Estimate:
         """
         mean, size = self.mean, self.size
         if pooled:
-            doubt, usual = np.minimum(1.0, SHRINKAGE * noise), float(np.median(size))
+            # Noise on a count at the end of a range moves the mean by so many scales.
+            doubt, usual = np.minimum(1.0, Z_ONE * RANGE_IN_SCALES * noise), float(np.median(size))
             size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
             mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
         if not centred:
@@ -278,9 +290,11 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     pooled : bool
         Whether columns share a prior, as features do.
     """
-    counts, far, half = bins.counts, ranges.far_from_0, SCALES_IN_RANGE / 2
+    counts, far = bins.counts, ranges.far_from_0
+    # Such a column fills a share of its range.
+    half = -ndtri(TAIL_SHARE) / MAX_FILLED_SHARE
     n_columns, n_bins = counts.shape
-    unit = np.where(far, (ranges.high - ranges.low) / SCALES_IN_RANGE, 1.0)
+    unit = np.where(far, (ranges.high - ranges.low) / (2 * half), 1.0)
     offset = np.where(far, (ranges.high + ranges.low) / 2, 0.0)
     ranges = Ranges(np.where(far, -half, ranges.low), np.where(far, half, ranges.high))
     binned = BinnedRanges(ranges.low, ranges.high, n_bins)
@@ -295,7 +309,7 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
             for one in (centres, of_columns if pooled or alone else of_targets)
         )
         # Bins alone do not resolve scales below that of a uniform distribution in one of them.
-        sizes = np.maximum(sizes, np.float32(SCALES_IN_RANGE / n_bins * UNIFORM_STD * alone))
+        sizes = np.maximum(sizes, np.float32(2 * half / n_bins * UNIFORM_STD * alone))
         fit = functools.partial(_log_likelihood, used, bins, binned, part)
         for some, posterior in posteriors(fit, len(part), is_shared):
             columns = part[some]

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from skdp._numbers import Array, Indices, Mask
+from skdp._numbers import Array
 from skdp.objective import Loss, Problem
 from skdp.oracle import (
     BinCounts,
@@ -28,7 +28,6 @@ from skdp.stages.scaling import estimates
 from skdp.stages.scaling.distributions import NoisyCounts
 from skdp.stages.scaling.estimates import Ranges
 from skdp.stages.scaling.refinements import (
-    LOG2_WEIGHT,
     extrapolate_tails,
     keep_standardised,
     refine_narrow_columns,
@@ -107,12 +106,8 @@ class Counting:
     """The histograms that a fit requests of its features, or of its targets."""
 
     oracle: Oracle
-    budget: ScalingBudget
+    histograms: Histograms
     is_features: bool
-
-    @property
-    def kind(self) -> Histograms:
-        return self.budget.features if self.is_features else self.budget.targets
 
     @property
     def exact(self) -> bool:
@@ -122,28 +117,29 @@ class Counting:
     @property
     def rounds(self) -> range:
         """Numbers of the histograms in bins; the first one is of magnitudes."""
-        return range(2, self.kind.rounds + 1)
+        return range(2, self.histograms.number + 1)
 
-    def in_bins(
-        self, ranges: Ranges, n_bins: int | None = None, narrow: Mask | None = None
-    ) -> NoisyCounts:
-        """Request counts in equal bins of ranges; by default their number follows from the noise.
+    def by_magnitude(self) -> NoisyCounts:
+        """Request counts by sign and magnitude."""
+        equal = (0,) * self.histograms.n_columns
+        request = MagnitudeCounts(self.is_features, not self.is_features, equal)
+        return self._counts(request)
 
-        ``narrow`` columns get most of the budget of the histogram.
-        """
-        kind, noise = self.kind, self.budget.noise(self.kind)
+    def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> NoisyCounts:
+        """Request counts in equal bins of ranges; their number follows from the noise."""
         if n_bins is None:
+            noise = self.histograms.noise
             usual = next(bins for most, bins in BINS_BY_NOISE if noise <= most)
             n_bins = MANY_BINS if self.exact else usual
-        weights = np.full(kind.n_columns, kind.log_weight)
-        if narrow is not None:
-            weights += LOG2_WEIGHT * narrow
-        width = (ranges.high - ranges.low) / n_bins
-        request = BinCounts(
-            self.is_features, not self.is_features, ranges.low, width, n_bins, tuple(weights)
-        )
-        answer, std = self.oracle.with_share(request, self.budget.part(kind))
-        return _unweighted(answer, std, weights, self.oracle.public.n_rows)
+        width, equal = (ranges.high - ranges.low) / n_bins, (0,) * self.histograms.n_columns
+        kind = self.is_features, not self.is_features
+        request = BinCounts(*kind, ranges.low, width, n_bins, equal)
+        return self._counts(request)
+
+    def _counts(self, request: MagnitudeCounts | BinCounts) -> NoisyCounts:
+        share = self.histograms.share / self.histograms.number
+        counts, std = self.oracle.with_share(request, share)
+        return NoisyCounts(counts, np.full(len(counts), std), self.oracle.public.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +188,7 @@ class ScalingStage(OptionalStage):
             if parameters.scaling == "auto" and "unconstrained" not in problem.provides:
                 return "no constraint"
         budget, known, _ = _requests(public, problem, parameters)
-        if budget.kinds or known.columns or known.targets:
+        if budget.has_requests or known.columns or known.targets:
             return None
         return "less noise on counts of columns: more rows, or a larger epsilon"
 
@@ -221,38 +217,15 @@ class ScalingStage(OptionalStage):
 
     def _estimated(self, oracle: Oracle) -> Scaling:
         """Return the scaling that follows from histograms of the records."""
-        scaling, seen = self.known, self._magnitudes(oracle)
-        for counting, magnitudes in seen:
-            columns = self._columns(counting, magnitudes)
-            if counting.is_features:
-                scaling = replace(scaling, columns=columns)
-            else:
-                noise = self.shares.noise(self.shares.targets)
-                targets = _in_units_of(oracle.problem.loss, columns, self.centred[1], noise)
-                scaling = replace(scaling, targets=targets)
+        scaling, features, targets = self.known, self.shares.features, self.shares.targets
+        if features.n_columns:
+            columns = self._columns(Counting(oracle, features, True))
+            scaling = replace(scaling, columns=columns)
+        if targets.n_columns:
+            columns = self._columns(Counting(oracle, targets, False))
+            columns = _in_units_of(oracle.problem.loss, columns, self.centred[1], targets.noise)
+            scaling = replace(scaling, targets=columns)
         return scaling
-
-    def _magnitudes(self, oracle: Oracle) -> list[tuple[Counting, NoisyCounts]]:
-        """Request counts by sign and magnitude: of all jointly, unless one kind costs nothing."""
-        kinds, found = self.shares.kinds, []
-        is_separate = any(one.is_free for one in kinds)
-        for joint in [(one,) for one in kinds] if is_separate else [kinds] * bool(kinds):
-            has = [
-                any(one is kind for kind in joint)
-                for one in (self.shares.features, self.shares.targets)
-            ]
-            weights = np.repeat([one.log_weight for one in joint], [one.n_columns for one in joint])
-            request = MagnitudeCounts(*has, tuple(weights))
-            answer, std = oracle.with_share(request, self.shares.part(*joint))
-            counts = _unweighted(answer, std, weights, oracle.public.n_rows)
-            start = 0
-            for one in joint:
-                some = np.arange(start, start + one.n_columns)
-                found.append(
-                    (Counting(oracle, self.shares, one is self.shares.features), counts.of(some))
-                )
-                start += one.n_columns
-        return found
 
     def public_after(self, public: Public) -> Public:
         if self.first:
@@ -288,8 +261,9 @@ class ScalingStage(OptionalStage):
             texts.append(self.note)
         return tuple(texts)
 
-    def _columns(self, counting: Counting, magnitudes: NoisyCounts) -> Columns:
-        """Request bins; return the columns that follow from these and their magnitudes."""
+    def _columns(self, counting: Counting) -> Columns:
+        """Request histograms; return the columns that follow from these."""
+        magnitudes = counting.by_magnitude()
         is_features, exact = counting.is_features, counting.exact
         if counting.oracle.is_rehearsal:
             return _rehearsed(counting)
@@ -321,7 +295,7 @@ class ScalingStage(OptionalStage):
 
 def _rehearsed(counting: Counting) -> Columns:
     """Make the same requests, without the work on placeholders; return columns of unit size."""
-    unit = np.ones(counting.kind.n_columns)
+    unit = np.ones(counting.histograms.n_columns)
     for _ in counting.rounds:
         counting.in_bins(Ranges(-unit, unit))
     return Columns(-unit, unit, 0 * unit, unit)
@@ -339,7 +313,7 @@ def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: NoisyCounts) -> 
         is_last, again = number == counting.rounds[-1], number > 2
         if narrow.any() and not is_last:
             # Many bins for narrow columns, which may be narrower still.
-            bins = counting.in_bins(state.ranges, MANY_BINS, narrow)
+            bins = counting.in_bins(state.ranges, MANY_BINS)
             estimated, still = refine_narrow_columns(bins, state.ranges)
             state = state.within(state.ranges.where(narrow, estimated))
             narrow &= still
@@ -353,16 +327,11 @@ def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: NoisyCounts) -> 
         else:
             smaller = state.shrunk(magnitudes, again) if counting.is_features else state.ranges
             estimated, narrow = refine_narrow_columns(state.bins, state.ranges)
-            shorter = estimated.high - estimated.low < smaller.high - smaller.low
-            smaller = smaller.where(narrow | (shorter & (not again)), estimated)
+            # A new range starts the mean of counts anew, so later ones have to be half as long.
+            shorter = (1 + again) * estimated.width < smaller.width
+            smaller = smaller.where(narrow | shorter, estimated)
         state = state.within(smaller)
     return state
-
-
-def _unweighted(answer: Array, std: float, log_weights: Indices, n_rows: int) -> NoisyCounts:
-    """Return counts from an answer, whose columns are weighted."""
-    factors = np.ldexp(1.0, log_weights)
-    return NoisyCounts(answer / factors[:, None], std / factors, n_rows)
 
 
 def _requests(
