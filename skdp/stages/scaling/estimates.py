@@ -187,8 +187,7 @@ def shrink_ranges(ranges: Ranges, estimated: Ranges, n_bins: int, again: bool) -
     A range that has been shrunk before is shrunk ``again`` only where its width is small next to
     its distance from 0: rare values far from common ones stay in it.
     """
-    width = ranges.high - ranges.low
-    smaller = estimated.high - estimated.low <= MAX_FILLED_SHARE * width
+    smaller = estimated.width <= MAX_FILLED_SHARE * ranges.width
     smaller &= ranges.have_distinct_bins(n_bins)
     if again:
         smaller &= estimated.far_from_0
@@ -199,7 +198,7 @@ def support_with_margin(counts: Array, ranges: Ranges) -> Ranges:
     """Return the range of the bins that are not empty, and one bin more on either side."""
     first, last = between_tails(counts, 0.0)
     n_bins = counts.shape[1]
-    width = (ranges.high - ranges.low) / n_bins
+    width = ranges.width / n_bins
     start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
     return Ranges(ranges.low + start * width, ranges.low + stop * width)
 
@@ -209,9 +208,9 @@ def exact_columns(counts: Array, ranges: Ranges, centred: bool) -> Columns:
 
     Without noise there is nothing to be hidden: values are not clipped.
     """
-    width = (ranges.high - ranges.low) / counts.shape[1]
+    width = ranges.width / counts.shape[1]
     mean, size = _moments(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
-    mean, half = ranges.low + mean * width, (ranges.high - ranges.low) / 2
+    mean, half = ranges.low + mean * width, ranges.width / 2
     # A constant column has the scale of its value, or 1 if that is 0.
     one = np.where(np.abs(mean) > half, np.abs(mean), 1.0)
     size = np.where(size > 0, size * width, one)
@@ -294,7 +293,7 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     # Such a column fills a share of its range.
     half = -ndtri(TAIL_SHARE) / MAX_FILLED_SHARE
     n_columns, n_bins = counts.shape
-    unit = np.where(far, (ranges.high - ranges.low) / (2 * half), 1.0)
+    unit = np.where(far, ranges.width / (2 * half), 1.0)
     offset = np.where(far, (ranges.high + ranges.low) / 2, 0.0)
     ranges = Ranges(np.where(far, -half, ranges.low), np.where(far, half, ranges.high))
     binned = BinnedRanges(ranges.low, ranges.high, n_bins)
@@ -336,7 +335,7 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
     cubes = (np.arange(n_bins) + 0.5 - seen_mean[:, None]) ** 3
     skewness = np.sum(seen * cubes, axis=1) / np.hypot(seen_size, UNIFORM_STD) ** 3
-    width = (ranges.high - ranges.low) / n_bins
+    width = ranges.width / n_bins
     mean += (seen_mean - expected_mean) * width
     size *= np.hypot(seen_size, UNIFORM_STD) / np.hypot(expected_size, UNIFORM_STD)
     out = rest > TAIL_SHARE

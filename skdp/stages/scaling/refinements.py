@@ -99,7 +99,7 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
     ranges : Ranges
     """
     n_columns, n_bins = bins.counts.shape
-    width = (ranges.high - ranges.low) / n_bins
+    width = ranges.width / n_bins
     first, sizes = np.zeros((2, n_columns), dtype=np.intp)
     sums = np.pad(np.cumsum(bins.counts / bins.n_rows, axis=1), ((0, 0), (1, 0)))
     left = np.flatnonzero(ranges.have_distinct_bins(n_bins))

@@ -19,8 +19,8 @@ RAISE_SHARE_ABOVE, MAX_RAISED_SHARE = 0.25, 0.3
 # Counts of each column that a share pays for at its noise. Twice as many, noisier ones are made:
 # their mean is as accurate, and a small scale next to a large offset is estimated step by step.
 ROUNDS = 3
-# Noise above which there is one less, and not twice as many: of columns, for less; of targets, where
-# a fit is worse than a constant, and all scaling together gets up to this share of the budget.
+# Noise above which there is one less, and not twice as many: of columns, for less; of targets,
+# where a fit is worse than a constant, and all scaling together gets up to this share.
 REDUCE_ROUNDS_ABOVE, MAX_SHARE_ALL = 0.15, 0.9
 
 

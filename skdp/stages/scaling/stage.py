@@ -131,7 +131,7 @@ class Counting:
             noise = self.histograms.noise
             usual = next(bins for most, bins in BINS_BY_NOISE if noise <= most)
             n_bins = MANY_BINS if self.exact else usual
-        width, equal = (ranges.high - ranges.low) / n_bins, (0,) * self.histograms.n_columns
+        width, equal = ranges.width / n_bins, (0,) * self.histograms.n_columns
         kind = self.is_features, not self.is_features
         request = BinCounts(*kind, ranges.low, width, n_bins, equal)
         return self._counts(request)
@@ -161,6 +161,9 @@ class ScalingStage(OptionalStage):
     first : int
         Of a stream: the number of first records that histograms are of, and no other release. 0
         for all records.
+    is_final : bool
+        Whether no later stage may widen ranges: those of regressions are short enough for the test
+        halfway, :class:`~skdp.stages.scaling.widening.Widening`.
     """
 
     shares: ScalingBudget = field(default_factory=ScalingBudget)
@@ -169,6 +172,7 @@ class ScalingStage(OptionalStage):
     standardises: bool = True
     note: str = ""
     first: int = 0
+    is_final: bool = False
 
     title: ClassVar[str] = "scaling"
     place: ClassVar[str] = "before"
@@ -195,8 +199,14 @@ class ScalingStage(OptionalStage):
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
         budget, known, first = _requests(public, problem, parameters)
-        centred = (public.has_intercept, public.has_intercept)
-        return cls(budget, centred, known, note=note_on_bounds(parameters.bounds), first=first)
+        return cls(
+            budget,
+            (public.has_intercept, public.has_intercept),
+            known,
+            note=note_on_bounds(parameters.bounds),
+            first=first,
+            is_final=not is_regression(problem),
+        )
 
     # mypy: other stages have a field of this name. Here it follows from other fields.
     @property
@@ -280,14 +290,12 @@ class ScalingStage(OptionalStage):
             shapes = estimate.shapes
             extended = extrapolate_tails(columns, shapes, bins, ranges, magnitudes, first)
             return _within_range(extended)
-        # For a regression a test halfway decides about long tails.
-        public, is_final = counting.oracle.public, not is_regression(counting.oracle.problem)
         if centred:
-            columns = keep_standardised(columns, magnitudes, is_final)
-        if not is_final:
+            columns = keep_standardised(columns, magnitudes, self.is_final)
+        if not self.is_final:
             return columns
         # Values beyond the bound on rows would shrink whole rows, and not their column alone.
-        reach = (public.long_row or math.inf) * columns.scale
+        reach = (counting.oracle.public.long_row or math.inf) * columns.scale
         limits = columns.centre - reach, columns.centre + reach
         low, high = np.clip([columns.low, columns.high], *limits)
         return replace(columns, low=low, high=high)

@@ -71,7 +71,9 @@ class Widening(OptionalStage):
         needs = {
             "rows that can be read more than once": public.streamed,
             "a solver with a checkpoint": not parameters.has_checkpoint,
-            "ranges from histograms": scaling is None or not scaling.shares.features.n_columns,
+            "ranges from histograms that are not final": scaling is None
+            or not scaling.shares.features.n_columns
+            or scaling.is_final,
             "no inference, which uses the ranges that it knows": parameters.inference_share
             is not None,
             "noise: a finite epsilon": not public.is_noisy,
