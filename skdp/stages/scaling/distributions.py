@@ -285,6 +285,11 @@ class NoisyCounts:
     std: Array
     n_rows: int
 
+    @classmethod
+    def alike(cls, counts: Array, std: float, n_rows: int) -> NoisyCounts:
+        """Return counts of columns with the same noise."""
+        return cls(counts, np.full(len(counts), std), n_rows)
+
     @property
     def noise(self) -> Array:
         """Noise on the counts of each column, as a share of the rows."""

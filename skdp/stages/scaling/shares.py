@@ -60,6 +60,11 @@ class Histograms:
         """How many there are: where ranges stay as they are, the mean of their counts is used."""
         return 2 * self.rounds if self.rounds == ROUNDS else self.rounds
 
+    @property
+    def share_of_each(self) -> float:
+        """Share of mu squared of one of them."""
+        return self.share / self.number
+
 
 @dataclass(frozen=True)
 class ScalingBudget:

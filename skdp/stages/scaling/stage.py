@@ -123,7 +123,8 @@ class Counting:
         """Request counts by sign and magnitude."""
         equal = (0,) * self.histograms.n_columns
         request = MagnitudeCounts(self.is_features, not self.is_features, equal)
-        return self._counts(request)
+        counts, std = self.oracle.with_share(request, self.histograms.share_of_each)
+        return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
 
     def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> NoisyCounts:
         """Request counts in equal bins of ranges; their number follows from the noise."""
@@ -131,15 +132,10 @@ class Counting:
             noise = self.histograms.noise
             usual = next(bins for most, bins in BINS_BY_NOISE if noise <= most)
             n_bins = MANY_BINS if self.exact else usual
-        width, equal = ranges.width / n_bins, (0,) * self.histograms.n_columns
-        kind = self.is_features, not self.is_features
-        request = BinCounts(*kind, ranges.low, width, n_bins, equal)
-        return self._counts(request)
-
-    def _counts(self, request: MagnitudeCounts | BinCounts) -> NoisyCounts:
-        share = self.histograms.share / self.histograms.number
-        counts, std = self.oracle.with_share(request, share)
-        return NoisyCounts(counts, np.full(len(counts), std), self.oracle.public.n_rows)
+        equal, kind = (0,) * self.histograms.n_columns, (self.is_features, not self.is_features)
+        request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins, equal)
+        counts, std = self.oracle.with_share(request, self.histograms.share_of_each)
+        return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,24 +214,19 @@ class ScalingStage(OptionalStage):
         return self.first > 0
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        left = inside(self, oracle.public).share
+        left, scaling = inside(self, oracle.public).share, self.known
+        features, targets = self.shares.features, self.shares.targets
         with oracle.first_records(self.first) if self.first else nullcontext():
-            scaling = self._estimated(oracle)
+            if features.n_columns:
+                columns = self._columns(Counting(oracle, features, True))
+                scaling = replace(scaling, columns=columns)
+            if targets.n_columns:
+                columns = self._columns(Counting(oracle, targets, False))
+                columns = _in_units_of(oracle.problem.loss, columns, self.centred[1], targets.noise)
+                scaling = replace(scaling, targets=columns)
         if self.standardises:
             oracle.standardise(scaling, left)
         return replace(solution, scaling=scaling)
-
-    def _estimated(self, oracle: Oracle) -> Scaling:
-        """Return the scaling that follows from histograms of the records."""
-        scaling, features, targets = self.known, self.shares.features, self.shares.targets
-        if features.n_columns:
-            columns = self._columns(Counting(oracle, features, True))
-            scaling = replace(scaling, columns=columns)
-        if targets.n_columns:
-            columns = self._columns(Counting(oracle, targets, False))
-            columns = _in_units_of(oracle.problem.loss, columns, self.centred[1], targets.noise)
-            scaling = replace(scaling, targets=columns)
-        return scaling
 
     def public_after(self, public: Public) -> Public:
         if self.first:
