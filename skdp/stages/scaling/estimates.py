@@ -7,7 +7,6 @@ counts decide, and where there is much the prior. All of it is post-processing.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, replace
 
@@ -33,6 +32,8 @@ from skdp.stages.scaling.distributions import (
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 Z_ONE = 2.0  # threshold of one noisy sum, in noise standard deviations
 MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
+# Half width of the range of a column far from 0, in scales, which fills such a share of it.
+FAR_HALF_WIDTH = -ndtri(TAIL_SHARE) / MAX_FILLED_SHARE
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
 # A significant bin is isolated, as codes for missing data are, if it is more than so many widths of
 # the column's bulk away from it. The bulk has at least this share of the records.
@@ -290,37 +291,17 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
         Whether columns share a prior, as features do.
     """
     counts, far = bins.counts, ranges.far_from_0
-    # Such a column fills a share of its range.
-    half = -ndtri(TAIL_SHARE) / MAX_FILLED_SHARE
     n_columns, n_bins = counts.shape
-    unit = np.where(far, ranges.width / (2 * half), 1.0)
+    unit = np.where(far, ranges.width / (2 * FAR_HALF_WIDTH), 1.0)
     offset = np.where(far, (ranges.high + ranges.low) / 2, 0.0)
-    ranges = Ranges(np.where(far, -half, ranges.low), np.where(far, half, ranges.high))
+    middle = Ranges(np.full(n_columns, -FAR_HALF_WIDTH), np.full(n_columns, FAR_HALF_WIDTH))
+    ranges = ranges.where(far, middle)
     binned = BinnedRanges(ranges.low, ranges.high, n_bins)
-    mean, size, half_width = np.empty((3, n_columns))
-    skewed = np.zeros((n_columns, 1), dtype=bool)
+    mean, size, half_width, skewed = np.empty((4, n_columns))
     shapes = np.empty(counts.shape)
-    centres, of_columns, of_targets, half_widths = families().moments
-    for part, alone in ((np.flatnonzero(~far), False), (np.flatnonzero(far), True)):
-        is_shared, used = pooled and not alone, None if alone else magnitudes
-        means, sizes = (
-            np.multiply.outer(one, 2.0 ** locations()).astype(np.float32)
-            for one in (centres, of_columns if pooled or alone else of_targets)
-        )
-        # Bins alone do not resolve scales below that of a uniform distribution in one of them.
-        sizes = np.maximum(sizes, np.float32(2 * half / n_bins * UNIFORM_STD * alone))
-        fit = functools.partial(_log_likelihood, used, bins, binned, part)
-        for some, posterior in posteriors(fit, len(part), is_shared):
-            columns = part[some]
-            shapes[columns] = binned.mixed(posterior, columns)
-            skewed[columns, 0] = posterior[:, families().skewed].sum(axis=(1, 2)) > 0.5
-            size[columns] = np.exp(np.tensordot(posterior, np.log(sizes)))
-            half_width[columns] = np.exp(posterior.sum(axis=2) @ np.log(half_widths))
-            # Means are weighted by the inverse scale, those of targets by its square, as their
-            # errors count in variances; scales below the posterior one count as that.
-            weights = np.maximum(sizes, size[columns, None, None].astype(np.float32))
-            np.divide(posterior, weights if is_shared else weights**2, out=weights)
-            mean[columns] = np.tensordot(weights, means) / weights.sum(axis=(1, 2))
+    for part, used in ((np.flatnonzero(~far), magnitudes), (np.flatnonzero(far), None)):
+        found = _expected(part, used, bins, binned, pooled)
+        mean[part], size[part], half_width[part], skewed[part], shapes[part] = found
     # Residual counts move the moments as they move those of the bins.
     rest = _residuals(bins, shapes)
     isolated = np.zeros((n_columns, 2), dtype=bool)
@@ -344,22 +325,58 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     high = np.where(out.any(axis=1), offset + unit * (ranges.low + last * width), -np.inf)
     beyond = Ranges(low, high)
     return Estimate(
-        offset + unit * mean, unit * size, half_width, beyond, isolated, skewness, skewed * seen
+        offset + unit * mean,
+        unit * size,
+        half_width,
+        beyond,
+        isolated,
+        skewness,
+        np.where(skewed[:, None] > 0.5, seen, 0.0),
     )
 
 
-def _log_likelihood(
+def _expected(
+    part: Indices,
     magnitudes: NoisyCounts | None,
     bins: NoisyCounts,
     binned: BinnedRanges,
-    part: Indices,
-    some: Indices,
-) -> AnyArray:
-    """Return log likelihoods of some columns of a part: of their bins, and their magnitudes."""
-    logs = binned.log_likelihood(bins, part[some])
-    if magnitudes is not None:
-        logs += magnitudes.of(part[some]).fit_by_magnitude
-    return logs
+    pooled: bool,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return posterior expectations of some columns, by their bins and magnitudes, if any.
+
+    These are mean, size, half width of the range in sizes, probability of a skewed standardised
+    family, and probabilities of bins.
+    """
+
+    def log_likelihood(some: Indices) -> AnyArray:
+        logs = binned.log_likelihood(bins, part[some])
+        if magnitudes is not None:
+            logs += magnitudes.of(part[some]).fit_by_magnitude
+        return logs
+
+    is_shared = pooled and magnitudes is not None
+    centres, of_columns, of_targets, half_widths = families().moments
+    means, sizes = (
+        np.multiply.outer(one, 2.0 ** locations()).astype(np.float32)
+        for one in (centres, of_columns if is_shared or magnitudes is None else of_targets)
+    )
+    n_bins = bins.counts.shape[1]
+    if magnitudes is None:
+        # Bins alone do not resolve scales below that of a uniform distribution in one of them.
+        sizes = np.maximum(sizes, np.float32(2 * FAR_HALF_WIDTH / n_bins * UNIFORM_STD))
+    mean, size, half_width, skewed = np.empty((4, len(part)))
+    shapes = np.empty((len(part), n_bins))
+    for some, posterior in posteriors(log_likelihood, len(part), is_shared):
+        shapes[some] = binned.mixed(posterior, part[some])
+        skewed[some] = posterior[:, families().skewed].sum(axis=(1, 2))
+        size[some] = np.exp(np.tensordot(posterior, np.log(sizes)))
+        half_width[some] = np.exp(posterior.sum(axis=2) @ np.log(half_widths))
+        # Means are weighted by the inverse scale, those of targets by its square, as their errors
+        # count in variances; scales below the posterior one count as that.
+        weights = np.maximum(sizes, size[some, None, None].astype(np.float32))
+        np.divide(posterior, weights if is_shared else weights**2, out=weights)
+        mean[some] = np.tensordot(weights, means) / weights.sum(axis=(1, 2))
+    return mean, size, half_width, skewed, shapes
 
 
 def _isolated(
