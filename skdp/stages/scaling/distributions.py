@@ -1,4 +1,10 @@
-"""A table of distributions that columns may have, and their posterior given noisy histograms."""
+"""A table of distributions that columns may have, and their posterior given noisy histograms.
+
+A candidate is a family (normal, lognormal, or zeros beside others) at a location, a power of the
+root of 2. Its probabilities of bins are known, so noisy counts have a likelihood: normal, with the
+known noise and an error for what no candidate explains. Columns of one fit share the frequencies
+of families and of locations, by empirical Bayes; targets have the prior of the table.
+"""
 
 from __future__ import annotations
 

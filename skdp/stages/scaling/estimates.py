@@ -1,8 +1,9 @@
-"""Estimate range, centre and scale of each column from noisy histograms: a mixture posterior.
+"""Range, centre and scale of each column: functionals of its posterior and of residual counts.
 
-Each column gets the posterior over candidate distributions, with a prior pooled over columns.
-Residual counts above the noise threshold correct its moments: where there is little noise the
-counts decide, and where there is much the prior. All of it is post-processing.
+Ranges are posterior medians of the magnitudes between two tails; means and scales are posterior
+expectations. Counts that exceed what the posterior expects by more than noise move all three: where
+there is little noise the counts decide, and where there is much the prior. Columns far from 0 are
+described relative to their range. All of it is post-processing of noisy histograms.
 """
 
 from __future__ import annotations
@@ -300,8 +301,8 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     mean, size, half_width, skewed = np.empty((4, n_columns))
     shapes = np.empty(counts.shape)
     for part, used in ((np.flatnonzero(~far), magnitudes), (np.flatnonzero(far), None)):
-        found = _expected(part, used, bins, binned, pooled)
-        mean[part], size[part], half_width[part], skewed[part], shapes[part] = found
+        expected = _expected(part, used, bins, binned, pooled)
+        mean[part], size[part], half_width[part], skewed[part], shapes[part] = expected
     # Residual counts move the moments as they move those of the bins.
     rest = _residuals(bins, shapes)
     isolated = np.zeros((n_columns, 2), dtype=bool)

@@ -1,6 +1,9 @@
-"""Special cases of ranges and scales: standardised columns, narrow columns, long-tailed targets.
+"""Cases that the posterior of one column does not decide: all columns, narrow ones, long tails.
 
-All of it is post-processing of noisy histograms.
+Standardised columns are recognised by the counts of all columns together. A narrow column far from
+0 lies in few bins, whatever its distribution: its range follows from the smallest window with all
+of it. The tail of a target is extrapolated by a Weibull distribution from sums of counts, which see
+farther than single ones. All of it is post-processing of noisy histograms.
 """
 
 from __future__ import annotations

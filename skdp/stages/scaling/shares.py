@@ -1,4 +1,10 @@
-"""Share of the budget for scaling, and its division among columns and rounds, from public facts."""
+"""Share of the budget for scaling, and its division among histograms, from public facts.
+
+The noise on a count, as a share of the rows, is brought down to an aim, within limits of the share:
+so much is known before a fit, from the numbers of rows and columns alone. Every histogram gets the
+same. Where noise exceeds the aim by far there are fewer; where it exceeds counts, columns have
+none and stay as they are.
+"""
 
 import math
 from dataclasses import dataclass, field, replace
