@@ -2,7 +2,7 @@
 
 Features and targets each get a histogram of magnitudes, and then others in bins of the range that
 follows from all before. Ranges get shorter where bins show that columns lie in a part of them;
-where they stay the counts are averaged. Without noise the counts are exact, and so are the columns. A
+where they stay the counts are averaged. Without noise counts are exact, and so are the columns. A
 rehearsal makes the same requests, as their number depends on public facts only.
 """
 
