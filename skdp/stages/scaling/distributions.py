@@ -32,6 +32,7 @@ LOG2_WIDTHS = (0.5, 2.0)
 # Log priors: for each power of 2 between a scale, or a location, and 1; of unit normal
 # distributions, as many users standardise; of zeros and ones, next to others with zeros.
 LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR = -0.25, 5.0, 2.0
+LOG_PRIOR_PER_OCTAVE_ZEROS = -0.4  # of columns with zeros, which noise imitates most easily
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
 # the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a
 # multiple of the scale.
@@ -132,7 +133,9 @@ class Families:
             -1.0 * (self.positive < 1) - math.log(len(LOG2_STDS)) * (self.origin > 0),
             -LOG_PRIOR_INDICATOR * (self.octaves > LOG2_WIDTHS[0]) - (self.sign < 0) - math.log(2),
         ])  # fmt: skip
-        log = of_families[:, None] + LOG_PRIOR_PER_OCTAVE * np.abs(np.add.outer(sizes, at))
+        per_octave = np.full((len(sizes), 1), LOG_PRIOR_PER_OCTAVE)
+        per_octave[-len(self.zeros) :] = LOG_PRIOR_PER_OCTAVE_ZEROS
+        log = of_families[:, None] + per_octave * np.abs(np.add.outer(sizes, at))
         standardised = np.flatnonzero(np.append(self.centre == 0, self.origin > 0))
         log[standardised, at == 0] += LOG_PRIOR_UNIT
         log[-len(self.zeros) :][self.sign > 0, at == 0] += LOG_PRIOR_INDICATOR

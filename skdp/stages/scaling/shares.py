@@ -1,9 +1,9 @@
 """Share of the budget for scaling, and its division among histograms, from public facts.
 
 The noise on a count, as a share of the rows, is brought down to an aim, within limits of the share:
-so much is known before a fit, from the numbers of rows and columns alone. Every histogram gets the
-same. Where noise exceeds the aim by far there are fewer; where it exceeds counts, columns have
-none and stay as they are.
+so much is known before a fit, from the numbers of rows and columns alone. Where noise exceeds the
+aim by far there are fewer histograms; where it exceeds counts, columns have none and stay as they
+are.
 """
 
 import math
@@ -65,11 +65,6 @@ class Histograms:
     def number(self) -> int:
         """How many there are: where ranges stay as they are, the mean of their counts is used."""
         return 2 * self.rounds if self.rounds == ROUNDS else self.rounds
-
-    @property
-    def share_of_each(self) -> float:
-        """Share of mu squared of one of them."""
-        return self.share / self.number
 
 
 @dataclass(frozen=True)

@@ -125,11 +125,17 @@ class Counting:
         """Numbers of the histograms in bins; the first one is of magnitudes."""
         return range(2, self.histograms.number + 1)
 
+    @property
+    def share_of_first(self) -> float:
+        """Share of mu squared of the first one: more of targets, whose ranges hardly shrink."""
+        number, rounds = self.histograms.number, self.histograms.rounds
+        return self.histograms.share / (number if self.is_features else rounds)
+
     def by_magnitude(self) -> NoisyCounts:
         """Request counts by sign and magnitude."""
         equal = (0,) * self.histograms.n_columns
         request = MagnitudeCounts(self.is_features, not self.is_features, equal)
-        counts, std = self.oracle.with_share(request, self.histograms.share_of_each)
+        counts, std = self.oracle.with_share(request, self.share_of_first)
         return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
 
     def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> NoisyCounts:
@@ -140,7 +146,8 @@ class Counting:
             n_bins = MANY_BINS if self.exact else usual
         equal, kind = (0,) * self.histograms.n_columns, (self.is_features, not self.is_features)
         request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins, equal)
-        counts, std = self.oracle.with_share(request, self.histograms.share_of_each)
+        share = (self.histograms.share - self.share_of_first) / (self.histograms.number - 1)
+        counts, std = self.oracle.with_share(request, share)
         return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
 
 
