@@ -33,8 +33,6 @@ from skdp.stages.scaling.distributions import (
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 Z_ONE = 2.0  # threshold of one noisy sum, in noise standard deviations
 MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
-# Half width of the range of a column far from 0, in scales, which fills such a share of it.
-FAR_HALF_WIDTH = -ndtri(TAIL_SHARE) / MAX_FILLED_SHARE
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
 # A significant bin is isolated, as codes for missing data are, if it is more than so many widths of
 # the column's bulk away from it. The bulk has at least this share of the records.
@@ -95,6 +93,11 @@ def z_of_largest(n_counts: int) -> float:
     That is the expected largest one of so many that are noise alone.
     """
     return math.sqrt(2 * math.log(max(n_counts, 1))) + 1
+
+
+def far_half_width() -> float:
+    """Return half the width, in scales, of the range of a column far from 0, which fills a part."""
+    return float(-ndtri(TAIL_SHARE) / MAX_FILLED_SHARE)
 
 
 def _residuals(noisy: NoisyCounts, shapes: Array | float, more: Array | float = 0.0) -> Array:
@@ -293,9 +296,10 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     """
     counts, far = bins.counts, ranges.far_from_0
     n_columns, n_bins = counts.shape
-    unit = np.where(far, ranges.width / (2 * FAR_HALF_WIDTH), 1.0)
+    half = far_half_width()
+    unit = np.where(far, ranges.width / (2 * half), 1.0)
     offset = np.where(far, (ranges.high + ranges.low) / 2, 0.0)
-    middle = Ranges(np.full(n_columns, -FAR_HALF_WIDTH), np.full(n_columns, FAR_HALF_WIDTH))
+    middle = Ranges(np.full(n_columns, -half), np.full(n_columns, half))
     ranges = ranges.where(far, middle)
     binned = BinnedRanges(ranges.low, ranges.high, n_bins)
     mean, size, half_width, skewed = np.empty((4, n_columns))
@@ -364,7 +368,7 @@ def _expected(
     n_bins = bins.counts.shape[1]
     if magnitudes is None:
         # Bins alone do not resolve scales below that of a uniform distribution in one of them.
-        sizes = np.maximum(sizes, np.float32(2 * FAR_HALF_WIDTH / n_bins * UNIFORM_STD))
+        sizes = np.maximum(sizes, np.float32(2 * far_half_width() / n_bins * UNIFORM_STD))
     mean, size, half_width, skewed = np.empty((4, len(part)))
     shapes = np.empty((len(part), n_bins))
     for some, posterior in posteriors(log_likelihood, len(part), is_shared):
