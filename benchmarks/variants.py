@@ -20,7 +20,6 @@ from skdp.fitting import preparation
 PACKAGE = "skdp.stages.scaling"
 
 LEFT_OUT = {
-    "estimates.MIN_RELATIVE_WIDTH": "what floating point can tell apart",
     "estimates.UNIFORM_STD": "a matter of mathematics",
     "stage.MANY_BINS": "time alone: more bins cost nothing",
     "stage.BINS_BY_NOISE": "pairs of a noise and the bins that go with it",
@@ -30,15 +29,12 @@ LEFT_OUT = {
 # Shares from about a third on have half and twice the odds; twice such a share may exceed 1.
 ODDS = {
     "shares.MAX_SHARE_ALL", "distributions.ZERO_SHARES",
-    "refinements.MIN_NEGATIVE_SHARE", "refinements.MIN_UNIT_SHARE",
-    "refinements.MAX_BODY_SHARE",
+    "refinements.STANDARD_SHARE", "refinements.MAX_BODY_SHARE", "estimates.MAX_FILLED_SHARE",
 }  # fmt: skip
-# Others whose half or twice would mean nothing; None where there is no neighbour on that side.
+# Others whose half or twice would mean nothing.
 NEIGHBOURS = {
-    "refinements.LOG2_WEIGHT": (3, 5),  # a logarithm: half and twice the weight
     "refinements.MIN_SPREAD": (2, 6),
     "distributions.EM_ITERATIONS": (2, 6),
-    "shares.MIN_ROUNDS": (None, 3),  # one histogram of magnitudes alone would not do
     "shares.ROUNDS": (2, 4),
     "refinements.MIN_DISTANCE_RATIO": (1.5, 4.0),  # two distances in the ratio 1 are one
 }
@@ -127,7 +123,7 @@ def variants(names: list[str] | tuple[str, ...] = ()) -> list[Variant]:
         found += [
             Variant(*name.split("."), at, other)
             for at, other in zip(AT[how], pair, strict=True)
-            if other is not None and other != value
+            if other != value
         ]
     unknown = set(names) - {word for one in found for word in (one.module, one.constant, one.name)}
     if unknown:

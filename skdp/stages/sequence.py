@@ -116,7 +116,4 @@ def scaling_alone(public: Public, bounds: DeclaredBounds | None) -> ScalingStage
     columns = declared_columns(bounds, public.n_features, centred, public.sparse)
     if columns is None:
         return ScalingStage(whole_budget(public), (centred, centred), standardises=False)
-    shares_of_none = whole_budget(public, known=True)
-    return ScalingStage(
-        shares_of_none, known=Scaling(columns), standardises=False, note=note_on_bounds(bounds)
-    )
+    return ScalingStage(known=Scaling(columns), standardises=False, note=note_on_bounds(bounds))

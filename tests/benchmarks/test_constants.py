@@ -25,7 +25,7 @@ SOURCES = {
 # Read once, where a class or a function is made, so that changing them has no effect there.
 READ_AT_IMPORT = {"shares.ROUNDS"}  # a default of ScalingBudget, which no fit uses
 TRIED = variants.variants()
-TAIL_CONSTANTS = ("Z_SEEN", "MAX_TAIL_SHARE", "MAX_EXPONENT", "OMITTED_SHARE")
+TAIL_CONSTANTS = ("MAX_BODY_SHARE", "MAX_TAIL_SHARE", "MAX_EXPONENT", "OMITTED_SHARE")
 
 
 def split_of(name, most_rows=500):
@@ -49,7 +49,7 @@ def test_what_is_not_numeric_is_no_constant():
 
 def test_every_constant_is_tried_or_left_out_for_a_reason():
     found = set(variants.constants())
-    assert {"estimates.SHRINKAGE", "shares.NOISE_GOAL", "refinements.Z_SEEN"} <= found
+    assert {"estimates.Z_ONE", "shares.NOISE_GOAL", "refinements.MAX_EXPONENT"} <= found
     assert {"distributions.ZERO_SHARES", "stage.BINS_BY_NOISE", "refinements.MAX_NOISE"} <= found
     assert {one.name for one in TRIED} == found - variants.LEFT_OUT.keys()
     for table in (variants.LEFT_OUT, variants.ODDS, variants.NEIGHBOURS):
@@ -65,15 +65,15 @@ def test_other_values_are_half_and_twice_or_said_to_be_others():
         if one.at in ("half", "twice"):
             factor = 0.5 if one.at == "half" else 2.0
             assert one.value == pytest.approx(np.multiply(was, factor)), one
-    odds = {one.at: one.value for one in TRIED if one.name == "refinements.MIN_UNIT_SHARE"}
-    assert odds == {"half the odds": pytest.approx(1 / 3), "twice the odds": pytest.approx(2 / 3)}
-    neighbours = [(one.at, one.value) for one in TRIED if one.name == "shares.MIN_ROUNDS"]
-    assert neighbours == [("next above", 3)]
+    odds = {one.at: one.value for one in TRIED if one.name == "refinements.STANDARD_SHARE"}
+    assert odds == {"half the odds": pytest.approx(1 / 5), "twice the odds": pytest.approx(1 / 2)}
+    neighbours = [(one.at, one.value) for one in TRIED if one.name == "shares.ROUNDS"]
+    assert neighbours == [("next below", 2), ("next above", 4)]
 
 
 def test_constants_are_chosen_by_name_or_module():
     assert {one.name for one in variants.variants(["ROUNDS"])} == {"shares.ROUNDS"}
-    chosen = variants.variants(["widening", "estimates.SHRINKAGE"])
+    chosen = variants.variants(["widening", "estimates.Z_ONE"])
     assert {one.module for one in chosen} == {"widening", "estimates"}
     with pytest.raises(SystemExit, match=r"unknown constants \['MAX_RELATIVE_WITH'\]"):
         variants.variants(["MAX_RELATIVE_WITH"])

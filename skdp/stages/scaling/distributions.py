@@ -1,4 +1,10 @@
-"""A table of distributions that columns may have, and their posterior given noisy histograms."""
+"""A table of distributions that columns may have, and their posterior given noisy histograms.
+
+A candidate is a family (normal, lognormal, or zeros beside others) at a location, a power of the
+root of 2. Its probabilities of bins are known, so noisy counts have a likelihood: normal, with the
+known noise and an error for what no candidate explains. Columns of one fit share the frequencies
+of families and of locations, by empirical Bayes; targets have the prior of the table.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +30,9 @@ ZERO_SHARES = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that ho
 # Base-2 logarithms of the largest over the smallest nonzero magnitude in these.
 LOG2_WIDTHS = (0.5, 2.0)
 # Log priors: for each power of 2 between a scale, or a location, and 1; of unit normal
-# distributions, as many users standardise; of zeros and ones; and of a wider range beside zeros.
-LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR, LOG_PRIOR_WIDE = -0.25, 5.0, 2.0, -2.0
-LOG_PRIOR_PER_OCTAVE_ZEROS = -0.4  # of columns with zeros, which noise imitates most easily
+# distributions, as many users standardise; of zeros and ones, next to others with zeros.
+LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR = -0.25, 5.0, 2.0
+LOG_PRIOR_PER_OCTAVE_ZEROS = -0.6  # of columns with zeros, which noise imitates most easily
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
 # the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a
 # multiple of the scale.
@@ -38,7 +44,7 @@ MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no can
 EM_ITERATIONS, MAX_COLUMNS = 3, 64  # of the empirical Bayes fit
 PRIOR_STRENGTH = 5.0  # pseudo-columns
 # Factor on a likelihood: not 0, as nothing else may fit a column at all.
-UNLIKELY = 2.0**-63
+UNLIKELY = np.sqrt(np.finfo(np.float32).tiny)
 REACH_OCTAVES = 12  # farther from the size of a range, all its bins but one are empty
 
 
@@ -125,15 +131,14 @@ class Families:
         of_families = np.concatenate([
             np.where(self.centre == 0, 1.0, -math.log(len(CENTRES) / 2) - (self.centre < 0)),
             -1.0 * (self.positive < 1) - math.log(len(LOG2_STDS)) * (self.origin > 0),
-            LOG_PRIOR_WIDE * (self.octaves > LOG2_WIDTHS[0]) - (self.sign < 0) - math.log(2),
+            -LOG_PRIOR_INDICATOR * (self.octaves > LOG2_WIDTHS[0]) - (self.sign < 0) - math.log(2),
         ])  # fmt: skip
-        octaves = np.abs(np.add.outer(sizes, at))
-        log = of_families[:, None] + LOG_PRIOR_PER_OCTAVE * octaves
-        rare = slice(len(sizes) - len(self.zeros), None)
-        log[rare] += (LOG_PRIOR_PER_OCTAVE_ZEROS - LOG_PRIOR_PER_OCTAVE) * octaves[rare]
+        per_octave = np.full((len(sizes), 1), LOG_PRIOR_PER_OCTAVE)
+        per_octave[-len(self.zeros) :] = LOG_PRIOR_PER_OCTAVE_ZEROS
+        log = of_families[:, None] + per_octave * np.abs(np.add.outer(sizes, at))
         standardised = np.flatnonzero(np.append(self.centre == 0, self.origin > 0))
         log[standardised, at == 0] += LOG_PRIOR_UNIT
-        log[rare][self.sign > 0, at == 0] += LOG_PRIOR_INDICATOR
+        log[-len(self.zeros) :][self.sign > 0, at == 0] += LOG_PRIOR_INDICATOR
         prior = np.exp(log)
         return np.asarray(prior / prior.sum(), np.float32)
 
@@ -288,6 +293,11 @@ class NoisyCounts:
     counts: Array
     std: Array
     n_rows: int
+
+    @classmethod
+    def alike(cls, counts: Array, std: float, n_rows: int) -> NoisyCounts:
+        """Return counts of columns with the same noise."""
+        return cls(counts, np.full(len(counts), std), n_rows)
 
     @property
     def noise(self) -> Array:

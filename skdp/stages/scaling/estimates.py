@@ -1,13 +1,14 @@
-"""Estimate range, centre and scale of each column from noisy histograms: a mixture posterior.
+"""Range, centre and scale of each column: functionals of its posterior and of residual counts.
 
-Each column gets the posterior over candidate distributions, with a prior pooled over columns.
-Residual counts above the noise threshold correct its moments: where there is little noise the
-counts decide, and where there is much the prior. All of it is post-processing.
+Ranges are posterior medians of the magnitudes between two tails; means and scales are posterior
+expectations. Counts that exceed what the posterior expects by more than noise move all three: where
+there is little noise the counts decide, and where there is much the prior. Columns far from 0 are
+described relative to their range. All of it is post-processing of noisy histograms.
 """
 
 from __future__ import annotations
 
-import functools
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,15 +31,9 @@ from skdp.stages.scaling.distributions import (
 )
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Threshold of a residual count, in noise standard deviations above the expected largest of so many.
-Z_RESIDUAL = 1.2
-# Differences of scales (in logarithms) and means (in scales) that noise explains among columns, in
-# units of the noise on a share.
-SHRINKAGE = 8.0
-MAX_FILLED_SHARE = 0.3  # largest share of a range to which it shrinks
-MIN_RELATIVE_WIDTH = 2.0**-40  # of a bin, relative to its distance from 0
+Z_ONE = 2.0  # threshold of one noisy sum, in noise standard deviations
+MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
-SCALES_IN_RANGE = 16.0  # width of the range of a column far from 0, which fills a third of it
 # A significant bin is isolated, as codes for missing data are, if it is more than so many widths of
 # the column's bulk away from it. The bulk has at least this share of the records.
 ISOLATED_WIDTHS, MIN_BULK_SHARE = 2.0, 0.85
@@ -53,9 +48,19 @@ class Ranges:
     high: Array
 
     @property
+    def width(self) -> Array:
+        """Width of every range."""
+        return self.high - self.low
+
+    @property
     def far_from_0(self) -> Mask:
         """Which ranges are short next to their distance from 0: a long tail's are not."""
-        return self.high - self.low < MAX_RELATIVE_WIDTH * np.maximum(self.low, -self.high)
+        return self.width <= MAX_RELATIVE_WIDTH * np.maximum(self.low, -self.high)
+
+    def have_distinct_bins(self, n_bins: int) -> Mask:
+        """Which ranges may be narrower: floating point distinguishes values in such bins."""
+        farthest = np.maximum(np.abs(self.low), np.abs(self.high))
+        return self.width / n_bins > 2.0**-40 * farthest
 
     def rounded(self) -> Ranges:
         """Return ranges with ends at 0 or powers of 4, of which few kinds differ in more than unit.
@@ -82,6 +87,19 @@ class Ranges:
         )
 
 
+def z_of_largest(n_counts: int) -> float:
+    """Return the threshold of many noisy counts: one standard deviation above the largest.
+
+    That is the expected largest one of so many that are noise alone.
+    """
+    return math.sqrt(2 * math.log(max(n_counts, 1))) + 1
+
+
+def far_half_width() -> float:
+    """Return half the width, in scales, of the range of a column far from 0, which fills a part."""
+    return float(-ndtri(TAIL_SHARE) / MAX_FILLED_SHARE)
+
+
 def _residuals(noisy: NoisyCounts, shapes: Array | float, more: Array | float = 0.0) -> Array:
     """Residual share of the records in each bin; 0 where it is below the noise threshold.
 
@@ -89,7 +107,7 @@ def _residuals(noisy: NoisyCounts, shapes: Array | float, more: Array | float = 
     ``more``, in noise standard deviations.
     """
     rest = noisy.counts / noisy.n_rows - shapes
-    limit = (np.sqrt(2 * np.log(rest.size)) + Z_RESIDUAL + more) * noisy.noise[:, None]
+    limit = (z_of_largest(rest.size) + more) * noisy.noise[:, None]
     # A share above 1 can only be noise.
     rest[(np.abs(rest) <= limit) | (limit >= 1)] = 0.0
     return rest
@@ -174,11 +192,8 @@ def shrink_ranges(ranges: Ranges, estimated: Ranges, n_bins: int, again: bool) -
     A range that has been shrunk before is shrunk ``again`` only where its width is small next to
     its distance from 0: rare values far from common ones stay in it.
     """
-    width = ranges.high - ranges.low
-    smaller = estimated.high - estimated.low <= MAX_FILLED_SHARE * width
-    # Floating point cannot distinguish less.
-    farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    smaller &= width / n_bins > MIN_RELATIVE_WIDTH * farthest
+    smaller = estimated.width <= MAX_FILLED_SHARE * ranges.width
+    smaller &= ranges.have_distinct_bins(n_bins)
     if again:
         smaller &= estimated.far_from_0
     return ranges.where(smaller, estimated)
@@ -188,7 +203,7 @@ def support_with_margin(counts: Array, ranges: Ranges) -> Ranges:
     """Return the range of the bins that are not empty, and one bin more on either side."""
     first, last = between_tails(counts, 0.0)
     n_bins = counts.shape[1]
-    width = (ranges.high - ranges.low) / n_bins
+    width = ranges.width / n_bins
     start, stop = np.maximum(first - 1, 0), np.minimum(last + 2, n_bins)
     return Ranges(ranges.low + start * width, ranges.low + stop * width)
 
@@ -198,9 +213,9 @@ def exact_columns(counts: Array, ranges: Ranges, centred: bool) -> Columns:
 
     Without noise there is nothing to be hidden: values are not clipped.
     """
-    width = (ranges.high - ranges.low) / counts.shape[1]
+    width = ranges.width / counts.shape[1]
     mean, size = _moments(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
-    mean, half = ranges.low + mean * width, (ranges.high - ranges.low) / 2
+    mean, half = ranges.low + mean * width, ranges.width / 2
     # A constant column has the scale of its value, or 1 if that is 0.
     one = np.where(np.abs(mean) > half, np.abs(mean), 1.0)
     size = np.where(size > 0, size * width, one)
@@ -253,7 +268,8 @@ class Estimate:
         """
         mean, size = self.mean, self.size
         if pooled:
-            doubt, usual = np.minimum(1.0, SHRINKAGE * noise), float(np.median(size))
+            # Noise on a count at the end of a range moves the mean by so many scales.
+            doubt, usual = np.minimum(1.0, Z_ONE * RANGE_IN_SCALES * noise), float(np.median(size))
             size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
             mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
         if not centred:
@@ -278,36 +294,19 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     pooled : bool
         Whether columns share a prior, as features do.
     """
-    counts, far, half = bins.counts, ranges.far_from_0, SCALES_IN_RANGE / 2
+    counts, far = bins.counts, ranges.far_from_0
     n_columns, n_bins = counts.shape
-    unit = np.where(far, (ranges.high - ranges.low) / SCALES_IN_RANGE, 1.0)
+    half = far_half_width()
+    unit = np.where(far, ranges.width / (2 * half), 1.0)
     offset = np.where(far, (ranges.high + ranges.low) / 2, 0.0)
-    ranges = Ranges(np.where(far, -half, ranges.low), np.where(far, half, ranges.high))
+    middle = Ranges(np.full(n_columns, -half), np.full(n_columns, half))
+    ranges = ranges.where(far, middle)
     binned = BinnedRanges(ranges.low, ranges.high, n_bins)
-    mean, size, half_width = np.empty((3, n_columns))
-    skewed = np.zeros((n_columns, 1), dtype=bool)
+    mean, size, half_width, skewed = np.empty((4, n_columns))
     shapes = np.empty(counts.shape)
-    centres, of_columns, of_targets, half_widths = families().moments
-    for part, alone in ((np.flatnonzero(~far), False), (np.flatnonzero(far), True)):
-        is_shared, used = pooled and not alone, None if alone else magnitudes
-        means, sizes = (
-            np.multiply.outer(one, 2.0 ** locations()).astype(np.float32)
-            for one in (centres, of_columns if pooled or alone else of_targets)
-        )
-        # Bins alone do not resolve scales below that of a uniform distribution in one of them.
-        sizes = np.maximum(sizes, np.float32(SCALES_IN_RANGE / n_bins * UNIFORM_STD * alone))
-        fit = functools.partial(_log_likelihood, used, bins, binned, part)
-        for some, posterior in posteriors(fit, len(part), is_shared):
-            columns = part[some]
-            shapes[columns] = binned.mixed(posterior, columns)
-            skewed[columns, 0] = posterior[:, families().skewed].sum(axis=(1, 2)) > 0.5
-            size[columns] = np.exp(np.tensordot(posterior, np.log(sizes)))
-            half_width[columns] = np.exp(posterior.sum(axis=2) @ np.log(half_widths))
-            # Means are weighted by the inverse scale, those of targets by its square, as their
-            # errors count in variances; scales below the posterior one count as that.
-            weights = np.maximum(sizes, size[columns, None, None].astype(np.float32))
-            np.divide(posterior, weights if is_shared else weights**2, out=weights)
-            mean[columns] = np.tensordot(weights, means) / weights.sum(axis=(1, 2))
+    for part, used in ((np.flatnonzero(~far), magnitudes), (np.flatnonzero(far), None)):
+        expected = _expected(part, used, bins, binned, pooled)
+        mean[part], size[part], half_width[part], skewed[part], shapes[part] = expected
     # Residual counts move the moments as they move those of the bins.
     rest = _residuals(bins, shapes)
     isolated = np.zeros((n_columns, 2), dtype=bool)
@@ -322,7 +321,7 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
     cubes = (np.arange(n_bins) + 0.5 - seen_mean[:, None]) ** 3
     skewness = np.sum(seen * cubes, axis=1) / np.hypot(seen_size, UNIFORM_STD) ** 3
-    width = (ranges.high - ranges.low) / n_bins
+    width = ranges.width / n_bins
     mean += (seen_mean - expected_mean) * width
     size *= np.hypot(seen_size, UNIFORM_STD) / np.hypot(expected_size, UNIFORM_STD)
     out = rest > TAIL_SHARE
@@ -331,22 +330,58 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     high = np.where(out.any(axis=1), offset + unit * (ranges.low + last * width), -np.inf)
     beyond = Ranges(low, high)
     return Estimate(
-        offset + unit * mean, unit * size, half_width, beyond, isolated, skewness, skewed * seen
+        offset + unit * mean,
+        unit * size,
+        half_width,
+        beyond,
+        isolated,
+        skewness,
+        np.where(skewed[:, None] > 0.5, seen, 0.0),
     )
 
 
-def _log_likelihood(
+def _expected(
+    part: Indices,
     magnitudes: NoisyCounts | None,
     bins: NoisyCounts,
     binned: BinnedRanges,
-    part: Indices,
-    some: Indices,
-) -> AnyArray:
-    """Return log likelihoods of some columns of a part: of their bins, and their magnitudes."""
-    logs = binned.log_likelihood(bins, part[some])
-    if magnitudes is not None:
-        logs += magnitudes.of(part[some]).fit_by_magnitude
-    return logs
+    pooled: bool,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Return posterior expectations of some columns, by their bins and magnitudes, if any.
+
+    These are mean, size, half width of the range in sizes, probability of a skewed standardised
+    family, and probabilities of bins.
+    """
+
+    def log_likelihood(some: Indices) -> AnyArray:
+        logs = binned.log_likelihood(bins, part[some])
+        if magnitudes is not None:
+            logs += magnitudes.of(part[some]).fit_by_magnitude
+        return logs
+
+    is_shared = pooled and magnitudes is not None
+    centres, of_columns, of_targets, half_widths = families().moments
+    means, sizes = (
+        np.multiply.outer(one, 2.0 ** locations()).astype(np.float32)
+        for one in (centres, of_columns if is_shared or magnitudes is None else of_targets)
+    )
+    n_bins = bins.counts.shape[1]
+    if magnitudes is None:
+        # Bins alone do not resolve scales below that of a uniform distribution in one of them.
+        sizes = np.maximum(sizes, np.float32(2 * far_half_width() / n_bins * UNIFORM_STD))
+    mean, size, half_width, skewed = np.empty((4, len(part)))
+    shapes = np.empty((len(part), n_bins))
+    for some, posterior in posteriors(log_likelihood, len(part), is_shared):
+        shapes[some] = binned.mixed(posterior, part[some])
+        skewed[some] = posterior[:, families().skewed].sum(axis=(1, 2))
+        size[some] = np.exp(np.tensordot(posterior, np.log(sizes)))
+        half_width[some] = np.exp(posterior.sum(axis=2) @ np.log(half_widths))
+        # Means are weighted by the inverse scale, those of targets by its square, as their errors
+        # count in variances; scales below the posterior one count as that.
+        weights = np.maximum(sizes, size[some, None, None].astype(np.float32))
+        np.divide(posterior, weights if is_shared else weights**2, out=weights)
+        mean[some] = np.tensordot(weights, means) / weights.sum(axis=(1, 2))
+    return mean, size, half_width, skewed, shapes
 
 
 def _isolated(

@@ -1,6 +1,9 @@
-"""Special cases of ranges and scales: standardised columns, narrow columns, long-tailed targets.
+"""Cases that the posterior of one column does not decide: all columns, narrow ones, long tails.
 
-All of it is post-processing of noisy histograms.
+Standardised columns are recognised by the counts of all columns together. A narrow column far from
+0 lies in few bins, whatever its distribution: its range follows from the smallest window with all
+of it. The tail of a target is extrapolated by a Weibull distribution from sums of counts, which see
+farther than single ones. All of it is post-processing of noisy histograms.
 """
 
 from __future__ import annotations
@@ -16,16 +19,20 @@ from skdp.oracle import Columns
 from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.releases.histograms import STEPS
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES, TAIL_SHARE, NoisyCounts
-from skdp.stages.scaling.estimates import MIN_RELATIVE_WIDTH, Ranges, magnitude_bounds
+from skdp.stages.scaling.estimates import (
+    MAX_FILLED_SHARE,
+    Z_ONE,
+    Ranges,
+    magnitude_bounds,
+    z_of_largest,
+)
 
 # ------------------------------------------------------------------ standardised columns
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Least shares of magnitudes from 1/16 to 4, and of negative values, of all columns together. Rare
-# categories lie below 1/16. The latter is also the largest share of one magnitude far from these in
-# a single column.
-MIN_UNIT_SHARE, MIN_NEGATIVE_SHARE = 0.5, 1 / 3
-Z_SEEN = 4.0  # noise standard deviations to detect a share
+# Least share of negative values of all columns together, of which most have magnitudes from 1/16 to
+# 4; rare categories lie below 1/16. Largest share of one magnitude far from these in one column.
+STANDARD_SHARE = 1 / 3
 
 
 def keep_standardised(columns: Columns, magnitudes: NoisyCounts, is_final: bool) -> Columns:
@@ -43,14 +50,14 @@ def keep_standardised(columns: Columns, magnitudes: NoisyCounts, is_final: bool)
     # whose values are nearly all on one side are not centred.
     below = max(float(together @ np.where(negative & (least < 4), least, 0.0)), 0.0)
     squares = np.where(least < 16, np.minimum(3.0 * least**2, 4.0), 0.0)  # about those in a bin
-    noise = np.linalg.norm(magnitudes.noise) / len(shares)
+    noise, z = np.linalg.norm(magnitudes.noise) / len(shares), z_of_largest(len(least))
     if (
         below**2 > together[~negative & usual].sum()
-        or together @ squares < Z_SEEN / 2 * noise * np.linalg.norm(squares)
-        or together[usual].sum() < MIN_UNIT_SHARE
+        or together @ squares < Z_ONE * noise * np.linalg.norm(squares)
+        or 2 * together[usual].sum() < 1
         # By Chebyshev's inequality no more than 1/16 lies beyond 4.
-        or together[(least >= 4) & (least < 64)].sum() > 1 / 16 + Z_SEEN * noise
-        or together[negative & (least >= 1 / 256) & (least < 4)].sum() < MIN_NEGATIVE_SHARE
+        or together[(least >= 4) & (least < 64)].sum() > 1 / 16 + z * noise
+        or together[negative & (least >= 1 / 256) & (least < 4)].sum() < STANDARD_SHARE
     ):
         return columns
     # A column in another unit, or far from 0, fills one magnitude or two.
@@ -60,9 +67,9 @@ def keep_standardised(columns: Columns, magnitudes: NoisyCounts, is_final: bool)
     near = (least >= 1 / 1024) & (least < 1 / 16)
     sides = (shares[:, near & side].sum(axis=1) for side in (negative, ~negative))
     outlying = np.maximum(outlying, 2 * np.minimum(*sides))
-    standard = outlying <= MIN_NEGATIVE_SHARE + Z_SEEN * math.sqrt(2) * magnitudes.noise
+    standard = outlying <= STANDARD_SHARE + z * math.sqrt(2) * magnitudes.noise
     # More records beyond 4 than a range leaves out are rare categories, which lie within 16.
-    rare = together[(least >= 4) & (least < 16)].sum() > 2 * TAIL_SHARE + Z_SEEN * noise
+    rare = together[(least >= 4) & (least < 16)].sum() > 2 * TAIL_SHARE + z * noise
     reach, isolated = RANGE_IN_SCALES * (1 + (rare and is_final)), columns.isolated
     return replace(
         columns,
@@ -78,9 +85,8 @@ def keep_standardised(columns: Columns, magnitudes: NoisyCounts, is_final: bool)
 
 # A record lies in one bin of each column, however many there are, so bins cost nothing but draws of
 # noise: a narrow column stands out in many bins, and one that fills more of them in a few.
-LOG2_WEIGHT = 4  # base-2 logarithm of the weight of narrow columns relative to the others
-MAX_NOISE = 0.09  # on the count of a window, as a share of the rows
 MIN_SPREAD = 3  # bins that a column has to fill for its scale to be known
+MAX_NOISE = 0.09  # on the count of a window, as a share of the rows
 
 
 def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Mask]:
@@ -96,18 +102,17 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
     ranges : Ranges
     """
     n_columns, n_bins = bins.counts.shape
-    width = (ranges.high - ranges.low) / n_bins
+    width = ranges.width / n_bins
     first, sizes = np.zeros((2, n_columns), dtype=np.intp)
     sums = np.pad(np.cumsum(bins.counts / bins.n_rows, axis=1), ((0, 0), (1, 0)))
-    farthest = np.maximum(np.abs(ranges.low), np.abs(ranges.high))
-    left = np.flatnonzero(width > MIN_RELATIVE_WIDTH * farthest)
-    for size in np.unique(np.geomspace(1, max(n_bins // 3, 1), 24).astype(int)):
+    left = np.flatnonzero(ranges.have_distinct_bins(n_bins))
+    for size in np.unique(np.geomspace(1, max(int(MAX_FILLED_SHARE * n_bins), 1), 24).astype(int)):
         noise = bins.noise[left] * math.sqrt(size)
         left, noise = left[noise <= MAX_NOISE], noise[noise <= MAX_NOISE]
         if not len(left):
             break
         held = sums[left, size:] - sums[left, :-size]
-        done = held.max(axis=1) >= 1 - TAIL_SHARE - 2 * noise
+        done = held.max(axis=1) >= 1 - TAIL_SHARE - Z_ONE * noise
         first[left[done]], sizes[left[done]] = held.argmax(axis=1)[done], size
         left = left[~done]
     start, stop = ranges.low + first * width, ranges.low + (first + sizes) * width
@@ -124,7 +129,7 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
 MAX_TAIL_SHARE, MAX_BODY_SHARE = 0.2, 0.6
 MIN_DISTANCE_RATIO = 2.0  # of these two points
 # Exponent b of the tail: 1/2 for a normal distribution, 1 for an exponential one.
-MIN_EXPONENT, MAX_EXPONENT = 0.05, 5.0
+MAX_EXPONENT = 5.0
 OMITTED_SHARE = 0.0001  # share of the records, the farthest ones, that a scale leaves out
 
 
@@ -193,23 +198,24 @@ def _beyond_the_seen(points: Array, edge: float, middles: Array, shape: Array) -
     """Return the part of a target's mean square beyond an edge, less that of shares in bins."""
     points = points[:, np.argsort(points[0], kind="stable")]
     distance, share, noise = points
-    seen = np.flatnonzero((share > Z_SEEN * noise) & (share < MAX_BODY_SHARE))
+    z = z_of_largest(len(share))
+    seen = np.flatnonzero((share > z * noise) & (share < MAX_BODY_SHARE))
     if not len(seen) or share[seen[-1]] > MAX_TAIL_SHARE:
         return 0.0
     last = seen[-1]
     nearer = distance[seen] <= distance[last] / MIN_DISTANCE_RATIO
-    before = seen[nearer & (share[seen] - share[last] > Z_SEEN * noise[seen])]
+    before = seen[nearer & (share[seen] - share[last] > z * noise[seen])]
     if not len(before):
         return 0.0
     unit, far = -math.log(share[last]), distance[last]
     # Beyond it, and at the one before: distances and shares next to those there.
-    most = np.maximum(share, 0.0) + Z_SEEN / 2 * noise
+    most = np.maximum(share, 0.0) + Z_ONE * noise
     hidden = (distance > far) & (most < share[last])
     distances = np.append(distance[hidden], distance[before[-1]]) / far
     logs = -np.log(np.append(most[hidden], share[before[-1]])) / unit
     exponent = min(float(np.min(np.log(distances) / np.log(logs))), MAX_EXPONENT)
     start = min(far, edge)
-    largest = math.exp(-unit * (start / far) ** (1 / exponent)) if exponent > MIN_EXPONENT else 0.0
+    largest = math.exp(-unit * (start / far) ** (1 / exponent)) if exponent > 0 else 0.0
     if largest <= OMITTED_SHARE:
         return 0.0
     # The integral of the squared distances, whose shares are exponentially distributed.

@@ -1,4 +1,10 @@
-"""The scaling stage: ranges, centres and scales of columns from a few noisy histograms."""
+"""The scaling stage: requests of histograms, one after the other, and the columns that follow.
+
+Features and targets each get a histogram of magnitudes, and then others in bins of the range that
+follows from all before. Ranges get shorter where bins show that columns lie in a part of them;
+where they stay the counts are averaged. Without noise counts are exact, and so are the columns. A
+rehearsal makes the same requests, as their number depends on public facts only.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from skdp._numbers import Array, Mask
+from skdp._numbers import Array
 from skdp.objective import Loss, Problem
 from skdp.oracle import (
     BinCounts,
@@ -28,12 +34,12 @@ from skdp.stages.scaling import estimates
 from skdp.stages.scaling.distributions import NoisyCounts
 from skdp.stages.scaling.estimates import Ranges
 from skdp.stages.scaling.refinements import (
-    LOG2_WEIGHT,
     extrapolate_tails,
     keep_standardised,
     refine_narrow_columns,
 )
 from skdp.stages.scaling.shares import (
+    Histograms,
     ScalingBudget,
     budget_of_first,
     records_for_scaling,
@@ -102,6 +108,50 @@ class HistogramState:
 
 
 @dataclass(frozen=True, eq=False)
+class Counting:
+    """The histograms that a fit requests of its features, or of its targets."""
+
+    oracle: Oracle
+    histograms: Histograms
+    is_features: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether counts have no noise, as epsilon is infinite."""
+        return not self.oracle.is_noisy
+
+    @property
+    def rounds(self) -> range:
+        """Numbers of the histograms in bins; the first one is of magnitudes."""
+        return range(2, self.histograms.number + 1)
+
+    @property
+    def share_of_first(self) -> float:
+        """Share of mu squared of the first one: more of targets, whose ranges hardly shrink."""
+        number, rounds = self.histograms.number, self.histograms.rounds
+        return self.histograms.share / (number if self.is_features else rounds)
+
+    def by_magnitude(self) -> NoisyCounts:
+        """Request counts by sign and magnitude."""
+        equal = (0,) * self.histograms.n_columns
+        request = MagnitudeCounts(self.is_features, not self.is_features, equal)
+        counts, std = self.oracle.with_share(request, self.share_of_first)
+        return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
+
+    def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> NoisyCounts:
+        """Request counts in equal bins of ranges; their number follows from the noise."""
+        if n_bins is None:
+            noise = self.histograms.noise
+            usual = next(bins for most, bins in BINS_BY_NOISE if noise <= most)
+            n_bins = MANY_BINS if self.exact else usual
+        equal, kind = (0,) * self.histograms.n_columns, (self.is_features, not self.is_features)
+        request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins, equal)
+        share = (self.histograms.share - self.share_of_first) / (self.histograms.number - 1)
+        counts, std = self.oracle.with_share(request, share)
+        return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
+
+
+@dataclass(frozen=True, eq=False)
 class ScalingStage(OptionalStage):
     """Estimate the scaling of columns and targets, or apply a declared one.
 
@@ -120,14 +170,18 @@ class ScalingStage(OptionalStage):
     first : int
         Of a stream: the number of first records that histograms are of, and no other release. 0
         for all records.
+    is_final : bool
+        Whether no later stage may widen ranges: those of regressions are short enough for the test
+        halfway, :class:`~skdp.stages.scaling.widening.Widening`.
     """
 
-    shares: ScalingBudget
+    shares: ScalingBudget = field(default_factory=ScalingBudget)
     centred: tuple[bool, bool] = (True, True)
     known: Scaling = field(default_factory=Scaling)
     standardises: bool = True
     note: str = ""
     first: int = 0
+    is_final: bool = False
 
     title: ClassVar[str] = "scaling"
     place: ClassVar[str] = "before"
@@ -154,8 +208,14 @@ class ScalingStage(OptionalStage):
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
         budget, known, first = _requests(public, problem, parameters)
-        centred = (public.has_intercept, public.has_intercept)
-        return cls(budget, centred, known, note=note_on_bounds(parameters.bounds), first=first)
+        return cls(
+            budget,
+            (public.has_intercept, public.has_intercept),
+            known,
+            note=note_on_bounds(parameters.bounds),
+            first=first,
+            is_final=not is_regression(problem),
+        )
 
     # mypy: other stages have a field of this name. Here it follows from other fields.
     @property
@@ -167,50 +227,36 @@ class ScalingStage(OptionalStage):
         return self.first > 0
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        left = inside(self, oracle.public).share
+        left, scaling = inside(self, oracle.public).share, self.known
+        features, targets = self.shares.features, self.shares.targets
         with oracle.first_records(self.first) if self.first else nullcontext():
-            scaling = self._estimated(oracle)
+            if features.n_columns:
+                columns = self._columns(Counting(oracle, features, True))
+                scaling = replace(scaling, columns=columns)
+            if targets.n_columns:
+                columns = self._columns(Counting(oracle, targets, False))
+                columns = _in_units_of(oracle.problem.loss, columns, self.centred[1], targets.noise)
+                scaling = replace(scaling, targets=columns)
         if self.standardises:
             oracle.standardise(scaling, left)
         return replace(solution, scaling=scaling)
 
-    def _estimated(self, oracle: Oracle) -> Scaling:
-        """Return the scaling that follows from histograms of the records."""
-        n_rows, exact = oracle.public.n_rows, not oracle.is_noisy
-        scaling, seen = self.known, []
-        # 1. Sign and magnitude of all columns; then bins, of columns of each kind.
-        for which in self._jointly():
-            request, share = self._request(which)
-            seen.append(_unweighted(request, *oracle.with_share(request, share), n_rows))
-        for part, is_features, rounds in self._parts(oracle.public):
-            if oracle.is_rehearsal:
-                columns = self._rehearsed(oracle, part, rounds)
-            else:
-                counts, std = (
-                    np.concatenate(one)[part]
-                    for one in zip(*((one.counts, one.std) for one in seen), strict=True)
-                )
-                magnitudes = NoisyCounts(counts, std, n_rows)
-                columns = self._columns(oracle, part, magnitudes, is_features, rounds)
-            if is_features:
-                scaling = replace(scaling, columns=columns)
-            else:
-                noise = 0.0 if exact else self._noise(part)
-                targets = _in_units_of(oracle.problem.loss, columns, self.centred[1], noise)
-                scaling = replace(scaling, targets=targets)
-        return scaling
-
     def public_after(self, public: Public) -> Public:
         if self.first:
             public = public.divided(self.first)[1]
-        columns = self.shares.features or self.known.columns is not None
-        return public.standardised(columns, self.shares.targets or self.known.targets is not None)
+        columns = self.known.columns is not None or self.shares.features.n_columns > 0
+        targets = self.known.targets is not None or self.shares.targets.n_columns > 0
+        return public.standardised(columns, targets)
 
     def assumptions(self) -> tuple[str, ...]:
         texts = []
-        features = self.shares.features and not self.shares.free_features
-        if features or self.shares.targets:
-            what = " and ".join(["columns"] * features + ["targets"] * self.shares.targets)
+        features, targets = self.shares.features, self.shares.targets
+        counted = {
+            "columns": features.n_columns > 0 and not features.is_free,
+            "targets": targets.n_columns > 0,
+        }
+        if any(counted.values()):
+            what = " and ".join(one for one, is_counted in counted.items() if is_counted)
             texts.append(
                 f"Ranges, centres and sizes of {what} were estimated privately, as part of this "
                 "fit: the histograms among its releases. Values outside their range are clipped."
@@ -220,7 +266,7 @@ class ScalingStage(OptionalStage):
                 f"The histograms are of the first {self.first} records, and no other release is: "
                 "a record is among these or among the others, and pays for the one of both parts."
             )
-        if self.shares.free_features:
+        if features.is_free:
             texts.append(
                 "Ranges, centres and sizes of columns were read from the features, which are "
                 "public. Values outside their range are clipped."
@@ -229,147 +275,75 @@ class ScalingStage(OptionalStage):
             texts.append(self.note)
         return tuple(texts)
 
-    def _columns(
-        self, oracle: Oracle, part: slice, magnitudes: NoisyCounts, is_features: bool, rounds: int
-    ) -> Columns:
-        """Request bins; return the columns that follow from these and their magnitudes."""
-        exact, centred = not oracle.is_noisy, self.centred[not is_features]
+    def _columns(self, counting: Counting) -> Columns:
+        """Request histograms; return the columns that follow from these."""
+        magnitudes = counting.by_magnitude()
+        is_features, exact = counting.is_features, counting.exact
+        if counting.oracle.is_rehearsal:
+            return _rehearsed(counting)
+        centred = self.centred[not is_features]
         first = estimates.coarse_ranges(magnitudes, exact, pooled=is_features)
-        state = self._bin_rounds(oracle, part, first, magnitudes, is_features, rounds)
+        state = _bin_rounds(counting, first, magnitudes)
         ranges, bins = state.ranges, state.bins
         if exact:
             columns = estimates.exact_columns(bins.counts, ranges, centred)
             return _kept_if_near_standard(columns) if is_features else columns
         estimate = estimates.estimate(magnitudes, bins, ranges, is_features)
         columns = estimate.columns(bins.noise, is_features, centred)
-        if is_features:
-            # For a regression a test halfway decides about long tails.
-            is_final = oracle.problem.loss.targets == "label"
-            if centred:
-                columns = keep_standardised(columns, magnitudes, is_final)
-            if not is_final:
-                return columns
-            # Values beyond the bound on rows would shrink whole rows, and not their column alone.
-            reach = (oracle.public.long_row or math.inf) * columns.scale
-            limits = columns.centre - reach, columns.centre + reach
-            low, high = np.clip([columns.low, columns.high], *limits)
-            return replace(columns, low=low, high=high)
-        shapes = estimate.shapes
-        return _within_range(extrapolate_tails(columns, shapes, bins, ranges, magnitudes, first))
-
-    def _jointly(self) -> list[slice]:
-        """Columns of each histogram of magnitudes: all jointly, unless one kind costs nothing."""
-        n_features, n_columns = self.shares.n_features, len(self.shares.log_weights)
-        if self.shares.free_features and self.shares.targets:
-            return [slice(0, n_features), slice(n_features, n_columns)]
-        return [slice(0, n_columns)] * self.shares.has_requests
-
-    def _bin_rounds(
-        self,
-        oracle: Oracle,
-        part: slice,
-        ranges: Ranges,
-        magnitudes: NoisyCounts,
-        is_features: bool,
-        rounds: int,
-    ) -> HistogramState:
-        """Request bins of ranges; then again, in smaller ranges where there are any.
-
-        Noisy ranges of targets shrink only where they are narrow and far from 0: a smaller one
-        hides a tail.
-        """
-        exact = not oracle.is_noisy
-        state = HistogramState.none(ranges, oracle.public.n_rows)
-        narrow = np.zeros(len(ranges.low), dtype=bool)
-        for number in range(2, rounds + 1):
-            if number < rounds and narrow.any():
-                state, narrow = self._refined(oracle, part, state, narrow)
-                continue
-            request, share = self._request(part, state.ranges, MANY_BINS if exact else None)
-            answer = oracle.with_share(request, share)
-            state = state.updated(_unweighted(request, *answer, oracle.public.n_rows))
-            if number == rounds:
-                break
-            if exact:
-                estimated = estimates.support_with_margin(state.bins.counts, state.ranges)
-                smaller = estimates.shrink_ranges(state.ranges, estimated, MANY_BINS, number > 2)
-            else:
-                smaller = state.shrunk(magnitudes, number > 2) if is_features else state.ranges
-                estimated, narrow = refine_narrow_columns(state.bins, state.ranges)
-                shorter = estimated.high - estimated.low < smaller.high - smaller.low
-                smaller = smaller.where(narrow | (shorter & (number == 2)), estimated)
-            state = state.within(smaller)
-        return state
-
-    def _refined(
-        self, oracle: Oracle, part: slice, state: HistogramState, narrow: Mask
-    ) -> tuple[HistogramState, Mask]:
-        """Return the state after a round for narrow columns, and which may be narrower still.
-
-        They get many bins, and most of the round's budget.
-        """
-        weights = tuple(np.array(self.shares.log_weights[part]) + LOG2_WEIGHT * narrow)
-        request, share = self._request(part, state.ranges, MANY_BINS, weights)
-        answer = oracle.with_share(request, share)
-        bins = _unweighted(request, *answer, oracle.public.n_rows)
-        estimated, still = refine_narrow_columns(bins, state.ranges)
-        return state.within(state.ranges.where(narrow, estimated)), narrow & still
-
-    def _rehearsed(self, oracle: Oracle, part: slice, rounds: int) -> Columns:
-        """Make the same requests, without the work on placeholders; return columns of unit size."""
-        unit = np.ones(part.stop - part.start)
-        for _ in range(2, rounds + 1):
-            n_bins = None if oracle.is_noisy else MANY_BINS
-            request, share = self._request(part, Ranges(-unit, unit), n_bins)
-            oracle.with_share(request, share)
-        return Columns(-unit, unit, 0 * unit, unit)
-
-    def _parts(self, public: Public) -> list[tuple[slice, bool, int]]:
-        """Columns of each kind, whether they are features, and how many histograms they get."""
-        of_features, of_targets = self.shares.rounds
-        n_features = public.n_features * self.shares.features
-        parts = [(slice(0, n_features), True, of_features)] if self.shares.features else []
-        both = slice(n_features, n_features + public.n_outputs)
-        return parts + ([(both, False, of_targets)] if self.shares.targets else [])
-
-    def _noise(self, which: slice) -> float:
-        """Return the noise on a count of these columns, of one weight, as a share of the rows."""
-        if self.shares.free_features and which.stop <= self.shares.n_features:
-            return 0.0
-        weights = self.shares.log_weights
-        return math.ldexp(self.shares.noise, min(weights) - weights[which.start])
-
-    def _request(
-        self,
-        which: slice,
-        ranges: Ranges | None = None,
-        n_bins: int | None = None,
-        other_weights: tuple[int, ...] | None = None,
-    ) -> tuple[MagnitudeCounts | BinCounts, float]:
-        """Return a histogram of columns, by magnitude or in bins of ranges, and its share.
-
-        ``n_bins`` follows from the noise by default. ``other_weights`` are other weights of the
-        columns for the same share of the budget.
-        """
-        weights, n_features = self.shares.log_weights[which], self.shares.n_features
-        share = self.shares.part(weights) if self.shares.share > 0 else 0.0
-        weights = weights if other_weights is None else other_weights
-        features = self.shares.features and which.start < n_features
-        targets = self.shares.targets and which.stop > n_features
-        if ranges is None:
-            return MagnitudeCounts(features, targets, weights), share
-        if n_bins is None:
-            n_bins = next(bins for most, bins in BINS_BY_NOISE if self._noise(which) <= most)
-        width = (ranges.high - ranges.low) / n_bins
-        return BinCounts(features, targets, ranges.low, width, n_bins, weights), share
+        if not is_features:
+            shapes = estimate.shapes
+            extended = extrapolate_tails(columns, shapes, bins, ranges, magnitudes, first)
+            return _within_range(extended)
+        if centred:
+            columns = keep_standardised(columns, magnitudes, self.is_final)
+        if not self.is_final:
+            return columns
+        # Values beyond the bound on rows would shrink whole rows, and not their column alone.
+        reach = (counting.oracle.public.long_row or math.inf) * columns.scale
+        limits = columns.centre - reach, columns.centre + reach
+        low, high = np.clip([columns.low, columns.high], *limits)
+        return replace(columns, low=low, high=high)
 
 
-def _unweighted(
-    request: MagnitudeCounts | BinCounts, answer: Array, std: float, n_rows: int
-) -> NoisyCounts:
-    """Return counts from an answer, whose columns are weighted."""
-    factors = np.ldexp(1.0, np.array(request.log_weights))
-    return NoisyCounts(answer / factors[:, None], std / factors, n_rows)
+def _rehearsed(counting: Counting) -> Columns:
+    """Make the same requests, without the work on placeholders; return columns of unit size."""
+    unit = np.ones(counting.histograms.n_columns)
+    for _ in counting.rounds:
+        counting.in_bins(Ranges(-unit, unit))
+    return Columns(-unit, unit, 0 * unit, unit)
+
+
+def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: NoisyCounts) -> HistogramState:
+    """Request bins of ranges; then again, in smaller ranges where there are any.
+
+    Noisy ranges of targets shrink only where they are narrow and far from 0: a smaller one hides a
+    tail.
+    """
+    state = HistogramState.none(ranges, counting.oracle.public.n_rows)
+    narrow = np.zeros(len(ranges.low), dtype=bool)
+    for number in counting.rounds:
+        is_last, again = number == counting.rounds[-1], number > 2
+        if narrow.any() and not is_last:
+            # Many bins for narrow columns, which may be narrower still.
+            bins = counting.in_bins(state.ranges, MANY_BINS)
+            estimated, still = refine_narrow_columns(bins, state.ranges)
+            state = state.within(state.ranges.where(narrow, estimated))
+            narrow &= still
+            continue
+        state = state.updated(counting.in_bins(state.ranges))
+        if is_last:
+            break
+        if counting.exact:
+            estimated = estimates.support_with_margin(state.bins.counts, state.ranges)
+            smaller = estimates.shrink_ranges(state.ranges, estimated, MANY_BINS, again)
+        else:
+            smaller = state.shrunk(magnitudes, again) if counting.is_features else state.ranges
+            estimated, narrow = refine_narrow_columns(state.bins, state.ranges)
+            # A new range starts the mean of counts anew, so later ones have to be half as long.
+            shorter = (1 + again) * estimated.width < smaller.width
+            smaller = smaller.where(narrow | shorter, estimated)
+        state = state.within(smaller)
+    return state
 
 
 def _requests(

@@ -22,15 +22,15 @@ from skdp._numbers import Array
 from skdp.objective import Problem
 from skdp.oracle import Columns, Oracle, Public, Scaling, Solution, TailSum
 from skdp.stages.base import OptionalStage, StageParameters, first_missing, missing_gaussian
+from skdp.stages.scaling.estimates import Z_ONE
+from skdp.stages.scaling.shares import MIN_SHARE
 from skdp.stages.scaling.stage import ScalingStage
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-SHARE = 0.04  # of the solver's mu squared
 EXPANSION_FACTOR = 6.0  # of estimated ranges, and of the bound on rows
 # Least slope of the target on the clipped part, relative to that on the rest. It is far from 1 even
 # where the target is linear: coefficients are too large while rows are clipped.
 MIN_SLOPE = 0.05
-Z_DETECT = 2.0  # noise standard deviations
 # Bound on a record's derivatives, in squared scales of the target: few records of a long tail must
 # not outweigh the others, and noise is proportional to it.
 RECORD_CLIP = 0.5
@@ -71,7 +71,9 @@ class Widening(OptionalStage):
         needs = {
             "rows that can be read more than once": public.streamed,
             "a solver with a checkpoint": not parameters.has_checkpoint,
-            "ranges from histograms": scaling is None or not scaling.shares.features,
+            "ranges from histograms that are not final": scaling is None
+            or not scaling.shares.features.n_columns
+            or scaling.is_final,
             "no inference, which uses the ranges that it knows": parameters.inference_share
             is not None,
             "noise: a finite epsilon": not public.is_noisy,
@@ -85,7 +87,9 @@ class Widening(OptionalStage):
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
         scaling = _scaling_stage(parameters)
         is_ample = public.gradient_mu * public.n_rows >= AMPLE
-        return cls(SHARE, scaling is not None and scaling.shares.targets, is_ample)
+        return cls(
+            MIN_SHARE, scaling is not None and scaling.shares.targets.n_columns > 0, is_ample
+        )
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         before, bound = oracle.scaling, oracle.public.row_bound
@@ -107,11 +111,11 @@ class Widening(OptionalStage):
 
         if self.inner:
             answer = oracle.with_share(beyond(inner), self.share)
-            if _excess(*answer, MOST_IDLE_SLOPE) < -Z_DETECT:
+            if _excess(*answer, MOST_IDLE_SLOPE) < -Z_ONE:
                 narrow = inner
         with nullcontext() if wide is None else oracle.with_ranges(wide, EXPANSION_FACTOR * bound):
             answer = oracle.with_share(beyond(before), self.share)
-        if wide is not None and _excess(*answer, MIN_SLOPE) > Z_DETECT:
+        if wide is not None and _excess(*answer, MIN_SLOPE) > Z_ONE:
             oracle.change_ranges(wide, EXPANSION_FACTOR * bound)
         elif narrow is not None and narrow is not before:
             oracle.change_ranges(narrow, bound)

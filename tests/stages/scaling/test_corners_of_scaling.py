@@ -62,11 +62,13 @@ def test_the_noise_on_counts_is_as_announced():
     for adjacency in Adjacency:
         public = Public(3000, 10, 1, adjacency, 1.0, 1e-6)
         model = skdp.DPRidge(privacy=skdp.Privacy(adjacency=str(adjacency)), scaling="private")
-        first = model.plan(3000, 10).releases[0]
         asked = scaling_budget(public, True, True, insist=True)
-        squares = math.fsum(4.0**weight for weight in asked.log_weights)
-        std = first.noise_multiplier * math.sqrt(squares) / 2.0 ** min(asked.log_weights)
-        assert std / 3000 == pytest.approx(asked.noise, rel=0.01)
+        magnitudes = [one for one in model.plan(3000, 10).releases if one.kind == "magnitudes"]
+        parts = asked.features.rounds / asked.features.number, 1.0
+        kinds = asked.features, asked.targets
+        for release, kind, part in zip(magnitudes, kinds, parts, strict=True):
+            std = release.noise_multiplier * math.sqrt(kind.n_columns * part)
+            assert std / 3000 == pytest.approx(kind.noise, rel=0.01)
 
 
 @pytest.mark.parametrize("weights", [(0, 3, 1), (2, 0, 0), (0, 0, 5)])

@@ -118,7 +118,23 @@ def test_rare_values_beside_a_common_one_are_learnt_from(rare, adjacency):
     assert np.mean(scores) > (0.9 if adjacency == "label" else 0.2)
 
 
-@pytest.mark.parametrize(("epsilon", "n_good"), [(0.15, 5), (0.3, 8), (1.0, 8)])
+def test_a_range_of_half_its_distance_from_0_is_far_from_it():
+    ends = np.array([768.0, 768.0, -1152.0]), np.array([1152.0, 1153.0, -768.0])
+    assert Ranges(*ends).far_from_0.tolist() == [True, False, True]
+
+
+def test_small_budgets_are_enough_for_an_offset_of_a_million_spreads():
+    """Six histograms, each of which may shorten a range; three of them had an R2 of 0."""
+    scores = []
+    for seed in range(3):
+        Z = np.random.default_rng(seed).standard_normal((15_000, 5))
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
+        model = skdp.DPLinearRegression(epsilon=0.1, privacy=privacy)
+        scores.append(model.fit(Z + 1e6, Z.sum(axis=1)).score(Z + 1e6, Z.sum(axis=1)))
+    assert min(scores) > 0.5, scores
+
+
+@pytest.mark.parametrize(("epsilon", "n_good"), [(0.15, 8), (0.3, 8), (1.0, 8)])
 def test_a_column_far_from_0_that_fills_few_bins_gets_smaller_ones(epsilon, n_good):
     """As air pressure: on either side of a power of 4, and too wide for a few of very many bins."""
     good = 0
