@@ -19,14 +19,17 @@ from skdp.stages.scaling.distributions import MAX_COLUMNS, TAIL_SHARE
 # tail, which is to be seen. Shares for it, within limits.
 NOISE_GOAL = 0.02
 MIN_SHARE, MAX_SHARE_COLUMNS, MAX_SHARE_TARGETS = 0.04, 0.2, 0.15
+# Of as many columns as inform the prior that they share: each needs less.
+MAX_SHARE_MANY_COLUMNS = 0.06
 # Noise on a count of a column above which it gets a larger share, up to a limit, as columns of
 # unknown scale are useless to a solver; beyond twice that, no histograms.
 RAISE_SHARE_ABOVE, MAX_RAISED_SHARE = 0.25, 0.3
-# Counts of each column that a share pays for at its noise. Twice as many, noisier ones are made:
-# their mean is as accurate, and a small scale next to a large offset is estimated step by step.
-ROUNDS = 3
-# Noise above which there is one less, and not twice as many: of columns, for less; of targets,
-# where a fit is worse than a constant, and all scaling together gets up to this share.
+# Counts of each column that a share pays for at its noise. The last is divided among several: small
+# parts suffice to locate a column that is narrow next to its distance from 0, step by step, and the
+# largest counts it in its last range. The mean of all in one range is as accurate.
+ROUNDS, PARTS_OF_LAST = 3, (1 / 6, 1 / 6, 1 / 6, 1 / 2)
+# Noise above which there is one less, and none is divided: of columns, for less; of targets, where
+# a fit is worse than a constant, and all scaling together gets up to this share.
 REDUCE_ROUNDS_ABOVE, MAX_SHARE_ALL = 0.15, 0.9
 
 
@@ -62,9 +65,11 @@ class Histograms:
         return self.n_columns > 0 and self.share == 0
 
     @property
-    def number(self) -> int:
-        """How many there are: where ranges stay as they are, the mean of their counts is used."""
-        return 2 * self.rounds if self.rounds == ROUNDS else self.rounds
+    def shares(self) -> tuple[float, ...]:
+        """Share of mu squared of each of them, that by magnitude first."""
+        last = PARTS_OF_LAST if self.rounds == ROUNDS else (1.0,)
+        each = self.share / self.rounds
+        return (each,) * (self.rounds - 1) + tuple(part * each for part in last)
 
 
 @dataclass(frozen=True)
@@ -109,8 +114,7 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
 
 def _of_features(n_columns: int, signal: float, insist: bool) -> Histograms:
     """Return the histograms of features: none if noise exceeds their counts."""
-    # The prior that so many columns share is informative, so that they need less.
-    largest = MIN_SHARE if n_columns >= MAX_COLUMNS else MAX_SHARE_COLUMNS
+    largest = MAX_SHARE_MANY_COLUMNS if n_columns >= MAX_COLUMNS else MAX_SHARE_COLUMNS
     share, rounds = _usual_share(n_columns, signal, NOISE_GOAL, largest), ROUNDS
     if _needed(rounds * n_columns, signal, REDUCE_ROUNDS_ABOVE) > share:
         share, rounds = share * (ROUNDS - 1) / ROUNDS, ROUNDS - 1
