@@ -125,7 +125,7 @@ def test_rare_counts():
         d2_of(skdp.DPPoissonRegressor(epsilon=0.3, privacy=seeded(run)).fit(X, y), mean=0.1)
         for run in range(12)
     ]
-    assert np.median(scores) > -0.02
+    assert np.mean(scores) > -0.02
 
 
 @pytest.mark.parametrize("mean", [0.1, 2.0])
