@@ -12,15 +12,15 @@ from typing import Self
 
 from skdp.accounting import Gaussian
 from skdp.oracle import Public
-from skdp.stages.scaling.distributions import MAX_COLUMNS, TAIL_SHARE
+from skdp.stages.scaling.distributions import TAIL_SHARE
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 # Aim of the noise on a count of columns, as a share of rows; of targets it is the share in their
 # tail, which is to be seen. Shares for it, within limits.
 NOISE_GOAL = 0.02
 MIN_SHARE, MAX_SHARE_COLUMNS, MAX_SHARE_TARGETS = 0.04, 0.2, 0.15
-# Of as many columns as inform the prior that they share: each needs less.
-MAX_SHARE_MANY_COLUMNS = 0.06
+# Of more columns than that: they inform the prior that they share, so that each needs less.
+MANY_COLUMNS, MAX_SHARE_MANY_COLUMNS = 50, 0.06
 # Noise on a count of a column above which it gets a larger share, up to a limit, as columns of
 # unknown scale are useless to a solver; beyond twice that, no histograms.
 RAISE_SHARE_ABOVE, MAX_RAISED_SHARE = 0.25, 0.3
@@ -114,7 +114,7 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
 
 def _of_features(n_columns: int, signal: float, insist: bool) -> Histograms:
     """Return the histograms of features: none if noise exceeds their counts."""
-    largest = MAX_SHARE_MANY_COLUMNS if n_columns >= MAX_COLUMNS else MAX_SHARE_COLUMNS
+    largest = MAX_SHARE_MANY_COLUMNS if n_columns > MANY_COLUMNS else MAX_SHARE_COLUMNS
     share, rounds = _usual_share(n_columns, signal, NOISE_GOAL, largest), ROUNDS
     if _needed(rounds * n_columns, signal, REDUCE_ROUNDS_ABOVE) > share:
         share, rounds = share * (ROUNDS - 1) / ROUNDS, ROUNDS - 1

@@ -28,7 +28,7 @@ def noise_of(share, rounds, n_features, signal):
     [
         (10**6, 10, 0.04, 3),  # ample
         (4000, 50, 0.2, 3),  # scarce
-        (4000, 64, 0.06, 3),  # many
+        (4000, 51, 0.06, 3),  # many
         (450, 20, 0.2 * 2 / 3, 2),  # above 15 per cent: less, for two histograms
     ],
 )
