@@ -227,6 +227,7 @@ REFUSED = {
     "plan of X": (lambda: RIDGE().plan(5, 3, sparse=X), "sparse must be True or False"),
     "rows as blocks": (lambda: LINEAR().fit_blocks(X, **SHAPE), "blocks", "iterable of tuples"),
     "a block alone": (lambda: LINEAR().fit_blocks((X, Y), **SHAPE), "blocks", "iterable of tuples"),
+    "listed rows as blocks": (lambda: LINEAR().fit_blocks([["A", 3]], **SHAPE), "list of length 1"),
     "no blocks": (lambda: LINEAR().fit_blocks(5, **SHAPE), "blocks", "iterable of tuples", "got 5"),
     "a number as a metric": (lambda: evaluate(FITTED, X, Y, 3, target_range=(0, 1)), "got 3"),
     "text as a model": (lambda: evaluate("model", X, Y), "a fitted classifier", "got str"),

@@ -10,9 +10,9 @@ import structure
 
 LIMITS = {
     "files": 201,
-    "code lines": 28_950,
+    "code lines": 28_930,
     "uses of Any": 473,
-    "numeric constants": 373,
+    "numeric constants": 358,
     "imports, % of code": 9.8,
     "longest internal parameter list": 13,
 }

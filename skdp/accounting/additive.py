@@ -19,7 +19,8 @@ from skdp.accounting.plan import EventCounts, counts_of, paths, sampled_counts, 
 # root finding, a few units in the last place (2e-16), and of `_log_delta`, which the tests compare
 # with 60 digits, with a wide margin.
 SAFETY = 1e-11
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)  # rounding exceeds its error for mu below 0.1
+# Quadrature over an interval of length mu; for mu below 0.1 its error is less than rounding's.
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 def pure_epsilon(event: Event, adjacency: Adjacency) -> float:
@@ -72,6 +73,7 @@ class PureDPAccountant(Accountant):
 
 
 def _log_delta(mu: float, epsilon: float) -> float:
+    """Return the logarithm of `gaussian_delta`, without cancellation where mu is small."""
     if mu == 0:
         return -math.inf
     near = epsilon / mu - mu / 2
@@ -139,12 +141,17 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     if delta == 0 or not mu < math.inf:  # nan proves nothing
         return math.inf
     target = math.log(delta)
-    if _log_delta(mu, 0.0) <= target:
+    at_zero = _log_delta(mu, 0.0)
+    if at_zero <= target - 1e-13:  # by more than rounding
         return 0.0
     high = 1.0
     while _log_delta(mu, high) > target:
         high *= 2
-    root = float(brentq(lambda e: max(_log_delta(mu, e), -1e9) - target, 0.0, high, xtol=1e-300))
+
+    def excess(epsilon: float) -> float:
+        return max(_log_delta(mu, epsilon), -1e9) - target
+
+    root = float(brentq(excess, 0.0, high, xtol=1e-300)) if at_zero > target else 0.0
     # Rounding moves an epsilon near 0 by a share of delta, which is no small part of it.
     return (root + 1e-14 * delta) * (1 + SAFETY)
 

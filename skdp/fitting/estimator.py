@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -95,11 +94,6 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         super().set_callbacks(*callbacks)
         warn_about_rows(self, callbacks)
         return self
-
-    @classmethod
-    @functools.cache  # to inspect a signature takes as long as a step of a small fit
-    def _get_param_names(cls) -> list[str]:
-        return list(super()._get_param_names())
 
     @property
     def _who(self) -> str:

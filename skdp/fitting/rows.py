@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse as scipy_sparse
 
-from skdp._numbers import AnyArray, Array, Indices, is_real, require
+from skdp._numbers import AnyArray, Array, Indices, is_real, shown
 from skdp.accounting import LABEL
 from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
@@ -322,7 +322,13 @@ class Blocks(Rows):
         listed = self.blocks if isinstance(self.blocks, Sequence) else ()  # no iterator is read
         fine = isinstance(self.blocks, Iterable) and not hasattr(self.blocks, "shape")
         fine = fine and all(isinstance(block, tuple) for block in listed)
-        require("fit_blocks: blocks", self.blocks, "be an iterable of tuples (X, y)", fine)
+        # Not even a short list is shown, as it may be one of rows.
+        given = f"{type(listed).__name__} of length {len(listed)}" if listed else shown(self.blocks)
+        if not fine:
+            raise ValueError(
+                f"fit_blocks: blocks must be an iterable of tuples (X, y); got {given}. "
+                "Nothing was released."
+            )
         declared = model._declared_targets(self.n_outputs)
         reader = model._reader()
 

@@ -81,6 +81,12 @@ def test_budgets_are_rounded_to_the_private_side_by_no_more_than_is_said(epsilon
     assert 0.9 * SAFETY * epsilon < extra < 1.1 * SAFETY * epsilon + 1.1e-14 * delta
 
 
+def test_an_epsilon_of_nearly_0_is_above_what_rounding_hides():
+    """The delta of epsilon 0 exceeds this one by 3e-15 of it (60 digits, mpmath)."""
+    delta = 1.6697363790034976e-06
+    assert 0 < gaussian_epsilon(4.185408418793212e-06, delta) < 1e-13 * delta
+
+
 def test_one_gaussian_by_all_accountants(vectors):
     for row in vectors["q1_gdp_vs_zcdp_vs_rdp"]:
         epsilon, delta = row["eps"], row["delta"]

@@ -157,9 +157,9 @@ class NewtonDirection(base.Statistic):
     L2 norm ``row_norm``, times the root of the loss's second derivative, at most ``curvature``,
     where a larger one is capped; plus the Hessian of the problem's penalty, a constant.
 
-    Sensitivity: let ``B = row_norm**2 curvature``, at least ``|v|**2``, g the vector, and H' be H
-    without the record ``v v'``. By Sherman and Morrison, with ``M = (H' + damping)^-1``, whose
-    eigenvalues are at most 1 / damping,
+    Sensitivity: let ``B = row_norm**2 curvature``, with the loss's curvature if that is less, at
+    least ``|v|**2``, g the vector, and H' be H without the record ``v v'``. By Sherman and
+    Morrison, with ``M = (H' + damping)^-1``, whose eigenvalues are at most 1 / damping,
 
         ``(H + damping)^-1 g - M g = - M v v' M g / (1 + v' M v)``,
 
@@ -188,7 +188,7 @@ class NewtonDirection(base.Statistic):
     row_norm : float
         Positive.
     curvature : float
-        Positive.
+        Positive: cap on second derivatives of the loss, besides the largest that it declares.
     """
 
     point: base.Point = field(repr=False)
@@ -199,6 +199,10 @@ class NewtonDirection(base.Statistic):
     kind: ClassVar[str] = "newton_direction"
     takes_groups: ClassVar[bool] = True
 
+    def _cap(self, context: base.PublicContext) -> float:
+        """Return the largest second derivative that counts, whatever the loss returns."""
+        return min(self.curvature, context.problem.loss.curvature)
+
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         public, loss = context.public, context.problem.loss
         if not (loss.quadratic or (loss.separable and public.n_outputs == 1)):
@@ -207,8 +211,8 @@ class NewtonDirection(base.Statistic):
                 "not that of one matrix of rows. Nothing was released."
             )
         size = public.n_parameters
-        most = self.row_norm**2 * min(self.curvature, loss.curvature)
-        length = float(np.linalg.norm(self.vector)) * (1 + 1e-9) + 1e-300
+        most = self.row_norm**2 * self._cap(context)
+        length = float(np.linalg.norm(self.vector)) * (1 + 1e-9) + 1e-200
         exact = length * most / (self.damping * (self.damping + most))
         slack = gram_rounding(context, n_rows, 1)
         slack += (
@@ -230,7 +234,7 @@ class NewtonDirection(base.Statistic):
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point", "vector")
         loss = context.problem.loss
-        bounds = self.row_norm, False, self.curvature
+        bounds = self.row_norm, False, self._cap(context)
         hessian = rows.total(second_moments.bounded_hessian, loss, self.point, *bounds)
         public = context.public
         penalty = np.full(public.n_parameters, context.problem.strong_convexity * public.n_rows)

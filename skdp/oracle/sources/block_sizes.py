@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 BLOCK_BYTES = 1 << 22  # of a block of rows: threads that took less would queue for the interpreter
 COPIED_BYTES = 1 << 20  # of one that is written and read on the way to the sums, in a near cache
-# Of a part, which one thread takes as a whole, at a tenth of a millisecond in Python; more only in
-# MAX_PARTS parts. There are two parts from a quarter of it on.
+# Of a part, which one thread takes as a whole; each costs a tenth of a millisecond in Python. There
+# are at most MAX_PARTS, larger ones if need be, and two from a quarter of this size on.
 PART_BYTES = 1 << 24
 MAX_PARTS = 16
 MOST_PARTITIONS = 1 << MAX_PARTS  # see `skdp.oracle.sources.partitioned.require_few_partitions`

@@ -30,7 +30,8 @@ ZERO_SHARES = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that ho
 # Base-2 logarithms of the largest over the smallest nonzero magnitude in these.
 LOG2_WIDTHS = (0.5, 2.0)
 # Log priors: for each power of 2 between a scale, or a location, and 1; of unit normal
-# distributions, as many users standardise; of zeros and ones, next to others with zeros.
+# distributions, as many users standardise; of zeros and ones, next to others with zeros, whose
+# wider ranges are as unlikely as these are likely.
 LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR = -0.25, 5.0, 2.0
 LOG_PRIOR_PER_OCTAVE_ZEROS = -0.6  # of columns with zeros, which noise imitates most easily
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
@@ -43,7 +44,8 @@ TAIL_SHARE = 0.004  # share of the records outside of a range at either end
 MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no candidate is exact
 EM_ITERATIONS, MAX_COLUMNS = 3, 64  # of the empirical Bayes fit
 PRIOR_STRENGTH = 5.0  # pseudo-columns
-# Factor on a likelihood: not 0, as nothing else may fit a column at all.
+# Factor on a likelihood: not 0, as nothing else may fit a column at all. In float32 the product of
+# two is not 0 either.
 UNLIKELY = np.sqrt(np.finfo(np.float32).tiny)
 REACH_OCTAVES = 12  # farther from the size of a range, all its bins but one are empty
 

@@ -24,12 +24,11 @@ MANY_COLUMNS, MAX_SHARE_MANY_COLUMNS = 50, 0.06
 # Noise on a count of a column above which it gets a larger share, up to a limit, as columns of
 # unknown scale are useless to a solver; beyond twice that, no histograms.
 RAISE_SHARE_ABOVE, MAX_RAISED_SHARE = 0.25, 0.3
-# Counts of each column that a share pays for at its noise. The last is divided among several: small
-# parts suffice to locate a column that is narrow next to its distance from 0, step by step, and the
-# largest counts it in its last range. The mean of all in one range is as accurate.
-ROUNDS, PARTS_OF_LAST = 3, (1 / 6, 1 / 6, 1 / 6, 1 / 2)
-# Noise above which there is one less, and none is divided: of columns, for less; of targets, where
-# a fit is worse than a constant, and all scaling together gets up to this share.
+# Counts of each column that a share pays for at its noise. Twice as many, noisier ones are made:
+# their mean is as accurate, and a small scale next to a large offset is estimated step by step.
+ROUNDS = 3
+# Noise above which there is one less, and not twice as many: of columns, for less; of targets,
+# where a fit is worse than a constant, and all scaling together gets up to this share.
 REDUCE_ROUNDS_ABOVE, MAX_SHARE_ALL = 0.15, 0.9
 
 
@@ -65,11 +64,9 @@ class Histograms:
         return self.n_columns > 0 and self.share == 0
 
     @property
-    def shares(self) -> tuple[float, ...]:
-        """Share of mu squared of each of them, that by magnitude first."""
-        last = PARTS_OF_LAST if self.rounds == ROUNDS else (1.0,)
-        each = self.share / self.rounds
-        return (each,) * (self.rounds - 1) + tuple(part * each for part in last)
+    def number(self) -> int:
+        """How many there are: where ranges stay as they are, the mean of their counts is used."""
+        return 2 * self.rounds if self.rounds == ROUNDS else self.rounds
 
 
 @dataclass(frozen=True)

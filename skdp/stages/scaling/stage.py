@@ -72,24 +72,19 @@ class HistogramState:
     def none(cls, ranges: Ranges, n_rows: int) -> HistogramState:
         """Return the state before any histogram."""
         nothing = np.zeros(len(ranges.low))
-        unknown = NoisyCounts(nothing[:, None], nothing + math.inf, n_rows)
-        return cls(ranges, unknown, nothing)
+        return cls(ranges, NoisyCounts(nothing[:, None], nothing, n_rows), nothing)
 
     def updated(self, bins: NoisyCounts) -> HistogramState:
-        """Return the state after one more histogram; means of counts are weighted by precision."""
-        before = self.bins
-        # Without noise the latest counts are as good as any.
-        ratio = bins.std / np.maximum(before.std, np.finfo(float).tiny)
-        weight = 1 / (1 + ratio**2)
-        mean = before.counts + weight[:, None] * (bins.counts - before.counts)
-        both = NoisyCounts(mean, np.sqrt(weight) * bins.std, bins.n_rows)
-        return HistogramState(self.ranges, both, self.times + 1)
+        """Return the state after one more histogram, as noisy as those before."""
+        times, before = self.times + 1, self.bins.counts
+        mean = before + (bins.counts - before) / times[:, None]
+        mean_of_all = NoisyCounts(mean, bins.std / np.sqrt(times), bins.n_rows)
+        return HistogramState(self.ranges, mean_of_all, times)
 
     def within(self, ranges: Ranges) -> HistogramState:
         """Return the state with other ranges, without the counts of columns whose range differs."""
         same = (ranges.low == self.ranges.low) & (ranges.high == self.ranges.high)
-        std = np.where(same, self.bins.std, math.inf)
-        kept = replace(self.bins, counts=self.bins.counts * same[:, None], std=std)
+        kept = replace(self.bins, counts=self.bins.counts * same[:, None])
         return HistogramState(ranges, kept, self.times * same)
 
     def shrunk(self, magnitudes: NoisyCounts, again: bool) -> Ranges:
@@ -125,14 +120,25 @@ class Counting:
         """Whether counts have no noise, as epsilon is infinite."""
         return not self.oracle.is_noisy
 
+    @property
+    def rounds(self) -> range:
+        """Numbers of the histograms in bins; the first one is of magnitudes."""
+        return range(2, self.histograms.number + 1)
+
+    @property
+    def share_of_first(self) -> float:
+        """Share of mu squared of the first one: more of targets, whose ranges hardly shrink."""
+        number, rounds = self.histograms.number, self.histograms.rounds
+        return self.histograms.share / (number if self.is_features else rounds)
+
     def by_magnitude(self) -> NoisyCounts:
         """Request counts by sign and magnitude."""
         equal = (0,) * self.histograms.n_columns
         request = MagnitudeCounts(self.is_features, not self.is_features, equal)
-        counts, std = self.oracle.with_share(request, self.histograms.shares[0])
+        counts, std = self.oracle.with_share(request, self.share_of_first)
         return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
 
-    def in_bins(self, ranges: Ranges, share: float, n_bins: int | None = None) -> NoisyCounts:
+    def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> NoisyCounts:
         """Request counts in equal bins of ranges; their number follows from the noise."""
         if n_bins is None:
             noise = self.histograms.noise
@@ -140,6 +146,7 @@ class Counting:
             n_bins = MANY_BINS if self.exact else usual
         equal, kind = (0,) * self.histograms.n_columns, (self.is_features, not self.is_features)
         request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins, equal)
+        share = (self.histograms.share - self.share_of_first) / (self.histograms.number - 1)
         counts, std = self.oracle.with_share(request, share)
         return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
 
@@ -301,8 +308,8 @@ class ScalingStage(OptionalStage):
 def _rehearsed(counting: Counting) -> Columns:
     """Make the same requests, without the work on placeholders; return columns of unit size."""
     unit = np.ones(counting.histograms.n_columns)
-    for share in counting.histograms.shares[1:]:
-        counting.in_bins(Ranges(-unit, unit), share)
+    for _ in counting.rounds:
+        counting.in_bins(Ranges(-unit, unit))
     return Columns(-unit, unit, 0 * unit, unit)
 
 
@@ -314,16 +321,18 @@ def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: NoisyCounts) -> 
     """
     state = HistogramState.none(ranges, counting.oracle.public.n_rows)
     narrow = np.zeros(len(ranges.low), dtype=bool)
-    *earlier, last = counting.histograms.shares[1:]
-    for number, share in enumerate(earlier):
-        if narrow.any():
+    for number in counting.rounds:
+        is_last, again = number == counting.rounds[-1], number > 2
+        if narrow.any() and not is_last:
             # Many bins for narrow columns, which may be narrower still.
-            bins = counting.in_bins(state.ranges, share, MANY_BINS)
+            bins = counting.in_bins(state.ranges, MANY_BINS)
             estimated, still = refine_narrow_columns(bins, state.ranges)
             state = state.within(state.ranges.where(narrow, estimated))
             narrow &= still
             continue
-        state, again = state.updated(counting.in_bins(state.ranges, share)), number > 0
+        state = state.updated(counting.in_bins(state.ranges))
+        if is_last:
+            break
         if counting.exact:
             estimated = estimates.support_with_margin(state.bins.counts, state.ranges)
             smaller = estimates.shrink_ranges(state.ranges, estimated, MANY_BINS, again)
@@ -334,7 +343,7 @@ def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: NoisyCounts) -> 
             shorter = (1 + again) * estimated.width < smaller.width
             smaller = smaller.where(narrow | shorter, estimated)
         state = state.within(smaller)
-    return state.updated(counting.in_bins(state.ranges, last))
+    return state
 
 
 def _requests(
