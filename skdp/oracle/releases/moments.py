@@ -135,7 +135,17 @@ class Coordinates(base.Checked):
         return read_only(self.matrix @ self.matrix.T)
 
     def rounding(self, context: base.PublicContext, n_rows: int) -> float:
-        """Return what rounding adds to a sum of gradients in the rows' own coordinates."""
+        """Return what rounding adds to a sum of gradients in the rows' own coordinates.
+
+        Parameters
+        ----------
+        context : PublicContext
+        n_rows : int
+
+        Returns
+        -------
+        float
+        """
         public = context.public
         sizes = public.n_features, public.n_parameters
         return moments.transform_rounding(
