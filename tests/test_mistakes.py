@@ -228,6 +228,7 @@ REFUSED = {
     "rows as blocks": (lambda: LINEAR().fit_blocks(X, **SHAPE), "blocks", "iterable of tuples"),
     "a block alone": (lambda: LINEAR().fit_blocks((X, Y), **SHAPE), "blocks", "iterable of tuples"),
     "listed rows as blocks": (lambda: LINEAR().fit_blocks([["A", 3]], **SHAPE), "list of length 1"),
+    "text as blocks": (lambda: LINEAR().fit_blocks("Anna", **SHAPE), "got str of length 4"),
     "no blocks": (lambda: LINEAR().fit_blocks(5, **SHAPE), "blocks", "iterable of tuples", "got 5"),
     "a number as a metric": (lambda: evaluate(FITTED, X, Y, 3, target_range=(0, 1)), "got 3"),
     "text as a model": (lambda: evaluate("model", X, Y), "a fitted classifier", "got str"),

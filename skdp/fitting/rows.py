@@ -319,7 +319,8 @@ class Blocks(Rows):
     def read(self, model: Any) -> Reading:
         n_records = planned_records(self.n_samples, self.n_groups, "fit_blocks")
         check_counts("fit_blocks", n_features=self.n_features, n_outputs=self.n_outputs)
-        listed = self.blocks if isinstance(self.blocks, Sequence) else ()  # no iterator is read
+        # Iterators, and sequences that load their blocks, are not read before the charge.
+        listed = self.blocks if isinstance(self.blocks, list | tuple | str) else ()
         fine = isinstance(self.blocks, Iterable) and not hasattr(self.blocks, "shape")
         fine = fine and all(isinstance(block, tuple) for block in listed)
         # Not even a short list is shown, as it may be one of rows.

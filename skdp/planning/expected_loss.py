@@ -73,5 +73,5 @@ def signal_for(kind: str, share: float) -> float:
 
 
 def hopeless(kind: str, signal: float) -> bool:
-    """Whether half of the fits of a kind lose so much at a signal that the budget is wasted."""
+    """Return whether half of the fits of a kind lose more than `HOPELESS_LOSS` at a signal."""
     return signal < signal_for(kind, HOPELESS_LOSS)

@@ -60,7 +60,7 @@ class Histograms:
 
     @property
     def is_free(self) -> bool:
-        """Whether there are some that cost nothing."""
+        """True if there are histograms and they cost nothing, as their values are public."""
         return self.n_columns > 0 and self.share == 0
 
     @property
