@@ -32,6 +32,47 @@ class DPTweedieModel(DPLinearRegressor):
     summary = inference.summary
     wald_test = inference.wald_test
 
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.0,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        solver: parameters.SolverChoice = "auto",
+        max_iter: int | parameters.Auto = "auto",
+        learning_rate: parameters.StepSize = "auto",
+        momentum: parameters.AnyMomentum = "auto",
+        noise_schedule: parameters.RelativeNoise = "auto",
+        clip_norm: parameters.ClipNorm = "auto",
+        batch_size: int | float | None = None,
+        scaling: parameters.Scaling = "auto",
+        target_bound: float | None = None,
+        calibration: parameters.Calibration = "auto",
+        constraint: parameters.ConstraintChoice = None,
+        inference: parameters.InferenceChoice = None,
+        fit_intercept: bool = True,
+        privacy: Privacy | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.delta = delta
+        self.solver = solver
+        self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.noise_schedule = noise_schedule
+        self.clip_norm = clip_norm
+        self.batch_size = batch_size
+        self.scaling = scaling
+        self.target_bound = target_bound
+        self.calibration = calibration
+        self.constraint = constraint
+        self.inference = inference
+        self.fit_intercept = fit_intercept
+        self.privacy = privacy
+        self.verbose = verbose
+
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return D2, the share of the deviance that is explained, computed without noise.
 
@@ -155,47 +196,6 @@ class DPPoissonRegressor(DPTweedieModel):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.0,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        target_bound: float | None = None,
-        calibration: parameters.Calibration = "auto",
-        constraint: parameters.ConstraintChoice = None,
-        inference: parameters.InferenceChoice = None,
-        fit_intercept: bool = True,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.target_bound = target_bound
-        self.calibration = calibration
-        self.constraint = constraint
-        self.inference = inference
-        self.fit_intercept = fit_intercept
-        self.privacy = privacy
-        self.verbose = verbose
-
     _sklearn_estimator = linear_model.PoissonRegressor
 
 
@@ -250,49 +250,7 @@ class DPGammaRegressor(DPTweedieModel):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.0,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        target_bound: float | None = None,
-        calibration: parameters.Calibration = "auto",
-        constraint: parameters.ConstraintChoice = None,
-        inference: parameters.InferenceChoice = None,
-        fit_intercept: bool = True,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.target_bound = target_bound
-        self.calibration = calibration
-        self.constraint = constraint
-        self.inference = inference
-        self.fit_intercept = fit_intercept
-        self.privacy = privacy
-        self.verbose = verbose
-
     power = 2.0
-
     _sklearn_estimator = linear_model.GammaRegressor
 
 
