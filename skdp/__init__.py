@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from skdp import solvers
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
-from skdp.fitting.partitions import ParquetColumns
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.linear_model import (
     DP2SLS,
@@ -31,7 +30,7 @@ from skdp.linear_model import (
     SeededNoiseWarning,
 )
 from skdp.objective import Box, L1Ball, L2Ball, Simplex
-from skdp.oracle.sources.partitioned import Chunks, Partitions
+from skdp.oracle.sources.partitioned import Chunks, ParquetColumns, Partitions
 from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp.stages.inference.stage import CoefficientInference
 from skdp.steps import AveragedGradient, HeavyBall

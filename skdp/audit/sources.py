@@ -26,7 +26,7 @@ from skdp.linear_model import DPLogisticRegression, DPRidge
 from skdp.model_selection import dp_train_test_split
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.keyed_split import starts_of_partitions
-from skdp.oracle.sources.partitioned import Partitions
+from skdp.oracle.sources.partitioned import PartitionRows, Partitions
 
 N_PASSES = 3
 N_STEPS = 3  # of gradient descent: what is compared are passes, not models
@@ -88,21 +88,19 @@ class DigestTask:
 
     n_pass: int
 
-    def __call__(
-        self,
-        X: object,
-        y: object,
-        sample_weight: object = None,
-        groups: object = None,
-        index: int | None = None,
-    ) -> Digest | str:
+    def __call__(self, *given: Any, **named: Any) -> Digest | str:
+        rows = PartitionRows(*given, **named)
         try:
-            _note_rows(X)
-            digest = joblib.hash((X, y, sample_weight, groups))
+            _note_rows(rows.X)
+            digest = joblib.hash((rows.X, rows.y, rows.sample_weight, rows.groups))
             share = int(joblib.hash((digest, self.n_pass))[:4], 16) / 2**16
             time.sleep(LONGEST_DELAY * share)
-            is_text = np.asarray(y).dtype.kind not in "biuf"
-            return Digest(index, int(_num_samples(X)), digest, is_text, groups is not None, FLOATS)
+            is_text, is_grouped = (
+                np.asarray(rows.y).dtype.kind not in "biuf",
+                rows.groups is not None,
+            )
+            n_rows = int(_num_samples(rows.X))
+            return Digest(rows.index, n_rows, digest, is_text, is_grouped, FLOATS)
         except Exception as failure:
             return f"a task failed with {type(failure).__name__}: X has to be rows, as for fit"
 

@@ -17,8 +17,8 @@ from scipy import sparse
 
 from skdp._numbers import AnyArray
 from skdp._warnings import warn
-from skdp.fitting.fit_warnings import PrivacyWarning
 from skdp.fitting.parts import Part
+from skdp.fitting.user_warnings import PrivacyWarning
 
 # Key of the fingerprints, new in each process, so that nobody can compare a guess with them.
 _SECRET = secrets.token_bytes(32)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.records import release_lines
-from skdp.fitting import fit_warnings, parts
+from skdp.fitting import parts, user_warnings
 from skdp.fitting.between_fits import FitData
 from skdp.fitting.budget import charge, identities_of_open_budgets, of_other_processes
 from skdp.fitting.callbacks import (
@@ -26,7 +26,6 @@ from skdp.fitting.callbacks import (
     warn_about_rows,
     with_callbacks,
 )
-from skdp.fitting.noise_warning import warn_about_noise
 from skdp.fitting.parameters import check_parameters, require_objects
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
@@ -334,7 +333,7 @@ def prepare_fit(model: PrivateEstimator, rows: Rows, *start: object) -> Fit:
     model._warn_before(prepared)
     public, solver, plan = prepared.public, prepared.solver, prepared.plan
     if solver is not None:
-        warn_about_noise(model._who, plan, public, prepared.problem)
+        user_warnings.warn_about_noise(model._who, plan, public, prepared.problem)
     source = model._terms.noise_source
     assumptions = *model._assumptions(prepared), *reading.assumptions
     statement = plan.statement(public, assumptions, source)
@@ -376,8 +375,8 @@ def charge_fit(
     """
     who, terms = who or model._who, model._terms
     n_records = statement.n_rows or statement.n_groups or 1
-    fit_warnings.warn_about_budget(who, model.epsilon, model.delta, n_records)
-    fit_warnings.warn_about_seed(who, terms.noise_source, model.epsilon)
+    user_warnings.warn_about_budget(who, model.epsilon, model.delta, n_records)
+    user_warnings.warn_about_seed(who, terms.noise_source, model.epsilon)
     drawn_from, seed = terms.draws()
     if not parts.is_charged():
         charge(who, statement, terms.budget, seed, vars(model).get(_SENT_BUDGETS, ()), data)
@@ -395,7 +394,7 @@ def run_fit(model: PrivateEstimator, fit: Fit, source: Source, drawn_from: Noise
     progress = Progress.of(model, plan, fit.statement)
     on_release = None if progress is None else progress.released
     solution = run(plan, prepared.stages, public, problem, source, drawn_from, rng, on_release)
-    fit_warnings.warn_unless_converged(model._who, solution, public)
+    user_warnings.warn_unless_converged(model._who, solution, public)
     source.finish()
     if progress is not None:
         progress.ended()

@@ -1,13 +1,12 @@
-"""Check and map rows in partitions before a fit is charged; read and predict dask collections."""
+"""Check and map rows in partitions before a fit is charged."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import hashlib
-import importlib
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -28,15 +27,14 @@ from skdp.fitting.refusals import (
     without_cells,
     without_row_counts,
 )
-from skdp.fitting.tables import is_dask
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.keyed_split import PartOfPartitions, starts_of_partitions
 from skdp.oracle.sources.memory import row_threads
-from skdp.oracle.sources.partitioned import Failure, Partitions, Task, answers, has_no_rows
+from skdp.oracle.sources.partitioned import Failure, PartitionRows, Partitions, Task, answers
 
-Method = TypeVar("Method", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=Any)
+Mapping = Callable[[PartitionRows], PartitionRows]
 
 # Hash values of a partition's labels of groups that are compared with those of other partitions.
 MOST_HASHES = 1024
@@ -93,25 +91,16 @@ class CheckTask:
     reads_labels: bool
     key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
 
-    def __call__(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        index: int | None = None,
-    ) -> Summary | Failure | None:
+    def __call__(self, *given: Any, **named: Any) -> Summary | Failure | None:
+        rows = PartitionRows(*given, **named)
         try:
-            if has_no_rows(X, y):
-                return None
-            return replace(self._summary(X, y, sample_weight, groups), index=index)
-        except Exception as failure:
-            if quotes_no_cell(failure):
-                return Failure(str(failure))
-            kind = type(failure).__name__  # alone, as the message may quote rows
-            return Failure(f"a partition could not be read: {kind}. Nothing was released.")
+            return None if rows.is_empty else self._summary(**vars(rows))
+        except Exception as error:
+            return _failure(error, "read")
 
-    def _summary(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Summary:
+    def _summary(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, index: int | None
+    ) -> Summary:
         model, grouped = copy.copy(self.model), groups is not None  # partitions are read in threads
         who = model._who
         numbered, hashes, labels = None, None, None
@@ -132,7 +121,7 @@ class CheckTask:
         names = getattr(model, "feature_names_in_", None)
         column_kinds = getattr(model, "column_kinds", None)
         return Summary(
-            index=None,
+            index=index,
             n_records=X.shape[0] if numbered is None else numbered.n_groups,
             n_features=X.shape[1],
             n_outputs=1 if y.ndim == 1 else y.shape[1],
@@ -144,6 +133,14 @@ class CheckTask:
             has_positive_weight=None if weights is None else bool(weights.any()),
             label_hashes=hashes,
         )
+
+
+def _failure(error: Exception, done: str) -> Failure:
+    """Return the result of a task that an error ended; its message is kept if it quotes no cell."""
+    if quotes_no_cell(error):
+        return Failure(str(error))
+    kind = type(error).__name__
+    return Failure(f"a partition could not be {done}: {kind}. Nothing was released.")
 
 
 def summaries(
@@ -237,46 +234,6 @@ def labels_in(who: str, read: list[Summary]) -> AnyArray:
         return np.unique(np.concatenate([one.labels for one in read if one.labels is not None]))
 
 
-class ParquetColumns:
-    """Columns of a Parquet file, which give rows as ``X[start:stop]``: for `skdp.Chunks`.
-
-    Needs pyarrow: ``pip install "skdp[arrow]"``.
-
-    Parameters
-    ----------
-    path : str or path
-        Row groups are read whole, so chunks should be at least as large as they are.
-    columns : list of str, or str
-        A list for X, whose columns are numbers; the name of one column for y.
-    """
-
-    def __init__(self, path: Any, columns: list[str] | str) -> None:
-        self._path, self._columns = path, columns
-        self._metadata = importlib.import_module("pyarrow.parquet").ParquetFile(path).metadata
-        groups = range(self._metadata.num_row_groups)
-        sizes = [self._metadata.row_group(group).num_rows for group in groups]
-        self._edges = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        n_rows = int(self._edges[-1])
-        self.shape = (n_rows,) if isinstance(columns, str) else (n_rows, len(columns))
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: slice) -> AnyArray:
-        """Return some rows."""
-        start, stop, _ = rows.indices(len(self))
-        first = int(np.searchsorted(self._edges, start, side="right")) - 1
-        last = max(first + 1, int(np.searchsorted(self._edges, stop, side="left")))
-        # Opened anew, as threads must not share one file; the metadata is not read again.
-        parquet = importlib.import_module("pyarrow.parquet")
-        names = [self._columns] if isinstance(self._columns, str) else list(self._columns)
-        with parquet.ParquetFile(self._path, metadata=self._metadata) as file:
-            table = file.read_row_groups(list(range(first, last)), columns=names)
-        table = table.slice(start - int(self._edges[first]), stop - start)
-        values = [table.column(name).to_numpy() for name in names]
-        return values[0] if isinstance(self._columns, str) else np.column_stack(values)
-
-
 @dataclass(frozen=True, eq=False)
 class MappedTask:
     """A task on partitions that are mapped first; it never raises.
@@ -284,35 +241,24 @@ class MappedTask:
     Parameters
     ----------
     mapping : callable
-        ``mapping(X, y, **beside)`` returns the arguments of the task, by name. It maps each row by
+        ``mapping(rows)`` returns the `PartitionRows` that the task gets. It maps each row by
         itself, by public numbers, or leaves rows out by their place.
     task : callable
     """
 
-    mapping: Callable[..., dict[str, object]]
+    mapping: Mapping
     task: Task
 
-    def __call__(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        index: int | None = None,
-    ) -> Any:
-        arguments = {"sample_weight": sample_weight, "groups": groups, "index": index}
-        beside = {name: value for name, value in arguments.items() if value is not None}
-        if has_no_rows(X, y):
-            return self.task(X, y, **beside)
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        rows = PartitionRows(*given, **named)
+        if rows.is_empty:
+            return self.task(**vars(rows))
         try:
             with np.errstate(all="ignore"):
-                columns = self.mapping(X, y, **beside)
-        except Exception as failure:
-            if quotes_no_cell(failure):
-                return Failure(str(failure))
-            kind = type(failure).__name__  # alone, as the message may quote rows
-            return Failure(f"a partition could not be mapped: {kind}. Nothing was released.")
-        return self.task(**columns)
+                mapped = self.mapping(rows)
+        except Exception as error:
+            return _failure(error, "mapped")
+        return self.task(**vars(mapped))
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,8 +267,8 @@ class MappedColumns:
 
     function: Callable[[Any], object]
 
-    def __call__(self, X: object, y: object, **beside: object) -> dict[str, object]:
-        return {"X": self.function(X), "y": y, **beside}
+    def __call__(self, rows: PartitionRows) -> PartitionRows:
+        return replace(rows, X=self.function(rows.X))
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,25 +281,20 @@ class RowsOfPart:
 
     part: PartOfPartitions
 
-    def __call__(
-        self,
-        X: object,
-        y: object,
-        sample_weight: object = None,
-        groups: object = None,
-        index: int | None = None,
-    ) -> dict[str, object]:
-        columns = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
-        codes = None
-        if groups is not None:
-            columns["groups"] = label_column("a random split", groups)
-            codes = GroupLabels("a random split", groups, X=X, y=y).codes
+    def __call__(self, rows: PartitionRows) -> PartitionRows:
+        who, codes = "a random split", None
+        if rows.groups is not None:
+            codes = GroupLabels(who, rows.groups, X=rows.X, y=rows.y).codes
+            rows = replace(rows, groups=label_column(who, rows.groups))
         try:
-            rows = self.part.rows(index, _num_samples(X), codes)
+            numbers = self.part.rows(rows.index, _num_samples(rows.X), codes)
         except ValueError as refusal:
             raise public_refusal(f"{refusal} Nothing was released.") from None
-        given = {name: one for name, one in columns.items() if one is not None}
-        return {name: _safe_indexing(one, rows) for name, one in given.items()} | {"index": index}
+        columns = (rows.X, rows.y, rows.sample_weight, rows.groups)
+        X, y, weights, groups = (
+            None if one is None else _safe_indexing(one, numbers) for one in columns
+        )
+        return PartitionRows(X, y, weights, groups, rows.index)
 
 
 class MappedPartitions(Partitions):
@@ -366,7 +307,7 @@ class MappedPartitions(Partitions):
         As in `MappedTask`.
     """
 
-    def __init__(self, partitions: Partitions, mapping: Callable[..., dict[str, object]]) -> None:
+    def __init__(self, partitions: Partitions, mapping: Mapping) -> None:
         self._partitions, self._mapping = partitions, mapping
 
     def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
@@ -404,31 +345,6 @@ def transforms_partitions(transformer: Class) -> Class:
     return transformer
 
 
-# ---------------------------------------------------------------- dask
-
-
-def as_partitions(who: str, X: Any, **beside: Any) -> Partitions:
-    """Return partitions, or dask collections, as partitions.
-
-    Parameters
-    ----------
-    who : str
-        The estimator, for messages.
-    X : Partitions, or collection of dask
-    **beside
-        ``y``, ``sample_weight`` and ``groups``, as `fit` gets them.
-
-    Raises
-    ------
-    ValueError, ImportError
-        If they cannot be used. Nothing is charged.
-    """
-    if isinstance(X, Partitions):
-        refuse_beside(who, type(X).__name__, **beside)
-        return X
-    return DaskPartitions(who, X, **beside)
-
-
 def refuse_beside(who: str, rows: str, **beside: Any) -> None:
     """Raise ValueError if anything is given beside rows that have it themselves."""
     given = [name for name, value in beside.items() if value is not None]
@@ -437,125 +353,3 @@ def refuse_beside(who: str, rows: str, **beside: Any) -> None:
             f"{who}: {rows} holds targets, weights and labels of groups beside its rows; "
             f"leave {' and '.join(given)} out. Nothing was released."
         )
-
-
-class DaskPartitions(Partitions):
-    """Partitions of dask collections, kept by the workers from the first pass on.
-
-    Parameters
-    ----------
-    who : str
-        The estimator, for messages.
-    X : dask array or data frame
-    y : dask array, series or data frame
-        With the same partitions.
-    **beside
-        ``sample_weight`` and ``groups``: dask arrays or series with the same partitions, or None.
-    """
-
-    def __init__(self, who: str, X: Any, y: Any, **beside: Any) -> None:
-        distributed = importlib.import_module("distributed")
-        delayed = importlib.import_module("dask").delayed
-        try:
-            self._client = distributed.get_client()
-        except ValueError:
-            raise ValueError(
-                f"{who}: dask collections need a cluster, or distributed.Client() for one on this "
-                "machine. Nothing was released."
-            ) from None
-        given = {"y": y} | {name: one for name, one in beside.items() if one is not None}
-        columns = {"X": blocks_of(X)}
-        for name, column in given.items():
-            if not is_dask(column):
-                raise ValueError(
-                    f"{who}: with X from dask, {name} must be from dask, too. Nothing was released."
-                )
-            columns[name] = blocks_of(column)
-            if len(columns[name]) != len(columns["X"]):
-                raise ValueError(
-                    f"{who}: X has {len(columns['X'])} partitions and {name} has "
-                    f"{len(columns[name])}; rechunk one of them. Nothing was released."
-                )
-        together = [
-            delayed(dict)(**dict(zip(columns, parts, strict=True)), index=index)
-            for index, parts in enumerate(zip(*columns.values(), strict=True))
-        ]
-        # What holds the rows is lost with a worker and made again from the graph.
-        self._held = self._client.compute(together)
-
-    def kept(self, task: Task) -> DaskPartitions:
-        """Return partitions of what a task makes of each, held by the workers."""
-        other = object.__new__(DaskPartitions)
-        other._client = self._client
-        other._held = self._client.map(_kept, self._held, task=task, pure=False)
-        return other
-
-    def run(self, task: Task, spread: Map = map) -> Iterator[Any]:
-        """Submit one task for each partition; answers come in the partitions' order."""
-        answers = self._client.map(_run, self._held, task=task, pure=False)
-        while answers:
-            # A few at once: each may be a matrix.
-            few, answers = answers[:32], answers[32:]
-            yield from self._client.gather(few)
-
-
-def _run(columns: dict[str, Any], task: Task) -> Any:
-    return task(**columns)
-
-
-def _kept(columns: dict[str, Any], task: Task) -> dict[str, Any]:
-    return {"held": task(**columns)}
-
-
-def blocks_of(collection: Any) -> list[Any]:
-    """Delayed partitions of a dask array or data frame, each with all columns."""
-    if getattr(collection, "numblocks", None) is not None and collection.ndim == 2:
-        collection = collection.rechunk({1: -1})
-    return list(np.asarray(collection.to_delayed(), dtype=object).ravel())
-
-
-def on_partitions(method: Method) -> Method:
-    """Let a method of X take dask collections: a dask array of its answers, not yet computed."""
-
-    @functools.wraps(method)
-    def wrapped(self: Any, X: Any, *options: Any, **named: Any) -> Any:
-        if not is_dask(X):
-            return method(self, X, *options, **named)
-        if options or named:
-            raise ValueError(f"{method.__name__}: pass a dask collection alone, without options.")
-        delayed = importlib.import_module("dask").delayed
-        array = importlib.import_module("dask.array")
-        check_is_fitted(self)
-        # Of the right type and number of dimensions.
-        if hasattr(X, "_meta_nonempty"):  # a data frame of made-up rows
-            like = method(self, X._meta_nonempty)
-        else:
-            is_float32 = X.dtype == np.float32
-            nothing = np.zeros((1, self.n_features_in_), np.float32 if is_float32 else np.float64)
-            like = method(_without_names(self), nothing)
-        rows = getattr(X, "chunks", None)
-        sizes: Iterable[float] = (np.nan,) * len(blocks_of(X)) if rows is None else rows[0]
-        parts = [
-            array.from_delayed(
-                delayed(_of_block)(wrapped, self, block, like[:0]),
-                shape=(size, *like.shape[1:]),
-                dtype=like.dtype,
-            )
-            for size, block in zip(sizes, blocks_of(X), strict=True)
-        ]
-        return array.concatenate(parts, allow_unknown_chunksizes=True)
-
-    # No type says "any method of X", with X passed by place or by name.
-    return wrapped  # type: ignore[return-value]
-
-
-def _of_block(method: Callable[..., Any], model: Any, block: Any, nothing: AnyArray) -> Any:
-    """Return the answer for a block of rows; ``nothing`` for one without, which is refused."""
-    return nothing if np.shape(block)[0] == 0 else method(model, block)
-
-
-def _without_names(model: Any) -> Any:
-    """Return a copy of a model that does not check names of columns."""
-    copy = object.__new__(type(model))
-    copy.__dict__.update({k: v for k, v in vars(model).items() if k != "feature_names_in_"})
-    return copy

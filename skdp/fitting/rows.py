@@ -18,9 +18,10 @@ from skdp._numbers import AnyArray, Array, Indices, is_real, shown
 from skdp.accounting import LABEL
 from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
+from skdp.fitting.dask_collections import as_partitions
 from skdp.fitting.grouping import GroupLabels, rows_in_memory, within_groups
 from skdp.fitting.parameters import check_counts, planned_records
-from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, refuse_beside, summaries
+from skdp.fitting.partitions import CheckTask, labels_in, refuse_beside, summaries
 from skdp.fitting.refusals import without_row_counts, without_sizes
 from skdp.fitting.tables import is_dask
 from skdp.fitting.units import Targets, checked_targets, joint_weights

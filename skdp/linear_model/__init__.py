@@ -1,9 +1,8 @@
 """Private linear models, and the budget that several fits can share."""
 
 from skdp.fitting.budget import PrivacyBudget
-from skdp.fitting.fit_warnings import PrivacyWarning, SeededNoiseWarning
 from skdp.fitting.ledger import PrivacyBudgetError
-from skdp.fitting.noise_warning import NoiseWarning
+from skdp.fitting.user_warnings import NoiseWarning, PrivacyWarning, SeededNoiseWarning
 from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
 from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
 from skdp.linear_model.instrumental import DP2SLS

@@ -20,16 +20,6 @@ from skdp.fitting.assumptions import (
     stream_assumptions,
 )
 from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.fit_warnings import warn_about_label_set, warn_about_row_counts
-from skdp.fitting.noise_warning import (
-    expectations,
-    expectations_after,
-    inference_expectation,
-    warn_about_gain,
-    warn_about_inference,
-    warn_about_noise,
-    warn_about_units,
-)
 from skdp.fitting.parameters import (
     Calibration,
     ConstraintChoice,
@@ -44,6 +34,17 @@ from skdp.fitting.parameters import (
 from skdp.fitting.preparation import Prepared, planned_once
 from skdp.fitting.rows import Blocks, Reading, rows_of
 from skdp.fitting.units import Targets, in_raw_units, scaled_scores, starting_point
+from skdp.fitting.user_warnings import (
+    expectations,
+    expectations_after,
+    inference_expectation,
+    warn_about_gain,
+    warn_about_inference,
+    warn_about_label_set,
+    warn_about_noise,
+    warn_about_row_counts,
+    warn_about_units,
+)
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem

@@ -11,11 +11,11 @@ from sklearn.utils.validation import column_or_1d
 
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
-from skdp.fitting.fit_warnings import warn_about_score
+from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.labels import encode, sorted_labels, weights_by_label
-from skdp.fitting.partitions import on_partitions
 from skdp.fitting.refusals import public_refusal
 from skdp.fitting.units import Targets
+from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented

@@ -10,9 +10,9 @@ from sklearn.metrics import d2_tweedie_score
 from skdp._numbers import MatrixLike, is_real, require
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
-from skdp.fitting.fit_warnings import warn_about_score
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.units import Targets
+from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from skdp._numbers import is_integer, listed, require, shown
 from skdp._warnings import warn
 from skdp.fitting.estimator import Fit
-from skdp.fitting.noise_warning import NoiseWarning
 from skdp.fitting.parameters import Scaling
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import rows_of
 from skdp.fitting.tables import numbered_columns
+from skdp.fitting.user_warnings import NoiseWarning
 from skdp.linear_model import inference
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor

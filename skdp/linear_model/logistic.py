@@ -12,7 +12,7 @@ from sklearn import linear_model
 from skdp import objective
 from skdp._numbers import Array
 from skdp.fitting import parameters
-from skdp.fitting.partitions import on_partitions
+from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.privacy import Privacy
 from skdp.linear_model import inference
 from skdp.linear_model.classification import DPLinearClassifier

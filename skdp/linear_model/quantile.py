@@ -11,10 +11,10 @@ from sklearn.metrics import d2_pinball_score
 from skdp._numbers import MatrixLike, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
-from skdp.fitting.fit_warnings import warn_about_score
-from skdp.fitting.partitions import on_partitions
+from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.units import Targets
+from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import L1, Loss, NoPenalty, Penalty, SmoothedPinball

@@ -10,11 +10,11 @@ from sklearn.base import RegressorMixin
 from skdp._numbers import AnyArray, Array, MatrixLike, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
+from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.estimator import Fit
-from skdp.fitting.fit_warnings import warn_about_score
-from skdp.fitting.partitions import on_partitions
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.units import Targets, range_of_targets
+from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented

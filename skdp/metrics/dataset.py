@@ -16,13 +16,13 @@ from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Indices, MatrixLike
 from skdp.fitting import parts, tables
+from skdp.fitting.dask_collections import as_partitions
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.partitions import (
     CheckTask,
     MappedPartitions,
     RowsOfPart,
     Summary,
-    as_partitions,
     labels_in,
     summaries,
 )

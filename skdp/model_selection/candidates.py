@@ -25,10 +25,10 @@ from skdp.accounting.accountant import LEAST_EPSILON
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
-from skdp.fitting.fit_warnings import warn_about_label_set
 from skdp.fitting.labels import sorted_labels
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
+from skdp.fitting.user_warnings import warn_about_label_set
 from skdp.metrics.dataset import Dataset, PartitionedDataset
 from skdp.model_selection.total import any_part_reads_rows, may_be_sparse, why_columns_read_rows
 from skdp.oracle import NoiseSource

@@ -12,8 +12,8 @@ from sklearn.model_selection import BaseCrossValidator, GridSearchCV, Randomized
 
 from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement, ReleaseRecord, compose_statements
-from skdp.fitting.fit_warnings import PrivacyWarning
 from skdp.fitting.parameters import check_counts
+from skdp.fitting.user_warnings import PrivacyWarning
 from skdp.model_selection.fitted_search import (
     SPLITTERS_BY_LABELS,
     Membership,

@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement, compose_statements
 from skdp.fitting.estimator import PrivateEstimator
-from skdp.fitting.fit_warnings import PrivacyWarning
+from skdp.fitting.user_warnings import PrivacyWarning
 
 # Estimators of scikit-learn that keep every model which they fitted, each fitted on rows whose
 # number is public, and on no row twice.

@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss
 
 import skdp
 from replays import seeded
-from skdp.fitting.noise_warning import NoiseWarning
+from skdp.fitting.user_warnings import NoiseWarning
 from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
 from skdp.stages.calibration import (

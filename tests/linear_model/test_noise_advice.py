@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.fitting import noise_warning
+from skdp.fitting import user_warnings
 from skdp.objective import Logistic
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
@@ -257,7 +257,7 @@ def test_no_gain_is_suggested_of_fits_unlike_those_that_were_measured(rng, param
 
 def test_a_small_gain_that_coefficients_suggest_is_what_they_gain(rng, monkeypatch):
     """With independent normal columns, where labels follow the model."""
-    monkeypatch.setattr(noise_warning, "LEAST_GAINS", {"two classes": (1e9, 1.0)})
+    monkeypatch.setattr(user_warnings, "LEAST_GAINS", {"two classes": (1e9, 1.0)})
     X = rng.standard_normal((4000, 2))
     y = X[:, 0] + 3 * rng.standard_normal(len(X)) > 1
     privacy = skdp.Privacy(noise=skdp.SeededNoise(0))

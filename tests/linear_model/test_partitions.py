@@ -24,8 +24,7 @@ from in_partitions import (
     in_seven,
     seeded,
 )
-from skdp.fitting import partitions
-from skdp.fitting.partitions import ParquetColumns
+from skdp.fitting import dask_collections
 from skdp.oracle.kernels.second_moments import bounded_gram
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.sources.block_sizes import MAX_PARTS
@@ -223,11 +222,11 @@ def test_parquet_files_are_read_by_row_groups(tmp_path):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     frame = pd.DataFrame(X, columns=list("abcd")).assign(target=LABELS)
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=300, index=False)
-    columns = ParquetColumns(tmp_path / "rows.parquet", list("abcd"))
+    columns = skdp.ParquetColumns(tmp_path / "rows.parquet", list("abcd"))
     assert columns.shape == X.shape
     for start, stop in ((0, 2000), (0, 1), (299, 301), (1999, 2000), (600, 900)):
         assert np.array_equal(columns[start:stop], X[start:stop])
-    target = ParquetColumns(tmp_path / "rows.parquet", "target")
+    target = skdp.ParquetColumns(tmp_path / "rows.parquet", "target")
     found = seeded(skdp.DPLogisticRegression).fit(skdp.Chunks(columns, target, 700))
     expected = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
@@ -306,9 +305,9 @@ def test_a_block_without_rows_is_predicted():
     model = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
     like = model.predict(X[:1])[:0]
     for block in (X[:0], pd.DataFrame(X[:0]), sparse.csr_array(X[:0])):
-        answer = partitions._of_block(type(model).predict, model, block, like)
+        answer = dask_collections._of_block(type(model).predict, model, block, like)
         assert (answer.shape, answer.dtype) == ((0,), model.predict(X).dtype)
-    assert partitions._of_block(type(model).predict, model, X, like).shape == (2000,)
+    assert dask_collections._of_block(type(model).predict, model, X, like).shape == (2000,)
 
 
 def test_a_first_pass_that_fails_quotes_nothing():

@@ -19,7 +19,6 @@ from sklearn.preprocessing import StandardScaler
 import skdp
 from replays import data_for, each_row_once, neighbours
 from skdp.accounting import Adjacency
-from skdp.fitting.partitions import ParquetColumns
 from skdp.metrics import evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import METRICS
@@ -111,7 +110,9 @@ def test_a_scorer_says_nothing_of_columns():
 def test_columns_of_a_file(tmp_path):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     FRAME.assign(target=LABELS).to_parquet(tmp_path / "rows.parquet", row_group_size=300)
-    columns = [ParquetColumns(tmp_path / "rows.parquet", name) for name in (list("abc"), "target")]
+    columns = [
+        skdp.ParquetColumns(tmp_path / "rows.parquet", name) for name in (list("abc"), "target")
+    ]
     model = CASES["two classes"][0]
     found = evaluate(model, skdp.Chunks(*columns, 700), **PRIVATE)
     np.testing.assert_allclose(numbers(found), numbers(evaluate(model, X, LABELS, **PRIVATE)))

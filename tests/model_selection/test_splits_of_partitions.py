@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -81,9 +82,9 @@ def test_parts_follow_from_places_alone():
 
 
 def test_a_split_by_values_is_caught(monkeypatch):
-    def by_values(self, X, y, **beside):
-        rows = (X[:, 0] > 0) == (0 in self.part.numbers)
-        return {"X": X[rows], "y": y[rows], **beside}
+    def by_values(self, given):
+        rows = (given.X[:, 0] > 0) == (0 in self.part.numbers)
+        return replace(given, X=given.X[rows], y=given.y[rows])
 
     monkeypatch.setattr(RowsOfPart, "__call__", by_values)
     with pytest.raises(AssertionError):

@@ -124,7 +124,7 @@ def test_another_fit_does_not_change_what_was_standardised():
     one = scaler().fit(X)
     given, seen = one.transform(InLists(X[:0], X)), one.transform(X)
     one.fit(10 * X)
-    rows = list(given.run(lambda X, y: X))
+    rows = list(given.run(lambda X, y, **beside: X))
     assert rows[0].shape == (0, 3)
     np.testing.assert_array_equal(rows[1], seen)
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import skdp
-from skdp.fitting import fit_warnings
+from skdp.fitting import user_warnings
 from skdp.oracle import Oracle
 from skdp.solvers import (
     SVRG,
@@ -144,7 +144,7 @@ def test_columns_that_keep_a_solver_from_the_minimum_are_warned_about(model, siz
 def test_where_there_is_noise_no_gradient_decides_of_a_warning(regression, monkeypatch):
     kept = []
     monkeypatch.setattr(
-        fit_warnings, "warn_unless_converged", lambda who, found, public: kept.append(found.slopes)
+        user_warnings, "warn_unless_converged", lambda who, found, public: kept.append(found.slopes)
     )
     for solver in ("gd", "whitened"):
         ridge(solver, epsilon=5.0).fit(*regression)

@@ -4,6 +4,7 @@ A task is sent to where the rows are; what comes back is a sum over them, raw, f
 make noisy. So the channel and the other processes are part of what is trusted.
 """
 
+import importlib
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -114,9 +115,28 @@ class PartitionSum:
     value: Any
 
 
-def has_no_rows(X: Any, y: Any) -> bool:
-    """Whether a partition is empty, as some are once the rows were filtered."""
-    return bool(np.shape(X)[:1] == np.shape(y)[:1] == (0,))
+@dataclass(frozen=True, eq=False)
+class PartitionRows:
+    """Rows of a partition, with what belongs to them: the arguments of every task.
+
+    Attributes
+    ----------
+    X, y, sample_weight, groups
+        As `fit` gets them; None if there are none.
+    index : int or None
+        The place that the partition says it has.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    groups: Any = None
+    index: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no rows, as in some partitions once the rows were filtered."""
+        return bool(np.shape(self.X)[:1] == np.shape(self.y)[:1] == (0,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,15 +172,9 @@ class SumTask:
     by_group: bool = False
     part: PartOfPartitions | None = None
 
-    def __call__(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        index: int | None = None,
-    ) -> Any:
-        return self._answer(lambda: self._sum(self._prepared(X, y, sample_weight, groups, index)))
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        rows = PartitionRows(*given, **named)
+        return self._answer(lambda: self._sum(self._prepared(rows)))
 
     @staticmethod
     def _answer(work: Callable[[], Any]) -> Any:
@@ -173,47 +187,30 @@ class SumTask:
         except Exception as failure:  # its message may quote rows, so only its type is reported
             return Failure(f"a partition could not be summed up: {type(failure).__name__}.")
 
-    def keep(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
-        index: int | None = None,
-    ) -> Any:
+    def keep(self, *given: Any, **named: Any) -> Any:
         """Return a partition's records, to be held for all passes."""
-        partition = X, y, sample_weight, groups, index
-        return self._answer(
-            lambda: HeldRecords(self, partition, self._prepared(*partition, copies=True))
-        )
+        rows = PartitionRows(*given, **named)
+        return self._answer(lambda: HeldRecords(self, rows, self._prepared(rows, copies=True)))
 
     def of_held(self, held: Any) -> Any:
         """Return the sum over a partition's records, or why they could not be prepared."""
         return held if isinstance(held, Failure) else self._answer(lambda: self._sum(held))
 
-    def _prepared(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        groups: Any,
-        index: int | None,
-        copies: bool = False,
-    ) -> "PreparedRecords | None":
+    def _prepared(self, given: PartitionRows, copies: bool = False) -> "PreparedRecords | None":
         """Return records and their groups; ``copies`` standardises few rows once, in a copy."""
-        if has_no_rows(X, y):
+        if given.is_empty:
             return None
-        X, targets, weights, codes = self.read(X, y, sample_weight, groups)
+        X, targets, weights, codes = self.read(given.X, given.y, given.sample_weight, given.groups)
         if self.part is not None:
-            rows = self.part.rows(index, len(targets), codes)
+            rows = self.part.rows(given.index, len(targets), codes)
             if not len(rows):
                 return None
             X, targets = X[rows], targets[rows]
             weights = None if weights is None else weights[rows]
             codes = None if codes is None else np.unique(codes[rows], return_inverse=True)[1]
         if copies and codes is None:
-            given = MemorySource.of(X, targets, weights, None, self.constant)
-            return given.transformed(self.scaling, self.row_bound).records, None
+            source = MemorySource.of(X, targets, weights, None, self.constant)
+            return source.transformed(self.scaling, self.row_bound).records, None
         columns = self.scaling.columns
         if self.scaling.targets is not None:
             targets = self.scaling.targets.apply(targets)
@@ -264,14 +261,13 @@ class HeldRecords:
     Parameters
     ----------
     task : SumTask
-    partition : tuple
-        X, y, weights or None, and labels of groups or None.
+    partition : PartitionRows
     prepared : tuple of (Records, numbers of groups or None), or None
         None without rows.
     """
 
     def __init__(
-        self, task: SumTask, partition: tuple[Any, ...], prepared: PreparedRecords | None
+        self, task: SumTask, partition: PartitionRows, prepared: PreparedRecords | None
     ) -> None:
         self._task, self._partition, self.prepared = task, partition, prepared
         self._vectors: dict[BlockFunction, tuple[bytes, Any]] = {}
@@ -286,7 +282,7 @@ class HeldRecords:
         return known[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._task.keep, self._partition
+        return self._task.keep, tuple(vars(self._partition).values())
 
 
 class PartitionedSource(GroupedSource):
@@ -459,6 +455,46 @@ class Chunks(Partitions):
             return task(*(one[self._slices[index]] for one in self._columns), index=index)
 
         return spread(run_on, range(len(self._slices)))
+
+
+class ParquetColumns:
+    """Columns of a Parquet file, which give rows as ``X[start:stop]``: for `Chunks`.
+
+    Needs pyarrow: ``pip install "skdp[arrow]"``.
+
+    Parameters
+    ----------
+    path : str or path
+        Row groups are read whole, so chunks should be at least as large as they are.
+    columns : list of str, or str
+        A list for X, whose columns are numbers; the name of one column for y.
+    """
+
+    def __init__(self, path: Any, columns: list[str] | str) -> None:
+        self._path, self._columns = path, columns
+        self._metadata = importlib.import_module("pyarrow.parquet").ParquetFile(path).metadata
+        groups = range(self._metadata.num_row_groups)
+        sizes = [self._metadata.row_group(group).num_rows for group in groups]
+        self._edges = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        n_rows = int(self._edges[-1])
+        self.shape = (n_rows,) if isinstance(columns, str) else (n_rows, len(columns))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> AnyArray:
+        """Return some rows."""
+        start, stop, _ = rows.indices(len(self))
+        first = int(np.searchsorted(self._edges, start, side="right")) - 1
+        last = max(first + 1, int(np.searchsorted(self._edges, stop, side="left")))
+        # Opened anew, as threads must not share one file; the metadata is not read again.
+        parquet = importlib.import_module("pyarrow.parquet")
+        names = [self._columns] if isinstance(self._columns, str) else list(self._columns)
+        with parquet.ParquetFile(self._path, metadata=self._metadata) as file:
+            table = file.read_row_groups(list(range(first, last)), columns=names)
+        table = table.slice(start - int(self._edges[first]), stop - start)
+        values = [table.column(name).to_numpy() for name in names]
+        return values[0] if isinstance(self._columns, str) else np.column_stack(values)
 
 
 def require_few_partitions(n_partitions: int) -> None:
