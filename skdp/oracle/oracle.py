@@ -114,7 +114,7 @@ class Oracle:
         context = self._context
         release.std(context)  # raises where no such noise can be drawn, before the debt
         event = release.event(context)
-        is_public = release.is_public(self.public)
+        is_public = release.is_public(context)
         if not is_public:
             self._ledger.charge(release.kind, self._in_units_of_plan(event))
         self.n_gradients += release.n_gradients(context)
@@ -467,7 +467,7 @@ class Oracle:
             cuts = 0, self.public.n_rows
             sampler = Cut(0, cuts, 0, once=True) if self.public.streamed else ALL_ROWS
         release = NoisyStatistic(statistic, GaussianNoise(), sampler)
-        if release.is_public(self.public):
+        if release.is_public(self._context):
             return self.request(release), 0.0
         event = release.mechanism_event(self._context)
         # In units of the noise on a gradient, which is what solvers and filters count in.

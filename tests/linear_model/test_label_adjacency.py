@@ -17,6 +17,7 @@ from skdp.metrics import evaluate
 from skdp.objective import L2, Logistic, Problem, SquaredError
 from skdp.oracle import BinCounts, MagnitudeCounts
 from skdp.oracle.public import Public
+from skdp.oracle.releases import moments, one_step
 from skdp.oracle.releases.moments import GramSum
 from skdp.solvers import get_solver
 
@@ -70,6 +71,8 @@ def test_nothing_of_the_targets_but_releases(replay, rng, make, solver):
         (skdp.DPLinearRegression, {"solver": "whitened", "scaling": "none"}),
         (skdp.DPRidge, {"inference": "coefficients", "max_iter": 6}),
         (skdp.DPLogisticRegression, {"class_weight": {0: 0.0, 1: 1.0}, "solver": "whitened"}),
+        (skdp.DPLogisticRegression, {"inference": "coefficients", "max_iter": 6}),
+        (skdp.DPLogisticRegression, {"solver": ("whitened", {"hessian_share": 0.1})}),
     ],
 )
 def test_other_stages_and_weights_by_class(replay, rng, make, parameters):
@@ -91,7 +94,16 @@ def mutants():
             "solver": "whitened",
         }
 
-    return [counts_lie, weights_forgotten]
+    def labels_are_close(patch):
+        patch.setattr(moments, "capped_residuals_of", lambda _, cap: (cap / 2, 1.0))
+        return skdp.DPLogisticRegression, {"solver": "whitened"}
+
+    def hessian_of_any_loss(patch):
+        public = lambda context: context.public.features_are_public  # noqa: E731
+        patch.setattr(one_step, "is_logistic_of_labels", public)
+        return skdp.DPHuberRegressor, {"inference": "coefficients"}
+
+    return [counts_lie, weights_forgotten, labels_are_close, hessian_of_any_loss]
 
 
 @pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: mutant.__name__)

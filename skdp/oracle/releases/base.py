@@ -220,7 +220,7 @@ class Release(Checked, ABC):
         """Whether its proof holds, and its code allows, for groups of rows as records."""
         return False
 
-    def is_public(self, public: Public) -> bool:
+    def is_public(self, context: PublicContext) -> bool:
         """Whether the answer is public anyway, so that it costs nothing and carries no noise.
 
         Returns
@@ -368,6 +368,15 @@ class Statistic(Checked, ABC):
     def reads_targets(self) -> bool:
         """Whether targets play a part in it: yes, unless a statistic knows that they do not."""
         return True
+
+    def is_public(self, context: PublicContext) -> bool:
+        """Whether it is the same for all neighbours, of all rows: where targets alone differ.
+
+        Returns
+        -------
+        bool
+        """
+        return context.public.features_are_public and not self.reads_targets
 
     @abstractmethod
     def contribution(self, context: PublicContext, n_rows: int) -> Contribution:

@@ -14,7 +14,6 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.accounting import Event, Gaussian, Laplace, NoisyMaximum
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.public import Public
 from skdp.oracle.releases.base import Contribution, PublicContext, Release, Statistic, audited
 from skdp.oracle.releases.samplers import ALL_ROWS, AllRows, Sampler
 from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
@@ -238,9 +237,8 @@ class NoisyStatistic(Release):
     def takes_groups(self) -> bool:
         return self.statistic.takes_groups
 
-    def is_public(self, public: Public) -> bool:
-        takes_all = type(self.sampler) is AllRows
-        return public.features_are_public and takes_all and not self.statistic.reads_targets
+    def is_public(self, context: PublicContext) -> bool:
+        return type(self.sampler) is AllRows and self.statistic.is_public(context)
 
     def parts(self) -> tuple[object, ...]:
         return self.statistic, self.mechanism, self.sampler
@@ -280,7 +278,7 @@ class NoisyStatistic(Release):
         return self.sampler.event(self.mechanism_event(context), context.public)
 
     def std(self, context: PublicContext) -> float:
-        if self.is_public(context.public):
+        if self.is_public(context):
             return 0.0
         return self.mechanism.std(self._contribution(context), context.scale)
 
@@ -299,7 +297,7 @@ class NoisyStatistic(Release):
     def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
         rows = require_kind(self.sampler.draw(source, noise_source), RepeatableSource)
         total = self.statistic.total(rows, context)
-        if self.is_public(context.public):
+        if self.is_public(context):
             return total
         contribution = self._contribution(context)
         return self.mechanism.add_noise(total, contribution, context.scale, noise_source)

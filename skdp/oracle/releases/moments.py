@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.objective import Loss
+from skdp.objective import Logistic, Loss, Multinomial
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases import base
@@ -163,6 +163,29 @@ class Coordinates(base.Checked):
             raise ValueError("Coordinates: T is singular, up to rounding. Nothing was released.")
 
 
+def is_logistic_of_labels(context: base.PublicContext) -> bool:
+    """Return whether neighbours have the same rows, and a logistic loss with other labels."""
+    is_logistic = type(context.problem.loss) in (Logistic, Multinomial)
+    return is_logistic and context.public.features_are_public
+
+
+def capped_residuals_of(context: base.PublicContext, cap: float) -> tuple[float, float]:
+    """Return the largest length of a record's capped residual, and the spread of two of them.
+
+    Where labels alone differ, both residuals of a logistic loss are ``p - e`` with the same p, as
+    the margins are the same, and e the unit vector of a class, or p - 1 and p: they are at most
+    ``residual_bound`` B long, and at most B apart, 1 or sqrt(2). The factor of the row, at most 1,
+    and the cap, a projection onto a ball, bring them no farther apart (a projection onto a convex
+    set is nonexpansive). So they are ``min(2 cap, B)`` apart. In all other cases the triangle
+    inequality says ``2 cap``.
+    """
+    bound = context.problem.loss.residual_bound
+    if bound is None or not is_logistic_of_labels(context):
+        return cap, 2.0
+    longest = min(cap, bound)
+    return longest, min(2.0, bound / longest)
+
+
 @base.audited
 @dataclass(frozen=True, eq=False)
 class ShrunkGradientSum(base.Statistic):
@@ -179,7 +202,8 @@ class ShrunkGradientSum(base.Statistic):
     many times as long as the bound keep it whole.
 
     Sensitivity: ``|f u| |r| <= row_norm * residual_bound``, over the matrix ``f u r'``;
-    a null record adds 0; so zero-out moves the sum by at most that, replace-one by twice that.
+    a null record adds 0; so zero-out moves the sum by at most that, replace-one by twice that, or
+    less where labels alone differ, as :func:`capped_residuals_of` proves: ``f u`` is the same.
     T is fixed here, finite, and public, as whatever a solver names; it has a say in how much
     floating point may add, :func:`skdp.oracle.kernels.second_moments.transform_rounding`.
 
@@ -219,8 +243,10 @@ class ShrunkGradientSum(base.Statistic):
         slack = context.rounding(n_rows, public.n_outputs)
         if self.coordinates is not None:
             slack += self.coordinates.rounding(context, n_rows)
-        bound, size = self.row_norm * self.residual_bound, math.prod(public.shape)
-        return base.Contribution.of_sum(bound, n_rows, slack, spread=2.0, size=size)
+        longest, spread = capped_residuals_of(context, self.residual_bound)
+        bound, size = self.row_norm * longest, math.prod(public.shape)
+        # Rounding is twice that of one sum, whatever the distance of two contributions is.
+        return base.Contribution.of_sum(bound, n_rows, slack * 2 / spread, spread, size=size)
 
     def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         return context.public.shape

@@ -33,7 +33,12 @@ from skdp.objective import Logistic, Loss, Multinomial
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.releases import base
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.moments import ROOT_TWO, Coordinates, gram_rounding
+from skdp.oracle.releases.moments import (
+    ROOT_TWO,
+    Coordinates,
+    gram_rounding,
+    is_logistic_of_labels,
+)
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.groups import GroupBlock, GroupedSource
@@ -344,6 +349,10 @@ class CappedHessian(_Matrix):
     that apart: the spread is sqrt(2), as for `GramSum`. Whether the record adds anything, w, f and
     h depend on the record and on public numbers alone.
 
+    Where targets alone are private, it is public for the logistic loss and a ``residual_bound`` of
+    at least its own: w is ``p (1 - p)``, p the probability at the margin, f and h follow from the
+    row, and no residual is capped, as ``|h r| <= |r|``. No target plays a part in it.
+
     Of unweighted dense records the sum S of ``w f h z z'`` is taken, and ``T' S T`` is the answer,
     unless rounding could then raise it by a relative 1e-3. That sum is off by
     ``k u sum w f h |z|**2`` at most (see :func:`skdp.oracle.releases.moments.gram_rounding`), where
@@ -356,6 +365,11 @@ class CappedHessian(_Matrix):
 
     kind: ClassVar[str] = "hessian"
     takes_groups: ClassVar[bool] = True
+
+    def is_public(self, context: PublicContext) -> bool:
+        loss = context.problem.loss
+        caps_none = loss.residual_bound is not None and self.residual_bound >= loss.residual_bound
+        return loss.separable and caps_none and is_logistic_of_labels(context)
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         loss = context.problem.loss
@@ -482,14 +496,16 @@ class LogisticStep(_OfWhitenedRows):
     ``c**2 >= q (1 - q)**2 / (2 - q)``, whose maximum over [0, 1] is ``(5 sqrt(5) - 11) / 2 =
     0.090170``, at ``q = (3 - sqrt(5)) / 2``: so c of at least 0.300283 will do. Zero-out moves the
     vector by at most ``c R**2``, which is attained as q goes to 0, a null record adding 0;
-    replace-one by twice that (triangle inequality), attained by two opposite gradients.
+    replace-one by twice that (triangle inequality), attained by two opposite gradients. Where
+    labels alone differ, so do residuals alone, by 1 at most: the vectors are ``c R**2`` apart.
 
     Of several classes let s be the sum of the squares of p, and q again the probability of the own
     class: ``|r|**2 = 1 - 2 q + s``. No eigenvalue of A is above 1/2 (Böhning 1992) and none is
     below 0, so ``|A|_F**2 <= tr(A) / 2 = (1 - s) / 2``. The squared norm of what a record adds is
     at most ``R**4 (|A|_F**2 + c**2 |r|**2) <= R**4 ((1 - s) / 2 + c**2 (1 + s))``, which is at most
     ``2 c**2 R**4`` if ``c**2 >= 1/2``, as s is at most 1. So zero-out moves the vector by at most
-    ``sqrt(2) c R**2``, attained where p is all on one wrong class; replace-one by twice that.
+    ``sqrt(2) c R**2``, attained where p is all on one wrong class; replace-one by twice that. Two
+    labels make residuals that are sqrt(2) apart.
     """
 
     kind: ClassVar[str] = "gradient_and_hessian"
@@ -501,7 +517,8 @@ class LogisticStep(_OfWhitenedRows):
         assert loss.residual_bound is not None
         bound = gradient_weight(loss) * loss.residual_bound * self.row_norm**2
         entries, slack = size * (size + 1) // 2 + size, slack / gradient_weight(loss)
-        return base.Contribution.of_sum(bound, n_rows, slack, spread=2.0, size=entries)
+        spread = 1.0 if is_logistic_of_labels(context) else 2.0
+        return base.Contribution.of_sum(bound, n_rows, slack * 2 / spread, spread, size=entries)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         self._checked_loss(context)
