@@ -35,6 +35,11 @@ def is_real(value: object) -> TypeGuard[float]:
     return not isinstance(value, bool) and isinstance(value, Real) and not math.isnan(value)
 
 
+def are_numbers(values: AnyArray) -> bool:
+    """Whether the type of an array is one of real numbers, or of True and False."""
+    return values.dtype.kind in "biuf"
+
+
 def shown(value: object) -> str:
     """Return a value as an error message may show it; rows passed by mistake are not quoted.
 

@@ -54,7 +54,7 @@ class Experiment:
 
 @dataclass
 class Result:
-    """What came out for one data set and one epsilon, over all repeats."""
+    """Scores for one data set and one epsilon, over all repeats."""
 
     experiment: Experiment
     epsilon: float

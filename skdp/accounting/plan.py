@@ -39,7 +39,7 @@ def _merged(pairs: Iterable[tuple[Event, int]]) -> EventCounts:
 
 
 def only_event(event: Event, kind: type[Kind], what: str) -> Kind:
-    """Return the one event that ``event`` consists of; UnknownCost if it is not one ``kind``."""
+    """Return the single event in ``event``; raise UnknownCost unless it is of type ``kind``."""
     counts = counts_of(event)
     part = next(iter(counts), None)
     if not isinstance(part, kind) or counts != {part: 1}:
@@ -109,7 +109,7 @@ def _passes_opened(
 
 
 def _costliest(contents: Iterable[EventCounts], adjacency: Adjacency) -> list[EventCounts]:
-    """Leave out the blocks whose events cost no more than those of another block."""
+    """Drop the blocks that cost no more than some other block."""
     distinct = list({tuple(sorted(item.items(), key=repr)): item for item in contents}.values())
     # Gaussian blocks are ordered: the one with the largest mu dominates all others.
     gaussian = [item for item in distinct if all(isinstance(part, Gaussian) for part in item)]

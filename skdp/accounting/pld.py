@@ -116,7 +116,7 @@ def _(event: Sampled, adjacency: Adjacency) -> Pair | None:
 
 
 def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | None:
-    """Pair of the releases about one sample: several Gaussian sums, or one other answer."""
+    """Return the dominating pair of releases on one sample: Gaussian sums, or one other answer."""
     mu = joint_mu(counts, adjacency)
     if mu is not None:
         return None if math.isinf(mu) else GaussianPair(mu)
@@ -237,7 +237,7 @@ def _facts(path: Parts, adjacency: Adjacency) -> Facts:
 
 
 def _pairs(path: Parts, adjacency: Adjacency) -> Pairs | None:
-    """Dominating pairs of all events, equal ones merged; None if one has no finite epsilon."""
+    """Return dominating pairs of the events, with counts; None if an event has infinite epsilon."""
     merged: dict[Pair, int] = {}
     for event, count in path:
         pair = dominating_pair(event, adjacency)

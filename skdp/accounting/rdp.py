@@ -298,7 +298,7 @@ def renyi_total(counts: EventCounts, adjacency: Adjacency, orders: Array) -> Arr
 
 
 def failure_of(counts: EventCounts) -> float:
-    """Bound on the probability f that some release differs from the one whose divergence is used.
+    """Bound the probability f that a release differs from the one whose divergence is bounded.
 
     f is the same on neighbouring data. A run that differs from an (epsilon, delta)-DP one with
     probability at most f is ``(epsilon, delta + (1 + exp(epsilon)) f)``-DP.

@@ -40,7 +40,7 @@ _DEFENCES = {
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """The cost of a fit, the releases that it was charged for, and the assumptions made.
+    """Privacy cost of a fit, with its releases and the assumptions behind the guarantee.
 
     Attributes
     ----------

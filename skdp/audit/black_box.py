@@ -233,7 +233,7 @@ def _data(
 
 
 def _targets(estimator: BaseEstimator, y: ArrayLike | None) -> tuple[Any, Any]:
-    """Return the target that the record has under replace-one elsewhere, and its own."""
+    """Return the record's target in the neighbouring data (under replace-one), and in the data."""
     if is_classifier(estimator):
         labels = labels_of(estimator, [0, 1] if y is None else y)
         return labels[0], labels[-1]

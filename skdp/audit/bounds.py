@@ -116,7 +116,7 @@ def mu_from_errors(errors: int, guesses: int, error: float) -> float:
 
 
 def one_run_p_value(right: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """Bound on the probability of so many right guesses in one fit, if it is private.
+    """Bound the probability of at least ``right`` correct guesses in one private fit.
 
     Of ``canaries`` records each was put in by a coin of its own; ``guesses`` of the coins were
     guessed from the fitted model, ``right`` of them rightly. Steinke, Nasr, Jagielski 2023

@@ -127,7 +127,7 @@ class CanaryReport:
 
 
 class TradeOffDisplay:
-    """Picture of the measured trade-off curve beside the claimed one.
+    """Plot of the measured trade-off curve next to the claimed one.
 
     Every threshold on the scores is a test for the record, with a rate of false positives and one
     of false negatives. The claim is a curve that no test gets below, but for chance.

@@ -195,7 +195,7 @@ class _PairMaker:
                     yield self.pair(f"{name} record", place, row, target, weight)
 
     def copies(self) -> Iterator[NeighbouringPair]:
-        """Yield a duplicate of another record, and one that is opposite to it."""
+        """Yield a record that duplicates another one, and a record opposite to it."""
         for name, sign in (("duplicate", 1.0), ("opposite", -1.0)):
             yield self.pair(f"{name} record", 0, sign * self._X[-1], self.targets()[-1])
 
@@ -313,7 +313,7 @@ class _PairMaker:
         return {**there, "y": other["y"]}
 
     def _group_of(self, size: int, place: int, row: AnyArray, target: Hashable) -> NeighbouringPair:
-        """Return the pair in which a group has ``size`` such records, or those that it had.
+        """Return a pair of data sets: a group has ``size`` copies of a row, or its original rows.
 
         The neighbour has one null record in its place where groups are left out.
         """

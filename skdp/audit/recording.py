@@ -283,7 +283,7 @@ class Recorder:
             self._left = list(earlier.sources)
 
     def through(self, source: NoiseSource) -> RecordingSource:
-        """Return a source that records what is drawn from another one."""
+        """Return a source that records all draws from the given source."""
         if self._is_repeated and not self._left:
             raise ReplayMismatch(f"the number of private fits depends on {self.cause}")
         before = self._left.pop(0) if self._is_repeated else None
@@ -415,7 +415,7 @@ def as_bytes(value: object) -> bytes | None:
 
 
 class _Contents:
-    """Stands for an object of another type in the pickle of all that it holds."""
+    """Placeholder that is pickled in place of an object, with everything the object refers to."""
 
 
 class _FullPickler(pickle.Pickler):

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import AnyArray, MatrixLike
+from skdp._numbers import AnyArray, MatrixLike, are_numbers
 from skdp.fitting import parts
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.linear_model import DPLogisticRegression, DPRidge
@@ -95,12 +95,8 @@ class DigestTask:
             digest = joblib.hash((rows.X, rows.y, rows.sample_weight, rows.groups))
             share = int(joblib.hash((digest, self.n_pass))[:4], 16) / 2**16
             time.sleep(LONGEST_DELAY * share)
-            is_text, is_grouped = (
-                np.asarray(rows.y).dtype.kind not in "biuf",
-                rows.groups is not None,
-            )
-            n_rows = int(_num_samples(rows.X))
-            return Digest(rows.index, n_rows, digest, is_text, is_grouped, FLOATS)
+            n_rows, is_text = int(_num_samples(rows.X)), not are_numbers(np.asarray(rows.y))
+            return Digest(rows.index, n_rows, digest, is_text, rows.groups is not None, FLOATS)
         except Exception as failure:
             return f"a task failed with {type(failure).__name__}: X has to be rows, as for fit"
 

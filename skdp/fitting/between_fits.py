@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._numbers import AnyArray
+from skdp._numbers import AnyArray, are_numbers
 from skdp._warnings import warn
 from skdp.fitting.parts import Part
 from skdp.fitting.user_warnings import PrivacyWarning
@@ -126,7 +126,7 @@ class FitHistory:
 
 def numeric_targets(*targets: Any) -> tuple[AnyArray, ...]:
     """Return those targets that are numbers, as columns of X are."""
-    return tuple(target for target in map(np.asarray, targets) if target.dtype.kind in "biuf")
+    return tuple(target for target in map(np.asarray, targets) if are_numbers(target))
 
 
 def _columns(X: Any) -> Iterator[tuple[AnyArray, AnyArray]]:

@@ -417,7 +417,7 @@ class PrivacyBudget:
     def _write(
         self, opened: Connections, by: str, stated: accounting.PrivacyStatement, total: float
     ) -> ledgers.Line | None:
-        """Write the debt to the ledger, if there is one; it stands once that is committed."""
+        """Write the charge to the ledger, if there is one; it takes effect with the commit."""
         if self._account is None:
             return None
         return self._account.write(opened[self._account.path], by, stated, total)
@@ -437,7 +437,7 @@ class PrivacyBudget:
             self._account.last = line
 
     def charge_external(self, event: Any, note: str) -> None:
-        """Charge a release that another tool makes on the same data, before it is made.
+        """Charge a release by another tool on the same data, before it takes place.
 
         All budgets whose block is open are charged as well, or none.
 
@@ -486,7 +486,7 @@ class PrivacyBudget:
 
 
 def _recall(*identity: str | float | None) -> PrivacyBudget:
-    """Return the budget itself, one of the same ledger, or elsewhere one that admits nothing."""
+    """Return a budget by its identity; in another process, without a ledger, it admits no fit."""
     held = _known.get(str(identity[0]))
     if held is None:
         held = object.__new__(PrivacyBudget)
@@ -503,7 +503,7 @@ def charge(
     sent: tuple[Identity, ...] = (),
     data: FitData | None = None,
 ) -> None:
-    """Charge a fit, before it uses rows, to its own budget and to all whose block is open.
+    """Charge a fit, before it reads rows, to its own budget and to all budgets in open blocks.
 
     Parameters
     ----------
@@ -565,7 +565,7 @@ def identities_of_open_budgets(known: tuple[Identity, ...]) -> tuple[Identity, .
 
 
 def of_other_processes(sent: tuple[Identity, ...]) -> tuple[Identity, ...]:
-    """Return the budgets that were not made in this process, where an open one is known."""
+    """Return the budgets of other processes; this process knows its own open budgets."""
     return tuple(identity for identity in sent if identity[1] != process_id())
 
 

@@ -187,7 +187,7 @@ def _in_order(who: str, labels: list[Any]) -> list[Any]:
 
 
 def _sorted(labels: Iterable[Any]) -> tuple[list[Any], bool]:
-    """Return labels in order, as far as they have one, and whether there is no other such order."""
+    """Return labels in order, if they are comparable, and whether that order is unique."""
     try:
         ordered = sorted(labels)
         # Where each entry is less than the next, and "<" is transitive, the order is unique.

@@ -142,7 +142,7 @@ def without_cells(
 
 
 def _message_of(error: Exception) -> str:
-    """Return the message of an error, whose class may be a cell's own."""
+    """Return the message of an error, or an empty one if its class cannot produce it."""
     try:
         return str(error)
     except Exception:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp._numbers import AnyArray, Array, Indices, Mask, is_real, listed
+from skdp._numbers import AnyArray, Array, Indices, Mask, are_numbers, is_real, listed
 from skdp.oracle.sources.partitioned import Partitions
 
 # Names of types of polars and pyarrow, which have no ``kind``; pandas' intervals are none of them.
@@ -205,7 +205,7 @@ def numbers_of(X: Any, place: int) -> Array:
     values = column(X, place)
     if values.dtype == object:
         values = np.array([np.nan if is_missing(cell) else cell for cell in values.tolist()])
-        if values.dtype.kind not in "biuf":
+        if not are_numbers(values):
             raise TypeError("no numbers")
     return np.asarray(values.astype(np.float64))
 

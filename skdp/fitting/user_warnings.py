@@ -48,7 +48,7 @@ class SeededNoiseWarning(PrivacyWarning):
 
 
 class NoiseWarning(UserWarning):
-    """A plan is likely to learn far less than another one would for the same budget."""
+    """The noise is likely to make a model much worse than the budget would allow."""
 
 
 # ---------------------------------------------------------------- privacy and convergence
@@ -153,7 +153,7 @@ class _Answers:
 
     @property
     def information(self) -> float:
-        """Inverse squared noise of one answer on all rows with as much information on a mean."""
+        """Inverse squared noise of one answer on all rows that is as informative about a mean."""
         return self.count * (self.share / self.noise) ** 2
 
     @property

@@ -197,7 +197,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         coef_init: ArrayLike | None = None,
         intercept_init: ArrayLike | None = None,
     ) -> Self:
-        """Fit the model on blocks of rows that arrive one by one, each read once.
+        """Fit the model to a stream of blocks of rows, each of which is read once.
 
         The solver must be one that reads each row once: "whitened", which "auto" is unless there
         are weights, several outputs, many columns or hardly a signal, "boosted_ssp" (one release of
@@ -439,7 +439,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         return repr(alike.solver) == repr(prepared.solver)
 
     def _knows_target_range(self, n_samples: int, n_features: int, n_outputs: int = 1) -> bool:
-        """Whether a fit bounds its targets, by a declared figure or by one that it finds."""
+        """Whether a fit bounds its targets, by a declared range or an estimated one."""
         shape = n_samples, n_features, n_outputs, False, False
         prepared = self._prepare(*shape, grouped=bool(self.fixed_effects))
         return prepared.public_after.target_bound is not None

@@ -141,7 +141,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         return Targets(values, n_outputs, weights, classes)
 
     def _targets_of_codes(self, codes: AnyArray, n_outputs: int, dtype: np.dtype[Any]) -> AnyArray:
-        """Return what the loss takes: codes, of two classes as one column of 0 and 1."""
+        """Return targets for the loss: codes, or for two classes a column of 0 and 1."""
         return codes.astype(dtype)[:, None] if n_outputs == 1 else codes
 
     def _check_own_parameters(self) -> None:

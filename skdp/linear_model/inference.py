@@ -10,7 +10,7 @@ from scipy import sparse as scipy_sparse
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import Array, Mask, is_real, require
+from skdp._numbers import Array, Mask, are_numbers, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.units import in_raw_units
 from skdp.linear_model.summary import CoefficientTable
@@ -372,7 +372,7 @@ def wald_test(self: FittedModel, R: ArrayLike, q: ArrayLike | None = None) -> Wa
     R = np.atleast_2d(np.asarray(R))
     q = np.zeros(len(R)) if q is None else np.asarray(q, dtype=np.float64)
     n_slopes, n_more = len(estimates.coef), len(estimates.intercept) * estimates.has_intercept
-    is_valid = R.dtype.kind in "biuf" and R.shape[1:] in ((n_slopes,), (n_slopes + n_more,))
+    is_valid = are_numbers(R) and R.shape[1:] in ((n_slopes,), (n_slopes + n_more,))
     if not is_valid or q.shape not in ((), (len(R),)) or not np.isfinite(R).all():
         raise ValueError(
             f"wald_test: R must be finite, with {n_slopes} columns for the coefficients"

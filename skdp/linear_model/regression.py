@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn import linear_model
 from sklearn.base import RegressorMixin
 
-from skdp._numbers import AnyArray, Array, MatrixLike, is_real, require
+from skdp._numbers import AnyArray, Array, MatrixLike, are_numbers, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.dask_collections import on_partitions
@@ -106,7 +106,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         return tags
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
-        if np.asarray(y).dtype.kind not in "biuf":
+        if not are_numbers(np.asarray(y)):
             raise ValueError(
                 f"{type(self).__name__}: y must hold real numbers. Nothing was released."
             )

@@ -218,7 +218,7 @@ class PrivateScorer(PrivateEstimator):
         groups: ArrayLike | None = None,
         by: ArrayLike | None = None,
     ) -> Self:
-        """Score the model; rows whose weight is 0 are null records, all others count as one."""
+        """Score the model; rows of weight 0 are null records, all other rows have weight 1."""
         given = X, y, sample_weight, groups
         rows = rows_of(self._who, *given, ScoredArrays, ScoredBlocks)
         if by is not None:

@@ -16,7 +16,7 @@ from sklearn.linear_model import GammaRegressor, PoissonRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from skdp._numbers import AnyArray, Array, Indices, Mask, is_real, shown
+from skdp._numbers import AnyArray, Array, Indices, Mask, are_numbers, is_real, shown
 from skdp.fitting.labels import type_in_a_word
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
 from skdp.metrics.dataset import Dataset
@@ -76,7 +76,7 @@ def predictions(model: BaseEstimator, method: str, rows: Dataset) -> AnyArray:
 
 def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
     """Return the number of each label in the sorted classes."""
-    if (labels.dtype.kind in "biuf") != (classes.dtype.kind in "biuf"):
+    if are_numbers(labels) != are_numbers(classes):
         raise ValueError(
             f"{WHO}: {what} holds labels that are {type_in_a_word(labels)}; the classes of the "
             f"model are {type_in_a_word(classes)}. Nothing was released."
@@ -274,7 +274,7 @@ class PredictedRows:
         target_range: tuple[float, float],
         deviance: Deviance,
     ) -> None:
-        if data.y.dtype.kind not in "biuf" or not np.isfinite(data.y).all():
+        if not are_numbers(data.y) or not np.isfinite(data.y).all():
             raise ValueError(f"{WHO}: y must hold finite numbers. Nothing was released.")
         predicted = predictions(model, "predict", data)
         if predicted.size != data.n_rows:

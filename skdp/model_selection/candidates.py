@@ -20,7 +20,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from skdp import accounting
-from skdp._numbers import AnyArray, MatrixLike, shown
+from skdp._numbers import AnyArray, MatrixLike, are_numbers, shown
 from skdp.accounting.accountant import LEAST_EPSILON
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
@@ -454,7 +454,7 @@ def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray
     if not is_classifier(ready[0]):
         with without_cells(who, "y"):
             check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        if y.dtype.kind not in "biuf":
+        if not are_numbers(y):
             raise public_refusal(
                 f"{who}: y must be an array of numbers, which scores need; it is one of objects. "
                 "Pass y.astype(float). Nothing was released."
@@ -486,7 +486,7 @@ def _steps(estimator: BaseEstimator) -> Iterator[tuple[str, BaseEstimator]]:
 
 
 def _fingerprint(steps: list[BaseEstimator]) -> object:
-    """Return a key that equal steps share; steps that cannot be pickled have one of their own.
+    """Return a key of steps, the same for equal steps; unique if they cannot be pickled.
 
     Which rows a model refuses depends on its type alone; which a preprocessor does, on its
     categories, too.

@@ -212,7 +212,7 @@ def _statement(
     unit: str,
     epsilon: float,
 ) -> accounting.PrivacyStatement:
-    """Return the price: that of all fits but one and one score, in which a record takes part."""
+    """Return the statement: each record takes part in all fits but one, and in one score."""
     relation = accounting.Adjacency.parse(fit_budget.adjacency)
     records = []
     for kind, count, run_budget in (

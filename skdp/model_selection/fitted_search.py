@@ -569,7 +569,7 @@ def _counted(trains: Iterable[ArrayLike], n_samples: int) -> list[Membership]:
 
 
 def row_numbers(train: ArrayLike, n_samples: int) -> Indices:
-    """Return the rows of one training; ValueError if one is out of range or in it twice."""
+    """Return the row numbers of a training; raise ValueError for repeated or invalid numbers."""
     numbers = np.asarray(train)
     if numbers.dtype == bool:
         numbers = np.flatnonzero(numbers)

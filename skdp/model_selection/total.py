@@ -373,7 +373,7 @@ def _everything_in(thing: object) -> Iterator[object]:
 
 
 def _parts(thing: object) -> Iterable[object]:
-    """Objects that an estimator, a container or another object of scikit-learn is made of."""
+    """Return the parts of a container, an estimator or another object of scikit-learn or skdp."""
     if isinstance(thing, Mapping):
         return list(thing.values())
     if isinstance(thing, list | tuple | set | frozenset):

@@ -107,7 +107,7 @@ class Loss(ABC):
 
     @property
     def typical_curvature(self) -> float:
-        """Curvature that step sizes go by: the largest one, unless few records come near it."""
+        """Curvature that determines step sizes: the largest, unless few records are close to it."""
         return self.curvature
 
     @property

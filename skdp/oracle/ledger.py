@@ -40,7 +40,7 @@ class AdmitAll(Guard):
 
 
 class FollowPlan(Guard):
-    """Admits the debts of a plan, one by one and in order; stopping early is allowed."""
+    """Admits the charges of a plan in their order; a run may stop early."""
 
     def __init__(self, plan: tuple[Entry, ...]) -> None:
         self._plan = plan

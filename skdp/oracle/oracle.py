@@ -1,4 +1,4 @@
-"""The one object that a solver gets: it answers releases, and every answer is charged first."""
+"""Interface of solvers to the rows: every answer is charged before it is computed."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -208,7 +208,7 @@ class Public:
 
     @property
     def gradient_mu(self) -> float:
-        """Inverse noise multiplier of one gradient sum that takes all of the budget that is left.
+        """Inverse noise multiplier of one gradient sum on the whole remaining budget.
 
         Stages before the solver may have taken a share of it.
         """

@@ -200,7 +200,7 @@ Stages = tuple[Stage, ...]
 
 
 def inside(stage: Stage, public: Public) -> Public:
-    """Return the public facts for the stages inside of another, with the budget that it leaves."""
+    """Return public facts for stages within another stage, with the budget it leaves to them."""
     after = stage.public_after(public)
     if public.is_noisy and stage.share is not None and not stage.has_own_records:
         after = replace(after, share=public.share * (1 - stage.share))
@@ -398,7 +398,7 @@ def _event(entries: tuple[Entry, ...]) -> accounting.Composed:
 
 
 def _noise_for_gradients(entries: tuple[Entry, ...], public: Public, accountant: str) -> float:
-    """Return the factor on the noise of a plan that makes it cost as much as one gradient sum.
+    """Return the noise factor at which a plan costs as much as one gradient sum.
 
     That is one with noise 1.
     """

@@ -31,7 +31,7 @@ def noise_constant(
     n_rows: int,
     initial_excess: float,
 ) -> float:
-    """Return the excess due to the noise of one step with the whole budget, over the initial one.
+    """Return the excess loss due to one step's noise on the whole budget, over the initial excess.
 
     ``alpha = D G**2 / (2 R M n**2 (F(w_1) - F*))`` (Hong, Wang, Zhou 2022, eq. 4).
 

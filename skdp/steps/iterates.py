@@ -36,7 +36,7 @@ class Momentum(BaseEstimator):
 
     @abstractmethod
     def start(self) -> Direction:
-        """Return a function for one run, which takes gradients one after the other.
+        """Return a function for one run that maps each gradient to a direction.
 
         Returns
         -------

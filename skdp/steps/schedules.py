@@ -298,7 +298,7 @@ class AdaptiveSizes:
 
 
 class LocalSizes:
-    """The step sizes of one run that follow the curvature along its own path.
+    """Step sizes of one run that adapt to the curvature along its path.
 
     Steps of proximal gradient descent with these converge for any convex loss whose curvature is
     bounded on bounded sets, even if the bound is unknown (Malitsky, Mishchenko 2024). They are

@@ -145,7 +145,7 @@ def check_field(owner: object, name: str, is_valid: bool, rule: str) -> None:
 
 
 class Wrapper(Event):
-    """Base class of events with another one inside, in the field ``event``."""
+    """Base class of events that contain another event, in the field ``event``."""
 
     event: Event
 

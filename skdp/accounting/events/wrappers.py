@@ -89,7 +89,7 @@ class OnBlock(Wrapper):
 
 @dataclass(frozen=True)
 class DisjointPass(Wrapper):
-    """``n_steps`` answers, each about the rows of its own block of one division of the rows.
+    """``n_steps`` answers, each computed on a different block of one partition of the rows.
 
     Meaning: the rows are divided into ``n_steps`` disjoint blocks without looking at them; the t-th
     answer is ``event`` applied to the rows of block t, and may depend on the answers before it. All

@@ -231,7 +231,7 @@ class Release(Checked, ABC):
 
     @abstractmethod
     def parts(self) -> tuple[object, ...]:
-        """Objects this release is made of; each of them must be audited, too.
+        """Return the objects that the release consists of; each must be audited, too.
 
         Returns
         -------

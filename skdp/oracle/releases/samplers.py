@@ -101,7 +101,7 @@ class IndexSampler(Sampler):
     def draw_many(
         self, source: MemorySource, n_draws: int, noise_source: NoiseSource
     ) -> tuple[Indices, Indices]:
-        """Draw several times, one after the other, which may be quicker at one go.
+        """Draw several samples in sequence; a sampler may draw them faster together.
 
         Returns
         -------

@@ -106,7 +106,7 @@ class StepNoise:
 
 
 class VaryingNoise:
-    """Noise for one statistic after the other, on a grid that follows each one's bound.
+    """Noise for a sequence of statistics, on a grid that depends on the bound of each.
 
     All have the same noise multiplier.
 

@@ -53,7 +53,7 @@ def block_rows(n_rows: int, n_columns: int, is_sparse: bool, is_copied: bool) ->
 
 
 def summation_depth(n_rows: int, n_columns: int, is_sparse: bool, grouped: bool) -> int:
-    """Return the most additions that a record goes through in a sum over all of them.
+    """Return the largest number of additions that a record's term undergoes in a sum.
 
     It counts those in a block, and those of the sums of blocks and parts: the maximum over storage
     layouts (rows that are copied on the way or not, sparse rows that are written out or not). With

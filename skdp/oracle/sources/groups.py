@@ -86,7 +86,7 @@ class Groups:
         return result
 
     def between(self, start: int, stop: int) -> Groups:
-        """Return groups from one number to another, over all rows."""
+        """Return the groups of a range of numbers, over all rows."""
         edges = self.edges[start : min(stop, self.n_groups) + 1]
         return Groups(self.order[edges[0] : edges[-1]], edges - edges[0])
 

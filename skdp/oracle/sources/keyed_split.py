@@ -51,7 +51,7 @@ class KeyedSplit:
         return cls(key, _quantiles(key, sum(sizes), np.cumsum(sizes)[:-1]))
 
     def parts(self, start: int, n_records: int) -> Indices:
-        """Return the numbers of the parts of so many records, from one on."""
+        """Return the part of each of ``n_records`` records from number ``start`` on."""
         values = keyed_values(self.key, start, n_records)
         if len(self.cuts) == 1:  # which is quicker than a search
             return np.asarray(values >= self.cuts[0], dtype=np.int64)
@@ -161,7 +161,7 @@ def equal_sizes(n_records: int, n_parts: int) -> list[int]:
 
 
 def keyed_values(key: int, start: int, n_records: int) -> AnyArray:
-    """Return the 64-bit numbers of so many records, from one on."""
+    """Return the 64-bit numbers of ``n_records`` records from number ``start`` on."""
     skipped = start % 4  # the generator makes four at a time
     generator = np.random.Philox(key=key, counter=start // 4)
     return np.asarray(generator.random_raw(n_records + skipped)[skipped:])

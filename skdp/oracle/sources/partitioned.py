@@ -76,7 +76,7 @@ class Partitions(ABC):
 def answers(
     partitions: Partitions, task: Task, so_far: str, spread: Map = map
 ) -> Generator[Any, None, None]:
-    """Yield what a task makes of each partition; ``so_far`` says what a failure has cost."""
+    """Yield the results of a task on all partitions; a failure's message closes with ``so_far``."""
     try:
         yield from partitions.run(task, spread)
     except Exception as failure:  # of a storage or a cluster of any kind; it may quote rows
@@ -254,7 +254,7 @@ PreparedRecords = tuple[Records, Indices | None]
 
 
 class HeldRecords:
-    """Records of a partition that are held where its rows are, and vectors made of them last.
+    """Records of a partition, kept where its rows are, with the vectors last computed from them.
 
     Sent elsewhere, it is the partition itself that goes, to be prepared there.
 

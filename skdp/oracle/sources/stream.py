@@ -179,7 +179,7 @@ class StreamSource(OrderedSource):
 
 
 class PassingRecords(RepeatableSource):
-    """Records of a stream that pass by in pieces, of which one is held, for one sum over them.
+    """Records of a stream for one sum, of which one piece at a time is in memory.
 
     The sizes of the pieces follow from public numbers. Their sums are added up in pairs, so that
     rounding stays within what `skdp.oracle.sources.partitioned.require_few_partitions` shows.

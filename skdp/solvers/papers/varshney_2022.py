@@ -199,7 +199,7 @@ AVERAGED_SHARES = {"last": 0.0, "tail": 0.5}
 
 @base.hyperparameters
 class ShuffledSGD(OnePassSolver):
-    """One pass over shuffled rows, each used once: all steps together cost as much as one.
+    """One pass over shuffled rows, each used once, so that all steps cost as much as one step.
 
     The rows are put in a secret random order and cut into ``max_iter`` blocks; step t follows the
     noisy mean gradient of block t, with each record's gradient clipped to ``clip_norm``. The pass
