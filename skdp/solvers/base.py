@@ -268,7 +268,10 @@ class Solver(BaseEstimator):
         """
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        """Raise ValueError if a hyperparameter is out of its range; no "auto" is left."""
+        """Raise ValueError if a hyperparameter is out of its range; no "auto" is left.
+
+        Names of rules may be replaced by the rules that they stand for.
+        """
 
     @abstractmethod
     def solve(self, oracle: Oracle) -> Solution:

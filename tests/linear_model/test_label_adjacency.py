@@ -14,10 +14,10 @@ from replays import seeded, solvers_for
 from skdp.accounting import Adjacency
 from skdp.audit.neighbours import hostile_pairs
 from skdp.metrics import evaluate
-from skdp.objective import L2, Logistic, Problem, SquaredError
+from skdp.objective import L2, Logistic, Problem, SmoothedPinball, SquaredError
 from skdp.oracle import BinCounts, MagnitudeCounts
 from skdp.oracle.public import Public
-from skdp.oracle.releases import moments, one_step
+from skdp.oracle.releases import moments, one_step, spectral
 from skdp.oracle.releases.moments import GramSum
 from skdp.solvers import get_solver
 
@@ -103,7 +103,17 @@ def mutants():
         patch.setattr(one_step, "is_logistic_of_labels", public)
         return skdp.DPHuberRegressor, {"inference": "coefficients"}
 
-    return [counts_lie, weights_forgotten, labels_are_close, hessian_of_any_loss]
+    def newton_of_any_loss(patch):
+        patch.setattr(spectral, "WITHOUT_TARGETS", (SmoothedPinball,))
+        return skdp.DPQuantileRegressor, {"solver": "newton"}
+
+    return [
+        counts_lie,
+        weights_forgotten,
+        labels_are_close,
+        hessian_of_any_loss,
+        newton_of_any_loss,
+    ]
 
 
 @pytest.mark.parametrize("mutant", mutants(), ids=lambda mutant: mutant.__name__)

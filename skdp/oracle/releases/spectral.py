@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._numbers import Array
+from skdp.objective import Logistic, SquaredError
 from skdp.oracle.kernels import second_moments
 from skdp.oracle.releases import base
 from skdp.oracle.releases.moments import gram_rounding
@@ -24,6 +25,7 @@ from skdp.oracle.sources.block_sizes import (
 from skdp.oracle.sources.sparse_rows import growth_of_rounding
 
 MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues
+WITHOUT_TARGETS = (Logistic, SquaredError)  # losses whose second derivative reads no target
 
 
 def eigenvalue_rounding(
@@ -179,6 +181,9 @@ class NewtonDirection(base.Statistic):
     eigendecomposition by a relative ``e`` in norm; either moves the answer by the error times
     ``|g| / damping**2``.
 
+    Where targets alone are private, the answer is public for the losses of `WITHOUT_TARGETS`: their
+    second derivatives, 1 and ``p (1 - p)``, depend on the margin alone.
+
     Parameters
     ----------
     point : array of shape (n_parameters, n_outputs)
@@ -198,6 +203,10 @@ class NewtonDirection(base.Statistic):
     curvature: base.Bound
     kind: ClassVar[str] = "newton_direction"
     takes_groups: ClassVar[bool] = True
+
+    def is_public(self, context: base.PublicContext) -> bool:
+        is_known = type(context.problem.loss) in WITHOUT_TARGETS
+        return is_known and context.public.features_are_public
 
     def _cap(self, context: base.PublicContext) -> float:
         """Return the largest second derivative that counts, whatever the loss returns."""

@@ -2,7 +2,6 @@
 
 import functools
 import math
-from typing import Self
 
 import numpy as np
 
@@ -160,11 +159,6 @@ class GradientDescent(Solver):
             )
         return values | bound_rules(self, public, problem, values)
 
-    def resolve(self, public: Public, problem: Problem) -> Self:
-        resolved = super().resolve(public, problem)
-        resolved.noise_schedule = named_noise(resolved, public, problem)
-        return resolved
-
     def check_values(self, public: Public, problem: Problem) -> None:
         steps.momentum_rule(self.momentum)
         checks.choice("averaging", self.averaging, AVERAGES)
@@ -174,6 +168,7 @@ class GradientDescent(Solver):
         steps.step_sizes(self.learning_rate, self.max_iter)
         resolve_clip(self, public, problem)
         steps.relative_noise(self.noise_schedule, self.max_iter)
+        self.noise_schedule = named_noise(self, public, problem)
         if self.release == "last":
             self._require_plain_steps()
 

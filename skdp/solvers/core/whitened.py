@@ -1,7 +1,6 @@
 """Run gradient descent that is preconditioned (whitened) by a noisy Gram matrix."""
 
 import math
-from typing import Self
 
 import numpy as np
 
@@ -226,11 +225,6 @@ class Whitened(Solver):
             "row_factor": row_factor,
         }
 
-    def resolve(self, public: Public, problem: Problem) -> Self:
-        resolved = super().resolve(public, problem)
-        resolved.noise_schedule = named_noise(resolved, public, problem)
-        return resolved
-
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.count(max_iter=self.max_iter)
         if public.streamed and self.max_iter >= public.n_rows:
@@ -257,6 +251,7 @@ class Whitened(Solver):
                     f"got {self.hessian_share!r}. Nothing was released."
                 )
         checks.positive(row_norm=self.row_norm, row_factor=self.row_factor)
+        self.noise_schedule = named_noise(self, public, problem)
 
     def solve(self, oracle: Oracle) -> Solution:
         if oracle.public.streamed:

@@ -17,7 +17,6 @@ adapt (``boost`` above 1) were nowhere measurably better.
 """
 
 import math
-from typing import Self
 
 import numpy as np
 
@@ -106,11 +105,6 @@ class ResidualBudget(Solver):
         values = descent_defaults(public, problem, *given)
         return values | bound_rules(self, public, problem, values)
 
-    def resolve(self, public: Public, problem: Problem) -> Self:
-        resolved = super().resolve(public, problem)
-        resolved.noise_schedule = named_noise(resolved, public, problem)
-        return resolved
-
     def check_values(self, public: Public, problem: Problem) -> None:
         steps.momentum_rule(self.momentum)
         checks.choice("averaging", self.averaging, steps.AVERAGES)
@@ -119,6 +113,7 @@ class ResidualBudget(Solver):
         sizes = steps.step_sizes(self.learning_rate, self.max_iter)
         steps.clip_norms(self.clip_norm, self.max_iter)
         steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
+        self.noise_schedule = named_noise(self, public, problem)
 
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
