@@ -467,6 +467,8 @@ def _residual_cap(public: Public, problem: Problem, row_factor: float) -> float:
         unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
         return STREAM_CAP * unit * growth(public, 0.25)
     if bound is not None:
+        if public.features_are_public and problem.loss.link == "logit":
+            return bound  # residuals for two labels differ by no more: a cap saves little noise
         return min(bound, defaults.relative_clip(public, problem) / row_factor)
     unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
     # One size of the target at GROWTH_START, and less below it.
