@@ -462,30 +462,13 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
         ``names`` of columns, empty if they have none, are for a `PublicRange` that names them.
         """
-        bounds = declared_bounds(self.scaling, n_features, names)
-        shape = n_rows, n_features, n_outputs, is_sparse, weighted, provides, start, grouped
-        return planned_once(self, (bounds, *shape), lambda: self._prepared(bounds, *shape))
-
-    def _prepared(
-        self,
-        bounds: DeclaredBounds | None,
-        n_rows: int,
-        n_features: int,
-        n_outputs: int,
-        is_sparse: bool,
-        weighted: bool,
-        provides: frozenset[str],
-        start: Start | None,
-        grouped: bool,
-    ) -> Prepared:
-        who, terms = type(self).__name__, self._terms
+        bounds, terms = declared_bounds(self.scaling, n_features, names), self._terms
         if self.fixed_effects and not grouped:
             raise ValueError(
-                f"{who}: fixed_effects=True subtracts the means of each group of rows, and no "
-                "groups were given. Pass groups to fit, or n_groups to plan and fit_blocks. "
+                f"{self._who}: fixed_effects=True subtracts the means of each group of rows, and "
+                "no groups were given. Pass groups to fit, or n_groups to plan and fit_blocks. "
                 "Nothing was released."
             )
-        data_norm = float(self.scaling.norm) if isinstance(self.scaling, RowNorm) else None
         public = Public(
             n_rows=n_rows,
             n_features=n_features,
@@ -495,7 +478,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             has_intercept=self._has_intercept,
-            data_norm=data_norm,
+            data_norm=float(self.scaling.norm) if isinstance(self.scaling, RowNorm) else None,
             target_bound=self.target_bound,
             sparse=is_sparse,
             weighted=weighted,
@@ -503,13 +486,21 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             rows_per_group=terms.rows_per_group,
             provides=provides,
         )
-        public = replace(public, row_bound=public.long_row if data_norm is None else data_norm)
-        public = replace(public, moments=known_moments(bounds, public.has_intercept))
+        facts = bounds, public, start
+        return planned_once(self, facts, lambda: self._prepared(*facts))
+
+    def _prepared(
+        self, bounds: DeclaredBounds | None, public: Public, start: Start | None
+    ) -> Prepared:
+        who, terms = type(self).__name__, self._terms
+        longest = public.long_row if public.data_norm is None else public.data_norm
+        moments = known_moments(bounds, public.has_intercept)
+        public = replace(public, row_bound=longest, moments=moments)
         if start is not None:
             public = public.starting_at(*start)
         problem = Problem(
-            self._loss(n_outputs).for_signal(public.signal_to_noise),
-            self._penalty(n_rows),
+            self._loss(public.n_outputs).for_signal(public.signal_to_noise),
+            self._penalty(public.n_rows),
             constraint_set(self.constraint),
             fit_intercept=self._has_intercept,
         )
