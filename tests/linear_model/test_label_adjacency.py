@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from skdp.objective import L2, Logistic, Problem, SmoothedPinball, SquaredError
 from skdp.oracle import BinCounts, MagnitudeCounts
 from skdp.oracle.public import Public
 from skdp.oracle.releases import moments, one_step, spectral
+from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.moments import GramSum
 from skdp.solvers import get_solver
 
@@ -220,3 +222,22 @@ def test_statistics_that_read_targets_say_so():
     assert GramSum(1.0, target_unit=1.0).reads_targets
     assert MagnitudeCounts(True, True, (0, 0)).reads_targets
     assert not MagnitudeCounts(True, False, (0,)).reads_targets
+
+
+@pytest.mark.parametrize(
+    ("loss", "cap", "expected"),
+    [
+        (Logistic(), 0.4, (0.4, 2.0)),
+        (Logistic(), 0.8, (0.8, 1.25)),
+        (Logistic(), 5.0, (1.0, 1.0)),
+        (SquaredError(), 0.8, (0.8, 2.0)),
+    ],
+)
+def test_two_labels_are_as_far_apart_as_residuals_can_be(loss, cap, expected):
+    """Not with weights, which may follow from labels, nor of whole rows."""
+    facts = {"n_rows": 9, "n_features": 2, "n_outputs": 1, "epsilon": 1.0, "delta": 1e-6}
+    public = Public(adjacency=RELATION, labels_alone=True, **facts)
+    context = PublicContext(public, Problem(loss), 1.0)
+    assert moments.capped_residuals_of(context, cap) == pytest.approx(expected)
+    for other in (replace(public, weighted=True), replace(public, labels_alone=False)):
+        assert moments.capped_residuals_of(replace(context, public=other), cap) == (cap, 2.0)

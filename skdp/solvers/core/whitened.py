@@ -108,7 +108,8 @@ class Whitened(Solver):
         Largest norm of one record's gradient, in the unit of "gd", in which a row of standardised
         columns has the length ``sqrt(n_parameters)``: the cap on residuals times
         ``row_factor * sqrt(n_parameters)``. A rule by name, too: "geometric". "auto"
-        is that of "gd" for losses with a bounded residual.
+        is that of "gd" for losses with a bounded residual; where labels alone are private, the cap
+        of a logistic loss is its largest residual.
     gram_share : float or "auto", default="auto"
         Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1). "auto" is
         1/20 for losses with a bounded residual, 1/5 otherwise. Of a stream: its share of the rows,
