@@ -245,6 +245,8 @@ class PrivacyBudget:
     def remaining_epsilon(self, delta: float | None = None) -> float:
         """Return the largest epsilon that one more fit of full-batch Gaussian releases may have.
 
+        With a budget of ``delta=0``: one more fit with pure differential privacy.
+
         Parameters
         ----------
         delta : float or None, default=None
@@ -261,6 +263,8 @@ class PrivacyBudget:
         self._look("reading what is left")
         if math.isinf(self.epsilon):
             return math.inf
+        if self.delta == 0:
+            return max(0.0, self.epsilon - self.spent) if delta == 0 else 0.0
         mu = self._remaining_mu()
         return accounting.gaussian_epsilon(mu, delta) * (1 - 1e-9) if mu > 0 and delta > 0 else 0.0
 
@@ -268,7 +272,7 @@ class PrivacyBudget:
         _, delta, name, accountant = self._terms
         adjacency = accounting.Adjacency.parse(name, labels=True)
         event = self._charged.event
-        high = accounting.gaussian_mu(self.epsilon, delta) if delta > 0 else 0.0
+        high = accounting.gaussian_mu(self.epsilon, delta)
         exact = accounting.GDPAccountant()
         if accountant in ("auto", "gdp") and exact.why_unsupported(event, adjacency) is None:
             return math.sqrt(max(0.0, high**2 - exact.mu(event, adjacency) ** 2))
@@ -403,14 +407,14 @@ class PrivacyBudget:
                 f"{plan}, which its budget {self!r} cannot price. {reason} {end}"
             ) from reason
         if not total <= self.epsilon:
-            left = self.remaining_epsilon(stated.delta) if stated.delta > 0 else 0.0
+            left = self.remaining_epsilon(stated.delta)
+            room = f"One more full-batch fit can have epsilon={0.99999 * left:.6g} at most. "
             raise PrivacyBudgetError(
                 f"{plan}, which would bring the total at delta={self.delta:g} to epsilon="
                 f"{total:.6g}, but its budget allows {self.epsilon:.6g}, of which "
-                f"{self.spent:.6g} is spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}. One "
-                f"more full-batch fit can have epsilon={0.99999 * left:.6g} at most. For a search "
-                "use DPSearchCV, or price it before its fit: privacy_of(search, n_samples=...). "
-                f"{end}"
+                f"{self.spent:.6g} is spent by {self._n_fits} fit{'s' * (self._n_fits != 1)}. "
+                f"{room * (left > 0)}For a search use DPSearchCV, or price it before its fit: "
+                f"privacy_of(search, n_samples=...). {end}"
             )
         return total
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse as scipy_sparse
@@ -395,17 +395,6 @@ def rows_of(
 # ---------------------------------------------------------------- blocks and partitions, read
 
 
-class ReadsRows(Protocol):
-    """The part of an estimator that a reader needs."""
-
-    @property
-    def _who(self) -> str: ...
-
-    def _read_rows(self, X: Any, y: Any, groups: Any = None, **checks: Any) -> Any: ...
-
-    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets: ...
-
-
 def mapped_rows(
     model: Any, X: AnyRows, values: AnyArray, weights: Array | None, codes: Indices | None
 ) -> tuple[AnyRows, AnyArray]:
@@ -432,7 +421,7 @@ class BlockReader:
     """
 
     def __init__(
-        self, model: ReadsRows, public: Public, declared: Targets, has_weights: bool = False
+        self, model: Any, public: Public, declared: Targets, has_weights: bool = False
     ) -> None:
         self._model, self._public, self._declared = model, public, declared
         self._form = ("X", "y", *["sample_weight"] * has_weights, *["groups"] * public.grouped)

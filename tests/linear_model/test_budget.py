@@ -140,6 +140,17 @@ def test_what_remains_can_be_spent(regression, delta):
     assert budget.remaining_epsilon() < 0.01
 
 
+def test_what_remains_of_a_pure_budget_can_be_spent(regression):
+    with PrivacyBudget(2.0, 0.0) as budget:
+        RIDGE(epsilon=1.2, delta=0.0).fit(*regression)
+        with pytest.raises(skdp.PrivacyBudgetError, match=r"can have epsilon=0\.79\d* at most"):
+            RIDGE(epsilon=1.0, delta=0.0).fit(*regression)
+        assert budget.remaining_epsilon(DELTA) == 0.0
+        RIDGE(epsilon=budget.remaining_epsilon(), delta=0.0).fit(*regression)
+    assert 1.999 < budget.spent <= 2.0
+    assert budget.remaining_epsilon() < 0.01
+
+
 BATCHES = GradientDescent(batch_size=0.1, max_iter=20)
 
 
