@@ -204,6 +204,25 @@ def test_columns_that_are_nearly_the_same(rng, solver):
     assert np.abs(model.coef_).max() < 3
 
 
+@pytest.mark.parametrize(
+    ("loss", "cap", "expected"),
+    [
+        (Logistic(), 0.4, (0.4, 2.0)),
+        (Logistic(), 0.8, (0.8, 1.25)),
+        (Logistic(), 5.0, (1.0, 1.0)),
+        (SquaredError(), 0.8, (0.8, 2.0)),
+    ],
+)
+def test_two_labels_are_as_far_apart_as_residuals_can_be(loss, cap, expected):
+    """Not with weights, which may follow from labels, nor of whole rows."""
+    facts = {"n_rows": 9, "n_features": 2, "n_outputs": 1, "epsilon": 1.0, "delta": 1e-6}
+    public = Public(adjacency=RELATION, labels_alone=True, **facts)
+    context = PublicContext(public, Problem(loss), 1.0)
+    assert moments.capped_residuals_of(context, cap) == pytest.approx(expected)
+    for other in (replace(public, weighted=True), replace(public, labels_alone=False)):
+        assert moments.capped_residuals_of(replace(context, public=other), cap) == (cap, 2.0)
+
+
 def test_progress_and_audit(rng, monkeypatch, capsys):
     X, y = problem(skdp.DPRidge, rng, 500)
     model = made(skdp.DPRidge, verbose=2).fit(X, y)
@@ -222,22 +241,3 @@ def test_statistics_that_read_targets_say_so():
     assert GramSum(1.0, target_unit=1.0).reads_targets
     assert MagnitudeCounts(True, True, (0, 0)).reads_targets
     assert not MagnitudeCounts(True, False, (0,)).reads_targets
-
-
-@pytest.mark.parametrize(
-    ("loss", "cap", "expected"),
-    [
-        (Logistic(), 0.4, (0.4, 2.0)),
-        (Logistic(), 0.8, (0.8, 1.25)),
-        (Logistic(), 5.0, (1.0, 1.0)),
-        (SquaredError(), 0.8, (0.8, 2.0)),
-    ],
-)
-def test_two_labels_are_as_far_apart_as_residuals_can_be(loss, cap, expected):
-    """Not with weights, which may follow from labels, nor of whole rows."""
-    facts = {"n_rows": 9, "n_features": 2, "n_outputs": 1, "epsilon": 1.0, "delta": 1e-6}
-    public = Public(adjacency=RELATION, labels_alone=True, **facts)
-    context = PublicContext(public, Problem(loss), 1.0)
-    assert moments.capped_residuals_of(context, cap) == pytest.approx(expected)
-    for other in (replace(public, weighted=True), replace(public, labels_alone=False)):
-        assert moments.capped_residuals_of(replace(context, public=other), cap) == (cap, 2.0)
