@@ -77,7 +77,7 @@ def warn_about_row_counts(who: str, public: Public, rows_per_group: float | None
     """Warn that a guess of the rows per group has no effect on a fit."""
     if rows_per_group is None or rows_per_group <= 1 or public.clips_means:
         return
-    reason = "solver clips single rows" if public.grouped else "fit has no groups"
+    reason = "solver, unlike 'gd', clips single rows" if public.grouped else "fit has no groups"
     warn(f"{who}: rows_per_group={rows_per_group:g} has no effect, as this {reason}.", UserWarning)
 
 

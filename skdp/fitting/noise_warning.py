@@ -115,7 +115,7 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
         f"noise on a step's mean gradient is {length:.3g} times as long as the clipping norm. They "
         f"yield {100 * informative / left:.2g} per cent of what this part of the budget buys with "
         f"larger batches. {advice} These figures come from the plan alone; no budget has been "
-        "spent.",
+        "spent yet.",
         NoiseWarning,
     )
 
@@ -130,7 +130,7 @@ def warn_about_units(who: str, scaling: object, problem: Problem) -> None:
         "and with others the model can be far worse than a constant. Set scaling=PublicRange(low, "
         "high), divide them by public figures, or declare the largest length of a row by "
         "scaling=RowNorm(norm); scaling='none' confirms that they are of about unit size. No "
-        "budget has been spent.",
+        "budget has been spent yet.",
         NoiseWarning,
     )
 
@@ -260,8 +260,8 @@ def _warn_about_signal(who: str, public: Public, problem: Problem) -> None:
     else:
         return
     budget = f"epsilon={public.epsilon:g} and delta={public.delta:g}"
-    text = f"{who}: at {budget} the noise is too large to {what}. No budget has been spent."
-    warn(text, NoiseWarning)
+    what = f"the noise is too large to {what}. No budget has been spent yet."
+    warn(f"{who}: at {budget} {what}", NoiseWarning)
 
 
 def _answers(event: accounting.Event, count: int, scale: float) -> Iterator[_Answers]:
@@ -326,4 +326,4 @@ def warn_about_inference(who: str, prepared: Prepared) -> None:
     """Warn if no coefficient is likely to be determined, from public facts alone."""
     expected = inference_expectation(prepared)
     if expected is not None and not expected[1]:
-        warn(f"{who}: {expected[0]} No budget has been spent.", NoiseWarning)
+        warn(f"{who}: {expected[0]} No budget has been spent yet.", NoiseWarning)

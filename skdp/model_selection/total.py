@@ -103,7 +103,7 @@ def total_privacy(
     Warns
     -----
     PrivacyWarning
-        If several of the fits had seeded noise.
+        If steps read rows without privacy, or several of the fits had seeded noise.
 
     Examples
     --------
@@ -146,7 +146,8 @@ def total_privacy(
         )
     if sum(statement.noise_source == "seeded" for statement in statements) > 1:
         assumptions.append(SEEDED)
-        warn(f"total_privacy: {SEEDED}", PrivacyWarning)
+    for text in assumptions:
+        warn(f"total_privacy: {text}", PrivacyWarning)
     return replace(total, assumptions=(*assumptions, *total.assumptions))
 
 

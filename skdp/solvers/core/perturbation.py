@@ -20,9 +20,7 @@ class PerturbedMinimisation(Solver):
         Rows longer than this have less weight, as if they were shrunk to it.
     """
 
-    needs = frozenset(
-        {"smooth_loss", "bounded_residual", "separable_loss", "smooth_penalty", "unconstrained"}
-    )
+    needs = frozenset({"logistic_loss", "smooth_penalty", "unconstrained"})
     max_columns = GRAM_COLUMNS
     takes_start = False
 
