@@ -218,9 +218,9 @@ def warn_about_gain(who: str, prepared: Prepared, solution: Solution) -> None:
     gain = spread**2 / 2 * float(np.average(curvatures, weights=np.exp(-(places**2) / 2)))
     if gain < least:
         warn(
-            f"{who}: by its coefficients the model gains only {gain:.2g} in mean loss over a "
-            "constant. Of fits to other data sets that gained so little at so small a budget, half "
-            "were worse than a constant. More rows, fewer columns or a larger epsilon would help.",
+            f"{who}: by its coefficients the model gains little over a constant. Of fits to other "
+            "data sets that gained so little at so small a budget, half were worse than a "
+            "constant. More rows, fewer columns or a larger epsilon would help.",
             NoiseWarning,
         )
 
