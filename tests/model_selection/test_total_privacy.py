@@ -33,6 +33,8 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     OneHotEncoder,
     OrdinalEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
     StandardScaler,
     TargetEncoder,
 )
@@ -172,6 +174,9 @@ def test_unknown_estimators_that_hold_private_models_are_refused(classification)
         (OrdinalEncoder(categories=[[0, 1]], max_categories=2), True),
         (TargetEncoder(categories=[[0, 1]]), True),
         (FunctionTransformer(), False),
+        (PolynomialFeatures(2), False),
+        (SplineTransformer(knots=np.array([[0.0], [1.0]])), False),
+        (SplineTransformer(), True),
     ],
     ids=str,
 )
@@ -204,6 +209,8 @@ def columns(*parts, **options):
         (columns((SINGLE, [3]), sparse_threshold=1), False, True),  # dense if all rows are known
         (columns((DENSE, [3]), remainder="passthrough"), False, False),
         (columns(("passthrough", [0, 1])), False, False),
+        (columns((PolynomialFeatures(), [0, 1])), False, False),
+        (columns((PolynomialFeatures(), [0, 1])), True, True),
         (columns(("passthrough", [0, 1])), True, True),
         (columns(("passthrough", [0, 1]), sparse_threshold=0), True, False),
         (make_pipeline(ONE_HOT, columns(("passthrough", [0, 1]))), False, True),
