@@ -102,7 +102,8 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
     if informative >= WASTEFUL * left or (disjoint and length <= 1):
         return
     enough = max(WASTEFUL / math.sqrt(steps), WASTEFUL**2) if disjoint else left / math.sqrt(steps)
-    sensible = min(public.n_rows, max(2, math.ceil(enough * public.n_rows - 1e-6)))
+    sensible = max(math.ceil(2 * rows), math.ceil(enough * public.n_rows - 1e-6))
+    sensible = min(public.n_rows, max(2, sensible))
     units = f"{public.unit}s"
     advice = (
         f"Larger batches, of about {sensible} {units} each, are sensible."

@@ -128,6 +128,15 @@ def test_blocks_that_arrive_are_warned_about(regression):
     assert f"100 steps on batches of about {len(X) // 100} of {len(X)} rows" in told
 
 
+def test_larger_batches_that_are_suggested_are_larger():
+    X, y = np.ones((50, 3)), np.arange(50.0)
+    model = skdp.DPLinearRegression()
+    said = warned(lambda: model.fit_blocks([(X, y)], n_samples=50, n_features=3))
+    (text,) = [text for text in said if "steps on batches" in text]
+    rows, sensible = map(int, re.findall(r"about (\d+)", text))
+    assert sensible >= 2 * rows
+
+
 def test_it_comes_before_any_budget_is_spent(classification):
     X, y = classification
     budget = skdp.PrivacyBudget(epsilon=1.0, delta=1e-5)
