@@ -247,6 +247,18 @@ REFUSED = {
     ),
     "epsilon, several": (fit(lambda: RIDGE(epsilon=[1, 2])), "epsilon", "positive", "[1, 2]"),
     "delta nan": (fit(lambda: RIDGE(delta=np.nan)), "delta", "in [0, 1)", "got nan"),
+    "names twice": (
+        fit(RIDGE, (FRAME[["age", "age"]], TARGET)), "DPRidge", "columns of the same name",
+        "Rename",
+    ),
+    "perturbation of a hinge": (
+        fit(lambda: skdp.DPLinearSVC(solver="objective_perturbation")), "'objective_perturbation'",
+        "the logistic loss of two classes", "Solvers that fit it:\ngd: ",
+    ),
+    "passes over chunks": (
+        lambda: RIDGE(solver="svrg").fit(skdp.Chunks(X, TARGET)), "svrg", "taken by number",
+        "Rows in memory",
+    ),
     "no targets": (fit(RIDGE, (X, None)), "DPRidge", "requires y"),
     "no rows": (fit(RIDGE, (X[:0], TARGET[:0])), "0 sample(s)", "DPRidge"),
     "max_iter text": (fit(lambda: RIDGE(solver="gd", max_iter="many")), "max_iter", "'many'"),

@@ -385,7 +385,7 @@ def supporting_accountants(
     if not supporting:
         listed = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
         raise UnknownCost(
-            f"no accountant can price this plan under {adjacency}. {' '.join(listed)}"
+            f"No accountant can price this plan under {adjacency}. {' '.join(listed)}"
         )
     return supporting
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr
 
+from skdp._numbers import require
 from skdp.accounting.accountant import Accountant
 from skdp.accounting.events.base import Adjacency, Event, UnknownCost
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, NoisyMaximum
@@ -72,6 +73,13 @@ class PureDPAccountant(Accountant):
         return -math.expm1(epsilon - total) / (1 + math.exp(-total))
 
 
+def _require_figures(delta: float = 0.0, **figures: float) -> None:
+    """Raise ValueError where a figure is negative, or delta above 1."""
+    require("delta", delta, "lie in [0, 1)", 0 <= delta <= 1)
+    for name, value in figures.items():
+        require(name, value, "be at least 0", not value < 0)
+
+
 def _log_delta(mu: float, epsilon: float) -> float:
     """Return the logarithm of `gaussian_delta`, without cancellation where mu is small."""
     if mu == 0:
@@ -111,6 +119,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     >>> round(gaussian_delta(1.0, 1.0), 6)
     0.126937
     """
+    _require_figures(mu=mu)
     if math.isinf(epsilon):
         return 0.0
     return 1.0 if math.isinf(mu) else math.exp(_log_delta(mu, epsilon))
@@ -136,6 +145,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     >>> round(gaussian_epsilon(1.0, 1e-5), 4)
     4.3772
     """
+    _require_figures(mu=mu, delta=delta)
     if mu == 0:
         return 0.0
     if delta == 0 or not mu < math.inf:  # nan proves nothing
@@ -176,6 +186,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     >>> round(gaussian_mu(1.0, 1e-5), 10)
     0.2680511232
     """
+    _require_figures(epsilon=epsilon, delta=delta)
     if math.isinf(epsilon):
         return math.inf
     if delta == 0:
@@ -276,6 +287,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     >>> round(zcdp_delta(0.1, 1.0), 9)
     0.008933246
     """
+    _require_figures(rho=rho, epsilon=epsilon)
     if rho == 0:
         return 0.0
     if math.isinf(rho):
@@ -312,6 +324,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     >>> round(zcdp_epsilon(0.1, 1e-6), 6)
     2.141939
     """
+    _require_figures(rho=rho, delta=delta)
     if rho == 0:
         return 0.0
     if math.isinf(rho) or delta == 0:
@@ -343,6 +356,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     >>> round(zcdp_rho(1.0, 1e-6), 9)
     0.02435597
     """
+    _require_figures(epsilon=epsilon, delta=delta)
     log_rho = brentq(lambda r: zcdp_epsilon(math.exp(r), delta) - epsilon, -60, 12, xtol=1e-13)
     return math.exp(log_rho) * (1 - 1e-12)
 

@@ -275,7 +275,7 @@ class PrivacyStatement:
             item.name for item in fields(cls) if item.default is MISSING and item.name not in stated
         ]
         if missing:
-            raise ValueError(f"PrivacyStatement.from_dict: {', '.join(missing)} is missing.")
+            raise ValueError(f"PrivacyStatement.from_dict: {', '.join(missing)} must be given.")
         values = {
             item.name: from_plain(stated[item.name])
             for item in fields(cls)

@@ -34,6 +34,7 @@ UNUSABLE = {
     ),
     "contains infinity": "holds infinity (inf), or values that are too large for their type",
     "at least 1 dimension": "must have one entry for each row; it is a single one",
+    "unique column names": "holds columns of the same name. Rename them",
     "Singleton array": "must have one entry for each row; it is a single one",
 }
 NO_NUMBERS = "holds cells that are not numbers"

@@ -83,7 +83,7 @@ def require_positive_weight(who: str, has_one: bool) -> None:
     """Raise ValueError if no record of a fit has a positive weight."""
     if not has_one:
         raise ValueError(
-            f"{who}: sample_weight is zero for every record; one at least needs a positive weight. "
+            f"{who}: sample_weight is zero for every record; at least one needs a positive weight. "
             "Nothing was released."
         )
 

@@ -202,7 +202,8 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
     if informative >= WASTEFUL * left or (disjoint and length <= 1):
         return
     enough = max(WASTEFUL / math.sqrt(steps), WASTEFUL**2) if disjoint else left / math.sqrt(steps)
-    sensible = min(public.n_rows, max(2, math.ceil(enough * public.n_rows - 1e-6)))
+    sensible = max(math.ceil(2 * rows), math.ceil(enough * public.n_rows - 1e-6))
+    sensible = min(public.n_rows, max(2, sensible))
     units = f"{public.unit}s"
     advice = (
         f"Larger batches, of about {sensible} {units} each, are sensible."
@@ -215,7 +216,7 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
         f"noise on a step's mean gradient is {length:.3g} times as long as the clipping norm. They "
         f"yield {100 * informative / left:.2g} per cent of what this part of the budget buys with "
         f"larger batches. {advice} These figures come from the plan alone; no budget has been "
-        "spent.",
+        "spent yet.",
         NoiseWarning,
     )
 
@@ -233,7 +234,7 @@ def warn_about_units(who: str, scaling: object, problem: Problem) -> None:
         "and with others the model can be far worse than a constant. Set scaling=PublicRange(low, "
         "high), divide them by public figures, or declare the largest length of a row by "
         "scaling=RowNorm(norm); scaling='none' confirms that they are of about unit size. No "
-        "budget has been spent.",
+        "budget has been spent yet.",
         NoiseWarning,
     )
 
@@ -321,9 +322,9 @@ def warn_about_gain(who: str, prepared: Prepared, solution: Solution) -> None:
     gain = spread**2 / 2 * float(np.average(curvatures, weights=np.exp(-(places**2) / 2)))
     if gain < least:
         warn(
-            f"{who}: by its coefficients the model gains only {gain:.2g} in mean loss over a "
-            "constant. Of fits to other data sets that gained so little at so small a budget, half "
-            "were worse than a constant. More rows, fewer columns or a larger epsilon would help.",
+            f"{who}: by its coefficients the model gains little over a constant. Of fits to other "
+            "data sets that gained so little at so small a budget, half were worse than a "
+            "constant. More rows, fewer columns or a larger epsilon would help.",
             NoiseWarning,
         )
 
@@ -363,8 +364,8 @@ def _warn_about_signal(who: str, public: Public, problem: Problem) -> None:
     else:
         return
     budget = f"epsilon={public.epsilon:g} and delta={public.delta:g}"
-    text = f"{who}: at {budget} the noise is too large to {what}. No budget has been spent."
-    warn(text, NoiseWarning)
+    what = f"the noise is too large to {what}. No budget has been spent yet."
+    warn(f"{who}: at {budget} {what}", NoiseWarning)
 
 
 def _answers(event: accounting.Event, count: int, scale: float) -> Iterator[_Answers]:
@@ -429,4 +430,4 @@ def warn_about_inference(who: str, prepared: Prepared) -> None:
     """Warn if no coefficient is likely to be determined, from public facts alone."""
     expected = inference_expectation(prepared)
     if expected is not None and not expected[1]:
-        warn(f"{who}: {expected[0]} No budget has been spent.", NoiseWarning)
+        warn(f"{who}: {expected[0]} No budget has been spent yet.", NoiseWarning)

@@ -59,8 +59,9 @@ NOT_COUNTED_BETWEEN_FITS = {
     "SelfTrainingClassifier": "selects rows by what it predicts for them",
 }
 
-# What these learn is the set of labels, which is public: the statements of fits say so.
-READ_LABELS_ONLY = frozenset({"LabelBinarizer", "LabelEncoder"})
+# What these learn is the set of labels, or the number of columns. Both are public: the statements
+# of fits say so.
+PUBLIC_ONLY = frozenset({"LabelBinarizer", "LabelEncoder", "PolynomialFeatures"})
 
 SEEDED = (
     "Several of the fits had seeded noise. Those with the same seed have the same noise, which "
@@ -103,7 +104,7 @@ def total_privacy(
     Warns
     -----
     PrivacyWarning
-        If several of the fits had seeded noise.
+        If steps read rows without privacy, or several of the fits had seeded noise.
 
     Examples
     --------
@@ -146,18 +147,19 @@ def total_privacy(
         )
     if sum(statement.noise_source == "seeded" for statement in statements) > 1:
         assumptions.append(SEEDED)
-        warn(f"total_privacy: {SEEDED}", PrivacyWarning)
+    for text in assumptions:
+        warn(f"total_privacy: {text}", PrivacyWarning)
     return replace(total, assumptions=(*assumptions, *total.assumptions))
 
 
 def reads_rows(step: BaseEstimator) -> bool:
     """Whether fitting this non-private step of a pipeline takes something from the rows."""
-    if not hasattr(step, "fit") or isinstance(step, type):
-        return False
-    if type(step).__name__ in READ_LABELS_ONLY:
+    if not hasattr(step, "fit") or isinstance(step, type) or type(step).__name__ in PUBLIC_ONLY:
         return False
     if isinstance(step, BaseEstimator) and not get_tags(step).requires_fit:
         return False
+    if type(step).__name__ == "SplineTransformer":  # learns nothing else than knots
+        return isinstance(step.knots, str)
     # These encoders learn nothing else than categories, if those were given, and count no rows.
     if type(step) not in (OneHotEncoder, OrdinalEncoder):
         return True
@@ -235,6 +237,8 @@ def may_be_sparse(step: BaseEstimator, is_sparse: bool) -> bool:
         )
     if isinstance(step, FeatureUnion):
         return any(may_be_sparse(part, is_sparse) for _, part in step.transformer_list)
+    if type(step).__name__ == "PolynomialFeatures":
+        return is_sparse
     if type(step) is FunctionTransformer and (step.func is None or isinstance(step.func, np.ufunc)):
         return is_sparse
     if type(step) is OneHotEncoder:

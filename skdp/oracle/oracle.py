@@ -103,7 +103,7 @@ class Oracle:
         if missing:
             raise ValueError(
                 f"a {release.kind!r} release needs {' and '.join(sorted(missing))}, which this "
-                "fit does not have. Nothing was released for it."
+                "fit does not have. Rows in memory have it. Nothing was released for it."
             )
         if self.public.grouped and not release.takes_groups:
             raise ValueError(

@@ -10,6 +10,7 @@ from skdp.solvers import checks
 
 # Rows in a batch, as a number or a fraction; None is all rows.
 BatchSize = int | float | None
+AMPLIFIED = ("poisson", "fixed_size")  # ways of sampling that make answers cheaper
 
 
 def batch_rows(batch_size: BatchSize, n_rows: int) -> int:
@@ -34,6 +35,15 @@ def batch_rows(batch_size: BatchSize, n_rows: int) -> int:
 def batch_rate(batch_size: BatchSize, n_rows: int) -> float:
     """Return the expected fraction of the rows in a batch; 1 if ``batch_size`` is None."""
     return 1.0 if batch_size is None else batch_rows(batch_size, n_rows) / n_rows
+
+
+def batch_cost(batch_size: BatchSize, sampling: str, n_rows: int) -> float:
+    """Return about what a step on a batch costs a row, next to one on all rows with its noise.
+
+    By mu squared: the rate squared for random samples, unless noise is small, and the rate for
+    disjoint batches, of which a row is in one.
+    """
+    return float(batch_rate(batch_size, n_rows) ** (1 + (sampling in AMPLIFIED)))
 
 
 def _epochs(kind: type[Block] | type[Bin], size: int, n_rows: int) -> Iterator[IndexSampler]:

@@ -28,10 +28,15 @@ from skdp.accounting import (
     Shuffled,
     Wrapper,
     available_accountants,
+    gaussian_delta,
     gaussian_epsilon,
+    gaussian_mu,
     price,
     supporting_accountants,
     walk,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_rho,
 )
 from skdp.accounting.events.mechanisms import _AdditiveNoise
 from skdp.accounting.events.wrappers import Sampled
@@ -190,6 +195,14 @@ def test_coarsening_never_adds_noise():
 @pytest.mark.parametrize(
     "wrong",
     [
+        lambda: gaussian_mu(1.0, 2.0),  # without a refusal it would search without end
+        lambda: gaussian_mu(-1.0, 1e-6),
+        lambda: gaussian_epsilon(-1.0, 1e-6),
+        lambda: gaussian_epsilon(1.0, -1e-6),
+        lambda: gaussian_delta(-1.0, 1.0),
+        lambda: zcdp_epsilon(-1.0, 1e-6),
+        lambda: zcdp_delta(-1.0, 1.0),
+        lambda: zcdp_rho(-1.0, 1e-6),
         lambda: Gaussian(-1.0),
         lambda: Gaussian(math.nan),
         lambda: Gaussian(math.inf),

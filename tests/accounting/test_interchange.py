@@ -75,8 +75,8 @@ def with_event(**changes):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without("epsilon"), "epsilon is missing"),
-        (without("releases"), "releases is missing"),
+        (without("epsilon"), "epsilon must be given"),
+        (without("releases"), "releases must be given"),
         (with_event(type="PosixPath"), "unknown type of event, 'PosixPath'"),
         (with_event(type="walk"), "unknown type of event, 'walk'"),
         (with_event(more=1), "Gaussian with other fields"),

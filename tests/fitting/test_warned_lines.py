@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import skdp
+from skdp import _warnings
 
 X = np.random.default_rng(5).standard_normal((200, 3))
 Y = X @ [1.0, -1.0, 0.5]
@@ -37,3 +40,18 @@ def test_a_warning_points_to_the_line_of_the_user(name):
         WARNED[name]()
     assert {one.filename for one in caught} == {__file__}
     assert {one.lineno for one in caught} == {WARNED[name].__code__.co_firstlineno}
+
+
+@pytest.mark.parametrize(("action", "times"), [("default", 1), ("always", 3)])
+def test_a_search_warns_once_of_what_is_wrong_with_all_of_its_fits(action, times, monkeypatch):
+    """Although scikit-learn changes filters for every fit, which makes Python forget."""
+    monkeypatch.setattr(_warnings, "_shown", set())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.resetwarnings()
+        warnings.filterwarnings("ignore", message="as numpy has at import")
+        warnings.simplefilter(action, skdp.SeededNoiseWarning)
+        for _ in range(3):
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", category=DeprecationWarning)
+            skdp.DPRidge(privacy=SEEDED).fit(X, Y)
+    assert len(caught) == times

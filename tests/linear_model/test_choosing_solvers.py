@@ -88,7 +88,7 @@ DECLARED = {
 LEAST_SQUARES = {"adassp", "boosted_ssp"}
 REASONS = {(name, "logistic"): "needs quadratic_loss" for name in LEAST_SQUARES}
 for name in ("objective_perturbation", "output_perturbation"):
-    REASONS[name, "linear"] = REASONS[name, "ridge"] = "needs bounded_residual"
+    REASONS[name, "linear"] = REASONS[name, "ridge"] = "needs logistic_loss"
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")

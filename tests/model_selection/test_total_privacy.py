@@ -33,6 +33,8 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     OneHotEncoder,
     OrdinalEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
     StandardScaler,
     TargetEncoder,
 )
@@ -85,7 +87,10 @@ def data_for(name, classification, regression):
     return X, y
 
 
-@pytest.mark.filterwarnings("ignore:PrivacyBudget:skdp.PrivacyWarning")  # of weights and folds
+NAMED = "ignore:total_privacy. Read rows without privacy:skdp.PrivacyWarning"
+
+
+@pytest.mark.filterwarnings("ignore:PrivacyBudget:skdp.PrivacyWarning", NAMED)  # weights and folds
 @pytest.mark.parametrize("name", COUNTED)
 def test_models_inside_other_estimators_are_counted(name, classification, regression):
     X, y = data_for(name, classification, regression)
@@ -96,6 +101,7 @@ def test_models_inside_other_estimators_are_counted(name, classification, regres
     assert total.epsilon == pytest.approx(budget.spent, rel=1e-9)
 
 
+@pytest.mark.filterwarnings(NAMED)
 def test_a_frozen_model_is_counted(classification):
     with skdp.PrivacyBudget(1000.0, DELTA) as budget:
         fitted = logistic().fit(*classification)
@@ -168,6 +174,9 @@ def test_unknown_estimators_that_hold_private_models_are_refused(classification)
         (OrdinalEncoder(categories=[[0, 1]], max_categories=2), True),
         (TargetEncoder(categories=[[0, 1]]), True),
         (FunctionTransformer(), False),
+        (PolynomialFeatures(2), False),
+        (SplineTransformer(knots=np.array([[0.0], [1.0]])), False),
+        (SplineTransformer(), True),
     ],
     ids=str,
 )
@@ -200,6 +209,8 @@ def columns(*parts, **options):
         (columns((SINGLE, [3]), sparse_threshold=1), False, True),  # dense if all rows are known
         (columns((DENSE, [3]), remainder="passthrough"), False, False),
         (columns(("passthrough", [0, 1])), False, False),
+        (columns((PolynomialFeatures(), [0, 1])), False, False),
+        (columns((PolynomialFeatures(), [0, 1])), True, True),
         (columns(("passthrough", [0, 1])), True, True),
         (columns(("passthrough", [0, 1]), sparse_threshold=0), True, False),
         (make_pipeline(ONE_HOT, columns(("passthrough", [0, 1]))), False, True),
@@ -211,6 +222,7 @@ def test_which_column_transformers_decide_by_rows(step, is_sparse, reads):
     assert totals.any_part_reads_rows(step, is_sparse) == reads
 
 
+@pytest.mark.filterwarnings(NAMED)
 def test_one_record_decides_on_the_type_of_columns(rng):
     """What the refusal is about: the type of X, which a statement calls public, is not."""
     X = np.column_stack([rng.standard_normal((600, 3)), np.full(600, -1.0)])
@@ -253,13 +265,16 @@ def test_steps_that_read_rows_are_named(classification):
         [("scaled", StandardScaler(), [0, 1]), ("known", known, [5])], remainder="passthrough"
     )
     model = make_pipeline(columns, FunctionTransformer(), logistic())
-    total = skdp.total_privacy(model.fit(np.column_stack([X, y]), y), delta=DELTA)
+    model.fit(np.column_stack([X, y]), y)
+    with pytest.warns(skdp.PrivacyWarning, match="without privacy: StandardScaler"):
+        total = skdp.total_privacy(model, delta=DELTA)
     (said,) = [text for text in total.assumptions if "NOT part of this total" in text]
     assert said.startswith("Read rows without privacy: StandardScaler. That")
     nothing = skdp.total_privacy(make_pipeline(scaler(), logistic()).fit(X, y), delta=DELTA)
     assert not any("NOT part" in text for text in nothing.assumptions)
 
 
+@pytest.mark.filterwarnings(NAMED)
 def test_the_calibration_around_a_private_model_is_named(classification):
     model = CalibratedClassifierCV(logistic(), cv=3).fit(*classification)
     assumptions = skdp.total_privacy(model, delta=DELTA).assumptions

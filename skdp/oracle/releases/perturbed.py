@@ -79,10 +79,7 @@ class _Minimum(Release):
         """Raise ValueError where rounding errors have no bound: bounds are those of a formula."""
         loss, public = context.problem.loss, context.public
         if loss.kernel is None or loss.kernel.code != LOGISTIC or public.n_outputs != 1:
-            raise ValueError(
-                f"{type(self).__name__} is for the logistic loss; got {loss.name!r} with "
-                f"{public.n_outputs} output(s). Nothing was released."
-            )
+            raise ValueError(f"{self.kind!r} is for the logistic loss. Nothing was released.")
         if public.epsilon < math.inf and public.row_norm is None:
             raise ValueError(
                 f"{type(self).__name__}: rounding errors of margins grow with the length of rows, "

@@ -33,14 +33,12 @@ from skdp.planning import (
 )
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.batches import batch_rate, batch_rows, check_batches, samplers
+from skdp.solvers.batches import AMPLIFIED, batch_rate, batch_rows, check_batches, samplers
 
 # Largest number of steps that max_iter="auto" considers.
 MAX_STEPS = 1000
 # Rounding error of a step size in units of one over the curvature.
 ROUNDING = 1e-9
-# Samplings that make a step cheaper.
-AMPLIFIED = ("poisson", "fixed_size")
 # A noisy curvature is raised by this many standard deviations of its noise.
 Z_CURVATURE = 3.0
 # Noise of the noisiest step in units of that of the least noisy one. The noise that is optimal for

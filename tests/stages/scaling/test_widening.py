@@ -17,7 +17,7 @@ from skdp.oracle.ledger import AdmitAll, Ledger
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.session import rehearse
 from skdp.oracle.sources.memory import MemorySource
-from skdp.solvers import get_solver
+from skdp.solvers import GradientDescent, get_solver
 from skdp.stages.scaling import widening
 from skdp.stages.scaling.shares import MIN_SHARE as SHARE
 from skdp.stages.scaling.widening import AMPLE, EXPANSION_FACTOR, INNER_FACTOR, Widening
@@ -232,6 +232,20 @@ def test_its_share_of_the_budget(n_rows):
     looks = 1 + (public.gradient_mu * n_rows >= AMPLE)
     assert looks == (1 if n_rows == 1500 else 2)
     assert spent["tails"] / of_solver == pytest.approx(looks * SHARE, rel=0.02)
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "shuffled"])
+def test_its_share_beside_steps_on_batches(sampling):
+    """About as much as beside steps on all rows, although batches need less noise."""
+
+    def noise_of(**parameters):
+        solver = GradientDescent(max_iter=100, **parameters)
+        releases = skdp.DPRidge(solver=solver).plan(1500, 6).releases
+        return {one.kind: one.noise_multiplier for one in releases}
+
+    whole, batches = noise_of(), noise_of(batch_size=0.1, sampling=sampling)
+    assert batches["tails"] == pytest.approx(whole["tails"], rel=0.1)
+    assert batches["gradient"] < 0.35 * whole["gradient"]
 
 
 def test_it_needs_a_solver_with_a_checkpoint():
