@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 
 import skdp
 from skdp.fitting import user_warnings
+from skdp.linear_model import base
 from skdp.objective import Logistic
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
@@ -279,3 +280,21 @@ def test_a_small_gain_that_coefficients_suggest_is_what_they_gain(rng, monkeypat
         limits = {"two classes": (1e9, factor * gain)}
         monkeypatch.setattr(user_warnings, "LEAST_GAINS", limits)
         assert len(warned(lambda: model.fit(X, y))) == (factor > 1)
+
+
+def test_a_curvature_that_is_released_shows_how_rare_a_class_is(rng, monkeypatch):
+    """Of labels with a rate of one in twenty it is .05, and an intercept of 0 suggests .25."""
+    fits = []
+    monkeypatch.setattr(base, "warn_about_gain", lambda *arguments: fits.append(arguments))
+    for rate, n_rows in ((0.05, 40_000), (0.5, 40_000), (0.05, 2000)):
+        X, y = rng.standard_normal((n_rows, 3)), rng.random(n_rows) < rate
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+        skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.5, privacy=privacy).fit(X, y)
+    rare, equal = (fit[2].mean_curvature for fit in fits[:2])
+    assert rare < 0.1 < 0.2 < equal
+    who, prepared, solution = fits[-1]
+    slopes = np.array([[0.4], [0.2], [0.2], [0.0]])
+    for curvature, is_warned in ((equal, False), (rare, True)):
+        other = replace(solution, coef=slopes, mean_curvature=curvature)
+        said = warned(lambda other=other: user_warnings.warn_about_gain(who, prepared, other))
+        assert bool(said) == is_warned
