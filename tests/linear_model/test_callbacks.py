@@ -103,8 +103,11 @@ def recording(kind, adjacency):
 def check(replay, rng, kind, adjacency):
     """The harness compares what the recorder keeps, as it compares all that hangs on a model."""
     X, y = data_for(kind, rng)
-    for data, neighbour in list(neighbours(kind, X, y, adjacency))[:12:4]:
-        replay.check(lambda: recording(kind, adjacency), data, neighbour, adjacency)
+    replay.check_each(
+        lambda: recording(kind, adjacency),
+        list(neighbours(kind, X, y, adjacency))[:12:4],
+        adjacency,
+    )
 
 
 def check_targets(replay, rng, kind):

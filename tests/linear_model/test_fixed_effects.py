@@ -197,8 +197,11 @@ def make(**terms):
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 def test_nothing_but_releases(replay, rng, adjacency):
     """Not even from groups with another number of rows, which is private."""
-    for there, other in group_neighbours("ridge", grouped_data("ridge", rng), adjacency, rng):
-        replay.check(lambda: make(adjacency=str(adjacency)), there, other, adjacency)
+    replay.check_each(
+        lambda: make(adjacency=str(adjacency)),
+        group_neighbours("ridge", grouped_data("ridge", rng), adjacency, rng),
+        adjacency,
+    )
 
 
 def audited():

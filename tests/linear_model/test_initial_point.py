@@ -134,8 +134,11 @@ def test_nothing_but_releases_from_a_start(replay, rng, solver):
     def make():
         return Started(solver=solver, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **given)
 
-    for data, neighbour in neighbours("ridge", X, y, Adjacency.ZERO_OUT, each_row_once("ridge")):
-        replay.check(make, data, neighbour, Adjacency.ZERO_OUT)
+    replay.check_each(
+        make,
+        neighbours("ridge", X, y, Adjacency.ZERO_OUT, each_row_once("ridge")),
+        Adjacency.ZERO_OUT,
+    )
 
 
 def test_blocks_start_there_too(rng):

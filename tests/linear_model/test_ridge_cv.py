@@ -165,8 +165,7 @@ def test_nothing_but_releases(replay, rng, adjacency):
         return skdp.DPRidgeCV(ALPHAS, privacy=terms, scaling="none")
 
     X, y = data_for("ridge", rng)
-    for data, neighbour in neighbours("ridge", X, y, adjacency, each_row_once("ridge")):
-        replay.check(make, data, neighbour, adjacency)
+    replay.check_each(make, neighbours("ridge", X, y, adjacency, each_row_once("ridge")), adjacency)
 
 
 def mutant_exact_errors_choose(monkeypatch):

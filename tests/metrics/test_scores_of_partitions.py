@@ -230,12 +230,11 @@ def check(replay, kind, metrics, rng, **options):
     model = (LinearRegression if kind == "linear" else LogisticRegression)().fit(data, labels)
     privacy = skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0))
     records = each_row_once(kind)
-    for pair in neighbours(kind, data, labels, Adjacency.REPLACE_ONE, records):
-        replay.check(
-            lambda: InChunks(model, metrics, epsilon=3.0, privacy=privacy, **options),
-            *pair,
-            Adjacency.REPLACE_ONE,
-        )
+    replay.check_each(
+        lambda: InChunks(model, metrics, epsilon=3.0, privacy=privacy, **options),
+        neighbours(kind, data, labels, Adjacency.REPLACE_ONE, records),
+        Adjacency.REPLACE_ONE,
+    )
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,11 @@ SETTINGS = [
 )
 def test_nothing_but_releases(replay, rng, kind, adjacency, parameters):
     X, y = data_for(kind, rng)
-    for data, neighbour in neighbours(kind, X, y, adjacency):
-        replay.check(
-            lambda: make_with_inference(kind, adjacency, **parameters), data, neighbour, adjacency
-        )
+    replay.check_each(
+        lambda: make_with_inference(kind, adjacency, **parameters),
+        neighbours(kind, X, y, adjacency),
+        adjacency,
+    )
 
 
 @pytest.mark.slow
@@ -112,8 +113,11 @@ def test_sparse_rows(replay, rng, kind, adjacency, dtype):
     def convert(X):
         return sparse.csr_array(np.clip(X, -largest, largest).astype(dtype))
 
-    for data, neighbour in neighbours(kind, X, y, adjacency, convert=convert):
-        replay.check(lambda: make_with_inference(kind, adjacency), data, neighbour, adjacency)
+    replay.check_each(
+        lambda: make_with_inference(kind, adjacency),
+        neighbours(kind, X, y, adjacency, convert=convert),
+        adjacency,
+    )
 
 
 # ---------------------------------------------------------------- mutants
@@ -326,7 +330,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("mutant", "kind", "adjacency"), CASES, ids=str)
-def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, kind, adjacency):
+def test_replay_catches_mutants(replay, rng, monkeypatch, mutant, kind, adjacency):
     X, y = data_for(kind, rng)
     MUTANTS[mutant](monkeypatch)
     # Terms of several classes are the longest once coefficients are large, after many steps.
@@ -335,17 +339,10 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, kind, ad
         parameters["max_iter"] = 60
     if mutant in ("mutant_steps_ahead_from_the_rows", "mutant_hessian_bound_without_reach"):
         parameters = STEPS_AHEAD
-    for data, neighbour in neighbours(kind, X, y, adjacency):
-        try:
-            replay.check(
-                lambda: make_with_inference(kind, adjacency, **parameters),
-                data,
-                neighbour,
-                adjacency,
-            )
-        except leak:
-            return
-    raise AssertionError(f"{mutant} went unnoticed")
+    pairs = neighbours(kind, X, y, adjacency)
+    assert replay.finds_a_leak(
+        lambda: make_with_inference(kind, adjacency, **parameters), pairs, adjacency
+    )
 
 
 @both

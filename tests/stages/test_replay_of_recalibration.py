@@ -93,8 +93,7 @@ def test_nothing_but_releases(replay, rng, n_classes, adjacency, parameters):
 
     kinds = [record.kind for record in model().plan(N_ROWS, 4).releases]
     assert kinds[-1] == "calibration"
-    for data, neighbour in neighbours(n_classes, X, y, adjacency):
-        replay.check(model, data, neighbour, adjacency)
+    replay.check_each(model, neighbours(n_classes, X, y, adjacency), adjacency)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +108,9 @@ def test_sparse_rows(replay, rng, adjacency, dtype):
     def convert(X):
         return sparse.csr_array(np.clip(X, -largest, largest).astype(dtype))
 
-    for data, neighbour in neighbours(2, X, y, adjacency, convert=convert):
-        replay.check(lambda: make(2, adjacency), data, neighbour, adjacency)
+    replay.check_each(
+        lambda: make(2, adjacency), neighbours(2, X, y, adjacency, convert=convert), adjacency
+    )
 
 
 # Those that plan their noise beforehand.
@@ -128,13 +128,11 @@ def test_after_any_solver(replay, rng, solver, adjacency):
     X, y = data_for(2, rng)
     few = {"max_iter": 6} if "max_iter" in get_solver(solver).get_params() else {}
     pairs = list(neighbours(2, X, y, adjacency, weighted=solver == "gd"))
-    for data, neighbour in pairs[1::2]:
-        replay.check(
-            lambda: make(2, adjacency, solver=solver, calibration="private", **few),
-            data,
-            neighbour,
-            adjacency,
-        )
+    replay.check_each(
+        lambda: make(2, adjacency, solver=solver, calibration="private", **few),
+        pairs[1::2],
+        adjacency,
+    )
 
 
 # ---------------------------------------------------------------- mutants
@@ -240,8 +238,7 @@ def test_replay_catches_a_direction_read_from_the_rows(replay, rng, monkeypatch,
     kinds = [record.kind for record in model().plan(N_ROWS, 4).releases]
     assert "largest_eigenvalue" in kinds
     pairs = list(neighbours(2, X, y, adjacency))
-    for data, neighbour in pairs:
-        replay.check(model, data, neighbour, adjacency)
+    replay.check_each(model, pairs, adjacency)
     monkeypatch.setattr(Recalibration, "_have_one_direction", have_one_direction)
     assert replay.finds_a_leak(model, pairs, adjacency)
 

@@ -83,10 +83,11 @@ def test_nothing_but_releases(replay, rng, kind, solver, adjacency):
     X, y = problem(kind, rng)
     few = {"max_iter": 6} if "max_iter" in get_solver(solver).get_params() else {}
     pairs = list(neighbours(kind, X, y, adjacency))
-    for data, neighbour in pairs if solver == "gd" else pairs[1::2]:
-        replay.check(
-            lambda: make(kind, adjacency, solver=solver, **few), data, neighbour, adjacency
-        )
+    replay.check_each(
+        lambda: make(kind, adjacency, solver=solver, **few),
+        pairs if solver == "gd" else pairs[1::2],
+        adjacency,
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,8 +102,11 @@ def test_nothing_but_releases(replay, rng, kind, solver, adjacency):
 )
 def test_other_forms(replay, rng, adjacency, parameters):
     X, y = problem("several", rng)
-    for data, neighbour in neighbours("several", X, y, adjacency):
-        replay.check(lambda: make("several", adjacency, **parameters), data, neighbour, adjacency)
+    replay.check_each(
+        lambda: make("several", adjacency, **parameters),
+        neighbours("several", X, y, adjacency),
+        adjacency,
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,8 +121,11 @@ def test_sparse_rows(replay, rng, adjacency, dtype):
     def convert(X):
         return sparse.csr_array(np.clip(X, -largest, largest).astype(dtype))
 
-    for data, neighbour in neighbours("ridge", X, y, adjacency, convert):
-        replay.check(lambda: make("ridge", adjacency, max_iter=9), data, neighbour, adjacency)
+    replay.check_each(
+        lambda: make("ridge", adjacency, max_iter=9),
+        neighbours("ridge", X, y, adjacency, convert),
+        adjacency,
+    )
 
 
 # ---------------------------------------------------------------- mutants
@@ -222,13 +229,11 @@ def test_replay_catches_a_forgotten_spread(replay, leak, rng, monkeypatch):
     X, y = problem("ridge", rng)
 
     def check_all():
-        for data, neighbour in neighbours("ridge", X, y, Adjacency.REPLACE_ONE):
-            replay.check(
-                lambda: make("ridge", "replace_one", max_iter=3),
-                data,
-                neighbour,
-                Adjacency.REPLACE_ONE,
-            )
+        replay.check_each(
+            lambda: make("ridge", "replace_one", max_iter=3),
+            neighbours("ridge", X, y, Adjacency.REPLACE_ONE),
+            Adjacency.REPLACE_ONE,
+        )
 
     with pytest.raises(leak, match="times its sensitivity"):
         check_all()

@@ -301,7 +301,7 @@ def neighbours(rng):
     for place, row in enumerate(HOSTILE_ROWS):
         target = HOSTILE_TARGETS[place % len(HOSTILE_TARGETS)]
         data, neighbour = differing(X, y, Adjacency.REPLACE_ONE, place, row, target)
-        yield (*data[:2], None), (*neighbour[:2], None)
+        yield (*neighbour[:2], None), (*data[:2], None)
 
 
 @pytest.mark.parametrize("ample", [0.0, np.inf])
@@ -309,8 +309,7 @@ def neighbours(rng):
 def test_nothing_but_releases(replay, rng, monkeypatch, parameters, ample):
     monkeypatch.setattr(widening, "AMPLE", ample)
     monkeypatch.setattr(preparation, "_plans", {})
-    for data, neighbour in neighbours(rng):
-        replay.check(lambda: make(**parameters), data, neighbour, Adjacency.REPLACE_ONE)
+    replay.check_each(lambda: make(**parameters), neighbours(rng), Adjacency.REPLACE_ONE)
 
 
 def mutant_decided_by_the_rows(patch):
