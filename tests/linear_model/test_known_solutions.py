@@ -24,9 +24,15 @@ def test_poisson_ridge_of_glmnet(solver):
     assert model.intercept_ == pytest.approx(-0.12889386979, abs=1e-8)
 
 
-@pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("solver", SOLVERS, ids=str)
+@pytest.mark.parametrize(
+    ("power", "fit_intercept", "solver"),
+    [
+        (power, (i + j) % 2 == 0, solver)
+        for i, power in enumerate([1.0, 1.5, 2.0])
+        for j, solver in enumerate(SOLVERS)
+    ],
+    ids=str,
+)
 def test_exact_exponentials(power, fit_intercept, solver):
     """``log y = .2 x - .1``, as in scikit-learn's ``test_glm_log_regression``."""
     X = np.column_stack([np.arange(5.0), np.ones(5)])

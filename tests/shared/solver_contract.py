@@ -56,8 +56,8 @@ def planned(solver, problem, adjacency, **facts):
     return public, resolved, make_plan((SolverStage(resolved),), public, PROBLEMS[problem])
 
 
-def check_the_plan_costs_the_budget(solver, problem, adjacency):
-    for epsilon in EPSILONS:
+def check_the_plan_costs_the_budget(solver, problem, adjacency, epsilons=EPSILONS):
+    for epsilon in epsilons:
         public, _, plan = planned(solver, problem, adjacency, epsilon=epsilon)
         event = Composed(tuple((entry.event, entry.count) for entry in plan.entries))
         spent, _ = price(event.scaled(plan.calibration.scale), public.delta, adjacency)

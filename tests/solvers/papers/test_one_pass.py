@@ -306,10 +306,12 @@ def test_logistic_regression_in_one_pass(classification):
     ],
 )
 def test_impossible_hyperparameters_are_refused(parameters, said):
-    for make in (AdaptiveShuffledSGD, ShuffledSGD):
-        if set(parameters) <= set(make().get_params()):
-            with pytest.raises(ValueError, match=said):
-                make(**parameters).resolve(public_for(), Problem(SquaredError()))
+    both = (AdaptiveShuffledSGD, ShuffledSGD)
+    takers = [make for make in both if set(parameters) <= set(make().get_params())]
+    assert takers
+    for make in takers:
+        with pytest.raises(ValueError, match=said):
+            make(**parameters).resolve(public_for(), Problem(SquaredError()))
 
 
 @pytest.mark.parametrize("size", [0, -3, 1.5, "all"])
@@ -392,5 +394,4 @@ def test_blocks_that_share_a_row_are_caught(monkeypatch):
         return np.sort(order[edges[index] : edges[index + 1] + 1])
 
     monkeypatch.setattr(Divisions, "cut", closed)
-    moved = [len(blocks_that_move(monkeypatch, 0, place, 5.0, 1e12)) for place in range(80)]
-    assert max(moved) == 2
+    assert any(len(blocks_that_move(monkeypatch, 0, place, 5.0, 1e12)) == 2 for place in range(80))
