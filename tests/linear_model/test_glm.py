@@ -124,12 +124,13 @@ def test_rare_counts():
     for epsilon, least in ((0.3, 0.08), (1.0, 0.09)):
         model = skdp.DPPoissonRegressor(epsilon=epsilon, privacy=seeded(0)).fit(X, y)
         assert d2_of(model, mean=0.1) >= least
-    X, y = draws(2000, 0.1)
-    scores = [
-        d2_of(skdp.DPPoissonRegressor(epsilon=0.3, privacy=seeded(run)).fit(X, y), mean=0.1)
-        for run in range(12)
-    ]
-    assert np.mean(scores) > -0.02
+    for n_rows, least in ((2000, -0.02), (4000, 0.055)):  # errors of the means: 0.01, 0.003
+        X, y = draws(n_rows, 0.1)
+        scores = [
+            d2_of(skdp.DPPoissonRegressor(epsilon=0.3, privacy=seeded(run)).fit(X, y), mean=0.1)
+            for run in range(12)
+        ]
+        assert np.mean(scores) > least
 
 
 @pytest.mark.parametrize("mean", [0.1, 2.0])
