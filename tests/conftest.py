@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
@@ -26,6 +27,11 @@ sys.path.append(str(Path(__file__).parents[1]))
 with contextlib.suppress(ImportError):  # its first import may warn, whatever the rows are
     import PLD_accounting  # noqa: F401
 
+
+# Every fit, clone and repr inspects signatures, which stay as they are.
+BaseEstimator._get_param_names = classmethod(
+    functools.cache(BaseEstimator._get_param_names.__func__)
+)
 
 gc.disable()  # until the tests are collected: what they are made of is no garbage
 

@@ -133,7 +133,7 @@ def _chances(loss, m, y):
 
 
 def test_values_agree_with_scikit_learn_and_scipy(loss, rng):
-    m, y = _margins(loss, 50, rng), _targets(loss, 50, rng)
+    m, y = _margins(loss, 20, rng), _targets(loss, 20, rng)
     if loss.link == "log":  # within the ends of the link
         m, y = m / (10 * loss.unit), (y / 3 + 0.1) / max(loss.unit, 1)
     # Smoothed losses are integrated numerically; deviances are differences of powers.

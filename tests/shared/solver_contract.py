@@ -130,7 +130,7 @@ def check_the_minimum_without_noise(solver):
         if "bounded_set" in solver.needs
         else {}
     )
-    default = {"max_iter": 3000} if "max_iter" in solver.get_params() else {}
+    default = {"max_iter": 600} if "max_iter" in solver.get_params() else {}
     asked = clone(solver).set_params(**EXACT_OPTIONS.get(solver.name, default))
     model = skdp.DPRidge(alpha=20.0, epsilon=math.inf, solver=asked, scaling="none", **ball)
     with pytest.warns(skdp.PrivacyWarning):

@@ -171,7 +171,7 @@ record = st.tuples(
 
 
 @cases
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     pair=st.tuples(record, record),
     place=st.integers(0, N - 1),
