@@ -68,8 +68,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [(name, ("chunks", "elsewhere")[place % 2]) for place, name in enumerate(CASES)],
+    ("name", "kind"), zip(CASES, itertools.cycle(["chunks", "elsewhere"]), strict=False)
 )
 def test_a_fit_is_that_of_rows_in_memory(name, kind):
     model, options, rows, targets = CASES[name]

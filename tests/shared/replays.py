@@ -188,6 +188,19 @@ def neighbours(kind, X, y, adjacency, records=None):
         yield other, there
 
 
+def with_records(X, y, adjacency, records, weights, convert=lambda X: X):
+    """Pairs of data sets with each record in a place of its own; a null record has weight 0."""
+    for place, (row, target, weight) in enumerate(records):
+        Z, t, w = X.copy(), y.copy(), weights.copy()
+        Z[place], t[place], w[place] = row, target, weight
+        if adjacency is Adjacency.ZERO_OUT:
+            null, s, v = X.copy(), y.copy(), weights.copy()
+            null[place], s[place], v[place] = 0.0, 0, 0.0
+            yield (convert(Z), t, w), (convert(null), s, v)
+        else:
+            yield (convert(X), y, weights), (convert(Z), t, w)
+
+
 def hostile_records(kind):
     """Places, rows and targets: every row with every target."""
     targets = TARGETS.get(kind, HOSTILE_TARGETS)

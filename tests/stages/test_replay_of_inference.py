@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import skdp
-from replays import LABELS, WITH_INFERENCE, make_with_inference
+from replays import LABELS, WITH_INFERENCE, make_with_inference, with_records
 from skdp.accounting import Adjacency
 from skdp.objective import TweedieLog
 from skdp.oracle import oracle
@@ -50,19 +51,11 @@ def data_for(kind, rng):
 
 
 def neighbours(kind, X, y, adjacency, convert=lambda X: X):
-    """Pairs of data sets in which one record differs; a null record has weight 0."""
-    for place, (row, target) in enumerate(zip(HOSTILE, TARGETS, strict=True)):
-        Z, t, w = X.copy(), y.copy(), np.ones(N_ROWS)
-        v = w.copy()
-        target = abs(target) if kind == "poisson" else target
-        Z[place], t[place] = row, place % len(LABELS[kind]) if kind in LABELS else target
-        w[place] = [1.0, 1e6, 0.5][place % 3]
-        if adjacency is Adjacency.ZERO_OUT:
-            null, s = X.copy(), y.copy()
-            null[place], s[place], v[place] = 0.0, 0, 0.0
-            yield (convert(Z), t, w), (convert(null), s, v)
-        else:
-            yield (convert(X), y, v), (convert(Z), t, w)
+    targets = np.abs(TARGETS) if kind == "poisson" else TARGETS
+    if kind in LABELS:
+        targets = itertools.cycle(LABELS[kind])
+    records = zip(HOSTILE, targets, itertools.cycle([1.0, 1e6, 0.5]), strict=False)
+    return with_records(X, y, adjacency, records, np.ones(N_ROWS), convert)
 
 
 SETTINGS = [

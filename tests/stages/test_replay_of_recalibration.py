@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import skdp
-from replays import multiplied_by_a_mean_of_the_rows, solvers_for
+from replays import multiplied_by_a_mean_of_the_rows, solvers_for, with_records
 from skdp.accounting import Adjacency, Gaussian
 from skdp.objective import L2, Logistic, Problem
 from skdp.oracle.releases import directional, gradients
@@ -45,19 +47,10 @@ def data_for(n_classes, rng):
 
 
 def neighbours(n_classes, X, y, adjacency, weighted=True, convert=lambda X: X):
-    """Pairs of data sets in which one record differs; a null record has weight 0."""
-    for place, row in enumerate(HOSTILE):
-        Z, t, w = X.copy(), y.copy(), np.linspace(0.5, 2.0, N_ROWS) if weighted else np.ones(N_ROWS)
-        v = w.copy()
-        Z[place], t[place] = row, place % n_classes
-        if weighted:
-            w[place] = WEIGHTS[place % len(WEIGHTS)]
-        if adjacency is Adjacency.ZERO_OUT:
-            null, s = X.copy(), y.copy()
-            null[place], s[place], v[place] = 0.0, 0, 0.0
-            yield (convert(Z), t, w), (convert(null), s, v)
-        else:
-            yield (convert(X), y, v), (convert(Z), t, w)
+    weights = np.linspace(0.5, 2.0, N_ROWS) if weighted else np.ones(N_ROWS)
+    of_records = itertools.cycle(WEIGHTS if weighted else [1.0])
+    records = zip(HOSTILE, itertools.cycle(range(n_classes)), of_records, strict=False)
+    return with_records(X, y, adjacency, records, weights, convert)
 
 
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)

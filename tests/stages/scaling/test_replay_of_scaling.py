@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import skdp
-from replays import one_kind_each, solvers_for
+from replays import one_kind_each, solvers_for, with_records
 from skdp.accounting import Adjacency, Gaussian
 from skdp.objective import L2, Logistic, Problem, SquaredError
 from skdp.oracle import BinCounts, Columns, MagnitudeCounts
@@ -51,20 +52,9 @@ def make(kind, adjacency, **parameters):
 
 
 def neighbours(kind, X, y, adjacency, convert=lambda X: X):
-    """Pairs of data sets in which one record differs; a null record has weight 0."""
-    targets = [0, 1] if kind == "logistic" else TARGETS
-    for place, row in enumerate(HOSTILE):
-        target = targets[place % len(targets)]
-        Z, t, ones = X.copy(), y.copy(), np.ones(N_ROWS)
-        Z[place], t[place] = row, target
-        if adjacency is Adjacency.ZERO_OUT:
-            null, without = Z.copy(), ones.copy()
-            null[place], without[place] = 0.0, 0.0
-            s = t.copy()
-            s[place] = 0
-            yield (convert(Z), t, ones), (convert(null), s, without)
-        else:
-            yield (convert(X), y, ones), (convert(Z), t, ones)
+    targets = itertools.cycle([0, 1] if kind == "logistic" else TARGETS)
+    records = zip(HOSTILE, targets, itertools.repeat(1.0), strict=False)
+    return with_records(X, y, adjacency, records, np.ones(N_ROWS), convert)
 
 
 CASES = [
