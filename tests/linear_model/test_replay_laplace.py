@@ -16,7 +16,6 @@ from replays import (
     N_ROWS,
     data_for,
     differing,
-    each_row_once,
     make_logistic,
     neighbours,
     opposite_records,
@@ -39,7 +38,7 @@ class TestReplay:
         def make():
             return ESTIMATORS[kind](adjacency=str(adjacency), delta=0.0, **parameters)
 
-        pairs = neighbours(kind, X, y, adjacency, each_row_once(kind))
+        pairs = neighbours(kind, X, y, adjacency)
         replay.check_each(make, (map(convert, pair) for pair in pairs), adjacency)
 
     def test_nothing_but_releases(self, replay, rng, kind, adjacency):
@@ -87,7 +86,7 @@ def test_accelerated_solvers_that_ask_for_the_curvature(
             privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         )
 
-    replay.check_each(make, neighbours(kind, X, y, adjacency, each_row_once(kind)), adjacency)
+    replay.check_each(make, neighbours(kind, X, y, adjacency), adjacency)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -128,7 +127,7 @@ def test_nothing_but_releases_on_batches(replay, rng, sampling):
             delta=0.0,
         )
 
-    pairs = neighbours("logistic", X, y, Adjacency.REPLACE_ONE, each_row_once("logistic"))
+    pairs = neighbours("logistic", X, y, Adjacency.REPLACE_ONE)
     replay.check_each(make, pairs, Adjacency.REPLACE_ONE)
 
 

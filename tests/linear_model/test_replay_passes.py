@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import skdp
-from replays import data_for, differing, each_row_once, neighbours
+from replays import data_for, differing, neighbours
 from skdp.accounting import Adjacency
 from skdp.oracle.kernels import difference_steps
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
@@ -51,9 +51,7 @@ CASES = [
 def test_nothing_but_releases(replay, rng, kind, name, adjacency):
     X, y = data_for(kind, rng)
     replay.check_each(
-        lambda: make(kind, SOLVERS[name], adjacency),
-        neighbours(kind, X, y, adjacency, each_row_once(kind)),
-        adjacency,
+        lambda: make(kind, SOLVERS[name], adjacency), neighbours(kind, X, y, adjacency), adjacency
     )
 
 
@@ -73,7 +71,7 @@ def test_bounds_that_shrink_near_the_snapshot_hold(replay, rng, monkeypatch, kin
 
     monkeypatch.setattr(svrg_pass.gradients, "difference_bound", difference_bound)
     model = make(kind, SOLVERS[name], adjacency).set_params(fit_intercept=False)
-    pairs = neighbours(kind, X, y, adjacency, each_row_once(kind))
+    pairs = neighbours(kind, X, y, adjacency)
     replay.check_each(
         lambda: clone(model), ([one[:2] for one in pair] for pair in pairs), adjacency
     )

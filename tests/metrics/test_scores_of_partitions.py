@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdp
-from replays import data_for, each_row_once, neighbours
+from replays import data_for, neighbours
 from skdp.accounting import Adjacency
 from skdp.fitting.partitions import ParquetColumns
 from skdp.metrics import evaluate
@@ -229,10 +229,9 @@ def check(replay, kind, metrics, rng, **options):
     data, labels = data_for(kind, rng)
     model = (LinearRegression if kind == "linear" else LogisticRegression)().fit(data, labels)
     privacy = skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0))
-    records = each_row_once(kind)
     replay.check_each(
         lambda: InChunks(model, metrics, epsilon=3.0, privacy=privacy, **options),
-        neighbours(kind, data, labels, Adjacency.REPLACE_ONE, records),
+        neighbours(kind, data, labels, Adjacency.REPLACE_ONE),
         Adjacency.REPLACE_ONE,
     )
 

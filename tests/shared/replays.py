@@ -178,9 +178,9 @@ def opposite_records(rng):
     return differing(X, y, Adjacency.REPLACE_ONE, 0, 50.0, 0)
 
 
-def neighbours(kind, X, y, adjacency, records=None):
+def neighbours(kind, X, y, adjacency, records=None, turn=0):
     """Pairs of data sets; the second has one hostile record, every other one of a great weight."""
-    for place, row, target in records or hostile_records(kind):
+    for place, row, target in records or each_row_once(kind, turn):
         weight = 1e6 if place % 2 else 1.0
         if adjacency is Adjacency.ZERO_OUT:
             place %= 2  # so that few data sets with a null record have to be fitted
