@@ -19,7 +19,7 @@ from skdp.objective import Huber, Logistic, Multinomial, SquaredError, TweedieLo
 from skdp.objective.tweedie import LARGEST_FULL_RATIO, LARGEST_TARGET
 
 pytestmark = pytest.mark.filterwarnings("error")
-quick = settings(deadline=None, max_examples=50, database=None)
+quick = settings(deadline=None, max_examples=30, database=None)
 
 HUGE = {np.float32: 3e38, np.float64: 1.7e308}
 
