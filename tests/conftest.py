@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
+import pickle
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 
 from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
@@ -24,6 +27,11 @@ sys.path.append(str(Path(__file__).parents[1]))
 with contextlib.suppress(ImportError):  # its first import may warn, whatever the rows are
     import PLD_accounting  # noqa: F401
 
+
+# Every fit, clone and repr inspects signatures, which stay as they are.
+BaseEstimator._get_param_names = classmethod(
+    functools.cache(BaseEstimator._get_param_names.__func__)
+)
 
 gc.disable()  # until the tests are collected: what they are made of is no garbage
 
@@ -51,25 +59,37 @@ class Replay:
 
     def check(self, make_model, data, neighbour, adjacency):
         """Raise `Leak` if the two fits differ by more than the ledger was told."""
-        comparison = ReplayComparison()
+        self.check_each(make_model, [(data, neighbour)], adjacency)
+
+    def check_each(self, make_model, pairs, adjacency):
+        """Raise `Leak` at the first pair whose fits differ; equal first halves are fitted once."""
+        comparison, recorded, found = ReplayComparison(), {}, []
         with self._patch.context() as patch:
             patch.setattr(PerturbedMinimum, "_minimum", near_the_minimum(PerturbedMinimum._minimum))
-            first = record(make_model(), by_name(data))
-            second = record(make_model(), by_name(neighbour), first)
-            comparison.compare("pair", first, second, adjacency)
-        found = [finding.text for finding in comparison.report("model").findings]
-        if first.error is not None and not isinstance(first.error, ReplayMismatch):
-            raise first.error
+            for data, neighbour in pairs:
+                contents = pickle.dumps(data)
+                if contents not in recorded:
+                    recorded[contents] = first = record(make_model(), by_name(data))
+                    first.__dict__["seen"] = functools.cache(first.seen)
+                first = recorded[contents]
+                second = record(make_model(), by_name(neighbour), first)
+                comparison.compare("pair", first, second, adjacency)
+                if first.error is not None and not isinstance(first.error, ReplayMismatch):
+                    raise first.error
+                if second.n_reads_outside:
+                    found.append("rows were read while no release was being answered")
+                if comparison.findings or found:
+                    break
+        found += [finding.text for finding in comparison.report("model").findings]
         if found:
             raise Leak("; ".join(found))
 
     def finds_a_leak(self, make_model, pairs, adjacency):
         """Whether one of several pairs of data sets raises `Leak`."""
-        for data, neighbour in pairs:
-            try:
-                self.check(make_model, data, neighbour, adjacency)
-            except Leak:
-                return True
+        try:
+            self.check_each(make_model, pairs, adjacency)
+        except Leak:
+            return True
         return False
 
 

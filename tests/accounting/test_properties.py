@@ -28,7 +28,7 @@ from skdp.accounting import (
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 pld = PLDAccountant()
-QUICK = settings(max_examples=40, deadline=None)
+QUICK = settings(max_examples=20, deadline=None)
 # The lattice adds a few millionths; comparisons allow for it.
 CLOSE = 1 + 2e-5
 

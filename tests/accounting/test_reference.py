@@ -105,14 +105,14 @@ def test_live_pld():
         ZERO_OUT: dpa.NeighboringRelation.ADD_OR_REMOVE_ONE,
         REPLACE_ONE: dpa.NeighboringRelation.REPLACE_ONE,
     }
-    for adjacency, relation in relations.items():
-        for rate, noise, steps in ((0.02, 0.9, 40), (0.2, 3.0, 25)):
-            accountant = Reference(relation)  # at these costs its lattice of 1e-4 adds 1e-6 at most
-            event = dpa.PoissonSampledDpEvent(rate, dpa.GaussianDpEvent(noise))
-            accountant.compose(event, steps)
-            plan = Composed(((PoissonSampled(rate, Gaussian(noise)), steps),))
-            found = pld.epsilon(plan, 1e-6, adjacency)
-            assert close_to_reference(found, accountant.get_epsilon(1e-6))
+    runs = ((0.02, 0.9, 40), (0.2, 3.0, 25))
+    for (adjacency, relation), (rate, noise, steps) in zip(relations.items(), runs, strict=True):
+        accountant = Reference(relation)  # at these costs its lattice of 1e-4 adds 1e-6 at most
+        event = dpa.PoissonSampledDpEvent(rate, dpa.GaussianDpEvent(noise))
+        accountant.compose(event, steps)
+        plan = Composed(((PoissonSampled(rate, Gaussian(noise)), steps),))
+        found = pld.epsilon(plan, 1e-6, adjacency)
+        assert close_to_reference(found, accountant.get_epsilon(1e-6))
     accountant = Reference(relations[ZERO_OUT])
     accountant.compose(dpa.LaplaceDpEvent(3.0), 20)
     found = pld.epsilon(Composed(((Laplace(3.0), 20),)), 1e-6, ZERO_OUT)

@@ -211,9 +211,9 @@ def test_noise_that_is_reused_is_found(monkeypatch):
     assert "came again" in str(audit.replay(skdp.DPRidge(**FEW)))
 
 
-@pytest.mark.parametrize("n_features", [1, 3])
-@pytest.mark.parametrize("distance", [2, 7])
-@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("n_features", "distance", "sign"), [(1, 2, 1), (1, 7, -1), (3, 2, -1), (3, 7, 1)]
+)
 def test_noise_that_comes_again_later_is_found(monkeypatch, n_features, distance, sign):
     drawn = []
     original = SystemSource.gaussian

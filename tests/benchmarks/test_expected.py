@@ -9,7 +9,7 @@ import pytest
 
 import skdp
 from benchmarks import expected
-from skdp.planning.expected_loss import CURVES, QUANTILES, expected_loss, signal_for
+from skdp.planning.expected_loss import CURVES, QUANTILES, expected_loss, hopeless, signal_for
 
 KINDS, FEW = tuple(CURVES), ("skewed regression", "more classes")
 
@@ -38,8 +38,9 @@ def test_the_constants_are_those_of_the_committed_cells(found, kind):
     """If a benchmark was run anew: ``python -m benchmarks expected`` fits them again."""
     cells = [cell for cell in found if cell.kind == kind]
     assert len({cell.data for cell in cells}) > (5 if kind in FEW else 30)
-    inside = [place == 0 for _, place in expected.left_out(found, kind)]
-    assert 0.77 < np.mean(inside) < 0.87  # four in five cells of data sets that are left out
+    if kind not in FEW:
+        inside = [place == 0 for _, place in expected.left_out(found, kind)]
+        assert 0.77 < np.mean(inside) < 0.87  # four in five cells of data sets that are left out
     for quantile, curve in expected.curves(found, kind).items():
         for signal in (3.0, 30.0):
             own, new = (
@@ -55,6 +56,13 @@ def test_amounts_of_each_family_are_among_the_cells_of_log_links(found):
     assert {cell.epsilon for cell in cells} == {0.1, 0.3, 1.0, 3.0}
     gamma = skdp.DPGammaRegressor().plan(2000, 10).expectations
     assert "in D2;" in gamma[0]
+
+
+def test_fits_without_hope_are_worse_than_a_constant(found):
+    """More than half of those that are warned about, of all kinds together."""
+    lost = [cell.lost for cell in found if hopeless(cell.kind, cell.signal)]
+    assert len(lost) > 20
+    assert np.mean(np.greater(lost, 1.0)) > 0.5
 
 
 @pytest.mark.parametrize("kind", KINDS)

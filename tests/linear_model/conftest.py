@@ -31,7 +31,6 @@ def asked(monkeypatch):
         skdp.DPLinearRegression,
         skdp.DPRidge,
         skdp.DPElasticNet,
-        skdp.DPLasso,
         skdp.DPHuberRegressor,
         skdp.DPPoissonRegressor,
         skdp.DPLogisticRegression,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 
 import numpy as np
@@ -44,8 +45,11 @@ def plain(power, **parameters):
     return MODELS[power][1](**given, max_iter=1000, tol=1e-10, **parameters)
 
 
+held_out = functools.cache(lambda mean, power: draws(20_000, mean, 99, power))
+
+
 def d2_of(model, power=1.0, mean=2.0):
-    X, y = draws(20_000, mean, 99, power)
+    X, y = held_out(mean, power)
     return d2_tweedie_score(y, model.predict(X), power=power)
 
 
@@ -120,12 +124,13 @@ def test_rare_counts():
     for epsilon, least in ((0.3, 0.08), (1.0, 0.09)):
         model = skdp.DPPoissonRegressor(epsilon=epsilon, privacy=seeded(0)).fit(X, y)
         assert d2_of(model, mean=0.1) >= least
-    X, y = draws(2000, 0.1)
-    scores = [
-        d2_of(skdp.DPPoissonRegressor(epsilon=0.3, privacy=seeded(run)).fit(X, y), mean=0.1)
-        for run in range(12)
-    ]
-    assert np.mean(scores) > -0.02
+    for n_rows, least in ((2000, -0.02), (4000, 0.055)):  # errors of the means: 0.01, 0.003
+        X, y = draws(n_rows, 0.1)
+        scores = [
+            d2_of(skdp.DPPoissonRegressor(epsilon=0.3, privacy=seeded(run)).fit(X, y), mean=0.1)
+            for run in range(12)
+        ]
+        assert np.mean(scores) > least
 
 
 @pytest.mark.parametrize("mean", [0.1, 2.0])
@@ -134,7 +139,7 @@ def test_few_rows_and_little_budget(mean):
     X, y = draws(200, mean)
     scores = [
         d2_of(skdp.DPPoissonRegressor(epsilon=0.1, privacy=seeded(run)).fit(X, y), mean=mean)
-        for run in range(40)
+        for run in range(20)
     ]
     assert np.median(scores) > -0.65  # -0.04 and -0.5 over 60 runs
     assert np.quantile(scores, 0.1) > -1.5
@@ -145,7 +150,7 @@ def test_a_mean_is_not_corrected_for_a_tail_that_targets_do_not_have(rng):
     X, y = rng.standard_normal((200, 10)), rng.standard_normal(200)
     y = 4.4 + 0.9 * X[:, 0] + 0.5 * y
     scores = [
-        skdp.DPPoissonRegressor(privacy=seeded(run)).fit(X, y).score(X, y) for run in range(40)
+        skdp.DPPoissonRegressor(privacy=seeded(run)).fit(X, y).score(X, y) for run in range(20)
     ]
     assert np.median(scores) > 0.48
 

@@ -30,9 +30,12 @@ def test_a_grid_over_all_that_solvers_share(rows):
         "momentum": [0.5, skdp.HeavyBall(0.5)],
         "noise_schedule": ["uniform", ("exponential", {"gamma": 0.9})],
         "clip_norm": ["auto", 2.0],
+        "scaling": [skdp.PublicRange(-4.0, 4.0)],
+    }
+    accountants = {
+        "solver": ["auto", "gd", "whitened", "residual_budget", "heavy_ball"],
         "privacy": [skdp.Privacy()],
         "privacy__accountant": ["auto", "rdp"],
-        "scaling": ["auto", skdp.PublicRange(-4.0, 4.0)],
     }
     others = {
         "solver": ["gd", "whitened", "nesterov", "svrg", "adp_sgd"],
@@ -42,8 +45,8 @@ def test_a_grid_over_all_that_solvers_share(rows):
         "solver": ["gd", "whitened", "residual_budget"],
         "momentum": ["auto", skdp.AveragedGradient(0.5)],
     }
-    search = searched([grid, others, averaged], *rows)
-    assert len(search.cv_results_["params"]) == 5 * 2**5 + 5 * 3 + 3 * 2
+    search = searched([grid, accountants, others, averaged], *rows)
+    assert len(search.cv_results_["params"]) == 5 * 2**3 + 5 * 2 + 5 * 3 + 3 * 2
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 

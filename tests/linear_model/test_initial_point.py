@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from replays import data_for, each_row_once, make_logistic, make_ridge, neighbours
+from replays import data_for, make_logistic, make_ridge, neighbours
 from skdp.accounting import Adjacency
 from skdp.solvers import get_solver
 
@@ -134,8 +134,7 @@ def test_nothing_but_releases_from_a_start(replay, rng, solver):
     def make():
         return Started(solver=solver, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **given)
 
-    for data, neighbour in neighbours("ridge", X, y, Adjacency.ZERO_OUT, each_row_once("ridge")):
-        replay.check(make, data, neighbour, Adjacency.ZERO_OUT)
+    replay.check_each(make, neighbours("ridge", X, y, Adjacency.ZERO_OUT), Adjacency.ZERO_OUT)
 
 
 def test_blocks_start_there_too(rng):

@@ -25,10 +25,10 @@ def test_poisson_ridge_of_glmnet(solver):
 
 
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
-@pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("solver", SOLVERS, ids=str)
-def test_exact_exponentials(power, fit_intercept, solver):
+def test_exact_exponentials(power, solver):
     """``log y = .2 x - .1``, as in scikit-learn's ``test_glm_log_regression``."""
+    fit_intercept = (SOLVERS.index(solver) + 2 * power) % 2 == 0
     X = np.column_stack([np.arange(5.0), np.ones(5)])
     y = np.exp(X @ [0.2, -0.1])
     model = skdp.DPTweedieRegressor(

@@ -61,10 +61,9 @@ def test_nothing_of_the_targets_but_releases(replay, rng, make, solver):
     few = {"max_iter": 6} if counted else {}
     scaling = "private" if solver == "auto" else "none"  # which comes before any solver
     model = made(make, solver=solver, scaling=scaling, **few)
-    # Scaling comes before every solver, and two kinds of model are scaled: half of the pairs each.
-    some = slice(make is skdp.DPRidge, None, 2) if solver == "auto" else slice(None)
-    for data, neighbour in list(pairs(model, *problem(make, rng)))[some]:
-        replay.check(lambda: clone(model), data, neighbour, RELATION)
+    # Half of the pairs each, in turn over the solvers of a kind of model.
+    some = list(pairs(model, *problem(make, rng)))[CASES.index((make, solver)) % 2 :: 2]
+    replay.check_each(lambda: clone(model), some, RELATION)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +78,7 @@ def test_nothing_of_the_targets_but_releases(replay, rng, make, solver):
 )
 def test_other_stages_and_weights_by_class(replay, rng, make, parameters):
     model = made(make, **parameters)
-    for data, neighbour in list(pairs(model, *problem(make, rng)))[::2]:
-        replay.check(lambda: clone(model), data, neighbour, RELATION)
+    replay.check_each(lambda: clone(model), list(pairs(model, *problem(make, rng)))[::2], RELATION)
 
 
 def mutants():
@@ -124,8 +122,7 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant):
     model = made(make, scaling="private", **parameters)
 
     def check_all():
-        for data, neighbour in pairs(model, *problem(make, rng)):
-            replay.check(lambda: clone(model), data, neighbour, RELATION)
+        replay.check_each(lambda: clone(model), pairs(model, *problem(make, rng)), RELATION)
 
     with pytest.raises(leak):
         check_all()

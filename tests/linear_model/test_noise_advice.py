@@ -86,10 +86,10 @@ def test_ordinary_plans_are_not(solver):
 
 DROWNED = [
     (GradientDescent(max_iter=100, batch_size=10, sampling="shuffled"), 100, 10),
-    (ShuffledSGD(batch_size=10), 500, 10),
-    (ShuffledSGD(batch_size=1), 5000, 1),
+    (ShuffledSGD(batch_size=10), 100, 10),
+    (ShuffledSGD(batch_size=1), 1000, 1),
     (SVRG(max_iter=600, batch_size=5, sampling="shuffled"), 600, 5),
-    (AdaptiveShuffledSGD(max_iter=500), 500, 5),  # half of the rows are counted, not stepped on
+    (AdaptiveShuffledSGD(max_iter=100), 100, 5),  # half of the rows are counted, not stepped on
 ]
 
 
@@ -97,8 +97,8 @@ DROWNED = [
 def test_disjoint_batches_that_noise_drowns_are_warned_about(solver, steps, rows):
     model = skdp.DPRidge(solver=solver, scaling="none")
     plans = []
-    (told,) = warned(lambda: plans.append(model.plan(5000, 10)))
-    assert f"{steps} steps on batches of about {rows} of 5000 rows" in told
+    (told,) = warned(lambda: plans.append(model.plan(1000, 10)))
+    assert f"{steps} steps on batches of about {rows} of 1000 rows" in told
     kind = {"svrg": "svrg_pass", "shuffled_sgd": "shuffled_pass"}.get(solver.name, "gradient")
     (noise,) = {one.noise_multiplier for one in plans[0].releases if one.kind == kind}
     length = float(re.search(r"mean gradient is ([\d.]+)", told)[1])
@@ -106,7 +106,7 @@ def test_disjoint_batches_that_noise_drowns_are_warned_about(solver, steps, rows
     sensible = int(re.search(r"of about (\d+) rows each", told)[1])
     smaller = {"batch_size": sensible} if hasattr(solver, "batch_size") else {"max_iter": 10}
     model.set_params(**{f"solver__{name}": value for name, value in smaller.items()})
-    assert not warned(lambda: model.plan(5000, 10))
+    assert not warned(lambda: model.plan(1000, 10))
 
 
 def test_disjoint_batches_tell_what_the_warning_says():

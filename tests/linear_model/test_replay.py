@@ -13,7 +13,6 @@ from replays import (
     N_ROWS,
     N_STEPS,
     data_for,
-    each_row_once,
     hostile_records,
     in_turn,
     make_linear,
@@ -46,27 +45,16 @@ def maker(kind, adjacency, solver, **parameters):
     return lambda: ESTIMATORS[kind](adjacency=str(adjacency), solver=solver, **given)
 
 
-def records_for(kind, solver, turn):
-    """All hostile records for "gd"; for other solvers every row once, with targets in turn.
-
-    "linear", which is "ridge" without a penalty, has every row once, too. Solvers differ in what
-    they ask; what is summed up, and how it is bounded, is the same code.
-    """
-    if solver == "gd" and kind != "linear":
-        return hostile_records(kind)
-    return each_row_once(kind, turn)
-
-
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 
 
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), in_turn(PAIRS), ids=str)
 def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
+    """Every row with every target for "gd", and once for other solvers, which share its sums."""
     X, y = data_for(kind, rng)
-    make = maker(kind, adjacency, solver)
-    records = records_for(kind, solver, turn=0)
-    for data, neighbour in neighbours(kind, X, y, adjacency, records):
-        replay.check(make, data, neighbour, adjacency)
+    records = hostile_records(kind) if solver == "gd" and kind != "linear" else None
+    pairs = neighbours(kind, X, y, adjacency, records)
+    replay.check_each(maker(kind, adjacency, solver), pairs, adjacency)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +65,7 @@ def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
 def test_with_scaling_as_by_default(replay, rng, kind, adjacency):
     X, y = data_for(kind, rng)
     make = maker(kind, adjacency, "gd", scaling="auto")
-    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=2)):
-        replay.check(make, data, neighbour, adjacency)
+    replay.check_each(make, neighbours(kind, X, y, adjacency, turn=2), adjacency)
 
 
 def make_huber(adjacency, **parameters):
@@ -98,11 +85,15 @@ def test_with_compiled_loops(compiled_kernels, replay, rng, kind, delta, adjacen
         made = {**ESTIMATORS, "huber": make_huber}[kind]
         return made(solver="gd", delta=delta, adjacency=str(adjacency))
 
-    pairs = neighbours(kind, X, y, adjacency, each_row_once(kind, turn=1))
-    for turn, (data, neighbour) in enumerate(pairs, list(Adjacency).index(adjacency)):
-        dtype = (np.float64, np.float32)[turn % 2]
-        pair = [(np.clip(Z, -1e30, 1e30).astype(dtype), t, w) for Z, t, w in (data, neighbour)]
-        replay.check(make, *pair, adjacency)
+    pairs = neighbours(kind, X, y, adjacency, turn=1)
+    pairs = [
+        [
+            (np.clip(Z, -1e30, 1e30).astype((np.float64, np.float32)[turn % 2]), t, w)
+            for Z, t, w in pair
+        ]
+        for turn, pair in enumerate(pairs, list(Adjacency).index(adjacency))
+    ]
+    replay.check_each(make, pairs, adjacency)
 
 
 @pytest.mark.slow
@@ -113,8 +104,7 @@ def test_with_declared_bounds(replay, rng, kind, adjacency, solver):
     if kind in ("linear", "ridge"):
         declared["target_bound"] = 2.0
     make = maker(kind, adjacency, solver, **declared)
-    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=1)):
-        replay.check(make, data, neighbour, adjacency)
+    replay.check_each(make, neighbours(kind, X, y, adjacency, turn=1), adjacency)
 
 
 @pytest.mark.parametrize(("kind", "solver", "adjacency"), one_kind_each(PAIRS), ids=str)
@@ -124,6 +114,7 @@ def test_sparse_entries_in_parts(either_way, replay, rng, monkeypatch, kind, adj
     X, y = data_for(kind, rng)
     dense = sparse.csr_array(X)
     make = maker(kind, adjacency, solver)
+    pairs = []
     for place, part in ((0, 1e30), (7, 1e17), (30, 1e30)):
         start = dense.indptr[place + 1]
         data = np.insert(dense.data, start, [part, -part])
@@ -133,7 +124,8 @@ def test_sparse_entries_in_parts(either_way, replay, rng, monkeypatch, kind, adj
         weights = np.ones(N_ROWS)
         if adjacency is Adjacency.ZERO_OUT:
             weights[place] = 0.0
-        replay.check(make, (hostile, y, np.ones(N_ROWS)), (dense, y, weights), adjacency)
+        pairs.append(((dense, y, weights), (hostile, y, np.ones(N_ROWS))))
+    replay.check_each(make, pairs, adjacency)
 
 
 @pytest.mark.slow
@@ -147,8 +139,8 @@ def test_sparse_float32(either_way, replay, rng, monkeypatch, kind, adjacency, s
         Z, t, w = data
         return sparse.csr_array(np.clip(Z, -1e30, 1e30).astype(np.float32)), t, w
 
-    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind, turn=2)):
-        replay.check(make, convert(data), convert(neighbour), adjacency)
+    pairs = neighbours(kind, X, y, adjacency, turn=2)
+    replay.check_each(make, (map(convert, pair) for pair in pairs), adjacency)
 
 
 @pytest.mark.parametrize("solver", PENALISED)
@@ -182,5 +174,4 @@ def test_nothing_but_releases_on_batches(replay, rng, kind, adjacency, sampling)
             scaling="none",
         )
 
-    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
-        replay.check(make, data, neighbour, adjacency)
+    replay.check_each(make, neighbours(kind, X, y, adjacency), adjacency)

@@ -16,7 +16,6 @@ from replays import (
     N_ROWS,
     data_for,
     differing,
-    each_row_once,
     make_logistic,
     neighbours,
     opposite_records,
@@ -39,8 +38,8 @@ class TestReplay:
         def make():
             return ESTIMATORS[kind](adjacency=str(adjacency), delta=0.0, **parameters)
 
-        for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
-            replay.check(make, convert(data), convert(neighbour), adjacency)
+        pairs = neighbours(kind, X, y, adjacency)
+        replay.check_each(make, (map(convert, pair) for pair in pairs), adjacency)
 
     def test_nothing_but_releases(self, replay, rng, kind, adjacency):
         self.check(replay, rng, kind, adjacency)
@@ -87,8 +86,7 @@ def test_accelerated_solvers_that_ask_for_the_curvature(
             privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         )
 
-    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
-        replay.check(make, data, neighbour, adjacency)
+    replay.check_each(make, neighbours(kind, X, y, adjacency), adjacency)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -129,9 +127,8 @@ def test_nothing_but_releases_on_batches(replay, rng, sampling):
             delta=0.0,
         )
 
-    pairs = neighbours("logistic", X, y, Adjacency.REPLACE_ONE, each_row_once("logistic"))
-    for data, neighbour in pairs:
-        replay.check(make, data, neighbour, Adjacency.REPLACE_ONE)
+    pairs = neighbours("logistic", X, y, Adjacency.REPLACE_ONE)
+    replay.check_each(make, pairs, Adjacency.REPLACE_ONE)
 
 
 # Each of these breaks the privacy of Laplace noise, and must be caught.
@@ -183,19 +180,19 @@ MUTANTS = {name: value for name, value in globals().items() if name.startswith("
 def check_all(replay, rng, kind, adjacency):
     """Replay with one heavy record that differs: null there, or turned around, or relabelled."""
     X, y = data_for(kind, rng)
-    rows = [2 * np.ones(4), np.full(4, -1e4), np.zeros(4)]
-    changes = list(itertools.product((-1, 1), (0, 1)))
-    for row in rows:
+    pairs = []
+    for row in (2 * np.ones(4), np.full(4, -1e4), np.zeros(4)):
         there, neighbour = differing(X, y, adjacency, 0, row, 1, 1e4)
-        for sign, flip in changes if adjacency is Adjacency.REPLACE_ONE else [(0, 0)]:
-            if adjacency is Adjacency.REPLACE_ONE:
-                neighbour[0][0], neighbour[1][0], neighbour[2][0] = sign * row, flip, 1e4
-            replay.check(
-                lambda: ESTIMATORS[kind](adjacency=str(adjacency), delta=0.0, clip_norm=0.3),
-                there,
-                neighbour,
-                adjacency,
-            )
+        if adjacency is Adjacency.ZERO_OUT:
+            pairs.append((there, neighbour))
+            continue
+        for sign, flip in itertools.product((-1, 1), (0, 1)):
+            pairs.append((there, differing(X, y, adjacency, 0, sign * row, flip, 1e4)[0]))
+    replay.check_each(
+        lambda: ESTIMATORS[kind](adjacency=str(adjacency), delta=0.0, clip_norm=0.3),
+        pairs,
+        adjacency,
+    )
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import skdp
-from replays import data_for, differing, each_row_once, neighbours
+from replays import data_for, differing, neighbours
 from skdp.accounting import Adjacency
 from skdp.oracle.kernels import difference_steps
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
@@ -49,8 +50,9 @@ CASES = [
 @pytest.mark.parametrize("kind", ["logistic", "ridge"])
 def test_nothing_but_releases(replay, rng, kind, name, adjacency):
     X, y = data_for(kind, rng)
-    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
-        replay.check(lambda: make(kind, SOLVERS[name], adjacency), data, neighbour, adjacency)
+    replay.check_each(
+        lambda: make(kind, SOLVERS[name], adjacency), neighbours(kind, X, y, adjacency), adjacency
+    )
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
@@ -69,8 +71,10 @@ def test_bounds_that_shrink_near_the_snapshot_hold(replay, rng, monkeypatch, kin
 
     monkeypatch.setattr(svrg_pass.gradients, "difference_bound", difference_bound)
     model = make(kind, SOLVERS[name], adjacency).set_params(fit_intercept=False)
-    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
-        replay.check(lambda: model, data[:2], neighbour[:2], adjacency)
+    pairs = neighbours(kind, X, y, adjacency)
+    replay.check_each(
+        lambda: clone(model), ([one[:2] for one in pair] for pair in pairs), adjacency
+    )
     assert min(bounds) < 1e-9  # the first step of an epoch starts at its snapshot
 
 
@@ -183,8 +187,11 @@ def check_all(replay, rng, adjacency, parameters):
             **parameters,
         )
 
-    for place, row in enumerate([1e4 * np.ones(4), np.full(4, 3.0), -np.ones(4)]):
-        replay.check(model, *differing(X, y, adjacency, place, row, 1, 40.0), adjacency)
+    pairs = [
+        differing(X, y, adjacency, 0, row, 1, 40.0)[::-1]
+        for row in (1e4 * np.ones(4), np.full(4, 3.0), -np.ones(4))
+    ]
+    replay.check_each(model, pairs, adjacency)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)

@@ -10,7 +10,7 @@ from sklearn.datasets import make_regression
 from sklearn.linear_model import Ridge
 
 import skdp
-from replays import data_for, each_row_once, neighbours, seeded
+from replays import data_for, neighbours, seeded
 from skdp.accounting import Adjacency
 from skdp.solvers.core.fold_moments import FoldMoments
 
@@ -165,8 +165,7 @@ def test_nothing_but_releases(replay, rng, adjacency):
         return skdp.DPRidgeCV(ALPHAS, privacy=terms, scaling="none")
 
     X, y = data_for("ridge", rng)
-    for data, neighbour in neighbours("ridge", X, y, adjacency, each_row_once("ridge")):
-        replay.check(make, data, neighbour, adjacency)
+    replay.check_each(make, neighbours("ridge", X, y, adjacency), adjacency)
 
 
 def mutant_exact_errors_choose(monkeypatch):

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from grouped import group_neighbours, grouped_data
-from replays import data_for, each_row_once, neighbours
+from replays import data_for, neighbours
 from skdp import Privacy, SeededNoise
 from skdp.accounting import Adjacency
 from skdp.metrics import dataset, row_statistics
@@ -48,8 +48,7 @@ def scorer(model, metrics, adjacency, **options):
 def check(replay, kind, metrics, adjacency, rng, **options):
     model, X, y = fitted(kind, rng)
     make = scorer(model, metrics, adjacency, **options)
-    for data, neighbour in neighbours(kind, X, y, adjacency, each_row_once(kind)):
-        replay.check(make, data, neighbour, adjacency)
+    replay.check_each(make, neighbours(kind, X, y, adjacency), adjacency)
 
 
 @both
@@ -80,16 +79,14 @@ def test_d2(replay, rng, adjacency, power):
     model, X, y = fitted("linear", rng)
     model.power = power
     make = scorer(model, "d2_tweedie", adjacency, target_range=(0.0, 8.0))
-    for data, neighbour in neighbours("linear", X, y, adjacency, each_row_once("linear")):
-        replay.check(make, data, neighbour, adjacency)
+    replay.check_each(make, neighbours("linear", X, y, adjacency), adjacency)
 
 
 def check_groups(replay, kind, metrics, adjacency, rng, change=lambda model: model, **options):
     model, _, _ = fitted(kind, rng)
     make = scorer(change(model), metrics, adjacency, **options)
     data = grouped_data(kind, rng)
-    for there, other in group_neighbours(kind, data, adjacency, rng, (1, 2, 9, 40)):
-        replay.check(make, there, other, adjacency)
+    replay.check_each(make, group_neighbours(kind, data, adjacency, rng, (1, 2, 9, 40)), adjacency)
 
 
 @both
@@ -140,9 +137,8 @@ def check_subgroups(replay, kind, metrics, adjacency, rng, declared, grouped, **
         data[0][:, 1] = labels
         pairs = group_neighbours(kind, data, adjacency, rng, (2, 9))
     else:
-        pairs = neighbours(kind, X, y, adjacency, each_row_once(kind))
-    for data, neighbour in pairs:
-        replay.check(make, data, neighbour, adjacency)
+        pairs = neighbours(kind, X, y, adjacency)
+    replay.check_each(make, pairs, adjacency)
 
 
 @both
@@ -261,8 +257,7 @@ class Talking(ClassifierMixin, BaseEstimator):
 def check_a_talking_model(replay, adjacency, rng):
     X, y = data_for("logistic", rng)
     make = scorer(Talking(), "accuracy", adjacency)
-    for data, neighbour in neighbours("logistic", X, y, adjacency, each_row_once("logistic")):
-        replay.check(make, data, neighbour, adjacency)
+    replay.check_each(make, neighbours("logistic", X, y, adjacency), adjacency)
 
 
 @both

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdp
-from replays import data_for, each_row_once, neighbours
+from replays import data_for, neighbours
 from skdp.accounting import Adjacency
 from skdp.metrics import evaluate
 from skdp.metrics.evaluation import PrivateScorer
@@ -230,13 +230,11 @@ def check(replay, kind, metrics, rng, **options):
     data, labels = data_for(kind, rng)
     model = (LinearRegression if kind == "linear" else LogisticRegression)().fit(data, labels)
     privacy = skdp.Privacy(adjacency="replace_one", noise=skdp.SeededNoise(0))
-    records = each_row_once(kind)
-    for pair in neighbours(kind, data, labels, Adjacency.REPLACE_ONE, records):
-        replay.check(
-            lambda: InChunks(model, metrics, epsilon=3.0, privacy=privacy, **options),
-            *pair,
-            Adjacency.REPLACE_ONE,
-        )
+    replay.check_each(
+        lambda: InChunks(model, metrics, epsilon=3.0, privacy=privacy, **options),
+        neighbours(kind, data, labels, Adjacency.REPLACE_ONE),
+        Adjacency.REPLACE_ONE,
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from skdp.objective import Box, L1Ball, L2Ball, NoPenalty, Simplex, Unconstrained
 
 pytestmark = pytest.mark.filterwarnings("error")
-quick = settings(deadline=None, max_examples=50, database=None)
+quick = settings(deadline=None, max_examples=30, database=None)
 
 ordinary = st.floats(-5, 5) | st.sampled_from([0.0, -0.0, 0.5, 1.0, 1.7, -1.0])
 hostile = st.sampled_from([0.0, 1.0, -1.0, 1e-310, 1e16, -1e16, 1e300, -1.7e308]) | st.floats(

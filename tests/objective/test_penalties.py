@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from skdp.objective import L1, L2, ElasticNet, NoPenalty, Unconstrained
 
 pytestmark = pytest.mark.filterwarnings("error")
-quick = settings(deadline=None, max_examples=40, database=None)
+quick = settings(deadline=None, max_examples=25, database=None)
 
 vectors = arrays(float, 4, elements=st.floats(-5, 5) | st.sampled_from([0.0, 0.7, 1.0]))
 steps = st.floats(1e-3, 10)

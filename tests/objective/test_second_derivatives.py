@@ -128,7 +128,7 @@ huge = st.sampled_from(EDGES + [-edge for edge in EDGES]) | st.floats(-1e300, 1e
 
 
 @smooth
-@settings(deadline=None, max_examples=50, database=None)
+@settings(deadline=None, max_examples=30, database=None)
 @given(data=st.data())
 def test_it_is_between_0_and_the_curvature_at_any_margin(smooth_loss, data):
     shape = 6, smooth_loss.n_outputs or 3

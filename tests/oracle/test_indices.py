@@ -49,7 +49,7 @@ class TestIndices:
         source._words = lambda n: np.array(next(batches), np.uint64)
         assert source.permutation(3).tolist() == [1, 2, 0]
 
-    @pytest.mark.parametrize(("n", "m"), [(5, 1), (5, 2), (6, 3), (5, 4), (17, 2), (25, 2)])
+    @pytest.mark.parametrize(("n", "m"), [(5, 1), (6, 3), (17, 2), (25, 2)])
     def test_chosen_subsets_are_uniform(self, source, n, m):
         # (17, 2) and (25, 2) are few of many, the others many of few.
         counts = Counter(tuple(source.choose(n, m).tolist()) for _ in range(20_000))
@@ -94,9 +94,9 @@ class TestIndices:
     @pytest.mark.parametrize("rate", [0.06, 0.11, 0.125, 0.5, 0.9])
     def test_each_coin_is_fair_and_independent(self, source, rate):
         outcomes = [s for k in range(4) for s in combinations(range(3), k)]
-        counts = Counter(tuple(source.bernoulli_subset(3, rate).tolist()) for _ in range(15_000))
+        counts = Counter(tuple(source.bernoulli_subset(3, rate).tolist()) for _ in range(8000))
         law = [rate ** len(s) * (1 - rate) ** (3 - len(s)) for s in outcomes]
-        assert sum(counts[s] for s in outcomes) == 15_000
+        assert sum(counts[s] for s in outcomes) == 8000
         assert goodness_of_fit([counts[s] for s in outcomes], law) > ALPHA
 
     @pytest.mark.parametrize("rate", [1e-3, 0.03, 0.124, 0.126, 0.7])

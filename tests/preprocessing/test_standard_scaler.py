@@ -25,8 +25,11 @@ def columns(rng):
     return rng.standard_normal((5000, 4)) * [1.0, 50.0, 1e-3, 5.0] + [0.0, 2000.0, 0.0, -90.0]
 
 
-@pytest.mark.parametrize("parameters", [{}, {"scaling": skdp.PublicRange(-3.0, 3.0)}], ids=str)
-@pytest.mark.parametrize("noise", [{}, {"privacy": SEEDED}], ids=str)
+@pytest.mark.parametrize(
+    ("parameters", "noise"),
+    [({}, {}), ({}, {"privacy": SEEDED}), ({"scaling": skdp.PublicRange(-3.0, 3.0)}, {})],
+    ids=str,
+)
 def test_scikit_learns_checks(parameters, noise):
     failed = {
         result["check_name"]

@@ -226,8 +226,7 @@ def neighbours():
 
 
 def test_nothing_but_releases(replay):
-    for data, neighbour in neighbours():
-        replay.check(median_fit, data, neighbour, Adjacency.REPLACE_ONE)
+    replay.check_each(median_fit, neighbours(), Adjacency.REPLACE_ONE)
 
 
 def mutant_constants_from_rows(patch):
@@ -262,8 +261,7 @@ def test_replay_catches_mutants(replay, leak, monkeypatch, mutant):
     mutant(monkeypatch)
 
     def all_pairs():
-        for data, neighbour in neighbours():
-            replay.check(median_fit, data, neighbour, Adjacency.REPLACE_ONE)
+        replay.check_each(median_fit, neighbours(), Adjacency.REPLACE_ONE)
 
     with pytest.raises(leak):
         all_pairs()

@@ -178,11 +178,27 @@ def opposite_records(rng):
     return differing(X, y, Adjacency.REPLACE_ONE, 0, 50.0, 0)
 
 
-def neighbours(kind, X, y, adjacency, records=None):
-    """Pairs of data sets that differ in one hostile record, every other one of a great weight."""
-    for place, row, target in records or hostile_records(kind):
+def neighbours(kind, X, y, adjacency, records=None, turn=0):
+    """Pairs of data sets; the second has one hostile record, every other one of a great weight."""
+    for place, row, target in records or each_row_once(kind, turn):
         weight = 1e6 if place % 2 else 1.0
-        yield differing(X, y, adjacency, place, row, target, weight)
+        if adjacency is Adjacency.ZERO_OUT:
+            place %= 2  # so that few data sets with a null record have to be fitted
+        there, other = differing(X, y, adjacency, place, row, target, weight)
+        yield other, there
+
+
+def with_records(X, y, adjacency, records, weights, convert=lambda X: X):
+    """Pairs of data sets with each record in a place of its own; a null record has weight 0."""
+    for place, (row, target, weight) in enumerate(records):
+        Z, t, w = X.copy(), y.copy(), weights.copy()
+        Z[place], t[place], w[place] = row, target, weight
+        if adjacency is Adjacency.ZERO_OUT:
+            null, s, v = X.copy(), y.copy(), weights.copy()
+            null[place], s[place], v[place] = 0.0, 0, 0.0
+            yield (convert(Z), t, w), (convert(null), s, v)
+        else:
+            yield (convert(X), y, weights), (convert(Z), t, w)
 
 
 def hostile_records(kind):

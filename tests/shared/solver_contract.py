@@ -56,8 +56,8 @@ def planned(solver, problem, adjacency, **facts):
     return public, resolved, make_plan((SolverStage(resolved),), public, PROBLEMS[problem])
 
 
-def check_the_plan_costs_the_budget(solver, problem, adjacency):
-    for epsilon in EPSILONS:
+def check_the_plan_costs_the_budget(solver, problem, adjacency, epsilons=EPSILONS):
+    for epsilon in epsilons:
         public, _, plan = planned(solver, problem, adjacency, epsilon=epsilon)
         event = Composed(tuple((entry.event, entry.count) for entry in plan.entries))
         spent, _ = price(event.scaled(plan.calibration.scale), public.delta, adjacency)
@@ -130,7 +130,7 @@ def check_the_minimum_without_noise(solver):
         if "bounded_set" in solver.needs
         else {}
     )
-    default = {"max_iter": 3000} if "max_iter" in solver.get_params() else {}
+    default = {"max_iter": 600} if "max_iter" in solver.get_params() else {}
     asked = clone(solver).set_params(**EXACT_OPTIONS.get(solver.name, default))
     model = skdp.DPRidge(alpha=20.0, epsilon=math.inf, solver=asked, scaling="none", **ball)
     with pytest.warns(skdp.PrivacyWarning):

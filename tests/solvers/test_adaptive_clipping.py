@@ -124,13 +124,15 @@ def test_nothing_but_releases(replay, rng, make, sampling, adjacency):
     X = rng.standard_normal((60, 4))
     y = X @ np.ones(4)
     batches = {} if sampling is None else {"batch_size": 20, "sampling": sampling}
-    for row, target in ((1e5, -1e300), (1e300, 1.0), (0.0, 0.0), (5e-324, 1e12)):
-        replay.check(
-            lambda: skdp.DPLinearRegression(
-                solver=make(max_iter=9, clip_norm="adaptive", **batches),
-                privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
-                scaling="none",
-            ),
-            *differing(X, y, adjacency, 7, row, target),
-            adjacency,
-        )
+    replay.check_each(
+        lambda: skdp.DPLinearRegression(
+            solver=make(max_iter=9, clip_norm="adaptive", **batches),
+            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
+            scaling="none",
+        ),
+        [
+            differing(X, y, adjacency, 7, row, target)[::-1]
+            for row, target in ((1e5, -1e300), (1e300, 1.0), (0.0, 0.0), (5e-324, 1e12))
+        ],
+        adjacency,
+    )

@@ -34,7 +34,11 @@ related = pytest.mark.parametrize(("name", "problem", "adjacency"), RELATED, ids
 
 @related
 def test_the_plan_costs_the_budget(name, problem, adjacency):
-    contract.check_the_plan_costs_the_budget(get_solver(name), problem, adjacency)
+    # Half of them each; a solver has problems enough for all.
+    turn = RELATED.index((name, problem, adjacency)) % 2
+    contract.check_the_plan_costs_the_budget(
+        get_solver(name), problem, adjacency, contract.EPSILONS[turn::2]
+    )
 
 
 @related

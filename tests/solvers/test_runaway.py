@@ -85,15 +85,11 @@ def test_where_there_is_noise_no_length_is_kept(solver, regression, monkeypatch)
 
 
 @pytest.mark.parametrize("solver", [*(type(one)() for one in RUNAWAYS), ShuffledSGD()], ids=str)
-@pytest.mark.parametrize("target", ["given", "null", "unrelated", "far"])
-def test_defaults_do_not_run_away(solver, target, regression, rng):
+@pytest.mark.parametrize("target", ["null", "far"])
+def test_defaults_do_not_run_away(solver, target, regression):
+    """The curvature is that of the rows, whatever the targets."""
     X, y = regression
-    y = {
-        "given": y,
-        "null": np.zeros(len(y)),
-        "unrelated": rng.standard_normal(len(y)),
-        "far": y + 1e6,
-    }[target]
+    y = {"null": np.zeros(len(y)), "far": y + 1e6}[target]
     assert np.isfinite(ridge(solver).fit(X, y).coef_).all()
 
 

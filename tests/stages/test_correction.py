@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
+import replays
 import skdp
-from replays import (
-    HOSTILE_ROWS,
-    HOSTILE_TARGETS,
-    data_for,
-    differing,
-    multiplied_by_a_mean_of_the_rows,
-    seeded,
-)
+from replays import data_for, multiplied_by_a_mean_of_the_rows, seeded
 from skdp.accounting import Adjacency, gaussian_mu
 from skdp.objective import L2, NoPenalty, Problem, SquaredError, TweedieLog
 from skdp.oracle import Oracle, Public, Solution, noise_source
@@ -204,17 +198,13 @@ def make(**parameters):
 
 def neighbours(rng):
     """Under replace-one: a null record of zero-out has weight 0, and weights are not corrected."""
-    X, y = data_for("linear", rng)
-    for place, row in enumerate(HOSTILE_ROWS):
-        target = HOSTILE_TARGETS[place % len(HOSTILE_TARGETS)]
-        data, neighbour = differing(X, y, Adjacency.REPLACE_ONE, place, row, target)
-        yield (*data[:2], None), (*neighbour[:2], None)
+    for pair in replays.neighbours("linear", *data_for("linear", rng), Adjacency.REPLACE_ONE):
+        yield tuple((*one[:2], None) for one in pair)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"scaling": "none"}, {"fit_intercept": False}], ids=str)
 def test_nothing_but_releases(replay, rng, parameters):
-    for data, neighbour in neighbours(rng):
-        replay.check(lambda: make(**parameters), data, neighbour, Adjacency.REPLACE_ONE)
+    replay.check_each(lambda: make(**parameters), neighbours(rng), Adjacency.REPLACE_ONE)
 
 
 def mutant_nothing_clipped(patch):
@@ -266,7 +256,6 @@ def test_replay_catches_a_factor_on_means_from_the_rows(replay, rng, monkeypatch
         for (X, y, w), (Z, t, v) in neighbours(rng)
         if np.isfinite(np.r_[y, t]).all()
     ]
-    for data, neighbour in pairs:
-        replay.check(model, data, neighbour, Adjacency.REPLACE_ONE)
+    replay.check_each(model, pairs, Adjacency.REPLACE_ONE)
     multiplied_by_a_mean_of_the_rows(monkeypatch, MeanCorrection)
     assert replay.finds_a_leak(model, pairs, Adjacency.REPLACE_ONE)

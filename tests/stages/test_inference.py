@@ -145,7 +145,7 @@ def test_without_noise_it_is_the_multinomial_maximum_with_its_sandwich(rng):
 def test_the_error_of_classes_is_as_large_as_stated():
     """In z values, of raw columns, at a small budget."""
     z = []
-    for seed in range(20):
+    for seed in range(10):
         X, y, slopes, intercepts = draw_classes(np.random.default_rng(seed), 6000)
         privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
         model = skdp.DPLogisticRegression(
@@ -156,7 +156,7 @@ def test_the_error_of_classes_is_as_large_as_stated():
         errors = model.coef_debiased_ - slopes, model.intercept_debiased_ - intercepts
         stds = model.coef_std_error_, model.intercept_std_error_
         z.append(np.concatenate([np.ravel(e / s) for e, s in zip(errors, stds, strict=True)]))
-    # 160 values are free: their mean square has a standard error of 0.12.
+    # 80 values are free: their mean square has a standard error of 0.16.
     assert 0.6 < np.mean(np.square(z)) < 1.5
 
 
@@ -264,7 +264,7 @@ def test_infinite_margins_have_a_weight():
 def test_rare_counts_are_not_cut_to_less_than_one_event(epsilon):
     """With caps in bounded units intercepts were 30 standard errors off, and slopes 4."""
     slopes, z = np.array([0.3, -0.2, 0.0]), []
-    for seed in range(6):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((60_000, 3))
         y = rng.poisson(np.exp(X @ slopes - 4.6)).astype(float)
@@ -274,14 +274,14 @@ def test_rare_counts_are_not_cut_to_less_than_one_event(epsilon):
         ).fit(X, y)
         errors = np.append(model.coef_debiased_ - slopes, model.intercept_debiased_ + 4.6)
         z.append(errors / np.append(model.coef_std_error_, model.intercept_std_error_))
-    # 24 values: their mean square has a standard error of 0.3.
+    # 12 values: their mean square has a standard error of 0.4.
     assert np.mean(np.square(z)) < 2.0
 
 
 def test_the_intercept_of_amounts_with_long_tails():
     """With caps and an error by what the step saw it was 3 standard errors off, on average."""
     z = []
-    for seed in range(8):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((50_000, 2))
         y = np.exp(0.5 + 0.3 * X[:, 0] + 1.3 * rng.standard_normal(50_000) - 1.3**2 / 2)

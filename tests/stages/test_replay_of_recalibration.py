@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import skdp
-from replays import multiplied_by_a_mean_of_the_rows, solvers_for
+from replays import multiplied_by_a_mean_of_the_rows, solvers_for, with_records
 from skdp.accounting import Adjacency, Gaussian
 from skdp.objective import L2, Logistic, Problem
 from skdp.oracle.releases import directional, gradients
@@ -45,19 +47,10 @@ def data_for(n_classes, rng):
 
 
 def neighbours(n_classes, X, y, adjacency, weighted=True, convert=lambda X: X):
-    """Pairs of data sets in which one record differs; a null record has weight 0."""
-    for place, row in enumerate(HOSTILE):
-        Z, t, w = X.copy(), y.copy(), np.linspace(0.5, 2.0, N_ROWS) if weighted else np.ones(N_ROWS)
-        v = w.copy()
-        Z[place], t[place] = row, place % n_classes
-        if weighted:
-            w[place] = WEIGHTS[place % len(WEIGHTS)]
-        if adjacency is Adjacency.ZERO_OUT:
-            null, s = X.copy(), y.copy()
-            null[place], s[place], v[place] = 0.0, 0, 0.0
-            yield (convert(Z), t, w), (convert(null), s, v)
-        else:
-            yield (convert(X), y, v), (convert(Z), t, w)
+    weights = np.linspace(0.5, 2.0, N_ROWS) if weighted else np.ones(N_ROWS)
+    of_records = itertools.cycle(WEIGHTS if weighted else [1.0])
+    records = zip(HOSTILE, itertools.cycle(range(n_classes)), of_records, strict=False)
+    return with_records(X, y, adjacency, records, weights, convert)
 
 
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -93,8 +86,7 @@ def test_nothing_but_releases(replay, rng, n_classes, adjacency, parameters):
 
     kinds = [record.kind for record in model().plan(N_ROWS, 4).releases]
     assert kinds[-1] == "calibration"
-    for data, neighbour in neighbours(n_classes, X, y, adjacency):
-        replay.check(model, data, neighbour, adjacency)
+    replay.check_each(model, neighbours(n_classes, X, y, adjacency), adjacency)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +101,9 @@ def test_sparse_rows(replay, rng, adjacency, dtype):
     def convert(X):
         return sparse.csr_array(np.clip(X, -largest, largest).astype(dtype))
 
-    for data, neighbour in neighbours(2, X, y, adjacency, convert=convert):
-        replay.check(lambda: make(2, adjacency), data, neighbour, adjacency)
+    replay.check_each(
+        lambda: make(2, adjacency), neighbours(2, X, y, adjacency, convert=convert), adjacency
+    )
 
 
 # Those that plan their noise beforehand.
@@ -128,13 +121,11 @@ def test_after_any_solver(replay, rng, solver, adjacency):
     X, y = data_for(2, rng)
     few = {"max_iter": 6} if "max_iter" in get_solver(solver).get_params() else {}
     pairs = list(neighbours(2, X, y, adjacency, weighted=solver == "gd"))
-    for data, neighbour in pairs[1::2]:
-        replay.check(
-            lambda: make(2, adjacency, solver=solver, calibration="private", **few),
-            data,
-            neighbour,
-            adjacency,
-        )
+    replay.check_each(
+        lambda: make(2, adjacency, solver=solver, calibration="private", **few),
+        pairs[1::2],
+        adjacency,
+    )
 
 
 # ---------------------------------------------------------------- mutants
@@ -240,8 +231,7 @@ def test_replay_catches_a_direction_read_from_the_rows(replay, rng, monkeypatch,
     kinds = [record.kind for record in model().plan(N_ROWS, 4).releases]
     assert "largest_eigenvalue" in kinds
     pairs = list(neighbours(2, X, y, adjacency))
-    for data, neighbour in pairs:
-        replay.check(model, data, neighbour, adjacency)
+    replay.check_each(model, pairs, adjacency)
     monkeypatch.setattr(Recalibration, "_have_one_direction", have_one_direction)
     assert replay.finds_a_leak(model, pairs, adjacency)
 

@@ -60,7 +60,7 @@ def test_measured_excess_is_the_exact_one(kappa, spectrum):
     assert measured["dynamic"] / measured["uniform"] == pytest.approx(ratio, rel=0.1)
 
 
-@pytest.mark.parametrize("kappa", [3.0, 10.0, 40.0, 160.0])
+@pytest.mark.parametrize("kappa", [3.0, 40.0])
 def test_where_the_bound_is_tight_its_ratio_is_measured(kappa):
     """1,000 runs: the order of the bounds, and the ratio of the excess within 10 per cent.
 

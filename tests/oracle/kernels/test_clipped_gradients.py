@@ -98,7 +98,7 @@ def powers_of_ten(least, largest):
     return st.floats(least, largest).map(lambda exponent: 10.0**exponent)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     X=arrays(np.float64, (3, 2), elements=hostile),
     y=arrays(np.float64, (3, 2), elements=hostile),

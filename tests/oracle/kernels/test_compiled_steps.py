@@ -185,7 +185,7 @@ def test_steps_on_one_record_add_what_the_kernel_adds(monkeypatch, loss):
     for rows in sources(np.float64, monkeypatch):
         records, point = rows.records, np.zeros((rows.records.n_parameters, 1))
         for point[0] in (0.8, 1e140):
-            for i in range(0, rows.n_rows, 5):
+            for i in range(0, rows.n_rows, 11):
                 found = single_step(records, i, loss, point, 0.0)
                 with compiled.switched(False):
                     by_numpy = clipped_gradients(records[np.array([i])], loss, point, CLIP)[:, 0]

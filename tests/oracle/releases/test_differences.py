@@ -72,7 +72,7 @@ HOSTILE = st.sampled_from([0.0, -0.0, 1.0, -3.0, 1e5, -1e300, 1e308, 1e-170, 5e-
     one_by_one=st.booleans(),
     n_outputs=st.sampled_from([1, 2]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 def test_no_record_adds_more_than_the_bound(row, target, weight, size, clip, one_by_one, n_outputs):
     """In the sum, and in a step of a pass: both ways to sum a batch."""
     found = context_for(problem=Problem(SquaredError()), n_outputs=n_outputs)

@@ -22,7 +22,7 @@ def test_rows_are_not_copied(rng):
     assert MemorySource.of(X, np.zeros((100, 1))).records.X is X
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(X=arrays(np.float64, (4, 3), elements=hostile), as_sparse=st.booleans())
 def test_row_norms_neither_overflow_nor_underflow(X, as_sparse):
     norms = records.row_norms(sparse.csr_array(X) if as_sparse else X)

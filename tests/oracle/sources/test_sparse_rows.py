@@ -150,7 +150,7 @@ def test_mean_gradients_of_groups_are_those_of_dense_rows(rng, monkeypatch, form
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     X=arrays(np.float64, (4, 3), elements=hostile | st.just(0.0) | st.floats(-80, 80)),
     base=arrays(np.float64, (3,), elements=st.floats(-40, 40)),
@@ -211,7 +211,7 @@ def test_bounds_that_hold_0_are_no_reason_to_move_sparse_columns(is_sparse, rng)
     np.testing.assert_array_equal(model.scaling_.columns.centre, expected)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     X=arrays(np.float64, (3, 2), elements=hostile | st.just(0.0)),
     y=arrays(np.float64, (3, 2), elements=hostile),

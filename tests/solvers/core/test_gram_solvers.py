@@ -157,6 +157,8 @@ def test_several_classes_are_refused_by_newton(classification):
             skdp.DPLinearSVC(classes=[0, 1]),
         )
         for epsilon in (math.inf, 3.0)
+        if math.isinf(epsilon)
+        or not isinstance(model, skdp.DPQuantileRegressor | skdp.DPPoissonRegressor)
     ],
 )
 def test_newton_converges_where_curvature_varies(model, epsilon):
@@ -404,7 +406,7 @@ def test_a_hessian_is_for_two_classes():
         get_solver("whitened", hessian_share="some").resolve(facts, Problem(Logistic()))
 
 
-@pytest.mark.parametrize("max_iter", [1, 2, 3, 6])
+@pytest.mark.parametrize("max_iter", [1, 3])
 def test_fits_with_a_hessian_are_replayed(max_iter):
     solver = get_solver("whitened", hessian_share=0.1, max_iter=max_iter)
     report = skdp.audit.replay(skdp.DPLogisticRegression(solver=solver, classes=[0, 1]))

@@ -71,7 +71,8 @@ def test_it_agrees_with_scipy(name, kind, regression, classification):
     radius = 0.5
     estimator = skdp.DPLinearRegression if kind == "linear" else skdp.DPLogisticRegression
     extra = {} if kind == "linear" else {"C": math.inf}
-    solver = AcceleratedMirrorDescent(max_iter=1500, curvature=8.0 if name == "box" else 1.0)
+    n_steps = 800 if kind == "linear" else 1500
+    solver = AcceleratedMirrorDescent(max_iter=n_steps, curvature=8.0 if name == "box" else 1.0)
     allowed = Box(-radius, radius) if name == "box" else SETS[name](radius)
     model = without_noise(estimator, X, y, solver=solver, constraint=allowed, **extra)
 

@@ -102,7 +102,7 @@ def test_uniform_noise_or_constant_steps_are_dp_sgd(how):
 
 def test_noise_from_advanced_composition_is_the_papers_order():
     """The accountant of the paper can be asked for; it needs several times the exact noise."""
-    solver = AdaptiveNoiseSGD(max_iter=60, batch_size=0.05, sampling="fixed_size")
+    solver = AdaptiveNoiseSGD(max_iter=20, batch_size=0.05, sampling="fixed_size")
     public = facts(n_rows=2000, adjacency=Adjacency.REPLACE_ONE)
     exact = noise_levels(solver, public)
     advanced = noise_levels(solver, public, accountant="advanced")

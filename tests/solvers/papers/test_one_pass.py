@@ -180,7 +180,7 @@ def test_the_smaller_price_is_charged_and_named():
     """Amplification pays for single records at small epsilon, blocks at a large one."""
     small = skdp.DPLinearRegression(
         solver=ShuffledSGD(batch_size=1), epsilon=0.5, scaling="none"
-    ).plan(50000, 5)
+    ).plan(10_000, 5)
     (record,) = small.releases
     assert small.accountant == "shuffle"
     assert isinstance(record.event, Shuffled)
@@ -189,16 +189,16 @@ def test_the_smaller_price_is_charged_and_named():
     assert ShuffleAccountant().epsilon(record.event, 1e-6, Adjacency.ZERO_OUT) <= 0.5
     large = skdp.DPLinearRegression(
         solver=ShuffledSGD(batch_size=1), epsilon=9.0, scaling="none"
-    ).plan(50000, 5)
+    ).plan(10_000, 5)
     assert large.accountant == "gdp"
     assert large.releases[0].noise_multiplier == pytest.approx(
         calibrate(Gaussian(1.0), 9.0, 1e-6, Adjacency.ZERO_OUT).scale
     )
     blocks = skdp.DPLinearRegression(
         solver=ShuffledSGD(batch_size=50), epsilon=0.5, scaling="none"
-    ).plan(50000, 5)
+    ).plan(10_000, 5)
     assert isinstance(blocks.releases[0].event, DisjointPass)
-    assert blocks.releases[0].event.n_steps == 1000
+    assert blocks.releases[0].event.n_steps == 200
 
 
 @pytest.mark.parametrize("make", [ShuffledSGD, AdaptiveShuffledSGD])
@@ -306,10 +306,12 @@ def test_logistic_regression_in_one_pass(classification):
     ],
 )
 def test_impossible_hyperparameters_are_refused(parameters, said):
-    for make in (AdaptiveShuffledSGD, ShuffledSGD):
-        if set(parameters) <= set(make().get_params()):
-            with pytest.raises(ValueError, match=said):
-                make(**parameters).resolve(public_for(), Problem(SquaredError()))
+    both = (AdaptiveShuffledSGD, ShuffledSGD)
+    takers = [make for make in both if set(parameters) <= set(make().get_params())]
+    assert takers
+    for make in takers:
+        with pytest.raises(ValueError, match=said):
+            make(**parameters).resolve(public_for(), Problem(SquaredError()))
 
 
 @pytest.mark.parametrize("size", [0, -3, 1.5, "all"])
@@ -392,5 +394,4 @@ def test_blocks_that_share_a_row_are_caught(monkeypatch):
         return np.sort(order[edges[index] : edges[index + 1] + 1])
 
     monkeypatch.setattr(Divisions, "cut", closed)
-    moved = [len(blocks_that_move(monkeypatch, 0, place, 5.0, 1e12)) for place in range(80)]
-    assert max(moved) == 2
+    assert any(len(blocks_that_move(monkeypatch, 0, place, 5.0, 1e12)) == 2 for place in range(80))

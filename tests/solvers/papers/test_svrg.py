@@ -129,9 +129,9 @@ def test_every_sampling_and_step_size_agree(sampling, learning_rate, regression)
 )
 def test_it_projects(constraint, regression):
     X, y = regression
-    solver = SVRG(max_iter=1500, inner_steps=30, batch_size=100)
+    solver = SVRG(max_iter=900, inner_steps=30, batch_size=100)
     model = without_noise(skdp.DPLinearRegression, X, y, solver=solver, constraint=constraint)
-    reference = without_noise(skdp.DPLinearRegression, X, y, max_iter=3000, constraint=constraint)
+    reference = without_noise(skdp.DPLinearRegression, X, y, max_iter=1000, constraint=constraint)
     np.testing.assert_allclose(model.coef_, reference.coef_, atol=1e-5)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import skdp
-from replays import one_kind_each, solvers_for
+from replays import one_kind_each, solvers_for, with_records
 from skdp.accounting import Adjacency, Gaussian
 from skdp.objective import L2, Logistic, Problem, SquaredError
 from skdp.oracle import BinCounts, Columns, MagnitudeCounts
@@ -51,20 +52,9 @@ def make(kind, adjacency, **parameters):
 
 
 def neighbours(kind, X, y, adjacency, convert=lambda X: X):
-    """Pairs of data sets in which one record differs; a null record has weight 0."""
-    targets = [0, 1] if kind == "logistic" else TARGETS
-    for place, row in enumerate(HOSTILE):
-        target = targets[place % len(targets)]
-        Z, t, ones = X.copy(), y.copy(), np.ones(N_ROWS)
-        Z[place], t[place] = row, target
-        if adjacency is Adjacency.ZERO_OUT:
-            null, without = Z.copy(), ones.copy()
-            null[place], without[place] = 0.0, 0.0
-            s = t.copy()
-            s[place] = 0
-            yield (convert(Z), t, ones), (convert(null), s, without)
-        else:
-            yield (convert(X), y, ones), (convert(Z), t, ones)
+    targets = itertools.cycle([0, 1] if kind == "logistic" else TARGETS)
+    records = zip(HOSTILE, targets, itertools.repeat(1.0), strict=False)
+    return with_records(X, y, adjacency, records, np.ones(N_ROWS), convert)
 
 
 CASES = [
@@ -83,10 +73,11 @@ def test_nothing_but_releases(replay, rng, kind, solver, adjacency):
     X, y = problem(kind, rng)
     few = {"max_iter": 6} if "max_iter" in get_solver(solver).get_params() else {}
     pairs = list(neighbours(kind, X, y, adjacency))
-    for data, neighbour in pairs if solver == "gd" else pairs[1::2]:
-        replay.check(
-            lambda: make(kind, adjacency, solver=solver, **few), data, neighbour, adjacency
-        )
+    replay.check_each(
+        lambda: make(kind, adjacency, solver=solver, **few),
+        pairs if solver == "gd" else pairs[1::2],
+        adjacency,
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,8 +92,11 @@ def test_nothing_but_releases(replay, rng, kind, solver, adjacency):
 )
 def test_other_forms(replay, rng, adjacency, parameters):
     X, y = problem("several", rng)
-    for data, neighbour in neighbours("several", X, y, adjacency):
-        replay.check(lambda: make("several", adjacency, **parameters), data, neighbour, adjacency)
+    replay.check_each(
+        lambda: make("several", adjacency, **parameters),
+        neighbours("several", X, y, adjacency),
+        adjacency,
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,8 +111,11 @@ def test_sparse_rows(replay, rng, adjacency, dtype):
     def convert(X):
         return sparse.csr_array(np.clip(X, -largest, largest).astype(dtype))
 
-    for data, neighbour in neighbours("ridge", X, y, adjacency, convert):
-        replay.check(lambda: make("ridge", adjacency, max_iter=9), data, neighbour, adjacency)
+    replay.check_each(
+        lambda: make("ridge", adjacency, max_iter=9),
+        neighbours("ridge", X, y, adjacency, convert),
+        adjacency,
+    )
 
 
 # ---------------------------------------------------------------- mutants
@@ -222,13 +219,11 @@ def test_replay_catches_a_forgotten_spread(replay, leak, rng, monkeypatch):
     X, y = problem("ridge", rng)
 
     def check_all():
-        for data, neighbour in neighbours("ridge", X, y, Adjacency.REPLACE_ONE):
-            replay.check(
-                lambda: make("ridge", "replace_one", max_iter=3),
-                data,
-                neighbour,
-                Adjacency.REPLACE_ONE,
-            )
+        replay.check_each(
+            lambda: make("ridge", "replace_one", max_iter=3),
+            neighbours("ridge", X, y, Adjacency.REPLACE_ONE),
+            Adjacency.REPLACE_ONE,
+        )
 
     with pytest.raises(leak, match="times its sensitivity"):
         check_all()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+import replays
 import skdp
-from replays import HOSTILE_ROWS, HOSTILE_TARGETS, data_for, differing, seeded, solvers_for
+from replays import data_for, seeded, solvers_for
 from skdp.accounting import Adjacency
 from skdp.fitting import preparation
 from skdp.metrics.row_statistics import target_range
@@ -311,11 +312,8 @@ def make(**parameters):
 
 
 def neighbours(rng):
-    X, y = data_for("linear", rng)
-    for place, row in enumerate(HOSTILE_ROWS):
-        target = HOSTILE_TARGETS[place % len(HOSTILE_TARGETS)]
-        data, neighbour = differing(X, y, Adjacency.REPLACE_ONE, place, row, target)
-        yield (*data[:2], None), (*neighbour[:2], None)
+    for pair in replays.neighbours("linear", *data_for("linear", rng), Adjacency.REPLACE_ONE):
+        yield tuple((*one[:2], None) for one in pair)
 
 
 @pytest.mark.parametrize("ample", [0.0, np.inf])
@@ -323,8 +321,7 @@ def neighbours(rng):
 def test_nothing_but_releases(replay, rng, monkeypatch, parameters, ample):
     monkeypatch.setattr(widening, "AMPLE", ample)
     monkeypatch.setattr(preparation, "_plans", {})
-    for data, neighbour in neighbours(rng):
-        replay.check(lambda: make(**parameters), data, neighbour, Adjacency.REPLACE_ONE)
+    replay.check_each(lambda: make(**parameters), neighbours(rng), Adjacency.REPLACE_ONE)
 
 
 def mutant_decided_by_the_rows(patch):
