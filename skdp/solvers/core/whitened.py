@@ -35,8 +35,9 @@ PLAIN_GRAM_SHARE, GRAM_SHARE = 0.2, 0.05
 # ratio on the distance grows, half of it by up to so many times as many steps, half by momentum.
 PLAIN_STEPS, PLAIN_GROWTH_START = 40, 50.0
 MOST_TIMES = 2.0
-# A log link: momentum would carry predictors to where their exponentials are far too large. A cap
-# below the least one, in units of the target, makes all means too small.
+# A log link: momentum makes steps longer by no more times than there are more of them, as
+# exponentials of predictors become far too large otherwise. A cap below the least one, in units of
+# the target, makes all means too small.
 LOG_LINK_STEPS, LEAST_LOG_CAP = 45, 0.7
 # Other losses: steps, in roots of the distance times the largest curvature. With c of them the
 # heavy ball's oscillations decay by exp(-c**2 / 4) before iterates are averaged.
@@ -99,9 +100,9 @@ class Whitened(Solver):
         one over the largest curvature, if ``max_iter`` is "auto". With a log link and without
         noise, as for `GradientDescent`.
     {momentum}
-        "auto" is 0 for squared error, more for large budgets. For losses with a bounded residual
-        it makes ``max_iter`` steps as long as the distance. It is no more than ``max_iter`` steps
-        can build up.
+        "auto" is 0 for squared error, more for large budgets; likewise for log links, up to 1/2.
+        For losses with a bounded residual it makes ``max_iter`` steps as long as the distance. It
+        is no more than ``max_iter`` steps can build up.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other, as for `GradientDescent`; "auto" is "uniform".
     clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
@@ -421,10 +422,10 @@ def _plain_steps(public: Public, problem: Problem, n_steps: int | None) -> tuple
     """Return the number of steps and the momentum where steps at a small budget are plain."""
     travel = growth(public, TRAVEL_GROWTH, start=PLAIN_GROWTH_START)
     more = min(math.sqrt(travel), MOST_TIMES)
+    fewest, most = PLAIN_STEPS, defaults.MOMENTUM
     if problem.loss.link == "log":
-        return n_steps or math.ceil(LOG_LINK_STEPS * more), 0.0
-    momentum = min(1 - more / travel, defaults.MOMENTUM)
-    return n_steps or math.ceil(PLAIN_STEPS * more), momentum
+        fewest, most = LOG_LINK_STEPS, 1 - 1 / MOST_TIMES
+    return n_steps or math.ceil(fewest * more), min(1 - more / travel, most)
 
 
 def _steps(

@@ -140,6 +140,7 @@ def extrapolate_tails(
     ranges: Ranges,
     magnitudes: NoisyCounts,
     first: Ranges,
+    of_logarithms: bool = False,
 ) -> Columns:
     """Return targets with the larger scales and ranges that a Weibull tail implies.
 
@@ -159,8 +160,13 @@ def extrapolate_tails(
     magnitudes : NoisyCounts
         Counts by sign and magnitude, and the ranges that followed.
     first : Ranges
+    of_logarithms : bool, default=False
+        Whether the link is a logarithm. Then centres are no less than what counts imply for means:
+        of long tails, where most counts lie in a bin or two, the prior of a column's shape shows a
+        median. Scales are geometric means of those with the tail and without it, as steps become
+        shorter by the square of a scale that is too large.
     """
-    size, centre = targets.scale.copy(), targets.centre
+    size, least, centre = targets.scale.copy(), np.zeros_like(targets.scale), targets.centre
     far = ranges.far_from_0
     # Magnitudes up to one more than those of the first range, on the sides that it has.
     lows, highs = magnitude_bounds()
@@ -170,18 +176,24 @@ def extrapolate_tails(
     for one in range(len(size)):
         low, high = ranges.low[one], ranges.high[one]
         edges, std = np.linspace(low, high, bins.counts.shape[1] + 1), bins.std[one]
-        points = _beyond(edges[:-1], edges[1:], bins.counts[one], std, centre[one])
+        counted = [(edges[:-1], edges[1:], bins.counts[one], std)]
         if not far[one]:
             of_one = magnitudes.counts[one][within[one]], magnitudes.std[one]
-            bounds = lows[within[one]], highs[within[one]]
-            points = np.hstack([points, _beyond(*bounds, *of_one, centre[one])])
+            counted.append((lows[within[one]], highs[within[one]], *of_one))
+        points, positive = (
+            np.hstack([_beyond(*counts, origin) for counts in counted])
+            for origin in (centre[one], 0.0)
+        )
         points[1:] /= bins.n_rows
+        least[one] = _least_sum(positive) / bins.n_rows
         edge = max(high - centre[one], centre[one] - low)
         middles = np.abs((edges[1:] + edges[:-1]) / 2 - centre[one])
         size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge, middles, shapes[one]))
     wide = np.where(size > targets.scale, TARGET_RANGE * size, 0.0)
     low, high = np.minimum(targets.low, centre - wide), np.maximum(targets.high, centre + wide)
-    return replace(targets, low=low, high=high, scale=size)
+    if of_logarithms:
+        size, centre = np.sqrt(targets.scale * size), np.maximum(centre, least)
+    return replace(targets, low=low, high=high, centre=centre, scale=size)
 
 
 def _beyond(low: Array, high: Array, counts: Array, std: float, centre: float) -> Array:
@@ -192,6 +204,17 @@ def _beyond(low: Array, high: Array, counts: Array, std: float, centre: float) -
     noise = std * np.sqrt(np.arange(1, len(order) + 1))
     whole = np.append(distance[1:] < distance[:-1], True) & (distance > 0)
     return np.vstack([distance, beyond, noise])[:, whole]
+
+
+def _least_sum(points: Array) -> float:
+    """Return a lower bound of the sum of values of at least 0, by the counts beyond points.
+
+    That is their integral. Each counts less its noise, from the nearest farther point of which more
+    remains: beyond a point there are no fewer records than beyond a farther one.
+    """
+    distance, beyond, noise = points[:, np.argsort(points[0], kind="stable")]
+    least = np.maximum(beyond - z_of_largest(len(beyond)) * noise, 0.0)
+    return float(np.maximum.accumulate(least[::-1])[::-1] @ np.diff(distance, prepend=0.0))
 
 
 def _beyond_the_seen(points: Array, edge: float, middles: Array, shape: Array) -> float:

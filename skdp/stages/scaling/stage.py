@@ -291,9 +291,9 @@ class ScalingStage(OptionalStage):
         estimate = estimates.estimate(magnitudes, bins, ranges, is_features)
         columns = estimate.columns(bins.noise, is_features, centred)
         if not is_features:
-            shapes = estimate.shapes
-            extended = extrapolate_tails(columns, shapes, bins, ranges, magnitudes, first)
-            return _within_range(extended)
+            counted = estimate.shapes, bins, ranges, magnitudes, first
+            of_logarithms = counting.oracle.problem.loss.link == "log"
+            return _within_range(extrapolate_tails(columns, *counted, of_logarithms))
         if centred:
             columns = keep_standardised(columns, magnitudes, self.is_final)
         if not self.is_final:

@@ -10,7 +10,7 @@ from skdp.oracle import Columns
 from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitudes
 from skdp.stages.scaling.distributions import NoisyCounts
 from skdp.stages.scaling.estimates import Ranges
-from skdp.stages.scaling.refinements import _beyond_the_seen, extrapolate_tails
+from skdp.stages.scaling.refinements import _beyond_the_seen, _least_sum, extrapolate_tails
 
 N_ROWS, N_BINS = 20_000, 32
 LAWS = {
@@ -121,3 +121,20 @@ def test_a_long_tailed_target_is_learnt(rng, epsilon, least):
     model = skdp.DPLinearRegression(**settings).fit(X, y)
     assert model.score(X, y) > least
     assert model.scaling_.targets.scale[0] > 0.6 * cut_size(y)
+
+
+@pytest.mark.parametrize("noise", [0.0, 3.0])
+def test_sums_of_values_are_bounded_from_below_by_counts(noise):
+    rng, distance = np.random.default_rng(0), np.linspace(0.05, 12.0, 240)
+    beyond = 1000 * np.exp(-distance) + noise * rng.standard_normal(240)
+    points = np.vstack([distance, beyond, np.full(240, noise)])
+    assert 850 < _least_sum(points[:, ::-1]) < 1000
+
+
+def test_centres_for_log_links_are_means_of_long_tails():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N_ROWS, 3))
+    y = np.exp(3 + X[:, 0] + 1.5 * rng.standard_normal(N_ROWS))
+    model = skdp.DPPoissonRegressor(epsilon=3.0, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)))
+    centre = model.fit(X, y).scaling_.targets.centre[0]
+    assert 0.4 * y.mean() < centre < 1.2 * y.mean()
