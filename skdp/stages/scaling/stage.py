@@ -133,8 +133,7 @@ class Counting:
 
     def by_magnitude(self) -> NoisyCounts:
         """Request counts by sign and magnitude."""
-        equal = (0,) * self.histograms.n_columns
-        request = MagnitudeCounts(self.is_features, not self.is_features, equal)
+        request = MagnitudeCounts(self.is_features, not self.is_features)
         counts, std = self.oracle.with_share(request, self.share_of_first)
         return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
 
@@ -144,8 +143,8 @@ class Counting:
             noise = self.histograms.noise
             usual = next(bins for most, bins in BINS_BY_NOISE if noise <= most)
             n_bins = MANY_BINS if self.exact else usual
-        equal, kind = (0,) * self.histograms.n_columns, (self.is_features, not self.is_features)
-        request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins, equal)
+        kind = self.is_features, not self.is_features
+        request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins)
         share = (self.histograms.share - self.share_of_first) / (self.histograms.number - 1)
         counts, std = self.oracle.with_share(request, share)
         return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
