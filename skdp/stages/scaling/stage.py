@@ -156,7 +156,7 @@ class ScalingStage(OptionalStage):
 
     Parameters
     ----------
-    shares : ScalingBudget
+    budget : ScalingBudget
         Which columns get histograms, and their budget.
     centred : tuple of bool
         Whether to centre columns, and targets: none without an intercept.
@@ -174,7 +174,7 @@ class ScalingStage(OptionalStage):
         halfway, :class:`~skdp.stages.scaling.widening.Widening`.
     """
 
-    shares: ScalingBudget = field(default_factory=ScalingBudget)
+    budget: ScalingBudget = field(default_factory=ScalingBudget)
     centred: tuple[bool, bool] = (True, True)
     known: Scaling = field(default_factory=Scaling)
     standardises: bool = True
@@ -219,7 +219,7 @@ class ScalingStage(OptionalStage):
     # mypy: other stages have a field of this name. Here it follows from other fields.
     @property
     def share(self) -> float:  # type: ignore[override]
-        return self.shares.share
+        return self.budget.share
 
     @property
     def has_own_records(self) -> bool:  # type: ignore[override]  # as above
@@ -227,7 +227,7 @@ class ScalingStage(OptionalStage):
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         left, scaling = inside(self, oracle.public).share, self.known
-        features, targets = self.shares.features, self.shares.targets
+        features, targets = self.budget.features, self.budget.targets
         with oracle.first_records(self.first) if self.first else nullcontext():
             if features.n_columns:
                 columns = self._columns(Counting(oracle, features, True))
@@ -243,13 +243,13 @@ class ScalingStage(OptionalStage):
     def public_after(self, public: Public) -> Public:
         if self.first:
             public = public.divided(self.first)[1]
-        columns = self.known.columns is not None or self.shares.features.n_columns > 0
-        targets = self.known.targets is not None or self.shares.targets.n_columns > 0
+        columns = self.known.columns is not None or self.budget.features.n_columns > 0
+        targets = self.known.targets is not None or self.budget.targets.n_columns > 0
         return public.standardised(columns, targets)
 
     def assumptions(self) -> tuple[str, ...]:
         texts = []
-        features, targets = self.shares.features, self.shares.targets
+        features, targets = self.budget.features, self.budget.targets
         counted = {
             "columns": features.n_columns > 0 and not features.is_free,
             "targets": targets.n_columns > 0,
