@@ -97,11 +97,8 @@ class HistogramState:
             return self.ranges
         ranges = self.ranges.of(new)
         estimate = estimates.estimate(magnitudes.of(new), self.bins.of(new), ranges, pooled=True)
-        # Rounding makes ranges alike, but those of columns far from 0 much wider.
-        one_sided = (estimate.ranges.low > 0) | (estimate.ranges.high < 0)
-        one_sided &= ~estimate.isolated.any(axis=1)
-        estimated = estimate.ranges.rounded().where(one_sided, estimate.ranges)
-        smaller = estimates.shrink_ranges(ranges, estimated, self.bins.counts.shape[1], again)
+        n_bins, estimated = self.bins.counts.shape[1], estimate.ranges.rounded()
+        smaller = estimates.shrink_ranges(ranges, estimated, n_bins, again)
         low, high = self.ranges.low.copy(), self.ranges.high.copy()
         low[new], high[new] = smaller.low, smaller.high
         return Ranges(low, high)
@@ -125,17 +122,11 @@ class Counting:
         """Numbers of the histograms in bins; the first one is of magnitudes."""
         return range(2, self.histograms.number + 1)
 
-    @property
-    def share_of_first(self) -> float:
-        """Share of mu squared of the first one: more of targets, whose ranges hardly shrink."""
-        number, rounds = self.histograms.number, self.histograms.rounds
-        return self.histograms.share / (number if self.is_features else rounds)
-
     def by_magnitude(self) -> NoisyCounts:
         """Request counts by sign and magnitude."""
         request = MagnitudeCounts(self.is_features, not self.is_features)
-        counts, std = self.oracle.with_share(request, self.share_of_first)
-        return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
+        answer = self.oracle.with_share(request, self.histograms.share_of_each)
+        return NoisyCounts.alike(*answer, self.oracle.public.n_rows)
 
     def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> NoisyCounts:
         """Request counts in equal bins of ranges; their number follows from the noise."""
@@ -145,9 +136,8 @@ class Counting:
             n_bins = MANY_BINS if self.exact else usual
         kind = self.is_features, not self.is_features
         request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins)
-        share = (self.histograms.share - self.share_of_first) / (self.histograms.number - 1)
-        counts, std = self.oracle.with_share(request, share)
-        return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
+        answer = self.oracle.with_share(request, self.histograms.share_of_each)
+        return NoisyCounts.alike(*answer, self.oracle.public.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,9 +280,7 @@ class ScalingStage(OptionalStage):
         estimate = estimates.estimate(magnitudes, bins, ranges, is_features)
         columns = estimate.columns(bins.noise, is_features, centred)
         if not is_features:
-            shapes = estimate.shapes
-            extended = extrapolate_tails(columns, shapes, bins, ranges, magnitudes, first)
-            return _within_range(extended)
+            return _within_range(extrapolate_tails(columns, bins, ranges, magnitudes, first))
         if centred:
             columns = keep_standardised(columns, magnitudes, self.is_final)
         if not self.is_final:

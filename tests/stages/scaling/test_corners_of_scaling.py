@@ -64,10 +64,9 @@ def test_the_noise_on_counts_is_as_announced():
         model = skdp.DPRidge(privacy=skdp.Privacy(adjacency=str(adjacency)), scaling="private")
         asked = scaling_budget(public, True, True, insist=True)
         magnitudes = [one for one in model.plan(3000, 10).releases if one.kind == "magnitudes"]
-        parts = asked.features.rounds / asked.features.number, 1.0
-        kinds = asked.features, asked.targets
-        for release, kind, part in zip(magnitudes, kinds, parts, strict=True):
-            std = release.noise_multiplier * math.sqrt(kind.n_columns * part)
+        for release, kind in zip(magnitudes, (asked.features, asked.targets), strict=True):
+            paid, number = kind.counts
+            std = release.noise_multiplier * math.sqrt(kind.n_columns * paid / number)
             assert std / 3000 == pytest.approx(kind.noise, rel=0.01)
 
 
