@@ -70,7 +70,7 @@ def reading(stage, scaling, oracle) -> tuple:
     ]
     state = oracle._noise_source._generator.bit_generator.state
     later = tuple(value for name, value in vars(widening).items() if name.isupper())
-    return stage.shares, *found, repr(state), later
+    return stage.budget, *found, repr(state), later
 
 
 def one_fit(split, epsilon: float, delta: float, seed: int, known: dict) -> tuple:

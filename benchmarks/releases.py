@@ -74,9 +74,9 @@ STATISTICS = {
     counts.ResidualCount: lambda at: counts.ResidualCount(at, 1.0),
     counts.GradientCount: lambda at: counts.GradientCount(at, 1.0),
     counts.SquaredNormSum: lambda at: counts.SquaredNormSum(4.0),
-    histograms.MagnitudeCounts: lambda at: histograms.MagnitudeCounts(True, False, (0,) * 4),
+    histograms.MagnitudeCounts: lambda at: histograms.MagnitudeCounts(True, False),
     histograms.BinCounts: lambda at: histograms.BinCounts(
-        True, False, np.full(4, -2.0), np.ones(4), 4, (0,) * 4
+        True, False, np.full(4, -2.0), np.ones(4), 4
     ),
     directional.DirectionalSum: lambda at: directional.DirectionalSum(
         at, np.ones(at.shape), CLIP, True

@@ -35,7 +35,8 @@ ODDS = {
 NEIGHBOURS = {
     "refinements.MIN_SPREAD": (2, 6),
     "distributions.EM_ITERATIONS": (2, 6),
-    "shares.ROUNDS": (2, 4),
+    "shares.USUAL": ((2, 4), (4, 8)),
+    "shares.FEWER": ((1, 3), (3, 3)),
     "refinements.MIN_DISTANCE_RATIO": (1.5, 4.0),  # two distances in the ratio 1 are one
 }
 AT = {

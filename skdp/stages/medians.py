@@ -49,11 +49,10 @@ class MedianStage(Stage):
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         assert self.share is not None
         n_columns, n_rows = oracle.public.n_features, oracle.public.n_rows
-        weights = (0,) * n_columns
         otherwise = 0.0 if self.otherwise is None else self.otherwise
         # 1. Which magnitudes hold the values, and how many of them there are.
         share = self.share / ROUNDS
-        counts, std = oracle.with_share(MagnitudeCounts(True, False, weights), share)
+        counts, std = oracle.with_share(MagnitudeCounts(True, False), share)
         n_known = n_rows - counts[:, -1]
         counts, (low, high) = counts[:, :-1], _edges_of_magnitudes(n_columns)
         # 2. Where among them the median lies; then again, in finer bins.
@@ -61,7 +60,7 @@ class MedianStage(Stage):
             start, stop = _inner_range(counts, n_known, low, high)
             width = (stop - start) / N_BINS
             # The last bin is for what is beyond, or missing.
-            bins = BinCounts(True, False, start, width, N_BINS + 1, weights)
+            bins = BinCounts(True, False, start, width, N_BINS + 1)
             counts = oracle.with_share(bins, share)[0][:, :-1]
             edges = start[:, None] + width[:, None] * np.arange(N_BINS + 1)
             low, high = edges[:, :-1], edges[:, 1:]

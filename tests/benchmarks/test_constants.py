@@ -23,9 +23,9 @@ SOURCES = {
     for path in Path(distributions.__file__).parent.glob("*.py")
 }
 # Read once, where a class or a function is made, so that changing them has no effect there.
-READ_AT_IMPORT = {"shares.ROUNDS"}  # a default of ScalingBudget, which no fit uses
+READ_AT_IMPORT = {"shares.USUAL"}  # a default of Histograms, which no fit uses
 TRIED = variants.variants()
-TAIL_CONSTANTS = ("MAX_BODY_SHARE", "MAX_TAIL_SHARE", "MAX_EXPONENT", "OMITTED_SHARE")
+TAIL_CONSTANTS = ("MAX_BODY_SHARE", "MAX_EXPONENT", "OMITTED_SHARE")
 
 
 def split_of(name, most_rows=500):
@@ -67,12 +67,12 @@ def test_other_values_are_half_and_twice_or_said_to_be_others():
             assert one.value == pytest.approx(np.multiply(was, factor)), one
     odds = {one.at: one.value for one in TRIED if one.name == "refinements.STANDARD_SHARE"}
     assert odds == {"half the odds": pytest.approx(1 / 5), "twice the odds": pytest.approx(1 / 2)}
-    neighbours = [(one.at, one.value) for one in TRIED if one.name == "shares.ROUNDS"]
-    assert neighbours == [("next below", 2), ("next above", 4)]
+    neighbours = [(one.at, one.value) for one in TRIED if one.name == "shares.USUAL"]
+    assert neighbours == [("next below", (2, 4)), ("next above", (4, 8))]
 
 
 def test_constants_are_chosen_by_name_or_module():
-    assert {one.name for one in variants.variants(["ROUNDS"])} == {"shares.ROUNDS"}
+    assert {one.name for one in variants.variants(["USUAL"])} == {"shares.USUAL"}
     chosen = variants.variants(["widening", "estimates.Z_ONE"])
     assert {one.module for one in chosen} == {"widening", "estimates"}
     with pytest.raises(SystemExit, match=r"unknown constants \['MAX_RELATIVE_WITH'\]"):

@@ -236,5 +236,5 @@ def test_progress_and_audit(rng, monkeypatch, capsys):
 def test_statistics_that_read_targets_say_so():
     assert not GramSum(1.0).reads_targets
     assert GramSum(1.0, target_unit=1.0).reads_targets
-    assert MagnitudeCounts(True, True, (0, 0)).reads_targets
-    assert not MagnitudeCounts(True, False, (0,)).reads_targets
+    assert MagnitudeCounts(True, True).reads_targets
+    assert not MagnitudeCounts(True, False).reads_targets

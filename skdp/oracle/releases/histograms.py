@@ -25,7 +25,6 @@ from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows
 from skdp.oracle.sources.records import Records, unit_arrays, vector
 
-MAX_LOG_WEIGHT = 30  # keeps weighted counts of up to 2**33 rows exact in float64
 Counts = NDArray[Any]  # whole numbers, or sums of multipliers
 Lookup = Callable[[AnyArray, slice | AnyArray], NDArray[np.intp]]  # bins of values, by column
 
@@ -245,30 +244,17 @@ def _add_magnitude_counts(
 # ---------------------------------------------------------------- the statistics
 
 
-def _contribution(log_weights: tuple[int, ...], n_bins: int, n_rows: int) -> base.Contribution:
-    """Return the bounds: a record adds a weight to one bin of each column, a null record nothing.
+def _contribution(shape: tuple[int, ...], n_rows: int) -> base.Contribution:
+    """Return the bounds: a record adds 1 to one bin of each column, a null record nothing.
 
-    (A group adds shares of that weight, which add up to it at most, to several bins of a column.
-    Such a vector lies in the convex hull of those of rows, so that all of this holds for it.)
-    So its L2 norm is the root of the sum of the squared weights, and that of the difference of two
-    records at most sqrt(2) times as long: in each column a weight moves from one bin to another.
-    Weights are powers of two, so that products with counts, and differences of them, are exact;
-    what is rounded is the bound itself, which is charged.
+    So its L2 norm is the root of the number of columns, and that of the difference of two records
+    at most sqrt(2) times as long: in each column 1 moves from one bin to another. (A group adds
+    shares to several bins of a column, which add up to 1 at most. Such a vector lies in the convex
+    hull of those of rows, so that all of this holds for it.) Counts are exact; what is rounded is
+    the bound itself, which is charged.
     """
-    squares = math.fsum(4.0**weight for weight in log_weights)
-    bound = math.sqrt(squares) * (1 + 8 * UNIT_ROUNDOFF)
-    size = n_bins * len(log_weights)
-    return base.Contribution(bound, math.sqrt(2), size, total=n_rows * 2.0 ** max(log_weights))
-
-
-def _checked_weights(who: str, log_weights: object, n_columns: int) -> tuple[int, ...]:
-    weights = tuple(int(weight) for weight in np.asarray(log_weights).ravel())
-    if len(weights) != n_columns or not all(0 <= weight <= MAX_LOG_WEIGHT for weight in weights):
-        raise ValueError(
-            f"{who}: log_weights must hold {n_columns} integers from 0 to {MAX_LOG_WEIGHT}. "
-            "Nothing was released."
-        )
-    return weights
+    bound = math.sqrt(shape[0]) * (1 + 8 * UNIT_ROUNDOFF)
+    return base.Contribution(bound, math.sqrt(2), math.prod(shape), total=float(n_rows))
 
 
 def _n_columns(context: base.PublicContext, features: bool, targets: bool) -> int:
@@ -288,14 +274,10 @@ class MagnitudeCounts(base.Statistic):
     ----------
     features, targets : bool
         The columns: those of X, those of the targets, or both, in this order.
-    log_weights : tuple of int
-        Base-2 logarithm of the weight of every column in the joint release, at least 0: the noise
-        next to the counts is smaller by it.
     """
 
     features: bool
     targets: bool
-    log_weights: tuple[int, ...]
     kind: ClassVar[str] = "magnitudes"
     takes_groups: ClassVar[bool] = True
 
@@ -303,20 +285,15 @@ class MagnitudeCounts(base.Statistic):
     def reads_targets(self) -> bool:
         return self.targets
 
-    def _weights(self, context: base.PublicContext) -> tuple[int, ...]:
-        n_columns = _n_columns(context, self.features, self.targets)
-        return _checked_weights(type(self).__name__, self.log_weights, n_columns)
-
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        return _contribution(self._weights(context), N_MAGNITUDES, n_rows)
+        return _contribution(self.shape(context), n_rows)
 
     def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return len(self._weights(context)), N_MAGNITUDES
+        return _n_columns(context, self.features, self.targets), N_MAGNITUDES
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
-        weights = np.array(self._weights(context))[:, None]
         counts = rows.total(magnitude_counts, self.features, self.targets)
-        return np.asarray(np.ldexp(counts.astype(np.float64), weights))
+        return np.array(counts, dtype=np.float64)
 
 
 @base.audited
@@ -335,8 +312,6 @@ class BinCounts(base.Statistic):
         Left end of the first bin, and width of a bin; finite, widths positive. They are copied.
     n_bins : int
         At least 1.
-    log_weights : tuple of int
-        As for `MagnitudeCounts`.
     """
 
     features: bool
@@ -344,7 +319,6 @@ class BinCounts(base.Statistic):
     low: base.Point = field(repr=False)
     width: base.Point = field(repr=False)
     n_bins: base.Integer
-    log_weights: tuple[int, ...]
     kind: ClassVar[str] = "histograms"
     takes_groups: ClassVar[bool] = True
 
@@ -357,23 +331,19 @@ class BinCounts(base.Statistic):
     def reads_targets(self) -> bool:
         return self.targets
 
-    def _weights(self, context: base.PublicContext) -> tuple[int, ...]:
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        return _contribution(self.shape(context), n_rows)
+
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
         n_columns = _n_columns(context, self.features, self.targets)
         if self.low.shape != (n_columns,) or self.width.shape != (n_columns,):
             raise ValueError(f"BinCounts: low and width must have shape ({n_columns},).")
-        return _checked_weights(type(self).__name__, self.log_weights, n_columns)
-
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        return _contribution(self._weights(context), self.n_bins, n_rows)
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return len(self._weights(context)), self.n_bins
+        return n_columns, self.n_bins
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
-        weights = np.array(self._weights(context))[:, None]
         columns, ranges = (self.features, self.targets), (self.low, self.width)
         arguments: tuple[AnyArray | float, ...] = *columns, *ranges, self.n_bins
         known = rows.last_counts  # several rounds may be of equal ranges
         if known is None or not all(map(np.array_equal, known[0], arguments)):
             known = rows.last_counts = arguments, rows.total(bin_counts, *arguments)
-        return np.asarray(np.ldexp(known[1].astype(np.float64), weights))
+        return np.array(known[1], dtype=np.float64)  # not the kept counts themselves

@@ -30,9 +30,9 @@ ZERO_SHARES = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that ho
 # Base-2 logarithms of the largest over the smallest nonzero magnitude in these.
 LOG2_WIDTHS = (0.5, 2.0)
 # Log priors: for each power of 2 between a scale, or a location, and 1; of unit normal
-# distributions, as many users standardise; of zeros and ones, next to others with zeros, whose
-# wider ranges are as unlikely as these are likely.
-LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR = -0.25, 5.0, 2.0
+# distributions, as many users standardise; of zeros and ones, next to others with zeros; and of
+# the wider ranges of these.
+LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR, LOG_PRIOR_WIDE = -0.25, 5.0, 2.0, -2.0
 LOG_PRIOR_PER_OCTAVE_ZEROS = -0.6  # of columns with zeros, which noise imitates most easily
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
 # the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a
@@ -133,7 +133,7 @@ class Families:
         of_families = np.concatenate([
             np.where(self.centre == 0, 1.0, -math.log(len(CENTRES) / 2) - (self.centre < 0)),
             -1.0 * (self.positive < 1) - math.log(len(LOG2_STDS)) * (self.origin > 0),
-            -LOG_PRIOR_INDICATOR * (self.octaves > LOG2_WIDTHS[0]) - (self.sign < 0) - math.log(2),
+            LOG_PRIOR_WIDE * (self.octaves > LOG2_WIDTHS[0]) - (self.sign < 0) - math.log(2),
         ])  # fmt: skip
         per_octave = np.full((len(sizes), 1), LOG_PRIOR_PER_OCTAVE)
         per_octave[-len(self.zeros) :] = LOG_PRIOR_PER_OCTAVE_ZEROS

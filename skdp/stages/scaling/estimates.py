@@ -35,8 +35,8 @@ Z_ONE = 2.0  # threshold of one noisy sum, in noise standard deviations
 MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
 # A significant bin is isolated, as codes for missing data are, if it is more than so many widths of
-# the column's bulk away from it. The bulk has at least this share of the records.
-ISOLATED_WIDTHS, MIN_BULK_SHARE = 2.0, 0.85
+# the column's bulk away from it.
+ISOLATED_WIDTHS = 2.0
 UNIFORM_STD = 12**-0.5  # standard deviation of the uniform distribution, in its width
 
 
@@ -124,8 +124,7 @@ def _neighbourhoods(noisy: NoisyCounts, visible: Mask, low: Array, high: Array) 
     """Return the range around the bulk of each column, beyond which significant bins are isolated.
 
     The bulk grows from the fullest bin to significant bins at most ``ISOLATED_WIDTHS`` of its own
-    widths away. The range is infinite if the bulk is a single bin, as where most values are 0, or
-    less than ``MIN_BULK_SHARE`` of the records.
+    widths away. The range is infinite if the bulk is a single bin, as where most values are 0.
     """
     low, high = (np.broadcast_to(one, visible.shape) for one in (low, high))
     seen = np.where(visible, noisy.counts / noisy.n_rows, 0.0)
@@ -137,7 +136,7 @@ def _neighbourhoods(noisy: NoisyCounts, visible: Mask, low: Array, high: Array) 
         reach = ISOLATED_WIDTHS * (stop - start)
         near = (low <= (stop + reach)[:, None]) & (high >= (start - reach)[:, None])
         grown = visible & near
-    whole = (bulk.sum(axis=1) > 1) & (np.sum(seen, axis=1, where=bulk) >= MIN_BULK_SHARE)
+    whole = bulk.sum(axis=1) > 1
     around = np.full((2, len(seen)), [[-np.inf], [np.inf]])
     around[:, whole] = (start - reach)[whole], (stop + reach)[whole]
     return Ranges(*around)
@@ -167,10 +166,9 @@ def coarse_ranges(magnitudes: NoisyCounts, exact: bool, pooled: bool) -> Ranges:
         likeliest[columns] = np.argmax(posterior.reshape(len(columns), -1), axis=1)
     expected = table.probabilities.reshape(-1, counts.shape[1])[likeliest]
     # Noise alone enlarges a range by a bin or two, which is soon undone; a farther one is no noise.
-    bins = np.arange(counts.shape[1])
+    bins, (lows, highs) = np.arange(counts.shape[1]), magnitude_bounds()
     away = np.maximum(first[:, None] - bins, bins - last[:, None])
     beyond = _residuals(magnitudes, expected, np.maximum(away - 1, 0)) > TAIL_SHARE
-    lows, highs = magnitude_bounds()
     if pooled:
         visible = _residuals(magnitudes, 0.0) > 0
         around = _neighbourhoods(magnitudes, visible, lows, highs)
@@ -241,9 +239,6 @@ class Estimate:
         quantile beyond which a normal distribution has ``TAIL_SHARE``.
     skewness : array of shape (n_columns,)
         Of the values within the range that was counted in bins.
-    shapes : array of shape (n_columns, n_bins)
-        Shares of the values in these bins, where a column is most likely skewed and standardised,
-        so that its scale includes the tail; 0 elsewhere.
     """
 
     mean: Array
@@ -252,7 +247,6 @@ class Estimate:
     beyond: Ranges
     isolated: Mask
     skewness: Array
-    shapes: Array
 
     @property
     def ranges(self) -> Ranges:
@@ -269,7 +263,7 @@ class Estimate:
         mean, size = self.mean, self.size
         if pooled:
             # Noise on a count at the end of a range moves the mean by so many scales.
-            doubt, usual = np.minimum(1.0, Z_ONE * RANGE_IN_SCALES * noise), float(np.median(size))
+            doubt, usual = np.minimum(1.0, RANGE_IN_SCALES * noise), float(np.median(size))
             size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
             mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
         if not centred:
@@ -302,11 +296,11 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     middle = Ranges(np.full(n_columns, -half), np.full(n_columns, half))
     ranges = ranges.where(far, middle)
     binned = BinnedRanges(ranges.low, ranges.high, n_bins)
-    mean, size, half_width, skewed = np.empty((4, n_columns))
+    mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty(counts.shape)
     for part, used in ((np.flatnonzero(~far), magnitudes), (np.flatnonzero(far), None)):
         expected = _expected(part, used, bins, binned, pooled)
-        mean[part], size[part], half_width[part], skewed[part], shapes[part] = expected
+        mean[part], size[part], half_width[part], shapes[part] = expected
     # Residual counts move the moments as they move those of the bins.
     rest = _residuals(bins, shapes)
     isolated = np.zeros((n_columns, 2), dtype=bool)
@@ -329,15 +323,7 @@ def estimate(magnitudes: NoisyCounts, bins: NoisyCounts, ranges: Ranges, pooled:
     low = np.where(out.any(axis=1), offset + unit * (ranges.low + first * width), np.inf)
     high = np.where(out.any(axis=1), offset + unit * (ranges.low + last * width), -np.inf)
     beyond = Ranges(low, high)
-    return Estimate(
-        offset + unit * mean,
-        unit * size,
-        half_width,
-        beyond,
-        isolated,
-        skewness,
-        np.where(skewed[:, None] > 0.5, seen, 0.0),
-    )
+    return Estimate(offset + unit * mean, unit * size, half_width, beyond, isolated, skewness)
 
 
 def _expected(
@@ -346,11 +332,10 @@ def _expected(
     bins: NoisyCounts,
     binned: BinnedRanges,
     pooled: bool,
-) -> tuple[Array, Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array]:
     """Return posterior expectations of some columns, by their bins and magnitudes, if any.
 
-    These are mean, size, half width of the range in sizes, probability of a skewed standardised
-    family, and probabilities of bins.
+    These are mean, size, half width of the range in sizes, and probabilities of bins.
     """
 
     def log_likelihood(some: Indices) -> AnyArray:
@@ -369,11 +354,10 @@ def _expected(
     if magnitudes is None:
         # Bins alone do not resolve scales below that of a uniform distribution in one of them.
         sizes = np.maximum(sizes, np.float32(2 * far_half_width() / n_bins * UNIFORM_STD))
-    mean, size, half_width, skewed = np.empty((4, len(part)))
+    mean, size, half_width = np.empty((3, len(part)))
     shapes = np.empty((len(part), n_bins))
     for some, posterior in posteriors(log_likelihood, len(part), is_shared):
         shapes[some] = binned.mixed(posterior, part[some])
-        skewed[some] = posterior[:, families().skewed].sum(axis=(1, 2))
         size[some] = np.exp(np.tensordot(posterior, np.log(sizes)))
         half_width[some] = np.exp(posterior.sum(axis=2) @ np.log(half_widths))
         # Means are weighted by the inverse scale, those of targets by its square, as their errors
@@ -381,7 +365,7 @@ def _expected(
         weights = np.maximum(sizes, size[some, None, None].astype(np.float32))
         np.divide(posterior, weights if is_shared else weights**2, out=weights)
         mean[some] = np.tensordot(weights, means) / weights.sum(axis=(1, 2))
-    return mean, size, half_width, skewed, shapes
+    return mean, size, half_width, shapes
 
 
 def _isolated(

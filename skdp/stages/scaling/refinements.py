@@ -125,9 +125,8 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
 
 # The scale of a target follows from single significant bins. A long tail spreads over many that are
 # not, and without it residuals are capped too low. Sums over bins are more powerful.
-# Largest share of the records beyond the farthest point that is used, and beyond the nearer one.
-MAX_TAIL_SHARE, MAX_BODY_SHARE = 0.2, 0.6
-MIN_DISTANCE_RATIO = 2.0  # of these two points
+# Largest share of the records beyond a point that is used, and least ratio of two such distances.
+MAX_BODY_SHARE, MIN_DISTANCE_RATIO = 0.6, 2.0
 # Exponent b of the tail: 1/2 for a normal distribution, 1 for an exponential one.
 MAX_EXPONENT = 5.0
 OMITTED_SHARE = 0.0001  # share of the records, the farthest ones, that a scale leaves out
@@ -135,7 +134,6 @@ OMITTED_SHARE = 0.0001  # share of the records, the farthest ones, that a scale 
 
 def extrapolate_tails(
     targets: Columns,
-    shapes: Array,
     bins: NoisyCounts,
     ranges: Ranges,
     magnitudes: NoisyCounts,
@@ -152,8 +150,6 @@ def extrapolate_tails(
     Parameters
     ----------
     targets : Columns
-    shapes : array of shape (n_targets, n_bins)
-        Shares of the records in bins, where scales include those in the tail; 0 elsewhere.
     bins : NoisyCounts
         Counts in equal bins of ``ranges``.
     ranges : Ranges
@@ -187,8 +183,7 @@ def extrapolate_tails(
         points[1:] /= bins.n_rows
         least[one] = _least_sum(positive) / bins.n_rows
         edge = max(high - centre[one], centre[one] - low)
-        middles = np.abs((edges[1:] + edges[:-1]) / 2 - centre[one])
-        size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge, middles, shapes[one]))
+        size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge))
     wide = np.where(size > targets.scale, TARGET_RANGE * size, 0.0)
     low, high = np.minimum(targets.low, centre - wide), np.maximum(targets.high, centre + wide)
     if of_logarithms:
@@ -217,13 +212,13 @@ def _least_sum(points: Array) -> float:
     return float(np.maximum.accumulate(least[::-1])[::-1] @ np.diff(distance, prepend=0.0))
 
 
-def _beyond_the_seen(points: Array, edge: float, middles: Array, shape: Array) -> float:
-    """Return the part of a target's mean square beyond an edge, less that of shares in bins."""
+def _beyond_the_seen(points: Array, edge: float) -> float:
+    """Return the part of a target's mean square that lies beyond an edge."""
     points = points[:, np.argsort(points[0], kind="stable")]
     distance, share, noise = points
     z = z_of_largest(len(share))
     seen = np.flatnonzero((share > z * noise) & (share < MAX_BODY_SHARE))
-    if not len(seen) or share[seen[-1]] > MAX_TAIL_SHARE:
+    if not len(seen):
         return 0.0
     last = seen[-1]
     nearer = distance[seen] <= distance[last] / MIN_DISTANCE_RATIO
@@ -245,5 +240,5 @@ def _beyond_the_seen(points: Array, edge: float, middles: Array, shape: Array) -
     order = 2 * exponent + 1
     tails = gammaincc(order, -np.log([largest, OMITTED_SHARE]))
     squares = far**2 * unit ** (1 - order) * gamma(order) * (tails[0] - tails[1])
-    squares -= start**2 * (largest - OMITTED_SHARE) + shape @ np.maximum(middles**2 - start**2, 0.0)
+    squares -= start**2 * (largest - OMITTED_SHARE)
     return max(float(squares), 0.0)

@@ -24,10 +24,11 @@ MANY_COLUMNS, MAX_SHARE_MANY_COLUMNS = 50, 0.06
 # Noise on a count of a column above which it gets a larger share, up to a limit, as columns of
 # unknown scale are useless to a solver; beyond twice that, no histograms.
 RAISE_SHARE_ABOVE, MAX_RAISED_SHARE = 0.25, 0.3
-# Counts of each column that a share pays for at its noise. Twice as many, noisier ones are made:
-# their mean is as accurate, and a small scale next to a large offset is estimated step by step.
-ROUNDS = 3
-# Noise above which there is one less, and not twice as many: of columns, for less; of targets,
+# Counts of each column that a share pays for at its noise, and number of histograms: twice as many,
+# noisier ones are as accurate on average, and a small scale next to a large offset is estimated
+# step by step. Then the same where there are fewer.
+USUAL, FEWER = (3, 6), (2, 2)
+# Noise above which there are fewer: of columns, for less; of targets,
 # where a fit is worse than a constant, and all scaling together gets up to this share.
 REDUCE_ROUNDS_ABOVE, MAX_SHARE_ALL = 0.15, 0.9
 
@@ -42,21 +43,22 @@ class Histograms:
         Number of columns; 0 if they need none.
     share : float
         Of mu squared, for all of them together; 0 if the values are public.
-    rounds : int
-        How many of them the share pays for with this noise.
+    counts : tuple of int
+        How many counts of each column the share pays for at this noise, and how many there are:
+        where ranges stay as they are, their mean is used.
     noise : float
-        On a count, as a share of the rows.
+        On such a count, as a share of the rows.
     """
 
     n_columns: int = 0
     share: float = 0.0
-    rounds: int = ROUNDS
+    counts: tuple[int, int] = USUAL
     noise: float = 0.0
 
     @classmethod
-    def of(cls, n_columns: int, share: float, rounds: int, signal: float) -> Self:
+    def of(cls, n_columns: int, share: float, counts: tuple[int, int], signal: float) -> Self:
         """Return those with a share, by the signal: rows in standard deviations of a count."""
-        return cls(n_columns, share, rounds, math.sqrt(rounds * n_columns / share) / signal)
+        return cls(n_columns, share, counts, math.sqrt(counts[0] * n_columns / share) / signal)
 
     @property
     def is_free(self) -> bool:
@@ -65,8 +67,13 @@ class Histograms:
 
     @property
     def number(self) -> int:
-        """How many there are: where ranges stay as they are, the mean of their counts is used."""
-        return 2 * self.rounds if self.rounds == ROUNDS else self.rounds
+        """How many there are."""
+        return self.counts[1]
+
+    @property
+    def share_of_each(self) -> float:
+        """Share of mu squared of one of them."""
+        return self.share / self.number
 
 
 @dataclass(frozen=True)
@@ -112,28 +119,28 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
 def _of_features(n_columns: int, signal: float, insist: bool) -> Histograms:
     """Return the histograms of features: none if noise exceeds their counts."""
     largest = MAX_SHARE_MANY_COLUMNS if n_columns > MANY_COLUMNS else MAX_SHARE_COLUMNS
-    share, rounds = _usual_share(n_columns, signal, NOISE_GOAL, largest), ROUNDS
-    if _needed(rounds * n_columns, signal, REDUCE_ROUNDS_ABOVE) > share:
-        share, rounds = share * (ROUNDS - 1) / ROUNDS, ROUNDS - 1
-    n_counts = rounds * n_columns
+    share, counts = _usual_share(n_columns, signal, NOISE_GOAL, largest), USUAL
+    if _needed(counts[0] * n_columns, signal, REDUCE_ROUNDS_ABOVE) > share:
+        share, counts = share * FEWER[0] / USUAL[0], FEWER
+    n_counts = counts[0] * n_columns
     share = max(share, min(_needed(n_counts, signal, RAISE_SHARE_ABOVE), MAX_RAISED_SHARE))
     if not insist and _needed(n_counts, signal, 2 * RAISE_SHARE_ABOVE) > share:
         return Histograms()
-    return Histograms.of(n_columns, share, rounds, signal)
+    return Histograms.of(n_columns, share, counts, signal)
 
 
 def _of_targets(n_targets: int, signal: float, left: float) -> Histograms:
     """Return the histograms of targets, with at most the share that is left."""
-    share, rounds = _usual_share(n_targets, signal, TAIL_SHARE, MAX_SHARE_TARGETS), ROUNDS
-    if _needed(rounds * n_targets, signal, REDUCE_ROUNDS_ABOVE) > share:
-        rounds = ROUNDS - 1
-        share = min(max(_needed(rounds * n_targets, signal, REDUCE_ROUNDS_ABOVE), share), left)
-    return Histograms.of(n_targets, share, rounds, signal)
+    share, counts = _usual_share(n_targets, signal, TAIL_SHARE, MAX_SHARE_TARGETS), USUAL
+    if _needed(counts[0] * n_targets, signal, REDUCE_ROUNDS_ABOVE) > share:
+        counts = FEWER
+        share = min(max(_needed(counts[0] * n_targets, signal, REDUCE_ROUNDS_ABOVE), share), left)
+    return Histograms.of(n_targets, share, counts, signal)
 
 
 def _usual_share(n_columns: int, signal: float, noise: float, largest: float) -> float:
     """Return the share for this noise on counts, within limits."""
-    return min(max(_needed(ROUNDS * n_columns, signal, noise), MIN_SHARE), largest)
+    return min(max(_needed(USUAL[0] * n_columns, signal, noise), MIN_SHARE), largest)
 
 
 def _needed(n_counts: int, signal: float, noise: float) -> float:
@@ -143,7 +150,7 @@ def _needed(n_counts: int, signal: float, noise: float) -> float:
 
 def whole_budget(public: Public) -> ScalingBudget:
     """Return shares that spend the whole budget on columns."""
-    return ScalingBudget(Histograms.of(public.n_features, 1.0, ROUNDS, _signal(public)))
+    return ScalingBudget(Histograms.of(public.n_features, 1.0, USUAL, _signal(public)))
 
 
 def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
@@ -154,7 +161,7 @@ def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
     share of the stream, which the solver does not get.
     """
     n_columns = public.n_features * features + public.n_outputs * targets
-    wanted = math.sqrt(ROUNDS * n_columns) / (mu_per_count(public) * NOISE_GOAL)
+    wanted = math.sqrt(USUAL[0] * n_columns) / (mu_per_count(public) * NOISE_GOAL)
     most = int(MAX_SHARE_COLUMNS * public.n_rows)
     return min(max(math.ceil(wanted), round(4 / TAIL_SHARE)), most)
 
@@ -172,7 +179,7 @@ def budget_of_first(first: Public, features: bool, targets: bool) -> ScalingBudg
     budget, signal = scaling_budget(alike, features, targets, insist=True), _signal(first)
     return ScalingBudget(
         *(
-            Histograms.of(one.n_columns, one.share / budget.share, one.rounds, signal)
+            Histograms.of(one.n_columns, one.share / budget.share, one.counts, signal)
             if one.n_columns
             else one
             for one in (budget.features, budget.targets)

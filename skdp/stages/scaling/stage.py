@@ -97,11 +97,8 @@ class HistogramState:
             return self.ranges
         ranges = self.ranges.of(new)
         estimate = estimates.estimate(magnitudes.of(new), self.bins.of(new), ranges, pooled=True)
-        # Rounding makes ranges alike, but those of columns far from 0 much wider.
-        one_sided = (estimate.ranges.low > 0) | (estimate.ranges.high < 0)
-        one_sided &= ~estimate.isolated.any(axis=1)
-        estimated = estimate.ranges.rounded().where(one_sided, estimate.ranges)
-        smaller = estimates.shrink_ranges(ranges, estimated, self.bins.counts.shape[1], again)
+        n_bins, estimated = self.bins.counts.shape[1], estimate.ranges.rounded()
+        smaller = estimates.shrink_ranges(ranges, estimated, n_bins, again)
         low, high = self.ranges.low.copy(), self.ranges.high.copy()
         low[new], high[new] = smaller.low, smaller.high
         return Ranges(low, high)
@@ -125,18 +122,11 @@ class Counting:
         """Numbers of the histograms in bins; the first one is of magnitudes."""
         return range(2, self.histograms.number + 1)
 
-    @property
-    def share_of_first(self) -> float:
-        """Share of mu squared of the first one: more of targets, whose ranges hardly shrink."""
-        number, rounds = self.histograms.number, self.histograms.rounds
-        return self.histograms.share / (number if self.is_features else rounds)
-
     def by_magnitude(self) -> NoisyCounts:
         """Request counts by sign and magnitude."""
-        equal = (0,) * self.histograms.n_columns
-        request = MagnitudeCounts(self.is_features, not self.is_features, equal)
-        counts, std = self.oracle.with_share(request, self.share_of_first)
-        return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
+        request = MagnitudeCounts(self.is_features, not self.is_features)
+        answer = self.oracle.with_share(request, self.histograms.share_of_each)
+        return NoisyCounts.alike(*answer, self.oracle.public.n_rows)
 
     def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> NoisyCounts:
         """Request counts in equal bins of ranges; their number follows from the noise."""
@@ -144,11 +134,10 @@ class Counting:
             noise = self.histograms.noise
             usual = next(bins for most, bins in BINS_BY_NOISE if noise <= most)
             n_bins = MANY_BINS if self.exact else usual
-        equal, kind = (0,) * self.histograms.n_columns, (self.is_features, not self.is_features)
-        request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins, equal)
-        share = (self.histograms.share - self.share_of_first) / (self.histograms.number - 1)
-        counts, std = self.oracle.with_share(request, share)
-        return NoisyCounts.alike(counts, std, self.oracle.public.n_rows)
+        kind = self.is_features, not self.is_features
+        request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins)
+        answer = self.oracle.with_share(request, self.histograms.share_of_each)
+        return NoisyCounts.alike(*answer, self.oracle.public.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +146,7 @@ class ScalingStage(OptionalStage):
 
     Parameters
     ----------
-    shares : ScalingBudget
+    budget : ScalingBudget
         Which columns get histograms, and their budget.
     centred : tuple of bool
         Whether to centre columns, and targets: none without an intercept.
@@ -175,7 +164,7 @@ class ScalingStage(OptionalStage):
         halfway, :class:`~skdp.stages.scaling.widening.Widening`.
     """
 
-    shares: ScalingBudget = field(default_factory=ScalingBudget)
+    budget: ScalingBudget = field(default_factory=ScalingBudget)
     centred: tuple[bool, bool] = (True, True)
     known: Scaling = field(default_factory=Scaling)
     standardises: bool = True
@@ -220,7 +209,7 @@ class ScalingStage(OptionalStage):
     # mypy: other stages have a field of this name. Here it follows from other fields.
     @property
     def share(self) -> float:  # type: ignore[override]
-        return self.shares.share
+        return self.budget.share
 
     @property
     def has_own_records(self) -> bool:  # type: ignore[override]  # as above
@@ -228,7 +217,7 @@ class ScalingStage(OptionalStage):
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         left, scaling = inside(self, oracle.public).share, self.known
-        features, targets = self.shares.features, self.shares.targets
+        features, targets = self.budget.features, self.budget.targets
         with oracle.first_records(self.first) if self.first else nullcontext():
             if features.n_columns:
                 columns = self._columns(Counting(oracle, features, True))
@@ -244,13 +233,13 @@ class ScalingStage(OptionalStage):
     def public_after(self, public: Public) -> Public:
         if self.first:
             public = public.divided(self.first)[1]
-        columns = self.known.columns is not None or self.shares.features.n_columns > 0
-        targets = self.known.targets is not None or self.shares.targets.n_columns > 0
+        columns = self.known.columns is not None or self.budget.features.n_columns > 0
+        targets = self.known.targets is not None or self.budget.targets.n_columns > 0
         return public.standardised(columns, targets)
 
     def assumptions(self) -> tuple[str, ...]:
         texts = []
-        features, targets = self.shares.features, self.shares.targets
+        features, targets = self.budget.features, self.budget.targets
         counted = {
             "columns": features.n_columns > 0 and not features.is_free,
             "targets": targets.n_columns > 0,
@@ -291,8 +280,8 @@ class ScalingStage(OptionalStage):
         estimate = estimates.estimate(magnitudes, bins, ranges, is_features)
         columns = estimate.columns(bins.noise, is_features, centred)
         if not is_features:
-            counted = estimate.shapes, bins, ranges, magnitudes, first
             of_logarithms = counting.oracle.problem.loss.link == "log"
+            counted = bins, ranges, magnitudes, first
             return _within_range(extrapolate_tails(columns, *counted, of_logarithms))
         if centred:
             columns = keep_standardised(columns, magnitudes, self.is_final)

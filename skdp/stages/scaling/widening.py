@@ -12,7 +12,6 @@ outer part of their ranges improve by clipping them there, ranges are reduced to
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -20,13 +19,13 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Problem
-from skdp.oracle import Columns, Oracle, Public, Scaling, Solution, TailSum
+from skdp.oracle import Columns, Oracle, Public, Solution, TailSum
 from skdp.stages.base import OptionalStage, StageParameters, first_missing, missing_gaussian
 from skdp.stages.scaling.estimates import Z_ONE
-from skdp.stages.scaling.shares import MIN_SHARE
 from skdp.stages.scaling.stage import ScalingStage
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
+SHARE = 0.04  # of mu squared for each test, relative to the solver's own releases
 EXPANSION_FACTOR = 6.0  # of estimated ranges, and of the bound on rows
 # Least slope of the target on the clipped part, relative to that on the rest. It is far from 1 even
 # where the target is linear: coefficients are too large while rows are clipped.
@@ -72,7 +71,7 @@ class Widening(OptionalStage):
             "rows that can be read more than once": public.streamed,
             "a solver with a checkpoint": not parameters.has_checkpoint,
             "ranges from histograms that are not final": scaling is None
-            or not scaling.shares.features.n_columns
+            or not scaling.budget.features.n_columns
             or scaling.is_final,
             "no inference, which uses the ranges that it knows": parameters.inference_share
             is not None,
@@ -87,38 +86,35 @@ class Widening(OptionalStage):
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
         scaling = _scaling_stage(parameters)
         is_ample = public.gradient_mu * public.n_rows >= AMPLE
-        return cls(
-            MIN_SHARE, scaling is not None and scaling.shares.targets.n_columns > 0, is_ample
-        )
+        return cls(SHARE, scaling is not None and scaling.budget.targets.n_columns > 0, is_ample)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         before, bound = oracle.scaling, oracle.public.row_bound
         assert bound is not None  # rows are bounded wherever there is noise
-        inner = wide = narrow = before
-        if before is not None and before.columns is not None:
-            inner = replace(before, columns=_scaled(before.columns, INNER_FACTOR))
-            wide = replace(before, columns=_scaled(before.columns, EXPANSION_FACTOR))
-            if self.targets and before.targets is not None:
-                wide = replace(wide, targets=_scaled(before.targets, EXPANSION_FACTOR))
 
-        def beyond(kept: Scaling | None) -> TailSum:
-            """Return the request for the slope beyond the ranges of a scaling."""
-            low = high = np.zeros(oracle.public.n_features)
-            if kept is not None and (columns := kept.columns) is not None:
-                low = (columns.low - columns.centre) / columns.scale
-                high = (columns.high - columns.centre) / columns.scale
+        def beyond(low: Array, high: Array) -> TailSum:
+            """Return the request for the slope beyond ranges."""
             return TailSum(solution.coef, low, high, bound, RECORD_CLIP)
 
+        if before is None or before.columns is None:  # a rehearsal, in units of its own
+            nothing = np.zeros(oracle.public.n_features)
+            for _ in range(1 + self.inner):
+                oracle.with_share(beyond(nothing, nothing), self.share)
+            return solution
+        inner, wide = (_scaled(before.columns, one) for one in (INNER_FACTOR, EXPANSION_FACTOR))
+        reduced, enlarged = replace(before, columns=inner), replace(before, columns=wide)
+        if self.targets and before.targets is not None:
+            enlarged = replace(enlarged, targets=_scaled(before.targets, EXPANSION_FACTOR))
+        is_idle = False
         if self.inner:
-            answer = oracle.with_share(beyond(inner), self.share)
-            if _excess(*answer, MOST_IDLE_SLOPE) < -Z_ONE:
-                narrow = inner
-        with nullcontext() if wide is None else oracle.with_ranges(wide, EXPANSION_FACTOR * bound):
-            answer = oracle.with_share(beyond(before), self.share)
-        if wide is not None and _excess(*answer, MIN_SLOPE) > Z_ONE:
-            oracle.change_ranges(wide, EXPANSION_FACTOR * bound)
-        elif narrow is not None and narrow is not before:
-            oracle.change_ranges(narrow, bound)
+            answer = oracle.with_share(beyond(*_limits(inner)), self.share)
+            is_idle = _excess(*answer, MOST_IDLE_SLOPE) < -Z_ONE
+        with oracle.with_ranges(enlarged, EXPANSION_FACTOR * bound):
+            answer = oracle.with_share(beyond(*_limits(before.columns)), self.share)
+        if _excess(*answer, MIN_SLOPE) > Z_ONE:
+            oracle.change_ranges(enlarged, EXPANSION_FACTOR * bound)
+        elif is_idle:
+            oracle.change_ranges(reduced, bound)
         return solution
 
     def assumptions(self) -> tuple[str, ...]:
@@ -137,6 +133,12 @@ def _excess(derivatives: Array, noise: float, slope: float) -> float:
     """Return how far the slope beyond ranges exceeds another, in its noise."""
     first, second = derivatives
     return float((-first - slope * second) / (noise * math.hypot(1.0, slope)))
+
+
+def _limits(columns: Columns) -> tuple[Array, Array]:
+    """Return the ranges of columns, in units of their scales."""
+    centre, scale = columns.centre, columns.scale
+    return (columns.low - centre) / scale, (columns.high - centre) / scale
 
 
 def _scaled(columns: Columns, factor: float) -> Columns:

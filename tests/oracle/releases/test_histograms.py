@@ -13,7 +13,7 @@ from skdp.accounting import Adjacency
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import BinCounts, MagnitudeCounts, Public
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.histograms import MAX_LOG_WEIGHT, N_MAGNITUDES, STEPS
+from skdp.oracle.releases.histograms import N_MAGNITUDES, STEPS
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import MemorySource
 
@@ -29,12 +29,11 @@ def context_for(n_rows, n_features=N_FEATURES, **facts):
 
 
 def statistics(features, targets):
-    """Both kinds, each column with a weight of its own."""
+    """Both kinds."""
     n_columns = N_FEATURES * features + N_OUTPUTS * targets
-    log_weights = (2, 0, 5)[:n_columns]
     low, width = np.array([-1.0, 0.0, -2.0]), np.array([1.0, 0.5, 2.0])
-    yield MagnitudeCounts(features, targets, log_weights)
-    yield BinCounts(features, targets, low[:n_columns], width[:n_columns], N_BINS, log_weights)
+    yield MagnitudeCounts(features, targets)
+    yield BinCounts(features, targets, low[:n_columns], width[:n_columns], N_BINS)
 
 
 def totals_of_single_rows(statistic):
@@ -46,15 +45,18 @@ def totals_of_single_rows(statistic):
 
 
 def test_counts_are_kept_for_equal_ranges_alone(rng):
-    """A sum that was kept is that of the same request, however often it is made."""
+    """A sum that was kept is that of the same request, whatever becomes of the answers."""
     X, y = rng.standard_normal((30, N_FEATURES)), rng.standard_normal((30, N_OUTPUTS))
-    rows, context = MemorySource.of(X, y), context_for(30)
+    groups, context = Groups.of(np.arange(30), 30), context_for(30, unit="group")
+    rows = GroupedMemorySource(MemorySource.of(X, y).records, groups)
     low, width = np.full(N_FEATURES, -1.0), np.full(N_FEATURES, 0.5)
     for targets, start, step in itertools.product((False, True), (0.0, 0.0, 0.4), (1.0, 1.0, 2.0)):
         about = (start + low)[: None if not targets else 1], step * width[: 1 if targets else None]
-        request = BinCounts(not targets, targets, *about, N_BINS, (0,) * len(about[0]))
+        request = BinCounts(not targets, targets, *about, N_BINS)
         afresh = request.total(MemorySource.of(X, y), context)
-        assert (request.total(rows, context) == afresh).all()
+        answer = request.total(rows, context)
+        assert (answer == afresh).all()
+        answer += 1.0
 
 
 @pytest.mark.parametrize(("features", "targets"), SELECTIONS)
@@ -113,33 +115,16 @@ def test_counts_are_those_of_plain_numpy(rng, either_way, kind):
     columns = np.hstack([X, y])[weights > 0].T
     magnitudes, bins = (one.total(rows, context) for one in statistics(True, True))
     edges = np.concatenate(([0.0], 4.0 ** np.arange(1 - STEPS, STEPS)))
-    for column, log_weight, found in zip(columns, (2, 0, 5), magnitudes, strict=True):
+    for column, found in zip(columns, magnitudes, strict=True):
         sizes = np.append(edges, np.inf)
         above, below = (np.histogram(one[one > 0], sizes)[0] for one in (column, -column))
         expected = [*below[::-1], np.sum(column == 0), *above]
-        np.testing.assert_array_equal(found, 2**log_weight * np.array(expected))
+        np.testing.assert_array_equal(found, expected)
     low, width = (-1.0, 0.0, -2.0), (1.0, 0.5, 2.0)
-    for j, (column, log_weight) in enumerate(zip(columns, (2, 0, 5), strict=True)):
+    for j, column in enumerate(columns):
         inner = low[j] + width[j] * np.arange(1, N_BINS)
         expected = np.bincount(np.searchsorted(inner, column, side="right"), minlength=N_BINS)
-        np.testing.assert_array_equal(bins[j], 2**log_weight * expected)
-
-
-@pytest.mark.parametrize(
-    ("log_weights", "message"),
-    [
-        ((0, 0), "must hold 3 integers"),
-        ((0, 0, -1), "from 0 to"),
-        ((0, 0, MAX_LOG_WEIGHT + 1), "from 0 to"),
-    ],
-)
-def test_wrong_weights_are_refused(log_weights, message):
-    for statistic in (
-        MagnitudeCounts(True, True, log_weights),
-        BinCounts(True, True, np.zeros(3), np.ones(3), N_BINS, log_weights),
-    ):
-        with pytest.raises(ValueError, match=message):
-            statistic.contribution(context_for(5), 5)
+        np.testing.assert_array_equal(bins[j], expected)
 
 
 @pytest.mark.parametrize(
@@ -150,14 +135,14 @@ def test_wrong_bins_are_refused(low, width, n_bins):
     with pytest.raises(
         ValueError, match=r"BinCounts: (the (low|width) must be finite|widths must be positive)"
     ):
-        BinCounts(False, True, low, width, n_bins, (0,))
+        BinCounts(False, True, low, width, n_bins)
 
 
 def test_edges_of_another_number_of_columns_are_refused():
-    statistic = BinCounts(True, True, np.zeros(2), np.ones(2), N_BINS, (0, 0, 0))
+    statistic = BinCounts(True, True, np.zeros(2), np.ones(2), N_BINS)
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
         statistic.shape(context_for(5))
 
 
 def test_magnitudes_have_a_bin_for_each_sign_and_zero():
-    assert MagnitudeCounts(False, True, (0,)).shape(context_for(5)) == (1, N_MAGNITUDES)
+    assert MagnitudeCounts(False, True).shape(context_for(5)) == (1, N_MAGNITUDES)

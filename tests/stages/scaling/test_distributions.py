@@ -252,9 +252,7 @@ def test_what_stands_out_widens_a_range_and_nothing_else_does():
 def test_what_noise_may_have_done_is_left_out():
     mean, size = np.array([0.5, -9.0, 9.0]), np.array([1.0, 1.2, 40.0])
     nowhere, three = Ranges(np.full(3, np.inf), np.full(3, -np.inf)), np.full(3, RANGE_IN_SCALES)
-    found = Estimate(
-        mean, size, three, nowhere, np.zeros((3, 2), bool), np.zeros(3), np.zeros((3, 8))
-    )
+    found = Estimate(mean, size, three, nowhere, np.zeros((3, 2), bool), np.zeros(3))
     alike = found.columns(np.full(3, 0.1), pooled=True, centred=True)
     assert alike.scale.tolist() == [1.2, 1.2, 40.0]
     assert alike.centre.tolist() == [0.0, -9.0, 0.0]

@@ -109,8 +109,7 @@ def test_shares_add_up(adjacency, n_rows, epsilon):
             if asked.share == 0:
                 continue
             for one in (asked.features, asked.targets):
-                first, others = one.share / one.rounds, one.share / max(one.number, 1)
-                assert others <= first <= one.share
+                assert one.share == pytest.approx(one.number * one.share_of_each)
             assert asked.share <= MAX_SHARE_ALL + 1e-9
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -132,12 +131,12 @@ def mutant_sensitivity_of_one_column(monkeypatch):
     monkeypatch.setattr(MagnitudeCounts, "contribution", contribution)
 
 
-def mutant_weights_not_in_the_bound(monkeypatch):
+def mutant_bound_of_bins_too_small(monkeypatch):
     original = BinCounts.contribution
 
     def contribution(self, context, n_rows):
         found = original(self, context, n_rows)
-        object.__setattr__(found, "bound", math.sqrt(len(self.log_weights)) * 0.7)
+        object.__setattr__(found, "bound", 0.7 * found.bound)
         return found
 
     monkeypatch.setattr(BinCounts, "contribution", contribution)

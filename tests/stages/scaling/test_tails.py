@@ -40,8 +40,7 @@ def read(y, noise, rng, cut):
         NoisyCounts(one + std * rng.standard_normal(one.shape), std, len(y))
         for one in (counts, whole)
     )
-    nothing = np.zeros((1, N_BINS))
-    after = extrapolate_tails(before, nothing, binned, ranges, by_magnitude, ranges)
+    after = extrapolate_tails(before, binned, ranges, by_magnitude, ranges)
     assert after.centre == before.centre
     assert after.low <= before.low
     assert after.high >= before.high
@@ -61,7 +60,7 @@ def test_what_a_weibull_tail_adds_is_its_integral(exponent):
     points = np.vstack([distances, shares, np.full(4, 1e-4)])
     all_shares = (np.arange(2_000_000) + 0.5) * (0.05 / 2_000_000)
     beyond = np.mean(np.log(1 / all_shares) ** (2 * exponent) - distances[-1] ** 2) * 0.05
-    found = _beyond_the_seen(points, distances[-1], np.zeros(1), np.zeros(1))
+    found = _beyond_the_seen(points, distances[-1])
     assert found == pytest.approx(beyond, rel=0.1)  # 0.27 less where 0.1 % are left out at b = 2
     assert found < beyond
 

@@ -20,8 +20,7 @@ from skdp.oracle.session import rehearse
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import GradientDescent, get_solver
 from skdp.stages.scaling import widening
-from skdp.stages.scaling.shares import MIN_SHARE as SHARE
-from skdp.stages.scaling.widening import AMPLE, EXPANSION_FACTOR, INNER_FACTOR, Widening
+from skdp.stages.scaling.widening import AMPLE, EXPANSION_FACTOR, INNER_FACTOR, SHARE, Widening
 
 PROBLEM = Problem(SquaredError(), L2(0.1))
 REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
