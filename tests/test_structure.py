@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 201,
-    "code lines": 28_930,
+    "code lines": 28_939,
     "uses of Any": 473,
     "numeric constants": 358,
     "imports, % of code": 9.8,

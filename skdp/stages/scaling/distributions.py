@@ -212,16 +212,9 @@ class Binned:
         return np.ascontiguousarray(self.probabilities.reshape(-1, self.probabilities.shape[-1]).T)
 
     @functools.cached_property
-    def ends(self) -> list[tuple[Indices, Indices, Indices]]:
-        """The first and the last bin between tails, as a `median_bin` takes them.
-
-        These are the distributions in the order of the bin, all bins, and where each begins.
-        """
-        ends = []
-        for bins in between_tails(self.probabilities, TAIL_SHARE):
-            order = np.argsort(bins, axis=None, kind="stable")
-            ends.append((order, *np.unique(bins.ravel()[order], return_index=True)))
-        return ends
+    def support(self) -> tuple[Indices, Indices]:
+        """First and last bin between the tails of each distribution."""
+        return between_tails(self.probabilities, TAIL_SHARE)
 
     def log_likelihood(self, noisy: NoisyCounts) -> AnyArray:
         """Return log likelihoods up to a constant, shape (n_columns, n_families, n_locations)."""
@@ -404,9 +397,7 @@ def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, I
     return first, probabilities.shape[-1] - 1 - back
 
 
-def median_bin(posterior: Array, ends: tuple[Indices, Indices, Indices]) -> Indices:
-    """Posterior median of a bin that each distribution has: one of `Binned.ends`."""
-    order, each, starts = ends
-    of_bins = posterior.reshape(len(posterior), -1).take(order, axis=1)
-    sums = np.add.reduceat(of_bins, starts, axis=1)
-    return np.asarray(each[np.argmax(np.cumsum(sums, axis=1) >= 0.5, axis=1)])
+def median_bin(posterior: Array, bins: Indices) -> Indices:
+    """Posterior median of a bin that each distribution has."""
+    sums = [np.bincount(bins.ravel(), one.ravel()) for one in posterior]
+    return np.asarray(np.argmax(np.cumsum(sums, axis=1) >= 0.5, axis=1))

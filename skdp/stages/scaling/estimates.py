@@ -163,7 +163,7 @@ def coarse_ranges(magnitudes: NoisyCounts, exact: bool, pooled: bool) -> Ranges:
         return magnitudes.of(columns).fit_by_magnitude.copy()
 
     for columns, posterior in posteriors(fit, len(counts), pooled):
-        first[columns], last[columns] = (median_bin(posterior, one) for one in table.ends)
+        first[columns], last[columns] = (median_bin(posterior, one) for one in table.support)
         likeliest[columns] = np.argmax(posterior.reshape(len(columns), -1), axis=1)
     expected = table.probabilities.reshape(-1, counts.shape[1])[likeliest]
     # Noise alone enlarges a range by a bin or two, which is soon undone; a farther one is no noise.

@@ -8,7 +8,6 @@ farther than single ones. All of it is post-processing of noisy histograms.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import replace
 
@@ -90,13 +89,6 @@ MIN_SPREAD = 3  # bins that a column has to fill for its scale to be known
 MAX_NOISE = 0.09  # on the count of a window, as a share of the rows
 
 
-@functools.cache
-def _window_sizes(n_bins: int) -> list[int]:
-    """Return about equal ratios of sizes, up to the largest share of the bins that is narrow."""
-    largest = max(int(MAX_FILLED_SHARE * n_bins), 1)
-    return sorted(set(np.geomspace(1, largest, 24).astype(int).tolist()))
-
-
 def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Mask]:
     """Return ranges around the smallest windows with the columns, and which may be narrower still.
 
@@ -112,10 +104,9 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
     n_columns, n_bins = bins.counts.shape
     width = ranges.width / n_bins
     first, sizes = np.zeros((2, n_columns), dtype=np.intp)
-    sums = np.zeros((n_columns, n_bins + 1))
-    np.cumsum(bins.counts / bins.n_rows, axis=1, out=sums[:, 1:])
+    sums = np.pad(np.cumsum(bins.counts / bins.n_rows, axis=1), ((0, 0), (1, 0)))
     left = np.flatnonzero(ranges.have_distinct_bins(n_bins))
-    for size in _window_sizes(n_bins):
+    for size in np.unique(np.geomspace(1, max(int(MAX_FILLED_SHARE * n_bins), 1), 24).astype(int)):
         noise = bins.noise[left] * math.sqrt(size)
         left, noise = left[noise <= MAX_NOISE], noise[noise <= MAX_NOISE]
         if not len(left):

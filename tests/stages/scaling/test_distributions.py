@@ -317,7 +317,7 @@ def test_a_posterior_is_proportional_to_the_likelihood_and_the_prior(rng):
 
 
 def test_the_median_of_ends_is_the_first_that_half_of_the_shapes_reach():
-    ends = np.array([1, 3, 0, 2]), np.array([2, 5, 7]), np.array([0, 2, 3])
+    ends = np.array([[5, 2], [7, 2]])
     posterior = np.array([[0.1, 0.3, 0.4, 0.2], [0.2, 0.3, 0.4, 0.1], [0.0, 0.0, 1.0, 0.0]])
     assert median_bin(posterior.reshape(3, 2, 2), ends).tolist() == [2, 5, 7]
 
