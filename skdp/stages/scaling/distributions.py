@@ -361,8 +361,7 @@ def _common_prior(likelihoods: Array, prior: Array) -> tuple[float, list[Array],
             location * np.matmul(family[:, None], likelihoods)[:, 0],
         ]
     products = [one.sum(axis=1) for one in (shares[0], *own)]
-    evidence = np.log(products[0] / products[1] / products[2]).sum()
-    return evidence, own, of_more
+    return np.log(products[0] / products[1] / products[2]).sum(), own, of_more
 
 
 def posteriors(
