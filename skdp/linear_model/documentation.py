@@ -17,7 +17,7 @@ FITTED = """
 n_iter_ : int
     Steps taken.
 n_gradients_ : float
-    Gradients of single records that were taken, random samples counted by their expected size.
+    Gradients of single records that were released, random samples counted by their expected size.
 solver_ : Solver
     The solver with the values that "auto" stood for.
 scaling_ : Scaling or None

@@ -41,7 +41,7 @@ class Oracle:
     rng : numpy.random.Generator
         For a solver's own choices that need no secrecy, such as which iterate to return.
     n_gradients : float
-        Gradients of single records taken so far, samples counted by their expected size.
+        Gradients of single records released so far, samples counted by their expected size.
     gradient_lengths : list of float
         Lengths of the gradients answered so far; where there is noise, none are kept.
     scaling : Scaling or None

@@ -33,7 +33,7 @@ class Solution:
     n_iter : int
         Steps taken.
     n_gradients : float, default=0.0
-        Gradients of single records that were taken, in expectation; a session fills it in.
+        Gradients of single records that were released, in expectation; a session fills it in.
     scaling : Scaling or None
         How the records were standardised on the way, if they were: then ``coef`` is in
         standardised units.

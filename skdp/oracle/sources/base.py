@@ -99,9 +99,12 @@ class RepeatableSource(Source):
     ----------
     last_counts : tuple or None
         The latest histograms, with what they were requested with: as private as the rows.
+    last_total : tuple or None
+        The latest statistic, its context and what it is without noise, which is as private.
     """
 
     last_counts: tuple[tuple[AnyArray | float, ...], AnyArray] | None = None
+    last_total: tuple[object, object, AnyArray] | None = None
 
     @abstractmethod
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Any, ...] = ()) -> Any:

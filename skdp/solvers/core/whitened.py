@@ -25,8 +25,6 @@ from skdp.steps.shrinkage import Spectrum, bayes_step, spectrum
 # Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
 # distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep its effect constant.
 CAP_GROWTH, TRAVEL_GROWTH = 0.4, 1.2
-# Share of the run, at its end, of whose iterates the mean is returned.
-AVERAGED_SHARE = 1 / 2
 # Bound on a row in units of its expected length, at a small budget.
 ROW_FACTOR = 0.9
 # Share of the Gram matrix in mu squared. Gradients of squared error are exact in its coordinates.
@@ -76,7 +74,11 @@ class Whitened(Solver):
        not cut for being long. If ranges of columns become wider halfway, steps are shorter from
        there on, and rows are shrunk to about their expected length at any budget. The mean
        of the last half of the iterates is returned.
-    4. For two classes at a large budget, the Hessian in these coordinates is released after a
+    4. For squared error, where the noise is small next to every eigenvalue, a fraction of the
+       planned steps suffices, if they are plain ones of one over the curvature. Then the planned
+       releases are divided among so few points: rows are read once for each, and the mean of its
+       releases has as much less noise.
+    5. For two classes at a large budget, the Hessian in these coordinates is released after a
        quarter of the steps. Its noise is far below that of A in directions of little curvature:
        its inverse, eigenvalues raised by the noise, makes few steps reach as far as many would.
        The curvature along the last step, by the released gradients, corrects their length.
@@ -118,6 +120,10 @@ class Whitened(Solver):
     hessian_share : float or "auto", default="auto"
         Share of the Hessian; 0 releases none. "auto" is 1/10, and that of the Gram matrix as well,
         for two classes from a signal-to-noise ratio of 200 on, otherwise 0.
+    most_releases : int or "auto", default="auto"
+        Most releases of a gradient at one point. "auto" is ``max_iter`` for squared error, unless
+        the step size, the momentum or the number of steps is given, or there is a public sample of
+        rows; otherwise 1.
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it before their Gram matrix is computed.
     row_factor : float or "auto", default="auto"
@@ -159,6 +165,7 @@ class Whitened(Solver):
     clip_norm: base.ClipNorm = "auto"
     gram_share: Resolved[float] = AUTO
     hessian_share: Resolved[float] = AUTO
+    most_releases: Resolved[int] = AUTO
     row_norm: Resolved[float] = AUTO
     row_factor: Resolved[float] = AUTO
 
@@ -213,6 +220,8 @@ class Whitened(Solver):
         # steps by request have to stay long to cover the distance.
         least = problem.loss.typical_curvature / problem.loss.curvature * size
         falls = checks.is_auto(self.max_iter) and not (is_plain or public.streamed)
+        given = [self.max_iter, self.learning_rate, self.momentum]
+        may_repeat = "quadratic_loss" in problem.provides and public.moments is None
         return {
             "max_iter": n_steps,
             "learning_rate": ("square_root_decay", {"initial": size, "final": least})
@@ -223,12 +232,13 @@ class Whitened(Solver):
             "clip_norm": cap * widest * math.sqrt(public.n_parameters),
             "gram_share": gram_share,
             "hessian_share": hessian_share,
+            "most_releases": n_steps if may_repeat and all(map(checks.is_auto, given)) else 1,
             "row_norm": row_norm,
             "row_factor": row_factor,
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        checks.count(max_iter=self.max_iter)
+        checks.count(max_iter=self.max_iter, most_releases=self.most_releases)
         if public.streamed and self.max_iter >= public.n_rows:
             raise ValueError(
                 f"max_iter must be less than the number of rows, {public.n_rows}, as every block "
@@ -286,40 +296,46 @@ class Whitened(Solver):
         direction = steps.momentum_rule(self.momentum).start()
         start = oracle.start()
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
-        first_kept = n_steps - math.ceil(n_steps * AVERAGED_SHARE)
         path, shorter = [point], problem.loss.slowdown
         hessian: Array | None = None
         secants = SecantRatio()
-        lengths: list[float] = []  # of gradients, where there is no noise
         local = defaults.local_sizes(oracle, float(sizes[0]))
+        times = 1 if self.hessian_share else min(self.most_releases, _times(eigen, public, n_steps))
+        following, middle, kept = 0, n_steps // 2, 1
         for step, (size, cap, cost) in enumerate(zip(sizes, caps, shares, strict=True)):
-            middle = step > 0 and step == n_steps // 2
-            if middle and oracle.checkpoint(transform @ np.mean(path[len(path) // 2 :], axis=0)):
-                # Rows are longer now than the Gram matrix knows, and so is the curvature larger.
-                row_norm = min(row_norm, ROW_FACTOR * expected)
-                shorter = max(shorter, CURVATURE_AFTER_WIDENING)
-            coef = transform @ point
-            if self.hessian_share and step == n_steps // 4:
-                hessian = _hessian(oracle, coef, coordinates, row_norm, self.hessian_share)
-            if step == 0 and not start.any():
-                cap = _cap_at_zero(float(cap), problem)
-            request = ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
-            noisy, std = oracle.with_share(request, float(cost))
+            if step == middle > 0:
+                kept = len(path)
+                if oracle.checkpoint(transform @ np.mean(path[kept // 2 :], axis=0)):
+                    # Rows are longer than the Gram matrix knows, and so is the curvature larger.
+                    row_norm, times = min(row_norm, ROW_FACTOR * expected), 1
+                    shorter = max(shorter, CURVATURE_AFTER_WIDENING)
+            if step == following:
+                coef, noisy = transform @ point, np.zeros_like(point)
+                if self.hessian_share and step == n_steps // 4:
+                    hessian = _hessian(oracle, coef, coordinates, row_norm, self.hessian_share)
+                if step == 0 and not start.any():
+                    cap = _cap_at_zero(float(cap), problem)
+                request = ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
+                first, following = step, min(step + times, middle if step < middle else n_steps)
+            answer, std = oracle.with_share(request, float(cost))
+            noisy += answer / (following - first)
+            if step + 1 < following:
+                continue
             gradient = noisy + transform.T @ (n_rows * problem.penalty_gradient(coef))
             oracle.note_direction(gradient)
             if hessian is not None:
                 ratio = secants.next(point, gradient, std, hessian)
                 gradient = np.asarray(curvature / ratio * np.linalg.solve(hessian, gradient))
-            if not oracle.is_noisy:
-                lengths.append(float(np.linalg.norm(gradient)))
-            if local is None:
+            if times > 1:
+                point = point - gradient / curvature
+            elif local is None:
                 point = point - size * direction(gradient / shorter)
             else:
                 point = point - local.next(point, gradient) * gradient
             path.append(point)
         # Without noise the last iterate is the best.
-        result = np.mean(path[first_kept + 1 :], axis=0) if oracle.is_noisy else point
-        return Solution(transform @ result, n_steps, slopes=tuple(lengths))
+        result = np.mean(path[kept:], axis=0) if oracle.is_noisy else point
+        return Solution(transform @ result, len(path) - 1, slopes=tuple(oracle.gradient_lengths))
 
     def _in_one_pass(self, oracle: Oracle) -> Solution:
         """Return the solution where each release has a block of the stream to itself."""
@@ -390,6 +406,19 @@ class Whitened(Solver):
         squares += float((point * (gram @ point - 2 * push)).sum())
         size = math.sqrt(max(squares, 0.0) / (n_rows * public.n_outputs)) / largest
         return eigen, point, min(max(size, LEAST_RESIDUAL), 1.0) if oracle.is_noisy else 1.0
+
+
+def _times(eigen: Spectrum, public: Public, n_steps: int) -> int:
+    """Return how many releases each step may have, if steps are of one over the curvature.
+
+    An eigenvalue v known up to w is divided by ``v + w`` and at least ``v - w``: a step leaves
+    ``2 w / (v + w)`` of the distance at most. Half of the run leaves 1 over the signal to noise.
+    """
+    left = float((2 * eigen.noise_norm / (eigen.values + eigen.noise_norm)).max())
+    if not 0 < left < 1:
+        return 1
+    enough = max(math.log(public.signal_to_noise) / -math.log(left), FEWEST_STEPS / 2)
+    return max(1, int(n_steps / 2 / enough))
 
 
 def _has_hessian(public: Public, problem: Problem) -> bool:

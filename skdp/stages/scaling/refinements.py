@@ -104,9 +104,10 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
     n_columns, n_bins = bins.counts.shape
     width = ranges.width / n_bins
     first, sizes = np.zeros((2, n_columns), dtype=np.intp)
-    sums = np.pad(np.cumsum(bins.counts / bins.n_rows, axis=1), ((0, 0), (1, 0)))
+    sums = np.hstack([np.zeros((n_columns, 1)), np.cumsum(bins.counts / bins.n_rows, axis=1)])
     left = np.flatnonzero(ranges.have_distinct_bins(n_bins))
-    for size in np.unique(np.geomspace(1, max(int(MAX_FILLED_SHARE * n_bins), 1), 24).astype(int)):
+    largest = max(int(MAX_FILLED_SHARE * n_bins), 1)
+    for size in sorted({int(largest ** (power / 23)) for power in range(24)}):
         noise = bins.noise[left] * math.sqrt(size)
         left, noise = left[noise <= MAX_NOISE], noise[noise <= MAX_NOISE]
         if not len(left):

@@ -15,6 +15,7 @@ from sklearn.preprocessing import scale
 
 import skdp
 from replays import seeded
+from skdp import audit
 from skdp.accounting import Adjacency
 from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public, ShrunkGradientSum
@@ -356,6 +357,38 @@ def test_whitened_steps_are_those_of_a_plain_loop(regression):
         average = beta * average + (1 - beta) * (X.T @ (X @ w - y))
         w = w - 0.5 * inverse @ average / (1 - beta**t)
     np.testing.assert_allclose(model.coef_, w, rtol=1e-6)
+
+
+@pytest.mark.parametrize("widens", [False, True])
+def test_where_few_steps_suffice_each_has_several_of_the_planned_releases(widens, rng, monkeypatch):
+    X = rng.standard_normal((4000, 5))
+    y = X @ rng.standard_normal(5) + 0.5 * rng.standard_normal(4000)
+    if widens:
+        monkeypatch.setattr(Oracle, "checkpoint", lambda oracle, point: not oracle.is_rehearsal)
+    model, requests, noises = requests_of(monkeypatch, X, y)
+    n_releases, n_points = len(requests), len({id(one) for one in requests})
+    assert model.solver_.max_iter == n_releases == model.privacy_.releases[-1].count
+    assert model.n_iter_ == n_points
+    # Halfway, wider ranges may make rows longer: all other steps have a release each.
+    halfway = n_releases // 2
+    of_first, of_second = (
+        len({id(one) for one in part}) for part in np.split(np.array(requests), [halfway])
+    )
+    assert of_first < halfway / 2
+    assert of_second == (n_releases - halfway if widens else of_first)
+    np.testing.assert_allclose(noises, noises[0], rtol=1e-6)
+    assert model.score(X, y) > 0.85
+    # Not where eigenvalues are hidden by noise, nor if steps were given.
+    X[:, 4] = X[:, 3] + 0.01 * X[:, 4]
+    assert requests_of(monkeypatch, X, y)[0].n_iter_ == n_releases
+    assert requests_of(monkeypatch, X, y, max_iter=20)[0].n_iter_ == 20
+
+
+def test_steps_of_several_releases_show_nothing_beyond_these(rng):
+    X = rng.standard_normal((600, 2))
+    model = skdp.DPRidge(epsilon=5.0, solver="whitened")
+    assert model.fit(X, X[:, 0]).n_iter_ < model.solver_.max_iter
+    assert audit.replay(skdp.DPRidge(epsilon=5.0, solver="whitened"), X, X[:, 0]).ok
 
 
 def test_whitened_refuses_a_clip_that_follows_counts(regression):

@@ -296,9 +296,11 @@ def test_what_columns_have_in_common_is_the_family_and_the_location_of_other_col
         priors = np.array([
             product(np.delete(posterior, i, axis=0).sum(axis=0)) for i in range(4)
         ])  # fmt: skip
-    own, for_more = _common_prior(likelihood, families().prior)
-    assert own == pytest.approx(priors, rel=1e-4)
-    assert for_more == pytest.approx(product(posterior.sum(axis=0)), rel=1e-4)
+    evidence, (family, location), of_more = _common_prior(likelihood, families().prior)
+    assert family[:, :, None] * location[:, None] == pytest.approx(priors, rel=1e-4)
+    assert np.outer(*of_more) == pytest.approx(product(posterior.sum(axis=0)), rel=1e-4)
+    each = np.sum(likelihood * priors, axis=(1, 2)) / np.sum(priors, axis=(1, 2))
+    assert evidence == pytest.approx(np.log(each).sum(), rel=1e-4)
 
 
 def test_a_posterior_is_proportional_to_the_likelihood_and_the_prior(rng):
