@@ -193,6 +193,15 @@ def test_chains_take_targets_for_columns(rng):
         skdp.total_privacy(chain)
 
 
+def test_a_public_hessian_of_columns_that_are_nearly_the_same(rng):
+    X = rng.standard_normal((2000, 4))
+    X[:, 3] = X[:, 2] + 1e-6 * X[:, 3]
+    solver = "whitened", {"hessian_share": 0.1}
+    model = made(skdp.DPLogisticRegression, solver=solver, C=np.inf, epsilon=3.0)
+    assert model.fit(X, (X[:, 0] > 0).astype(int)).score(X, X[:, 0] > 0) > 0.9
+    assert np.abs(model.coef_).max() < 100
+
+
 @pytest.mark.parametrize("solver", ["adassp", "whitened"])
 def test_columns_that_are_nearly_the_same(rng, solver):
     X = rng.standard_normal((2000, 4))

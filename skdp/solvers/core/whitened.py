@@ -437,6 +437,7 @@ def _hessian(
     public, problem, transform = oracle.public, oracle.problem, coordinates.matrix
     request = CappedHessian(coef, coordinates, row_norm, problem.loss.residual_bound or UNBOUNDED)
     answer, std = oracle.with_share(request, share)
+    std = std or problem.loss.curvature * _gram_std(public, row_norm, share)
     known = transform.T @ defaults.penalty_hessian(problem, public) @ transform
     eigen = spectrum(unpack_gram(answer, public.n_parameters), std, known)
     return np.asarray((eigen.vectors * (eigen.values + eigen.noise_norm)) @ eigen.vectors.T)
@@ -477,7 +478,8 @@ def _steps(
 def _gram_std(public: Public, row_norm: float, gram_share: float) -> float:
     """Return the noise that a released Gram matrix would have: directions below it are small.
 
-    Public second moments save budget; they are no reason to follow the noise of steps there.
+    Public second moments save budget; they are no reason to follow the noise of steps there. Nor is
+    a Hessian that is public, as where labels alone are private.
     """
     if not public.is_noisy:
         return 0.0
