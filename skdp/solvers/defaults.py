@@ -59,7 +59,7 @@ MOMENTUM = 0.9
 STABLE = 38
 # Largest step size times curvature. A squared loss stays below STABLE for the longest rows that the
 # bound allows, uncentred columns included. A loss with bounded residuals cannot diverge; its step
-# size is for rows of the expected norm.
+# size is for rows of the expected norm, unless the constant feature alone is longer.
 BOUNDED_ROW_STEP, EXPECTED_ROW_STEP = 36.0, 20.0
 # The same for plain steps with hidden iterates, where 2 is the largest allowed.
 PLAIN_STEP = 1.9
@@ -175,7 +175,9 @@ def descent_defaults(
     if problem.loss.residual_bound is None and public.row_norm is not None:
         largest = BOUNDED_ROW_STEP / (curvature * public.row_norm**2) * row_norm**2 / n_columns
     else:
-        largest = EXPECTED_ROW_STEP / (curvature * n_columns)
+        constant = public.intercept_size**2 * public.has_intercept
+        inverse = max(n_columns / EXPECTED_ROW_STEP, constant / BOUNDED_ROW_STEP)
+        largest = 1 / (curvature * inverse)
         if public.data_norm is not None:
             largest *= min(1.0, n_columns / public.data_norm**2)
     unit = n_columns / row_norm**2

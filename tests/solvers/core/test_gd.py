@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import skdp
+from replays import seeded
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Problem, SquaredError
 from skdp.oracle import Public
@@ -236,3 +238,16 @@ def test_a_random_iterate_is_one_of_all_equally_often(regression):
     ]
     counts = np.bincount(found, minlength=5)
     assert ((counts - 30) ** 2 / 30).sum() < 18.5  # chi-squared, 4 degrees of freedom, 1e-3
+
+
+@pytest.mark.parametrize("n_features", [1, 2])
+@pytest.mark.parametrize("epsilon", [20.0, math.inf])
+def test_default_steps_are_stable_along_the_intercept(rng, n_features, epsilon):
+    """The constant feature is longer than one column, or two."""
+    X = rng.standard_normal((4000, n_features))
+    y = X[:, 0] + rng.standard_normal(4000)
+    given = {"solver": "gd", "epsilon": epsilon, "scaling": "none", "privacy": seeded(0)}
+    assert skdp.DPLinearRegression(**given).fit(X, y).coef_[0] == pytest.approx(1.0, abs=0.1)
+    model = skdp.DPLogisticRegression(C=math.inf, classes=[0, 1], **given).fit(X, y > 1.5)
+    plain = LogisticRegression(C=math.inf).fit(X, y > 1.5)
+    assert model.intercept_ == pytest.approx(plain.intercept_, rel=0.1)
