@@ -7,14 +7,16 @@ import warnings
 import numpy as np
 import pytest
 
+import skdp
 from replays import N_STEPS, data_for, differing, make_logistic, opposite_records
+from skdp import audit
 from skdp.accounting import Adjacency, Gaussian
 from skdp.linear_model import base, logistic
 from skdp.oracle import Oracle
 from skdp.oracle.kernels import clipped_gradients as kernels
 from skdp.oracle.releases import gradients
 from skdp.oracle.releases.gradients import GradientSum
-from skdp.oracle.releases.mechanisms import GaussianNoise
+from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic
 
 
 def _patched_sum(monkeypatch, change):
@@ -229,3 +231,21 @@ def test_replay_catches_forgotten_factor_of_replace_one(replay, leak, rng, monke
             *opposite_records(rng),
             Adjacency.REPLACE_ONE,
         )
+
+
+@pytest.mark.parametrize("is_stale", [False, True])
+def test_replay_catches_a_kept_total_whose_gradients_had_a_larger_bound(monkeypatch, is_stale):
+    original = NoisyStatistic.answer
+
+    def answer(self, rows, context, noise_source):
+        last = rows.last_total
+        if last is not None and type(last[0]) is type(self.statistic):
+            rows.last_total = self.statistic, context, last[2]
+        return original(self, rows, context, noise_source)
+
+    if is_stale:
+        monkeypatch.setattr(NoisyStatistic, "answer", answer)
+    model = skdp.DPRidge(solver="gd", clip_norm="geometric", max_iter=6, scaling="none")
+    report = audit.replay(model)
+    assert report.ok != is_stale
+    assert ("times its sensitivity" in str(report)) == is_stale
