@@ -123,7 +123,8 @@ class Whitened(Solver):
     most_releases : int or "auto", default="auto"
         Most releases of a gradient at one point. "auto" is ``max_iter`` for squared error, unless
         the step size, the momentum or the number of steps is given, or there is a public sample of
-        rows; otherwise 1.
+        rows; otherwise 1. Where points have several, steps are plain ones, whatever their size and
+        momentum were.
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it before their Gram matrix is computed.
     row_factor : float or "auto", default="auto"
