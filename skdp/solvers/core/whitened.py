@@ -121,10 +121,10 @@ class Whitened(Solver):
         Share of the Hessian; 0 releases none. "auto" is 1/10, and that of the Gram matrix as well,
         for two classes from a signal-to-noise ratio of 200 on, otherwise 0.
     most_releases : int or "auto", default="auto"
-        Most releases of a gradient at one point. "auto" is ``max_iter`` for squared error, unless
-        the step size, the momentum or the number of steps is given, or there is a public sample of
-        rows; otherwise 1. Where points have several, steps are plain ones, whatever their size and
-        momentum were.
+        Most releases of a gradient at one point. "auto" is ``max_iter`` for squared error, but for
+        a stream or a public sample of rows, if the step size, the momentum and the number of steps
+        are those of "auto"; otherwise 1. Where points have several, steps are plain ones, whatever
+        their size and momentum were.
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it before their Gram matrix is computed.
     row_factor : float or "auto", default="auto"
@@ -221,8 +221,11 @@ class Whitened(Solver):
         # steps by request have to stay long to cover the distance.
         least = problem.loss.typical_curvature / problem.loss.curvature * size
         falls = checks.is_auto(self.max_iter) and not (is_plain or public.streamed)
-        given = [self.max_iter, self.learning_rate, self.momentum]
-        may_repeat = "quadratic_loss" in problem.provides and public.moments is None
+        is_quadratic = "quadratic_loss" in problem.provides
+        may_repeat = noisy and not public.streamed and public.moments is None
+        usual = _plain_steps(public, problem, None)[0], size, momentum
+        given = zip((self.max_iter, self.learning_rate, self.momentum), usual, strict=True)
+        is_usual = all(checks.is_auto(one) or np.all(one == own) for one, own in given)
         return {
             "max_iter": n_steps,
             "learning_rate": ("square_root_decay", {"initial": size, "final": least})
@@ -233,7 +236,7 @@ class Whitened(Solver):
             "clip_norm": cap * widest * math.sqrt(public.n_parameters),
             "gram_share": gram_share,
             "hessian_share": hessian_share,
-            "most_releases": n_steps if may_repeat and all(map(checks.is_auto, given)) else 1,
+            "most_releases": n_steps if may_repeat and is_quadratic and is_usual else 1,
             "row_norm": row_norm,
             "row_factor": row_factor,
         }
