@@ -35,8 +35,9 @@ ODDS = {
 NEIGHBOURS = {
     "refinements.MIN_SPREAD": (2, 6),
     "distributions.EM_ITERATIONS": (2, 6),
-    "shares.USUAL": ((2, 4), (4, 8)),
-    "shares.FEWER": ((1, 3), (3, 3)),
+    "shares.COSTS_COLUMNS": ((0.5,) * 4, (0.5,) * 8),
+    "shares.COSTS_TARGETS": ((1.0,) + (0.4,) * 3, (1.0,) + (0.4,) * 7),
+    "shares.COSTS_OF_FEWER": ((1.0,), (1.0,) * 3),
     "refinements.MIN_DISTANCE_RATIO": (1.5, 4.0),  # two distances in the ratio 1 are one
 }
 AT = {

@@ -35,8 +35,8 @@ Z_ONE = 2.0  # threshold of one noisy sum, in noise standard deviations
 MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
 # A significant bin is isolated, as codes for missing data are, if it is more than so many widths of
-# the column's bulk away from it.
-ISOLATED_WIDTHS = 2.0
+# the column's bulk away from it. The bulk has at least this share of the records.
+ISOLATED_WIDTHS, MIN_BULK_SHARE = 2.0, 0.85
 UNIFORM_STD = 12**-0.5  # standard deviation of the uniform distribution, in its width
 
 
@@ -124,7 +124,8 @@ def _neighbourhoods(noisy: NoisyCounts, visible: Mask, low: Array, high: Array) 
     """Return the range around the bulk of each column, beyond which significant bins are isolated.
 
     The bulk grows from the fullest bin to significant bins at most ``ISOLATED_WIDTHS`` of its own
-    widths away. The range is infinite if the bulk is a single bin, as where most values are 0.
+    widths away. The range is infinite if the bulk is a single bin, as where most values are 0, or
+    less than ``MIN_BULK_SHARE`` of the records.
     """
     low, high = (np.broadcast_to(one, visible.shape) for one in (low, high))
     seen = np.where(visible, noisy.counts / noisy.n_rows, 0.0)
@@ -136,7 +137,7 @@ def _neighbourhoods(noisy: NoisyCounts, visible: Mask, low: Array, high: Array) 
         reach = ISOLATED_WIDTHS * (stop - start)
         near = (low <= (stop + reach)[:, None]) & (high >= (start - reach)[:, None])
         grown = visible & near
-    whole = bulk.sum(axis=1) > 1
+    whole = (bulk.sum(axis=1) > 1) & (np.sum(seen, axis=1, where=bulk) >= MIN_BULK_SHARE)
     around = np.full((2, len(seen)), [[-np.inf], [np.inf]])
     around[:, whole] = (start - reach)[whole], (stop + reach)[whole]
     return Ranges(*around)
@@ -262,8 +263,9 @@ class Estimate:
         """
         mean, size = self.mean, self.size
         if pooled:
-            # Noise on a count at the end of a range moves the mean by so many scales.
-            doubt, usual = np.minimum(1.0, RANGE_IN_SCALES * noise), float(np.median(size))
+            # Noise on a count at the end of a range moves the mean by RANGE_IN_SCALES times as many
+            # scales as it is shares of the rows.
+            doubt, usual = np.minimum(1.0, Z_ONE * RANGE_IN_SCALES * noise), float(np.median(size))
             size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
             mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
         if not centred:

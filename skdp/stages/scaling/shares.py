@@ -24,13 +24,15 @@ MANY_COLUMNS, MAX_SHARE_MANY_COLUMNS = 50, 0.06
 # Noise on a count of a column above which it gets a larger share, up to a limit, as columns of
 # unknown scale are useless to a solver; beyond twice that, no histograms.
 RAISE_SHARE_ABOVE, MAX_RAISED_SHARE = 0.25, 0.3
-# Counts of each column that a share pays for at its noise, and number of histograms: twice as many,
-# noisier ones are as accurate on average, and a small scale next to a large offset is estimated
-# step by step. Then the same where there are fewer.
-USUAL, FEWER = (3, 6), (2, 2)
-# Noise above which there are fewer: of columns, for less; of targets,
-# where a fit is worse than a constant, and all scaling together gets up to this share.
-REDUCE_ROUNDS_ABOVE, MAX_SHARE_ALL = 0.15, 0.9
+# Histograms of columns, and of targets: what each costs, in units of one with the noise aimed at.
+# Many noisy ones are as accurate on average as few, and a small scale next to a large offset is
+# estimated step by step. Ranges of targets hardly shrink after the first.
+COSTS_COLUMNS: tuple[float, ...] = (0.5,) * 6
+COSTS_TARGETS: tuple[float, ...] = (1.0,) + (0.4,) * 5
+# Where noise exceeds this there are fewer: of columns, for less; of targets, where a fit is worse
+# than a constant, and all scaling together gets up to this share.
+COSTS_OF_FEWER: tuple[float, ...] = (1.0, 1.0)
+REDUCE_ABOVE, MAX_SHARE_ALL = 0.15, 0.9
 
 
 @dataclass(frozen=True)
@@ -43,22 +45,22 @@ class Histograms:
         Number of columns; 0 if they need none.
     share : float
         Of mu squared, for all of them together; 0 if the values are public.
-    counts : tuple of int
-        How many counts of each column the share pays for at this noise, and how many there are:
-        where ranges stay as they are, their mean is used.
+    costs : tuple of float
+        What each costs, in units of one with this noise: where ranges stay as they are, the mean of
+        the counts is used.
     noise : float
-        On such a count, as a share of the rows.
+        On a count, as a share of the rows.
     """
 
     n_columns: int = 0
     share: float = 0.0
-    counts: tuple[int, int] = USUAL
+    costs: tuple[float, ...] = COSTS_COLUMNS
     noise: float = 0.0
 
     @classmethod
-    def of(cls, n_columns: int, share: float, counts: tuple[int, int], signal: float) -> Self:
+    def of(cls, n_columns: int, share: float, costs: tuple[float, ...], signal: float) -> Self:
         """Return those with a share, by the signal: rows in standard deviations of a count."""
-        return cls(n_columns, share, counts, math.sqrt(counts[0] * n_columns / share) / signal)
+        return cls(n_columns, share, costs, math.sqrt(sum(costs) * n_columns / share) / signal)
 
     @property
     def is_free(self) -> bool:
@@ -66,14 +68,9 @@ class Histograms:
         return self.n_columns > 0 and self.share == 0
 
     @property
-    def number(self) -> int:
-        """How many there are."""
-        return self.counts[1]
-
-    @property
-    def share_of_each(self) -> float:
-        """Share of mu squared of one of them."""
-        return self.share / self.number
+    def shares(self) -> tuple[float, ...]:
+        """Share of mu squared of each."""
+        return tuple(self.share * cost / sum(self.costs) for cost in self.costs)
 
 
 @dataclass(frozen=True)
@@ -119,38 +116,40 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
 def _of_features(n_columns: int, signal: float, insist: bool) -> Histograms:
     """Return the histograms of features: none if noise exceeds their counts."""
     largest = MAX_SHARE_MANY_COLUMNS if n_columns > MANY_COLUMNS else MAX_SHARE_COLUMNS
-    share, counts = _usual_share(n_columns, signal, NOISE_GOAL, largest), USUAL
-    if _needed(counts[0] * n_columns, signal, REDUCE_ROUNDS_ABOVE) > share:
-        share, counts = share * FEWER[0] / USUAL[0], FEWER
-    n_counts = counts[0] * n_columns
+    costs = COSTS_COLUMNS
+    share = _share(sum(costs) * n_columns, signal, NOISE_GOAL, largest)
+    if _needed(sum(costs) * n_columns, signal, REDUCE_ABOVE) > share:
+        share, costs = share * sum(COSTS_OF_FEWER) / sum(costs), COSTS_OF_FEWER
+    n_counts = sum(costs) * n_columns
     share = max(share, min(_needed(n_counts, signal, RAISE_SHARE_ABOVE), MAX_RAISED_SHARE))
     if not insist and _needed(n_counts, signal, 2 * RAISE_SHARE_ABOVE) > share:
         return Histograms()
-    return Histograms.of(n_columns, share, counts, signal)
+    return Histograms.of(n_columns, share, costs, signal)
 
 
 def _of_targets(n_targets: int, signal: float, left: float) -> Histograms:
     """Return the histograms of targets, with at most the share that is left."""
-    share, counts = _usual_share(n_targets, signal, TAIL_SHARE, MAX_SHARE_TARGETS), USUAL
-    if _needed(counts[0] * n_targets, signal, REDUCE_ROUNDS_ABOVE) > share:
-        counts = FEWER
-        share = min(max(_needed(counts[0] * n_targets, signal, REDUCE_ROUNDS_ABOVE), share), left)
-    return Histograms.of(n_targets, share, counts, signal)
+    costs = COSTS_TARGETS
+    share = _share(sum(costs) * n_targets, signal, TAIL_SHARE, MAX_SHARE_TARGETS)
+    if _needed(sum(costs) * n_targets, signal, REDUCE_ABOVE) > share:
+        costs = COSTS_OF_FEWER
+        share = min(max(_needed(sum(costs) * n_targets, signal, REDUCE_ABOVE), share), left)
+    return Histograms.of(n_targets, share, costs, signal)
 
 
-def _usual_share(n_columns: int, signal: float, noise: float, largest: float) -> float:
+def _share(n_counts: float, signal: float, noise: float, largest: float) -> float:
     """Return the share for this noise on counts, within limits."""
-    return min(max(_needed(USUAL[0] * n_columns, signal, noise), MIN_SHARE), largest)
+    return min(max(_needed(n_counts, signal, noise), MIN_SHARE), largest)
 
 
-def _needed(n_counts: int, signal: float, noise: float) -> float:
+def _needed(n_counts: float, signal: float, noise: float) -> float:
     """Return the share of mu squared that brings the noise on counts down to this."""
     return n_counts / (signal * noise) ** 2
 
 
 def whole_budget(public: Public) -> ScalingBudget:
     """Return shares that spend the whole budget on columns."""
-    return ScalingBudget(Histograms.of(public.n_features, 1.0, USUAL, _signal(public)))
+    return ScalingBudget(Histograms.of(public.n_features, 1.0, COSTS_COLUMNS, _signal(public)))
 
 
 def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
@@ -161,7 +160,7 @@ def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
     share of the stream, which the solver does not get.
     """
     n_columns = public.n_features * features + public.n_outputs * targets
-    wanted = math.sqrt(USUAL[0] * n_columns) / (mu_per_count(public) * NOISE_GOAL)
+    wanted = math.sqrt(sum(COSTS_COLUMNS) * n_columns) / (mu_per_count(public) * NOISE_GOAL)
     most = int(MAX_SHARE_COLUMNS * public.n_rows)
     return min(max(math.ceil(wanted), round(4 / TAIL_SHARE)), most)
 
@@ -179,7 +178,7 @@ def budget_of_first(first: Public, features: bool, targets: bool) -> ScalingBudg
     budget, signal = scaling_budget(alike, features, targets, insist=True), _signal(first)
     return ScalingBudget(
         *(
-            Histograms.of(one.n_columns, one.share / budget.share, one.counts, signal)
+            Histograms.of(one.n_columns, one.share / budget.share, one.costs, signal)
             if one.n_columns
             else one
             for one in (budget.features, budget.targets)

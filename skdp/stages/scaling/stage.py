@@ -97,8 +97,11 @@ class HistogramState:
             return self.ranges
         ranges = self.ranges.of(new)
         estimate = estimates.estimate(magnitudes.of(new), self.bins.of(new), ranges, pooled=True)
-        n_bins, estimated = self.bins.counts.shape[1], estimate.ranges.rounded()
-        smaller = estimates.shrink_ranges(ranges, estimated, n_bins, again)
+        # Rounding makes ranges alike, but those of columns far from 0 much wider.
+        one_sided = (estimate.ranges.low > 0) | (estimate.ranges.high < 0)
+        one_sided &= ~estimate.isolated.any(axis=1)
+        estimated = estimate.ranges.rounded().where(one_sided, estimate.ranges)
+        smaller = estimates.shrink_ranges(ranges, estimated, self.bins.counts.shape[1], again)
         low, high = self.ranges.low.copy(), self.ranges.high.copy()
         low[new], high[new] = smaller.low, smaller.high
         return Ranges(low, high)
@@ -120,12 +123,12 @@ class Counting:
     @property
     def rounds(self) -> range:
         """Numbers of the histograms in bins; the first one is of magnitudes."""
-        return range(2, self.histograms.number + 1)
+        return range(2, len(self.histograms.costs) + 1)
 
     def by_magnitude(self) -> NoisyCounts:
         """Request counts by sign and magnitude."""
         request = MagnitudeCounts(self.is_features, not self.is_features)
-        answer = self.oracle.with_share(request, self.histograms.share_of_each)
+        answer = self.oracle.with_share(request, self.histograms.shares[0])
         return NoisyCounts.alike(*answer, self.oracle.public.n_rows)
 
     def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> NoisyCounts:
@@ -136,7 +139,7 @@ class Counting:
             n_bins = MANY_BINS if self.exact else usual
         kind = self.is_features, not self.is_features
         request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins)
-        answer = self.oracle.with_share(request, self.histograms.share_of_each)
+        answer = self.oracle.with_share(request, self.histograms.shares[-1])
         return NoisyCounts.alike(*answer, self.oracle.public.n_rows)
 
 

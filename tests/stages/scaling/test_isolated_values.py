@@ -40,7 +40,8 @@ def test_other_columns_have_no_isolated_values(rng, epsilon):
     Z, rare = rng.standard_normal((n_rows, 3)), rng.random((n_rows, 3)) < (0.05, 0.05, 0.93)
     gains = np.where(rng.random(n_rows) < 0.08, np.exp(8 + Z[:, 2]), 0.0)
     gains[rng.random(n_rows) < 0.005] = 99_999
-    X = np.column_stack([np.exp(1.3 * Z[:, 0]), np.exp(2 * Z[:, 1]), 40 * rare, gains])
+    two = Z[:, 0] + 40 * (rng.random(n_rows) < 0.25)
+    X = np.column_stack([np.exp(1.3 * Z[:, 0]), np.exp(2 * Z[:, 1]), 40 * rare, gains, two])
     columns = fitted(X, rng.standard_normal(n_rows), epsilon).scaling_.columns
     assert not np.any(columns.isolated)
 

@@ -109,7 +109,7 @@ def test_shares_add_up(adjacency, n_rows, epsilon):
             if asked.share == 0:
                 continue
             for one in (asked.features, asked.targets):
-                assert one.share == pytest.approx(one.number * one.share_of_each)
+                assert one.share == pytest.approx(sum(one.shares))
             assert asked.share <= MAX_SHARE_ALL + 1e-9
 
 
