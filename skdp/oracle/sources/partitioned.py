@@ -99,7 +99,7 @@ class Failure:
     message: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartitionSum:
     """Result of a pass over one partition.
 
@@ -115,7 +115,7 @@ class PartitionSum:
     value: Any
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartitionRows:
     """Rows of a partition, with what belongs to them: the arguments of every task.
 

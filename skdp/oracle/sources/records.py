@@ -31,7 +31,7 @@ from skdp.oracle.sources.sparse_rows import (
 LEAST_QUOTIENT = 2.0**-480  # smaller ones count as 0: near subnormal numbers accuracy is lost
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Records:
     """Rows with their targets and every other fact about each of them.
 

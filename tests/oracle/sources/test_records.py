@@ -13,6 +13,7 @@ from scipy import sparse
 
 from skdp.oracle.sources import records
 from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.partitioned import PartitionRows, PartitionSum
 
 hostile = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
@@ -29,3 +30,10 @@ def test_row_norms_neither_overflow_nor_underflow(X, as_sparse):
     for norm, row in zip(norms, X, strict=True):
         exact = math.hypot(*row)
         assert norm == pytest.approx(exact, rel=1e-14, abs=0) or (norm == exact == math.inf)
+
+
+def test_tracebacks_that_print_variables_show_no_rows():
+    source = MemorySource.of(np.array([[0.123]]), np.array([[4.567]]), None, None, 1.0)
+    for one in (source.records, PartitionRows([[0.123]], [4.567]), PartitionSum(1, 0.123)):
+        assert "123" not in repr(one)
+        assert "567" not in repr(one)
