@@ -10,9 +10,9 @@ import structure
 
 LIMITS = {
     "files": 201,
-    "code lines": 28_939,
-    "uses of Any": 473,
-    "numeric constants": 358,
+    "code lines": 28_890,
+    "uses of Any": 458,
+    "numeric constants": 359,
     "imports, % of code": 9.8,
     "longest internal parameter list": 13,
 }

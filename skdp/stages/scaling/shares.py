@@ -27,8 +27,8 @@ RAISE_SHARE_ABOVE, MAX_RAISED_SHARE = 0.25, 0.3
 # Histograms of columns, and of targets: what each costs, in units of one with the noise aimed at.
 # Many noisy ones are as accurate on average as few, and a small scale next to a large offset is
 # estimated step by step. Ranges of targets hardly shrink after the first.
-COSTS_COLUMNS: tuple[float, ...] = (0.5,) * 6
-COSTS_TARGETS: tuple[float, ...] = (1.0,) + (0.4,) * 5
+COSTS_COLUMNS: tuple[float, ...] = (0.5, 0.5, 0.5, 0.5, 0.5, 0.5)
+COSTS_TARGETS: tuple[float, ...] = (1.0, 0.4, 0.4, 0.4, 0.4, 0.4)
 # Where noise exceeds this there are fewer: of columns, for less; of targets, where a fit is worse
 # than a constant, and all scaling together gets up to this share.
 COSTS_OF_FEWER: tuple[float, ...] = (1.0, 1.0)
