@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,8 @@ def test_simulated_rows(simulated, cell):
     found = simulated.measure(simulated.Cell(*cell), runs)
     # At least 750 intervals, in runs that are independent: three standard errors are 0.024.
     assert 0.925 < found["coverage"] < (0.98 if found["relative_error"] < 0.35 else 0.99)
-    assert found["least"] > 0.89
+    # Of single coefficients four standard errors: 0.900 of 300 runs, 0.879 of 150.
+    assert found["least"] > 0.95 - 4 * math.sqrt(0.95 * 0.05 / runs)
     assert found["intercept"] > 0.9
     assert found["small_p"] < 0.006
     assert width is None or found["width"] < width
