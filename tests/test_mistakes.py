@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -342,6 +343,19 @@ REFUSED = {
     "other columns": (lambda: clone(FITTED).fit(X, TARGET).predict(X[:, :1]), "1 feat", "2 feat"),
 }  # fmt: skip
 FITTED = RIDGE()
+
+
+def scikit_learn_takes_equal_names():
+    """Whether the installed version fits columns of the same name, as older ones do."""
+    try:
+        Ridge().fit(FRAME[["age", "age"]], TARGET)
+    except Exception:
+        return False
+    return True
+
+
+if scikit_learn_takes_equal_names():
+    del REFUSED["names twice"]
 
 
 @pytest.mark.parametrize("mistake", REFUSED)
