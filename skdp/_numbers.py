@@ -36,7 +36,7 @@ def is_real(value: object) -> TypeGuard[float]:
 
 
 def are_numbers(values: AnyArray) -> bool:
-    """Whether the type of an array is one of real numbers, or of True and False."""
+    """Return whether the type of an array is one of real numbers, or of True and False."""
     return values.dtype.kind in "biuf"
 
 

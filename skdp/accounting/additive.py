@@ -75,7 +75,7 @@ class PureDPAccountant(Accountant):
 
 def _require_figures(delta: float = 0.0, **figures: float) -> None:
     """Raise ValueError where a figure is negative, or delta above 1."""
-    require("delta", delta, "lie in [0, 1)", 0 <= delta <= 1)
+    require("delta", delta, "lie in [0, 1]", 0 <= delta <= 1)
     for name, value in figures.items():
         require(name, value, "be at least 0", not value < 0)
 

@@ -82,7 +82,7 @@ class DaskPartitions(Partitions):
             delayed(dict)(**dict(zip(columns, parts, strict=True)), index=index)
             for index, parts in enumerate(zip(*columns.values(), strict=True))
         ]
-        # What holds the rows is lost with a worker and made again from the graph.
+        # Rows are lost with the worker that has them, and made again from the graph.
         self._held = self._client.compute(together)
 
     def kept(self, task: Task) -> DaskPartitions:

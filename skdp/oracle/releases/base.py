@@ -370,7 +370,7 @@ class Statistic(Checked, ABC):
         return True
 
     def is_public(self, context: PublicContext) -> bool:
-        """Whether it is the same for all neighbours, of all rows: where targets alone differ.
+        """Return whether all neighbours have the same value of it: where targets alone differ.
 
         Returns
         -------

@@ -135,7 +135,7 @@ class PartitionRows:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no rows, as in some partitions once the rows were filtered."""
+        """True if there are no rows, as in some partitions once the rows were filtered."""
         return bool(np.shape(self.X)[:1] == np.shape(self.y)[:1] == (0,))
 
 
