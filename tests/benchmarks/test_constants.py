@@ -189,7 +189,7 @@ def test_fits_that_read_the_same_are_the_same():
 
 # ------------------------------------------------------------------ the table
 
-NEAR = Variant("estimates", "MAX_RELATIVE_WIDTH", "half", 0.25)
+NEAR = Variant("distributions", "MAX_RELATIVE_WIDTH", "half", 0.25)
 
 
 def cells(*gains, metric="score", **more):
@@ -236,7 +236,7 @@ def test_rows_are_merged_and_those_of_constants_that_are_gone_dropped(tmp_path):
     first, second = constants.report(rows)
     assert first == "0 of 1 constants change no fit: -"
     assert second.startswith(
-        "estimates.MAX_RELATIVE_WIDTH 0.5 -> 0.25: 1 of 1 cells changed, score +0.3000"
+        "distributions.MAX_RELATIVE_WIDTH 0.5 -> 0.25: 1 of 1 cells changed, score +0.3000"
     )
 
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from skdp._numbers import AnyArray, Array, Indices
+from skdp._numbers import AnyArray, Array, Indices, Mask
 from skdp.oracle.releases.histograms import SIDE, STEPS
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
@@ -41,6 +42,7 @@ LOGNORMAL_SCALES = (2.0, 4.0)
 RANGE_IN_SCALES = 5.0  # half width of a clip range around the mean, without rare values
 
 TAIL_SHARE = 0.004  # share of the records outside of a range at either end
+MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
 MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no candidate is exact
 EM_ITERATIONS, MAX_COLUMNS = 3, 64  # of the empirical Bayes fit
 PRIOR_STRENGTH = 5.0  # pseudo-columns
@@ -48,6 +50,8 @@ PRIOR_STRENGTH = 5.0  # pseudo-columns
 # two is not 0 either.
 UNLIKELY = np.sqrt(np.finfo(np.float32).tiny)
 REACH_OCTAVES = 12  # farther from the size of a range, all its bins but one are empty
+
+# ------------------------------------------------------------------ the table of distributions
 
 
 def _steps(octaves: int) -> Array:
@@ -61,276 +65,355 @@ def locations() -> Array:
     return _steps(2 * STEPS)
 
 
-@dataclass(frozen=True, eq=False)
-class Families:
-    """Distributions at location 1: normal, lognormal, and zeros beside log-uniform values.
+class Family(NamedTuple):
+    """A distribution at location 1, the unit of its values, and its log prior at all locations.
 
-    A distribution is a member of a family at a location, the unit of its values. Arrays have one
-    entry for each family: normal ones, lognormal ones, those with zeros.
-
-    Attributes
-    ----------
-    centre, spread : array of shape (n_normal,)
-        Mean and standard deviation.
-    log_std, positive, origin, unit : array of shape (n_lognormal,)
-        Standard deviation of base-2 logarithms, and the share of positive values, of magnitudes
-        with the median 1; mean and standard deviation to standardise them by, or 0 and 1.
-    zeros, sign, octaves : array of shape (n_with_zeros,)
-        Share of zeros; the sign of other values, and the base-2 logarithm of the largest of their
-        magnitudes over the smallest. Logarithms are uniform between.
+    ``below`` is the distribution function, ``target_scale`` its scale as a target, ``half_width``
+    that of its range in scales. Standardised skewed values have a scale of 1, or less where rare
+    large ones make up the variance: at other locations they are unlikely.
     """
 
-    centre: Array
-    spread: Array
-    log_std: Array
-    positive: Array
-    origin: Array
-    unit: Array
-    zeros: Array
-    sign: Array
-    octaves: Array
-
-    @functools.cached_property
-    def skewed(self) -> Indices:
-        """Families of standardised lognormal columns."""
-        return len(self.centre) + np.flatnonzero(self.origin > 0)
-
-    def below(self, points: Array) -> Array:
-        """Return the distribution functions at points, shape (n_families, *points.shape)."""
-
-        def each(values: Array) -> Array:
-            return values.reshape(-1, *(1,) * points.ndim)
-
-        bells = ndtr((points - each(self.centre)) / each(self.spread))
-        moved = each(self.origin) + points * each(self.unit)
-        with np.errstate(divide="ignore"):
-            logs, moved_logs = np.log2(np.abs(points)), np.log2(np.abs(moved))
-        positive, within = each(self.positive), ndtr(moved_logs / each(self.log_std))
-        skewed = 1 - positive + np.where(moved > 0, positive, positive - 1) * within
-        zeros, within = each(self.zeros), np.clip(logs / each(self.octaves), 0.0, 1.0)
-        upwards = np.where(points > 0, zeros + (1 - zeros) * within, 0.0)
-        downwards = np.where(points > 0, 1.0, (1 - zeros) * (1 - within))
-        return np.concatenate([bells, skewed, np.where(each(self.sign) > 0, upwards, downwards)])
-
-    def probabilities(self, inner_edges: Array, at: Array) -> Array:
-        """Return probabilities of bins between edges, the outer ones open, at locations.
-
-        The shape is (n_families, n_locations, n_bins).
-        """
-        below = self.below(inner_edges / 2.0 ** at[:, None])
-        nothing = np.zeros((*below.shape[:-1], 1))
-        return np.maximum(np.diff(below, axis=-1, prepend=nothing, append=nothing + 1), 0.0)
-
-    @functools.cached_property
-    def prior(self) -> Array:
-        """Prior probability of each distribution, shape (n_families, n_locations).
-
-        What lies below 0, or on both sides of it, is less likely by a factor of e.
-        """
-        at = locations()
-        sizes = np.zeros(len(self.centre) + len(self.positive) + len(self.zeros))
-        sizes[: len(self.centre)] = np.log2(self.spread)
-        of_families = np.concatenate([
-            np.where(self.centre == 0, 1.0, -math.log(len(CENTRES) / 2) - (self.centre < 0)),
-            -1.0 * (self.positive < 1) - math.log(len(LOG2_STDS)) * (self.origin > 0),
-            LOG_PRIOR_WIDE * (self.octaves > LOG2_WIDTHS[0]) - (self.sign < 0) - math.log(2),
-        ])  # fmt: skip
-        per_octave = np.full((len(sizes), 1), LOG_PRIOR_PER_OCTAVE)
-        per_octave[-len(self.zeros) :] = LOG_PRIOR_PER_OCTAVE_ZEROS
-        log = of_families[:, None] + per_octave * np.abs(np.add.outer(sizes, at))
-        standardised = np.flatnonzero(np.append(self.centre == 0, self.origin > 0))
-        log[standardised, at == 0] += LOG_PRIOR_UNIT
-        log[-len(self.zeros) :][self.sign > 0, at == 0] += LOG_PRIOR_INDICATOR
-        prior = np.exp(log)
-        return np.asarray(prior / prior.sum(), np.float32)
-
-    @functools.cached_property
-    def moments(self) -> tuple[Array, Array, Array, Array]:
-        """Mean, scale, scale as a target, and half width of the range in scales, at location 1.
-
-        For lognormal ones, unless they are standardised: the median, and a multiple of it. Ranges
-        include rare nonzero values.
-        """
-        others, log = 1 - self.zeros, math.log(2) * self.octaves
-        mean = others * self.sign * np.expm1(log) / log
-        scale = np.sqrt(others * np.expm1(2 * log) / (2 * log) - mean**2)
-        longest, moved = self.log_std == LOG2_STDS[-1], self.origin > 0
-        of_column = np.where(moved, 1.0, LOGNORMAL_SCALES[0])
-        of_target = np.where(longest & ~moved, LOGNORMAL_SCALES[1], of_column)
-        simple = np.zeros(len(self.centre) + len(longest))
-        rare = np.abs(self.sign * 2.0**self.octaves - mean) / scale
-        return (
-            np.concatenate([self.centre, np.where(moved, 0.0, 2 * self.positive - 1), mean]),
-            np.concatenate([self.spread, of_column, scale]),
-            np.concatenate([self.spread, of_target, scale]),
-            np.maximum(np.append(simple, rare), RANGE_IN_SCALES),
-        )
+    below: Callable[[Array], Array]
+    log_prior: Array
+    mean: float
+    scale: float
+    target_scale: float
+    half_width: float
+    is_standardised: bool = False
 
 
-def _moments_of_lognormal(log2_std: float) -> tuple[float, float]:
-    """Return mean and standard deviation of a median of 1 and no values in the upper tail."""
-    std, end = log2_std * math.log(2), -ndtri(TAIL_SHARE)
-    mean, square = (math.exp((k * std) ** 2 / 2) * ndtr(end - k * std) for k in (1, 2))
-    return mean, math.sqrt(square - mean**2)
+def _log_prior(family: float, per_octave: float, at_1: float, log2_size: float = 0.0) -> Array:
+    """Return the log prior at all locations: of a family, by octaves of its size from 1, and at 1.
+
+    What lies below 0, or on both sides of it, is less likely by a factor of e.
+    """
+    at = locations()
+    return np.asarray(family + per_octave * np.abs(at + log2_size) + at_1 * (at == 0))
+
+
+def normal(centre: float, scale: float) -> Family:
+    """Return a normal distribution; its centre is in scales."""
+    of_centre = 1.0 if centre == 0 else -math.log(len(CENTRES) / 2) - (centre < 0)
+    at_1 = LOG_PRIOR_UNIT * (centre == 0)
+    log_prior = _log_prior(of_centre, LOG_PRIOR_PER_OCTAVE, at_1, math.log2(scale))
+
+    def below(values: Array) -> Array:
+        return np.asarray(ndtr(values / scale - centre))
+
+    return Family(below, log_prior, centre * scale, scale, scale, RANGE_IN_SCALES)
+
+
+def lognormal(log2_std: float, positive: float, is_standardised: bool = False) -> Family:
+    """Return magnitudes with the median 1, and this share of positive values.
+
+    Standardised ones have the mean 0 and standard deviation 1 without their upper tail. Others have
+    the mean of signs, and a multiple of the median as their scale.
+    """
+    mean, std = 0.0, 1.0
+    own, scale, target_scale = 2 * positive - 1, LOGNORMAL_SCALES[0], LOGNORMAL_SCALES[0]
+    if is_standardised:
+        own, scale, target_scale = 0.0, 1.0, 1.0
+        of_log, end = log2_std * math.log(2), -ndtri(TAIL_SHARE)
+        mean, square = (math.exp((k * of_log) ** 2 / 2) * ndtr(end - k * of_log) for k in (1, 2))
+        std = math.sqrt(square - mean**2)
+    elif log2_std == LOG2_STDS[-1]:
+        target_scale = LOGNORMAL_SCALES[1]
+    of_family = -math.log(len(LOG2_STDS)) * is_standardised - (positive < 1)
+    log_prior = _log_prior(of_family, LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT * is_standardised)
+
+    def below(values: Array) -> Array:
+        raw = mean + std * values
+        within = ndtr(np.log2(np.abs(raw)) / log2_std)
+        return np.asarray(1 - positive + np.where(raw > 0, positive, positive - 1) * within)
+
+    return Family(below, log_prior, own, scale, target_scale, RANGE_IN_SCALES, is_standardised)
+
+
+def with_zeros(zeros: float, sign: float, octaves: float) -> Family:
+    """Return zeros, with this share, beside values of one sign that are log-uniform over octaves.
+
+    Ranges include the values, which may be rare.
+    """
+    of_family = LOG_PRIOR_WIDE * (octaves > LOG2_WIDTHS[0]) - (sign < 0) - math.log(2)
+    log_prior = _log_prior(of_family, LOG_PRIOR_PER_OCTAVE_ZEROS, LOG_PRIOR_INDICATOR * (sign > 0))
+    others, log = 1 - zeros, math.log(2) * octaves
+    mean = others * sign * math.expm1(log) / log
+    scale = math.sqrt(others * math.expm1(2 * log) / (2 * log) - mean**2)
+    half_width = max(abs(sign * 2.0**octaves - mean) / scale, RANGE_IN_SCALES)
+
+    def below(values: Array) -> Array:
+        nearer = others * np.clip(np.log2(np.abs(values)) / octaves, 0.0, 1.0)
+        if sign < 0:
+            return np.where(values > 0, 1.0, others - nearer)
+        return np.where(values > 0, zeros + nearer, 0.0)
+
+    return Family(below, log_prior, mean, scale, scale, half_width)
 
 
 @functools.cache
-def families() -> Families:
+def families() -> tuple[Family, ...]:
     """Return the families of columns, centred or not, skewed or not, with or without zeros."""
-    centre = np.array([0.0, *CENTRES, *(-one for one in CENTRES)])
-    unit = np.maximum(np.abs(centre), 1.0)
+    centres = 0.0, *CENTRES, *(-one for one in CENTRES)
     # Where spreads are below the distance of two locations, there are centres half way between.
-    between, narrow = 2 ** (0.5 / LOCATIONS_PER_OCTAVE), unit > 2
-    bells = np.hstack(
-        [[centre, 1 + 0 * unit] / unit, between * ([centre, 1 + 0 * unit] / unit)[:, narrow]]
+    between = 2 ** (0.5 / LOCATIONS_PER_OCTAVE)
+    return (
+        *(normal(one, 1 / max(abs(one), 1)) for one in centres),
+        *(normal(one, between / abs(one)) for one in centres if abs(one) > 2),
+        *itertools.starmap(lognormal, itertools.product(LOG2_STDS, (1.0, 0.0, 0.5))),
+        *(lognormal(one, 1.0, is_standardised=True) for one in LOG2_STDS),
+        *itertools.starmap(with_zeros, itertools.product(ZERO_SHARES, (-1.0, 1.0), LOG2_WIDTHS)),
     )
-    skewed = [(*one, 0.0, 1.0) for one in itertools.product(LOG2_STDS, (1.0, 0.0, 0.5))]
-    skewed += [(one, 1.0, *_moments_of_lognormal(one)) for one in LOG2_STDS]
-    with_zeros = np.array(list(itertools.product(ZERO_SHARES, (-1.0, 1.0), LOG2_WIDTHS))).T
-    return Families(*bells, *np.array(skewed).T, *with_zeros)
+
+
+@functools.cache
+def prior() -> AnyArray:
+    """Return the prior probability of each distribution, shape (n_families, n_locations)."""
+    prior = np.exp([one.log_prior for one in families()])
+    return np.asarray(prior / prior.sum(), np.float32)
+
+
+@functools.cache
+def moments() -> AnyArray:
+    """Return mean, scale, scale as a target, and half width in scales, of each distribution."""
+    unit = 2.0 ** locations()
+    each = [
+        (one.mean * unit, one.scale * unit, one.target_scale * unit, one.half_width + 0 * unit)
+        for one in families()
+    ]
+    return np.swapaxes(each, 0, 1).reshape(4, -1).astype(np.float32)
+
+
+@functools.cache
+def unlikely() -> Mask:
+    """Return which distributions are unlikely, shape (n_families, n_locations)."""
+    elsewhere = (locations() < -2) | (locations() > 0)
+    return np.logical_and.outer([one.is_standardised for one in families()], elsewhere)
+
+
+def probabilities(inner_edges: Array, at: Array) -> AnyArray:
+    """Return probabilities of bins between edges, the outer ones open, in single precision.
+
+    The shape is (n_bins, n_families, n_locations), for locations that are given.
+    """
+    points = np.divide.outer(inner_edges, 2.0**at)
+    with np.errstate(divide="ignore"):
+        below = np.stack([one.below(points) for one in families()], axis=1)
+    nothing = np.zeros((1, *below.shape[1:]))
+    shares = np.diff(below, axis=0, prepend=nothing, append=nothing + 1)
+    return np.maximum(shares, 0.0).astype(np.float32)
+
+
+# ------------------------------------------------------------------ histograms
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Lower and upper limit of the range of every column, or of every bin of it."""
+
+    low: Array
+    high: Array
+
+    @property
+    def width(self) -> Array:
+        """Width of every range."""
+        return self.high - self.low
+
+    @property
+    def farthest(self) -> Array:
+        """Largest distance from 0 in every range."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    @property
+    def far_from_0(self) -> Mask:
+        """Which ranges are short next to their distance from 0: a long tail's are not."""
+        return self.width <= MAX_RELATIVE_WIDTH * np.maximum(self.low, -self.high)
+
+    def have_distinct_bins(self, n_bins: int) -> Mask:
+        """Which ranges may be narrower: floating point distinguishes values in such bins."""
+        return self.width / n_bins > 2.0**-40 * self.farthest
+
+    def rounded(self) -> Ranges:
+        """Return ranges with ends at 0 or powers of 4, of which few kinds differ in more than unit.
+
+        An end nearer to 0 than a sixteenth of the other one lies at that, or at 0.
+        """
+        least = 4.0 ** np.ceil(np.log2(self.farthest) / 2) / 16
+
+        def outward(distance: Array) -> Array:
+            log = np.log2(np.maximum(np.abs(distance), least)) / 2
+            inward = np.where(distance > -least, 0.0, -(4.0 ** np.floor(log)))
+            return np.where(distance > 0, 4.0 ** np.ceil(log), inward)
+
+        return Ranges(-outward(-self.low), outward(self.high))
+
+    def __getitem__(self, columns: Indices) -> Ranges:
+        """Return the ranges of some columns."""
+        return Ranges(self.low[columns], self.high[columns])
+
+    def put(self, columns: Indices, other: Ranges) -> Ranges:
+        """Return the ranges, others for columns by number."""
+        low, high = self.low.copy(), self.high.copy()
+        low[columns], high[columns] = other.low, other.high
+        return Ranges(low, high)
+
+    def where(self, chosen: Mask, other: Ranges) -> Ranges:
+        """Return the ranges, others for the chosen columns."""
+        return Ranges(*np.where(chosen, [other.low, other.high], [self.low, self.high]))
 
 
 @dataclass(frozen=True, eq=False)
-class Binned:
-    """Probabilities of bins, shape (n_families, n_locations, n_bins), in single precision."""
-
-    probabilities: AnyArray
-
-    @classmethod
-    def of(cls, inner_edges: Array, at: Array) -> Binned:
-        """Return those of bins between edges, the outer ones open, at locations."""
-        return cls(families().probabilities(inner_edges, at).astype(np.float32))
-
-    @functools.cached_property
-    def half_squares(self) -> AnyArray:
-        """Half of the sum of the squared probabilities of each distribution."""
-        return np.asarray(np.einsum("ijk,ijk->ij", self.probabilities, self.probabilities) / 2)
-
-    @functools.cached_property
-    def by_bin(self) -> AnyArray:
-        """Probabilities of each bin, one row for each: products with them take half the time."""
-        return np.ascontiguousarray(self.probabilities.reshape(-1, self.probabilities.shape[-1]).T)
-
-    @functools.cached_property
-    def support(self) -> tuple[Indices, Indices]:
-        """First and last bin between the tails of each distribution."""
-        return between_tails(self.probabilities, TAIL_SHARE)
-
-    def log_likelihood(self, noisy: NoisyCounts) -> AnyArray:
-        """Return log likelihoods up to a constant, shape (n_columns, n_families, n_locations)."""
-        shares = (noisy.counts / noisy.n_rows).astype(np.float32)
-        precision = 1 / (noisy.noise**2 + MODEL_ERROR**2)
-        fit = (shares @ self.by_bin).reshape(len(shares), *self.half_squares.shape)
-        fit -= self.half_squares
-        fit *= precision.astype(np.float32)[:, None, None]
-        return np.asarray(fit)
-
-
-@functools.cache
-def by_magnitude() -> Binned:
-    """Return probabilities of magnitudes of every distribution."""
-    side = 4.0 ** (np.arange(SIDE) - STEPS)
-    return Binned.of(np.concatenate([-side[::-1], side]), locations())
-
-
-@functools.lru_cache(maxsize=32)
-def in_bins(low: float, high: float, n_bins: int) -> Binned:
-    """Return probabilities of equal bins of a range, at locations near that of the range."""
-    edges = np.linspace(low, high, n_bins + 1)[1:-1]
-    return Binned.of(edges, _steps(REACH_OCTAVES))
-
-
-class BinnedRanges:
-    """Distributions in equal bins of the range of each column.
+class Table:
+    """Probabilities that every distribution has of each bin, and their place in the table.
 
     Probabilities depend on the unit of a range only through the location relative to it, so that
     ranges of one kind, which are many, have one table.
     """
 
-    def __init__(self, low: Array, high: Array, n_bins: int) -> None:
-        largest = np.maximum(np.abs(low), np.abs(high))
-        unit = np.round(np.log2(largest) * LOCATIONS_PER_OCTAVE)
-        size = 2.0 ** (unit / LOCATIONS_PER_OCTAVE)
-        kinds, self._kind = np.unique((low + 1j * high) / size, return_inverse=True)
-        self._n_bins = n_bins
-        self._tables = [in_bins(one.real, one.imag, n_bins) for one in kinds]
-        # Location relative to the unit: which of them is the first of the table, and the end.
-        n_locations, n_near = len(locations()), len(_steps(REACH_OCTAVES))
-        shift = unit.astype(int) + n_locations // 2 - n_near // 2
-        self._slices = [
-            (slice(max(one, 0), one + n_near), slice(max(-one, 0), n_locations - one))
-            for one in np.clip(shift, 1 - n_near, n_locations - 1).tolist()
-        ]
+    by_bin: AnyArray
+    half_squares: AnyArray
+    place: Indices | None = None
 
-    def _parts(self, columns: Indices) -> Iterator[tuple[Binned, Indices]]:
-        for kind in np.unique(self._kind[columns]):
-            yield self._tables[kind], np.flatnonzero(self._kind[columns] == kind)
+    @classmethod
+    def of(cls, inner_edges: Array, at: Array) -> Table:
+        """Return that of bins between edges, the outer ones open, at locations."""
+        by_bin = probabilities(inner_edges, at).reshape(len(inner_edges) + 1, -1)
+        return cls(by_bin, np.einsum("ij,ij->j", by_bin, by_bin) / 2)
 
-    def log_likelihood(self, bins: NoisyCounts, columns: Indices) -> AnyArray:
-        """Return log likelihoods of columns, shape (n_columns, n_families, n_locations)."""
-        logs = np.empty((len(columns), *families().prior.shape), np.float32)
-        for table, part in self._parts(columns):
-            fits = table.log_likelihood(bins.of(columns[part]))
-            for one, fit in zip(part, fits, strict=True):
-                to, of = self._slices[columns[one]]
-                logs[one, :, : to.start], logs[one, :, to.stop :] = fit[:, :1], fit[:, -1:]
-                logs[one, :, to] = fit[:, of]
-        return logs
+    @functools.cached_property
+    def support(self) -> tuple[Indices, Indices]:
+        """First and last bin between the tails of each distribution."""
+        return between_tails(self.by_bin.T, TAIL_SHARE)
 
-    def mixed(self, posterior: AnyArray, columns: Indices) -> Array:
+    def log_likelihood(self, shares: Array, noise: Array) -> AnyArray:
+        """Return log likelihoods up to a constant, shape (n_columns, n_distributions)."""
+        fit = shares.astype(np.float32) @ self.by_bin
+        fit -= self.half_squares
+        fit *= (1 / (noise**2 + MODEL_ERROR**2)).astype(np.float32)[:, None]
+        return np.asarray(fit if self.place is None else fit[:, self.place])
+
+    def mixed(self, posterior: AnyArray) -> AnyArray:
         """Return the expected probabilities of bins, shape (n_columns, n_bins)."""
-        shapes = np.empty((len(columns), self._n_bins))
-        for table, part in self._parts(columns):
-            weights = np.zeros((len(part), *table.half_squares.shape), np.float32)
-            for one, weight in zip(part, weights, strict=True):
-                of, to = self._slices[columns[one]]
-                weight[:, to] = posterior[one, :, of]
-                weight[:, 0] += posterior[one, :, : of.start].sum(axis=1)
-                weight[:, -1] += posterior[one, :, of.stop :].sum(axis=1)
-            flat = table.probabilities.reshape(-1, self._n_bins)
-            shapes[part] = weights.reshape(len(part), -1) @ flat
-        return shapes
+        if self.place is not None:
+            n_places = self.by_bin.shape[1]
+            weights = [np.bincount(self.place, one, n_places) for one in posterior]
+            posterior = np.array(weights, np.float32)
+        return np.asarray(posterior @ self.by_bin.T)
+
+
+@functools.cache
+def by_magnitude() -> Table:
+    """Return probabilities of magnitudes of every distribution."""
+    side = 4.0 ** (np.arange(SIDE) - STEPS)
+    return Table.of(np.concatenate([-side[::-1], side]), locations())
+
+
+@functools.lru_cache(maxsize=32)
+def _in_bins(low: float, high: float, n_bins: int) -> Table:
+    """Return probabilities of equal bins of a range, at locations near that of the range."""
+    return Table.of(np.linspace(low, high, n_bins + 1)[1:-1], _steps(REACH_OCTAVES))
+
+
+def in_bins(low: float, high: float, n_bins: int) -> Table:
+    """Return probabilities of equal bins of a range; farther locations are as the last ones."""
+    unit = round(math.log2(max(abs(low), abs(high))) * LOCATIONS_PER_OCTAVE)
+    size = 2.0 ** (unit / LOCATIONS_PER_OCTAVE)
+    n_families, n_locations = prior().shape
+    n_near = len(_steps(REACH_OCTAVES))
+    relative = np.arange(n_locations) - n_locations // 2 - unit + n_near // 2
+    place = np.add.outer(n_near * np.arange(n_families), np.clip(relative, 0, n_near - 1))
+    return replace(_in_bins(low / size, high / size, n_bins), place=place.ravel())
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyCounts:
-    """Counts of bins of each column, shape (n_columns, n_bins), and the noise on them."""
+class Histogram:
+    """Noisy shares of the rows by sign and magnitude, for each column.
 
-    counts: Array
-    std: Array
-    n_rows: int
+    Attributes
+    ----------
+    shares : array of shape (n_columns, n_bins)
+    noise : array of shape (n_columns,)
+        Standard deviation of the noise on each share of a column.
+    """
+
+    shares: Array
+    noise: Array
 
     @classmethod
-    def alike(cls, counts: Array, std: float, n_rows: int) -> NoisyCounts:
-        """Return counts of columns with the same noise."""
-        return cls(counts, np.full(len(counts), std), n_rows)
+    def of_counts(cls, n_rows: int, counts: Array, std: float, *ranges: Ranges) -> Self:
+        """Return that of counts of columns with the same noise."""
+        return cls(counts / n_rows, np.full(len(counts), std / n_rows), *ranges)
 
     @property
-    def noise(self) -> Array:
-        """Noise on the counts of each column, as a share of the rows."""
-        return self.std / self.n_rows
+    def edges(self) -> Ranges:
+        """Lower and upper edge of every bin: magnitudes below 0 go from large to small."""
+        return Ranges(*(np.broadcast_to(one, self.shares.shape) for one in magnitude_bounds()))
+
+    def of(self, columns: Indices) -> Self:
+        """Return that of some columns, by number; itself if these are all."""
+        if len(columns) == len(self.shares):
+            return self
+        return type(self)(*(getattr(self, one.name)[columns] for one in fields(self)))
 
     @functools.cached_property
-    def fit_by_magnitude(self) -> AnyArray:
-        """Log likelihoods of counts of magnitudes, which are not to be changed in place."""
-        return by_magnitude().log_likelihood(self)
+    def log_likelihood(self) -> AnyArray:
+        """Log likelihoods, shape (n_columns, n_distributions), not to be changed in place."""
+        logs = np.empty((len(self.shares), prior().size), np.float32)
+        for table, columns in self._tables():
+            logs[columns] = table.log_likelihood(self.shares[columns], self.noise[columns])
+        return logs
 
-    def of(self, columns: Indices) -> NoisyCounts:
-        """Return those of some columns, by number; itself if these are all."""
-        if len(columns) == len(self.counts):
-            return self
-        return NoisyCounts(self.counts[columns], self.std[columns], self.n_rows)
+    def mixed(self, posterior: AnyArray) -> Array:
+        """Return the expected probabilities of bins, shape (n_columns, n_bins)."""
+        shapes = np.empty(self.shares.shape)
+        for table, columns in self._tables():
+            shapes[columns] = table.mixed(posterior[columns])
+        return shapes
+
+    def _tables(self) -> Iterator[tuple[Table, Indices]]:
+        """Yield tables of bins, and the columns that have these bins."""
+        yield by_magnitude(), np.arange(len(self.shares))
 
 
-def _likelier_prior(likelihoods: Array) -> tuple[Array, Array]:
+@dataclass(frozen=True, eq=False)
+class Bins(Histogram):
+    """Noisy shares of the rows in equal bins of ranges."""
+
+    ranges: Ranges
+
+    @property
+    def edges(self) -> Ranges:
+        n_edges = self.shares.shape[1] + 1
+        edges = np.linspace(self.ranges.low, self.ranges.high, n_edges, axis=1)
+        return Ranges(edges[:, :-1], edges[:, 1:])
+
+    def _tables(self) -> Iterator[tuple[Table, Indices]]:
+        ranges, number = np.unique(self.ranges.low + 1j * self.ranges.high, return_inverse=True)
+        for one, limits in enumerate(ranges.tolist()):
+            table = in_bins(limits.real, limits.imag, self.shares.shape[1])
+            yield table, np.flatnonzero(number == one)
+
+
+def magnitude_bounds() -> tuple[Array, Array]:
+    """Return the lower and upper edge of every bin of magnitudes, negative ones first.
+
+    Negative ones go from large to small; zero has no width.
+    """
+    edges = 4.0 ** (np.arange(SIDE + 1) - STEPS)
+    low = np.concatenate([-edges[:0:-1], [0.0], edges[:-1]])
+    return low, -low[::-1]
+
+
+# ------------------------------------------------------------------ the posterior
+
+
+def _likelier_prior(likelihoods: AnyArray) -> tuple[AnyArray, AnyArray]:
     """Return common priors, without skewed standardised families if columns fit better without.
 
     Each column of a table that lies below 0 may look like one of these: all of them decide.
     """
-    prior = families().prior
-    others = prior.copy()
-    others[families().skewed] *= UNLIKELY
-    evidence, *with_skewed = _common_prior(likelihoods, prior)
+    skewed = np.array([one.is_standardised for one in families()])
+    others = prior() * np.where(skewed, UNLIKELY, np.float32(1.0))[:, None]
+    evidence, *with_skewed = _common_prior(likelihoods, prior())
     of_others, *without = _common_prior(likelihoods, others)
     # They are likely a priori, but a few columns far from 0 are no table of standardised ones.
     odds = min(LOG_PRIOR_UNIT, -LOG_PRIOR_PER_OCTAVE * len(likelihoods))
@@ -364,29 +447,26 @@ def _common_prior(likelihoods: Array, prior: Array) -> tuple[float, list[Array],
     return np.log(products[0] / products[1] / products[2]).sum(), own, of_more
 
 
-def posteriors(
-    log_likelihood: Callable[[Indices], Array], n_columns: int, pooled: bool
-) -> Iterator[tuple[Indices, Array]]:
+def posteriors(histograms: Sequence[Histogram], pooled: bool) -> Iterator[tuple[Indices, AnyArray]]:
     """Yield columns and the posterior of their distributions, a chunk at a time.
 
-    ``log_likelihood`` returns that of columns, shape (n_columns, n_families, n_locations). Columns
-    that are ``pooled`` share a prior, which the first chunk determines.
+    Columns that are ``pooled`` share a prior, which the first chunk determines.
     """
-    step, prior = -(-n_columns // MAX_COLUMNS), families().prior
+    n_columns, of_others = len(histograms[0].shares), prior()
+    step = -(-n_columns // MAX_COLUMNS)
     for start in range(step):
         columns = np.arange(start, n_columns, step)
-        values = log_likelihood(columns)
+        logs = (one.of(columns).log_likelihood for one in histograms)
+        values = sum(logs, np.zeros(1, np.float32)).reshape(-1, *of_others.shape)
         values -= values.max(axis=(1, 2), keepdims=True)
         np.exp(values, out=values)
-        # Their scale is 1, or less where rare large values make up the variance.
-        elsewhere = np.flatnonzero((locations() < -2) | (locations() > 0))
-        values[:, families().skewed[:, None], elsewhere] *= UNLIKELY
-        own = prior
+        values[:, unlikely()] *= UNLIKELY
+        own = of_others
         if pooled and start == 0 and n_columns > 1:
-            own, prior = _likelier_prior(values)
+            own, of_others = _likelier_prior(values)
         values *= own
         values /= values.sum(axis=(1, 2), keepdims=True)
-        yield columns, values
+        yield columns, values.reshape(len(columns), -1)
 
 
 def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]:
@@ -396,7 +476,7 @@ def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, I
     return first, probabilities.shape[-1] - 1 - back
 
 
-def median_bin(posterior: Array, bins: Indices) -> Indices:
+def median_bin(posterior: AnyArray, bins: Indices) -> Indices:
     """Posterior median of a bin that each distribution has."""
-    sums = [np.bincount(bins.ravel(), one.ravel()) for one in posterior]
+    sums = [np.bincount(bins, one) for one in posterior]
     return np.asarray(np.argmax(np.cumsum(sums, axis=1) >= 0.5, axis=1))

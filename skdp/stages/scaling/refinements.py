@@ -9,6 +9,7 @@ farther than single ones. All of it is post-processing of noisy histograms.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -18,14 +19,15 @@ from skdp._numbers import Array, Mask
 from skdp.oracle import Columns
 from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.releases.histograms import STEPS
-from skdp.stages.scaling.distributions import RANGE_IN_SCALES, TAIL_SHARE, NoisyCounts
-from skdp.stages.scaling.estimates import (
-    MAX_FILLED_SHARE,
-    Z_ONE,
+from skdp.stages.scaling.distributions import (
+    RANGE_IN_SCALES,
+    TAIL_SHARE,
+    Bins,
+    Histogram,
     Ranges,
     magnitude_bounds,
-    z_of_largest,
 )
+from skdp.stages.scaling.estimates import MAX_FILLED_SHARE, Z_ONE, z_of_largest
 
 # ------------------------------------------------------------------ standardised columns
 
@@ -35,7 +37,7 @@ from skdp.stages.scaling.estimates import (
 STANDARD_SHARE = 1 / 3
 
 
-def keep_standardised(columns: Columns, magnitudes: NoisyCounts, is_final: bool) -> Columns:
+def keep_standardised(columns: Columns, magnitudes: Histogram, is_final: bool) -> Columns:
     """Return the columns, those that look standardised with centre 0 and scale 1.
 
     One column's rare values are lost in the noise of its counts; the counts of all columns together
@@ -44,7 +46,7 @@ def keep_standardised(columns: Columns, magnitudes: NoisyCounts, is_final: bool)
     """
     lows, highs = magnitude_bounds()
     least, negative = np.minimum(np.abs(lows), np.abs(highs)), lows < 0
-    shares = magnitudes.counts / magnitudes.n_rows
+    shares = magnitudes.shares
     together, usual = shares.mean(axis=0), (least >= 1 / 16) & (least < 4)
     # Around 0, E[x+] = E[-x-], and E[x+]**2 <= P(x > 0) E[x**2] by Cauchy and Schwarz: columns
     # whose values are nearly all on one side are not centred.
@@ -89,23 +91,17 @@ MIN_SPREAD = 3  # bins that a column has to fill for its scale to be known
 MAX_NOISE = 0.09  # on the count of a window, as a share of the rows
 
 
-def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Mask]:
+def refine_narrow_columns(bins: Bins) -> tuple[Ranges, Mask]:
     """Return ranges around the smallest windows with the columns, and which may be narrower still.
 
     A window has a column if, up to noise, all but ``TAIL_SHARE`` of the rows lie in it. A range
     stays as it is where there is no such window of at most a third of it, far from 0.
-
-    Parameters
-    ----------
-    bins : NoisyCounts
-        Counts in equal bins of ``ranges``.
-    ranges : Ranges
     """
-    n_columns, n_bins = bins.counts.shape
-    width = ranges.width / n_bins
+    n_columns, n_bins = bins.shares.shape
+    width = bins.ranges.width / n_bins
     first, sizes = np.zeros((2, n_columns), dtype=np.intp)
-    sums = np.hstack([np.zeros((n_columns, 1)), np.cumsum(bins.counts / bins.n_rows, axis=1)])
-    left = np.flatnonzero(ranges.have_distinct_bins(n_bins))
+    sums = np.hstack([np.zeros((n_columns, 1)), np.cumsum(bins.shares, axis=1)])
+    left = np.flatnonzero(bins.ranges.have_distinct_bins(n_bins))
     largest = max(int(MAX_FILLED_SHARE * n_bins), 1)
     for size in sorted({int(largest ** (power / 23)) for power in range(24)}):
         noise = bins.noise[left] * math.sqrt(size)
@@ -116,10 +112,10 @@ def refine_narrow_columns(bins: NoisyCounts, ranges: Ranges) -> tuple[Ranges, Ma
         done = held.max(axis=1) >= 1 - TAIL_SHARE - Z_ONE * noise
         first[left[done]], sizes[left[done]] = held.argmax(axis=1)[done], size
         left = left[~done]
-    start, stop = ranges.low + first * width, ranges.low + (first + sizes) * width
-    margin, narrow = sizes * width, (sizes > 0) & Ranges(start, stop).far_from_0
-    smaller = Ranges(start - margin, stop + margin)
-    return ranges.where(narrow, smaller), narrow & (sizes < MIN_SPREAD)
+    start, margin = bins.ranges.low + first * width, sizes * width
+    narrow = (sizes > 0) & Ranges(start, start + margin).far_from_0
+    around = Ranges(start - margin, start + 2 * margin)
+    return bins.ranges.where(narrow, around), narrow & (sizes < MIN_SPREAD)
 
 
 # ------------------------------------------------------------------ long-tailed targets
@@ -134,12 +130,7 @@ OMITTED_SHARE = 0.0001  # share of the records, the farthest ones, that a scale 
 
 
 def extrapolate_tails(
-    targets: Columns,
-    bins: NoisyCounts,
-    ranges: Ranges,
-    magnitudes: NoisyCounts,
-    first: Ranges,
-    of_logarithms: bool = False,
+    targets: Columns, bins: Bins, magnitudes: Histogram, first: Ranges, of_logarithms: bool = False
 ) -> Columns:
     """Return targets with the larger scales and ranges that a Weibull tail implies.
 
@@ -151,11 +142,10 @@ def extrapolate_tails(
     Parameters
     ----------
     targets : Columns
-    bins : NoisyCounts
-        Counts in equal bins of ``ranges``.
-    ranges : Ranges
-    magnitudes : NoisyCounts
-        Counts by sign and magnitude, and the ranges that followed.
+    bins : Bins
+        In equal bins of the last ranges.
+    magnitudes : Histogram
+        By sign and magnitude, and the ranges that followed.
     first : Ranges
     of_logarithms : bool, default=False
         Whether the link is a logarithm. Then centres are no less than what counts imply for means:
@@ -164,42 +154,42 @@ def extrapolate_tails(
         shorter by the square of a scale that is too large.
     """
     size, least, centre = targets.scale.copy(), np.zeros_like(targets.scale), targets.centre
-    far = ranges.far_from_0
+    ranges, far = bins.ranges, bins.ranges.far_from_0
     # Magnitudes up to one more than those of the first range, on the sides that it has.
-    lows, highs = magnitude_bounds()
-    reach = 4 * np.maximum(np.abs(first.low), np.abs(first.high))[:, None]
-    within = (lows > 0) & (lows < reach) & (first.high[:, None] > 0)
-    within |= (highs < 0) & (highs > -reach) & (first.low[:, None] < 0)
+    edges, reach = magnitudes.edges, 4 * first.farthest[:, None]
+    within = (edges.low > 0) & (edges.low < reach) & (first.high[:, None] > 0)
+    within |= (edges.high < 0) & (edges.high > -reach) & (first.low[:, None] < 0)
+    within &= ~far[:, None]
+    used = (bins, np.ones(bins.shares.shape, dtype=bool)), (magnitudes, within)
     for one in range(len(size)):
-        low, high = ranges.low[one], ranges.high[one]
-        edges, std = np.linspace(low, high, bins.counts.shape[1] + 1), bins.std[one]
-        counted = [(edges[:-1], edges[1:], bins.counts[one], std)]
-        if not far[one]:
-            of_one = magnitudes.counts[one][within[one]], magnitudes.std[one]
-            counted.append((lows[within[one]], highs[within[one]], *of_one))
-        points, positive = (
-            np.hstack([_beyond(*counts, origin) for counts in counted])
-            for origin in (centre[one], 0.0)
-        )
-        points[1:] /= bins.n_rows
-        least[one] = _least_sum(positive) / bins.n_rows
-        edge = max(high - centre[one], centre[one] - low)
+        positive, points = (_beyond(used, one, origin) for origin in (0.0, centre[one]))
+        least[one] = _least_sum(positive)
+        edge = max(ranges.high[one] - centre[one], centre[one] - ranges.low[one])
         size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge))
     wide = np.where(size > targets.scale, TARGET_RANGE * size, 0.0)
-    low, high = np.minimum(targets.low, centre - wide), np.maximum(targets.high, centre + wide)
+    limits = np.minimum(targets.low, centre - wide), np.maximum(targets.high, centre + wide)
     if of_logarithms:
         size, centre = np.sqrt(targets.scale * size), np.maximum(centre, least)
+    low, high = np.clip(limits, centre - TARGET_RANGE * size, centre + TARGET_RANGE * size)
     return replace(targets, low=low, high=high, centre=centre, scale=size)
 
 
-def _beyond(low: Array, high: Array, counts: Array, std: float, centre: float) -> Array:
-    """Return distances from the centre, the count of records beyond each, and its noise."""
-    distance = np.maximum(np.maximum(low - centre, centre - high), 0.0)
-    order = np.argsort(-distance, kind="stable")
-    distance, beyond = distance[order], np.cumsum(counts[order])
-    noise = std * np.sqrt(np.arange(1, len(order) + 1))
-    whole = np.append(distance[1:] < distance[:-1], True) & (distance > 0)
-    return np.vstack([distance, beyond, noise])[:, whole]
+def _beyond(used: Iterable[tuple[Histogram, Mask]], column: int, centre: float) -> Array:
+    """Return distances from the centre, the share of the records beyond each, and its noise.
+
+    They are of the bins that are used of each histogram, from the nearest to the farthest.
+    """
+    points = []
+    for histogram, chosen in used:
+        low, high = histogram.edges.low[column], histogram.edges.high[column]
+        distance = np.maximum(np.maximum(low - centre, centre - high), 0.0)[chosen[column]]
+        order = np.argsort(-distance, kind="stable")
+        beyond = np.cumsum(histogram.shares[column, chosen[column]][order])
+        noise = histogram.noise[column] * np.sqrt(np.arange(1, len(order) + 1))
+        last = np.diff(distance[order], append=-1.0) < 0  # of bins at one distance
+        points.append(np.vstack([distance[order], beyond, noise])[:, last & (distance[order] > 0)])
+    every = np.hstack(points)
+    return every[:, np.argsort(every[0], kind="stable")]
 
 
 def _least_sum(points: Array) -> float:
@@ -208,14 +198,13 @@ def _least_sum(points: Array) -> float:
     That is their integral. Each counts less its noise, from the nearest farther point of which more
     remains: beyond a point there are no fewer records than beyond a farther one.
     """
-    distance, beyond, noise = points[:, np.argsort(points[0], kind="stable")]
+    distance, beyond, noise = points
     least = np.maximum(beyond - z_of_largest(len(beyond)) * noise, 0.0)
     return float(np.maximum.accumulate(least[::-1])[::-1] @ np.diff(distance, prepend=0.0))
 
 
 def _beyond_the_seen(points: Array, edge: float) -> float:
     """Return the part of a target's mean square that lies beyond an edge."""
-    points = points[:, np.argsort(points[0], kind="stable")]
     distance, share, noise = points
     z = z_of_largest(len(share))
     seen = np.flatnonzero((share > z * noise) & (share < MAX_BODY_SHARE))

@@ -8,7 +8,6 @@ are.
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Self
 
 from skdp.accounting import Gaussian
 from skdp.oracle import Public
@@ -48,19 +47,20 @@ class Histograms:
     costs : tuple of float
         What each costs, in units of one with this noise: where ranges stay as they are, the mean of
         the counts is used.
-    noise : float
-        On a count, as a share of the rows.
+    signal : float
+        Number of rows in standard deviations of a count that has the whole budget.
     """
 
     n_columns: int = 0
     share: float = 0.0
     costs: tuple[float, ...] = COSTS_COLUMNS
-    noise: float = 0.0
+    signal: float = math.inf
 
-    @classmethod
-    def of(cls, n_columns: int, share: float, costs: tuple[float, ...], signal: float) -> Self:
-        """Return those with a share, by the signal: rows in standard deviations of a count."""
-        return cls(n_columns, share, costs, math.sqrt(sum(costs) * n_columns / share) / signal)
+    @property
+    def noise(self) -> float:
+        """Noise on a count, as a share of the rows."""
+        whole = sum(self.costs) * self.n_columns
+        return math.sqrt(whole / self.share) / self.signal if self.share else 0.0
 
     @property
     def is_free(self) -> bool:
@@ -124,7 +124,7 @@ def _of_features(n_columns: int, signal: float, insist: bool) -> Histograms:
     share = max(share, min(_needed(n_counts, signal, RAISE_SHARE_ABOVE), MAX_RAISED_SHARE))
     if not insist and _needed(n_counts, signal, 2 * RAISE_SHARE_ABOVE) > share:
         return Histograms()
-    return Histograms.of(n_columns, share, costs, signal)
+    return Histograms(n_columns, share, costs, signal)
 
 
 def _of_targets(n_targets: int, signal: float, left: float) -> Histograms:
@@ -134,7 +134,7 @@ def _of_targets(n_targets: int, signal: float, left: float) -> Histograms:
     if _needed(sum(costs) * n_targets, signal, REDUCE_ABOVE) > share:
         costs = COSTS_OF_FEWER
         share = min(max(_needed(sum(costs) * n_targets, signal, REDUCE_ABOVE), share), left)
-    return Histograms.of(n_targets, share, costs, signal)
+    return Histograms(n_targets, share, costs, signal)
 
 
 def _share(n_counts: float, signal: float, noise: float, largest: float) -> float:
@@ -149,7 +149,7 @@ def _needed(n_counts: float, signal: float, noise: float) -> float:
 
 def whole_budget(public: Public) -> ScalingBudget:
     """Return shares that spend the whole budget on columns."""
-    return ScalingBudget(Histograms.of(public.n_features, 1.0, COSTS_COLUMNS, _signal(public)))
+    return ScalingBudget(Histograms(public.n_features, 1.0, COSTS_COLUMNS, _signal(public)))
 
 
 def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
@@ -171,18 +171,12 @@ def budget_of_first(first: Public, features: bool, targets: bool) -> ScalingBudg
     Their ratio is that of as many records as would have the same noise on counts for the usual
     share.
     """
-    if first.n_rows == 0:
-        return ScalingBudget()
     usual = scaling_budget(first, features, targets, insist=True).share
     alike = replace(first, n_rows=math.ceil(first.n_rows / math.sqrt(usual)))
     budget, signal = scaling_budget(alike, features, targets, insist=True), _signal(first)
+    parts = budget.features, budget.targets
     return ScalingBudget(
-        *(
-            Histograms.of(one.n_columns, one.share / budget.share, one.costs, signal)
-            if one.n_columns
-            else one
-            for one in (budget.features, budget.targets)
-        )
+        *(replace(one, share=one.share / budget.share, signal=signal) for one in parts)
     )
 
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from skdp._numbers import Array
+from skdp._numbers import Array, Mask
 from skdp.objective import Loss, Problem
 from skdp.oracle import (
     BinCounts,
@@ -30,9 +30,14 @@ from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.session import inside
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
 from skdp.stages.column_bounds import DeclaredBounds, PublicSample, declared_columns
-from skdp.stages.scaling import estimates
-from skdp.stages.scaling.distributions import NoisyCounts
-from skdp.stages.scaling.estimates import Ranges
+from skdp.stages.scaling.distributions import Bins, Histogram, Ranges
+from skdp.stages.scaling.estimates import (
+    coarse_ranges,
+    estimate,
+    exact_columns,
+    shrink_ranges,
+    support_with_margin,
+)
 from skdp.stages.scaling.refinements import (
     extrapolate_tails,
     keep_standardised,
@@ -53,61 +58,6 @@ MANY_BINS = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class HistogramState:
-    """Mean of the counts of each column in its present range.
-
-    Attributes
-    ----------
-    ranges : Ranges
-    bins : NoisyCounts
-    times : array of shape (n_columns,)
-        Number of histograms.
-    """
-
-    ranges: Ranges
-    bins: NoisyCounts
-    times: Array
-
-    @classmethod
-    def none(cls, ranges: Ranges, n_rows: int) -> HistogramState:
-        """Return the state before any histogram."""
-        nothing = np.zeros(len(ranges.low))
-        return cls(ranges, NoisyCounts(nothing[:, None], nothing, n_rows), nothing)
-
-    def updated(self, bins: NoisyCounts) -> HistogramState:
-        """Return the state after one more histogram, as noisy as those before."""
-        times, before = self.times + 1, self.bins.counts
-        mean = before + (bins.counts - before) / times[:, None]
-        mean_of_all = NoisyCounts(mean, bins.std / np.sqrt(times), bins.n_rows)
-        return HistogramState(self.ranges, mean_of_all, times)
-
-    def within(self, ranges: Ranges) -> HistogramState:
-        """Return the state with other ranges, without the counts of columns whose range differs."""
-        same = (ranges.low == self.ranges.low) & (ranges.high == self.ranges.high)
-        kept = replace(self.bins, counts=self.bins.counts * same[:, None])
-        return HistogramState(ranges, kept, self.times * same)
-
-    def shrunk(self, magnitudes: NoisyCounts, again: bool) -> Ranges:
-        """Return the ranges of features, smaller where there is a much narrower estimate.
-
-        Ranges that stayed have been estimated before.
-        """
-        new = np.flatnonzero(self.times == 1)
-        if not len(new):
-            return self.ranges
-        ranges = self.ranges.of(new)
-        estimate = estimates.estimate(magnitudes.of(new), self.bins.of(new), ranges, pooled=True)
-        # Rounding makes ranges alike, but those of columns far from 0 much wider.
-        one_sided = (estimate.ranges.low > 0) | (estimate.ranges.high < 0)
-        one_sided &= ~estimate.isolated.any(axis=1)
-        estimated = estimate.ranges.rounded().where(one_sided, estimate.ranges)
-        smaller = estimates.shrink_ranges(ranges, estimated, self.bins.counts.shape[1], again)
-        low, high = self.ranges.low.copy(), self.ranges.high.copy()
-        low[new], high[new] = smaller.low, smaller.high
-        return Ranges(low, high)
-
-
-@dataclass(frozen=True, eq=False)
 class Counting:
     """The histograms that a fit requests of its features, or of its targets."""
 
@@ -125,13 +75,13 @@ class Counting:
         """Numbers of the histograms in bins; the first one is of magnitudes."""
         return range(2, len(self.histograms.costs) + 1)
 
-    def by_magnitude(self) -> NoisyCounts:
+    def by_magnitude(self) -> Histogram:
         """Request counts by sign and magnitude."""
         request = MagnitudeCounts(self.is_features, not self.is_features)
         answer = self.oracle.with_share(request, self.histograms.shares[0])
-        return NoisyCounts.alike(*answer, self.oracle.public.n_rows)
+        return Histogram.of_counts(self.oracle.public.n_rows, *answer)
 
-    def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> NoisyCounts:
+    def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> Bins:
         """Request counts in equal bins of ranges; their number follows from the noise."""
         if n_bins is None:
             noise = self.histograms.noise
@@ -140,7 +90,7 @@ class Counting:
         kind = self.is_features, not self.is_features
         request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins)
         answer = self.oracle.with_share(request, self.histograms.shares[-1])
-        return NoisyCounts.alike(*answer, self.oracle.public.n_rows)
+        return Bins.of_counts(self.oracle.public.n_rows, *answer, ranges)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,19 +142,36 @@ class ScalingStage(OptionalStage):
                 return f"{missing}. Set scaling=PublicRange(low, high), or scaling='none'"
             if parameters.scaling == "auto" and "unconstrained" not in problem.provides:
                 return "no constraint"
-        budget, known, _ = _requests(public, problem, parameters)
-        if budget.has_requests or known.columns or known.targets:
+        stage = cls.of(public, problem, parameters)
+        if stage.budget.has_requests or stage.known.columns or stage.known.targets:
             return None
         return "less noise on counts of columns: more rows, or a larger epsilon"
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        budget, known, first = _requests(public, problem, parameters)
+        centred, bounds = public.has_intercept, parameters.bounds
+        columns, targets = declared_columns(bounds, public.n_features, centred, public.sparse), None
+        if problem.loss.targets == "real" and public.target_bound is not None:
+            bound = np.full(public.n_outputs, float(public.target_bound))
+            targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
+        counts_targets = (
+            is_regression(problem)
+            and targets is None
+            and missing_gaussian(public, parameters) is None
+        )
+        wanted, first = (columns is None, counts_targets), 0
+        if public.streamed and any(wanted):
+            first = records_for_scaling(public, *wanted)
+            budget = (
+                budget_of_first(public.divided(first)[0], *wanted) if first else ScalingBudget()
+            )
+        else:
+            budget = scaling_budget(public, *wanted, insist=parameters.scaling == "private")
         return cls(
             budget,
-            (public.has_intercept, public.has_intercept),
-            known,
-            note=note_on_bounds(parameters.bounds),
+            (centred, centred),
+            Scaling(columns, targets, problem.loss.link),
+            note=note_on_bounds(bounds),
             first=first,
             is_final=not is_regression(problem),
         )
@@ -243,12 +210,9 @@ class ScalingStage(OptionalStage):
     def assumptions(self) -> tuple[str, ...]:
         texts = []
         features, targets = self.budget.features, self.budget.targets
-        counted = {
-            "columns": features.n_columns > 0 and not features.is_free,
-            "targets": targets.n_columns > 0,
-        }
-        if any(counted.values()):
-            what = " and ".join(one for one, is_counted in counted.items() if is_counted)
+        counted = ["columns"] * (features.share > 0) + ["targets"] * (targets.share > 0)
+        if counted:
+            what = " and ".join(counted)
             texts.append(
                 f"Ranges, centres and sizes of {what} were estimated privately, as part of this "
                 "fit: the histograms among its releases. Values outside their range are clipped."
@@ -274,18 +238,15 @@ class ScalingStage(OptionalStage):
         if counting.oracle.is_rehearsal:
             return _rehearsed(counting)
         centred = self.centred[not is_features]
-        first = estimates.coarse_ranges(magnitudes, exact, pooled=is_features)
-        state = _bin_rounds(counting, first, magnitudes)
-        ranges, bins = state.ranges, state.bins
+        first = coarse_ranges(magnitudes, exact, pooled=is_features)
+        bins = _bin_rounds(counting, first, magnitudes)
         if exact:
-            columns = estimates.exact_columns(bins.counts, ranges, centred)
+            columns = exact_columns(bins, centred)
             return _kept_if_near_standard(columns) if is_features else columns
-        estimate = estimates.estimate(magnitudes, bins, ranges, is_features)
-        columns = estimate.columns(bins.noise, is_features, centred)
+        columns = estimate(magnitudes, bins, is_features, centred, is_last=True)
         if not is_features:
             of_logarithms = counting.oracle.problem.loss.link == "log"
-            counted = bins, ranges, magnitudes, first
-            return _within_range(extrapolate_tails(columns, *counted, of_logarithms))
+            return extrapolate_tails(columns, bins, magnitudes, first, of_logarithms)
         if centred:
             columns = keep_standardised(columns, magnitudes, self.is_final)
         if not self.is_final:
@@ -305,66 +266,55 @@ def _rehearsed(counting: Counting) -> Columns:
     return Columns(-unit, unit, 0 * unit, unit)
 
 
-def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: NoisyCounts) -> HistogramState:
+def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: Histogram) -> Bins:
     """Request bins of ranges; then again, in smaller ranges where there are any.
 
-    Noisy ranges of targets shrink only where they are narrow and far from 0: a smaller one hides a
-    tail.
+    Returns the mean of the counts of each column in its last range.
     """
-    state = HistogramState.none(ranges, counting.oracle.public.n_rows)
-    narrow = np.zeros(len(ranges.low), dtype=bool)
+    mean: Array | float = 0.0
+    times, narrow = np.zeros(len(ranges.low)), np.zeros(len(ranges.low), dtype=bool)
     for number in counting.rounds:
-        is_last, again = number == counting.rounds[-1], number > 2
+        is_last = number == counting.rounds[-1]
         if narrow.any() and not is_last:
             # Many bins for narrow columns, which may be narrower still.
-            bins = counting.in_bins(state.ranges, MANY_BINS)
-            estimated, still = refine_narrow_columns(bins, state.ranges)
-            state = state.within(state.ranges.where(narrow, estimated))
-            narrow &= still
-            continue
-        state = state.updated(counting.in_bins(state.ranges))
-        if is_last:
-            break
-        if counting.exact:
-            estimated = estimates.support_with_margin(state.bins.counts, state.ranges)
-            smaller = estimates.shrink_ranges(state.ranges, estimated, MANY_BINS, again)
+            estimated, still = refine_narrow_columns(counting.in_bins(ranges, MANY_BINS))
+            smaller, narrow = ranges.where(narrow, estimated), narrow & still
         else:
-            smaller = state.shrunk(magnitudes, again) if counting.is_features else state.ranges
-            estimated, narrow = refine_narrow_columns(state.bins, state.ranges)
-            # A new range starts the mean of counts anew, so later ones have to be half as long.
-            shorter = (1 + again) * estimated.width < smaller.width
-            smaller = smaller.where(narrow | shorter, estimated)
-        state = state.within(smaller)
-    return state
+            counts = counting.in_bins(ranges)
+            times = times + 1
+            mean = mean + (counts.shares - mean) / times[:, None]
+            bins = Bins(mean, counts.noise / np.sqrt(times), ranges)
+            if is_last:
+                break
+            smaller, narrow = _smaller_ranges(counting, bins, magnitudes, times == 1, number > 2)
+        times *= (smaller.low == ranges.low) & (smaller.high == ranges.high)
+        ranges = smaller
+    return bins
 
 
-def _requests(
-    public: Public, problem: Problem, parameters: StageParameters
-) -> tuple[ScalingBudget, Scaling, int]:
-    """Return the histograms of a fit's scaling, by their budget, and what is declared of it.
+def _smaller_ranges(
+    counting: Counting, bins: Bins, magnitudes: Histogram, is_new: Mask, again: bool
+) -> tuple[Ranges, Mask]:
+    """Return smaller ranges where there are any, and which columns may be narrower still.
 
-    The last is the number of the first records of a stream that they are of, else 0.
+    Noisy ranges of targets shrink only where they are narrow and far from 0: a smaller one hides a
+    tail. Those of features that stayed have been estimated before.
     """
-    centred, bounds = public.has_intercept, parameters.bounds
-    columns, targets = declared_columns(bounds, public.n_features, centred, public.sparse), None
-    standardises_targets = is_regression(problem)
-    if problem.loss.targets == "real" and public.target_bound is not None:
-        bound = np.full(public.n_outputs, float(public.target_bound))
-        targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
-    wanted = {
-        "features": columns is None,
-        "targets": standardises_targets
-        and targets is None
-        and missing_gaussian(public, parameters) is None,
-    }
-    first = 0
-    if public.streamed and any(wanted.values()):
-        first = records_for_scaling(public, **wanted)
-        held = replace(public, n_rows=0) if first == 0 else public.divided(first)[0]
-        budget = budget_of_first(held, **wanted)
-    else:
-        budget = scaling_budget(public, **wanted, insist=parameters.scaling == "private")
-    return budget, Scaling(columns, targets, problem.loss.link), first
+    if counting.exact:
+        return shrink_ranges(bins, support_with_margin(bins), again), is_new & False
+    smaller, new = bins.ranges, np.flatnonzero(is_new)
+    if counting.is_features and len(new):
+        columns = estimate(magnitudes.of(new), bins.of(new), pooled=True)
+        estimated = Ranges(columns.low, columns.high)
+        # Rounding makes ranges alike, but those of columns far from 0 much wider.
+        one_sided = (estimated.low > 0) | (estimated.high < 0)
+        one_sided &= ~np.any(columns.isolated, axis=0)
+        estimated = estimated.rounded().where(one_sided, estimated)
+        smaller = smaller.put(new, shrink_ranges(bins.of(new), estimated, again))
+    windows, narrow = refine_narrow_columns(bins)
+    # A new range starts the mean of counts anew, so later ones have to be half as long.
+    shorter = (1 + again) * windows.width < smaller.width
+    return smaller.where(narrow | shorter, windows), narrow
 
 
 def note_on_bounds(bounds: DeclaredBounds | None) -> str:
@@ -384,13 +334,6 @@ def _in_units_of(loss: Loss, targets: Columns, centred: bool, noise: float) -> C
         return targets
     targets = replace(targets, centre=units.centre, scale=units.scale)
     return targets if noise == 0 else replace(targets, low=units.low, high=units.high)
-
-
-def _within_range(columns: Columns) -> Columns:
-    """Targets within the range that the public facts promise."""
-    half_width = TARGET_RANGE * columns.scale
-    low, high = columns.centre - half_width, columns.centre + half_width
-    return replace(columns, low=np.maximum(columns.low, low), high=np.minimum(columns.high, high))
 
 
 def _kept_if_near_standard(columns: Columns) -> Columns:

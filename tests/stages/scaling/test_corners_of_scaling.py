@@ -30,13 +30,15 @@ def test_how_many_columns_are_looked_at_together_does_not_show(monkeypatch, rng)
     std, n_rows = np.full(100, 15.0), 1000
     counts = rng.multinomial(n_rows, rng.dirichlet(np.full(81, 0.1), 100)) + rng.normal(0, 15, 81)
     bins = rng.multinomial(n_rows, rng.dirichlet(np.full(16, 0.3), 100)) + rng.normal(0, 15, 16)
-    seen, of_bins = (distributions.NoisyCounts(one, std, n_rows) for one in (counts, bins))
+    noise = std / n_rows
+    seen = distributions.Histogram(counts / n_rows, noise)
     found = []
     for at_once in (100, 33):
         monkeypatch.setattr(distributions, "MAX_COLUMNS", at_once)
         ranges = estimates.coarse_ranges(seen, False, pooled=False)
-        read = estimates.estimate(seen, of_bins, ranges, pooled=False)
-        found.append([ranges.low, ranges.high, read.mean, read.size, read.half_width])
+        of_bins = distributions.Bins(bins / n_rows, noise, ranges)
+        read = estimates.estimate(seen, of_bins, pooled=False)
+        found.append([ranges.low, ranges.high, read.low, read.high, read.centre, read.scale])
     np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-6)
 
 

@@ -6,28 +6,25 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.stages.scaling.distributions import NoisyCounts
-from skdp.stages.scaling.estimates import Ranges
+from skdp.stages.scaling.distributions import Bins, Ranges
 from skdp.stages.scaling.refinements import refine_narrow_columns
 from skdp.stages.scaling.stage import MANY_BINS
 
-
-def histogram(values, n_bins, std, rng):
-    """Noisy counts of values in [0, 1), one column."""
-    counts = np.histogram(values, n_bins, (0, 1))[0]
-    return (counts + std * rng.standard_normal(n_bins))[None]
-
-
 UNIT = Ranges(np.zeros(1), np.ones(1))
+
+
+def histogram(values, n_bins, std, n_rows, rng):
+    """Noisy shares of values in [0, 1), one column."""
+    counts = np.histogram(values, n_bins, (0, 1))[0]
+    noisy = (counts + std * rng.standard_normal(n_bins))[None]
+    return Bins(noisy / n_rows, np.array([std / n_rows]), UNIT)
 
 
 @pytest.mark.parametrize("size", [1e-6, 1e-4, 1e-3, 3e-3])
 def test_a_window_holds_the_column_and_little_else(rng, size):
     values = 0.3712 + size * rng.standard_normal(20_000)
-    std = np.array([0.01 * 20_000])
     n_bins = MANY_BINS
-    counts = histogram(values, n_bins, std[0], rng)
-    found, still = refine_narrow_columns(NoisyCounts(counts, std, 20_000), UNIT)
+    found, still = refine_narrow_columns(histogram(values, n_bins, 200.0, 20_000, rng))
     inside = np.mean((values >= found.low) & (values < found.high))
     assert inside > 0.999
     assert found.high - found.low <= max(6 / n_bins, 40 * size)
@@ -41,17 +38,15 @@ def test_other_columns_are_left_as_they_are(rng, shape):
         "two places": np.repeat([0.2, 0.8], 2500),
         "nothing": np.empty(0),
     }[shape]
-    std = np.array([100.0])
-    counts = histogram(values, 256, 100.0, rng)
-    found, still = refine_narrow_columns(NoisyCounts(counts, std, 5000), UNIT)
+    found, still = refine_narrow_columns(histogram(values, 256, 100.0, 5000, rng))
     assert (found.low, found.high, still) == (0.0, 1.0, False)
 
 
 def test_numbers_that_cannot_be_told_apart_are_not_looked_at_closer(rng):
     ranges = Ranges(np.array([1e15]), np.array([1e15 + 8]))
-    counts = np.zeros((1, 64))
-    counts[0, 3] = 1000
-    found, still = refine_narrow_columns(NoisyCounts(counts, np.array([1.0]), 1000), ranges)
+    shares = np.zeros((1, 64))
+    shares[0, 3] = 1.0
+    found, still = refine_narrow_columns(Bins(shares, np.array([1e-3]), ranges))
     assert (found.low, found.high, still) == (1e15, 1e15 + 8, False)
 
 

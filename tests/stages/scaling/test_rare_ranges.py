@@ -13,7 +13,7 @@ from skdp.accounting import Adjacency
 from skdp.oracle import Public
 from skdp.oracle.releases.histograms import magnitude_counts
 from skdp.oracle.sources.records import Records
-from skdp.stages.scaling.distributions import NoisyCounts
+from skdp.stages.scaling.distributions import Histogram
 from skdp.stages.scaling.estimates import coarse_ranges
 from skdp.stages.scaling.shares import MAX_SHARE_ALL, scaling_budget
 
@@ -42,7 +42,7 @@ def test_noise_hardly_ever_ruins_a_range(rng, kind):
     ruined = 0
     for _ in range(150):
         counts = exact + rng.normal(0.0, std[0], exact.shape)
-        found = coarse_ranges(NoisyCounts(counts, std, N_ROWS), exact=False, pooled=False)
+        found = coarse_ranges(Histogram(counts / N_ROWS, std / N_ROWS), exact=False, pooled=False)
         far = max(abs(found.low[0]), abs(found.high[0])) / reach
         assert far < 300
         ruined += not 1 / 4 <= far <= 16
@@ -56,11 +56,11 @@ def test_one_far_magnitude_of_pure_noise_widens_nothing():
     counts = magnitude_counts(records_of(values), True, False).astype(float)
     std = np.array([0.02 * N_ROWS])
     counts += rng.normal(0.0, std[0], counts.shape)
-    plain = coarse_ranges(NoisyCounts(counts, std, N_ROWS), exact=False, pooled=False)
+    plain = coarse_ranges(Histogram(counts / N_ROWS, std / N_ROWS), exact=False, pooled=False)
     for place in (0, 20, 60, 80):
         spoilt = counts.copy()
         spoilt[0, place] = 5 * std[0]
-        found = coarse_ranges(NoisyCounts(spoilt, std, N_ROWS), exact=False, pooled=False)
+        found = coarse_ranges(Histogram(spoilt / N_ROWS, std / N_ROWS), exact=False, pooled=False)
         assert (found.low, found.high) == (plain.low, plain.high)
 
 

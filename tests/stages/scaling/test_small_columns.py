@@ -7,7 +7,7 @@ import pytest
 
 from skdp.oracle import Columns
 from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitudes
-from skdp.stages.scaling.distributions import NoisyCounts
+from skdp.stages.scaling.distributions import Histogram
 from skdp.stages.scaling.refinements import keep_standardised
 
 N_ROWS = 100_000
@@ -22,7 +22,7 @@ def share_taken_for_standard(size, noise, rng, n_columns=10, draws=400):
     columns = Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit)
     for _ in range(draws):
         noisy = counts + std[:, None] * rng.standard_normal(counts.shape)
-        kept = keep_standardised(columns, NoisyCounts(noisy, std, N_ROWS), True)
+        kept = keep_standardised(columns, Histogram(noisy / N_ROWS, std / N_ROWS), True)
         taken += (kept.scale == 1).any()
     return taken / draws
 

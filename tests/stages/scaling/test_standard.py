@@ -9,7 +9,7 @@ import skdp
 from skdp.oracle import Columns
 from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitude_counts
 from skdp.oracle.sources.records import Records
-from skdp.stages.scaling.distributions import RANGE_IN_SCALES, NoisyCounts
+from skdp.stages.scaling.distributions import RANGE_IN_SCALES, Histogram
 from skdp.stages.scaling.refinements import keep_standardised
 
 N_ROWS = 5000
@@ -26,7 +26,7 @@ def found(X, noise, seed=0):
     noisy = counts + std[:, None] * np.random.default_rng(seed).standard_normal(counts.shape)
     unit = np.ones(X.shape[1])
     columns = Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit)
-    return keep_standardised(columns, NoisyCounts(noisy, std, len(X)), True).scale == 1
+    return keep_standardised(columns, Histogram(noisy / len(X), std / len(X)), True).scale == 1
 
 
 def tables(rng):

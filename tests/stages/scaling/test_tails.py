@@ -7,9 +7,9 @@ import pytest
 
 import skdp
 from skdp.oracle import Columns
+from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitudes
-from skdp.stages.scaling.distributions import NoisyCounts
-from skdp.stages.scaling.estimates import Ranges
+from skdp.stages.scaling.distributions import Bins, Histogram, Ranges
 from skdp.stages.scaling.refinements import _beyond_the_seen, _least_sum, extrapolate_tails
 
 N_ROWS, N_BINS = 20_000, 32
@@ -34,16 +34,17 @@ def read(y, noise, rng, cut):
     inside = np.clip(y, low, high)
     counts = np.histogram(inside, N_BINS, (low, high))[0][None].astype(float)
     whole = np.bincount(magnitudes(y), minlength=N_MAGNITUDES)[None].astype(float)
-    std = np.array([noise * len(y)])
     before = Columns(low, high, inside.mean(), inside.std())
-    binned, by_magnitude = (
-        NoisyCounts(one + std * rng.standard_normal(one.shape), std, len(y))
-        for one in (counts, whole)
+    noise = np.array([noise])
+    bins, by_magnitude = (
+        one / len(y) + noise * rng.standard_normal(one.shape) for one in (counts, whole)
     )
-    after = extrapolate_tails(before, binned, ranges, by_magnitude, ranges)
+    bins, by_magnitude = Bins(bins, noise, ranges), Histogram(by_magnitude, noise)
+    after = extrapolate_tails(before, bins, by_magnitude, ranges)
     assert after.centre == before.centre
-    assert after.low <= before.low
-    assert after.high >= before.high
+    half = TARGET_RANGE * after.scale
+    assert after.low <= np.maximum(before.low, before.centre - half)
+    assert after.high >= np.minimum(before.high, before.centre + half)
     return float(before.scale[0]), float(after.scale[0]), after
 
 
@@ -90,8 +91,8 @@ def test_long_tails_get_a_size_nearer_to_theirs(rng, law, noise):
     assert abs(np.log(after / wanted)) < 0.9 * abs(np.log(before / wanted))
     assert after < 2 * wanted
     # The range follows: 4 sizes on both sides of the centre.
-    assert found.high == pytest.approx(max(found.high[0], found.centre[0] + 4 * after))
-    assert found.low <= found.centre - 4 * after
+    assert found.high == pytest.approx(found.centre + 4 * after)
+    assert found.low == pytest.approx(found.centre - 4 * after)
 
 
 def test_the_mean_square_of_a_weibull_tail_is_what_it_should_be(rng):
@@ -127,7 +128,7 @@ def test_sums_of_values_are_bounded_from_below_by_counts(noise):
     rng, distance = np.random.default_rng(0), np.linspace(0.05, 12.0, 240)
     beyond = 1000 * np.exp(-distance) + noise * rng.standard_normal(240)
     points = np.vstack([distance, beyond, np.full(240, noise)])
-    assert 850 < _least_sum(points[:, ::-1]) < 1000
+    assert 850 < _least_sum(points) < 1000
 
 
 def test_centres_for_log_links_are_means_of_long_tails():
