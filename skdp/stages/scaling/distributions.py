@@ -263,10 +263,11 @@ class Ranges:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Probabilities that every distribution has of each bin, and their place in the table.
+    """Probabilities that distributions have of each bin, shape (n_bins, n_families * n_near).
 
-    Probabilities depend on the unit of a range only through the location relative to it, so that
-    ranges of one kind, which are many, have one table.
+    ``place`` is the number of each location among those near the range: probabilities depend on the
+    unit of a range only through the location relative to it, so that ranges of one kind, which are
+    many, have one table.
     """
 
     by_bin: AnyArray
@@ -289,15 +290,18 @@ class Table:
         fit = shares.astype(np.float32) @ self.by_bin
         fit -= self.half_squares
         fit *= (1 / (noise**2 + MODEL_ERROR**2)).astype(np.float32)[:, None]
-        return np.asarray(fit if self.place is None else fit[:, self.place])
+        if self.place is None:
+            return np.asarray(fit)
+        near = fit.reshape(len(shares) * len(prior()), -1)
+        return np.take(near, self.place, axis=1).reshape(len(shares), -1)
 
     def mixed(self, posterior: AnyArray) -> AnyArray:
         """Return the expected probabilities of bins, shape (n_columns, n_bins)."""
         if self.place is not None:
-            n_places = self.by_bin.shape[1]
-            weights = [np.bincount(self.place, one, n_places) for one in posterior]
-            posterior = np.array(weights, np.float32)
-        return np.asarray(posterior @ self.by_bin.T)
+            n_near = self.by_bin.shape[1] // len(prior())
+            is_at = np.eye(n_near, dtype=np.float32)[self.place]
+            posterior = posterior.reshape(-1, len(is_at)) @ is_at
+        return np.asarray(posterior.reshape(-1, self.by_bin.shape[1]) @ self.by_bin.T)
 
 
 @functools.cache
@@ -317,11 +321,10 @@ def in_bins(low: float, high: float, n_bins: int) -> Table:
     """Return probabilities of equal bins of a range; farther locations are as the last ones."""
     unit = round(math.log2(max(abs(low), abs(high))) * LOCATIONS_PER_OCTAVE)
     size = 2.0 ** (unit / LOCATIONS_PER_OCTAVE)
-    n_families, n_locations = prior().shape
-    n_near = len(_steps(REACH_OCTAVES))
+    n_near, n_locations = len(_steps(REACH_OCTAVES)), len(locations())
     relative = np.arange(n_locations) - n_locations // 2 - unit + n_near // 2
-    place = np.add.outer(n_near * np.arange(n_families), np.clip(relative, 0, n_near - 1))
-    return replace(_in_bins(low / size, high / size, n_bins), place=place.ravel())
+    table = _in_bins(low / size, high / size, n_bins)
+    return replace(table, place=np.clip(relative, 0, n_near - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,35 +346,24 @@ class Histogram:
         """Return that of counts of columns with the same noise."""
         return cls(counts / n_rows, np.full(len(counts), std / n_rows), *ranges)
 
-    @property
+    @functools.cached_property
     def edges(self) -> Ranges:
         """Lower and upper edge of every bin: magnitudes below 0 go from large to small."""
         return Ranges(*(np.broadcast_to(one, self.shares.shape) for one in magnitude_bounds()))
+
+    @functools.cached_property
+    def _by_magnitude(self) -> AnyArray:
+        return by_magnitude().log_likelihood(self.shares, self.noise)
+
+    def add_log_likelihood(self, total: AnyArray) -> None:
+        """Add log likelihoods to a total in place, shape (n_columns, n_distributions)."""
+        total += self._by_magnitude
 
     def of(self, columns: Indices) -> Self:
         """Return that of some columns, by number; itself if these are all."""
         if len(columns) == len(self.shares):
             return self
         return type(self)(*(getattr(self, one.name)[columns] for one in fields(self)))
-
-    @functools.cached_property
-    def log_likelihood(self) -> AnyArray:
-        """Log likelihoods, shape (n_columns, n_distributions), not to be changed in place."""
-        logs = np.empty((len(self.shares), prior().size), np.float32)
-        for table, columns in self._tables():
-            logs[columns] = table.log_likelihood(self.shares[columns], self.noise[columns])
-        return logs
-
-    def mixed(self, posterior: AnyArray) -> Array:
-        """Return the expected probabilities of bins, shape (n_columns, n_bins)."""
-        shapes = np.empty(self.shares.shape)
-        for table, columns in self._tables():
-            shapes[columns] = table.mixed(posterior[columns])
-        return shapes
-
-    def _tables(self) -> Iterator[tuple[Table, Indices]]:
-        """Yield tables of bins, and the columns that have these bins."""
-        yield by_magnitude(), np.arange(len(self.shares))
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,17 +372,31 @@ class Bins(Histogram):
 
     ranges: Ranges
 
-    @property
+    @functools.cached_property
     def edges(self) -> Ranges:
         n_edges = self.shares.shape[1] + 1
         edges = np.linspace(self.ranges.low, self.ranges.high, n_edges, axis=1)
         return Ranges(edges[:, :-1], edges[:, 1:])
 
-    def _tables(self) -> Iterator[tuple[Table, Indices]]:
+    def add_log_likelihood(self, total: AnyArray) -> None:
+        for table, columns in self._tables:
+            total[columns] += table.log_likelihood(self.shares[columns], self.noise[columns])
+
+    def mixed(self, posterior: AnyArray) -> Array:
+        """Return the expected probabilities of bins, shape (n_columns, n_bins)."""
+        shapes = np.empty(self.shares.shape)
+        for table, columns in self._tables:
+            shapes[columns] = table.mixed(posterior[columns])
+        return shapes
+
+    @functools.cached_property
+    def _tables(self) -> list[tuple[Table, Indices]]:
+        """Tables of ranges, and the columns with each of them."""
         ranges, number = np.unique(self.ranges.low + 1j * self.ranges.high, return_inverse=True)
-        for one, limits in enumerate(ranges.tolist()):
-            table = in_bins(limits.real, limits.imag, self.shares.shape[1])
-            yield table, np.flatnonzero(number == one)
+        return [
+            (in_bins(one.real, one.imag, self.shares.shape[1]), np.flatnonzero(number == place))
+            for place, one in enumerate(ranges.tolist())
+        ]
 
 
 def magnitude_bounds() -> tuple[Array, Array]:
@@ -456,8 +462,9 @@ def posteriors(histograms: Sequence[Histogram], pooled: bool) -> Iterator[tuple[
     step = -(-n_columns // MAX_COLUMNS)
     for start in range(step):
         columns = np.arange(start, n_columns, step)
-        logs = (one.of(columns).log_likelihood for one in histograms)
-        values = sum(logs, np.zeros(1, np.float32)).reshape(-1, *of_others.shape)
+        values = np.zeros((len(columns), *of_others.shape), np.float32)
+        for one in histograms:
+            one.of(columns).add_log_likelihood(values.reshape(len(columns), -1))
         values -= values.max(axis=(1, 2), keepdims=True)
         np.exp(values, out=values)
         values[:, unlikely()] *= UNLIKELY

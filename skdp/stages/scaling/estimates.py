@@ -199,8 +199,10 @@ def estimate(
         mean[part], size[part], half_width[part], shapes[part] = expected
     # Residual counts move the moments as they move those of the bins.
     rest = _residuals(bins, shapes)
-    lone = _isolated(bins, rest, magnitudes) & pooled & ~far[:, None]
-    rest[lone] = 0.0
+    lone = np.zeros(rest.shape, dtype=bool)
+    if pooled:
+        lone = _isolated(bins, rest, magnitudes) & ~far[:, None]
+        rest[lone] = 0.0
     isolated = np.any(lone.reshape(n_columns, 2, n_bins // 2), axis=2).T
     seen = np.maximum(shapes + rest, 0.0)
     held = seen.sum(axis=1, keepdims=True)
@@ -268,6 +270,6 @@ def _isolated(bins: Bins, rest: Array, magnitudes: Histogram) -> Mask:
     isolated = (edges.high < around.low) | (edges.low > around.high)
     edges, shares = magnitudes.edges, np.maximum(_residuals(magnitudes), 0.0)
     for place, away in ((-1, edges.low > around.high), (0, edges.high < around.low)):
-        isolated[:, place] |= 2 * np.sum(shares, axis=1, where=away) >= bins.shares[:, place]
+        isolated[:, place] |= 2 * np.sum(shares * away, axis=1) >= bins.shares[:, place]
     mostly_zeros = 2 * magnitudes.shares[:, SIDE] > 1
     return isolated & (rest > 0) & ~mostly_zeros[:, None]
