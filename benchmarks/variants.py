@@ -20,7 +20,6 @@ from skdp.fitting import preparation
 PACKAGE = "skdp.stages.scaling"
 
 LEFT_OUT = {
-    "estimates.UNIFORM_STD": "a matter of mathematics",
     "stage.MANY_BINS": "time alone: more bins cost nothing",
     "stage.BINS_BY_NOISE": "pairs of a noise and the bins that go with it",
     "distributions.REACH_OCTAVES": "time alone: bins that are empty",

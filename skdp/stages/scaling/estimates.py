@@ -36,7 +36,6 @@ MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
 # A significant bin is isolated, as codes for missing data are, if it is more than so many widths of
 # the column's bulk away from it. The bulk has at least this share of the records.
 ISOLATED_WIDTHS, MIN_BULK_SHARE = 2.0, 0.85
-UNIFORM_STD = 12**-0.5  # standard deviation of the uniform distribution, in its width
 
 
 def z_of_largest(n_counts: int) -> float:
@@ -74,9 +73,9 @@ def _moment(shapes: Array, mean: Array, order: int) -> Array:
 
 
 def _moments(shapes: Array) -> tuple[Array, Array]:
-    """Return mean and standard deviation of shapes, in bins."""
+    """Return mean and standard deviation of shapes, uniform within each bin, in bins."""
     mean = _moment(shapes, np.zeros(len(shapes)), 1)
-    return mean, np.sqrt(_moment(shapes, mean, 2))
+    return mean, np.sqrt(_moment(shapes, mean, 2) + 1 / 12)
 
 
 def _neighbourhoods(histogram: Histogram) -> Ranges:
@@ -147,20 +146,26 @@ def support_with_margin(bins: Bins) -> Ranges:
     return Ranges(bins.ranges.low + start * width, bins.ranges.low + stop * width)
 
 
-def exact_columns(bins: Bins, centred: bool) -> Columns:
+def exact_columns(bins: Bins, is_features: bool, centred: bool) -> Columns:
     """Centre and scale of every column, from exact counts in bins.
 
-    Without noise there is nothing to be hidden: values are not clipped.
+    Without noise there is nothing to be hidden: values are not clipped. Features of about unit size
+    around zero are left alone, so that a penalty acts on their very coefficients, and a fit agrees
+    with scikit-learn's.
     """
     shares, ranges = bins.shares, bins.ranges
     width = ranges.width / shares.shape[1]
-    mean, size = _moments(shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0))
-    mean, half = ranges.low + mean * width, ranges.width / 2
+    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
+    place = _moment(shares, np.zeros(len(shares)), 1)
+    mean, size = ranges.low + place * width, np.sqrt(_moment(shares, place, 2)) * width
     # A constant column has the scale of its value, or 1 if that is 0.
-    one = np.where(np.abs(mean) > half, np.abs(mean), 1.0)
-    size = np.where(size > 0, size * width, one)
+    one = np.where(np.abs(mean) > ranges.width / 2, np.abs(mean), 1.0)
+    size = np.where(size > 0, size, one)
     if not centred:
         mean, size = np.zeros(len(mean)), np.hypot(size, mean)
+    if is_features:
+        usual = (size > 0.25) & (size < 4) & (np.abs(mean) < 2)
+        mean, size = np.where(usual, 0.0, mean), np.where(usual, 1.0, size)
     most = np.full(len(mean), np.finfo(float).max)
     return Columns(-most, most, mean, size)
 
@@ -208,7 +213,6 @@ def estimate(
     held = seen.sum(axis=1, keepdims=True)
     seen = np.divide(seen, held, out=shapes.copy(), where=held > 0)
     (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
-    expected_size, seen_size = np.hypot([expected_size, seen_size], UNIFORM_STD)
     skewness = _moment(seen, seen_mean, 3) / seen_size**3
     mean = offset + unit * (mean + (seen_mean - expected_mean) * bins.ranges.width / n_bins)
     size *= unit * seen_size / expected_size
@@ -244,7 +248,7 @@ def _expected(
     n_columns, n_bins = bins.shares.shape
     if is_far:
         # Bins alone do not resolve scales below that of a uniform distribution in one of them.
-        sizes = np.maximum(sizes, np.float32(2 * far_half_width() / n_bins * UNIFORM_STD))
+        sizes = np.maximum(sizes, np.float32(2 * far_half_width() / n_bins / math.sqrt(12)))
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty((n_columns, n_bins))
     for some, posterior in posteriors(

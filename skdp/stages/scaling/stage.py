@@ -241,8 +241,7 @@ class ScalingStage(OptionalStage):
         first = coarse_ranges(magnitudes, exact, pooled=is_features)
         bins = _bin_rounds(counting, first, magnitudes)
         if exact:
-            columns = exact_columns(bins, centred)
-            return _kept_if_near_standard(columns) if is_features else columns
+            return exact_columns(bins, is_features, centred)
         columns = estimate(magnitudes, bins, is_features, centred, is_last=True)
         if not is_features:
             of_logarithms = counting.oracle.problem.loss.link == "log"
@@ -334,13 +333,3 @@ def _in_units_of(loss: Loss, targets: Columns, centred: bool, noise: float) -> C
         return targets
     targets = replace(targets, centre=units.centre, scale=units.scale)
     return targets if noise == 0 else replace(targets, low=units.low, high=units.high)
-
-
-def _kept_if_near_standard(columns: Columns) -> Columns:
-    """Columns of about unit size around zero are left alone where there is no noise.
-
-    So a penalty acts on their very coefficients, and a fit agrees with scikit-learn's.
-    """
-    usual = (columns.scale > 0.25) & (columns.scale < 4) & (np.abs(columns.centre) < 2)
-    centre, size = np.where(usual, 0.0, columns.centre), np.where(usual, 1.0, columns.scale)
-    return replace(columns, centre=centre, scale=size)
