@@ -190,19 +190,6 @@ def unlikely() -> Mask:
     return np.logical_and.outer([one.is_standardised for one in families()], elsewhere)
 
 
-def probabilities(inner_edges: Array, at: Array) -> AnyArray:
-    """Return probabilities of bins between edges, the outer ones open, in single precision.
-
-    The shape is (n_bins, n_families, n_locations), for locations that are given.
-    """
-    points = np.divide.outer(inner_edges, 2.0**at)
-    with np.errstate(divide="ignore"):
-        below = np.stack([one.below(points) for one in families()], axis=1)
-    nothing = np.zeros((1, *below.shape[1:]))
-    shares = np.diff(below, axis=0, prepend=nothing, append=nothing + 1)
-    return np.maximum(shares, 0.0).astype(np.float32)
-
-
 # ------------------------------------------------------------------ histograms
 
 
@@ -277,7 +264,12 @@ class Table:
     @classmethod
     def of(cls, inner_edges: Array, at: Array) -> Table:
         """Return that of bins between edges, the outer ones open, at locations."""
-        by_bin = probabilities(inner_edges, at).reshape(len(inner_edges) + 1, -1)
+        points = np.divide.outer(inner_edges, 2.0**at)
+        with np.errstate(divide="ignore"):
+            below = np.hstack([one.below(points) for one in families()])
+        nothing = np.zeros((1, below.shape[1]))
+        shares = np.diff(below, axis=0, prepend=nothing, append=nothing + 1)
+        by_bin = np.maximum(shares, 0.0).astype(np.float32)
         return cls(by_bin, np.einsum("ij,ij->j", by_bin, by_bin) / 2)
 
     @functools.cached_property

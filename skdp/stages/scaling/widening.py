@@ -92,14 +92,18 @@ class Widening(OptionalStage):
         before, bound = oracle.scaling, oracle.public.row_bound
         assert bound is not None  # rows are bounded wherever there is noise
 
-        def beyond(low: Array, high: Array) -> TailSum:
-            """Return the request for the slope beyond ranges."""
+        def beyond(columns: Columns) -> TailSum:
+            """Return the request for the slope beyond ranges, in units of the scales."""
+            low, high = (
+                (one - columns.centre) / columns.scale for one in (columns.low, columns.high)
+            )
             return TailSum(solution.coef, low, high, bound, RECORD_CLIP)
 
         if before is None or before.columns is None:  # a rehearsal, in units of its own
             nothing = np.zeros(oracle.public.n_features)
             for _ in range(1 + self.inner):
-                oracle.with_share(beyond(nothing, nothing), self.share)
+                request = beyond(Columns(nothing, nothing, nothing, nothing + 1))
+                oracle.with_share(request, self.share)
             return solution
         inner, wide = (_scaled(before.columns, one) for one in (INNER_FACTOR, EXPANSION_FACTOR))
         reduced, enlarged = replace(before, columns=inner), replace(before, columns=wide)
@@ -107,10 +111,10 @@ class Widening(OptionalStage):
             enlarged = replace(enlarged, targets=_scaled(before.targets, EXPANSION_FACTOR))
         is_idle = False
         if self.inner:
-            answer = oracle.with_share(beyond(*_limits(inner)), self.share)
+            answer = oracle.with_share(beyond(inner), self.share)
             is_idle = _excess(*answer, MOST_IDLE_SLOPE) < -Z_ONE
         with oracle.with_ranges(enlarged, EXPANSION_FACTOR * bound):
-            answer = oracle.with_share(beyond(*_limits(before.columns)), self.share)
+            answer = oracle.with_share(beyond(before.columns), self.share)
         if _excess(*answer, MIN_SLOPE) > Z_ONE:
             oracle.change_ranges(enlarged, EXPANSION_FACTOR * bound)
         elif is_idle:
@@ -133,12 +137,6 @@ def _excess(derivatives: Array, noise: float, slope: float) -> float:
     """Return how far the slope beyond ranges exceeds another, in its noise."""
     first, second = derivatives
     return float((-first - slope * second) / (noise * math.hypot(1.0, slope)))
-
-
-def _limits(columns: Columns) -> tuple[Array, Array]:
-    """Return the ranges of columns, in units of their scales."""
-    centre, scale = columns.centre, columns.scale
-    return (columns.low - centre) / scale, (columns.high - centre) / scale
 
 
 def _scaled(columns: Columns, factor: float) -> Columns:

@@ -24,6 +24,7 @@ from skdp.stages.scaling.distributions import (
     Bins,
     Histogram,
     Ranges,
+    Table,
     _common_prior,
     _likelier_prior,
     by_magnitude,
@@ -34,7 +35,6 @@ from skdp.stages.scaling.distributions import (
     normal,
     posteriors,
     prior,
-    probabilities,
     with_zeros,
 )
 from skdp.stages.scaling.estimates import estimate
@@ -62,8 +62,7 @@ def members():
 
 def test_probabilities_are_those_of_samples(rng):
     points = np.array([-40.0, -3.0, -0.3, 0.0, 0.2, 0.9, 1.7, 6.0, 90.0])
-    shapes = probabilities(points, np.array([-1.0, 0.0]))
-    assert shapes.shape == (10, len(families()), 2)
+    shapes = Table.of(points, np.array([-1.0, 0.0])).by_bin.reshape(10, len(families()), 2)
     assert shapes.sum(axis=0) == pytest.approx(1.0, abs=1e-5)
     z, u = rng.standard_normal(200_000), rng.random(200_000)
     with np.errstate(divide="ignore"):
@@ -123,7 +122,7 @@ def test_probabilities_of_magnitudes_add_up_to_1():
 def test_tables_of_kinds_of_ranges_are_those_of_each_range(low, high, rng):
     """A range has the probabilities of its kind, with locations in units of it."""
     ranges = Ranges(np.array([1.0, low]), np.array([2.0, high]))
-    exact = probabilities(np.linspace(low, high, 9)[1:-1], locations()).reshape(8, -1)
+    exact = Table.of(np.linspace(low, high, 9)[1:-1], locations()).by_bin
     weights = rng.random((2, exact.shape[1])) / exact.shape[1]
     shares = rng.random((2, 8))
     bins = Bins(shares, np.array([0.5, 0.5]), ranges)
