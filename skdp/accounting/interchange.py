@@ -2,17 +2,9 @@
 
 from typing import Any, TypeAlias
 
+from skdp.accounting import events
 from skdp.accounting.additive import GDPAccountant
-from skdp.accounting.events import (
-    Adjacency,
-    ApproximateDP,
-    Composed,
-    Event,
-    Gaussian,
-    Laplace,
-    PoissonSampled,
-    UnknownCost,
-)
+from skdp.accounting.events import Adjacency, Composed, Event, UnknownCost
 
 DpEvent: TypeAlias = Any  # dp_accounting.DpEvent, which is optional
 
@@ -48,19 +40,19 @@ def from_dp_event(event: DpEvent, adjacency: str) -> Event:
         case "NoOpDpEvent":
             return Composed()
         case "NonPrivateDpEvent":
-            return Gaussian(0.0)
+            return events.Gaussian(0.0)
         case "GaussianDpEvent":
-            return Gaussian(event.noise_multiplier, spread=1.0)
+            return events.Gaussian(event.noise_multiplier, spread=1.0)
         case "LaplaceDpEvent":
-            return Laplace(event.noise_multiplier, spread=1.0)
+            return events.Laplace(event.noise_multiplier, spread=1.0)
         case "DiscreteLaplaceDpEvent":
-            return ApproximateDP(event.noise_parameter * event.sensitivity)
+            return events.ApproximateDP(event.noise_parameter * event.sensitivity)
         case "ComposedDpEvent":
             return Composed(tuple((inside(part), 1) for part in event.events))
         case "SelfComposedDpEvent":
             return Composed(((inside(event.event), event.count),) if event.count else ())
         case "PoissonSampledDpEvent" if relation is Adjacency.ZERO_OUT:
-            return PoissonSampled(event.sampling_probability, inside(event.event))
+            return events.PoissonSampled(event.sampling_probability, inside(event.event))
     raise ValueError(
         f"from_dp_event: {type(event).__name__} has no counterpart under {adjacency!r}. Charge its "
         "guarantee, ApproximateDP(epsilon, delta), as an accountant computes it."
@@ -95,11 +87,11 @@ def to_dp_event(event: Event, adjacency: str) -> DpEvent:
 
     relation = Adjacency.parse(adjacency, labels=True)
     match event:
-        case Gaussian() | Laplace():
+        case events.Gaussian() | events.Laplace():
             noise = event.noise_multiplier / event.sensitivity(relation)
-            name = "GaussianDpEvent" if isinstance(event, Gaussian) else "LaplaceDpEvent"
+            name = "GaussianDpEvent" if isinstance(event, events.Gaussian) else "LaplaceDpEvent"
             return getattr(dp_accounting, name)(noise)
-        case PoissonSampled() if relation is Adjacency.ZERO_OUT:
+        case events.PoissonSampled() if relation is Adjacency.ZERO_OUT:
             inner = to_dp_event(event.event, adjacency)
             return dp_accounting.PoissonSampledDpEvent(event.rate, inner)
     try:

@@ -20,6 +20,7 @@ replace_one, the profile of the sample of fixed size.
 import math
 from functools import lru_cache, singledispatch
 
+from skdp.accounting import pairs
 from skdp.accounting.accountant import Accountant, least_factor
 from skdp.accounting.additive import pure_epsilon
 from skdp.accounting.composition import FULL, ROUGH, LatticeResolution, Pairs, delta_of, epsilon_of
@@ -27,15 +28,7 @@ from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, Unkno
 from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, NoisyMaximum
 from skdp.accounting.events.wrappers import PoissonSampled, Sampled, Selected
-from skdp.accounting.pairs import (
-    AntipodalPair,
-    GaussianPair,
-    LaplacePair,
-    Pair,
-    ResponsePair,
-    SampledPair,
-    SymmetricSampledPair,
-)
+from skdp.accounting.pairs import Pair
 from skdp.accounting.plan import EventCounts, coarsened, counts_of, joint_mu, paths, sampled_counts
 
 # Plans with more distinct noise levels than this are priced with levels rounded down to powers of
@@ -65,25 +58,25 @@ def dominating_pair(event: Event, adjacency: Adjacency) -> Pair | None:
 @dominating_pair.register
 def _(event: Gaussian, adjacency: Adjacency) -> Pair | None:
     mu = event.mu(adjacency)
-    return None if math.isinf(mu) else GaussianPair(mu)
+    return None if math.isinf(mu) else pairs.GaussianPair(mu)
 
 
 @dominating_pair.register
 def _(event: Laplace, adjacency: Adjacency) -> Pair | None:
     bound = event.pure_epsilon(adjacency)
-    return None if math.isinf(bound) else LaplacePair(bound)
+    return None if math.isinf(bound) else pairs.LaplacePair(bound)
 
 
 @dominating_pair.register
 def _(event: ApproximateDP, adjacency: Adjacency) -> Pair | None:
     no_guarantee = math.isinf(event.epsilon) or event.delta == 1
-    return None if no_guarantee else ResponsePair(event.epsilon, event.delta)
+    return None if no_guarantee else pairs.ResponsePair(event.epsilon, event.delta)
 
 
 @dominating_pair.register
 def _(event: NoisyMaximum, adjacency: Adjacency) -> Pair | None:
     bound = event.pure_epsilon(adjacency)
-    return None if math.isinf(bound) else ResponsePair(bound)
+    return None if math.isinf(bound) else pairs.ResponsePair(bound)
 
 
 @dominating_pair.register
@@ -92,7 +85,7 @@ def _(event: Selected, adjacency: Adjacency) -> Pair | None:
         bound = pure_epsilon(event, adjacency)
     except UnknownCost as refusal:
         raise UnknownCost(f"Selected has a dominating pair for pure runs only: {refusal}") from None
-    return None if math.isinf(bound) else ResponsePair(bound)
+    return None if math.isinf(bound) else pairs.ResponsePair(bound)
 
 
 @dominating_pair.register
@@ -102,7 +95,7 @@ def _(event: Sampled, adjacency: Adjacency) -> Pair | None:
     if base is None:
         return None
     if adjacency is Adjacency.ZERO_OUT:
-        return SampledPair(base, event.rate)
+        return pairs.SampledPair(base, event.rate)
     if isinstance(event, PoissonSampled):
         if any(isinstance(part, HiddenIterates) for part, _ in walk(event)):
             raise UnknownCost(
@@ -111,15 +104,15 @@ def _(event: Sampled, adjacency: Adjacency) -> Pair | None:
             )
         (part, count), *more = counts.items()
         if isinstance(part, Gaussian) and part.spread > 1 and count == 1 and not more:
-            return AntipodalPair(1 / part.noise_multiplier, event.rate)
-    return SymmetricSampledPair(base, event.rate)
+            return pairs.AntipodalPair(1 / part.noise_multiplier, event.rate)
+    return pairs.SymmetricSampledPair(base, event.rate)
 
 
 def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | None:
     """Return the dominating pair of releases on one sample: Gaussian sums, or one other answer."""
     mu = joint_mu(counts, adjacency)
     if mu is not None:
-        return None if math.isinf(mu) else GaussianPair(mu)
+        return None if math.isinf(mu) else pairs.GaussianPair(mu)
     if len(counts) > 1 or max(counts.values()) > 1:
         raise UnknownCost(
             f"{type(sampled).__name__} of several answers about the same sample is priced for "
@@ -228,12 +221,12 @@ class PLDAccountant(Accountant):
 @lru_cache(maxsize=256)
 def _facts(path: Parts, adjacency: Adjacency) -> Facts:
     few = path if len(path) <= MAX_LEVELS else coarsened(path, LIMIT_RATIO)
-    pairs = _pairs(few, adjacency)
+    full = _pairs(few, adjacency)
     for ratio in (1.01, 1.03, 1.1):  # so few that a sketch of every level is quick
         if len(path) > FEW_LEVELS:
             path = coarsened(path, ratio)
     coarse = _pairs(path, adjacency)
-    return None if pairs is None or coarse is None else (pairs, coarse)
+    return None if full is None or coarse is None else (full, coarse)
 
 
 def _pairs(path: Parts, adjacency: Adjacency) -> Pairs | None:

@@ -22,16 +22,8 @@ from skdp._numbers import require
 from skdp.accounting.accountant import candidates, check_budget
 from skdp.accounting.records import from_plain, plain
 from skdp.accounting.statement import RunningTotal
+from skdp.fitting import assumptions
 from skdp.fitting import ledger as ledgers
-from skdp.fitting.assumptions import (
-    ANY_ORDER,
-    EXTERNAL,
-    IN_LEDGER,
-    NO_RETURNED_TARGET,
-    NOT_SCORES,
-    RENEWED,
-    SETTLED,
-)
 from skdp.fitting.between_fits import RETURNED_TARGET, FitData, FitHistory
 from skdp.fitting.ledger import PrivacyBudgetError
 
@@ -229,14 +221,15 @@ class PrivacyBudget:
         self._look("reading the statement")
         said: list[str] = []
         if self._account is not None:
-            said = [IN_LEDGER.format(self._account.path.name, self._identity[-2])]
-            said += [RENEWED.format(self._unit)] * (self._account.renew is not None)
+            said = [assumptions.IN_LEDGER.format(self._account.path.name, self._identity[-2])]
+            said += [assumptions.RENEWED.format(self._unit)] * (self._account.renew is not None)
         if not self._n_fits:
             nothing = 0.0, self.delta, self.adjacency, "none", (), tuple(said), "system"
             return accounting.PrivacyStatement(*nothing)
-        chosen = ANY_ORDER.format(self.accountant) if self.accountant in FILTERS else SETTLED
-        returned = [NO_RETURNED_TARGET] if self.adjacency == accounting.LABEL else []
-        said = [NOT_SCORES, chosen, *said, *returned]
+        is_filter = self.accountant in FILTERS
+        chosen = assumptions.ANY_ORDER if is_filter else assumptions.SETTLED
+        returned = [assumptions.NO_RETURNED_TARGET] if self.adjacency == accounting.LABEL else []
+        said = [assumptions.NOT_SCORES, chosen.format(self.accountant), *said, *returned]
         total = accounting.compose_statements(
             self._charged.statements, delta=self.delta, accountant=self.accountant
         )
@@ -482,7 +475,7 @@ class PrivacyBudget:
             self.adjacency,
             accountant,
             (record,),
-            (EXTERNAL.format(note),),
+            (assumptions.EXTERNAL.format(note),),
             "system",
             unit=str(next(filter(None, units))),
         )

@@ -18,15 +18,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skdp._numbers import AnyArray
+from skdp.fitting import refusals
 from skdp.fitting.grouping import GroupLabels, label_column, require_order
 from skdp.fitting.labels import type_in_a_word
-from skdp.fitting.refusals import (
-    NO_LABELS,
-    public_refusal,
-    quotes_no_cell,
-    without_cells,
-    without_row_counts,
-)
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.keyed_split import PartOfPartitions, starts_of_partitions
@@ -109,11 +103,11 @@ class CheckTask:
             column = label_column(who, groups)
             require_order(who, column)
             hashes = hashes_of_labels(column, self.key)
-        with without_row_counts(grouped):
+        with refusals.without_row_counts(grouped):
             X, y = model._read_rows(X, y, groups=numbered)
             weights = joint_weights(who, sample_weight, None, X, is_all=False)
             if self.reads_labels:
-                with without_cells(who, "y", otherwise=NO_LABELS):
+                with refusals.without_cells(who, "y", otherwise=refusals.NO_LABELS):
                     check_classification_targets(y)
                     labels = np.unique(y)
             else:
@@ -137,7 +131,7 @@ class CheckTask:
 
 def _failure(error: Exception, done: str) -> Failure:
     """Return the result of a task that an error ended; its message is kept if it quotes no cell."""
-    if quotes_no_cell(error):
+    if refusals.quotes_no_cell(error):
         return Failure(str(error))
     kind = type(error).__name__
     return Failure(f"a partition could not be {done}: {kind}. Nothing was released.")
@@ -230,7 +224,7 @@ def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
 
 def labels_in(who: str, read: list[Summary]) -> AnyArray:
     """Return the labels of all partitions, sorted."""
-    with without_cells(who, "y", otherwise=NO_LABELS):
+    with refusals.without_cells(who, "y", otherwise=refusals.NO_LABELS):
         return np.unique(np.concatenate([one.labels for one in read if one.labels is not None]))
 
 
@@ -289,7 +283,7 @@ class RowsOfPart:
         try:
             numbers = self.part.rows(rows.index, _num_samples(rows.X), codes)
         except ValueError as refusal:
-            raise public_refusal(f"{refusal} Nothing was released.") from None
+            raise refusals.public_refusal(f"{refusal} Nothing was released.") from None
         columns = (rows.X, rows.y, rows.sample_weight, rows.groups)
         X, y, weights, groups = (
             None if one is None else _safe_indexing(one, numbers) for one in columns

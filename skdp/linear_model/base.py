@@ -13,52 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray, Array, require
 from skdp.accounting import LABEL, Adjacency, PrivacyStatement
-from skdp.fitting.assumptions import (
-    declared_assumptions,
-    noise_assumptions,
-    row_assumptions,
-    stream_assumptions,
-)
+from skdp.fitting import assumptions, parameters, user_warnings
 from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.parameters import (
-    Calibration,
-    ConstraintChoice,
-    InferenceChoice,
-    Scaling,
-    SolverChoice,
-    check_counts,
-    check_parameters,
-    constraint_set,
-    planned_records,
-)
+from skdp.fitting.parameters import check_counts, planned_records
 from skdp.fitting.preparation import Prepared, planned_once
 from skdp.fitting.rows import Blocks, Reading, rows_of
 from skdp.fitting.units import Targets, in_raw_units, scaled_scores, starting_point
-from skdp.fitting.user_warnings import (
-    expectations,
-    expectations_after,
-    inference_expectation,
-    warn_about_gain,
-    warn_about_inference,
-    warn_about_label_set,
-    warn_about_noise,
-    warn_about_row_counts,
-    warn_about_units,
-)
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem
 from skdp.objective.tweedie import LARGEST_EXPONENT
 from skdp.oracle import Public, Solution, make_plan
 from skdp.oracle.sources.base import IN_MEMORY
-from skdp.solvers import Solver
-from skdp.solvers.auto import (
-    choose_solver,
-    note_on_choice,
-    require_one_pass,
-    require_pure_dp,
-    require_start,
-)
+from skdp.solvers import Solver, auto
 from skdp.stages.base import StageParameters
 from skdp.stages.column_bounds import DeclaredBounds, RowNorm, declared_bounds, known_moments
 from skdp.stages.inference.stage import inference_share
@@ -82,12 +49,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     Subclasses say what the targets are, which problem is solved, and how coefficients are shown.
     """
 
-    solver: SolverChoice = "auto"
-    scaling: Scaling
+    solver: parameters.SolverChoice = "auto"
+    scaling: parameters.Scaling
     target_bound: float | None = None
-    calibration: Calibration = "none"
-    constraint: ConstraintChoice = None
-    inference: InferenceChoice = None
+    calibration: parameters.Calibration = "none"
+    constraint: parameters.ConstraintChoice = None
+    inference: parameters.InferenceChoice = None
     fit_intercept: bool
     fixed_effects: bool = False
     verbose: int
@@ -152,12 +119,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def _warn_before(self, prepared: Prepared) -> None:
         who = type(self).__name__
-        warn_about_inference(who, prepared)
+        user_warnings.warn_about_inference(who, prepared)
         is_scaled = any(stage.place == "before" for stage in prepared.stages)
         if prepared.public.streamed and not is_scaled:
-            warn_about_units(who, self.scaling, prepared.problem)
-        warn_about_label_set(who, self._reads_label_set, self.epsilon)
-        warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
+            user_warnings.warn_about_units(who, self.scaling, prepared.problem)
+        user_warnings.warn_about_label_set(who, self._reads_label_set, self.epsilon)
+        user_warnings.warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
     @documented
     def fit(
@@ -302,12 +269,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             for name, value in stage.results(solution).items():
                 setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
-        is_default = self.solver == "auto" and not self._given()
-        expected = expectations_after(prepared, solution.scaling) if is_default else ()
-        self.privacy_ = replace(fit.statement, expectations=expected)
+        self.privacy_ = fit.statement
         fit.reading.keep_columns(self)
-        if is_default:
-            warn_about_gain(self._who, prepared, solution)
+        if self.solver == "auto" and not self._given():
+            expected = user_warnings.expectations_after(prepared, solution.scaling)
+            self.privacy_ = replace(fit.statement, expectations=expected)
+            user_warnings.warn_about_gain(self._who, prepared, solution)
 
     def coefficients(self) -> Any:
         """Return the coefficients as a table, largest effect first; it needs pandas.
@@ -416,15 +383,15 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             n_records, n_features, n_outputs, is_sparse, weighted, grouped=n_groups is not None
         )
         public, plan = prepared.public, prepared.plan
-        warn_about_noise(type(self).__name__, plan, public, prepared.problem)
-        warn_about_inference(type(self).__name__, prepared)
+        user_warnings.warn_about_noise(type(self).__name__, plan, public, prepared.problem)
+        user_warnings.warn_about_inference(type(self).__name__, prepared)
         statement = plan.statement(public, self._assumptions(prepared), self._terms.noise_source)
         statement = replace(statement, notes=prepared.notes)
-        inference = inference_expectation(prepared)
+        inference = user_warnings.inference_expectation(prepared)
         if inference is not None:
             return replace(statement, expectations=inference[:1])
         if self._is_default(prepared, n_outputs):  # as the fits that were measured
-            return replace(statement, expectations=expectations(prepared))
+            return replace(statement, expectations=user_warnings.expectations(prepared))
         return statement
 
     def _is_default(self, prepared: Prepared, n_outputs: int) -> bool:
@@ -501,20 +468,20 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         problem = Problem(
             self._loss(public.n_outputs).for_signal(public.signal_to_noise),
             self._penalty(public.n_rows),
-            constraint_set(self.constraint),
+            parameters.constraint_set(self.constraint),
             fit_intercept=self._has_intercept,
         )
         solver = self._choose_solver(public, problem)
         solver.check(problem)
         if public.is_pure and public.is_noisy:
-            require_pure_dp(who, solver)
+            auto.require_pure_dp(who, solver)
         if start is not None:
-            require_start(who, solver, problem, start[0])
+            auto.require_start(who, solver, problem, start[0])
         if public.streamed:
-            require_one_pass(who, solver)
+            auto.require_one_pass(who, solver)
         if public.clips_means and not solver.averages_groups(public.is_pure):
             public = replace(public, rows_per_group=None)
-        parameters = StageParameters(
+        given = StageParameters(
             who,
             terms.accountant,
             self.scaling if isinstance(self.scaling, str) else "auto" if bounds else "none",
@@ -522,7 +489,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             self.calibration,
             inference_share(self.inference),
         )
-        sequence = stages_of(parameters, public, problem, solver)
+        sequence = stages_of(given, public, problem, solver)
         plan = make_plan(sequence.stages, public, problem, terms.accountant)
         notes = [
             f"{what} is left out: it is possible only with {need}."
@@ -530,7 +497,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         ]
         chosen = self.get_params(deep=False).get("solver")
         if isinstance(chosen, str) and chosen == "auto":
-            notes.insert(0, note_on_choice(public, problem, self._given(), solver.name))
+            notes.insert(0, auto.note_on_choice(public, problem, self._given(), solver.name))
         return Prepared(public, problem, sequence.stages, plan, sequence.solver, tuple(notes))
 
     @property
@@ -550,10 +517,10 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def _choose_solver(self, public: Public, problem: Problem) -> Solver:
         """Return the solver, with "auto" for what is not set."""
-        return choose_solver(type(self).__name__, self.solver, self._given(), public, problem)
+        return auto.choose_solver(type(self).__name__, self.solver, self._given(), public, problem)
 
     def _check_parameters(self) -> None:
-        check_parameters(self.get_params(deep=False))
+        parameters.check_parameters(self.get_params(deep=False))
         check_stages(self.scaling, self.calibration, self.constraint)
         self._check_own_parameters()
 
@@ -561,12 +528,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         # Of a stream, first records may be held for scaling alone.
         public, n_rows = prepared.public_after, prepared.public.n_rows
         return (
-            *row_assumptions(replace(public, n_rows=n_rows)),
+            *assumptions.row_assumptions(replace(public, n_rows=n_rows)),
             "Hyperparameters, and any scaling or selection of columns before this fit, did not "
             "use these rows, or are accounted for elsewhere.",
             *self._target_assumptions(),
             *(text for stage in prepared.stages for text in stage.assumptions()),
-            *declared_assumptions(public),
-            *noise_assumptions(self._terms.noise_source, self.epsilon),
-            *(stream_assumptions(public, n_rows) if public.streamed else ()),
+            *assumptions.declared_assumptions(public),
+            *assumptions.noise_assumptions(self._terms.noise_source, self.epsilon),
+            *(assumptions.stream_assumptions(public, n_rows) if public.streamed else ()),
         )

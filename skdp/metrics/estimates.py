@@ -16,14 +16,8 @@ from scipy.special import expit
 
 from skdp._numbers import AnyArray, Array
 from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix
-from skdp.stages.scores import (
-    FINE_CELLS,
-    FINE_EDGES,
-    LARGEST_LOG_ODDS,
-    DevianceMeans,
-    NoisyMean,
-    NoisyTable,
-)
+from skdp.stages import scores as noisy
+from skdp.stages.scores import NoisyMean, NoisyTable
 
 UNIT = (0.0, 1.0)
 MOST_CALIBRATION_BINS = 10
@@ -86,7 +80,7 @@ def mean_loss_of_subgroup(
     return Score(name, numerator, share.denominator, noise, sampling, (0.0, bound), sign)
 
 
-def explained(name: str, means: DevianceMeans, influence: NoisyMean, n_records: int) -> Score:
+def explained(name: str, means: noisy.DevianceMeans, influence: NoisyMean, n_records: int) -> Score:
     """Return D2, ``1 - deviance / deviance from the mean``; with squared errors it is R2.
 
     As a ratio: (deviance from the mean - deviance) / deviance from the mean.
@@ -249,8 +243,8 @@ def calibration_curve(name: str, table: NoisyTable) -> ScoreCurve:
     n_bins = table.counts.shape[1]
     cuts = np.unique(np.linspace(0, n_bins, min(n_bins, MOST_CALIBRATION_BINS) + 1).astype(int))
     bounds = np.concatenate([[-math.inf], table.edges, [math.inf]])
-    step = 2 * LARGEST_LOG_ODDS / (FINE_CELLS - 2)
-    middles = np.concatenate([FINE_EDGES, [LARGEST_LOG_ODDS + step]]) - step / 2
+    step = 2 * noisy.LARGEST_LOG_ODDS / (noisy.FINE_CELLS - 2)
+    middles = np.concatenate([noisy.FINE_EDGES, [noisy.LARGEST_LOG_ODDS + step]]) - step / 2
     assert table.fine is not None
     weights = np.maximum(table.fine, 0.0) + 1e-9
     x, y = [], []

@@ -11,24 +11,9 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import model_selection as splitters
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone, is_classifier
-from sklearn.model_selection import (
-    BaseCrossValidator,
-    GroupKFold,
-    GroupShuffleSplit,
-    KFold,
-    LeaveOneGroupOut,
-    LeaveOneOut,
-    LeavePGroupsOut,
-    LeavePOut,
-    PredefinedSplit,
-    RepeatedKFold,
-    RepeatedStratifiedKFold,
-    ShuffleSplit,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-    TimeSeriesSplit,
-)
+from sklearn.model_selection import BaseCrossValidator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 
@@ -435,14 +420,23 @@ Membership = Counter[int]
 Splits = Sequence[tuple[ArrayLike, ArrayLike]]
 
 # A record is in one test fold, whichever it is: how the folds are drawn does not matter.
-ONE_FOLD = (KFold, StratifiedKFold)
-REPEATED = (RepeatedKFold, RepeatedStratifiedKFold)
+ONE_FOLD = (splitters.KFold, splitters.StratifiedKFold)
+REPEATED = (splitters.RepeatedKFold, splitters.RepeatedStratifiedKFold)
 # These split by row numbers alone.
-BY_NUMBER = (LeaveOneOut, LeavePOut, PredefinedSplit, TimeSeriesSplit)
-AT_RANDOM = (ShuffleSplit, StratifiedShuffleSplit)
+BY_NUMBER = (
+    splitters.LeaveOneOut,
+    splitters.LeavePOut,
+    splitters.PredefinedSplit,
+    splitters.TimeSeriesSplit,
+)
+AT_RANDOM = (splitters.ShuffleSplit, splitters.StratifiedShuffleSplit)
 GROUPS_TESTED = 0.2  # share of the groups that GroupShuffleSplit tests by default
 # Their splits follow from the labels; only the sizes of the splits do not.
-SPLITTERS_BY_LABELS = (StratifiedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit)
+SPLITTERS_BY_LABELS = (
+    splitters.StratifiedKFold,
+    splitters.RepeatedStratifiedKFold,
+    splitters.StratifiedShuffleSplit,
+)
 
 
 def memberships_of(splitter: BaseCrossValidator | Splits, n_samples: int) -> list[Membership]:
@@ -467,7 +461,7 @@ def memberships_of(splitter: BaseCrossValidator | Splits, n_samples: int) -> lis
         return _counted([train for train, _ in splitter], n_samples)
     if type(splitter) in REPEATED:
         n_splits = splitter.get_n_splits() // splitter.n_repeats
-        once = memberships_of(KFold(n_splits), n_samples)
+        once = memberships_of(splitters.KFold(n_splits), n_samples)
         several = itertools.combinations_with_replacement(once, splitter.n_repeats)
         return _most_expensive(sum(memberships, Membership()) for memberships in several)
     if type(splitter) not in (*ONE_FOLD, *BY_NUMBER, *AT_RANDOM):
@@ -480,7 +474,7 @@ def memberships_of(splitter: BaseCrossValidator | Splits, n_samples: int) -> lis
     labels = np.arange(n_samples) % 2 if type(splitter) in AT_RANDOM else np.zeros(n_samples)
     trains = [train for train, _ in splitter.split(np.zeros((n_samples, 1)), labels)]
     seeded = is_integer(getattr(splitter, "random_state", None))
-    if type(splitter) in AT_RANDOM and not (seeded and type(splitter) is ShuffleSplit):
+    if type(splitter) in AT_RANDOM and not (seeded and type(splitter) is splitters.ShuffleSplit):
         # Nobody knows any more which rows were drawn: a record may have been in all of them.
         return [Membership(len(train) for train in trains)]
     return _counted(trains, n_samples)
@@ -519,15 +513,15 @@ def memberships_of_groups(
 
 def _counterpart(splitter: BaseCrossValidator) -> BaseCrossValidator | None:
     """Return what deals rows out as this deals groups out, whatever their rows; None if unknown."""
-    if type(splitter) is GroupKFold and getattr(splitter, "shuffle", False):
-        return KFold(splitter.n_splits)
-    if type(splitter) is LeaveOneGroupOut:
-        return LeaveOneOut()
-    if type(splitter) is LeavePGroupsOut:
-        return LeavePOut(splitter.n_groups)
-    if type(splitter) is GroupShuffleSplit:
+    if type(splitter) is splitters.GroupKFold and getattr(splitter, "shuffle", False):
+        return splitters.KFold(splitter.n_splits)
+    if type(splitter) is splitters.LeaveOneGroupOut:
+        return splitters.LeaveOneOut()
+    if type(splitter) is splitters.LeavePGroupsOut:
+        return splitters.LeavePOut(splitter.n_groups)
+    if type(splitter) is splitters.GroupShuffleSplit:
         test, train = splitter.test_size, splitter.train_size
-        return ShuffleSplit(
+        return splitters.ShuffleSplit(
             splitter.n_splits,
             test_size=GROUPS_TESTED if test is train is None else test,
             train_size=train,

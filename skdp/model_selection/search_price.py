@@ -14,24 +14,8 @@ from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement, ReleaseRecord, compose_statements
 from skdp.fitting.parameters import check_counts
 from skdp.fitting.user_warnings import PrivacyWarning
-from skdp.model_selection.fitted_search import (
-    SPLITTERS_BY_LABELS,
-    Membership,
-    PrivateFit,
-    Round,
-    Shape,
-    Splits,
-    is_refitted,
-    known,
-    memberships_among,
-    memberships_of,
-    memberships_of_groups,
-    rehearsed,
-    require_as_fitted,
-    rounds_of,
-    row_numbers,
-    trainings_of_groups,
-)
+from skdp.model_selection import fitted_search
+from skdp.model_selection.fitted_search import Membership, PrivateFit, Round, Shape, Splits
 
 SCORES = (
     "The scores are NOT private and NOT part of this price: every held-out score is computed from "
@@ -155,13 +139,14 @@ def privacy_of(
     check_counts("privacy_of", **{name: n for name, n in given.items() if n is not None})
     splits = None if splits is None else list(splits)
     if hasattr(search, "cv_results_"):
-        unchecked = require_as_fitted(search)
+        unchecked = fitted_search.require_as_fitted(search)
     else:
-        n_records = known("n_samples", n_samples) if n_groups is None else n_groups
+        n_records = fitted_search.known("n_samples", n_samples) if n_groups is None else n_groups
         if n_outputs is None and not is_classifier(search.estimator):
             n_outputs = 1
         n_splits = _n_splits(_splitter(search, splits), n_records)
-        search, unchecked = rehearsed(search, n_records, n_outputs, n_splits), (NOT_FITTED,)
+        search = fitted_search.rehearsed(search, n_records, n_outputs, n_splits)
+        unchecked = (NOT_FITTED,)
     shape = Shape.of(search, n_samples, n_groups, n_features, n_outputs)
     return _of_search(search, shape, delta, _splitter(search, splits), groups, unchecked)
 
@@ -183,7 +168,7 @@ def _of_search(
             f"{search.n_splits_}. Restore cv, or pass splits=..., those of the fit."
         )
     if shape.unit == "row":
-        memberships = memberships_of(splitter, shape.n_records)
+        memberships = fitted_search.memberships_of(splitter, shape.n_records)
     else:
         if getattr(search, "resource", None) == "n_samples":
             raise ValueError(
@@ -191,10 +176,10 @@ def _of_search(
                 "so how many groups are in a training is not known. Use another resource, or "
                 "GridSearchCV."
             )
-        memberships = memberships_of_groups(splitter, shape.n_records, groups)
-    rounds = rounds_of(search, shape)
+        memberships = fitted_search.memberships_of_groups(splitter, shape.n_records, groups)
+    rounds = fitted_search.rounds_of(search, shape)
     fits = [candidate for one in rounds for candidate in one.candidates]
-    refitted = rounds.pop() if is_refitted(search) else None
+    refitted = rounds.pop() if fitted_search.is_refitted(search) else None
     sizes = {size for membership in memberships for size in membership}
     failed = _failed(rounds[0], sizes, shape)
     plans = {
@@ -240,7 +225,7 @@ def _assumptions(
         f"part in at most {membership.total()} of those trainings.",
         "The refit on all rows is counted as that of the candidate that makes the total largest, "
         "since scores chose it."
-        if is_refitted(search)
+        if fitted_search.is_refitted(search)
         else "There was no refit.",
         *unchecked,
     ]
@@ -248,7 +233,7 @@ def _assumptions(
         assumptions.append(
             "Later rounds are counted as of all candidates that scores might have chosen."
         )
-    if type(splitter) in SPLITTERS_BY_LABELS:
+    if type(splitter) in fitted_search.SPLITTERS_BY_LABELS:
         assumptions.append(_warned(LABELS.format(type(splitter).__name__)))
     else:
         assumptions.append(f"The splits are public: {unit} numbers alone decide on them.")
@@ -274,12 +259,12 @@ def _of_cross_validation(
     if "indices" in results and not (is_grouped and groups is None):
         trains, tests = results["indices"]["train"], results["indices"]["test"]
         if is_grouped:
-            numbers = trainings_of_groups(trains, groups)
+            numbers = fitted_search.trainings_of_groups(trains, groups)
             n_records = 1 + max(int(one.max()) for one in numbers)
         else:
             n_records = 1 + max(int(np.max(rows)) for rows in (*trains, *tests))
-            numbers = [row_numbers(train, n_records) for train in trains]
-        memberships = memberships_among(numbers, range(len(fits)), n_records)
+            numbers = [fitted_search.row_numbers(train, n_records) for train in trains]
+        memberships = fitted_search.memberships_among(numbers, range(len(fits)), n_records)
         splits = TAKEN
     else:
         memberships = [Membership(range(len(fits)))]

@@ -235,8 +235,8 @@ def test_sensitivity_halved(mutate):
 
 
 def test_sensitivity_halved_in_the_dominating_pair(mutate):
-    real = pld_module.GaussianPair
-    mutate(one_sampled_step_in_closed_form, pld_module, "GaussianPair",
+    real = pld_module.pairs.GaussianPair
+    mutate(one_sampled_step_in_closed_form, pld_module.pairs, "GaussianPair",
            lambda mu: real(mu / 2))  # fmt: skip
 
 
@@ -252,24 +252,24 @@ def test_replace_one_treated_as_zero_out_where_sampled_without_replacement(mutat
 
 
 def test_poisson_under_replace_one_with_the_factor_twice(mutate):
-    mutate(poisson_under_replace_one_in_closed_form, pld_module, "AntipodalPair",
+    mutate(poisson_under_replace_one_in_closed_form, pld_module.pairs, "AntipodalPair",
            lambda mu, rate: AntipodalPair(2 * mu, rate))  # fmt: skip
 
 
 def test_poisson_under_replace_one_with_the_pair_of_zero_out(mutate):
-    mutate(poisson_under_replace_one_in_closed_form, pld_module, "AntipodalPair",
+    mutate(poisson_under_replace_one_in_closed_form, pld_module.pairs, "AntipodalPair",
            lambda mu, rate: SampledPair(GaussianPair(mu), rate))  # fmt: skip
 
 
 def test_rate_squared(mutate):
-    real = pld_module.SampledPair
-    mutate(one_sampled_step_in_closed_form, pld_module, "SampledPair",
+    real = pld_module.pairs.SampledPair
+    mutate(one_sampled_step_in_closed_form, pld_module.pairs, "SampledPair",
            lambda base, rate: real(base, rate**2))  # fmt: skip
 
 
 def test_rate_squared_without_replacement(mutate):
-    real = pld_module.SymmetricSampledPair
-    mutate(one_sampled_step_in_closed_form, pld_module, "SymmetricSampledPair",
+    real = pld_module.pairs.SymmetricSampledPair
+    mutate(one_sampled_step_in_closed_form, pld_module.pairs, "SymmetricSampledPair",
            lambda base, rate: real(base, rate**2))  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from sklearn.model_selection import (
 
 import skdp
 from composition import DELTA, together
-from skdp.model_selection import fitted_search, search_price
+from skdp.model_selection import fitted_search
 
 RIDGE = partial(skdp.DPRidge, scaling="none", solver="gd")
 
@@ -63,11 +63,11 @@ def test_the_refit_is_priced_as_the_most_expensive(regression):
 
 
 def all_splits(patch):
-    patch.setattr(search_price, "memberships_of", lambda cv, n: [Counter({300: 4})])
+    patch.setattr(fitted_search, "memberships_of", lambda cv, n: [Counter({300: 4})])
 
 
 def one_split(patch):
-    patch.setattr(search_price, "memberships_of", lambda cv, n: [Counter({300: 1})])
+    patch.setattr(fitted_search, "memberships_of", lambda cv, n: [Counter({300: 1})])
 
 
 class EmptyRound(fitted_search.Round):
@@ -82,7 +82,7 @@ def refit_forgotten(patch):
         rounds = rounds_of(search, shape)
         return [*rounds[:-1], EmptyRound(())]
 
-    patch.setattr(search_price, "rounds_of", forgetful)
+    patch.setattr(fitted_search, "rounds_of", forgetful)
 
 
 def one_candidate(patch):
