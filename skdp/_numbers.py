@@ -3,7 +3,7 @@
 import html
 import inspect
 import math
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from numbers import Integral, Number, Real
 from typing import Any, TypeAlias, TypeGuard
 
@@ -85,6 +85,15 @@ def html_table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> st
 
     body = "".join(f"<tr>{line(cells, 'td')}</tr>" for cells in rows)
     return f"<table><thead><tr>{line(header, 'th')}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def text_table(rows: Sequence[Sequence[str]], sides: str = "") -> list[str]:
+    """Return a line for each row, its cells aligned: each column to the side "<" or ">"."""
+    columns = list(zip(*rows, strict=True))
+    sides = sides or "<" * len(columns)
+    widths = [max(map(len, column)) for column in columns]
+    line = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
+    return [line.format(*row).rstrip() for row in rows]
 
 
 def require(name: str, value: object, allowed: str, is_valid: bool) -> None:

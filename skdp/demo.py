@@ -20,7 +20,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdp._numbers import AnyArray
+from skdp._numbers import AnyArray, text_table
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import DPLogisticRegression, DPRidge, NoiseWarning
 
@@ -157,8 +157,7 @@ def table(results: Sequence[Result]) -> str:
     head = ("data", "model", "epsilon", "delta", "score", "non-private", "constant", "seconds")
     lines: list[tuple[str, ...]] = [head]
     for number, result in enumerate(results):
-        first = number == 0 or result.experiment is not results[number - 1].experiment
-        if first and number:
+        if number and result.experiment is not results[number - 1].experiment:
             lines.append(("",) * len(head))
         low, high = _range(result.scores)
         lines.append(
@@ -173,16 +172,8 @@ def table(results: Sequence[Result]) -> str:
                 f"{np.mean(result.seconds):.3f}",
             )
         )
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    sides = ("<", "<", *">" * (len(head) - 2))
-    printed = [
-        "  ".join(
-            f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths, strict=True)
-        )
-        for line in lines
-    ]
-    printed.insert(1, "-" * len(printed[0]))
-    return "\n".join(line.rstrip() for line in printed)
+    first, *others = text_table(lines, "<<" + ">" * (len(head) - 2))
+    return "\n".join([first, "-" * len(first), *others])
 
 
 def _range(scores: Sequence[float]) -> list[float]:

@@ -1,7 +1,12 @@
 """Means to convince oneself that a fit keeps its promise; see the page "Audit it yourself"."""
 
-from skdp.audit.black_box import canaries, canaries_in_one_fit
-from skdp.audit.canary_report import CanaryReport, Claim, TradeOffDisplay
+from skdp.audit.black_box import (
+    CanaryReport,
+    Claim,
+    TradeOffDisplay,
+    canaries,
+    canaries_in_one_fit,
+)
 from skdp.audit.comparing import Finding, ReplayedRelease, ReplayReport
 from skdp.audit.dossier import dossier
 from skdp.audit.neighbours import NeighbouringPair, hostile_pairs, made_up_data

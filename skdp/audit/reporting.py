@@ -8,8 +8,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._numbers import MatrixLike
 from skdp.accounting import PrivacyStatement
-from skdp.audit.black_box import canaries, statement_of
-from skdp.audit.canary_report import CanaryReport
+from skdp.audit.black_box import CanaryReport, canaries, statement_of
 from skdp.audit.comparing import ReplayReport
 from skdp.audit.neighbours import made_up_data
 from skdp.audit.recording import record

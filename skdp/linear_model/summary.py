@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from skdp._numbers import Array, html_table, shown
+from skdp._numbers import Array, html_table, shown, text_table
 from skdp.accounting import PrivacyStatement
 
 NOT_DETERMINED, NO_REGRESSOR = "not determined", "no regressor"
@@ -101,17 +101,9 @@ class CoefficientTable:
         return tuple(lines)
 
     def __str__(self) -> str:
-        rows = [self.header, *self._rows()]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(self.header))]
-        lines = []
-        for row in rows:
-            first, *middle, last = (
-                cell.ljust(width) if i in (0, len(row) - 1) else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            lines.append("  ".join([first, *middle, last]).rstrip())
-        rule = "-" * max(map(len, lines))
-        head, *body = lines
+        sides = "<" + ">" * (len(self.header) - 2) + "<"
+        head, *body = text_table([self.header, *self._rows()], sides)
+        rule = "-" * max(map(len, [head, *body]))
         return "\n".join([self.title, rule, head, rule, *body, rule, *self.notes])
 
     def _repr_html_(self) -> str:

@@ -1,8 +1,15 @@
 """Score fitted models on private rows."""
 
-from skdp.metrics.displays import ScoreCurveDisplay, ScoreMatrixDisplay
 from skdp.metrics.evaluation import evaluate
-from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix, Scores, SubgroupScores
+from skdp.metrics.scores import (
+    Score,
+    ScoreCurve,
+    ScoreCurveDisplay,
+    ScoreMatrix,
+    ScoreMatrixDisplay,
+    Scores,
+    SubgroupScores,
+)
 
 __all__ = [
     "Score",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 
 from skdp import accounting
-from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require, shown
+from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require, shown, text_table
 from skdp.accounting.accountant import check_budget
 from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.ledger import PrivacyBudgetError
@@ -344,12 +344,7 @@ class Analysis:
         return f"Analysis at {terms} ({self.budget.adjacency}), {self.budget.spent:.4g} spent"
 
     def __str__(self) -> str:
-        widths = [max(map(len, column)) for column in zip(*self._lines(), strict=True)]
-        rows = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in self._lines()
-        ]
-        return "\n".join([self._head(), *(f"  {row}" for row in rows)])
+        return "\n".join([self._head(), *(f"  {line}" for line in text_table(self._lines()))])
 
     __repr__ = __str__
 

@@ -13,7 +13,7 @@ from sklearn.metrics import check_scoring
 from skdp._numbers import AnyArray, Array, MatrixLike, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.parameters import check_counts
-from skdp.metrics.displays import axes_or_new
+from skdp.metrics.scores import axes_or_new
 from skdp.model_selection.total import total_privacy
 
 if TYPE_CHECKING:
