@@ -102,6 +102,14 @@ def require(name: str, value: object, allowed: str, is_valid: bool) -> None:
         raise ValueError(f"{name} must {allowed}; got {shown(value)}.")
 
 
+def require_bound(name: str, value: object, is_optional: bool = False) -> None:
+    """Raise ValueError unless float64 represents the square of a number, or a None is allowed."""
+    allowed = f"a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}"
+    is_valid = is_real(value) and LEAST_BOUND <= value <= LARGEST_BOUND
+    either = "None or " * is_optional
+    require(name, value, f"be {either}{allowed}", is_valid or (is_optional and value is None))
+
+
 def store_float(owner: object, name: str, allowed: str, is_valid: Callable[[float], bool]) -> None:
     """Turn a field of a frozen dataclass into a float; ValueError unless ``is_valid`` of it."""
     value = getattr(owner, name)

@@ -11,17 +11,15 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, Indices
+from skdp._numbers import AnyArray, Array, Indices
 from skdp.accounting import Adjacency, Event, Gaussian, Laplace, NoisyMaximum, ObjectivePerturbed
 from skdp.oracle.noise import NoiseSource, Size, SystemSource, drawing_through
 from skdp.oracle.sources.base import noting_reads
-
-Drawn = TypeVar("Drawn", Array, Indices)
 
 # What two fits that are compared differ in.
 ROWS, SECRETS = "the rows", "the noise or secret choices"
@@ -219,34 +217,33 @@ class RecordingSource(NoiseSource):
         self._public_draws.append(seed)
         return np.random.default_rng([int(part) for part in seed])
 
-    def _drawn(self, what: tuple[object, ...], draw: Callable[[], Drawn]) -> Drawn:
+    def _drawn(self, kind: str, *terms: object) -> AnyArray:
+        """Return a draw by the method ``kind`` of the source, or the one that was recorded."""
         if self._earlier is None or self._recorder.fresh:
-            drawn: Any = draw()
+            drawn = getattr(self._source, kind)(*terms)
         else:
             position = len(self._draws)
             repeated = self._earlier._draws[position : position + 1]
-            if not repeated or repeated[0][0] != what:
-                raise ReplayMismatch(f"a draw depends on {self._recorder.cause}: {what[0]}")
+            if not repeated or repeated[0][0] != (kind, *terms):
+                raise ReplayMismatch(f"a draw depends on {self._recorder.cause}: {kind}")
             drawn = repeated[0][1]
-        self._draws.append((what, drawn.copy()))
-        return cast(Drawn, drawn.copy())
+        self._draws.append(((kind, *terms), drawn.copy()))
+        return np.array(drawn)
 
     def gaussian(self, scale: float, size: Size) -> Array:
-        return self._drawn(("gaussian", scale, size), lambda: self._source.gaussian(scale, size))
+        return self._drawn("gaussian", scale, size)
 
     def laplace(self, scale: float, size: Size) -> Array:
-        return self._drawn(("laplace", scale, size), lambda: self._source.laplace(scale, size))
+        return self._drawn("laplace", scale, size)
 
     def integers(self, high: int, size: Size) -> Indices:
-        return self._drawn(("integers", high, size), lambda: self._source.integers(high, size))
+        return self._drawn("integers", high, size)
 
     def permutation(self, n: int) -> Indices:
-        return self._drawn(("permutation", n), lambda: self._source.permutation(n))
+        return self._drawn("permutation", n)
 
     def bernoulli_subset(self, n: int, rate: float) -> Indices:
-        return self._drawn(
-            ("bernoulli_subset", n, rate), lambda: self._source.bernoulli_subset(n, rate)
-        )
+        return self._drawn("bernoulli_subset", n, rate)
 
 
 class Recorder:

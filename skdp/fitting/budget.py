@@ -291,7 +291,7 @@ class PrivacyBudget:
 
     def __repr__(self) -> str:
         head = f"<PrivacyBudget: epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}"
-        if not self._is_kept and self.process != process_id():
+        if self._account is None and self.process != process_id():
             return f"{head}, of another process>"
         try:
             spent = self.spent
@@ -334,13 +334,8 @@ class PrivacyBudget:
 
     # ------------------------------------------------------------------ the charge
 
-    @property
-    def _is_kept(self) -> bool:
-        """True if a ledger keeps the charges."""
-        return self._account is not None
-
     def _require_process(self, what: str) -> None:
-        if not self._is_kept and self.process != process_id():
+        if self._account is None and self.process != process_id():
             raise PrivacyBudgetError(f"{self!r} refused {what} in this process. {IN_PROCESS}")
 
     def _catch_up(self, opened: Connections) -> None:
@@ -523,7 +518,7 @@ def charge(
         If a budget does not admit the fit, or cannot be reached. None is charged then.
     """
     around = [_recall(*identity) for identity in sent]
-    if not all(item._is_kept for item in around):
+    if any(item._account is None for item in around):
         raise PrivacyBudgetError(
             f"{who} requested a fit in a worker process, but it was sent there from inside the "
             "block of a PrivacyBudget of another process, which would not be charged. "

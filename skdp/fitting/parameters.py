@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 
-from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require, shown
+from skdp._numbers import is_integer, is_real, require, require_bound, shown
 from skdp.accounting.accountant import check_budget
 from skdp.fitting.privacy import Privacy, check_privacy, refuse_nested_names
 from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
@@ -84,16 +84,6 @@ def check_verbose(value: object) -> None:
     """Raise ValueError unless ``value`` is a level of output."""
     is_level = isinstance(value, bool | np.bool_) or (is_integer(value) and value >= 0)
     require("verbose", value, "be an integer, at least 0", is_level)
-
-
-def check_bound(name: str) -> Callable[[object], None]:
-    """Return a check that a value is None or a number whose square float64 can represent."""
-    inside = check_number(
-        name,
-        f"be None or a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}",
-        lambda value: LEAST_BOUND <= value <= LARGEST_BOUND,
-    )
-    return lambda value: None if value is None else inside(value)
 
 
 def constraint_set(value: object) -> Constraint:
@@ -205,7 +195,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         "clipped to it. Predictions keep to it, too, and no budget is spent on the range of the "
         "targets. None: the range is estimated privately as part of the fit, as ``scaling`` says; "
         'with ``scaling="none"`` targets of about unit scale are expected.',
-        check_bound("target_bound"),
+        lambda value: require_bound("target_bound", value, is_optional=True),
     ),
     "calibration": Parameter(
         '{"auto", "private", "none"}',

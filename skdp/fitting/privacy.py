@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, is_integer, is_real, require, shown
+from skdp._numbers import is_integer, require, require_bound, shown
 from skdp.accounting import Adjacency
 from skdp.accounting.accountant import candidates
 from skdp.fitting.budget import PrivacyBudget
@@ -123,22 +123,16 @@ class Privacy(BaseEstimator):
         """
         Adjacency.parse(self.adjacency, labels=labels)
         candidates(self.accountant)
-        budget, noise, rows = self.budget, self.noise, self.rows_per_group
+        budget, noise = self.budget, self.noise
         allowed = "be None or a PrivacyBudget"
         require("budget", budget, allowed, budget is None or isinstance(budget, PrivacyBudget))
-        if not (isinstance(noise, str) and noise == "system"):
-            require(
-                "noise", noise, "be 'system' or SeededNoise(seed)", isinstance(noise, SeededNoise)
-            )
-            assert isinstance(noise, SeededNoise)
+        if isinstance(noise, SeededNoise):
             seed = noise.seed
             require("seed", seed, "be an integer, at least 0", is_integer(seed) and seed >= 0)
-        require(
-            "rows_per_group",
-            rows,
-            f"be None or a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}",
-            rows is None or (is_real(rows) and LEAST_BOUND <= rows <= LARGEST_BOUND),
-        )
+        else:
+            is_system = isinstance(noise, str) and noise == "system"
+            require("noise", noise, "be 'system' or SeededNoise(seed)", is_system)
+        require_bound("rows_per_group", self.rows_per_group, is_optional=True)
 
     @property
     def noise_source(self) -> Literal["system", "seeded"]:

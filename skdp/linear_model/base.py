@@ -59,6 +59,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     fixed_effects: bool = False
     verbose: int
     _protects_labels = True
+    _multi_output = False  # True if y may have several columns
 
     # ------------------------------------------------------------------ what subclasses say
 
@@ -250,8 +251,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def _read_rows(self, X: Any, y: Any, groups: object = None, **checks: Any) -> Any:
         """Validate X and y, by the kind of targets that the loss takes."""
         if self._loss(1).targets != "label":
-            several = self.__sklearn_tags__().target_tags.multi_output
-            checks |= {"multi_output": several, "y_numeric": True}
+            checks |= {"multi_output": self._multi_output, "y_numeric": True}
         return self._read("X or y", X, y, **checks)
 
     def _keep(self, solution: Solution, fit: Fit) -> None:

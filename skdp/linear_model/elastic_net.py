@@ -10,7 +10,7 @@ from skdp.fitting import parameters
 from skdp.fitting.privacy import Privacy
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
-from skdp.objective import L1, L2, ElasticNet, NoPenalty, Penalty
+from skdp.objective import Penalty, net
 
 
 @documented
@@ -114,12 +114,7 @@ class DPElasticNet(DPLinearRegressor):
         return plain
 
     def _penalty(self, n_rows: int) -> Penalty:
-        strength, ratio = float(self.alpha), float(self.l1_ratio)
-        if strength == 0:
-            return NoPenalty()
-        if ratio == 0:
-            return L2(strength)
-        return L1(strength) if ratio == 1 else ElasticNet(strength, ratio)
+        return net(float(self.alpha), float(self.l1_ratio))
 
 
 @documented

@@ -16,7 +16,7 @@ from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
-from skdp.objective import L2, Loss, NoPenalty, Penalty, SquaredError, TweedieLog
+from skdp.objective import Loss, Penalty, SquaredError, TweedieLog, net
 from skdp.objective.tweedie import LARGEST_RATIO
 from skdp.oracle import Solution
 from skdp.stages.column_bounds import RowNorm
@@ -25,6 +25,7 @@ from skdp.stages.column_bounds import RowNorm
 class DPTweedieModel(DPLinearRegressor):
     """Base of generalised linear models whose variance is a power of the mean."""
 
+    _multi_output = False
     power = 1.0
     link = "log"
     alpha: float
@@ -94,7 +95,6 @@ class DPTweedieModel(DPLinearRegressor):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
         tags.target_tags.positive_only = bool(self.power != 0)
         return tags
 
@@ -141,7 +141,7 @@ class DPTweedieModel(DPLinearRegressor):
         return TweedieLog(self.power, largest)
 
     def _penalty(self, n_rows: int) -> Penalty:
-        return L2(self.alpha) if self.alpha > 0 else NoPenalty()
+        return net(self.alpha)
 
 
 @documented

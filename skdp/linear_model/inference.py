@@ -399,7 +399,7 @@ def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
     """
     estimates = inference_of(self, "summary")
     n_outputs = len(estimates.intercept)
-    names = _column_names(self, len(estimates.coef) // n_outputs)
+    names = column_names(self, len(estimates.coef) // n_outputs)
     starts = [""] if n_outputs == 1 else [f"{label}: " for label in vars(self)["classes_"]]
     labels = [f"{start}{name}" for start in starts for name in names]
     columns = [estimates.coef, estimates.std_error, estimates.privacy_share]
@@ -451,11 +451,12 @@ def marginal_effects(self: FittedModel, level: float = 0.95) -> CoefficientTable
             f"{type(self).__name__}: marginal_effects is for two classes; with more, or with "
             "another loss, the mean derivative is not released."
         )
-    names = _column_names(self, len(estimates.coef))
+    names = column_names(self, len(estimates.coef))
     return _table(self, "Average marginal effects", names, estimates.marginal_effects(), level)
 
 
-def _column_names(model: Any, n_features: int) -> list[str]:
+def column_names(model: Any, n_features: int) -> list[str]:
+    """Return the names of the columns of a fitted model; x0, x1, ... where they have none."""
     names = getattr(model, "feature_names_in_", None)
     return [f"x{i}" for i in range(n_features)] if names is None else list(names)
 

@@ -82,6 +82,7 @@ class DP2SLS(DPLinearRegressor):
     True
     """
 
+    _multi_output = False
     conf_int = inference.conf_int
     summary = inference.summary
     wald_test = inference.wald_test
@@ -127,7 +128,6 @@ class DP2SLS(DPLinearRegressor):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
         tags.regressor_tags.poor_score = True  # most of the budget is for intervals
         return tags
 

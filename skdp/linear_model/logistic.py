@@ -1,6 +1,5 @@
 """Differentially private logistic regression, binary and multinomial."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -162,14 +161,5 @@ class DPLogisticRegression(DPLinearClassifier):
         return objective.Logistic() if n_outputs == 1 else objective.Multinomial(n_outputs)
 
     def _penalty(self, n_rows: int) -> objective.Penalty:
-        if math.isinf(self.C):
-            return objective.NoPenalty()
         # scikit-learn's C times the sum of losses, divided by C n.
-        strength = 1 / (self.C * n_rows)
-        if self.l1_ratio == 0:
-            return objective.L2(strength)
-        return (
-            objective.L1(strength)
-            if self.l1_ratio == 1
-            else objective.ElasticNet(strength, self.l1_ratio)
-        )
+        return objective.net(1 / (self.C * n_rows), self.l1_ratio)

@@ -17,7 +17,7 @@ from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
-from skdp.objective import L1, Loss, NoPenalty, Penalty, SmoothedPinball
+from skdp.objective import Loss, Penalty, SmoothedPinball, net
 
 
 @documented
@@ -70,6 +70,8 @@ class DPQuantileRegressor(DPLinearRegressor):
     >>> bool(0.75 < np.mean((low < y) & (y < high)) < 0.85)
     True
     """
+
+    _multi_output = False
 
     def __init__(
         self,
@@ -163,11 +165,6 @@ class DPQuantileRegressor(DPLinearRegressor):
         self._check_parameters()
         return super()._plan(n_samples, n_features, len(self._quantiles), *shape)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags
-
     @property
     def _quantiles(self) -> tuple[float, ...]:
         return (self.quantile,) if self.quantiles is None else tuple(self.quantiles)
@@ -197,4 +194,4 @@ class DPQuantileRegressor(DPLinearRegressor):
         return SmoothedPinball(self._quantiles)
 
     def _penalty(self, n_rows: int) -> Penalty:
-        return L1(self.alpha) if self.alpha > 0 else NoPenalty()
+        return net(self.alpha, l1_ratio=1.0)

@@ -18,12 +18,14 @@ from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.objective import L2, Huber, Loss, NoPenalty, Penalty, SquaredError
+from skdp.objective import Huber, Loss, NoPenalty, Penalty, SquaredError, net
 from skdp.oracle import Solution
 
 
 class DPLinearRegressor(RegressorMixin, DPLinearModel):
     """Base of the regressors: least squares without a penalty, unless they say otherwise."""
+
+    _multi_output = True
 
     @on_partitions
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -96,13 +98,12 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
             Number of targets.
         {of_a_plan}
         """
-        several = self.__sklearn_tags__().target_tags.multi_output
-        require("plan: n_outputs", n_outputs, "be 1", several or n_outputs == 1)
+        require("plan: n_outputs", n_outputs, "be 1", self._multi_output or n_outputs == 1)
         return self._plan(n_samples, n_features, n_outputs, sparse, n_groups, weighted)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self._multi_output
         return tags
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
@@ -120,7 +121,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         if self.target_bound is not None and not self.fixed_effects:
             values = np.clip(values, -self.target_bound, self.target_bound)
         values = values.reshape(len(values), -1)
-        if values.shape[1] != 1 and not self.__sklearn_tags__().target_tags.multi_output:
+        if values.shape[1] != 1 and not self._multi_output:
             raise ValueError(
                 f"{type(self).__name__}: y must have one column; got {values.shape[1]}. Fit each "
                 "target alone. Nothing was released."
@@ -343,7 +344,7 @@ class DPRidge(DPLinearRegressor):
 
     def _penalty(self, n_rows: int) -> Penalty:
         # scikit-learn's sum of squares, divided by 2 n.
-        return L2(self.alpha / n_rows) if self.alpha > 0 else NoPenalty()
+        return net(self.alpha / n_rows)
 
 
 LARGEST_THRESHOLD = 1e50
@@ -446,4 +447,4 @@ class DPHuberRegressor(DPLinearRegressor):
         return Huber(self.threshold)
 
     def _penalty(self, n_rows: int) -> Penalty:
-        return L2(self.alpha / n_rows) if self.alpha > 0 else NoPenalty()
+        return net(self.alpha / n_rows)

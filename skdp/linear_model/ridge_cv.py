@@ -15,6 +15,7 @@ from skdp.fitting.privacy import Privacy
 from skdp.fitting.tables import numbered_columns
 from skdp.fitting.units import in_raw_units
 from skdp.linear_model.documentation import documented
+from skdp.linear_model.inference import column_names
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import Problem
 from skdp.oracle import Public, Solution
@@ -128,20 +129,15 @@ class DPRidgeCV(DPLinearRegressor):
         require("n_folds", self.n_folds, "be an integer of at least 2", fine)
 
     def _prepare(self, *shape: Any, **others: Any) -> Prepared:
-        model = self
-        if _are_names(self.column_sets):
+        model, names, given = copy(self), others.get("names"), self.column_sets
+        if _are_names(given):
             # Plans are cached by parameter values, and the same names may be other columns in
-            # another data frame.
-            model = copy(self)
-            model.column_sets = self._numbered(others.get("names"))
+            # another data frame. A plan knows no names; any sets cost the same.
+            model.column_sets = None
+            if names is not None:
+                numbered = (numbered_columns(self._who, "column_sets", one, names) for one in given)
+                model.column_sets = list(numbered)
         return super(DPRidgeCV, model)._prepare(*shape, **others)
-
-    def _numbered(self, names: Sequence[str] | None) -> list[list[int]] | None:
-        """Return the sets by number, or None where names of columns are not known yet."""
-        if names is None:  # a plan: any sets cost the same
-            return None
-        who = type(self).__name__
-        return [numbered_columns(who, "column_sets", one, names) for one in self.column_sets]
 
     def _choose_solver(self, public: Public, problem: Problem) -> Solver:
         return FoldMoments(
@@ -238,10 +234,8 @@ class RidgePathDisplay:
         if errors.ndim == 2:
             best = int(np.argmin(errors.min(axis=1)))
             path, errors = path[best], errors[best]
-        names = getattr(estimator, "feature_names_in_", None)
-        if names is None:
-            names = [f"x{i}" for i in range(path.shape[1])]
-        return cls(estimator.alphas_, path, errors, estimator.alpha_, list(names)).plot(axes=axes)
+        names = column_names(estimator, path.shape[1])
+        return cls(estimator.alphas_, path, errors, estimator.alpha_, names).plot(axes=axes)
 
     def plot(self, *, axes: Any = None) -> Self:
         """Draw.

@@ -1,6 +1,5 @@
 """Differentially private linear support vector classification."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from skdp.fitting import parameters
 from skdp.fitting.privacy import Privacy
 from skdp.linear_model.classification import DPLinearClassifier
 from skdp.linear_model.documentation import documented
-from skdp.objective import L2, Loss, NoPenalty, Penalty, SmoothedHinge
+from skdp.objective import Loss, Penalty, SmoothedHinge, net
 
 
 @documented
@@ -119,4 +118,4 @@ class DPLinearSVC(DPLinearClassifier):
 
     def _penalty(self, n_rows: int) -> Penalty:
         # scikit-learn's C times the sum of losses, divided by C n.
-        return NoPenalty() if math.isinf(self.C) else L2(1 / (self.C * n_rows))
+        return net(1 / (self.C * n_rows))

@@ -11,7 +11,7 @@ from skdp.objective.constraints import (
 )
 from skdp.objective.losses import Huber, Logistic, Loss, SquaredError
 from skdp.objective.multinomial import Multinomial
-from skdp.objective.penalties import L1, L2, ElasticNet, NoPenalty, Penalty
+from skdp.objective.penalties import L1, L2, ElasticNet, NoPenalty, Penalty, net
 from skdp.objective.problem import CAPABILITIES, Problem
 from skdp.objective.smoothed import SmoothedHinge, SmoothedPinball
 from skdp.objective.tweedie import TweedieLog
@@ -39,4 +39,5 @@ __all__ = [
     "SquaredError",
     "TweedieLog",
     "Unconstrained",
+    "net",
 ]

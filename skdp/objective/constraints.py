@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, Array, is_real, require, shown
+from skdp._numbers import Array, is_real, require_bound, shown
 from skdp.objective.penalties import Penalty, as_floats
 
 
@@ -117,7 +117,7 @@ class _Ball(Constraint):
         self.radius = radius
 
     def check(self) -> None:
-        _check_magnitude(f"{type(self).__name__}: radius", self.radius)
+        require_bound(f"{type(self).__name__}: radius", self.radius)
 
     def diameter(self, n_coefficients: int) -> float:
         return 2.0 * self.radius if n_coefficients else 0.0
@@ -257,7 +257,7 @@ class Simplex(Constraint):
         self.total = total
 
     def check(self) -> None:
-        _check_magnitude("Simplex: total", self.total)
+        require_bound("Simplex: total", self.total)
 
     def diameter(self, n_coefficients: int) -> float:
         return math.sqrt(2.0) * self.total if n_coefficients > 1 else 0.0
@@ -281,12 +281,6 @@ CONSTRAINTS: Mapping[str, type[Constraint]] = {
     "box": Box,
     "simplex": Simplex,
 }
-
-
-def _check_magnitude(name: str, value: object) -> None:
-    # Squares of larger numbers, and parts of smaller ones, have no precision left.
-    allowed = f"be positive and finite, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}"
-    require(name, value, allowed, is_real(value) and LEAST_BOUND <= value <= LARGEST_BOUND)
 
 
 def _scaled_norm(w: Array) -> tuple[float, float]:

@@ -279,6 +279,27 @@ class ElasticNet(_Strength):
         return replace(self, units=scales)
 
 
+def net(strength: float, l1_ratio: float = 0.0) -> Penalty:
+    """Return the penalty with this strength, of which a share is L1: of the least kind.
+
+    Parameters
+    ----------
+    strength : float
+        Finite, at least 0.
+    l1_ratio : float, default=0.0
+        In [0, 1].
+
+    Returns
+    -------
+    Penalty
+    """
+    if strength == 0:
+        return NoPenalty()
+    if l1_ratio in (0, 1):
+        return L1(strength) if l1_ratio else L2(strength)
+    return ElasticNet(strength, l1_ratio)
+
+
 def as_floats(w: ArrayLike) -> Array:
     """Return ``w`` as an array of float32 if it is one, else of float64."""
     array = np.asarray(w)

@@ -198,7 +198,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         """
         check_is_fitted(self, "scale_")
         is_matrix = isinstance(X, sparse.spmatrix)
-        scaled = self._columns().apply(self._read("X", X, reset=False))
+        columns = Columns(self.low_, self.high_, self.mean_, self.scale_)
+        scaled = columns.apply(self._read("X", X, reset=False))
         # Of the kind that came in: "*" means another product for a matrix.
         return sparse.csr_matrix(scaled) if is_matrix else scaled
 
@@ -227,15 +228,12 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
             return X.multiply(self.scale_.astype(X.dtype)).tocsr()
         return np.asarray((X * self.scale_ + self.mean_).astype(X.dtype, copy=False))
 
-    def _columns(self) -> Columns:
-        return Columns(self.low_, self.high_, self.mean_, self.scale_)
-
     def _check_parameters(self) -> None:
         self._check_shared_parameters()
-        if isinstance(self.scaling, str) and self.scaling == "private":
+        is_private = isinstance(self.scaling, str) and self.scaling == "private"
+        if is_private:
             self._require_delta("declare scaling=PublicRange(low, high) for delta=0")
         allowed = "be 'private', PublicRange(low, high) or PublicSample(rows)"
-        is_private = isinstance(self.scaling, str) and self.scaling == "private"
         is_known = is_private or isinstance(self.scaling, PublicRange | PublicSample)
         require("scaling", self.scaling, allowed, is_known)
         check_scaling(self.scaling)

@@ -428,11 +428,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             "looking at the rows. Labels that were not declared count as none of them.",
             "That cells are of their column's kind, and finite, is public: others are refused.",
         ]
-        noisy = self.impute == "median"
-        return (
-            *texts,
-            *(noise_assumptions(self._terms.noise_source, self.epsilon) if noisy else ()),
-        )
+        if self.impute == "median":
+            texts += noise_assumptions(self._terms.noise_source, self.epsilon)
+        return tuple(texts)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

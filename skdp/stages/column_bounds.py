@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from skdp._numbers import LARGEST_BOUND, LEAST_BOUND, Array, is_real, listed, require, shown
+from skdp._numbers import Array, listed, require, require_bound, shown
 from skdp.oracle import Columns
 from skdp.oracle.public import LONG_ROW, Moments
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
@@ -217,12 +217,7 @@ class RowNorm(BaseEstimator):
 
     def check(self) -> None:
         """Raise ValueError if the norm is out of its range."""
-        require(
-            "RowNorm: norm",
-            self.norm,
-            f"be a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}",
-            is_real(self.norm) and LEAST_BOUND <= self.norm <= LARGEST_BOUND,
-        )
+        require_bound("RowNorm: norm", self.norm)
 
 
 def check_scaling(scaling: object) -> None:
