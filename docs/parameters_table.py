@@ -47,9 +47,7 @@ def automatic(name, solver):
 
 def main():
     """Print the table."""
-    solvers = {
-        title: model._prepare(*SHAPE, 1, False, False).solver for title, model in MODELS.items()
-    }
+    solvers = {title: model._prepare(*SHAPE).solver for title, model in MODELS.items()}
     print(HEAD.format(*SHAPE))
     for name in PARAMETERS:
         if name == "solver":

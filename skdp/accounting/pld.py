@@ -18,6 +18,7 @@ replace_one, the profile of the sample of fixed size.
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache, singledispatch
 
 from skdp.accounting import pairs
@@ -52,44 +53,33 @@ def dominating_pair(event: Event, adjacency: Adjacency) -> Pair | None:
     UnknownCost
         If no theorem gives one.
     """
+    match event:
+        case Gaussian():
+            return _finite(pairs.GaussianPair, event.mu(adjacency))
+        case Laplace():
+            return _finite(pairs.LaplacePair, event.pure_epsilon(adjacency))
+        case NoisyMaximum():
+            return _finite(pairs.ResponsePair, event.pure_epsilon(adjacency))
+        case ApproximateDP(epsilon, delta):
+            no_guarantee = math.isinf(epsilon) or delta == 1
+            return None if no_guarantee else pairs.ResponsePair(epsilon, delta)
+        case Sampled():
+            return _sampled_pair(event, adjacency)
+        case Selected():
+            try:
+                return _finite(pairs.ResponsePair, pure_epsilon(event, adjacency))
+            except UnknownCost as refusal:
+                why = f"Selected has a dominating pair for pure runs only: {refusal}"
+                raise UnknownCost(why) from None
     raise UnknownCost(f"no dominating pair is known for {type(event).__name__} under {adjacency}.")
 
 
-@dominating_pair.register
-def _(event: Gaussian, adjacency: Adjacency) -> Pair | None:
-    mu = event.mu(adjacency)
-    return None if math.isinf(mu) else pairs.GaussianPair(mu)
+def _finite(pair: Callable[[float], Pair], size: float) -> Pair | None:
+    """Return the pair of a size, or None where that is infinite."""
+    return None if math.isinf(size) else pair(size)
 
 
-@dominating_pair.register
-def _(event: Laplace, adjacency: Adjacency) -> Pair | None:
-    bound = event.pure_epsilon(adjacency)
-    return None if math.isinf(bound) else pairs.LaplacePair(bound)
-
-
-@dominating_pair.register
-def _(event: ApproximateDP, adjacency: Adjacency) -> Pair | None:
-    no_guarantee = math.isinf(event.epsilon) or event.delta == 1
-    return None if no_guarantee else pairs.ResponsePair(event.epsilon, event.delta)
-
-
-@dominating_pair.register
-def _(event: NoisyMaximum, adjacency: Adjacency) -> Pair | None:
-    bound = event.pure_epsilon(adjacency)
-    return None if math.isinf(bound) else pairs.ResponsePair(bound)
-
-
-@dominating_pair.register
-def _(event: Selected, adjacency: Adjacency) -> Pair | None:
-    try:
-        bound = pure_epsilon(event, adjacency)
-    except UnknownCost as refusal:
-        raise UnknownCost(f"Selected has a dominating pair for pure runs only: {refusal}") from None
-    return None if math.isinf(bound) else pairs.ResponsePair(bound)
-
-
-@dominating_pair.register
-def _(event: Sampled, adjacency: Adjacency) -> Pair | None:
+def _sampled_pair(event: Sampled, adjacency: Adjacency) -> Pair | None:
     counts = sampled_counts(event, adjacency)
     base = _base(counts, adjacency, event)
     if base is None:
@@ -112,7 +102,7 @@ def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | N
     """Return the dominating pair of releases on one sample: Gaussian sums, or one other answer."""
     mu = joint_mu(counts, adjacency)
     if mu is not None:
-        return None if math.isinf(mu) else pairs.GaussianPair(mu)
+        return _finite(pairs.GaussianPair, mu)
     if len(counts) > 1 or max(counts.values()) > 1:
         raise UnknownCost(
             f"{type(sampled).__name__} of several answers about the same sample is priced for "

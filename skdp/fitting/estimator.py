@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -212,21 +212,20 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         **facts: Any,
     ) -> Prepared:
         """Settle a fit without a solver."""
-        terms = self._terms
-        public = Public(
+        public = self._public(n_records, n_features, grouped, **facts)
+        problem, stages = Problem(SquaredError(), fit_intercept=False), stages_for(public)
+        plan = make_plan(stages, public, problem, self._terms.accountant)
+        return Prepared(public, problem, stages, plan)
+
+    def _public(self, n_records: int, n_features: int, grouped: bool, **facts: Any) -> Public:
+        """Return the public facts of a fit under these terms of privacy."""
+        budget = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
+        return Public(
             n_rows=n_records,
             n_features=n_features,
-            n_outputs=1,
-            adjacency=Adjacency.parse(terms.adjacency),
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            has_intercept=False,
+            adjacency=Adjacency.parse(self._terms.adjacency, labels=self._protects_labels),
             unit="group" if grouped else "row",
-        )
-        public = replace(public, **facts)
-        problem, stages = Problem(SquaredError(), fit_intercept=False), stages_for(public)
-        return Prepared(
-            public, problem, stages, make_plan(stages, public, problem, terms.accountant)
+            **{"n_outputs": 1, "has_intercept": False, **budget, **facts},
         )
 
     def _check_parameters(self) -> object:

@@ -318,14 +318,13 @@ def check_counts(who: str, **counts: Any) -> None:
         require(f"{who}: {name}", value, allowed, is_integer(value) and value >= 1)
 
 
-def planned_records(n_samples: int | None, n_groups: int | None, who: str = "plan") -> int:
+def planned_records(who: str, n_samples: int | None, n_groups: int | None, **counts: object) -> int:
     """Return the number of records of a planned fit: of groups, if it is given, else of rows.
 
-    The number of rows has no say in a plan with groups, as it is private.
+    The number of rows has no say in a plan with groups, as it is private. ValueError unless the
+    number, and further counts, are integers of at least 1.
     """
-    if n_groups is None:
-        check_counts(who, n_samples=n_samples)
-        assert n_samples is not None
-        return n_samples
-    check_counts(who, n_groups=n_groups)
-    return n_groups
+    name, n_records = ("n_samples", n_samples) if n_groups is None else ("n_groups", n_groups)
+    check_counts(who, **counts, **{name: n_records})
+    assert n_records is not None
+    return n_records

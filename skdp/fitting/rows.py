@@ -20,7 +20,7 @@ from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
 from skdp.fitting.dask_collections import as_partitions
 from skdp.fitting.grouping import GroupLabels, rows_in_memory, within_groups
-from skdp.fitting.parameters import check_counts, planned_records
+from skdp.fitting.parameters import planned_records
 from skdp.fitting.partitions import CheckTask, labels_in, refuse_beside, summaries
 from skdp.fitting.refusals import without_row_counts, without_sizes
 from skdp.fitting.tables import is_dask
@@ -167,7 +167,7 @@ class Reading:
     def shape(self) -> dict[str, Any]:
         """Public facts that a plan depends on, by name."""
         names = ("n_records", "n_features", "grouped", "weighted", "provides")
-        return {name: getattr(self, name) for name in names}
+        return {"sparse": self.is_sparse, **{name: getattr(self, name) for name in names}}
 
     def keep_columns(self, model: Any) -> None:
         """Set ``n_features_in_`` and ``feature_names_in_`` where validation has not done it."""
@@ -318,8 +318,8 @@ class Blocks(Rows):
     has_weights: bool = False
 
     def read(self, model: Any) -> Reading:
-        n_records = planned_records(self.n_samples, self.n_groups, "fit_blocks")
-        check_counts("fit_blocks", n_features=self.n_features, n_outputs=self.n_outputs)
+        counts = {"n_features": self.n_features, "n_outputs": self.n_outputs}
+        n_records = planned_records("fit_blocks", self.n_samples, self.n_groups, **counts)
         # Iterators, and sequences that load their blocks, are not read before the charge.
         listed = self.blocks if isinstance(self.blocks, list | tuple | str) else ()
         fine = isinstance(self.blocks, Iterable) and not hasattr(self.blocks, "shape")

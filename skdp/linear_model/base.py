@@ -12,10 +12,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray, Array, require
-from skdp.accounting import LABEL, Adjacency, PrivacyStatement
+from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting import assumptions, parameters, user_warnings
 from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.parameters import check_counts, planned_records
 from skdp.fitting.preparation import Prepared, planned_once
 from skdp.fitting.rows import Blocks, Reading, rows_of
 from skdp.fitting.units import Targets, in_raw_units, scaled_scores, starting_point
@@ -24,7 +23,6 @@ from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem
 from skdp.objective.tweedie import LARGEST_EXPONENT
 from skdp.oracle import Public, Solution, make_plan
-from skdp.oracle.sources.base import IN_MEMORY
 from skdp.solvers import Solver, auto
 from skdp.stages.base import StageParameters
 from skdp.stages.column_bounds import DeclaredBounds, RowNorm, declared_bounds, known_moments
@@ -104,19 +102,10 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def _prepare_for(
         self, reading: Reading, coef_init: Any = None, intercept_init: Any = None
     ) -> Prepared:
-        outputs = reading.targets.n_outputs
-        given = coef_init, intercept_init, reading.n_features, outputs, self._has_intercept
-        return self._prepare(
-            reading.n_records,
-            reading.n_features,
-            outputs,
-            reading.is_sparse,
-            reading.weighted,
-            reading.provides,
-            names=reading.names,
-            start=starting_point(type(self).__name__, *given),
-            grouped=reading.grouped,
-        )
+        n_outputs = reading.targets.n_outputs
+        given = coef_init, intercept_init, reading.n_features, n_outputs, self._has_intercept
+        start = starting_point(self._who, *given)
+        return self._prepare(n_outputs=n_outputs, names=reading.names, start=start, **reading.shape)
 
     def _warn_before(self, prepared: Prepared) -> None:
         who = type(self).__name__
@@ -374,14 +363,13 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         weighted: bool,
     ) -> PrivacyStatement:
         self._check_parameters()
-        check_counts("plan", n_features=n_features, n_outputs=n_outputs)
+        counts = {"n_features": n_features, "n_outputs": n_outputs}
+        n_records = parameters.planned_records("plan", n_samples, n_groups, **counts)
         for name, given in (("sparse", is_sparse), ("weighted", weighted)):
             require(name, given, "be True or False", isinstance(given, bool | np.bool_))
-        n_records = planned_records(n_samples, n_groups)
         weighted = weighted or getattr(self, "class_weight", None) is not None
-        prepared = self._prepare(
-            n_records, n_features, n_outputs, is_sparse, weighted, grouped=n_groups is not None
-        )
+        shape, grouped = (n_records, n_features, n_outputs), n_groups is not None
+        prepared = self._prepare(*shape, grouped=grouped, sparse=is_sparse, weighted=weighted)
         public, plan = prepared.public, prepared.plan
         user_warnings.warn_about_noise(type(self).__name__, plan, public, prepared.problem)
         user_warnings.warn_about_inference(type(self).__name__, prepared)
@@ -401,29 +389,28 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         default = type(self)(
             **given | {name: automatic[name] for name in automatic if name in given}
         )
-        shape = public.n_rows, public.n_features, n_outputs, public.sparse, public.weighted
-        alike = default._prepare(*shape, grouped=public.grouped)
+        facts = {name: getattr(public, name) for name in ("grouped", "sparse", "weighted")}
+        alike = default._prepare(public.n_rows, public.n_features, n_outputs, **facts)
         return repr(alike.solver) == repr(prepared.solver)
 
     def _knows_target_range(self, n_samples: int, n_features: int, n_outputs: int = 1) -> bool:
         """Whether a fit bounds its targets, by a declared range or an estimated one."""
-        shape = n_samples, n_features, n_outputs, False, False
-        prepared = self._prepare(*shape, grouped=bool(self.fixed_effects))
+        grouped = bool(self.fixed_effects)
+        prepared = self._prepare(n_samples, n_features, n_outputs, grouped=grouped)
         return prepared.public_after.target_bound is not None
 
     # ------------------------------------------------------------------ what a fit consists of
 
     def _prepare(
         self,
-        n_rows: int,
+        n_records: int,
         n_features: int,
-        n_outputs: int,
-        is_sparse: bool,
-        weighted: bool,
-        provides: frozenset[str] = IN_MEMORY,
+        n_outputs: int = 1,
+        *,
+        grouped: bool = False,
         names: Sequence[str] | None = None,
         start: Start | None = None,
-        grouped: bool = False,
+        **facts: Any,
     ) -> Prepared:
         """Settle all that does not depend on rows; equal fits of one shape are planned once.
 
@@ -436,25 +423,20 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
                 "no groups were given. Pass groups to fit, or n_groups to plan and fit_blocks. "
                 "Nothing was released."
             )
-        public = Public(
-            n_rows=n_rows,
-            n_features=n_features,
+        public = self._public(
+            n_records,
+            n_features,
+            grouped,
             n_outputs=n_outputs,
-            adjacency=Adjacency.parse(terms.adjacency, labels=True),
             labels_alone=terms.adjacency == LABEL,
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
             has_intercept=self._has_intercept,
             data_norm=float(self.scaling.norm) if isinstance(self.scaling, RowNorm) else None,
             target_bound=self.target_bound,
-            sparse=is_sparse,
-            weighted=weighted,
-            unit="group" if grouped else "row",
             rows_per_group=terms.rows_per_group,
-            provides=provides,
+            **facts,
         )
-        facts = bounds, public, start
-        return planned_once(self, facts, lambda: self._prepared(*facts))
+        settled = bounds, public, start
+        return planned_once(self, settled, lambda: self._prepared(*settled))
 
     def _prepared(
         self, bounds: DeclaredBounds | None, public: Public, start: Start | None

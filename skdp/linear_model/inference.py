@@ -102,9 +102,8 @@ class DebiasedCoefficients:
         constant = by_output[:, -1] if has_intercept else np.zeros(n_outputs)
         raw, intercept = in_raw_units(coef, constant, scaling)
         to_raw = _map_to_raw(n_slopes, scaling, has_intercept, n_outputs)
+        covariance, privacy = _raw_covariances(estimate, to_raw)
         with np.errstate(over="ignore", invalid="ignore"):
-            covariance = to_raw @ estimate.covariance @ to_raw.T
-            privacy = to_raw @ estimate.privacy_covariance @ to_raw.T
             variances = np.diag(covariance)
             shares = np.diag(privacy) / np.where(variances > 0, variances, 1.0)
             shares = np.clip(shares, 0.0, 1.0)
@@ -158,9 +157,7 @@ class DebiasedCoefficients:
         """
         beta, is_known, n_slopes = self.coef, self.determined, len(self.coef)
         to_raw = _map_to_raw(n_slopes, self.scaling, self.has_intercept, len(self.intercept))
-        with np.errstate(over="ignore", invalid="ignore"):
-            covariance = to_raw @ self.estimate.covariance @ to_raw.T
-            privacy = to_raw @ self.estimate.privacy_covariance @ to_raw.T
+        covariance, privacy = _raw_covariances(self.estimate, to_raw)
         if R.shape[1] > n_slopes:
             beta = np.append(beta, self.intercept)
             is_known = np.append(is_known, np.full(len(self.intercept), self.determined.all()))
@@ -270,6 +267,14 @@ def _map_to_raw(
     blocks = np.kron(np.eye(n_outputs), matrix).reshape(n_outputs, len(matrix), -1)
     slopes, intercepts = blocks[:, :n_features], blocks[:, n_features:]
     return np.concatenate([part.reshape(-1, blocks.shape[2]) for part in (slopes, intercepts)])
+
+
+def _raw_covariances(estimate: DebiasedEstimate, to_raw: Array) -> tuple[Array, Array]:
+    """Return the covariance in the user's units, and the part of it that is due to privacy."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = estimate.covariance, estimate.privacy_covariance
+        covariance, privacy = (to_raw @ part @ to_raw.T for part in parts)
+    return covariance, privacy
 
 
 def _dense_blocks(X: Any) -> Any:

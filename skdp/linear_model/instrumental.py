@@ -152,7 +152,9 @@ class DP2SLS(DPLinearRegressor):
             )
         self._require_delta("two-stage least squares has no other noise")
 
-    def _prepare(self, *shape: Any, **others: Any) -> Prepared:
+    def _prepare(
+        self, n_records: int, n_features: int, n_outputs: int = 1, **others: Any
+    ) -> Prepared:
         # Plans are cached by parameter values: names may be other columns in another data frame.
         model, names = copy(self), others.get("names")
         model.endogenous = numbered_columns(self._who, "endogenous", self.endogenous, names)
@@ -164,14 +166,14 @@ class DP2SLS(DPLinearRegressor):
                 f"{self._who}: a column is endogenous or an instrument; both are, by number: "
                 f"{listed(both)}. Nothing was released."
             )
-        n_columns, numbers = shape[1], [*model.endogenous, *model.instruments]
-        if max(numbers, default=0) >= n_columns or len(model.instruments) == n_columns:
+        numbers = [*model.endogenous, *model.instruments]
+        if max(numbers, default=0) >= n_features or len(model.instruments) == n_features:
             raise ValueError(
                 f"{self._who}: endogenous and instruments number columns of X, from 0 to "
-                f"{n_columns - 1}, and not all are instruments; got {shown(self.endogenous)} and "
+                f"{n_features - 1}, and not all are instruments; got {shown(self.endogenous)} and "
                 f"{shown(self.instruments)}. Nothing was released."
             )
-        return super(DP2SLS, model)._prepare(*shape, **others)
+        return super(DP2SLS, model)._prepare(n_records, n_features, n_outputs, **others)
 
     def _choose_solver(self, public: Public, problem: Problem) -> Solver:
         endogenous, instruments = map(int, self.endogenous), map(int, self.instruments)

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import Array, is_integer, require
+from skdp._numbers import Array
 from skdp.fitting.estimator import Fit
 from skdp.fitting.parameters import Scaling
 from skdp.fitting.preparation import Prepared
@@ -124,9 +124,7 @@ class DPRidgeCV(DPLinearRegressor):
         return tags
 
     def _check_own_parameters(self) -> None:
-        check_alphas(self.alphas)
-        fine = is_integer(self.n_folds) and self.n_folds >= 2
-        require("n_folds", self.n_folds, "be an integer of at least 2", fine)
+        check_alphas(self.alphas)  # other parameters are checked by the solver
 
     def _prepare(self, *shape: Any, **others: Any) -> Prepared:
         model, names, given = copy(self), others.get("names"), self.column_sets

@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp import accounting
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, require
-from skdp.fitting import parameters, parts
+from skdp.fitting import parts
 from skdp.fitting.estimator import PrivateEstimator, charge_fit
+from skdp.fitting.parameters import planned_records
 from skdp.fitting.privacy import Privacy
 from skdp.metrics.dataset import read_rows
 from skdp.metrics.evaluation import PrivateScorer
@@ -333,8 +334,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         PrivacyStatement
         """
         self._check_parameters()
-        parameters.check_counts("plan", n_features=n_features)
-        n_records = parameters.planned_records(n_samples, n_groups)
+        n_records = planned_records("plan", n_samples, n_groups, n_features=n_features)
         return self._priced(n_records, parts.unit_of(n_groups))[1]
 
     def _priced(

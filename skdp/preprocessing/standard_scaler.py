@@ -14,7 +14,7 @@ from skdp.accounting import PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.parameters import check_counts, planned_records
+from skdp.fitting.parameters import planned_records
 from skdp.fitting.partitions import transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
@@ -132,14 +132,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         return X, np.zeros((X.shape[0], 1), dtype=X.dtype)  # records have targets, if only zeros
 
     def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
-        prepared = self._prepare(
-            reading.n_records,
-            reading.n_features,
-            reading.grouped,
-            reading.names,
-            sparse=reading.is_sparse,
-            provides=reading.provides,
-        )
+        shape = {**reading.shape, "weighted": False}
+        prepared = self._prepare(names=reading.names, **shape)
         return replace(prepared, public=replace(prepared.public, weighted=reading.weighted))
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
@@ -175,8 +169,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         PrivacyStatement
         """
         self._check_parameters()
-        check_counts("plan", n_features=n_features)
-        n_records = planned_records(n_samples, n_groups)
+        n_records = planned_records("plan", n_samples, n_groups, n_features=n_features)
         prepared = self._prepare(n_records, n_features, n_groups is not None, sparse=sparse)
         public, assumptions = prepared.public, self._assumptions(prepared)
         return prepared.plan.statement(public, assumptions, self._terms.noise_source)

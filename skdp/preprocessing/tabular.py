@@ -17,7 +17,7 @@ from skdp.fitting import tables
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.parameters import check_counts, planned_records
+from skdp.fitting.parameters import planned_records
 from skdp.fitting.partitions import transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
@@ -217,8 +217,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         PrivacyStatement
         """
         self._check_parameters()
-        check_counts("plan", n_numbers=n_numbers)
-        n_records = planned_records(n_samples, n_groups)
+        n_records = planned_records("plan", n_samples, n_groups, n_numbers=n_numbers)
         shape = n_records, n_numbers, n_groups is not None
         prepared = self._prepare_stages(lambda _: (MedianStage(otherwise=None),), *shape)
         unit = prepared.public.unit

@@ -38,7 +38,7 @@ def resolved(model, shape):
     """Return the solver with values for "auto", None if the problem is not for it."""
     n_classes = len(getattr(model, "classes", ()) or ())
     try:
-        return model._prepare(*shape, n_classes if n_classes > 2 else 1, False, False).solver
+        return model._prepare(*shape, n_classes if n_classes > 2 else 1).solver
     except ValueError:
         return None
 

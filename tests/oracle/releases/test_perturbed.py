@@ -260,7 +260,7 @@ def test_the_noise_for_rounding_is_small_for_a_million_rows(epsilon):
     model = skdp.DPLogisticRegression(
         solver="objective_perturbation", scaling="none", epsilon=epsilon
     )
-    prepared = model._prepare(10**6, 20, 1, False, False)
+    prepared = model._prepare(10**6, 20)
     context = PublicContext(prepared.public, prepared.problem, prepared.plan.calibration.scale)
     release = PerturbedMinimum(prepared.solver.row_norm, prepared.solver.damping)
     hidden = GaussianNoise(release.event(context).output_noise)
