@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -329,28 +329,53 @@ def _label_statistic(quantities: set[str], n_classes: int) -> RowStatistic:
 # ---------------------------------------------------------------- requests
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScoreRequest:
     """A request for the scores of a model, in which there are no rows.
 
     Attributes
     ----------
-    columns : tuple of RowStatistic
-        Those that are computed from rows.
+    model : estimator
+    metrics : mapping from str to Metric
+    statistics : tuple of RowStatistic
+        Those that metrics of its kind follow from.
     predicted : callable
         Returns rows with what the model predicts for them.
-    stage : ScoreStage
-    scores : callable
-        Returns the scores, by name, from what the stage released and the number of records: one
-        dictionary, or one for each declared subgroup.
+    assumptions : tuple of str
+    bounds : mapping from str to float
+        Bounds of losses by name.
+    classes : array
+        Labels of a classifier.
     subgroups : Subgroups or None
+    deviances : mapping from str to Deviance
+        Of the quantities in `EXPLAINED`.
     """
 
-    columns: tuple[RowStatistic, ...]
+    model: BaseEstimator
+    metrics: Metrics
+    statistics: tuple[RowStatistic, ...]
     predicted: Callable[[Dataset], ClassifiedRows | PredictedRows]
-    stage: ScoreStage
-    scores: Callable[[Mapping[str, Any], int], list[dict[str, AnyScore]]]
-    subgroups: Subgroups | None
+    assumptions: tuple[str, ...]
+    bounds: Mapping[str, float]
+    classes: AnyArray
+    subgroups: Subgroups | None = None
+    deviances: Mapping[str, Deviance] = field(default_factory=dict)
+
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        """Parts of the budget, relative to each other, of the statistics that the metrics need."""
+        quantities = {metric.quantity for metric in self.metrics.values()}
+        weights: dict[str, float] = {}
+        for one in self.statistics:
+            for quantity in quantities & one.weights.keys():
+                weights[one.name] = max(one.weights[quantity], weights.get(one.name, 0.0))
+        return weights
+
+    @cached_property
+    def columns(self) -> dict[str, RowStatistic]:
+        """Statistics of single rows that the metrics need, by name."""
+        own = (one for one in self.statistics if one.name in self.weights)
+        return {one.name: one for one in own if one.values is not None}
 
     def statistics_of(self, data: Dataset) -> Array:
         """Return the statistics of rows, an array of shape (n_rows, n_statistics).
@@ -361,7 +386,7 @@ class ScoreRequest:
             If the targets or the model's predictions are refused.
         """
         rows = self.predicted(data)
-        columns = {one.name: one.values(rows) for one in self.columns if one.values is not None}
+        columns = {one.name: one.values(rows) for one in self.columns.values() if one.values}
         if self.subgroups is not None:
             numbers = self.subgroups.numbers_of(data)
             if "ranking" in columns:
@@ -369,6 +394,62 @@ class ScoreRequest:
             columns["subgroup"] = numbers
         arrays = [np.asarray(column, dtype=np.float64) for column in columns.values()]
         return np.column_stack(arrays)
+
+    @property
+    def stage(self) -> ScoreStage:
+        """The stage that releases the statistics, each with its part of the budget."""
+        total = sum(self.weights.values())
+        shares = {name: weight / total for name, weight in self.weights.items() if weight > 0}
+        numbers = {name: number for number, name in enumerate(self.columns)}
+        ranking = None
+        if "ranking" in shares:
+            ranking = numbers["ranking"], numbers["class"], shares.pop("ranking")
+        explained = []
+        for quantity, (first, second, third) in EXPLAINED.items():
+            if (name := f"{quantity} influence") in shares:
+                columns = numbers[first], numbers[second], numbers[third]
+                explained.append((name, columns, shares.pop(name), self.deviances[quantity]))
+        cells = {name: self.columns[name].n_cells for name in shares}
+        groups = self.subgroups
+        return ScoreStage(
+            tuple((numbers[name], shares[name]) for name, n in cells.items() if n is None),
+            tuple((numbers[name], n, shares[name]) for name, n in cells.items() if n is not None),
+            ranking,
+            tuple(explained),
+            None if groups is None else (len(numbers), groups.n_subgroups),
+            notes=self.assumptions + (() if groups is None else groups.assumptions()),
+        )
+
+    def scores(self, released: Mapping[str, Any], n_records: int) -> list[dict[str, AnyScore]]:
+        """Return the scores, by name, of all records, or of those of each declared subgroup.
+
+        Parameters
+        ----------
+        released : mapping from str to object
+            What the stage released.
+        n_records : int
+        """
+        if self.subgroups is None:
+            return [self._scores_from(released, n_records)]
+        return [
+            self._scores_from({name: tables[number] for name, tables in released.items()}, None)
+            for number in range(len(self.subgroups.names))
+        ]
+
+    def _scores_from(
+        self, released: Mapping[str, Any], n_records: int | None
+    ) -> dict[str, AnyScore]:
+        by_statistic = dict(released)
+        for number, name in enumerate(self.columns):
+            for kind in ("mean", "table"):
+                if f"{kind} {number}" in released:
+                    by_statistic[name] = released[f"{kind} {number}"]
+        if "classes" in by_statistic:
+            table = by_statistic["classes"]
+            by_statistic["classes"] = estimates.by_class(table, len(self.classes))
+        thresholds = partial(row_statistics.threshold_values, model=self.model)
+        answers = Answers(by_statistic, n_records, self.bounds, self.classes, thresholds)
+        return {name: one.estimate(name, one, answers) for name, one in self.metrics.items()}
 
 
 def request_for_classifier(
@@ -404,7 +485,8 @@ def request_for_classifier(
     def predicted(data: Dataset) -> ClassifiedRows:
         return ClassifiedRows(model, data, log_loss_bound, "calibration_curve" in quantities)
 
-    return _request(model, metrics, statistics, predicted, assumptions, bounds, classes, subgroups)
+    given = model, metrics, statistics, predicted, assumptions, bounds
+    return ScoreRequest(*given, classes, subgroups)
 
 
 def request_for_regressor(
@@ -465,94 +547,6 @@ def request_for_regressor(
     def predicted(data: Dataset) -> PredictedRows:
         return PredictedRows(model, data, target_range, deviance)
 
-    nothing = np.empty(0)
-    statistics = REGRESSOR_STATISTICS
     explained = {"r2": Deviance(), "d2_tweedie": deviance}
-    return _request(
-        model, metrics, statistics, predicted, assumptions, bounds, nothing, subgroups, explained
-    )
-
-
-def _request(
-    model: BaseEstimator,
-    metrics: Metrics,
-    statistics: tuple[RowStatistic, ...],
-    predicted: Callable[[Dataset], ClassifiedRows | PredictedRows],
-    assumptions: tuple[str, ...],
-    bounds: Mapping[str, float],
-    classes: AnyArray,
-    subgroups: Subgroups | None,
-    deviances: Mapping[str, Deviance] = MappingProxyType({}),
-) -> ScoreRequest:
-    """Return the request for those statistics that the metrics need."""
-    quantities = {metric.quantity for metric in metrics.values()}
-    columns: dict[str, RowStatistic] = {}
-    weights: dict[str, float] = {}
-    for one in statistics:
-        if quantities.isdisjoint(one.weights):
-            continue
-        weight = max(one.weights[quantity] for quantity in quantities & one.weights.keys())
-        weights[one.name] = max(weight, weights.get(one.name, 0.0))
-        if one.values is not None:
-            columns.setdefault(one.name, one)
-    numbers = {name: number for number, name in enumerate(columns)}
-
-    def scores_from(released: Mapping[str, Any], n_records: int | None) -> dict[str, AnyScore]:
-        by_statistic = dict(released)
-        for name, number in numbers.items():
-            for kind in ("mean", "table"):
-                if f"{kind} {number}" in released:
-                    by_statistic[name] = released[f"{kind} {number}"]
-        if "classes" in by_statistic:
-            by_statistic["classes"] = estimates.by_class(by_statistic["classes"], len(classes))
-        answers = Answers(
-            by_statistic,
-            n_records,
-            bounds,
-            classes,
-            lambda edges: row_statistics.threshold_values(edges, model),
-        )
-        return {name: metric.estimate(name, metric, answers) for name, metric in metrics.items()}
-
-    def scores(released: Mapping[str, Any], n_records: int) -> list[dict[str, AnyScore]]:
-        if subgroups is None:
-            return [scores_from(released, n_records)]
-        return [
-            scores_from({name: tables[number] for name, tables in released.items()}, None)
-            for number in range(len(subgroups.names))
-        ]
-
-    n_cells = {name: one.n_cells for name, one in columns.items()}
-    stage = _stage(weights, numbers, n_cells, deviances, assumptions)
-    if subgroups is not None:
-        notes = (*assumptions, *subgroups.assumptions())
-        stage = replace(stage, subgroups=(len(columns), subgroups.n_subgroups), notes=notes)
-    return ScoreRequest(tuple(columns.values()), predicted, stage, scores, subgroups)
-
-
-def _stage(
-    weights: Mapping[str, float],
-    numbers: Mapping[str, int],
-    n_cells: Mapping[str, int | None],
-    deviances: Mapping[str, Deviance],
-    notes: tuple[str, ...],
-) -> ScoreStage:
-    """Return the stage that releases statistics, each with its part of the budget."""
-    total = sum(weights.values())
-    shares = {name: weight / total for name, weight in weights.items() if weight > 0}
-    ranking = None
-    if "ranking" in shares:
-        ranking = numbers["ranking"], numbers["class"], shares.pop("ranking")
-    explained = []
-    for quantity, (first, second, third) in EXPLAINED.items():
-        if (name := f"{quantity} influence") in shares:
-            columns = numbers[first], numbers[second], numbers[third]
-            explained.append((name, columns, shares.pop(name), deviances[quantity]))
-    tables = {name: cells for name in shares if (cells := n_cells[name]) is not None}
-    return ScoreStage(
-        tuple((numbers[name], shares[name]) for name in shares if name not in tables),
-        tuple((numbers[name], cells, shares[name]) for name, cells in tables.items()),
-        ranking,
-        tuple(explained),
-        notes=notes,
-    )
+    given = model, metrics, REGRESSOR_STATISTICS, predicted, assumptions, bounds
+    return ScoreRequest(*given, np.empty(0), subgroups, explained)
