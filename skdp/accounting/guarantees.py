@@ -7,18 +7,11 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from skdp.accounting import events
 from skdp.accounting.accountant import Accountant
 from skdp.accounting.additive import gaussian_epsilon, pure_epsilon
 from skdp.accounting.composition import Pairs, delta_of, epsilon_of
-from skdp.accounting.events import (
-    Adjacency,
-    ApproximateDP,
-    Event,
-    Gaussian,
-    Laplace,
-    NoisyMaximum,
-    UnknownCost,
-)
+from skdp.accounting.events import Adjacency, ApproximateDP, Event, UnknownCost
 from skdp.accounting.events.wrappers import Sampled
 from skdp.accounting.pairs import ResponsePair, amplified
 from skdp.accounting.plan import EventCounts, joint_mu, paths, sampled_counts
@@ -35,9 +28,9 @@ def guarantee(event: Event, delta: float, adjacency: Adjacency) -> tuple[float, 
     8 and 9; Thm 2 for Poisson samples under replace-one).
     """
     match event:
-        case Gaussian():
+        case events.Gaussian():
             return gaussian_epsilon(event.mu(adjacency), delta), delta
-        case Laplace() | NoisyMaximum():
+        case events.Laplace() | events.NoisyMaximum():
             return event.pure_epsilon(adjacency), 0.0
         case ApproximateDP():
             return event.epsilon, event.delta

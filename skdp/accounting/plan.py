@@ -5,17 +5,10 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
+from skdp.accounting import events
 from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, UnknownCost
 from skdp.accounting.events.mechanisms import Gaussian, Laplace
-from skdp.accounting.events.wrappers import (
-    BallsAndBins,
-    FixedSizeSampled,
-    OnBlock,
-    Partition,
-    PoissonSampled,
-    Sampled,
-    Shuffled,
-)
+from skdp.accounting.events.wrappers import OnBlock, Partition, Sampled
 
 # Distinct events with their numbers of occurrences; the order does not matter for the cost.
 EventCounts = dict[Event, int]
@@ -102,10 +95,10 @@ def _passes_opened(
 ) -> Iterator[tuple[Event, int]]:
     """Yield events with counts; a pass that uses each record once as the answer that uses it."""
     for event, count in counts.items():
-        if isinstance(event, (BallsAndBins, Shuffled)) and not isinstance(event, keep):
-            yield from Composed(((event.event, count),)).flattened()
-        else:
+        if isinstance(event, keep) or not isinstance(event, events.BallsAndBins | events.Shuffled):
             yield event, count
+        else:
+            yield from Composed(((event.event, count),)).flattened()
 
 
 def _costliest(contents: Iterable[EventCounts], adjacency: Adjacency) -> list[EventCounts]:
@@ -165,12 +158,12 @@ def joint_mu(counts: EventCounts, adjacency: Adjacency) -> float | None:
 def sampled_counts(event: Sampled, adjacency: Adjacency) -> EventCounts:
     """Count the events on one sample; UnknownCost if no sampling theorem can apply to them."""
     counts = counts_of(event.event)
-    if isinstance(event, FixedSizeSampled) and adjacency is Adjacency.ZERO_OUT:
+    if isinstance(event, events.FixedSizeSampled) and adjacency is Adjacency.ZERO_OUT:
         raise UnknownCost(
             "FixedSizeSampled is amplified under replace_one only: a record left out changes the "
             "number of rows, and with it the rate."
         )
-    if isinstance(event, PoissonSampled) and adjacency is Adjacency.REPLACE_ONE:
+    if isinstance(event, events.PoissonSampled) and adjacency is Adjacency.REPLACE_ONE:
         for part in counts:
             if not isinstance(part, (Gaussian, Laplace)):
                 raise UnknownCost(

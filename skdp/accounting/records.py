@@ -10,16 +10,7 @@ import numpy as np
 
 from skdp.accounting import events
 from skdp.accounting.events.base import Composed, Event, Wrapper, walk
-from skdp.accounting.events.last_iterate import HiddenIterates
-from skdp.accounting.events.wrappers import (
-    BallsAndBins,
-    DisjointPass,
-    OnBlock,
-    Partition,
-    Sampled,
-    Selected,
-    Shuffled,
-)
+from skdp.accounting.events.wrappers import OnBlock, Partition, Sampled
 
 DISJOINT = "disjoint blocks of rows"
 PART_OF_SPLIT = "part of a random split"
@@ -110,7 +101,7 @@ def _n_steps(event: Event) -> int:
     """Return the number of steps in a release; a step may consist of answers of different kinds."""
     counts: Counter[type[Event]] = Counter()
     for answer, count in _answers(event):
-        if isinstance(answer, Wrapper) and not isinstance(answer, Selected):
+        if isinstance(answer, Wrapper) and not isinstance(answer, events.Selected):
             count *= answer.n_answers * _n_steps(answer.event)
         counts[type(answer)] += count
     return max(counts.values(), default=0)
@@ -127,11 +118,11 @@ def _rows_of_one(event: Event) -> str:
         inside = _rows(event.event)
         part = f"{PART_OF_SPLIT}, {event.block + 1} of {event.partition.n_blocks}"
         return f"{part}: {inside}" if inside else part
-    if isinstance(event, OnBlock | DisjointPass | Shuffled | BallsAndBins):
+    if isinstance(event, OnBlock | events.DisjointPass | events.Shuffled | events.BallsAndBins):
         return DISJOINT
     if isinstance(event, Sampled):
         return f"random samples of {100 * event.rate:.3g}% of the rows"
-    return "only the last point is shown" if isinstance(event, HiddenIterates) else ""
+    return "only the last point is shown" if isinstance(event, events.HiddenIterates) else ""
 
 
 def _most_of_one_row(records: Iterable[ReleaseRecord]) -> int:

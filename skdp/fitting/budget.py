@@ -406,14 +406,6 @@ class PrivacyBudget:
             )
         return total
 
-    def _write(
-        self, opened: Connections, by: str, stated: accounting.PrivacyStatement, total: float
-    ) -> ledgers.Line | None:
-        """Write the charge to the ledger, if there is one; it takes effect with the commit."""
-        if self._account is None:
-            return None
-        return self._account.write(opened[self._account.path], by, stated, total)
-
     def _record(
         self,
         stated: accounting.PrivacyStatement,
@@ -538,9 +530,10 @@ def charge(
             histories = [_histories.setdefault(item, FitHistory()) for item in budgets]
             if data is not None and any(history.has_target_among(data) for history in histories):
                 raise PrivacyBudgetError(RETURNED_TARGET.format(who))
-            lines = [
-                item._write(opened, who, stated, total)
-                for item, total in zip(budgets, totals, strict=True)
+            accounts = (item._account for item in budgets)
+            lines = [  # which take effect with the commit; a budget without a ledger writes none
+                None if account is None else account.write(opened[account.path], who, stated, total)
+                for account, total in zip(accounts, totals, strict=True)
             ]
         # From here on the debts stand, whatever becomes of the fit.
         for item, total, line in zip(budgets, totals, lines, strict=True):

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Self
+from typing import ClassVar, Self
 
 from skdp._numbers import shown
 
@@ -148,11 +148,12 @@ class Wrapper(Event):
     """Base class of events that contain another event, in the field ``event``."""
 
     event: Event
+    count_field: ClassVar[str | None] = None  # name of a field: how often it is answered
 
     @property
     def n_answers(self) -> int:
         """Number of times that the event inside is answered."""
-        return 1
+        return 1 if self.count_field is None else int(getattr(self, self.count_field))
 
     def inner(self) -> Parts:
         return ((self.event, self.n_answers),)

@@ -116,6 +116,7 @@ class HiddenIterates(Wrapper):
         If the event is not Gaussian, or a number is out of its range.
     """
 
+    count_field = "n_steps"
     event: Gaussian
     n_steps: int
     contraction: float
@@ -124,10 +125,6 @@ class HiddenIterates(Wrapper):
     def __post_init__(self) -> None:
         check_field(self, "event", isinstance(self.event, Gaussian), "be Gaussian")
         last_iterate_factor(self.n_steps, self.contraction, self.reach)  # checks the rest
-
-    @property
-    def n_answers(self) -> int:
-        return self.n_steps
 
     def sensitivity(self, adjacency: Adjacency) -> float:
         """Return the L2 sensitivity of one step, in units of the contribution bound.

@@ -111,15 +111,12 @@ class DisjointPass(Wrapper):
         If there is no block.
     """
 
+    count_field = "n_steps"
     n_steps: int
     event: Event
 
     def __post_init__(self) -> None:
         check_field(self, "n_steps", self.n_steps >= 1, "be at least 1")
-
-    @property
-    def n_answers(self) -> int:
-        return self.n_steps
 
     def flattened(self) -> Iterator[tuple[Event, int]]:
         yield from self.event.flattened()
@@ -150,15 +147,12 @@ class BallsAndBins(Wrapper):
         If there is no bin.
     """
 
+    count_field = "n_bins"
     n_bins: int
     event: Event
 
     def __post_init__(self) -> None:
         check_field(self, "n_bins", self.n_bins >= 1, "be at least 1")
-
-    @property
-    def n_answers(self) -> int:
-        return self.n_bins
 
     def flattened(self) -> Iterator[tuple[Event, int]]:
         yield from self.event.flattened() if self.n_bins == 1 else ((self, 1),)
@@ -273,16 +267,13 @@ class Shuffled(Wrapper):
         If n is less than 1, or the event is a sequence.
     """
 
+    count_field = "n"
     n: int
     event: Event
 
     def __post_init__(self) -> None:
         check_field(self, "n", self.n >= 1, "be at least 1")
         check_field(self, "event", not isinstance(self.event, Composed), "be a single event")
-
-    @property
-    def n_answers(self) -> int:
-        return self.n
 
 
 @dataclass(frozen=True)
