@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.fitting.refusals import without_sizes
-from skdp.oracle import noise_source
+from skdp.oracle import Public, noise_source
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
@@ -312,18 +312,18 @@ def within_groups(
 
 
 def rows_in_memory(
+    public: Public,
     X: Any,
     targets: AnyArray,
     weights: Array | None,
-    row_bound: float | None,
-    constant: float,
-    spread: Map,
     codes: Indices | None,
+    spread: Map = map,
 ) -> MemorySource:
     """Return the place where the rows of a fit live, of which groups are the records, if any.
 
     ``codes`` are the numbers of the rows' groups, from 0 on, none of them without a row.
     """
+    row_bound, constant = public.row_bound, public.intercept_size * public.has_intercept
     records = Records.of(X, targets, weights, row_bound, constant)
     if codes is None:
         return MemorySource(records, row_bound, spread)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -224,10 +225,8 @@ class Arrays(Rows):
         codes = None if labels is None else labels.codes
 
         def make_source(public: Public, spread: Map) -> MemorySource:
-            constant = public.intercept_size * public.has_intercept
             rows, values = mapped_rows(model, X, targets.values, weights, codes)
-            bound = public.row_bound
-            return rows_in_memory(rows, values, weights, bound, constant, spread, codes)
+            return rows_in_memory(public, rows, values, weights, codes, spread)
 
         data = None
         if self.y is not None:
@@ -335,13 +334,9 @@ class Blocks(Rows):
         reader = model._reader()
 
         def make_source(public: Public, spread: Map) -> StreamSource:
-            constant = public.intercept_size * public.has_intercept
             read = BlockReader(reader, public, declared, self.has_weights)
-
-            def arrived(X: Any, values: Any, weights: Any, groups: Any) -> MemorySource:
-                return rows_in_memory(X, values, weights, public.row_bound, constant, map, groups)
-
-            return StreamSource(read.arrivals(self.blocks), n_records, arrived, read.nothing())
+            arrivals, arrived = read.arrivals(self.blocks), partial(rows_in_memory, public)
+            return StreamSource(arrivals, n_records, arrived, read.nothing())
 
         return Reading(
             n_records=n_records,

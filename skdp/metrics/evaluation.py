@@ -387,7 +387,7 @@ def _reading(
     nothing, codes = np.zeros((len(statistics), 1)), None if groups is None else groups.codes
 
     def make_source(public: Public, spread: Map) -> MemorySource:
-        return grouping.rows_in_memory(statistics, nothing, sample_weight, None, 0.0, spread, codes)
+        return grouping.rows_in_memory(public, statistics, nothing, sample_weight, codes, spread)
 
     return Reading(
         n_records=n_records,

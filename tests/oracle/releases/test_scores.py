@@ -94,7 +94,7 @@ def test_a_group_is_divided_like_a_row(facts, sizes):
     codes = np.resize(np.repeat(np.arange(len(sizes)), sizes), N)
     n_groups = codes.max() + 1
     with np.errstate(invalid="ignore"):
-        rows = rows_in_memory(facts, np.zeros((N, 1)), None, None, 0.0, map, codes)
+        rows = rows_in_memory(CONTEXT.public, facts, np.zeros((N, 1)), None, codes)
     context = replace(CONTEXT, public=replace(CONTEXT.public, n_rows=n_groups, unit="group"))
     found = TableCounts(0, np.zeros(1), 1, 3, is_divided=True).total(rows, context)
     assert (found >= 0).all()
