@@ -108,7 +108,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         return self._prepare(n_outputs=n_outputs, names=reading.names, start=start, **reading.shape)
 
     def _warn_before(self, prepared: Prepared) -> None:
-        who = type(self).__name__
+        who = self._who
         user_warnings.warn_about_inference(who, prepared)
         is_scaled = any(stage.place == "before" for stage in prepared.stages)
         if prepared.public.streamed and not is_scaled:
@@ -138,7 +138,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         {weights_and_start}
         {of_a_fit}
         """
-        rows = rows_of(type(self).__name__, X, y, sample_weight, groups)
+        rows = rows_of(self._who, X, y, sample_weight, groups)
         return self._fit(rows, coef_init, intercept_init)
 
     def fit_blocks(
@@ -289,7 +289,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         try:
             pandas = importlib.import_module("pandas")
         except ImportError:
-            raise ImportError(f"{type(self).__name__}: coefficients() needs pandas.") from None
+            raise ImportError(f"{self._who}: coefficients() needs pandas.") from None
         coef = np.atleast_2d(self.coef_)
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
         several = [
@@ -371,8 +371,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         shape, grouped = (n_records, n_features, n_outputs), n_groups is not None
         prepared = self._prepare(*shape, grouped=grouped, sparse=is_sparse, weighted=weighted)
         public, plan = prepared.public, prepared.plan
-        user_warnings.warn_about_noise(type(self).__name__, plan, public, prepared.problem)
-        user_warnings.warn_about_inference(type(self).__name__, prepared)
+        user_warnings.warn_about_noise(self._who, plan, public, prepared.problem)
+        user_warnings.warn_about_inference(self._who, prepared)
         statement = plan.statement(public, self._assumptions(prepared), self._terms.noise_source)
         statement = replace(statement, notes=prepared.notes)
         inference = user_warnings.inference_expectation(prepared)
@@ -441,7 +441,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def _prepared(
         self, bounds: DeclaredBounds | None, public: Public, start: Start | None
     ) -> Prepared:
-        who, terms = type(self).__name__, self._terms
+        who, terms = self._who, self._terms
         longest = public.long_row if public.data_norm is None else public.data_norm
         moments = known_moments(bounds, public.has_intercept)
         public = replace(public, row_bound=longest, moments=moments)
@@ -499,7 +499,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def _choose_solver(self, public: Public, problem: Problem) -> Solver:
         """Return the solver, with "auto" for what is not set."""
-        return auto.choose_solver(type(self).__name__, self.solver, self._given(), public, problem)
+        return auto.choose_solver(self._who, self.solver, self._given(), public, problem)
 
     def _check_parameters(self) -> None:
         parameters.check_parameters(self.get_params(deep=False))

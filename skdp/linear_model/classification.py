@@ -114,7 +114,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         -------
         float
         """
-        warn_about_score(type(self).__name__, self.epsilon)
+        warn_about_score(self._who, self.epsilon)
         return float(super().score(X, y, sample_weight))
 
     # ------------------------------------------------------------------ what the base asks
@@ -126,7 +126,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
             classes = np.unique(labels)
             if len(classes) < 2:
                 raise public_refusal(
-                    f"{type(self).__name__} needs at least 2 classes; the data holds one class "
+                    f"{self._who} needs at least 2 classes; the data holds one class "
                     "only. Nothing was released."
                 )
             codes = np.searchsorted(classes, labels)
@@ -159,7 +159,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
     def _declared_targets(self, n_outputs: int) -> Targets:
         if self.classes is None:
             raise ValueError(
-                f"{type(self).__name__}: blocks do not show all labels at once; declare them by "
+                f"{self._who}: blocks do not show all labels at once; declare them by "
                 "classes=... . Nothing was released."
             )
         return self._read_targets(sorted_labels(self.classes), np.dtype(np.float64))

@@ -89,7 +89,7 @@ class DPTweedieModel(DPLinearRegressor):
         -------
         float
         """
-        warn_about_score(type(self).__name__, self.epsilon)
+        warn_about_score(self._who, self.epsilon)
         predicted = self.predict(X)
         return float(d2_tweedie_score(y, predicted, sample_weight=sample_weight, power=self.power))
 
@@ -103,7 +103,7 @@ class DPTweedieModel(DPLinearRegressor):
         least = 0.0 if targets.values.size == 0 else targets.values.min()
         if (least <= 0 if self.power == 2 else least < 0) and self.power != 0:
             raise ValueError(
-                f"{type(self).__name__}: y must be {self._valid} everywhere, and it is not. "
+                f"{self._who}: y must be {self._valid} everywhere, and it is not. "
                 "Nothing was released."
             )
         return targets

@@ -124,7 +124,7 @@ class DP2SLS(DPLinearRegressor):
         y : array of shape (n_samples,)
         {of_a_fit}
         """
-        return self._fit(rows_of(type(self).__name__, X, y, None, groups))
+        return self._fit(rows_of(self._who, X, y, None, groups))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -153,7 +153,7 @@ class DPQuantileRegressor(DPLinearRegressor):
         """
         if self.quantiles is None:
             return super().score(X, y, sample_weight)
-        warn_about_score(type(self).__name__, self.epsilon)
+        warn_about_score(self._who, self.epsilon)
         predicted = self.predict(X)
         pairs = zip(self._quantiles, predicted.T, strict=True)
         scores = [d2_pinball_score(y, p, alpha=q, sample_weight=sample_weight) for q, p in pairs]

@@ -75,7 +75,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         -------
         float
         """
-        warn_about_score(type(self).__name__, self.epsilon)
+        warn_about_score(self._who, self.epsilon)
         return float(super().score(X, y, sample_weight))
 
     @documented
@@ -108,13 +108,9 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         if not are_numbers(np.asarray(y)):
-            raise ValueError(
-                f"{type(self).__name__}: y must hold real numbers. Nothing was released."
-            )
+            raise ValueError(f"{self._who}: y must hold real numbers. Nothing was released.")
         if not np.isfinite(np.asarray(y)).all():  # scikit-learn lets inf among objects pass
-            raise ValueError(
-                f"{type(self).__name__}: X or y holds infinity (inf). Nothing was released."
-            )
+            raise ValueError(f"{self._who}: X or y holds infinity (inf). Nothing was released.")
         largest = np.finfo(dtype).max
         values: AnyArray = np.clip(y, -largest, largest).astype(dtype, copy=False)
         one = values.ndim == 1
@@ -123,7 +119,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         values = values.reshape(len(values), -1)
         if values.shape[1] != 1 and not self._multi_output:
             raise ValueError(
-                f"{type(self).__name__}: y must have one column; got {values.shape[1]}. Fit each "
+                f"{self._who}: y must have one column; got {values.shape[1]}. Fit each "
                 "target alone. Nothing was released."
             )
         return Targets(values, values.shape[1], is_column=one)

@@ -16,7 +16,7 @@ from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
-from skdp.fitting.rows import Reading, Rows, rows_of
+from skdp.fitting.rows import Arrays, Reading, Rows, rows_of
 from skdp.fitting.units import Targets
 from skdp.metrics import requests, row_statistics
 from skdp.metrics.dataset import read_dataset
@@ -296,7 +296,7 @@ class PrivateScorer(PrivateEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredArrays(Rows):
+class ScoredArrays(Arrays):
     """Rows in memory to score a model on; with labels of groups, a group is the unit of privacy.
 
     Attributes
@@ -305,10 +305,6 @@ class ScoredArrays(Rows):
         As `PrivateScorer.fit` gets them.
     """
 
-    X: MatrixLike
-    y: ArrayLike
-    sample_weight: Array | None = None
-    groups: ArrayLike | None = None
     by: ArrayLike | None = None
 
     def read(self, model: PrivateScorer) -> Reading:

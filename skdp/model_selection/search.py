@@ -195,7 +195,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         RuntimeError
             If no run ended in a model. The budget is spent.
         """
-        who = type(self).__name__
+        who = self._who
         metric = self._check_parameters()
         reads_labels = not candidates.labels_are_public(who, self.estimator)
         data = read_rows(who, X, y, groups, reads_labels)
@@ -277,7 +277,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             target_range=self.target_range,
         )
         try:
-            candidates.fitted(type(self).__name__, candidate, **sides[0])
+            candidates.fitted(self._who, candidate, **sides[0])
             score = getattr(scorer.fit(**sides[1]).scores_[metric], "value", math.nan)
         except Exception:  # the best run's answer alone is paid for: no failure is reported
             return candidates.Run(-math.inf, coin, None, number)
@@ -288,7 +288,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     def _check_parameters(self) -> str:
         """Refuse what can be refused without rows; return the metric."""
-        who = type(self).__name__
+        who = self._who
         self._check_shared_parameters()
         candidates.check_terms(who, self._terms, "selection")
         self._require_delta("got delta=0")
@@ -306,7 +306,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         given = [self.param_grid is not None, self.param_distributions is not None]
         if sum(given) != 1:
             raise ValueError(
-                f"{type(self).__name__}: pass either param_grid or param_distributions; got "
+                f"{self._who}: pass either param_grid or param_distributions; got "
                 f"{'both' if all(given) else 'none'}. Nothing was released."
             )
         if self.param_grid is not None:
