@@ -157,11 +157,8 @@ def takes_weights(
     estimator: BaseEstimator, X: MatrixLike, y: ArrayLike | None, groups: ArrayLike | None = None
 ) -> bool:
     """Whether ``fit`` takes weights, tried on the data; also imports what fits import at first."""
-    data = {
-        "X": X,
-        **({} if y is None else {"y": y}),
-        **({} if groups is None else {"groups": groups}),
-    }
+    given = {"X": X, "y": y, "groups": groups}
+    data = {name: one for name, one in given.items() if one is not None}
     # Weights end what adjacency "label" has for free, which is to be audited above all.
     labels_alone = pairs.stated_adjacency(estimator) == LABEL
     if labels_alone or not has_fit_parameter(estimator, "sample_weight"):

@@ -13,7 +13,6 @@ import pytest
 
 import skdp
 from skdp.fitting import user_warnings
-from skdp.linear_model import base
 from skdp.objective import Logistic
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
@@ -285,11 +284,12 @@ def test_a_small_gain_that_coefficients_suggest_is_what_they_gain(rng, monkeypat
 def test_a_curvature_that_is_released_shows_how_rare_a_class_is(rng, monkeypatch):
     """Of labels with a rate of one in twenty it is .05, and an intercept of 0 suggests .25."""
     fits = []
-    monkeypatch.setattr(base, "warn_about_gain", lambda *arguments: fits.append(arguments))
-    for rate, n_rows in ((0.05, 40_000), (0.5, 40_000), (0.05, 2000)):
-        X, y = rng.standard_normal((n_rows, 3)), rng.random(n_rows) < rate
-        privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
-        skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.5, privacy=privacy).fit(X, y)
+    with monkeypatch.context() as patch:
+        patch.setattr(user_warnings, "warn_about_gain", lambda *given: fits.append(given))
+        for rate, n_rows in ((0.05, 40_000), (0.5, 40_000), (0.05, 2000)):
+            X, y = rng.standard_normal((n_rows, 3)), rng.random(n_rows) < rate
+            privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+            skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.5, privacy=privacy).fit(X, y)
     rare, equal = (fit[2].mean_curvature for fit in fits[:2])
     assert rare < 0.1 < 0.2 < equal
     who, prepared, solution = fits[-1]
