@@ -26,9 +26,9 @@ from skdp.fitting.callbacks import (
     warn_about_rows,
     with_callbacks,
 )
-from skdp.fitting.parameters import check_parameters, require_objects
+from skdp.fitting.parameters import EXAMPLES, check_parameters
 from skdp.fitting.preparation import Prepared
-from skdp.fitting.privacy import Privacy
+from skdp.fitting.privacy import Privacy, refuse_nested_names
 from skdp.fitting.refusals import refuse_tables, without_cells, without_sizes
 from skdp.fitting.rows import Reading, Rows
 from skdp.fitting.units import Targets
@@ -126,7 +126,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         has_nested = any(name.startswith("solver__") for name in params)
         if has_nested and isinstance(solver, str) and solver != "auto":
             params = {**params, "solver": get_solver(solver)}
-        require_objects(self._who, params, self.get_params(deep=False))
+        refuse_nested_names(self._who, params, self.get_params(deep=False), EXAMPLES)
         super().set_params(**params)
         return self
 

@@ -20,7 +20,7 @@ from sklearn.base import clone
 
 from skdp._numbers import is_integer, is_real, require, require_bound, shown
 from skdp.accounting.accountant import check_budget
-from skdp.fitting.privacy import Privacy, check_privacy, refuse_nested_names
+from skdp.fitting.privacy import Privacy, check_privacy
 from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver
 from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
@@ -256,6 +256,11 @@ PARAMETERS: Mapping[str, Parameter] = {
 }
 
 
+# Objects that a message shows where a nested name, such as ``solver__row_norm``, needs one.
+EXAMPLES = {name: parameter.example for name, parameter in PARAMETERS.items()}
+EXAMPLES["noise"] = "SeededNoise(0)"
+
+
 def check_parameters(given: Mapping[str, object], labels: bool = True) -> None:
     """Raise ValueError if a value, by name, of a parameter in the table is out of range.
 
@@ -272,22 +277,6 @@ def check_parameters(given: Mapping[str, object], labels: bool = True) -> None:
     privacy = given.get("privacy")
     if isinstance(privacy, Privacy):
         privacy.check(labels)
-
-
-def require_objects(who: str, given: Mapping[str, object], current: Mapping[str, object]) -> None:
-    """Raise ValueError for a nested name, such as ``privacy__budget``, of what has no parameters.
-
-    Parameters
-    ----------
-    who : str
-    given : mapping
-        What is set, by name.
-    current : mapping
-        The present values of all parameters.
-    """
-    examples = {name: parameter.example for name, parameter in PARAMETERS.items()}
-    examples["noise"] = "SeededNoise(0)"
-    refuse_nested_names(who, given, current, examples)
 
 
 def parameters_section(estimator: type) -> str:
