@@ -103,7 +103,7 @@ def require(name: str, value: object, allowed: str, is_valid: bool) -> None:
 
 
 def require_bound(name: str, value: object, is_optional: bool = False) -> None:
-    """Raise ValueError unless float64 represents the square of a number, or a None is allowed."""
+    """Raise ValueError unless float64 can represent the square of ``value``; None if optional."""
     allowed = f"a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}"
     is_valid = is_real(value) and LEAST_BOUND <= value <= LARGEST_BOUND
     either = "None or " * is_optional

@@ -280,7 +280,7 @@ class ElasticNet(_Strength):
 
 
 def net(strength: float, l1_ratio: float = 0.0) -> Penalty:
-    """Return the penalty with this strength, of which a share is L1: of the least kind.
+    """Return the simplest penalty of a strength, of which ``l1_ratio`` is the share of L1.
 
     Parameters
     ----------
