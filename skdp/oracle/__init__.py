@@ -33,6 +33,7 @@ from skdp.oracle.releases.moments import (
     GramSum,
     ResidualSquares,
     ShrunkGradientSum,
+    is_logistic_of_labels,
     unpack_gram,
 )
 from skdp.oracle.releases.one_step import (
@@ -134,6 +135,7 @@ __all__ = [
     "VertexSelection",
     "audited",
     "gradient_weight",
+    "is_logistic_of_labels",
     "make_plan",
     "mechanism_by_name",
     "noise_source",

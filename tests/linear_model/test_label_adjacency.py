@@ -22,6 +22,7 @@ from skdp.oracle.releases import moments, one_step, spectral
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.moments import GramSum
 from skdp.solvers import get_solver
+from skdp.solvers.core.whitened import Whitened
 
 RELATION = Adjacency.REPLACE_ONE  # whose prices hold for labels
 CASES = [
@@ -99,7 +100,7 @@ def mutants():
         return skdp.DPLogisticRegression, {"solver": "whitened"}
 
     def hessian_of_any_loss(patch):
-        public = lambda context: context.public.features_are_public  # noqa: E731
+        public = lambda public, _: public.features_are_public  # noqa: E731
         patch.setattr(one_step, "is_logistic_of_labels", public)
         return skdp.DPHuberRegressor, {"inference": "coefficients"}
 
@@ -227,6 +228,16 @@ def test_two_labels_are_as_far_apart_as_residuals_can_be(loss, cap, expected):
     assert moments.capped_residuals_of(context, cap) == pytest.approx(expected)
     for other in (replace(public, weighted=True), replace(public, labels_alone=False)):
         assert moments.capped_residuals_of(replace(context, public=other), cap) == (cap, 2.0)
+
+
+def test_residuals_are_capped_less_where_the_bound_is_that_of_labels():
+    class Other(Logistic):
+        """With this link, too, but without that bound."""
+
+    facts = {"n_rows": 99, "n_features": 2, "n_outputs": 1, "epsilon": 1.0, "delta": 1e-6}
+    public = Public(adjacency=RELATION, labels_alone=True, **facts)
+    norms = [Whitened().resolve(public, Problem(loss)).clip_norm for loss in (Logistic(), Other())]
+    assert norms[1] < norms[0]
 
 
 def test_progress_and_audit(rng, monkeypatch, capsys):

@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.objective import Logistic, Loss, Multinomial
+from skdp.objective import Logistic, Loss, Multinomial, Problem
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
+from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.column_map import read_only
@@ -163,10 +164,9 @@ class Coordinates(base.Checked):
             raise ValueError("Coordinates: T is singular, up to rounding. Nothing was released.")
 
 
-def is_logistic_of_labels(context: base.PublicContext) -> bool:
+def is_logistic_of_labels(public: Public, problem: Problem) -> bool:
     """Return whether neighbours have the same rows, and a logistic loss with other labels."""
-    is_logistic = type(context.problem.loss) in (Logistic, Multinomial)
-    return is_logistic and context.public.features_are_public
+    return type(problem.loss) in (Logistic, Multinomial) and public.features_are_public
 
 
 def capped_residuals_of(context: base.PublicContext, cap: float) -> tuple[float, float]:
@@ -180,7 +180,7 @@ def capped_residuals_of(context: base.PublicContext, cap: float) -> tuple[float,
     inequality says ``2 cap``.
     """
     bound = context.problem.loss.residual_bound
-    if bound is None or not is_logistic_of_labels(context):
+    if bound is None or not is_logistic_of_labels(context.public, context.problem):
         return cap, 2.0
     longest = min(cap, bound)
     return longest, min(2.0, bound / longest)

@@ -369,7 +369,8 @@ class CappedHessian(_Matrix):
     def is_public(self, context: PublicContext) -> bool:
         loss = context.problem.loss
         caps_none = loss.residual_bound is not None and self.residual_bound >= loss.residual_bound
-        return loss.separable and caps_none and is_logistic_of_labels(context)
+        of_labels = is_logistic_of_labels(context.public, context.problem)
+        return loss.separable and caps_none and of_labels
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         loss = context.problem.loss
@@ -517,7 +518,7 @@ class LogisticStep(_OfWhitenedRows):
         assert loss.residual_bound is not None
         bound = gradient_weight(loss) * loss.residual_bound * self.row_norm**2
         entries, slack = size * (size + 1) // 2 + size, slack / gradient_weight(loss)
-        spread = 1.0 if is_logistic_of_labels(context) else 2.0
+        spread = 1.0 if is_logistic_of_labels(context.public, context.problem) else 2.0
         return base.Contribution.of_sum(bound, n_rows, slack * 2 / spread, spread, size=entries)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:

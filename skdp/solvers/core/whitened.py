@@ -12,6 +12,7 @@ from skdp.oracle import (
     Cut,
     GramSum,
     ShrunkGradientSum,
+    is_logistic_of_labels,
     unpack_gram,
 )
 from skdp.oracle.public import TARGET_RANGE, Moments
@@ -504,7 +505,7 @@ def _residual_cap(public: Public, problem: Problem, row_factor: float) -> float:
         unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
         return STREAM_CAP * unit * growth(public, 0.25)
     if bound is not None:
-        if public.features_are_public and problem.loss.link == "logit":
+        if is_logistic_of_labels(public, problem):
             return bound  # residuals for two labels differ by no more: a cap saves little noise
         return min(bound, defaults.relative_clip(public, problem) / row_factor)
     unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
