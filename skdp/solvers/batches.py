@@ -1,6 +1,7 @@
 """Turn a batch size and a way of sampling into the samplers of all steps."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -37,13 +38,19 @@ def batch_rate(batch_size: BatchSize, n_rows: int) -> float:
     return 1.0 if batch_size is None else batch_rows(batch_size, n_rows) / n_rows
 
 
-def batch_cost(batch_size: BatchSize, sampling: str, n_rows: int) -> float:
-    """Return about what a step on a batch costs a row, next to one on all rows with its noise.
+def spent_on_batches(spent: float, batch_size: BatchSize, sampling: str, public: Public) -> float:
+    """Return about what steps on batches take of the budget, by what they would on all rows.
 
-    By mu squared: the rate squared for random samples, unless noise is small, and the rate for
-    disjoint batches, of which a row is in one.
+    By mu squared. A row is in one of disjoint batches, and pays that often, at least once. T random
+    samples with the rate q cost ``mu**2 = q**2 T (exp(sigma**-2) - 1)`` with a noise multiplier
+    sigma (Bu, Dong, Long, Su 2020, sec. 3), which is that of the steps where mu is the whole
+    budget; not where noise is so small that a row pays as often as it is drawn.
     """
-    return float(batch_rate(batch_size, n_rows) ** (1 + (sampling in AMPLIFIED)))
+    rate, budget = batch_rate(batch_size, public.n_rows), public.gradient_mu**2
+    most = max(spent * rate, 1.0)
+    if sampling not in AMPLIFIED or rate == 1:
+        return most
+    return min(most, budget / math.log1p(budget / (rate**2 * spent)))
 
 
 def _epochs(kind: type[Block] | type[Bin], size: int, n_rows: int) -> Iterator[IndexSampler]:

@@ -10,7 +10,7 @@ from skdp._numbers import Array, shown
 from skdp.oracle import GaussianNoise, LastIterate
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.batches import batch_cost, check_batches, samplers
+from skdp.solvers.batches import check_batches, samplers, spent_on_batches
 from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
 from skdp.steps.shrinkage import DescentEstimate
@@ -220,7 +220,7 @@ class GradientDescent(Solver):
         half = n_steps // 2
         before_half = steps.IterateAverage("tail", max(half, 1), oracle.rng)
         precision = math.fsum(noise**-2 for noise in clips.noises)
-        precision *= batch_cost(self.batch_size, self.sampling, oracle.public.n_rows)
+        precision = spent_on_batches(precision, self.batch_size, self.sampling, oracle.public)
         descent = DescentEstimate(oracle.public.n_features)
         local = None if self.batch_size else defaults.local_sizes(oracle, float(sizes[0]))
         std_of = functools.lru_cache(maxsize=1)(oracle.gradient_std)  # steps are alike mostly

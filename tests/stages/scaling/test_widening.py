@@ -248,6 +248,18 @@ def test_its_share_beside_steps_on_batches(sampling):
     assert batches["gradient"] < 0.35 * whole["gradient"]
 
 
+@pytest.mark.parametrize("epsilon", [3.0, 100.0])
+def test_its_share_beside_steps_on_few_rows(epsilon):
+    """Samples amplify less where there is little noise; priced as if not, it had 18 times as much."""
+
+    def noise_of_tests(batch_size):
+        solver = GradientDescent(max_iter=20, batch_size=batch_size)
+        releases = skdp.DPRidge(solver=solver, epsilon=epsilon).plan(500, 6).releases
+        return next(one.noise_multiplier for one in releases if one.kind == "tails")
+
+    assert 0.6 < noise_of_tests(0.02) / noise_of_tests(None) < 1.7
+
+
 def test_it_needs_a_solver_with_a_checkpoint():
     model = skdp.DPRidgeCV([0.1, 1.0], epsilon=3.0)
     plan = model.plan(2000, 6)
