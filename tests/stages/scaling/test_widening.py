@@ -250,7 +250,7 @@ def test_its_share_beside_steps_on_batches(sampling):
 
 @pytest.mark.parametrize("epsilon", [3.0, 100.0])
 def test_its_share_beside_steps_on_few_rows(epsilon):
-    """Samples amplify less where there is little noise; priced as if not, it had 18 times as much."""
+    """Priced as if samples amplified as much where there is little noise, it had 18 times that."""
 
     def noise_of_tests(batch_size):
         solver = GradientDescent(max_iter=20, batch_size=batch_size)
