@@ -5,7 +5,7 @@ import warnings
 
 # Packages whose frames are not the user's: this one, and those that call estimators for users.
 LIBRARIES = frozenset({"skdp", "sklearn", "joblib", "contextlib", "threading", "concurrent"})
-_shown: set[tuple[object, ...]] = set()  # warnings, and the lines that they name
+_shown: dict[object, set[tuple[object, ...]]] = {}  # warnings and their lines, by where they went
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -15,7 +15,8 @@ def warn(message: str, category: type[Warning]) -> None:
     search. Where no such line exists, as in a worker's thread, the outermost line is named.
 
     Python's own record of what was shown is lost whenever a library changes filters, as for every
-    fit of a search. Filters of the category decide as ever, such as "always".
+    fit of a search. This one is lost where warnings go elsewhere, as in every
+    ``catch_warnings(record=True)``. Filters of the category decide as ever, such as "always".
 
     Parameters
     ----------
@@ -23,15 +24,16 @@ def warn(message: str, category: type[Warning]) -> None:
     category : type of Warning
     """
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and _is_of_library(str(frame.f_globals.get("__name__", ""))):
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES:
         level, frame = level + 1, frame.f_back
     place = message, category, frame.f_code.co_filename, frame.f_lineno
-    actions = {one[0] for one in warnings.filters if issubclass(category, one[2]) and not one[1]}
-    if place not in _shown or actions - {"default"}:
+    filters = [one[0] for one in warnings.filters if issubclass(category, one[2]) and not one[1]]
+    is_default = filters[:1] in ([], ["default"])
+    target = getattr(warnings, "_showwarnmsg_impl", None)
+    if target not in _shown:
+        _shown.clear()
+    shown = _shown.setdefault(target, set())
+    if not (is_default and place in shown):
         warnings.warn(message, category, stacklevel=level)
-    if not actions - {"default"}:
-        _shown.add(place)
-
-
-def _is_of_library(module: str) -> bool:
-    return module.partition(".")[0] in LIBRARIES
+    if is_default:
+        shown.add(place)

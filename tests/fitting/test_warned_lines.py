@@ -10,7 +10,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp import _warnings
 
 X = np.random.default_rng(5).standard_normal((200, 3))
 Y = X @ [1.0, -1.0, 0.5]
@@ -43,9 +42,8 @@ def test_a_warning_points_to_the_line_of_the_user(name):
 
 
 @pytest.mark.parametrize(("action", "times"), [("default", 1), ("always", 3)])
-def test_a_search_warns_once_of_what_is_wrong_with_all_of_its_fits(action, times, monkeypatch):
+def test_a_search_warns_once_of_what_is_wrong_with_all_of_its_fits(action, times):
     """Although scikit-learn changes filters for every fit, which makes Python forget."""
-    monkeypatch.setattr(_warnings, "_shown", set())
     with warnings.catch_warnings(record=True) as caught:
         warnings.resetwarnings()
         warnings.filterwarnings("ignore", message="as numpy has at import")
@@ -55,3 +53,14 @@ def test_a_search_warns_once_of_what_is_wrong_with_all_of_its_fits(action, times
                 warnings.filterwarnings("ignore", category=DeprecationWarning)
             skdp.DPRidge(privacy=SEEDED).fit(X, Y)
     assert len(caught) == times
+
+
+def test_what_was_shown_elsewhere_is_recorded():
+    counts = []
+    for _ in range(2):  # the same line, and the default filter
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            for _ in range(2):
+                skdp.DPRidge(privacy=SEEDED).fit(X, Y)
+        counts.append(sum(one.category is skdp.SeededNoiseWarning for one in caught))
+    assert counts == [1, 1]
