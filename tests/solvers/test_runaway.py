@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 
 import skdp
@@ -91,6 +92,13 @@ def test_defaults_do_not_run_away(solver, target, regression):
     X, y = regression
     y = {"null": np.zeros(len(y)), "far": y + 1e6}[target]
     assert np.isfinite(ridge(solver).fit(X, y).coef_).all()
+
+
+@pytest.mark.parametrize("batch_size", [1, 10])
+def test_steps_on_few_rows_are_as_short_as_these_need(batch_size):
+    X, y = load_diabetes(return_X_y=True)
+    solver = GradientDescent(batch_size=batch_size)
+    assert skdp.DPRidge(epsilon=math.inf, solver=solver).fit(X, y).score(X, y) > 0.4
 
 
 @pytest.mark.parametrize("radius", [1.0, 100.0, 1e20])
