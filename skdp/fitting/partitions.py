@@ -245,11 +245,9 @@ class MappedTask:
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         rows = PartitionRows(*given, **named)
-        if rows.is_empty:
-            return self.task(**vars(rows))
         try:
             with np.errstate(all="ignore"):
-                mapped = self.mapping(rows)
+                mapped = rows if rows.is_empty else self.mapping(rows)
         except Exception as error:
             return _failure(error, "mapped")
         return self.task(**vars(mapped))

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp.fitting.partitions import MappedColumns, MappedPartitions
+from skdp.fitting.partitions import CheckTask, MappedColumns, MappedPartitions, MappedTask
 from skdp.metrics import evaluate
 from skdp.oracle.sources.partitioned import PartitionedSource
 
@@ -164,3 +164,12 @@ def test_what_a_function_raises_of_a_row_is_not_quoted():
     with pytest.raises(ValueError, match=r"could not be mapped: KeyError\. Nothing") as refusal:
         skdp.DPRidge().fit(given)
     assert str(SECRET) not in str(refusal.value)
+
+
+def test_nor_what_rows_raise_that_are_counted():
+    class Unreadable:
+        def __array__(self, *args, **kwargs):
+            raise KeyError(SECRET)
+
+    answer = MappedTask(MappedColumns(abs), CheckTask(None, False))(Unreadable(), [0.0])
+    assert answer.message == "a partition could not be mapped: KeyError. Nothing was released."
