@@ -129,7 +129,7 @@ def column_kind(X: Any, place: int) -> str:
     """Return "dates", "numbers", "text" or "objects" for a column, from its type alone."""
     dtype = _type_of(X, place)
     kind, name = str(getattr(dtype, "kind", "O")), str(dtype).lower()
-    if kind in "mM" or name.startswith(("date", "duration", "time")):
+    if kind in "mM" or name.startswith(("date", "duration", "time", "period")):
         return "dates"
     if kind in "US" or name.startswith(("str", "utf8", "large_string")):
         return "text"
@@ -142,7 +142,7 @@ def is_categorical(X: Any, place: int) -> bool:
 
 
 def columns_of_dates(X: Any) -> list[Any]:
-    """Columns that hold dates or durations by their type."""
+    """Columns that hold dates, periods or durations by their type."""
     names = names_of(X)
     if names is None:
         return [0] if getattr(getattr(X, "dtype", None), "kind", "") in tuple("mM") else []
@@ -216,7 +216,7 @@ def days_of(X: Any, place: int, origin: str) -> Array:
     if values.dtype.kind == "m":
         since = values
     else:
-        if values.dtype == object:  # as pandas gives dates with a time zone
+        if values.dtype == object:  # as pandas gives periods, and dates with a time zone
             values = np.array([_in_utc(cell) for cell in values.tolist()], dtype="datetime64[us]")
         since = values.astype("datetime64[us]") - np.datetime64(origin)
     return np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "D"))
@@ -237,6 +237,7 @@ def _in_utc(cell: Any) -> Any:
     """Return a date without a time zone; numpy would warn, once for each that has one."""
     if is_missing(cell):
         return np.datetime64("NaT")
+    cell = getattr(cell, "start_time", cell)
     zoned = getattr(cell, "tzinfo", None) is not None
     return cell.astimezone(UTC).replace(tzinfo=None) if zoned else cell
 

@@ -34,7 +34,8 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     * Columns named in ``categories`` become a column of zeros and ones for each label, or one alone
       where there are two labels. A label that was not declared gets zeros everywhere.
-    * Columns of dates become days since ``origin``, in UTC if they have a time zone.
+    * Columns of dates become days since ``origin``, in UTC if they have a time zone; periods are
+      taken by their start.
     * All others are numbers. Missing numbers and dates are filled, and a column marks where.
 
     Nothing is learnt from the rows and no budget is spent, unless ``impute="median"``: then the

@@ -354,3 +354,16 @@ def test_dates_with_a_time_zone_are_in_utc_and_no_warning_counts_them():
             warnings.simplefilter("error")
             found = skdp.DPTabularPreprocessor(fill_value=0).fit_transform(X)
         np.testing.assert_array_equal(found[:2, 0], [1.0, 2.0])
+
+
+def test_periods_are_taken_by_their_start():
+    X = pd.DataFrame({"month": pd.PeriodIndex(["2000-02", "NaT", "1999-12"], freq="M")})
+    assert skdp.DPTabularPreprocessor(origin="2000-01-01").fit_transform(X).tolist() == [
+        [31.0, 0.0],
+        [0.0, 1.0],
+        [-31.0, 0.0],
+    ]
+    with pytest.raises(
+        ValueError, match="X holds dates where numbers are needed, in column 'month'"
+    ):
+        skdp.DPRidge().fit(X, [0.0, 1.0, 2.0])
