@@ -104,6 +104,12 @@ def mutants():
         patch.setattr(one_step, "is_logistic_of_labels", public)
         return skdp.DPHuberRegressor, {"inference": "coefficients"}
 
+    def second_moments_are_closer(patch):
+        squares, bounded_by = one_step.ScoreSquares, one_step.ScoreSquares._bounded_by
+        smaller = lambda self, bound, *about: bounded_by(self, bound / 2, *about)  # noqa: E731
+        patch.setattr(squares, "_bounded_by", smaller)
+        return skdp.DPRidge, {"inference": "coefficients", "max_iter": 6}
+
     def newton_of_any_loss(patch):
         patch.setattr(spectral, "WITHOUT_TARGETS", (SmoothedPinball,))
         return skdp.DPQuantileRegressor, {"solver": "newton"}
@@ -113,6 +119,7 @@ def mutants():
         weights_forgotten,
         labels_are_close,
         hessian_of_any_loss,
+        second_moments_are_closer,
         newton_of_any_loss,
     ]
 
@@ -141,9 +148,17 @@ def test_the_budget_goes_to_the_targets(rng):
     kinds = {release.kind for release in made(skdp.DPRidge).fit(X, y).privacy_.releases}
     assert "gram" not in kinds
     assert "histograms" in kinds
-    # The plan is the statement's, without the rows.
-    model = made(skdp.DPRidge)
-    assert model.fit(X, y).privacy_.releases == model.plan(2000, 3).releases
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one", "label"])
+@pytest.mark.parametrize("make", [skdp.DPRidge, skdp.DPLogisticRegression])
+@pytest.mark.parametrize("inference", [None, "coefficients"])
+def test_the_plan_is_the_statement_without_the_rows(rng, adjacency, make, inference):
+    model = made(make, inference=inference, solver="whitened", epsilon=3.0)
+    model.set_params(privacy__adjacency=adjacency)
+    planned, spent = model.plan(2000, 3), model.fit(*problem(make, rng, 2000)).privacy_
+    assert planned.releases == spent.releases
+    assert planned.epsilon == spent.epsilon
 
 
 def test_columns_are_read_exactly(rng):

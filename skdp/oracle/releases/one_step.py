@@ -327,10 +327,11 @@ class _OfWhitenedRows(base.Statistic):
 class _Matrix(_OfWhitenedRows):
     """The upper triangle of a matrix, entries off the diagonal times sqrt(2), as in `GramSum`."""
 
-    def _bounded_by(self, bound: float, context: PublicContext, n_rows: int) -> base.Contribution:
-        slack, size = self._gram_slack(context, n_rows), self._size(context)
-        entries = size * (size + 1) // 2
-        return base.Contribution.of_sum(bound, n_rows, slack, spread=ROOT_TWO, size=entries)
+    def _bounded_by(
+        self, bound: float, context: PublicContext, n_rows: int, spread: float = ROOT_TWO
+    ) -> base.Contribution:
+        slack, size = self._gram_slack(context, n_rows) * ROOT_TWO / spread, self._size(context)
+        return base.Contribution.of_sum(bound, n_rows, slack, spread, size=size * (size + 1) // 2)
 
 
 @base.audited
@@ -417,7 +418,9 @@ class ScoreSquares(_Matrix):
     ``residual_bound * row_norm``, also where r is a vector and v holds all products, as
     ``|c f u| = |c| |f u|`` then; and a null record adds 0. So zero-out moves the matrix by at most
     ``(residual_bound * row_norm)**2`` in Frobenius norm, replace-one, between two positive
-    semidefinite matrices, by sqrt(2) times that.
+    semidefinite matrices, by sqrt(2) times that. Where targets alone differ, f and u are the
+    same: of one margin the matrices are two multiples of ``f**2 u u'``, none of them negative, so
+    they are no farther apart than the longer one is long.
 
     A group of rows adds ``v v'`` with v the mean of those of its rows, which is no longer than they
     may be, and cut to that length once it is computed: bound and spread are the same. It is no mean
@@ -429,7 +432,9 @@ class ScoreSquares(_Matrix):
     takes_groups: ClassVar[bool] = True
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
-        return self._bounded_by((self.residual_bound * self.row_norm) ** 2, context, n_rows)
+        is_multiple = context.public.features_are_public and context.public.n_outputs == 1
+        bound, spread = (self.residual_bound * self.row_norm) ** 2, 1.0 if is_multiple else ROOT_TWO
+        return self._bounded_by(bound, context, n_rows, spread)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         arguments = self._arguments(context)

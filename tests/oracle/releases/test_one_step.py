@@ -26,10 +26,10 @@ from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
 
 
-def totals(statistic, problem, records, adjacency=Adjacency.ZERO_OUT):
+def totals(statistic, problem, records, adjacency=Adjacency.ZERO_OUT, **facts):
     """A statistic of each of several records (X, target, weight), over its sensitivity."""
     shape = len(records[0][0]), problem.loss.n_outputs or 1
-    public = Public(1, *shape, adjacency, 1.0, 1e-6, has_intercept=False)
+    public = Public(1, *shape, adjacency, 1.0, 1e-6, has_intercept=False, **facts)
     context = PublicContext(public, problem, 1.0)
     contribution = statistic.contribution(context, 1)
     spread = Gaussian(1.0, contribution.spread).sensitivity(adjacency) * contribution.bound
@@ -80,6 +80,16 @@ def test_bounds_are_attained_by_squared_error(statistic, pair):
     # Directions that are orthogonal in whitened coordinates are sqrt(2) apart, targets 2.
     one, other = totals(statistic, SQUARED, pair, Adjacency.REPLACE_ONE)
     assert 0.8 < far(one, other) <= 1
+
+
+def test_second_moments_of_one_row_are_closer_than_those_of_two():
+    """Where targets alone differ; not with weights, which may follow from these."""
+    statistic = whitened(one_step.ScoreSquares, reach=3.0)
+    pair = [([5.0, 0.0], 90.0, 1.0), ([5.0, 0.0], 0.0, 1.0)]
+    for weighted, distance in ((False, 1.0), (True, math.sqrt(0.5))):
+        facts = {"labels_alone": True, "weighted": weighted}
+        one, other = totals(statistic, SQUARED, pair, Adjacency.REPLACE_ONE, **facts)
+        assert far(one, other) == pytest.approx(distance, rel=1e-6)
 
 
 @pytest.mark.parametrize("bounded", [False, True])
