@@ -252,7 +252,7 @@ class ShuffledSGD(OnePassSolver):
     """
 
     name = "shuffled_sgd"
-    purpose = "For rows that can be read only once. R2 on diabetes, epsilon 1: 0.24; 'gd' 0.38."
+    purpose = "For rows that are read once. Median excess at epsilon 1: 3.5 times that of 'gd'."
     averages = tuple(AVERAGED_SHARES)
 
     batch_size: int | float | None = None
@@ -409,7 +409,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
     """
 
     name = "adaptive_shuffled_sgd"
-    purpose = "For rows that can be read only once. R2 on diabetes, epsilon 1: 0.21; 'gd' 0.38."
+    purpose = "For rows that are read once. Median excess at epsilon 1: 4.3 times that of 'gd'."
     averages = AVERAGES
 
     stat_share: Resolved[float] = AUTO

@@ -544,7 +544,7 @@ class SVRGPlusPlus(VarianceReduced):
     """
 
     name = "svrg++"
-    purpose = "DP-SVRG++ (Wang, Ye, Xu 2017). R2 on diabetes, epsilon 1: 0.28; 'gd' 0.38."
+    purpose = "DP-SVRG++ (Wang, Ye, Xu 2017). Median excess at epsilon 1: 2.4 times that of 'gd'."
 
     def _epochs(self) -> Iterator[int]:
         length = int(self.inner_steps)
