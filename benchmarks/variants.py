@@ -36,7 +36,7 @@ NEIGHBOURS = {
     "distributions.EM_ITERATIONS": (2, 6),
     "shares.COSTS_COLUMNS": ((0.5,) * 4, (0.5,) * 8),
     "shares.COSTS_TARGETS": ((1.0,) + (0.4,) * 3, (1.0,) + (0.4,) * 7),
-    "shares.COSTS_OF_FEWER": ((1.0,), (1.0,) * 3),
+    "shares.COSTS_OF_FEWER": ((0.5, 0.5), (1.0,) * 3),  # one by magnitude is no fit
     "refinements.MIN_DISTANCE_RATIO": (1.5, 4.0),  # two distances in the ratio 1 are one
 }
 AT = {

@@ -71,6 +71,13 @@ def test_other_values_are_half_and_twice_or_said_to_be_others():
     assert neighbours == [("next below", (0.5,) * 4), ("next above", (0.5,) * 8)]
 
 
+def test_there_are_histograms_in_bins_whatever_the_costs():
+    """No fit is possible with the one by magnitude alone."""
+    tried = [one for one in TRIED if one.constant.startswith("COSTS_")]
+    assert len(tried) == 6
+    assert all(len(one.value) > 1 for one in tried)
+
+
 def test_constants_are_chosen_by_name_or_module():
     assert {one.name for one in variants.variants(["COSTS_COLUMNS"])} == {"shares.COSTS_COLUMNS"}
     chosen = variants.variants(["widening", "estimates.Z_ONE"])
