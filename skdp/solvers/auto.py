@@ -3,8 +3,9 @@
 0. For rows that arrive in blocks, and can be read only once: "whitened", which reads them once
    there, with one output, up to 500 columns and a at least 2, where its first moments are better
    than as many rows of steps; else "adaptive_shuffled_sgd".
-1. "gd" with delta = 0, weights, an L1 penalty, a constraint, or a loss that is not smooth: the
-   others cannot solve these problems, or do it less well.
+1. "gd" with delta = 0, weights under noise, an L1 penalty, a constraint, or a loss that is not
+   smooth: the others cannot solve these problems, or do it less well. Without noise its steps do
+   not know how heavy rows are.
 2. "whitened" where a step has a signal-to-noise ratio a of at least 10, and the Gram matrix, whose
    ratio is ``a sqrt(K / p)``, one of at least 0.8: as accurate as "gd" or better, much better where
    columns are correlated, in fewer passes. For regressions in groups of rows with a guess
@@ -66,7 +67,7 @@ def _suited(public: Public, problem: Problem) -> list[str]:
     """Return the solvers for these public values, the best one first."""
     whitened = (
         REGISTRY["whitened"].needs <= problem.provides
-        and not (public.is_pure or public.weighted)
+        and not (public.is_pure or (public.weighted and public.is_noisy))
         and (_serves_stream(public) if public.streamed else _serves_rows(public, problem))
     )
     others = ["adaptive_shuffled_sgd", "shuffled_sgd"] if public.streamed else ["gd"]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, QuantileRegressor, Ridge
 
 import skdp
 
@@ -109,3 +109,17 @@ def test_class_weight_is_a_weight(classification):
     by_class = without_noise(skdp.DPLogisticRegression, class_weight={1: 3.0}).fit(X, y)
     by_record = without_noise(skdp.DPLogisticRegression).fit(X, y, np.where(y == 1, 3.0, 1.0))
     np.testing.assert_array_equal(by_class.coef_, by_record.coef_)
+
+
+@pytest.mark.usefixtures("debugging")
+def test_rows_may_be_heavy(rng):
+    """By steps that follow a Gram matrix; those of "gd" ran away, and were far from quantiles."""
+    X = rng.standard_normal((500, 3))
+    y = X @ [1.0, -1.0, 2.0] + rng.standard_normal(500)
+    weights = 100 * np.exp(1.5 * rng.standard_normal(500))
+    for ours, theirs in (
+        (skdp.DPLinearRegression, LinearRegression()),
+        (skdp.DPQuantileRegressor, QuantileRegressor(alpha=0)),
+    ):
+        coef = ours(epsilon=math.inf).fit(X, y, weights).coef_
+        np.testing.assert_allclose(coef, theirs.fit(X, y, weights).coef_, atol=0.02)

@@ -208,6 +208,7 @@ def in_groups(n_groups, n_features):
         (public(100_000, epsilon=0.01), Problem(Logistic()), "gd"),
         (public(100_000, sparse=True), Problem(Logistic()), "whitened"),
         (public(100_000, weighted=True), Problem(Logistic()), "gd"),
+        (public(1000, epsilon=math.inf, weighted=True), Problem(Logistic()), "whitened"),
         (public(100_000, 300), Problem(Logistic()), "whitened"),
         (public(18_000, 300), Problem(Logistic()), "whitened"),
         (public(17_000, 300), Problem(Logistic()), "gd"),
