@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.linear_model import LinearRegression, LogisticRegression, QuantileRegressor, Ridge
+from sklearn.metrics import log_loss
 
 import skdp
 
@@ -123,3 +124,16 @@ def test_rows_may_be_heavy(rng):
     ):
         coef = ours(epsilon=math.inf).fit(X, y, weights).coef_
         np.testing.assert_allclose(coef, theirs.fit(X, y, weights).coef_, atol=0.02)
+
+
+@pytest.mark.usefixtures("debugging")
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+def test_long_tails_are_no_reason_to_stop_early(rng):
+    """A Hessian leads to the minimum, which 300 steps without one do not reach."""
+    Z = rng.standard_normal((1000, 3))
+    X, y = np.exp(3 * Z), (Z.sum(axis=1) + rng.logistic(size=1000) > 0).astype(int)
+    X /= X.std(axis=0)
+    model = skdp.DPLogisticRegression(epsilon=math.inf, C=math.inf).fit(X, y)
+    least = LogisticRegression(C=1e9, max_iter=10_000, tol=1e-9).fit(X, y)
+    losses = [log_loss(y, one.predict_proba(X)) for one in (model, least)]
+    assert losses[0] < losses[1] + 1e-6

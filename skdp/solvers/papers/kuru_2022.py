@@ -399,7 +399,7 @@ class HeavyBallDescent(Accelerated):
     """
 
     name = "heavy_ball"
-    purpose = "DP-HB (Kuru et al. 2022), for research. Median excess at epsilon 1: 1.2 times that of 'gd'."
+    purpose = "DP-HB (Kuru et al. 2022). Median excess at epsilon 1: 1.2 times that of 'gd'."
 
     momentum: base.AnyMomentum = "auto"
 
@@ -474,7 +474,7 @@ class Nesterov(Accelerated):
     """
 
     name = "nesterov"
-    purpose = "DP-NAG (Kuru et al. 2022), for research. Median excess at epsilon 1: 1.2 times that of 'gd'."
+    purpose = "DP-NAG (Kuru et al. 2022). Median excess at epsilon 1: 1.2 times that of 'gd'."
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
         schedule, pace = self._bounded_schedule(), self._pace(facts["smoothness"])
@@ -524,7 +524,7 @@ class MultistageNesterov(Accelerated):
     """
 
     name = "multistage_nesterov"
-    purpose = "DP-MASG (Kuru et al. 2022), for research. Median excess at epsilon 1: 1.3 times that of 'gd'."
+    purpose = "DP-MASG (Kuru et al. 2022). Median excess at epsilon 1: 1.3 times that of 'gd'."
 
     first_stage: Resolved[int] = AUTO
     p: float = 1.0
