@@ -63,13 +63,9 @@ def response_renyi(orders: Array, epsilon: float) -> Array:
     small = np.minimum(orders * epsilon, 30.0) / orders
     growth = np.sinh(orders * small / 2) * np.sinh((orders - 1) * small / 2) / np.cosh(small / 2)
     # For large x, cosh x equals exp(x) / 2 in float64.
-    large = (orders - 0.5) * epsilon - math.log(2) - _log_cosh(epsilon / 2)
+    large = (orders - 1) * epsilon - math.log1p(math.exp(-epsilon))
     moments: Array = np.where(orders * epsilon < 30.0, np.log1p(2 * growth), large)
     return np.maximum(moments, 0.0) / (orders - 1)
-
-
-def _log_cosh(x: float) -> float:
-    return x + math.log1p(math.exp(-2 * x)) - math.log(2)
 
 
 def poisson_renyi(orders: Array, mu: float, rate: float) -> Array:
@@ -135,15 +131,12 @@ def _log_binomial(n: int, k: Array) -> Array:
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
-def _log_expm1(x: Array) -> Array:
-    return np.asarray(x + np.log(-np.expm1(-x)))
-
-
 def _binomial_excess(order: int, mu: float, rate: float) -> float:
     """``log(sum over k of B(k) (exp(k (k-1) mu**2 / 2) - 1))``, B the binomial distribution."""
     k = np.arange(2.0, order + 1)
     terms = _log_binomial(order, k) + (order - k) * math.log1p(-rate) + k * math.log(rate)
-    return float(logsumexp(terms + _log_expm1(k * (k - 1) * mu**2 / 2)))
+    exponent = k * (k - 1) * mu**2 / 2
+    return float(logsumexp(terms + exponent + np.log(-np.expm1(-exponent))))
 
 
 def _gaussian_nodes(order: float, mu: float) -> tuple[Array, float]:

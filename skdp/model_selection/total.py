@@ -326,7 +326,8 @@ def _why_not_private(meta: BaseEstimator) -> str | None:
     weighs = all(isinstance(one, PrivateEstimator) for one in getattr(meta, "estimators_", ()))
     if name.startswith("Bagging") and meta.bootstrap and not weighs:
         return "repeats rows (bootstrap=True), and a repeated row adds more than a fit allows for"
-    if name.endswith("Chain") and meta.cv is None and "label" in _adjacencies(meta):
+    parts = (part for part in _everything_in(meta) if isinstance(part, PrivacyStatement))
+    if name.endswith("Chain") and meta.cv is None and any(p.adjacency == "label" for p in parts):
         return "has earlier targets for columns, which adjacency='label' takes for public"
     return None
 
@@ -347,12 +348,6 @@ def _why_uncounted(meta: BaseEstimator) -> str | None:
     if name.endswith("Chain") and meta.cv is not None:
         return "fitted private models that it did not keep (cv is set)"
     return None
-
-
-def _adjacencies(meta: BaseEstimator) -> set[str]:
-    """Return the adjacencies of the private models that one of scikit-learn's has fitted."""
-    parts = _everything_in(meta)
-    return {part.adjacency for part in parts if isinstance(part, PrivacyStatement)}
 
 
 def _is_estimator(thing: object) -> bool:

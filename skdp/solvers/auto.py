@@ -68,20 +68,17 @@ def _suited(public: Public, problem: Problem) -> list[str]:
     whitened = (
         REGISTRY["whitened"].needs <= problem.provides
         and not (public.is_pure or (public.weighted and public.is_noisy))
-        and (_serves_stream(public) if public.streamed else _serves_rows(public, problem))
+        and _serves(public, problem)
     )
     others = ["adaptive_shuffled_sgd", "shuffled_sgd"] if public.streamed else ["gd"]
     return ["whitened", *others] if whitened else others
 
 
-def _serves_stream(public: Public) -> bool:
-    """Return whether "whitened" is chosen for rows that are read once."""
-    is_clear = public.signal_to_noise >= LEAST_RATIO_OF_STREAM
-    return is_clear and public.n_outputs == 1 and public.n_parameters <= MOST_OF_STREAM
-
-
-def _serves_rows(public: Public, problem: Problem) -> bool:
+def _serves(public: Public, problem: Problem) -> bool:
     """Return whether "whitened" is chosen, by the evidence in docs/reference/auto_values.rst."""
+    if public.streamed:
+        is_clear = public.signal_to_noise >= LEAST_RATIO_OF_STREAM
+        return is_clear and public.n_outputs == 1 and public.n_parameters <= MOST_OF_STREAM
     means = public.clips_means and problem.loss.targets != "label"
     least = LEAST_RATIO_OF_MEANS if means else LEAST_RATIO
     of_gram = public.signal_to_noise * math.sqrt(public.n_outputs / public.n_parameters)

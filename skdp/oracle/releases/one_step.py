@@ -368,10 +368,9 @@ class CappedHessian(_Matrix):
     takes_groups: ClassVar[bool] = True
 
     def is_public(self, context: PublicContext) -> bool:
-        loss = context.problem.loss
-        caps_none = loss.residual_bound is not None and self.residual_bound >= loss.residual_bound
-        of_labels = is_logistic_of_labels(context.public, context.problem)
-        return loss.separable and caps_none and of_labels
+        problem, loss = context.problem, context.problem.loss
+        caps_none = self.residual_bound >= (loss.residual_bound or np.inf)
+        return caps_none and loss.separable and is_logistic_of_labels(context.public, problem)
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         loss = context.problem.loss

@@ -177,7 +177,7 @@ class Whitened(Solver):
         return self.max_iter > 1
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        noisy, is_plain = public.is_noisy, _takes_plain_steps(problem)
+        noisy, is_plain = public.is_noisy, problem.loss.residual_bound is None
         gram_share = PLAIN_GRAM_SHARE if is_plain else GRAM_SHARE
         is_ample = not noisy or public.signal_to_noise >= HESSIAN_START
         hessian_share = 2 * GRAM_SHARE if is_ample and _has_hessian(public, problem) else 0.0
@@ -320,7 +320,7 @@ class Whitened(Solver):
                 if self.hessian_share and step == n_steps // 4:
                     hessian = _hessian(oracle, coef, coordinates, row_norm, self.hessian_share)
                 if step == 0 and not start.any():
-                    cap = _cap_at_zero(float(cap), problem)
+                    cap = min(cap, (problem.loss.residual_at_zero or UNBOUNDED) * (1 + 1e-6))
                 request = ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
                 first, following = step, min(step + times, middle if step < middle else n_steps)
             answer, std = oracle.with_share(request, float(cost))
@@ -449,11 +449,6 @@ def _hessian(
     return np.asarray((eigen.vectors * (eigen.values + eigen.noise_norm)) @ eigen.vectors.T)
 
 
-def _takes_plain_steps(problem: Problem) -> bool:
-    """Return whether steps at a small budget are plain, to average noise out."""
-    return problem.loss.residual_bound is None
-
-
 def _plain_steps(public: Public, problem: Problem, n_steps: int | None) -> tuple[int, float]:
     """Return the number of steps and the momentum where steps at a small budget are plain."""
     travel = growth(public, TRAVEL_GROWTH, start=PLAIN_GROWTH_START)
@@ -514,12 +509,6 @@ def _residual_cap(public: Public, problem: Problem, row_factor: float) -> float:
     ratio = public.signal_to_noise / defaults.GROWTH_START
     least = LEAST_LOG_CAP if problem.loss.link == "log" else 0.0
     return float(unit * max(ratio**CAP_GROWTH, least))
-
-
-def _cap_at_zero(cap: float, problem: Problem) -> float:
-    """Return the cap on residuals where all margins are zero, which may be less."""
-    first = problem.loss.residual_at_zero
-    return cap if first is None else min(cap, first * (1 + 1e-6))
 
 
 def _gain(momentum: base.AnyMomentum) -> float:
