@@ -17,12 +17,14 @@ import skdp
 from replays import seeded
 from skdp import audit
 from skdp.accounting import Adjacency
-from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
+from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError, TweedieLog
 from skdp.oracle import Public, ShrunkGradientSum
 from skdp.oracle.oracle import Oracle
 from skdp.solvers import get_solver
 from skdp.solvers.auto import automatic_solver
+from skdp.solvers.core import whitened
 from skdp.steps import ConstantStep
+from skdp.steps.shrinkage import Spectrum
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 
@@ -275,6 +277,24 @@ def test_steps_of_whitened_grow_without_cliffs_in_the_number_of_columns():
     ]
     assert max(counts) < 60
     assert np.abs(np.diff(np.log(counts))).max() < 0.25
+
+
+def test_momentum_of_log_links_makes_steps_no_longer_than_there_are_more_of_them():
+    few, many = (
+        get_solver("whitened").resolve(public(100_000, 5, epsilon=epsilon), Problem(TweedieLog()))
+        for epsilon in (0.001, 1.0)
+    )
+    assert few.momentum == 0
+    assert 1 / (1 - many.momentum) == many.max_iter / few.max_iter == 2
+
+
+def test_steps_are_as_few_as_leave_one_over_the_signal_after_half_of_them():
+    """Noise of a tenth of the least eigenvalue leaves 2 / 11 of the distance to each step."""
+    facts, n_steps = public(100_000, 5), 8000
+    values = np.array([10.0, 20.0])
+    times = whitened._times(Spectrum(values, np.eye(2), 1.0), facts, n_steps)
+    left = [facts.signal_to_noise * (2 / 11) ** (n_steps / 2 / k) for k in (times, times + 1)]
+    assert left[0] <= 1 < left[1]
 
 
 def test_replace_one_halves_the_signal():
