@@ -165,7 +165,17 @@ class Coordinates(base.Checked):
 
 
 def is_logistic_of_labels(public: Public, problem: Problem) -> bool:
-    """Return whether neighbours have the same rows, and a logistic loss with other labels."""
+    """Return whether neighbours have the same rows, and a logistic loss with other labels.
+
+    Parameters
+    ----------
+    public : Public
+    problem : Problem
+
+    Returns
+    -------
+    bool
+    """
     return type(problem.loss) in (Logistic, Multinomial) and public.features_are_public
 
 
