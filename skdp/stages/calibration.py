@@ -287,8 +287,9 @@ class Recalibration(CalibrationStage):
         pull = float(np.vdot(problem.penalty_gradient(coef), coef))
         gradient[0] += at[0] * pull
         # Where margins separate classes, curvature falls about as 1 / slope**2: a slope that
-        # clearly has to grow takes Newton's step in 1 / slope, at most twice as long.
-        std, curvature = noise / public.n_rows, hessian[0, 0]
+        # clearly has to grow takes Newton's step in 1 / slope, at most twice as long. One that has
+        # to fall is at most halved.
+        std, curvature = noise / public.n_rows, max(hessian[0, 0], 2 * gradient[0] / at[0])
         falling = min(gradient[0] + std, 0.0) / at[0]
         hessian[0, 0] = max(curvature + falling, curvature / 2) + pull
         posterior = posterior.after(at, gradient, hessian, std)

@@ -119,6 +119,15 @@ def test_a_slope_grows_far_where_classes_are_apart(rng):
     assert found[0, 0] / coef[0, 0] > 1.7  # Newton's own steps: 1.48 to 1.62
 
 
+def test_a_slope_that_is_too_large_is_at_most_halved(rng):
+    """Rare rows on the wrong side are far from the margins where the loss curves."""
+    oracle, coef, objective, _ = setting(Multinomial(3), 0.0, False, rng, certainty=3.0)
+    coef = 30.0 * coef
+    moved = recalibrated(oracle, coef)
+    assert np.linalg.norm(moved) == pytest.approx(np.linalg.norm(coef) / 2, rel=1e-3)
+    assert objective(moved) < objective(coef)
+
+
 def test_noise_leaves_what_is_expected(rng):
     oracle, coef, _, size = setting(Logistic(), 0.1, True, rng)
     oracle.set_noise_unit(1e9)
