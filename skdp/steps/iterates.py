@@ -19,7 +19,7 @@ AVERAGES = ("last", "tail", "random")
 
 
 # The direction to step along, as a function of the next noisy gradient.
-Direction = Callable[[Array], Array]
+Direction = Callable[..., Array]
 
 
 @dataclass(eq=False, repr=False)
@@ -76,6 +76,10 @@ class HeavyBall(Momentum):
     size. Early steps are short. The iteration is stable for step sizes up to
     ``2 (1 + beta) / (1 - beta)`` over the curvature.
 
+    Where the noise of gradients is known, an entry of v is 0 again as soon as its gradient opposes
+    it by two standard deviations of that (O'Donoghue and Candes 2015): it has gone too far. Of a
+    logistic loss the curvature falls on the way there, so that the way back would be longer.
+
     Parameters
     ----------
     beta : float, default=0.9
@@ -86,9 +90,10 @@ class HeavyBall(Momentum):
         beta = self.beta
         velocity: Array | float = 0.0
 
-        def direction(gradient: Array) -> Array:
+        def direction(gradient: Array, std: float = math.inf) -> Array:
             nonlocal velocity
-            velocity = beta * velocity + (1 - beta) * gradient
+            kept = gradient * np.sign(velocity) >= -2 * std
+            velocity = beta * kept * velocity + (1 - beta) * gradient
             return np.asarray(velocity)
 
         return direction

@@ -299,8 +299,10 @@ class Whitened(Solver):
         sizes = steps.step_sizes(self.learning_rate, n_steps)
         costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
         shares = remaining * costs / costs.sum()
-        direction = steps.momentum_rule(self.momentum).start()
-        start = oracle.start()
+        rule, start = steps.momentum_rule(self.momentum), oracle.start()
+        # Of other losses the curvature does not fall where momentum goes too far.
+        may_restart = isinstance(rule, steps.HeavyBall) and problem.loss.residual_bound is not None
+        direction, may_restart = rule.start(), may_restart and oracle.is_noisy
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
         path, shorter = [point], problem.loss.slowdown
         hessian: Array | None = None
@@ -332,10 +334,12 @@ class Whitened(Solver):
             if hessian is not None:
                 ratio = secants.next(point, gradient, std, hessian)
                 gradient = np.asarray(curvature / ratio * np.linalg.solve(hessian, gradient))
+                may_restart = False  # the noise of its entries differs
             if times > 1:
                 point = point - gradient / curvature
             elif local is None:
-                point = point - size * direction(gradient / shorter)
+                noise = (std / shorter,) if may_restart else ()
+                point = point - size * direction(gradient / shorter, *noise)
             else:
                 point = point - local.next(point, gradient) * gradient
             path.append(point)
