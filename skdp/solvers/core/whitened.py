@@ -317,6 +317,10 @@ class Whitened(Solver):
                     # Rows are longer than the Gram matrix knows, and so is the curvature larger.
                     row_norm, times = min(row_norm, ROW_FACTOR * expected), 1
                     shorter = max(shorter, CURVATURE_AFTER_WIDENING)
+                    if public.signal_to_noise >= HESSIAN_START:
+                        # Coefficients are too large for them, and shrink slowly: steps reach as far
+                        # again from the start.
+                        point, direction = path[0], rule.start()
             if step == following:
                 coef, noisy = transform @ point, np.zeros_like(point)
                 if self.hessian_share and step == n_steps // 4:

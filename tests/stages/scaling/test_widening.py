@@ -13,12 +13,22 @@ from skdp.accounting import Adjacency
 from skdp.fitting import preparation
 from skdp.metrics.row_statistics import target_range
 from skdp.objective import L2, Problem, SquaredError
-from skdp.oracle import Columns, Oracle, Public, Scaling, Solution, TailSum, noise_source
+from skdp.oracle import (
+    Columns,
+    Oracle,
+    Public,
+    Scaling,
+    ShrunkGradientSum,
+    Solution,
+    TailSum,
+    noise_source,
+)
 from skdp.oracle.ledger import AdmitAll, Ledger
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.session import rehearse
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import GradientDescent, get_solver
+from skdp.solvers.core import whitened
 from skdp.stages.scaling import widening
 from skdp.stages.scaling.widening import AMPLE, EXPANSION_FACTOR, INNER_FACTOR, SHARE, Widening
 
@@ -55,6 +65,21 @@ def test_tails_that_count_are_kept(rng, monkeypatch, epsilon):
     monkeypatch.setattr(preparation, "_plans", {})
     narrow = fitted(X, y, epsilon=epsilon)
     assert narrow.score(X, y) < model.score(X, y) - 0.1
+
+
+@pytest.mark.parametrize(("epsilon", "starts"), [(0.3, 1), (10.0, 2)])
+def test_an_ample_run_starts_anew_in_wider_ranges(rng, monkeypatch, epsilon, starts):
+    X, points = long_tails(rng), []
+    y = (X - X.mean(axis=0)) @ np.full(6, 1e-4) + rng.standard_normal(len(X))
+
+    def noted(coef, *others):
+        points.append(coef)
+        return ShrunkGradientSum(coef, *others)
+
+    fitted(X, y, epsilon=epsilon, solver="whitened")  # its plan is rehearsed
+    monkeypatch.setattr(whitened, "ShrunkGradientSum", noted)
+    assert is_wider(fitted(X, y, epsilon=epsilon, solver="whitened"))
+    assert sum(not one.any() for one in points) == starts
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 10.0])
