@@ -43,8 +43,8 @@ LOG_LINK_STEPS, LEAST_LOG_CAP = 45, 0.7
 SETTLING = 3.0
 FEWEST_STEPS = 8
 # Logistic loss, from this signal-to-noise ratio on: a Hessian of whitened rows, with as large a
-# share as the Gram matrix, replaces most of the steps, of which so many remain.
-HESSIAN_START, HESSIAN_STEPS = 200.0, 14
+# share as the Gram matrix, replaces most of the steps, of which the fewest remain.
+HESSIAN_START = 200.0
 # Without noise; the momentum is that of steps with a Hessian, too.
 EXACT_STEPS, EXACT_MOMENTUM = 300, 0.5
 # Steps are so much shorter once ranges of columns became wider halfway. With steps as before, one
@@ -75,10 +75,10 @@ class Whitened(Solver):
        not cut for being long. If ranges of columns become wider halfway, steps are shorter from
        there on, and rows are shrunk to about their expected length at any budget. The mean
        of the last half of the iterates is returned.
-    4. For squared error, where the noise is small next to every eigenvalue, a fraction of the
-       planned steps suffices, if they are plain ones of one over the curvature. Then the planned
-       releases are divided among so few points: rows are read once for each, and the mean of its
-       releases has as much less noise.
+    4. For squared error, unless eigenvalues are far below the noise, a fraction of the planned
+       steps suffices, if their size and momentum follow from both. Then the planned releases are
+       divided among so few points: rows are read once for each, and the mean of its releases has
+       as much less noise.
     5. For two classes at a large budget, the Hessian in these coordinates is released after a
        quarter of the steps. Its noise is far below that of A in directions of little curvature:
        its inverse, eigenvalues raised by the noise, makes few steps reach as far as many would.
@@ -92,7 +92,7 @@ class Whitened(Solver):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps, at least 1. "auto" is 14 with a noisy Hessian, and 300 without noise. For
+        Number of steps, at least 1. "auto" is 8 with a noisy Hessian, and 300 without noise. For
         squared error it is 40, more for large budgets. For other losses with a bounded residual it
         is three roots of the distance that "gd" travels, steps times step size times the largest
         curvature.
@@ -125,8 +125,8 @@ class Whitened(Solver):
     most_releases : int or "auto", default="auto"
         Most releases of a gradient at one point. "auto" is ``max_iter`` for squared error, but for
         a stream or a public sample of rows, if the step size, the momentum and the number of steps
-        are those of "auto"; otherwise 1. Where points have several, steps are plain ones, whatever
-        their size and momentum were.
+        are those of "auto"; otherwise 1. Where points have several, the eigenvalues determine the
+        size and the momentum of steps, whatever they were.
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it before their Gram matrix is computed.
     row_factor : float or "auto", default="auto"
@@ -192,7 +192,7 @@ class Whitened(Solver):
         elif not noisy:
             n_steps, momentum = n_steps or EXACT_STEPS, 0.0 if is_plain else EXACT_MOMENTUM
         elif hessian_share:
-            n_steps, momentum = n_steps or HESSIAN_STEPS, EXACT_MOMENTUM
+            n_steps, momentum = n_steps or FEWEST_STEPS, EXACT_MOMENTUM
             gram_share = 2 * GRAM_SHARE
         elif is_plain:
             n_steps, momentum = _plain_steps(public, problem, n_steps)
@@ -308,7 +308,8 @@ class Whitened(Solver):
         hessian: Array | None = None
         secants = SecantRatio()
         local = defaults.local_sizes(oracle, float(sizes[0]))
-        times = 1 if self.hessian_share else min(self.most_releases, _times(eigen, public, n_steps))
+        times, rate = _times(eigen, public, n_steps)
+        times = 1 if self.hessian_share else min(self.most_releases, times)
         following, middle, kept = 0, n_steps // 2, 1
         for step, (size, cap, cost) in enumerate(zip(sizes, caps, shares, strict=True)):
             if step == middle > 0:
@@ -340,7 +341,8 @@ class Whitened(Solver):
                 gradient = np.asarray(curvature / ratio * np.linalg.solve(hessian, gradient))
                 may_restart = False  # the noise of its entries differs
             if times > 1:
-                point = point - gradient / curvature
+                ahead = rate**2 * (point - path[-2:][0])
+                point = point - (1 + rate) ** 2 / 2 * gradient / curvature + ahead
             elif local is None:
                 noise = (std / shorter,) if may_restart else ()
                 point = point - size * direction(gradient / shorter, *noise)
@@ -422,17 +424,23 @@ class Whitened(Solver):
         return eigen, point, min(max(size, LEAST_RESIDUAL), 1.0) if oracle.is_noisy else 1.0
 
 
-def _times(eigen: Spectrum, public: Public, n_steps: int) -> int:
-    """Return how many releases each step may have, if steps are of one over the curvature.
+def _times(eigen: Spectrum, public: Public, n_steps: int) -> tuple[int, float]:
+    """Return how many releases each step may have, and what the heavy ball leaves at each.
 
-    An eigenvalue v known up to w is divided by ``v + w`` and at least ``v - w``: a step leaves
-    ``2 w / (v + w)`` of the distance at most. Half of the run leaves 1 over the signal to noise.
+    With noise of norm w, an eigenvalue v is divided by ``v + 2 w`` at most: curvatures are at least
+    ``v / (v + 2 w)``, and taken to be at most 2. Values below the noise are means of some that may
+    be far less, and v**2 / w stands for them. Of the distance a step leaves r, with r**2 as
+    momentum and ``(1 + r)**2 / 2`` as size (Polyak 1964). Half of the run leaves 1 over the signal
+    to noise.
     """
-    left = float((2 * eigen.noise_norm / (eigen.values + eigen.noise_norm)).max())
-    if not 0 < left < 1:
-        return 1
-    enough = max(math.log(public.signal_to_noise) / -math.log(left), FEWEST_STEPS / 2)
-    return max(1, int(n_steps / 2 / enough))
+    noise = eigen.noise_norm or 1.0  # without noise, any will do
+    # At a small budget values below the noise call for as many points as there are releases.
+    values = eigen.values - noise if n_steps <= PLAIN_STEPS else eigen.values**2 / noise
+    values = np.clip(values, 0.001 * noise, eigen.values)
+    root = math.sqrt(float((values / (values + 2 * noise)).min()) / 2)
+    rate = (1 - root) / (1 + root)
+    enough = max(math.log(public.signal_to_noise) / -math.log(rate), FEWEST_STEPS / 2)
+    return max(1, int(n_steps / 2 / enough)), rate
 
 
 def _has_hessian(public: Public, problem: Problem) -> bool:
