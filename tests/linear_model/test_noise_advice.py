@@ -310,9 +310,10 @@ def test_a_curvature_that_is_released_shows_how_rare_a_class_is(rng, monkeypatch
 def test_gains_so_little_are_warned_of(rng, monkeypatch, make, n_rows, few, least):
     """By the tables that the limits were chosen on: `python -m benchmarks verdict` counts."""
     fits = []
-    monkeypatch.setattr(base, "warn_about_gain", lambda *arguments: fits.append(arguments))
     X = rng.standard_normal((n_rows, 3))
-    make(epsilon=1.0, privacy=skdp.Privacy(noise=skdp.SeededNoise(0))).fit(X, X[:, 0] > 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(user_warnings, "warn_about_gain", lambda *given: fits.append(given))
+        make(epsilon=1.0, privacy=skdp.Privacy(noise=skdp.SeededNoise(0))).fit(X, X[:, 0] > 0)
     who, prepared, solution = fits[0]
     signal = user_warnings.signal_to_noise(prepared.public) * prepared.public.n_parameters
     for share, gained in ((0.75, 0.75), (1.25, 0.75), (0.75, 1.25)):
