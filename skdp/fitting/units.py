@@ -190,7 +190,12 @@ def _scores_of_block(
     if base is not None:
         scores += base @ coef
     if row_bound is not None:
-        scores *= np.minimum(1.0, quotient(row_bound, row_norms(X, base=base)))[:, None]
+        is_long = np.ones(len(scores), bool)
+        if not sparse.issparse(X):
+            is_long = ~(np.einsum("ij,ij->i", X, X, dtype=np.float64) <= row_bound**2)
+        if is_long.any():
+            norms = row_norms(X[is_long], base=base)
+            scores[is_long] *= np.minimum(1.0, quotient(row_bound, norms))[:, None]
     return scores
 
 

@@ -486,7 +486,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def _reads_label_set(self) -> bool:
         """Whether the labels of a classifier come from the rows, as none are declared."""
         is_label = self._loss(1).targets == "label"
-        return is_label and self.get_params(deep=False)["classes"] is None
+        return is_label and getattr(self, "classes", None) is None
 
     def _given(self) -> dict[str, Any]:
         """Hyperparameters that were set, to be handed on to a solver chosen by name."""

@@ -163,7 +163,7 @@ class Public:
         assert self.rows_per_group is not None
         return math.sqrt(WITHIN_GROUP + (1 - WITHIN_GROUP) / self.rows_per_group)
 
-    @property
+    @functools.cached_property
     def features_are_public(self) -> bool:
         """Whether nothing but the targets is private, so that the rest costs no budget.
 
@@ -196,7 +196,7 @@ class Public:
         """
         return REPEATABLE not in self.provides
 
-    @property
+    @functools.cached_property
     def mu(self) -> float:
         """Gaussian-DP parameter of the budget, for defaults; a large one if there is no noise."""
         return gaussian_mu(min(self.epsilon, LARGEST_PLANNED_EPSILON), max(self.delta, LEAST_DELTA))

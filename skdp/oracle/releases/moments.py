@@ -270,21 +270,15 @@ class ShrunkGradientSum(base.Statistic):
                 f"ShrunkGradientSum: coordinates must have {n_parameters} entries; got "
                 f"{len(transform)}. Nothing was released for it."
             )
-        arguments = (
-            context.problem.loss,
-            self.point,
-            self.row_norm,
-            self.residual_bound,
-            self.whole_records,
-            self.reach,
-        )
+        at, kind = (context.problem.loss, self.point), (self.whole_records, self.reach)
         if self.coordinates is None or transform is None:
+            arguments = *at, self.row_norm, self.residual_bound, *kind
             return np.asarray(rows.total(moments.shrunk_gradients, *arguments))
         products = self.coordinates.products if context.public.sparse else None
         shrinking = transform, self.row_norm, self.whole_records, products
         limits = rows.per_row(moments.shrinking_factors, *shrinking)
-        loss, point, _, *others = arguments
-        total = rows.total(moments.shrunk_gradients_in, loss, point, *others, rows=(limits,))
+        capped = *at, self.residual_bound, *kind
+        total = rows.total(moments.shrunk_gradients_in, *capped, rows=(limits,))
         return np.asarray(transform.T @ total)
 
 

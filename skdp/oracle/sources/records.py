@@ -273,7 +273,7 @@ class Records:
             if self.shrink is not None:
                 margins *= self.shrink[:, None]
             if self.constant:
-                margins += self.constant * point[-1]
+                margins += self.constant * (point[-1] if n_outputs > 1 else point[-1, 0])
         return margins
 
     def scaled_by_group(self, parts: Array) -> Array:
