@@ -287,11 +287,11 @@ class Table:
         near = fit.reshape(len(shares) * len(prior()), -1)
         return np.take(near, self.place, axis=1).reshape(len(shares), -1)
 
-    def mixed(self, posterior: AnyArray) -> AnyArray:
+    def mixed(self, posterior: AnyArray, at: Indices) -> AnyArray:
         """Return the expected probabilities of bins, shape (n_columns, n_bins)."""
         if self.place is not None:
             n_near = self.by_bin.shape[1] // len(prior())
-            is_at = np.eye(n_near, dtype=np.float32)[self.place]
+            is_at = np.eye(n_near, dtype=np.float32)[self.place[at]]
             posterior = posterior.reshape(-1, len(is_at)) @ is_at
         return np.asarray(posterior.reshape(-1, self.by_bin.shape[1]) @ self.by_bin.T)
 
@@ -374,11 +374,11 @@ class Bins(Histogram):
         for table, columns in self._tables:
             total[columns] += table.log_likelihood(self.shares[columns], self.noise[columns])
 
-    def mixed(self, posterior: AnyArray) -> Array:
-        """Return the expected probabilities of bins, shape (n_columns, n_bins)."""
+    def mixed(self, posterior: AnyArray, at: Indices) -> Array:
+        """Return the expected probabilities of bins, for a posterior at some locations."""
         shapes = np.empty(self.shares.shape)
         for table, columns in self._tables:
-            shapes[columns] = table.mixed(posterior[columns])
+            shapes[columns] = table.mixed(posterior[columns], at)
         return shapes
 
     @functools.cached_property
@@ -404,68 +404,79 @@ def magnitude_bounds() -> tuple[Array, Array]:
 # ------------------------------------------------------------------ the posterior
 
 
-def _likelier_prior(likelihoods: AnyArray) -> tuple[AnyArray, AnyArray]:
+def _likelier_prior(likelihoods: AnyArray, at: slice) -> tuple[AnyArray, AnyArray]:
     """Return common priors, without skewed standardised families if columns fit better without.
 
-    Each column of a table that lies below 0 may look like one of these: all of them decide.
+    That of columns is at the locations of likelihoods, that of others at all. Each column of a
+    table that lies below 0 may look like one of these families: all of them decide.
     """
     skewed = np.array([one.is_standardised for one in families()])
-    others = prior() * np.where(skewed, UNLIKELY, np.float32(1.0))[:, None]
-    evidence, *with_skewed = _common_prior(likelihoods, prior())
-    of_others, *without = _common_prior(likelihoods, others)
+    factors = np.where(np.outer([False, True], skewed), UNLIKELY, np.float32(1.0))
+    evidence, own, of_more = _common_priors(likelihoods, at, prior() * factors[:, :, None])
     # They are likely a priori, but a few columns far from 0 are no table of standardised ones.
     odds = min(LOG_PRIOR_UNIT, -LOG_PRIOR_PER_OCTAVE * len(likelihoods))
-    (family, location), of_more = with_skewed if evidence + odds >= of_others else without
-    return family[:, :, None] * location[:, None], np.multiply.outer(*of_more)
+    best = int(evidence[0] + odds < evidence[1])
+    family, location = (one[:, best] for one in own)
+    others = np.multiply.outer(*(one[best] for one in of_more))
+    return family[:, :, None] * location[:, None, at], others
 
 
-def _common_prior(likelihoods: Array, prior: Array) -> tuple[float, list[Array], list[Array]]:
-    """Return the evidence of empirical Bayes priors, those of columns, and that of others.
+def _common_priors(
+    likelihoods: AnyArray, at: slice, priors: AnyArray
+) -> tuple[AnyArray, list[AnyArray], list[AnyArray]]:
+    """Return the evidence of empirical Bayes priors, those of columns, and those of others.
 
-    Columns share the frequencies of families and of locations, each on its own, as there are too
-    many distributions to count them one by one: a prior is the product of these two. The prior of a
-    column leaves the column itself out, so that its own counts are not used twice.
+    There is one of each for each prior of a table. Columns share the frequencies of families and of
+    locations, each on its own, as there are too many distributions to count them one by one: a
+    prior is the product of these two. The prior of a column leaves the column itself out, so that
+    its own counts are not used twice.
     """
-    posterior = likelihoods * prior
-    shares = [posterior.sum(axis=2), posterior.sum(axis=1)]
-    known = [PRIOR_STRENGTH * prior.sum(axis=1), PRIOR_STRENGTH * prior.sum(axis=0)]
+    of_locations = np.zeros((len(likelihoods), *priors.shape[::2]), np.float32)
+    of_locations[..., at] = np.einsum("ijk,ljk->ilk", likelihoods, priors[..., at])
+    shares = [np.einsum("ijk,ljk->ilj", likelihoods, priors[..., at]), of_locations]
+    known = [PRIOR_STRENGTH * priors.sum(axis=2), PRIOR_STRENGTH * priors.sum(axis=1)]
     for _ in range(EM_ITERATIONS):
         for one in shares:
-            one /= one.sum(axis=1, keepdims=True)
+            one /= one.sum(axis=2, keepdims=True)
         of_more = [before + one.sum(axis=0) for before, one in zip(known, shares, strict=True)]
         family, location = own = [
             np.maximum(one - share, before)
             for one, share, before in zip(of_more, shares, known, strict=True)
         ]
-        shares = [
-            family * np.matmul(likelihoods, location[:, :, None])[:, :, 0],
-            location * np.matmul(family[:, None], likelihoods)[:, 0],
-        ]
-    products = [one.sum(axis=1) for one in (shares[0], *own)]
-    return np.log(products[0] / products[1] / products[2]).sum(), own, of_more
+        shares[0] = family * np.matmul(location[..., at], likelihoods.swapaxes(1, 2))
+        of_locations[..., at] = location[..., at] * np.matmul(family, likelihoods)
+    products = [one.sum(axis=2) for one in (shares[0], *own)]
+    return np.log(products[0] / products[1] / products[2]).sum(axis=0), own, of_more
 
 
-def posteriors(histograms: Sequence[Histogram], pooled: bool) -> Iterator[tuple[Indices, AnyArray]]:
-    """Yield columns and the posterior of their distributions, a chunk at a time.
+def posteriors(
+    histograms: Sequence[Histogram], pooled: bool
+) -> Iterator[tuple[Indices, Indices, AnyArray]]:
+    """Yield columns, numbers of distributions and their posterior, a chunk of columns at a time.
 
-    Columns that are ``pooled`` share a prior, which the first chunk determines.
+    Columns that are ``pooled`` share a prior, which the first chunk determines. Numbers have shape
+    (n_families, n_near): at other locations, likelihoods next to the largest are below the normal
+    numbers of single precision.
     """
     n_columns, of_others = len(histograms[0].shares), prior()
-    step = -(-n_columns // MAX_COLUMNS)
+    step, numbers = -(-n_columns // MAX_COLUMNS), np.arange(prior().size).reshape(prior().shape)
     for start in range(step):
         columns = np.arange(start, n_columns, step)
-        values = np.zeros((len(columns), *of_others.shape), np.float32)
+        logs = np.zeros((len(columns), *of_others.shape), np.float32)
         for one in histograms:
-            one.of(columns).add_log_likelihood(values.reshape(len(columns), -1))
-        values -= values.max(axis=(1, 2), keepdims=True)
-        np.exp(values, out=values)
-        values[:, unlikely()] *= UNLIKELY
-        own = of_others
+            one.of(columns).add_log_likelihood(logs.reshape(len(columns), -1))
+        of_locations = logs.max(axis=1)
+        largest = of_locations.max(axis=1, keepdims=True)
+        near = np.flatnonzero((of_locations > largest + 2 * np.log(UNLIKELY)).any(axis=0))
+        at = slice(near[0], near[-1] + 1)
+        values = np.exp(logs[:, :, at] - largest[:, :, None])
+        values[:, unlikely()[:, at]] *= UNLIKELY
+        own = of_others[:, at]
         if pooled and start == 0 and n_columns > 1:
-            own, of_others = _likelier_prior(values)
+            own, of_others = _likelier_prior(values, at)
         values *= own
         values /= values.sum(axis=(1, 2), keepdims=True)
-        yield columns, values.reshape(len(columns), -1)
+        yield columns, numbers[:, at], values.reshape(len(columns), -1)
 
 
 def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]:

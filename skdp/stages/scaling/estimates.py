@@ -104,9 +104,10 @@ def coarse_ranges(magnitudes: Histogram, exact: bool, pooled: bool) -> Ranges:
     edges, table = magnitudes.edges, by_magnitude()
     number = np.arange(edges.low.shape[1])
     first, last, likeliest = np.empty((3, len(edges.low)), dtype=np.intp)
-    for columns, posterior in posteriors([magnitudes], pooled):
-        first[columns], last[columns] = (median_bin(posterior, one) for one in table.support)
-        likeliest[columns] = np.argmax(posterior, axis=1)
+    for columns, near, posterior in posteriors([magnitudes], pooled):
+        bins = (one[near.ravel()] for one in table.support)
+        first[columns], last[columns] = (median_bin(posterior, one) for one in bins)
+        likeliest[columns] = near.flat[np.argmax(posterior, axis=1)]
     # Noise alone enlarges a range by a bin or two, which is soon undone; a farther one is no noise.
     away = np.maximum(first[:, None] - number, number - last[:, None])
     expected = table.by_bin.T[likeliest]
@@ -249,12 +250,14 @@ def _expected(
     if is_far:
         # Bins alone do not resolve scales below that of a uniform distribution in one of them.
         sizes = np.maximum(sizes, np.float32(2 * far_half_width() / n_bins / math.sqrt(12)))
+    figures = np.stack([means, sizes, half_widths])
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty((n_columns, n_bins))
-    for some, posterior in posteriors(
+    for some, near, posterior in posteriors(
         [bins] if magnitudes is None else [bins, magnitudes], is_shared
     ):
-        shapes[some] = bins.of(some).mixed(posterior)
+        shapes[some] = bins.of(some).mixed(posterior, near[0])
+        means, sizes, half_widths = figures[:, near.ravel()]
         size[some], half_width[some] = np.exp(posterior @ np.log([sizes, half_widths]).T).T
         # Means are weighted by the inverse scale, those of targets by its square, as their errors
         # count in variances; scales below the posterior one count as that.

@@ -25,7 +25,7 @@ from skdp.stages.scaling.distributions import (
     Histogram,
     Ranges,
     Table,
-    _common_prior,
+    _common_priors,
     _likelier_prior,
     by_magnitude,
     families,
@@ -37,7 +37,7 @@ from skdp.stages.scaling.distributions import (
     prior,
     with_zeros,
 )
-from skdp.stages.scaling.estimates import estimate
+from skdp.stages.scaling.estimates import coarse_ranges, estimate
 
 N_ROWS = 2000
 
@@ -126,7 +126,8 @@ def test_tables_of_kinds_of_ranges_are_those_of_each_range(low, high, rng):
     weights = rng.random((2, exact.shape[1])) / exact.shape[1]
     shares = rng.random((2, 8))
     bins = Bins(shares, np.array([0.5, 0.5]), ranges)
-    assert bins.mixed(weights)[1] == pytest.approx(exact @ weights[1], abs=1e-3)
+    every = np.arange(len(locations()))
+    assert bins.mixed(weights, every)[1] == pytest.approx(exact @ weights[1], abs=1e-3)
     expected = shares[1] @ exact - np.square(exact).sum(axis=0) / 2
     logs = np.zeros(weights.shape)
     bins.add_log_likelihood(logs)
@@ -301,6 +302,8 @@ def test_two_hundred_rows_are_enough_for_four_columns_in_odd_units():
 
 def test_what_columns_have_in_common_is_the_family_and_the_location_of_other_columns(rng):
     likelihood, known = rng.random((4, *prior().shape)) ** 20, prior()
+    at = slice(3, len(locations()) - 5)
+    likelihood[..., : at.start] = likelihood[..., at.stop :] = 0.0
 
     def product(of_others):
         of_families, of_locations = (
@@ -315,18 +318,25 @@ def test_what_columns_have_in_common_is_the_family_and_the_location_of_other_col
         priors = np.array([
             product(np.delete(posterior, i, axis=0).sum(axis=0)) for i in range(4)
         ])  # fmt: skip
-    evidence, (family, location), of_more = _common_prior(likelihood, prior())
+    two = np.stack([known[::-1], known])
+    (_, evidence), own, of_more = _common_priors(likelihood[..., at], at, two)
+    family, location = (one[:, 1] for one in own)
     assert family[:, :, None] * location[:, None] == pytest.approx(priors, rel=1e-4)
-    assert np.outer(*of_more) == pytest.approx(product(posterior.sum(axis=0)), rel=1e-4)
+    for_more = np.outer(*(one[1] for one in of_more))
+    assert for_more == pytest.approx(product(posterior.sum(axis=0)), rel=1e-4)
     each = np.sum(likelihood * priors, axis=(1, 2)) / np.sum(priors, axis=(1, 2))
     assert evidence == pytest.approx(np.log(each).sum(), rel=1e-4)
 
 
 def test_a_posterior_is_proportional_to_the_likelihood_and_the_prior(rng):
-    shares, noise = rng.dirichlet(np.full(N_MAGNITUDES, 0.1), 5), np.full(5, 0.05)
+    shares, noise = rng.dirichlet(np.full(N_MAGNITUDES, 0.1), 5), np.full(5, 0.02)
     magnitudes = Histogram(shares, noise)
     bins = Bins(shares[:, :8], noise, Ranges(np.zeros(5), np.ones(5)))
-    ((columns, posterior),) = posteriors([magnitudes, bins], pooled=False)
+    ((columns, near, some),) = posteriors([magnitudes, bins], pooled=False)
+    assert near.shape == (len(families()), len(near[0]))
+    assert len(near[0]) < len(locations())  # likelihoods at the others vanish
+    posterior = np.zeros((5, prior().size))
+    posterior[:, near.ravel()] = some
     assert columns.tolist() == list(range(5))
     logs = np.zeros((5, *prior().shape))
     for one in (magnitudes, bins):
@@ -337,6 +347,20 @@ def test_a_posterior_is_proportional_to_the_likelihood_and_the_prior(rng):
     expected[:, skewed, np.flatnonzero((locations() < -2) | (locations() > 0))] *= UNLIKELY
     expected = expected.reshape(5, -1)
     assert posterior == pytest.approx(expected / expected.sum(axis=1, keepdims=True), rel=1e-3)
+
+
+def test_counts_that_the_likeliest_distribution_explains_do_not_widen_a_range():
+    table, scales = by_magnitude(), [one.target_scale for one in families()]
+    of_wide = scales.index(LOGNORMAL_SCALES[1]), np.flatnonzero(locations() == 20)[0]
+    number = np.ravel_multi_index(of_wide, prior().shape)
+    beyond = table.support[1][number] + 1
+    assert table.by_bin[beyond, number] > 0.003
+    shares, highs = table.by_bin[:, [number]].T.copy(), []
+    for more in (0.0, 0.0035, 0.0035):
+        shares[0, beyond] += more
+        magnitudes = Histogram(shares, np.array([2e-4]))
+        highs.append(coarse_ranges(magnitudes, exact=False, pooled=False).high[0])
+    assert highs[0] == highs[1] < highs[2]
 
 
 def test_the_median_of_ends_is_the_first_that_half_of_the_shapes_reach():
@@ -372,7 +396,7 @@ def test_a_column_with_two_modes_is_not_taken_for_a_skewed_standardised_one(rng)
 def test_columns_that_only_skewed_standardised_families_fit_are_read():
     likelihoods = np.zeros((3, *prior().shape), np.float32)
     likelihoods[:, [one.is_standardised for one in families()], 0] = 1.0
-    own, for_more = _likelier_prior(likelihoods)
+    own, for_more = _likelier_prior(likelihoods, slice(None))
     posterior = likelihoods * own
     assert np.isfinite(own).all()
     assert np.isfinite(for_more).all()
