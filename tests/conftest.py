@@ -17,8 +17,9 @@ from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
 from skdp.fitting import preparation
 from skdp.oracle import compiled, noise_source
+from skdp.oracle.kernels import difference_steps
 from skdp.oracle.noise import drawing_through
-from skdp.oracle.releases import shuffled_pass, svrg_pass
+from skdp.oracle.releases import shuffled_pass
 from skdp.oracle.releases.perturbed import PerturbedMinimum
 
 # Benchmarks and the scripts of the documentation are not installed: they lie beside the tests.
@@ -137,7 +138,7 @@ def either_way(request):
 def worked(compiled_kernels, monkeypatch):
     """Names of the compiled loops over steps that were used, in order."""
     names = []
-    loop, steps = svrg_pass.difference_loop, shuffled_pass.SingleSteps._take_compiled
+    loop, steps = difference_steps.difference_loop, shuffled_pass.SingleSteps._take_compiled
 
     def difference_loop(*arguments):
         found = loop(*arguments)
@@ -149,7 +150,7 @@ def worked(compiled_kernels, monkeypatch):
         names.append("single_steps")
         return steps(self, *arguments)
 
-    monkeypatch.setattr(svrg_pass, "difference_loop", difference_loop)
+    monkeypatch.setattr(difference_steps, "difference_loop", difference_loop)
     monkeypatch.setattr(shuffled_pass.SingleSteps, "_take_compiled", take_compiled)
     return names
 

@@ -61,7 +61,7 @@ def seconds(solver, X, y, streamed=False, seed=0):
     )
     provides = STREAMED if streamed else IN_MEMORY
     # The step size of single records follows from the price, too, which is found beforehand.
-    with mock.patch("skdp.oracle.public.calibrate", functools.cache(calibrate)):
+    with mock.patch("skdp.accounting.calibrate", functools.cache(calibrate)):
         prepared = model._prepare(len(y), DIMENSION, provides=provides)
         with mock.patch.object(skdp.DPLinearRegression, "_prepare", return_value=prepared):
             return _timed(model, X, y, streamed)

@@ -8,17 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from skdp import accounting
 from skdp._numbers import LARGEST_BOUND, Array
-from skdp.accounting import (
-    LABEL,
-    Adjacency,
-    Event,
-    Gaussian,
-    OnBlock,
-    Partition,
-    calibrate,
-    gaussian_mu,
-)
 from skdp.oracle.sources.base import IN_MEMORY, REPEATABLE
 
 # Chosen among 1 to 4: from here on a few tens of rows with extreme class weights, as in
@@ -116,7 +107,7 @@ class Public:
     n_rows: int
     n_features: int
     n_outputs: int
-    adjacency: Adjacency
+    adjacency: accounting.Adjacency
     epsilon: float
     delta: float
     has_intercept: bool = True
@@ -132,7 +123,7 @@ class Public:
     provides: frozenset[str] = IN_MEMORY
     labels_alone: bool = False
     start: tuple[tuple[float, ...], ...] | None = None
-    within: tuple[Partition, int] | None = None
+    within: tuple[accounting.Partition, int] | None = None
 
     def __post_init__(self) -> None:
         if self.row_bound is not None and not self.row_bound <= LARGEST_BOUND:
@@ -176,7 +167,7 @@ class Public:
     @property
     def adjacency_name(self) -> str:
         """Name of the neighbouring relation, as estimators take it and statements say it."""
-        return LABEL if self.labels_alone else str(self.adjacency)
+        return accounting.LABEL if self.labels_alone else str(self.adjacency)
 
     @property
     def is_noisy(self) -> bool:
@@ -199,12 +190,14 @@ class Public:
     @functools.cached_property
     def mu(self) -> float:
         """Gaussian-DP parameter of the budget, for defaults; a large one if there is no noise."""
-        return gaussian_mu(min(self.epsilon, LARGEST_PLANNED_EPSILON), max(self.delta, LEAST_DELTA))
+        return accounting.gaussian_mu(
+            min(self.epsilon, LARGEST_PLANNED_EPSILON), max(self.delta, LEAST_DELTA)
+        )
 
     @functools.cached_property
     def sensitivity_factor(self) -> float:
         """L2 sensitivity of a sum of vectors, in units of the bound on a record's part."""
-        return Gaussian(1.0).sensitivity(self.adjacency)
+        return accounting.Gaussian(1.0).sensitivity(self.adjacency)
 
     @property
     def gradient_mu(self) -> float:
@@ -233,7 +226,7 @@ class Public:
         """Probability with which a bound on noise may fail that accuracy alone depends on."""
         return max(self.delta, 1e-300)
 
-    def noise_for(self, event: Event) -> float:
+    def noise_for(self, event: accounting.Event) -> float:
         """Return the factor on the noise of an event that makes it spend the whole budget.
 
         Returns
@@ -241,7 +234,7 @@ class Public:
         float
             From the calibration, which ends on the private side.
         """
-        return calibrate(event, self.epsilon, self.delta, self.adjacency).scale
+        return accounting.calibrate(event, self.epsilon, self.delta, self.adjacency).scale
 
     @property
     def n_parameters(self) -> int:
@@ -324,18 +317,18 @@ class Public:
         """
         if not (self.streamed and self.within is None and 1 <= first < self.n_rows):
             raise ValueError(f"a stream of {self.n_rows} cannot be divided after {first} records.")
-        division = Partition(0, 2, cuts=(0, first, self.n_rows))
+        division = accounting.Partition(0, 2, cuts=(0, first, self.n_rows))
         held = replace(self, n_rows=first, provides=IN_MEMORY, within=(division, 0))
         return held, replace(self, n_rows=self.n_rows - first, within=(division, 1))
 
-    def event_on(self, event: Event) -> Event:
+    def event_on(self, event: accounting.Event) -> accounting.Event:
         """Return the cost of an event on these records, which may be a block of a stream.
 
         Returns
         -------
         Event
         """
-        return event if self.within is None else OnBlock(*self.within, event)
+        return event if self.within is None else accounting.OnBlock(*self.within, event)
 
     def standardised(self, columns: bool, targets: bool) -> Public:
         """Return the facts about rows once they are standardised: the same whatever they held.

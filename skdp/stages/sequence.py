@@ -9,15 +9,9 @@ from skdp.objective import Problem
 from skdp.oracle import Public, Scaling, SolverStage, Stage
 from skdp.oracle.session import inside
 from skdp.solvers import Solver
+from skdp.stages import column_bounds
 from skdp.stages.base import OptionalStage, StageParameters
 from skdp.stages.calibration import Correction, MeanCorrection, Recalibration
-from skdp.stages.column_bounds import (
-    DeclaredBounds,
-    PublicRange,
-    PublicSample,
-    check_scaling,
-    declared_columns,
-)
 from skdp.stages.inference.stage import InferenceStage
 from skdp.stages.scaling.shares import whole_budget
 from skdp.stages.scaling.stage import ScalingStage, note_on_bounds
@@ -98,11 +92,13 @@ def stages_of(
 
 def check_stages(scaling: object, calibration: object, constraint: object) -> None:
     """Raise ValueError unless the parameters of the stages are in order and agree."""
-    check_scaling(scaling)
+    column_bounds.check_scaling(scaling)
     allowed = f"be one of {', '.join(map(repr, CALIBRATIONS))}"
     is_known = isinstance(calibration, str) and calibration in CALIBRATIONS
     require("calibration", calibration, allowed, is_known)
-    standardises = scaling == "private" or isinstance(scaling, PublicRange | PublicSample)
+    standardises = scaling == "private" or isinstance(
+        scaling, column_bounds.PublicRange | column_bounds.PublicSample
+    )
     if constraint is not None and standardises:
         raise ValueError(
             f"scaling={shown(scaling)} standardises columns, and a constraint bounds coefficients "
@@ -110,10 +106,10 @@ def check_stages(scaling: object, calibration: object, constraint: object) -> No
         )
 
 
-def scaling_alone(public: Public, bounds: DeclaredBounds | None) -> ScalingStage:
+def scaling_alone(public: Public, bounds: column_bounds.DeclaredBounds | None) -> ScalingStage:
     """Return the stage that spends the whole budget on the columns, or none if they are known."""
     centred = not public.sparse
-    columns = declared_columns(bounds, public.n_features, centred, public.sparse)
+    columns = column_bounds.declared_columns(bounds, public.n_features, centred, public.sparse)
     if columns is None:
         return ScalingStage(whole_budget(public), (centred, centred), standardises=False)
     return ScalingStage(known=Scaling(columns), standardises=False, note=note_on_bounds(bounds))

@@ -217,12 +217,12 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_si
 def test_replay_catches_a_loop_that_does_not_clip(
     compiled_kernels, replay, leak, rng, monkeypatch, adjacency
 ):
-    original = svrg_pass.difference_loop
+    original = difference_steps.difference_loop
 
     def loop(records, loss, inverse_norms, *arguments):
         return original(records, loss, np.full(len(inverse_norms), 1e280), *arguments)
 
-    monkeypatch.setattr(svrg_pass, "difference_loop", loop)
+    monkeypatch.setattr(difference_steps, "difference_loop", loop)
     with pytest.raises(leak):
         check_all(replay, rng, adjacency, epochs(2))
 

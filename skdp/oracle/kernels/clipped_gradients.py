@@ -13,15 +13,8 @@ import numpy as np
 from skdp._numbers import Array, Mask
 from skdp.objective import Loss
 from skdp.objective.losses import HUBER, LOGISTIC, ResidualKernel
-from skdp.oracle.compiled import (
-    IntegersOut,
-    Matrix,
-    Vector,
-    VectorOut,
-    compile_inner,
-    compile_loop,
-    use_compiled,
-)
+from skdp.oracle import compiled
+from skdp.oracle.compiled import IntegersOut, Matrix, Vector, VectorOut
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows, summation_depth
 from skdp.oracle.sources.column_map import standardise_rows
 from skdp.oracle.sources.groups import GroupBlock
@@ -135,7 +128,7 @@ def clipped_gradients(
     -------
     array of shape (n_parameters, n_outputs), float64
     """
-    if anchor is None and use_compiled(records.public_shape):
+    if anchor is None and compiled.use_compiled(records.public_shape):
         inverse_norms = records.inverse_norms
         done = _compiled_clipped_gradients(records, inverse_norms, loss, point, clip_norm)
         if done is not None:
@@ -157,7 +150,7 @@ def l1_clipped_gradients(
     The gradient is an outer product, and its L1 norm is that of the row times that of the residual.
     With one over the largest entries of rows, the largest entry of each is clipped.
     """
-    if not records.is_sparse and use_compiled(records.public_shape):
+    if not records.is_sparse and compiled.use_compiled(records.public_shape):
         done = _compiled_clipped_gradients(records, inverse_l1_norms, loss, point, clip_norm)
         if done is not None:
             return done
@@ -278,7 +271,7 @@ def count_short_means(block: GroupBlock, residuals: Array, limit: float) -> floa
 # ---------------------------------------------------------------- compiled
 
 
-@compile_inner()
+@compiled.compile_inner()
 def _exponentials(values: VectorOut, bits: IntegersOut) -> None:
     """Replace values by their exponentials, after cutting them to [-708, 709], nan to -708.
 
@@ -300,7 +293,7 @@ def _exponentials(values: VectorOut, bits: IntegersOut) -> None:
         values[i] *= powers[i]
 
 
-@compile_inner()
+@compiled.compile_inner()
 def write_residuals(
     kernel: ResidualKernel,
     start: int,
@@ -328,7 +321,7 @@ def write_residuals(
                 residuals[i] = min(max(residuals[i], -kernel.bound), kernel.bound)
 
 
-@compile_inner(inline="always")
+@compiled.compile_inner(inline="always")
 def weigh_and_clip(
     start: int, margins: Vector, weights: Vector, limits: Vector, residuals: VectorOut
 ) -> None:
@@ -377,7 +370,9 @@ def residual_limits(clip_norm: float, inverse_norms: Array) -> Array:
         return np.asarray(clip_norm * inverse_norms)
 
 
-@compile_inner(fastmath={"reassoc", "nsz"})  # so that several terms of a product are added at once
+@compiled.compile_inner(
+    fastmath={"reassoc", "nsz"}
+)  # so that several terms of a product are added at once
 def _write_margins(X: Matrix, coef: Vector, margins: VectorOut) -> None:
     """Write the products of rows and coefficients, in float64."""
     for i in range(X.shape[0]):
@@ -387,7 +382,7 @@ def _write_margins(X: Matrix, coef: Vector, margins: VectorOut) -> None:
         margins[i] = product
 
 
-@compile_inner()
+@compiled.compile_inner()
 def _add_products(X: Matrix, residuals: Vector, total: VectorOut) -> None:
     """Add the products of rows and residuals to the total, in float64, four rows at a time."""
     n_rows, n_columns = X.shape
@@ -403,7 +398,7 @@ def _add_products(X: Matrix, residuals: Vector, total: VectorOut) -> None:
             total[j] += residuals[i] * X[i, j]
 
 
-@compile_inner(inline="always")
+@compiled.compile_inner(inline="always")
 def _add_tile(
     X: Matrix,
     kernel: ResidualKernel,
@@ -440,7 +435,7 @@ def _add_tile(
     _add_products(X, residuals, total)
 
 
-@compile_loop()
+@compiled.compile_loop()
 def add_clipped_gradients(
     rows: RowArrays,
     kernel: ResidualKernel,
@@ -496,7 +491,7 @@ def add_clipped_gradients(
             total[j] += block[j]
 
 
-@compile_loop()
+@compiled.compile_loop()
 def add_clipped_sparse_gradients(
     rows: EntryArrays,
     kernel: ResidualKernel,

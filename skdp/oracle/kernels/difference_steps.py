@@ -10,16 +10,8 @@ from scipy.linalg.blas import daxpy, ddot, dscal
 from skdp._numbers import Array, Indices
 from skdp.objective import Loss
 from skdp.objective.losses import ResidualKernel
-from skdp.oracle.compiled import (
-    Integers,
-    IntegersOut,
-    Matrix,
-    MatrixOut,
-    Vector,
-    VectorOut,
-    compile_inner,
-    compile_loop,
-)
+from skdp.oracle import compiled
+from skdp.oracle.compiled import Integers, IntegersOut, Matrix, MatrixOut, Vector, VectorOut
 from skdp.oracle.kernels.clipped_gradients import TILE_NUMBERS, clipped_gradients, write_residuals
 from skdp.oracle.sources.column_map import read_only
 from skdp.oracle.sources.memory import MemorySource
@@ -259,7 +251,7 @@ def _integers(values: Indices) -> Indices:
 ROWS_FOR_BLAS = 8
 
 
-@compile_inner(inline="always")
+@compiled.compile_inner(inline="always")
 def _gather(rows: RowArrays, indices: Integers, tile: MatrixOut) -> None:
     """Copy rows into the tile as they count: standardised, shrunk, with their constant."""
     X, units, _, _, shrink, constant, _ = rows
@@ -281,7 +273,7 @@ def _gather(rows: RowArrays, indices: Integers, tile: MatrixOut) -> None:
             tile[k, n_columns] = constant
 
 
-@compile_inner(inline="always")
+@compiled.compile_inner(inline="always")
 def _multiply(tile: Matrix, point: Vector, margins: VectorOut) -> None:
     """Write ``tile @ point``."""
     if tile.shape[0] >= ROWS_FOR_BLAS:
@@ -295,7 +287,7 @@ def _multiply(tile: Matrix, point: Vector, margins: VectorOut) -> None:
         margins[k] = margin
 
 
-@compile_inner(inline="always")
+@compiled.compile_inner(inline="always")
 def _add_rows(tile: Matrix, residuals: Vector, gradient: VectorOut, total: VectorOut) -> None:
     """Add ``tile.T @ residuals`` to the total."""
     if tile.shape[0] >= ROWS_FOR_BLAS:
@@ -308,7 +300,7 @@ def _add_rows(tile: Matrix, residuals: Vector, gradient: VectorOut, total: Vecto
             total[j] += tile[k, j] * residuals[k]
 
 
-@compile_inner(inline="always")
+@compiled.compile_inner(inline="always")
 def _add_differences(
     rows: RowArrays,
     kernel: ResidualKernel,
@@ -346,7 +338,7 @@ def _add_differences(
     _add_rows(tile, residuals[:n_rows], gradient, total)
 
 
-@compile_loop(over_steps=True)
+@compiled.compile_loop(over_steps=True)
 def take_difference_steps(
     rows: RowArrays,
     kernel: ResidualKernel,

@@ -8,16 +8,8 @@ from scipy import sparse
 
 from skdp._numbers import Array, Indices
 from skdp.objective import Loss
-from skdp.oracle.compiled import (
-    Matrix,
-    MatrixOut,
-    Rows,
-    Vector,
-    VectorOut,
-    compile_inner,
-    compile_loop,
-    use_compiled,
-)
+from skdp.oracle import compiled
+from skdp.oracle.compiled import Matrix, MatrixOut, Rows, Vector, VectorOut
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
 from skdp.oracle.sources.block_sizes import MAX_PARTS, UNIT_ROUNDOFF, block_rows, slices
 from skdp.oracle.sources.column_map import UnitArrays
@@ -85,7 +77,7 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
     size = n_features + n_constant + n_extra
     if records.multipliers is not None:
         factors = factors * np.sqrt(records.multipliers)
-    if use_compiled(records.public_shape):
+    if compiled.use_compiled(records.public_shape):
         done = _compiled_weighted_gram(records, factors, extra)
         if done is not None:
             return done
@@ -161,7 +153,7 @@ def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | Non
     return np.asarray(total[:size, :size] + (crossed + crossed.T))
 
 
-@compile_loop()
+@compiled.compile_loop()
 def _add_sparse_products(
     rows: EntryArrays, weights: Vector, last: Matrix, total: MatrixOut, lost: MatrixOut
 ) -> None:
@@ -186,7 +178,7 @@ def _add_sparse_products(
                 _add_to(total, lost, row, np.uint64(n_columns + m), last[i, j] * last[i, m])
 
 
-@compile_inner()
+@compiled.compile_inner()
 def _add_to(
     total: MatrixOut, lost: MatrixOut, row: np.uint64, column: np.uint64, term: float
 ) -> None:
@@ -208,7 +200,7 @@ def _blocks(records: Records) -> Iterator[Records]:
 
 def write_scaled(records: Records, weights: Array, out: Array) -> Array:
     """Write the dense rows of X times their weights into the first columns; return ``out``."""
-    if use_compiled(records.public_shape, is_exact=True):
+    if compiled.use_compiled(records.public_shape, is_exact=True):
         done = _compiled_write_scaled(records, weights, out)
         if done is not None:
             return done
@@ -227,7 +219,7 @@ def _compiled_write_scaled(records: Records, weights: Array, out: Array) -> Arra
     return out
 
 
-@compile_loop()
+@compiled.compile_loop()
 def _write_scaled_rows(X: Rows, units: UnitArrays, weights: Vector, out: MatrixOut) -> None:
     """Write rows, standardised unless there are no units, times their weights."""
     low, high, centre, factor = units
@@ -396,7 +388,7 @@ def inverse_norms_in(records: Records, transform: Array, products: Array | None 
     Where products of huge entries overflow, a row counts as too long to be used. ``products`` are
     ``T T'`` of the transform T, which compiled loops over sparse rows compute if they are None.
     """
-    if use_compiled(records.public_shape):
+    if compiled.use_compiled(records.public_shape):
         done = _compiled_inverse_norms_in(records, transform, products)
         if done is not None:
             return done
@@ -458,7 +450,7 @@ def _compiled_inverse_norms_in(
         return quotient(1.0, np.sqrt(squares))
 
 
-@compile_loop()
+@compiled.compile_loop()
 def _write_squares(
     X: Rows, units: UnitArrays, shrink: Vector, constant: float, lower: Matrix, out: VectorOut
 ) -> None:
@@ -472,7 +464,7 @@ def _write_squares(
             _write_squares_of_four(few[i : i + 4], lower, out[first + i : first + i + 4])
 
 
-@compile_inner(fastmath={"reassoc", "nsz", "contract"})
+@compiled.compile_inner(fastmath={"reassoc", "nsz", "contract"})
 def _write_squares_of_four(rows: Matrix, lower: Matrix, out: VectorOut) -> None:
     """Take two rows of the matrix at once, so that products wait less for numbers to be loaded."""
     out[:] = 0.0
@@ -496,7 +488,7 @@ def _write_squares_of_four(rows: Matrix, lower: Matrix, out: VectorOut) -> None:
         out[3] += fourth * fourth + share * (eighth * eighth)
 
 
-@compile_loop()
+@compiled.compile_loop()
 def _write_sparse_squares(
     rows: EntryArrays, products: Matrix, crossed: Matrix, numbers: Vector, out: VectorOut
 ) -> None:

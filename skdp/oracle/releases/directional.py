@@ -8,14 +8,8 @@ from scipy import sparse
 
 from skdp._numbers import AnyArray, Array
 from skdp.objective import Loss
-from skdp.oracle.compiled import (
-    Matrix,
-    MatrixOut,
-    Vector,
-    compile_inner,
-    compile_loop,
-    use_compiled,
-)
+from skdp.oracle import compiled
+from skdp.oracle.compiled import Matrix, MatrixOut, Vector
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
@@ -92,14 +86,14 @@ def derivatives(
     return np.asarray(result)
 
 
-@compile_loop()
+@compiled.compile_loop()
 def _write_products(X: Matrix, coef: Vector, ranges: Matrix, out: MatrixOut) -> None:
     """Write products of rows, of rows cut to ranges, and the squared lengths of the latter."""
     for i in range(X.shape[0]):
         out[0, i], out[1, i], out[2, i] = _products(X[i], coef, ranges)
 
 
-@compile_inner(fastmath={"reassoc", "nsz"})
+@compiled.compile_inner(fastmath={"reassoc", "nsz"})
 def _products(row: Vector, coef: Vector, ranges: Matrix) -> tuple[float, float, float]:
     own = of_cut = square = 0.0
     for j in range(row.shape[0]):
@@ -206,7 +200,7 @@ def tail_derivatives(
     clip_norm: float,
 ) -> Array:
     """Sum of the records' derivatives from margins of cut rows to their own, each clipped."""
-    total, is_compiled = np.zeros(ALONG), use_compiled(records.public_shape)
+    total, is_compiled = np.zeros(ALONG), compiled.use_compiled(records.public_shape)
     for block in records.cached_blocks():
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             tails = _compiled_tails(block, point, low, high, row_bound) if is_compiled else None

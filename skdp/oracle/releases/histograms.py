@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Mask
-from skdp.oracle.compiled import (
-    BitPatterns,
-    Integers,
-    Matrix,
-    MatrixOut,
-    Vector,
-    compile_loop,
-    use_compiled,
-)
+from skdp.oracle import compiled
+from skdp.oracle.compiled import BitPatterns, Integers, Matrix, MatrixOut, Vector
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows
@@ -77,7 +70,7 @@ def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
     Rows of weight 0 are not counted, here and below. Where there are groups, a row counts as its
     multiplier: the counts of a group add up to 1 at most, and sums of multipliers are exact.
     """
-    if use_compiled(records.public_shape):
+    if compiled.use_compiled(records.public_shape):
         done = _compiled_magnitude_counts(records, features, targets)
         if done is not None:
             return done
@@ -88,7 +81,7 @@ def bin_counts(
     records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
 ) -> Counts:
     """Count values by column in ``n_bins`` equal bins, shape (n_columns, n_bins)."""
-    if use_compiled(records.public_shape):
+    if compiled.use_compiled(records.public_shape):
         done = _compiled_bin_counts(records, features, targets, low, width, n_bins)
         if done is not None:
             return done
@@ -208,7 +201,7 @@ def _compiled_counts(
     return total if records.multipliers is not None else total.astype(np.int64)
 
 
-@compile_loop()
+@compiled.compile_loop()
 def _add_bin_counts(
     X: Matrix, shares: Vector, low: Vector, width: Vector, n_bins: int, total: MatrixOut
 ) -> None:
@@ -229,7 +222,7 @@ def _add_bin_counts(
             total[j, np.uint32(places[j])] += share
 
 
-@compile_loop()
+@compiled.compile_loop()
 def _add_magnitude_counts(
     patterns: BitPatterns, shares: Vector, table: Integers, total: MatrixOut
 ) -> None:

@@ -14,14 +14,8 @@ from skdp.objective import Logistic, SquaredError
 from skdp.oracle.kernels import second_moments
 from skdp.oracle.releases import base
 from skdp.oracle.releases.moments import gram_rounding
+from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.block_sizes import (
-    BLOCK_BYTES,
-    COPIED_BYTES,
-    MAX_PARTS,
-    PAIRED_SUMS,
-    UNIT_ROUNDOFF,
-)
 from skdp.oracle.sources.sparse_rows import growth_of_rounding
 
 MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues
@@ -46,13 +40,15 @@ def eigenvalue_rounding(
     """
     # With or without the constant among the parameters, and parts that end in shorter blocks.
     columns = max(n_parameters - 1, 1), n_parameters
-    most = max(16, BLOCK_BYTES // (8 * columns[0]))
-    fewest = max(16, COPIED_BYTES // (8 * columns[1]))  # rows that are copied on the way
-    blocks = n_rows // fewest + 2 * MAX_PARTS + 2
-    sums = PAIRED_SUMS + most if grouped else min(most, n_rows) + blocks
+    most = max(16, block_sizes.BLOCK_BYTES // (8 * columns[0]))
+    fewest = max(
+        16, block_sizes.COPIED_BYTES // (8 * columns[1])
+    )  # rows that are copied on the way
+    blocks = n_rows // fewest + 2 * block_sizes.MAX_PARTS + 2
+    sums = block_sizes.PAIRED_SUMS + most if grouped else min(most, n_rows) + blocks
     compiled = 32.0 * growth_of_rounding() ** 2 if is_sparse else 0.0
     terms = sums + compiled + 100 * n_parameters**2
-    return 1.01 * UNIT_ROUNDOFF * (n_parameters + 8 + 2.0 * terms * n_rows)
+    return 1.01 * block_sizes.UNIT_ROUNDOFF * (n_parameters + 8 + 2.0 * terms * n_rows)
 
 
 def _solver_rounding(size: int) -> float:
@@ -61,7 +57,7 @@ def _solver_rounding(size: int) -> float:
     Its users' guide (3rd ed., sec. 4.7) bounds it by ``p(n) u`` with a "modestly growing" p, "such
     as p(n) = n"; taken here is ``64 n**1.5``.
     """
-    return float(64.0 * size**1.5 * UNIT_ROUNDOFF)
+    return float(64.0 * size**1.5 * block_sizes.UNIT_ROUNDOFF)
 
 
 @base.audited

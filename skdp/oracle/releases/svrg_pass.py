@@ -13,15 +13,7 @@ from skdp._numbers import Array
 from skdp.accounting import Composed, Event
 from skdp.objective import Problem, Unconstrained
 from skdp.oracle import compiled
-from skdp.oracle.kernels.difference_steps import (
-    LARGEST_CLIP,
-    LARGEST_QUOTIENT,
-    DifferenceBounds,
-    DifferenceLoop,
-    Move,
-    difference_loop,
-    sums_of_differences,
-)
+from skdp.oracle.kernels import difference_steps
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.releases import base, gradients
 from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic
@@ -105,9 +97,10 @@ class SVRGPass(base.Release):
         super().__post_init__()
         if not isinstance(self.snapshot, NoisyStatistic):
             base.store_point(self, "snapshot")
-        if self.clip_norm > LARGEST_CLIP:
+        if self.clip_norm > difference_steps.LARGEST_CLIP:
             raise ValueError(
-                f"SVRGPass: clip_norm must be at most {LARGEST_CLIP:g}; got {self.clip_norm!r}."
+                f"SVRGPass: clip_norm must be at most {difference_steps.LARGEST_CLIP:g}; got "
+                f"{self.clip_norm!r}."
             )
         if not 0 < self.slope <= 1:
             raise ValueError(f"SVRGPass: slope must be a number in (0, 1]; got {self.slope!r}.")
@@ -217,7 +210,9 @@ class SVRGPass(base.Release):
                 self._samplers(), self.n_steps, rows, context.public, noise_source
             ):
                 if loop is None:
-                    sum_up = sums_of_differences(rows, indices, edges, loss, self.anchor, most)
+                    sum_up = difference_steps.sums_of_differences(
+                        rows, indices, edges, loss, self.anchor, most
+                    )
                 elif noise.is_watched:
                     sum_up = loop.sums(indices)
                 elif loop.take(indices, edges, divisors, away, mean):
@@ -251,7 +246,7 @@ class SVRGPass(base.Release):
         move: "_ProximalStep",
         beta: float | None,
         noise: VaryingNoise,
-    ) -> DifferenceLoop | None:
+    ) -> difference_steps.DifferenceLoop | None:
         """Return what takes the steps of a block in one call; None where numpy does.
 
         Public facts decide. Batches are added up in blocks of :func:`largest_batch` rows, whose
@@ -267,15 +262,15 @@ class SVRGPass(base.Release):
             return None
         size, steepest = float(sizes[0]), math.inf if beta is None else beta
         bounds = self.clip_norm, steepest, gradients.LEAST_BOUND * self.clip_norm
-        return difference_loop(
+        return difference_steps.difference_loop(
             rows.records,
             context.problem.loss,
-            np.minimum(rows.records.inverse_norms, LARGEST_QUOTIENT),
+            np.minimum(rows.records.inverse_norms, difference_steps.LARGEST_QUOTIENT),
             self.anchor,
             block,
-            DifferenceBounds(*bounds),
+            difference_steps.DifferenceBounds(*bounds),
             (noise.cells, noise.next if context.scale else None),
-            Move(size, *move.prepared(size, self.snapshot)),
+            difference_steps.Move(size, *move.prepared(size, self.snapshot)),
         )
 
     def _copies(

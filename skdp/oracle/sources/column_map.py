@@ -12,17 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Mask
-from skdp.oracle.compiled import (
-    ColumnNumbers,
-    Entries,
-    MatrixOut,
-    Rows,
-    Vector,
-    VectorOut,
-    compile_inner,
-    compile_loop,
-    use_compiled,
-)
+from skdp.oracle import compiled
 from skdp.oracle.sources.block_sizes import block_rows, slices
 from skdp.oracle.sources.sparse_rows import AnyRows
 
@@ -133,10 +123,10 @@ class Columns:
 class UnitArrays(NamedTuple):
     """Clip ranges, centres and factors of columns: `standardise` has the formula."""
 
-    low: Vector
-    high: Vector
-    centre: Vector
-    factor: Vector
+    low: compiled.Vector
+    high: compiled.Vector
+    centre: compiled.Vector
+    factor: compiled.Vector
 
 
 class ColumnMap:
@@ -223,7 +213,7 @@ def read_only(values: AnyArray) -> AnyArray:
 def standardise(X: AnyArray, units: UnitArrays, out: AnyArray) -> AnyArray:
     """Put ``(clip(X, low, high) - centre) * factor`` into ``out``, and return that."""
     is_read = is_plain(X) and is_plain(out) and out.dtype == np.float64
-    if is_read and use_compiled(X.shape, is_exact=True):
+    if is_read and compiled.use_compiled(X.shape, is_exact=True):
         _standardise_all(X, units, out)
         return out
     _centre(X, units.low, units.high, units.centre, out)
@@ -239,8 +229,8 @@ def _centre(X: AnyArray, low: AnyArray, high: AnyArray, centre: AnyArray, out: A
     out -= centre
 
 
-@compile_inner()
-def standardise_rows(X: Rows, units: UnitArrays, out: MatrixOut) -> None:
+@compiled.compile_inner()
+def standardise_rows(X: compiled.Rows, units: UnitArrays, out: compiled.MatrixOut) -> None:
     """Write the standardised rows, in a compiled loop."""
     low, high, centre, factor = units
     for i in range(X.shape[0]):
@@ -249,8 +239,8 @@ def standardise_rows(X: Rows, units: UnitArrays, out: MatrixOut) -> None:
             out[i, j] = (value - centre[j]) * factor[j]
 
 
-@compile_loop()
-def _standardise_all(X: Rows, units: UnitArrays, out: MatrixOut) -> None:
+@compiled.compile_loop()
+def _standardise_all(X: compiled.Rows, units: UnitArrays, out: compiled.MatrixOut) -> None:
     standardise_rows(X, units, out)
 
 
@@ -272,7 +262,7 @@ def standardise_entries(
 
     ``of_zero`` is what 0 is clipped to, so that an entry of 0 stays 0.
     """
-    if use_compiled(X.shape, is_exact=True):
+    if compiled.use_compiled(X.shape, is_exact=True):
         done = _compiled_standardise_entries(X, low, high, of_zero, scale, out)
         if done is not None:
             return done
@@ -303,15 +293,15 @@ def _compiled_standardise_entries(X: sparse.csr_array, *vectors: AnyArray) -> An
     return vectors[-1]
 
 
-@compile_loop()
+@compiled.compile_loop()
 def _standardise_entries(
-    values: Entries,
-    columns: ColumnNumbers,
-    low: Vector,
-    high: Vector,
-    of_zero: Vector,
-    scale: Vector,
-    out: VectorOut,
+    values: compiled.Entries,
+    columns: compiled.ColumnNumbers,
+    low: compiled.Vector,
+    high: compiled.Vector,
+    of_zero: compiled.Vector,
+    scale: compiled.Vector,
+    out: compiled.VectorOut,
 ) -> None:
     for k in range(values.shape[0]):
         j = columns[k]

@@ -19,6 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
+from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.base import (
     BlockFunction,
     InMemory,
@@ -26,14 +27,6 @@ from skdp.oracle.sources.base import (
     RepeatableSource,
     note_read,
     require_kind,
-)
-from skdp.oracle.sources.block_sizes import (
-    BLOCK_BYTES,
-    COPIED_BYTES,
-    MAX_PARTS,
-    SPARSE_ROWS,
-    block_rows,
-    slices,
 )
 from skdp.oracle.sources.column_map import ColumnMap, Columns, Scaling
 from skdp.oracle.sources.column_map import Map as Map
@@ -196,7 +189,10 @@ class MemorySource(InMemory, OrderedSource):
             return X, in_units, base
         if not is_csr(X):
             return columns.apply(X, self._spread, out), None, base
-        data, blocks = np.empty(X.nnz), list(slices(0, X.shape[0], SPARSE_ROWS))
+        data, blocks = (
+            np.empty(X.nnz),
+            list(block_sizes.slices(0, X.shape[0], block_sizes.SPARSE_ROWS)),
+        )
         entries = [data[X.indptr[rows.start] : X.indptr[rows.stop]] for rows in blocks]
         list(self._spread(in_units, [csr_slice(X, rows) for rows in blocks], entries))
         return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape), None, base
@@ -221,13 +217,15 @@ class MemorySource(InMemory, OrderedSource):
         # several numbers for an entry, or written out.
         n_rows = self._records.n_rows
         if is_csr(X):
-            at_once = min(1.0, block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1))
-            written = 3 * COPIED_BYTES // 8
+            at_once = min(
+                1.0, block_sizes.block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1)
+            )
+            written = 3 * block_sizes.COPIED_BYTES // 8
             blocks = len(self._parts) * (8 * math.ceil(X.nnz * at_once) + written)
             # Two copies: while ranges change, there is one of each.
             blocks += 2 * X.nnz * (transformed and self._copies_fit(X))
         else:
-            blocks = min(32 * BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
+            blocks = min(32 * block_sizes.BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
         _try_to_allocate(8 * (8 * n_rows + blocks), is_public=not is_csr(X))
 
     # ------------------------------------------------------------------ some of the rows
@@ -358,7 +356,7 @@ def _controller() -> ThreadpoolController:
 
 
 @contextmanager
-def row_threads(most_parts: int = MAX_PARTS) -> Iterator[Map]:
+def row_threads(most_parts: int = block_sizes.MAX_PARTS) -> Iterator[Map]:
     """Hold BLAS to one thread, and give a ``map`` that uses the others.
 
     Blocks that fit in a near cache are too small for BLAS to share out well; whole parts of the

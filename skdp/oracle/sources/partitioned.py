@@ -15,13 +15,7 @@ import numpy as np
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.sources.base import (
-    BlockFunction,
-    RepeatableSource,
-    RowVector,
-    added_in_pairs,
-    note_read,
-)
+from skdp.oracle.sources import base
 from skdp.oracle.sources.block_sizes import MAX_PARTS, MOST_PARTITIONS, block_rows
 from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.groups import GroupedMemorySource, GroupedSource, Groups
@@ -165,9 +159,9 @@ class SumTask:
     row_bound: float | None
     constant: float
     scaling: Scaling = field(default_factory=Scaling)
-    function: BlockFunction | None = None
+    function: base.BlockFunction | None = None
     arguments: tuple[Any, ...] = ()
-    vectors: tuple[RowVector, ...] = ()
+    vectors: tuple[base.RowVector, ...] = ()
     n_records: int = 0
     by_group: bool = False
     part: PartOfPartitions | None = None
@@ -231,11 +225,11 @@ class SumTask:
         return PartitionSum(records.n_rows, self.function(records, *vectors, *self.arguments))
 
     @staticmethod
-    def _of_rows(records: Records, vector: RowVector) -> Any:
+    def _of_rows(records: Records, vector: base.RowVector) -> Any:
         return vector.function(records, *vector.arguments)
 
     def _total_of_groups(
-        self, function: BlockFunction, records: Records, codes: Indices
+        self, function: base.BlockFunction, records: Records, codes: Indices
     ) -> PartitionSum:
         """Sum up whole groups as in memory.
 
@@ -270,9 +264,9 @@ class HeldRecords:
         self, task: SumTask, partition: PartitionRows, prepared: PreparedRecords | None
     ) -> None:
         self._task, self._partition, self.prepared = task, partition, prepared
-        self._vectors: dict[BlockFunction, tuple[bytes, Any]] = {}
+        self._vectors: dict[base.BlockFunction, tuple[bytes, Any]] = {}
 
-    def per_row(self, records: Records, vector: RowVector) -> Any:
+    def per_row(self, records: Records, vector: base.RowVector) -> Any:
         """Return a number for every row, made anew if it depends on other arguments than before."""
         key = pickle.dumps(vector.arguments)
         known = self._vectors.get(vector.function)
@@ -326,22 +320,22 @@ class PartitionedSource(GroupedSource):
         return source
 
     def total(
-        self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
+        self, function: base.BlockFunction, *arguments: Any, rows: tuple[base.RowVector, ...] = ()
     ) -> Any:
         """Sum a function over the partitions in pairs, in their order, whichever is done first."""
-        note_read()
+        base.note_read()
         task = replace(self._task, function=function, arguments=arguments, vectors=rows)
-        return added_in_pairs(self._sums(task))
+        return base.added_in_pairs(self._sums(task))
 
     def total_over_groups(
-        self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
+        self, function: base.BlockFunction, *arguments: Any, rows: tuple[base.RowVector, ...] = ()
     ) -> Any:
         """Sum a function of blocks of groups over the partitions, as `total`."""
-        note_read()
+        base.note_read()
         task = replace(
             self._task, function=function, arguments=arguments, vectors=rows, by_group=True
         )
-        return added_in_pairs(self._sums(task))
+        return base.added_in_pairs(self._sums(task))
 
     def _sums(self, task: SumTask) -> Iterator[Any]:
         if self._is_first:
@@ -364,20 +358,20 @@ class PartitionedSource(GroupedSource):
                 f"{SPENT}"
             )
 
-    def per_row(self, function: BlockFunction, *arguments: Any) -> RowVector:
+    def per_row(self, function: base.BlockFunction, *arguments: Any) -> base.RowVector:
         """Return a lazy vector, evaluated where its rows are whenever it is needed."""
-        return RowVector(function, arguments)
+        return base.RowVector(function, arguments)
 
     def transformed(
         self,
         scaling: Scaling,
         row_bound: float | None,
-        instead_of: RepeatableSource | None = None,
+        instead_of: base.RepeatableSource | None = None,
     ) -> "PartitionedSource":
         """Return the rows mapped by public numbers, in every pass, with another bound on them."""
         return self._with(scaling=scaling, row_bound=row_bound)
 
-    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> "PartitionedSource":
+    def unclipped(self, scaling: Scaling, instead_of: base.RepeatableSource) -> "PartitionedSource":
         """Return the rows mapped without a range or a bound, their constant feature of size 1."""
         constant = float(self._task.constant != 0)
         return self._with(constant=constant, scaling=scaling, row_bound=None)

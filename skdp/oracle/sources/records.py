@@ -10,23 +10,8 @@ from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.compiled import ColumnNumbers, Entries, Integers, Rows, Vector
+from skdp.oracle.sources import column_map, sparse_rows
 from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
-from skdp.oracle.sources.column_map import (
-    ColumnMap,
-    UnitArrays,
-    is_plain,
-    read_only,
-    standardise,
-)
-from skdp.oracle.sources.sparse_rows import (
-    AnyRows,
-    base_of,
-    canonical,
-    csr_slice,
-    is_csr,
-    squared_lengths,
-    written_out,
-)
 
 LEAST_QUOTIENT = 2.0**-480  # smaller ones count as 0: near subnormal numbers accuracy is lost
 
@@ -65,13 +50,13 @@ class Records:
         Where there are groups, the number of them that sums are over.
     """
 
-    stored: AnyRows
+    stored: sparse_rows.AnyRows
     targets: AnyArray
     weights: Array | None
     shrink: Array | None
     inverse_norms: Array
     constant: float
-    columns: ColumnMap | None = None
+    columns: column_map.ColumnMap | None = None
     multipliers: Array | None = None
     base: Array | None = None
     n_groups: int | None = None
@@ -79,18 +64,18 @@ class Records:
     @classmethod
     def of(
         cls,
-        X: AnyRows,
+        X: sparse_rows.AnyRows,
         targets: AnyArray,
         weights: Array | None = None,
         row_bound: float | None = None,
         constant: float = 1.0,
-        columns: ColumnMap | None = None,
+        columns: column_map.ColumnMap | None = None,
         base: Array | None = None,
     ) -> Self:
         """Return the records of rows, none of them longer than ``row_bound``; X is not copied."""
-        X = canonical(X) if sparse.issparse(X) else X
+        X = sparse_rows.canonical(X) if sparse.issparse(X) else X
         if columns is not None and sparse.issparse(X):
-            base = base_of(columns.zeros, constant)
+            base = sparse_rows.base_of(columns.zeros, constant)
         norms = row_norms(X, columns, base)
         shrink = None
         if row_bound is not None:
@@ -105,16 +90,16 @@ class Records:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
 
     @property
-    def X(self) -> AnyRows:
+    def X(self) -> sparse_rows.AnyRows:
         """All rows at once, a copy where they are not stored as they count: take blocks."""
         X = self.stored if self.columns is None else self._mapped(self.stored)
-        return X if self.base is None else written_out(X, self.base)
+        return X if self.base is None else sparse_rows.written_out(X, self.base)
 
-    def _mapped(self, stored: AnyRows) -> AnyRows:
+    def _mapped(self, stored: sparse_rows.AnyRows) -> sparse_rows.AnyRows:
         """Return rows that are stored as they count, but for the base."""
         if self.columns is None:
             return stored
-        return self.columns(written_out(stored, None) if self.loses_zeros else stored)
+        return self.columns(sparse_rows.written_out(stored, None) if self.loses_zeros else stored)
 
     @property
     def n_rows(self) -> int:
@@ -171,7 +156,7 @@ class Records:
         elif rows.start == 0 and rows.stop >= self.n_rows:
             return self
         else:
-            stored = csr_slice(stored, rows) if self.is_sparse else stored[rows]
+            stored = sparse_rows.csr_slice(stored, rows) if self.is_sparse else stored[rows]
         return replace(
             self,
             stored=stored,
@@ -197,7 +182,9 @@ class Records:
         if units is None:
             return None
         vectors = vector(self.targets), EMPTY, vector(self.shrink)
-        return RowArrays(read_only(self.stored), units, *vectors, float(self.constant), 0)
+        return RowArrays(
+            column_map.read_only(self.stored), units, *vectors, float(self.constant), 0
+        )
 
     def parts(self) -> list[slice]:
         """Divide the rows in parts that threads can take; see :func:`row_parts`."""
@@ -220,20 +207,20 @@ class Records:
                     buffer = np.empty(block.shape)
                 out = None if buffer is None else buffer[: block.n_rows]
                 if units is not None and out is not None:
-                    X = standardise(block.stored, units, out)
+                    X = column_map.standardise(block.stored, units, out)
                 else:
                     X = block.in_float64(dense, out)
                 block = replace(block, stored=X, columns=None, base=base)
             yield block
 
-    def in_float64(self, dense: bool, out: Array | None) -> AnyRows:
+    def in_float64(self, dense: bool, out: Array | None) -> sparse_rows.AnyRows:
         """Return the rows mapped and in float64: dense ones in ``out``."""
         if self.is_sparse and not self.loses_zeros:
             X = self._mapped(self.stored).astype(np.float64, copy=False)
-            return written_out(X, self.base, out) if dense else X
+            return sparse_rows.written_out(X, self.base, out) if dense else X
         if self.columns is not None:
             X = self.stored
-            return self.columns(written_out(X, None) if self.is_sparse else X, out)
+            return self.columns(sparse_rows.written_out(X, None) if self.is_sparse else X, out)
         assert out is not None
         np.copyto(out, self.stored)
         return out
@@ -289,7 +276,7 @@ class Records:
             taken = taken[indices] if self.is_sparse else np.take(taken, indices, axis=0)
             shrink = None if shrink is None else shrink[indices]
         taken = self._mapped(taken)
-        taken = written_out(taken, self.base) if sparse.issparse(taken) else taken
+        taken = sparse_rows.written_out(taken, self.base) if sparse.issparse(taken) else taken
         vectors = np.empty((len(taken), self.n_parameters))
         with np.errstate(over="ignore", under="ignore"):
             if shrink is None:
@@ -300,7 +287,9 @@ class Records:
         return vectors
 
 
-def row_norms(X: AnyRows, columns: ColumnMap | None = None, base: Array | None = None) -> Array:
+def row_norms(
+    X: sparse_rows.AnyRows, columns: column_map.ColumnMap | None = None, base: Array | None = None
+) -> Array:
     """L2 norm of every row, mapped if need be; neither over- nor underflows on finite rows."""
     norms, nothing, start = np.empty(X.shape[0]), np.empty(0), 0
     records = Records(X, nothing, None, None, nothing, 0.0, columns, base=base)
@@ -309,9 +298,9 @@ def row_norms(X: AnyRows, columns: ColumnMap | None = None, base: Array | None =
         block, rows = part.stored, slice(start, start + part.n_rows)
         start = rows.stop
         with np.errstate(over="ignore", under="ignore"):
-            if is_csr(block):
+            if sparse_rows.is_csr(block):
                 least = np.where((np.diff(block.indptr) > 0) | (base is not None), 1e-300, 0.0)
-                squares = np.maximum(squared_lengths(block, base), least)
+                squares = np.maximum(sparse_rows.squared_lengths(block, base), least)
             else:  # row after row, so that no sum over a row follows from its place
                 block = np.ascontiguousarray(block)
                 squares = np.einsum("ij,ij->i", block, block)
@@ -321,7 +310,10 @@ def row_norms(X: AnyRows, columns: ColumnMap | None = None, base: Array | None =
     # Rows whose squares leave float64's range are taken again, divided by their largest entry.
     for i in np.flatnonzero(~((norms > 1e-140) & (norms < np.inf) | (norms == 0))):
         row = records._mapped(X[[i]])
-        row = np.abs((written_out(row, base) if sparse.issparse(row) else row)[0], dtype=np.float64)
+        row = np.abs(
+            (sparse_rows.written_out(row, base) if sparse.issparse(row) else row)[0],
+            dtype=np.float64,
+        )
         largest = row.max(initial=0.0)
         with np.errstate(over="ignore"):
             norms[i] = largest * np.sqrt(np.sum((row / largest) ** 2)) if largest > 0 else 0.0
@@ -338,7 +330,7 @@ def inverse_largest_entries(records: Records) -> Array:
     return quotient(1.0, np.maximum(_over_rows(records, np.max), records.constant))
 
 
-def _over_rows(records: Records, combine: Callable[..., AnyRows]) -> Array:
+def _over_rows(records: Records, combine: Callable[..., sparse_rows.AnyRows]) -> Array:
     """Combine the absolute values of each row, without its constant."""
     results, start = np.empty(records.n_rows), 0
     for block in records.cached_blocks(dense=True):
@@ -368,8 +360,8 @@ def quotient(bound: float, norms: Array) -> Array:
 # ---------------------------------------------------------------- rows for compiled loops
 
 
-EMPTY = read_only(np.zeros(0))
-AS_STORED = UnitArrays(EMPTY, EMPTY, EMPTY, EMPTY)
+EMPTY = column_map.read_only(np.zeros(0))
+AS_STORED = column_map.UnitArrays(EMPTY, EMPTY, EMPTY, EMPTY)
 
 
 class RowArrays(NamedTuple):
@@ -390,7 +382,7 @@ class RowArrays(NamedTuple):
     """
 
     X: Rows
-    units: UnitArrays
+    units: column_map.UnitArrays
     targets: Vector
     weights: Vector
     shrink: Vector
@@ -437,7 +429,7 @@ def entry_arrays(records: Records, block_rows: int) -> EntryArrays | None:
     They do not read rows that are yet to be standardised.
     """
     stored = records.stored
-    if not is_csr(stored) or records.columns is not None:
+    if not sparse_rows.is_csr(stored) or records.columns is not None:
         return None
     arrays = stored.data, stored.indices
     known = arrays[0].dtype in (np.float64, np.float32) and arrays[1].dtype in (np.int32, np.int64)
@@ -447,9 +439,9 @@ def entry_arrays(records: Records, block_rows: int) -> EntryArrays | None:
     if not (known and is_read):
         return None
     return EntryArrays(
-        read_only(stored.data),
-        read_only(stored.indices),
-        read_only(np.ascontiguousarray(stored.indptr, np.int64)),
+        column_map.read_only(stored.data),
+        column_map.read_only(stored.indices),
+        column_map.read_only(np.ascontiguousarray(stored.indptr, np.int64)),
         vector(records.base),
         vector(records.targets),
         _weights(records),
@@ -466,9 +458,9 @@ def _weights(records: Records) -> Array:
     return vector(records.weights * records.multipliers)
 
 
-def unit_arrays(records: Records) -> UnitArrays | None:
+def unit_arrays(records: Records) -> column_map.UnitArrays | None:
     """Return how loops standardise the rows; None if the rows are not for loops."""
-    if records.is_sparse or not is_plain(records.stored):
+    if records.is_sparse or not column_map.is_plain(records.stored):
         return None
     if records.columns is None:
         return AS_STORED
@@ -479,4 +471,4 @@ def vector(values: AnyArray | None) -> Array:
     """Return numbers as one vector that loops can read; without entries for what is missing."""
     if values is None:
         return EMPTY
-    return read_only(np.ascontiguousarray(values, np.float64).reshape(-1))
+    return column_map.read_only(np.ascontiguousarray(values, np.float64).reshape(-1))

@@ -9,13 +9,7 @@ from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.sources.base import (
-    BlockFunction,
-    OrderedSource,
-    RepeatableSource,
-    RowVector,
-    added_in_pairs,
-)
+from skdp.oracle.sources import base
 from skdp.oracle.sources.block_sizes import MAX_PARTS, MOST_PARTITIONS, block_rows
 from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.memory import MemorySource
@@ -26,7 +20,7 @@ Arrival = tuple[AnyRows, AnyArray, Array | None, Indices | None]
 MakeSource = Callable[[AnyRows, AnyArray, Array | None, Indices | None], MemorySource]
 
 
-class StreamSource(OrderedSource):
+class StreamSource(base.OrderedSource):
     """Records in the order of their arrival, of which only those of one block are held.
 
     Place i of the order is the i-th record to arrive: a row or, where rows come with the numbers of
@@ -95,7 +89,7 @@ class StreamSource(OrderedSource):
 
     def passing_block(
         self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
-    ) -> RepeatableSource:
+    ) -> base.RepeatableSource:
         """Return the records of a block for one sum, without holding all of them.
 
         Groups are held, as a group's rows are added up at one place.
@@ -178,7 +172,7 @@ class StreamSource(OrderedSource):
         return [(rows((count, X.shape[1]), dtype=dtype), no_targets, np.zeros(count), None)]
 
 
-class PassingRecords(RepeatableSource):
+class PassingRecords(base.RepeatableSource):
     """Records of a stream for one sum, of which one piece at a time is in memory.
 
     The sizes of the pieces follow from public numbers. Their sums are added up in pairs, so that
@@ -194,11 +188,11 @@ class PassingRecords(RepeatableSource):
         self.n_rows, self._pieces = n_rows, pieces
 
     def total(
-        self, function: BlockFunction, *arguments: Any, rows: tuple[RowVector, ...] = ()
+        self, function: base.BlockFunction, *arguments: Any, rows: tuple[base.RowVector, ...] = ()
     ) -> Any:
         """Sum a function over the pieces."""
         pieces, self._pieces = self._pieces, iter(())
-        return added_in_pairs(
+        return base.added_in_pairs(
             piece.total(
                 function,
                 *arguments,
@@ -207,28 +201,28 @@ class PassingRecords(RepeatableSource):
             for piece in pieces
         )
 
-    def per_row(self, function: BlockFunction, *arguments: Any) -> RowVector:
+    def per_row(self, function: base.BlockFunction, *arguments: Any) -> base.RowVector:
         """Return a lazy vector, evaluated as its rows pass by."""
-        return RowVector(function, arguments)
+        return base.RowVector(function, arguments)
 
     def transformed(
         self,
         scaling: Scaling,
         row_bound: float | None,
-        instead_of: RepeatableSource | None = None,
+        instead_of: base.RepeatableSource | None = None,
     ) -> NoReturn:
         """Refuse: the stream is mapped before."""
         raise TypeError(
             "a stream cannot be scaled in another way once it is read. Nothing was released."
         )
 
-    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> NoReturn:
+    def unclipped(self, scaling: Scaling, instead_of: base.RepeatableSource) -> NoReturn:
         """Refuse, as `transformed`."""
         self.transformed(scaling, None)
 
     def fold(
         self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
-    ) -> RepeatableSource:
+    ) -> base.RepeatableSource:
         """Refuse: the rows of another fold have gone by."""
         raise TypeError("a stream is read once, so it has no folds. Nothing was released.")
 

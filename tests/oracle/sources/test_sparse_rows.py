@@ -344,7 +344,7 @@ def test_a_fit_is_that_of_dense_rows(name, rng):
 def test_a_norm_without_its_base_is_caught(replay, leak, rng, monkeypatch):
     """The seeded bug: long rows pass for short ones."""
     original = sparse_rows.squared_lengths
-    monkeypatch.setattr(records, "squared_lengths", lambda X, base: 1e-4 * original(X, base))
+    monkeypatch.setattr(sparse_rows, "squared_lengths", lambda X, base: 1e-4 * original(X, base))
     X = np.where(rng.random((60, 4)) < 0.5, 0.0, rng.standard_normal((60, 4)) + 3)
     y = X[:, 0] + rng.standard_normal(60)
 
