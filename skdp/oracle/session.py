@@ -293,15 +293,10 @@ class Plan:
 
 
 def _record(kind: str, event: accounting.Event, count: int) -> accounting.ReleaseRecord:
-    return accounting.ReleaseRecord(kind, count, _noise_multiplier(event), event)
-
-
-def _noise_multiplier(event: accounting.Event) -> float:
-    """Noise multiplier of an event whose mechanisms are all alike, else nan."""
+    """Record a release; its noise multiplier is nan unless its mechanisms are all alike."""
     parts = {part for part, _ in accounting.walk(event) if not part.inner()}
-    return (
-        float(getattr(parts.pop(), "noise_multiplier", math.nan)) if len(parts) == 1 else math.nan
-    )
+    noise = getattr(parts.pop(), "noise_multiplier", math.nan) if len(parts) == 1 else math.nan
+    return accounting.ReleaseRecord(kind, count, float(noise), event)
 
 
 def rehearse(

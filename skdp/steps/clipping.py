@@ -133,8 +133,7 @@ def clipping_rule(given: ClipNorm) -> ClipNorm:
         If the name is unknown, or takes no such argument.
     """
     others = "'auto', a positive number, a ClippingRule"
-    rule: ClipNorm = named("clip_norm", CLIPPING_RULES, given, others)
-    return rule
+    return named("clip_norm", CLIPPING_RULES, given, others)
 
 
 def clip_norms(rule: ClipNorm, n_steps: int) -> Array:

@@ -471,8 +471,7 @@ def noise_rule(given: RelativeNoise) -> RelativeNoise:
         If the name is unknown, or takes no such argument.
     """
     others = "'auto', an array of relative noise, a NoiseSchedule"
-    schedule: RelativeNoise = named("noise_schedule", NOISE_SCHEDULES, given, others)
-    return schedule
+    return named("noise_schedule", NOISE_SCHEDULES, given, others)
 
 
 def relative_noise(

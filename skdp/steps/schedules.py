@@ -5,7 +5,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,6 +17,7 @@ LEAST_RATIO, SPREAD = 0.1, 0.3
 
 # A name, or a pair of a name and its arguments.
 Named = str | tuple[str, dict[str, object]]
+Rule = TypeVar("Rule")
 
 
 def is_named(given: object) -> TypeGuard[Named]:
@@ -27,8 +28,8 @@ def is_named(given: object) -> TypeGuard[Named]:
 
 
 def named(
-    parameter: str, kinds: Mapping[str, Callable[..., object]], given: object, others: str
-) -> Any:
+    parameter: str, kinds: Mapping[str, Callable[..., Rule]], given: Rule, others: str
+) -> Rule:
     """Make the object of a name, or of a name and arguments; anything else is returned as it is.
 
     Parameters
@@ -411,8 +412,7 @@ def step_schedule(given: StepSize) -> StepSize:
     PolynomialStep(a=50.0)
     """
     others = "'auto', a positive number, a StepSchedule"
-    schedule: StepSize = named("learning_rate", STEP_SCHEDULES, given, others)
-    return schedule
+    return named("learning_rate", STEP_SCHEDULES, given, others)
 
 
 def constant_size(schedule: StepSize) -> float:

@@ -6,7 +6,7 @@ that stay in a cache between the two products.
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -74,9 +74,7 @@ def clip_l2(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
             np.minimum(column, limits, out=column)
             np.maximum(column, np.negative(limits, out=limits), out=column)
             return
-        largest = _divided_by_largest(residuals)
-        lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
-        residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
+        _shorten(residuals, limits, lambda rows: np.sqrt(np.einsum("ij,ij->i", rows, rows)))
 
 
 def clip_l1(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
@@ -85,18 +83,16 @@ def clip_l1(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
         clip_l2(residuals, clip_norm, inverse_norms)
         return
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-        limits = clip_norm * inverse_norms
-        largest = _divided_by_largest(residuals)
-        lengths = np.abs(residuals).sum(axis=1)
-        residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
+        _shorten(residuals, clip_norm * inverse_norms, lambda rows: np.abs(rows).sum(axis=1))
 
 
-def _divided_by_largest(residuals: Array) -> Array:
-    """Divide rows by their largest entry, so that neither lengths nor factors leave float64."""
+def _shorten(residuals: Array, limits: Array, norms: Callable[[Array], Array]) -> None:
+    """Scale rows in place to norms within limits; neither lengths nor factors leave float64."""
     largest = np.abs(residuals).max(axis=1)
     largest[largest == 0] = 1.0
     residuals /= largest[:, None]
-    return np.asarray(largest)
+    lengths = norms(residuals)
+    residuals *= np.where(largest * lengths > limits, limits / lengths, largest)[:, None]
 
 
 # ---------------------------------------------------------------- sums
@@ -155,20 +151,12 @@ def l1_clipped_gradients(
         if done is not None:
             return done
     total = np.zeros(point.shape)
-    for block, inverse in _with_rows(records, inverse_l1_norms):
+    for rows, block in records.numbered_blocks(dense=True):
         residuals = weighted_residuals(block, loss, point)
-        clip_l1(residuals, clip_norm, inverse)
+        clip_l1(residuals, clip_norm, inverse_l1_norms[rows])
         block.scaled_by_group(residuals)
         _accumulate(block, residuals, total)
     return total
-
-
-def _with_rows(records: Records, vector: Array) -> Iterator[tuple[Records, Array]]:
-    """Yield blocks of records, and the entries of a vector that go with them."""
-    start = 0
-    for block in records.cached_blocks(dense=True):
-        yield block, vector[start : start + block.n_rows]
-        start += block.n_rows
 
 
 def _accumulate(block: Records, residuals: Array, total: Array) -> None:

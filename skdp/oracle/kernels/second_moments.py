@@ -132,12 +132,11 @@ def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | Non
     n_more = n_constant + (0 if extra is None else extra.shape[1])
     size, n_last = records.n_features + n_more, n_more + (base is not None)
     total, lost = np.zeros((2, records.n_features + n_last, records.n_features + n_last))
-    start = 0
-    for block in records.cached_blocks():
-        entries, rows = entry_arrays(block, block.n_rows), slice(start, start + block.n_rows)
+    for rows, block in records.numbered_blocks():
+        entries = entry_arrays(block, block.n_rows)
         if entries is None:
             return None
-        last, start = np.empty((block.n_rows, n_last)), rows.stop
+        last = np.empty((block.n_rows, n_last))
         weights = factors[rows] if block.shrink is None else factors[rows] * block.shrink
         last[:, :n_constant] = block.constant * factors[rows, None]
         if extra is not None:
@@ -200,22 +199,13 @@ def _blocks(records: Records) -> Iterator[Records]:
 
 def write_scaled(records: Records, weights: Array, out: Array) -> Array:
     """Write the dense rows of X times their weights into the first columns; return ``out``."""
-    if compiled.use_compiled(records.public_shape, is_exact=True):
-        done = _compiled_write_scaled(records, weights, out)
-        if done is not None:
-            return done
-    X = records.stored
+    X, units = records.stored, unit_arrays(records)
+    if units is not None and compiled.use_compiled(records.public_shape, is_exact=True):
+        _write_scaled_rows(X, units, vector(weights), out)
+        return out
     if records.is_copied:  # side by side, which is quicker than in ``out``
         X = records.in_float64(False, np.empty(records.shape))
     np.multiply(X, weights[:, None], out=out[:, : records.n_features])
-    return out
-
-
-def _compiled_write_scaled(records: Records, weights: Array, out: Array) -> Array | None:
-    units = unit_arrays(records)
-    if units is None:
-        return None
-    _write_scaled_rows(records.stored, units, vector(weights), out)
     return out
 
 
@@ -316,12 +306,9 @@ def bounded_hessian(
     else:
         factors = factors_within(row_norm, records.inverse_norms, _root_weights(records))
     curvatures = np.empty(records.n_rows)
-    start = 0
-    for block in records.cached_blocks():
-        stop = start + block.n_rows
+    for rows, block in records.numbered_blocks():
         margins = np.nan_to_num(block.margins(point[:, :1]))
-        curvatures[start:stop] = loss.second_derivative(margins, block.targets)[:, 0]
-        start = stop
+        curvatures[rows] = loss.second_derivative(margins, block.targets)[:, 0]
     return weighted_gram(records, factors * np.sqrt(np.minimum(curvatures, curvature)))
 
 
@@ -433,7 +420,7 @@ def _compiled_inverse_norms_in(
     if records.loses_zeros or not is_csr(records.stored):
         return None
     n_features, constant, squares = records.n_features, records.constant, np.empty(records.n_rows)
-    base, start = np.zeros(n_features) if records.base is None else records.base, 0
+    base = np.zeros(n_features) if records.base is None else records.base
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         products = transform @ transform.T if products is None else products
         slack = 1.01 * (4.0 * n_features + 32.0) * UNIT_ROUNDOFF * np.trace(products)
@@ -441,11 +428,10 @@ def _compiled_inverse_norms_in(
         crossed = np.stack((products[:n_features, :n_features] @ base, with_last), axis=1)
         known = *(base @ crossed * (1.0, 2.0)), constant**2 * products[-1, -1]
         numbers = np.array((*known, np.linalg.norm(base), constant, slack))
-        for block in records.cached_blocks():
-            entries, rows = entry_arrays(block, block.n_rows), slice(start, start + block.n_rows)
+        for rows, block in records.numbered_blocks():
+            entries = entry_arrays(block, block.n_rows)
             if entries is None:
                 return None
-            start = rows.stop
             _write_sparse_squares(entries, products, crossed, numbers, squares[rows])
         return quotient(1.0, np.sqrt(squares))
 

@@ -404,3 +404,13 @@ class Statistic(Checked, ABC):
         -------
         array of the statistic's shape
         """
+
+
+class ParameterStatistic(Statistic):
+    """A statistic of the shape of the problem's parameter, whose proof holds for groups, too."""
+
+    takes_groups: ClassVar[bool] = True
+
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        """Return the shape of the problem's parameter."""
+        return context.public.shape

@@ -171,12 +171,9 @@ class DirectionalSum(base.Statistic):
     takes_groups: ClassVar[bool] = True
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        size = self.shape(context)[0]
+        size = _size(self.with_shift, self.its_curvature)
         slack = VECTOR_ROUNDING + context.rounding(n_rows, size)
         return base.Contribution.of_sum(self.clip_norm, n_rows, slack, spread=2.0, size=size)
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (_size(self.with_shift, self.its_curvature),)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         if self.with_shift and context.public.n_outputs != 1:
@@ -268,9 +265,6 @@ class TailSum(base.Statistic):
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         slack = VECTOR_ROUNDING + context.rounding(n_rows, ALONG)
         return base.Contribution.of_sum(self.clip_norm, n_rows, slack, spread=2.0, size=ALONG)
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (ALONG,)
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")

@@ -41,7 +41,7 @@ def gradient_contribution(
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class GradientSum(base.Statistic):
+class GradientSum(base.ParameterStatistic):
     """Sum of the records' gradients at ``point``, each clipped to norm ``clip_norm``.
 
     Sensitivity: a record adds ``g * min(1, clip_norm / |g|)``, the gradient of its loss alone,
@@ -74,7 +74,6 @@ class GradientSum(base.Statistic):
     clip_norm: base.Bound
     order: float = 2
     kind: ClassVar[str] = "gradient"
-    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,9 +82,6 @@ class GradientSum(base.Statistic):
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return gradient_contribution(self.clip_norm, context, n_rows, self.order)
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return context.public.shape
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")
@@ -177,7 +173,7 @@ def difference_bound(clip_norm: float, smoothness: float | None, distance: float
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class GradientDifference(base.Statistic):
+class GradientDifference(base.ParameterStatistic):
     """Sum of the records' gradients at ``point`` minus at ``anchor``, each difference clipped.
 
     Sensitivity: with ``beta = curvature * row_norm**2`` and ``C = clip_norm``, a record adds
@@ -215,7 +211,6 @@ class GradientDifference(base.Statistic):
     anchor: base.Point = field(repr=False)
     clip_norm: base.Bound
     kind: ClassVar[str] = "gradient_difference"
-    takes_groups: ClassVar[bool] = True
     gradients: ClassVar[int] = 2
 
     def bound(self, context: base.PublicContext) -> float:
@@ -231,9 +226,6 @@ class GradientDifference(base.Statistic):
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return gradient_contribution(self.bound(context), context, n_rows)
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return context.public.shape
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point", "anchor")

@@ -20,6 +20,7 @@ from skdp.oracle.sources.records import Records, unit_arrays, vector
 
 Counts = NDArray[Any]  # whole numbers, or sums of multipliers
 Lookup = Callable[[AnyArray, slice | AnyArray], NDArray[np.intp]]  # bins of values, by column
+Add = Callable[[Array, Array, slice, Array], None]  # a block's values, shares, columns; total
 
 # Magnitudes from 4**-20 to 4**20, in steps of 4; what is beyond lies in the outermost bins.
 STEPS = 20
@@ -70,27 +71,33 @@ def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
     Rows of weight 0 are not counted, here and below. Where there are groups, a row counts as its
     multiplier: the counts of a group add up to 1 at most, and sums of multipliers are exact.
     """
-    if compiled.use_compiled(records.public_shape):
-        done = _compiled_magnitude_counts(records, features, targets)
-        if done is not None:
-            return done
-    return _counts(records, features, targets, N_MAGNITUDES, magnitudes)
+    table = magnitude_table()
+
+    def add(values: Array, shares: Array, columns: slice, total: Array) -> None:
+        _add_magnitude_counts(values.view(np.uint64), shares, table, total)
+
+    return _counts(records, features, targets, N_MAGNITUDES, magnitudes, add)
 
 
 def bin_counts(
     records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
 ) -> Counts:
     """Count values by column in ``n_bins`` equal bins, shape (n_columns, n_bins)."""
-    if compiled.use_compiled(records.public_shape):
-        done = _compiled_bin_counts(records, features, targets, low, width, n_bins)
-        if done is not None:
-            return done
     lookup = functools.partial(equal_bins, low=low, width=width, n_bins=n_bins)
-    return _counts(records, features, targets, n_bins, lookup)
+
+    def add(values: Array, shares: Array, columns: slice, total: Array) -> None:
+        edges = np.ascontiguousarray(low[columns]), np.ascontiguousarray(width[columns])
+        _add_bin_counts(values, shares, *edges, n_bins, total)
+
+    return _counts(records, features, targets, n_bins, lookup, add)
 
 
-def _counts(records: Records, features: bool, targets: bool, n_bins: int, lookup: Lookup) -> Counts:
+def _counts(
+    records: Records, features: bool, targets: bool, n_bins: int, lookup: Lookup, add: Add
+) -> Counts:
     """Count the values of X, the targets, or both, whose columns are numbered in this order."""
+    if compiled.use_compiled(records.public_shape) and unit_arrays(records) is not None:
+        return _compiled_counts(records, features, targets, n_bins, add)
     n_features = records.n_features * features
     n_targets = records.targets.shape[1] if targets else 0
     kind = np.int64 if records.multipliers is None else np.float64
@@ -157,35 +164,10 @@ def _count_sparse(
 # ---------------------------------------------------------------- compiled
 
 
-def _compiled_magnitude_counts(records: Records, features: bool, targets: bool) -> Counts | None:
-    table = magnitude_table()
-
-    def add(values: Array, shares: Array, columns: slice, total: Array) -> None:
-        _add_magnitude_counts(values.view(np.uint64), shares, table, total)
-
-    return _compiled_counts(records, features, targets, N_MAGNITUDES, add)
-
-
-def _compiled_bin_counts(
-    records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
-) -> Counts | None:
-    def add(values: Array, shares: Array, columns: slice, total: Array) -> None:
-        edges = np.ascontiguousarray(low[columns]), np.ascontiguousarray(width[columns])
-        _add_bin_counts(values, shares, *edges, n_bins, total)
-
-    return _compiled_counts(records, features, targets, n_bins, add)
-
-
 def _compiled_counts(
-    records: Records,
-    features: bool,
-    targets: bool,
-    n_bins: int,
-    add: Callable[[Array, Array, slice, Array], None],
-) -> Counts | None:
+    records: Records, features: bool, targets: bool, n_bins: int, add: Add
+) -> Counts:
     """Count the values of X, the targets, or both, by a function that adds those of a block."""
-    if unit_arrays(records) is None:
-        return None
     n_features = records.n_features * features
     n_targets = records.targets.shape[1] if targets else 0
     total = np.zeros((n_features + n_targets, n_bins))
@@ -237,41 +219,20 @@ def _add_magnitude_counts(
 # ---------------------------------------------------------------- the statistics
 
 
-def _contribution(shape: tuple[int, ...], n_rows: int) -> base.Contribution:
-    """Return the bounds: a record adds 1 to one bin of each column, a null record nothing.
-
-    So its L2 norm is the root of the number of columns, and that of the difference of two records
-    at most sqrt(2) times as long: in each column 1 moves from one bin to another. (A group adds
-    shares to several bins of a column, which add up to 1 at most. Such a vector lies in the convex
-    hull of those of rows, so that all of this holds for it.) Counts are exact; what is rounded is
-    the bound itself, which is charged.
-    """
-    bound = math.sqrt(shape[0]) * (1 + 8 * UNIT_ROUNDOFF)
-    return base.Contribution(bound, math.sqrt(2), math.prod(shape), total=float(n_rows))
-
-
-def _n_columns(context: base.PublicContext, features: bool, targets: bool) -> int:
-    """Return the number of columns that are requested."""
-    return features * context.public.n_features + targets * context.public.n_outputs
-
-
-@base.audited
 @dataclass(frozen=True, eq=False)
-class MagnitudeCounts(base.Statistic):
-    """Counts of values by sign and magnitude, for each column.
+class _Counts(base.Statistic):
+    """Counts of values in the bins of each column.
 
-    Sensitivity: see :func:`_contribution`; the spread is sqrt(2), as in any histogram. A record
-    whose weight is 0 is a null record: it is not counted.
-
-    Parameters
-    ----------
-    features, targets : bool
-        The columns: those of X, those of the targets, or both, in this order.
+    A record adds 1 to one bin of each column, a null record nothing. So its L2 norm is the root of
+    the number of columns, and that of the difference of two records at most sqrt(2) times as long:
+    in each column 1 moves from one bin to another. (A group adds shares to several bins of a
+    column, which add up to 1 at most. Such a vector lies in the convex hull of those of rows, so
+    that all of this holds for it.) Counts are exact; what is rounded is the bound itself, which is
+    charged.
     """
 
     features: bool
     targets: bool
-    kind: ClassVar[str] = "magnitudes"
     takes_groups: ClassVar[bool] = True
 
     @property
@@ -279,10 +240,33 @@ class MagnitudeCounts(base.Statistic):
         return self.targets
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        return _contribution(self.shape(context), n_rows)
+        shape = self.shape(context)
+        bound = math.sqrt(shape[0]) * (1 + 8 * UNIT_ROUNDOFF)
+        return base.Contribution(bound, math.sqrt(2), math.prod(shape), total=float(n_rows))
+
+    def _n_columns(self, context: base.PublicContext) -> int:
+        """Return the number of columns that are requested."""
+        return self.features * context.public.n_features + self.targets * context.public.n_outputs
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class MagnitudeCounts(_Counts):
+    """Counts of values by sign and magnitude, for each column.
+
+    Sensitivity: see `_Counts`; the spread is sqrt(2), as in any histogram. A record whose weight is
+    0 is a null record: it is not counted.
+
+    Parameters
+    ----------
+    features, targets : bool
+        The columns: those of X, those of the targets, or both, in this order.
+    """
+
+    kind: ClassVar[str] = "magnitudes"
 
     def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return _n_columns(context, self.features, self.targets), N_MAGNITUDES
+        return self._n_columns(context), N_MAGNITUDES
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         counts = rows.total(magnitude_counts, self.features, self.targets)
@@ -291,7 +275,7 @@ class MagnitudeCounts(base.Statistic):
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class BinCounts(base.Statistic):
+class BinCounts(_Counts):
     """Counts of values in equal bins between public edges, for each column.
 
     Sensitivity as in `MagnitudeCounts`: the outermost bins are open, so every value, of whatever
@@ -307,28 +291,18 @@ class BinCounts(base.Statistic):
         At least 1.
     """
 
-    features: bool
-    targets: bool
     low: base.Point = field(repr=False)
     width: base.Point = field(repr=False)
     n_bins: base.Integer
     kind: ClassVar[str] = "histograms"
-    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not ((self.width > 0).all() and self.n_bins >= 1):
             raise ValueError("BinCounts: widths must be positive, and n_bins at least 1.")
 
-    @property
-    def reads_targets(self) -> bool:
-        return self.targets
-
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        return _contribution(self.shape(context), n_rows)
-
     def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        n_columns = _n_columns(context, self.features, self.targets)
+        n_columns = self._n_columns(context)
         if self.low.shape != (n_columns,) or self.width.shape != (n_columns,):
             raise ValueError(f"BinCounts: low and width must have shape ({n_columns},).")
         return n_columns, self.n_bins

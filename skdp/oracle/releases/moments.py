@@ -198,7 +198,7 @@ def capped_residuals_of(context: base.PublicContext, cap: float) -> tuple[float,
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class ShrunkGradientSum(base.Statistic):
+class ShrunkGradientSum(base.ParameterStatistic):
     """Sum of the records' gradients at ``point``, the rows shrunk and the residuals capped.
 
     In ``coordinates`` of a public matrix T, row z is ``u = T'z``. A record adds
@@ -239,7 +239,6 @@ class ShrunkGradientSum(base.Statistic):
     whole_records: base.Flag = False
     reach: base.Bound = 1.0
     kind: ClassVar[str] = "gradient"
-    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -257,9 +256,6 @@ class ShrunkGradientSum(base.Statistic):
         bound, size = self.row_norm * longest, math.prod(public.shape)
         # Rounding is twice that of one sum, whatever the distance of two contributions is.
         return base.Contribution.of_sum(bound, n_rows, slack * 2 / spread, spread, size=size)
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return context.public.shape
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point")

@@ -149,10 +149,9 @@ def own_hessian(
     records: Records, limits: Array, loss: Loss, point: Array, reach: float, cap: float
 ) -> Array:
     """Sum of ``w f h z z'`` over the records whose residual is not capped; ``limits`` are the f."""
-    squares, start = np.empty(records.n_rows), 0
-    for block in records.cached_blocks():
-        rows = slice(start, start + block.n_rows)
-        start, factors, margins = rows.stop, limits[rows], block.margins(point)
+    squares = np.empty(records.n_rows)
+    for rows, block in records.numbered_blocks():
+        factors, margins = limits[rows], block.margins(point)
         own = moments.residual_factors(block, factors, reach)
         kept = _lengths(_weighted_residuals(block, loss, margins, own)) <= cap
         squares[rows] = _working_weights(block, loss, margins)[:, 0] * factors * own * kept
@@ -290,6 +289,7 @@ class _OfWhitenedRows(base.Statistic):
     row_norm: base.Bound
     residual_bound: base.Bound
     reach: base.Bound = 1.0
+    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -365,7 +365,6 @@ class CappedHessian(_Matrix):
     """
 
     kind: ClassVar[str] = "hessian"
-    takes_groups: ClassVar[bool] = True
 
     def is_public(self, context: PublicContext) -> bool:
         problem, loss = context.problem, context.problem.loss
@@ -428,7 +427,6 @@ class ScoreSquares(_Matrix):
     """
 
     kind: ClassVar[str] = "score_squares"
-    takes_groups: ClassVar[bool] = True
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         is_multiple = context.public.features_are_public and context.public.n_outputs == 1
@@ -461,7 +459,6 @@ class CutCount(_OfWhitenedRows):
 
     with_weights: base.Flag = False
     kind: ClassVar[str] = "cut_records"
-    takes_groups: ClassVar[bool] = True
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         if not self.with_weights:
@@ -514,7 +511,6 @@ class LogisticStep(_OfWhitenedRows):
     """
 
     kind: ClassVar[str] = "gradient_and_hessian"
-    takes_groups: ClassVar[bool] = True
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         slack = self._gram_slack(context, n_rows) + context.rounding(n_rows, 1)

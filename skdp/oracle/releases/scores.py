@@ -122,9 +122,6 @@ class TableCounts(base.Statistic):
         spread = np.sqrt(2.0) * (1 + 1e-15) if self._size > 1 else 1.0
         return base.Contribution(1.0, float(spread), self._size, total=max(1.0, float(n_rows)))
 
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return (self._size,)
-
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         _require_columns(self, context, self.column, self.class_column)
         if self.is_divided:

@@ -148,7 +148,7 @@ class SmallestEigenvalue(base.Statistic):
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class NewtonDirection(base.Statistic):
+class NewtonDirection(base.ParameterStatistic):
     """``(H + damping I)^-1 vector``, H the Hessian of the summed losses at ``point``.
 
     H is the sum of ``v v'``, v the row with its constant, times the root of its weight, shrunk to
@@ -198,7 +198,6 @@ class NewtonDirection(base.Statistic):
     row_norm: base.Bound
     curvature: base.Bound
     kind: ClassVar[str] = "newton_direction"
-    takes_groups: ClassVar[bool] = True
 
     def is_public(self, context: base.PublicContext) -> bool:
         is_known = type(context.problem.loss) in WITHOUT_TARGETS
@@ -232,9 +231,6 @@ class NewtonDirection(base.Statistic):
         return base.Contribution(
             bound, spread=2.0, size=math.prod(public.shape), total=2 * length / self.damping
         )
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return context.public.shape
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point", "vector")

@@ -238,7 +238,7 @@ class MemorySource(InMemory, OrderedSource):
         self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
     ) -> Indices:
         """Row numbers of a block of a division; see `Divisions`."""
-        return self._divisions.shuffled(epoch, n_blocks, index, noise_source)
+        return self._divisions.block("shuffled", epoch, n_blocks, index, noise_source)
 
     def fold(
         self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
@@ -250,7 +250,7 @@ class MemorySource(InMemory, OrderedSource):
 
     def random_bin(self, epoch: int, n_bins: int, index: int, noise_source: NoiseSource) -> Indices:
         """Row numbers of a bin that rows picked for themselves; see `Divisions`."""
-        return self._divisions.allocated(epoch, n_bins, index, noise_source)
+        return self._divisions.block("allocated", epoch, n_bins, index, noise_source)
 
     def block(
         self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
@@ -259,7 +259,7 @@ class MemorySource(InMemory, OrderedSource):
         key = epoch, cuts, index
         if self._block is None or self._block[0] != key:
             self._block = None  # before the next one is copied
-            indices = self._divisions.cut(epoch, cuts, index, noise_source)
+            indices = self._divisions.block("cut", epoch, cuts, index, noise_source)
             self._block = key, self.take(indices)
         return self._block[1]
 
@@ -288,21 +288,21 @@ class Divisions:
         self._n_rows = n_rows
         self._latest: dict[tuple[str, object], tuple[int, Indices, Indices]] = {}
 
-    def shuffled(self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource) -> Indices:
-        """Row numbers of one of ``n_blocks`` blocks of equal size, up to one."""
-        order, edges = self._division("shuffled", epoch, n_blocks, noise_source)
-        return np.sort(order[edges[index] : edges[index + 1]])
-
-    def allocated(self, epoch: int, n_bins: int, index: int, noise_source: NoiseSource) -> Indices:
-        """Row numbers of one of ``n_bins`` bins that every row picked for itself."""
-        order, edges = self._division("allocated", epoch, n_bins, noise_source)
-        return np.sort(order[edges[index] : edges[index + 1]])
-
-    def cut(
-        self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
+    def block(
+        self,
+        kind: str,
+        epoch: int,
+        blocks: int | tuple[int, ...],
+        index: int,
+        noise_source: NoiseSource,
     ) -> Indices:
-        """Row numbers of a block ``[cuts[index], cuts[index + 1])`` of the shuffled rows."""
-        order, edges = self._division("cut", epoch, cuts, noise_source)
+        """Row numbers of a block.
+
+        A division is "shuffled" (a number of blocks of equal size, up to one), "allocated" (a
+        number of bins, of which every row picked one for itself) or "cut" (between places in the
+        shuffled rows).
+        """
+        order, edges = self._division(kind, epoch, blocks, noise_source)
         return np.sort(order[edges[index] : edges[index + 1]])
 
     def _division(

@@ -231,6 +231,13 @@ class Records:
         kind = self.is_sparse and not is_dense, self.is_copied or is_dense
         return self.blocks(block_rows(*self.shape, *kind), dense)
 
+    def numbered_blocks(self, dense: bool = False) -> Iterator[tuple[slice, Self]]:
+        """Yield `cached_blocks`, each behind the numbers of its rows."""
+        start = 0
+        for block in self.cached_blocks(dense):
+            yield slice(start, start + block.n_rows), block
+            start += block.n_rows
+
     def float64_blocks(self, dense: bool = True) -> Iterator[Self]:
         """Return blocks of which a dense copy in float64 stays in a cache; see `blocks`."""
         is_copied = self.is_copied or self.base is not None
@@ -332,14 +339,12 @@ def inverse_largest_entries(records: Records) -> Array:
 
 def _over_rows(records: Records, combine: Callable[..., sparse_rows.AnyRows]) -> Array:
     """Combine the absolute values of each row, without its constant."""
-    results, start = np.empty(records.n_rows), 0
-    for block in records.cached_blocks(dense=True):
-        stop = start + block.n_rows
+    results = np.empty(records.n_rows)
+    for rows, block in records.numbered_blocks(dense=True):
         with np.errstate(over="ignore"):
             combined = combine(np.abs(block.stored), axis=1)
         written = combined if isinstance(combined, np.ndarray) else combined.toarray()
-        results[start:stop] = np.asarray(written).ravel()
-        start = stop
+        results[rows] = np.asarray(written).ravel()
     if records.shrink is not None:
         # Rows too long to divide by count as null; their result may be infinite.
         results = np.where(records.shrink > 0, results, 0.0) * records.shrink

@@ -6,16 +6,9 @@ import numpy as np
 
 from skdp import steps
 from skdp._numbers import Array
-from skdp.oracle import (
-    CappedHessian,
-    Coordinates,
-    Cut,
-    GramSum,
-    ShrunkGradientSum,
-    is_logistic_of_labels,
-    unpack_gram,
-)
+from skdp.oracle import CappedHessian, Cut
 from skdp.oracle.public import TARGET_RANGE, Moments
+from skdp.oracle.releases import moments
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.core.bound_rules import named_noise
@@ -281,14 +274,15 @@ class Whitened(Solver):
         known = defaults.penalty_hessian(problem, public) / curvature
         remaining = 1.0 - self.hessian_share
         if public.moments is None:
-            answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
-            gram, remaining = unpack_gram(answer, public.n_parameters), remaining - self.gram_share
+            answer, std = oracle.with_share(moments.GramSum(self.row_norm), self.gram_share)
+            gram = moments.unpack_gram(answer, public.n_parameters)
+            remaining -= self.gram_share
         else:
             gram, std = _known_gram(public, public.moments), 0.0
         eigen = spectrum(gram, std or _gram_std(public, self.row_norm, self.gram_share), known)
         lifted = eigen.values + eigen.noise_norm
         transform = eigen.vectors / np.sqrt(lifted)
-        coordinates = Coordinates(transform)
+        coordinates = moments.Coordinates(transform)
         # 2. The length to which rows are shrunk there, about their root mean square length, and the
         # caps on residuals that make for the clipping norms.
         expected = math.sqrt(float((eigen.values / lifted).sum()) / n_rows)
@@ -328,7 +322,7 @@ class Whitened(Solver):
                     hessian = _hessian(oracle, coef, coordinates, row_norm, self.hessian_share)
                 if step == 0 and not start.any():
                     cap = min(cap, (problem.loss.residual_at_zero or UNBOUNDED) * (1 + 1e-6))
-                request = ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
+                request = moments.ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
                 first, following = step, min(step + times, middle if step < middle else n_steps)
             answer, std = oracle.with_share(request, float(cost))
             noisy += answer / (following - first)
@@ -363,7 +357,7 @@ class Whitened(Solver):
         eigen, start, size_of_residuals = self._first_block(oracle, Cut(0, cuts, 0, once=True))
         lifted = eigen.values + eigen.noise_norm
         transform = eigen.vectors / np.sqrt(lifted)
-        coordinates = Coordinates(transform)
+        coordinates = moments.Coordinates(transform)
         expected = math.sqrt(float((eigen.values / lifted).sum()) / first)
         row_norm = min(self.row_factor * expected, UNBOUNDED)
         longest = self.row_factor * math.sqrt(public.n_parameters)
@@ -376,7 +370,7 @@ class Whitened(Solver):
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
         for step, (size, cap, share) in enumerate(zip(sizes, caps, shares, strict=True)):
             coef = transform @ point
-            request = ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
+            request = moments.ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
             block = Cut(0, cuts, step + 1, once=True)
             gradient, _ = oracle.with_share(request, float(share), block)
             # As if of as many rows as the matrix.
@@ -400,16 +394,16 @@ class Whitened(Solver):
         # Residuals at zero are 1/2 less the label, and the constant's moments give the sum of rows.
         is_label = problem.loss.name == "logistic" and public.has_intercept and not start.any()
         if not (is_real or is_label):
-            answer, std = oracle.with_share(GramSum(self.row_norm), 1.0, block)
-            return spectrum(unpack_gram(answer, n_parameters), std, penalty), start, 1.0
+            answer, std = oracle.with_share(moments.GramSum(self.row_norm), 1.0, block)
+            return spectrum(moments.unpack_gram(answer, n_parameters), std, penalty), start, 1.0
         largest, bound = 1.0, math.inf
         if is_real:
             largest = defaults.target_unit(public)
             bound = TARGET_RANGE * largest if oracle.is_noisy else math.inf
         unit = largest / (STREAM_TARGET * self.row_norm) if oracle.is_noisy else largest
         norm = self.row_norm * math.hypot(1.0, STREAM_TARGET)
-        answer, std = oracle.with_share(GramSum(norm, unit, bound), 1.0, block)
-        joint = unpack_gram(answer, n_parameters + public.n_outputs)
+        answer, std = oracle.with_share(moments.GramSum(norm, unit, bound), 1.0, block)
+        joint = moments.unpack_gram(answer, n_parameters + public.n_outputs)
         gram, push = joint[:n_parameters, :n_parameters], joint[:n_parameters, n_parameters:] * unit
         eigen, noise = spectrum(gram, std, penalty), std * unit / math.sqrt(2)
         if is_label:
@@ -449,7 +443,7 @@ def _has_hessian(public: Public, problem: Problem) -> bool:
 
 
 def _hessian(
-    oracle: Oracle, coef: Array, coordinates: Coordinates, row_norm: float, share: float
+    oracle: Oracle, coef: Array, coordinates: moments.Coordinates, row_norm: float, share: float
 ) -> Array:
     """Return the Hessian in whitened coordinates, plus the norm of its noise.
 
@@ -461,7 +455,7 @@ def _hessian(
     answer, std = oracle.with_share(request, share)
     std = std or problem.loss.curvature * _gram_std(public, row_norm, share)
     known = transform.T @ defaults.penalty_hessian(problem, public) @ transform
-    eigen = spectrum(unpack_gram(answer, public.n_parameters), std, known)
+    eigen = spectrum(moments.unpack_gram(answer, public.n_parameters), std, known)
     return np.asarray((eigen.vectors * (eigen.values + eigen.noise_norm)) @ eigen.vectors.T)
 
 
@@ -517,7 +511,7 @@ def _residual_cap(public: Public, problem: Problem, row_factor: float) -> float:
         unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
         return STREAM_CAP * unit * growth(public, 0.25)
     if bound is not None:
-        if is_logistic_of_labels(public, problem):
+        if moments.is_logistic_of_labels(public, problem):
             return bound  # residuals for two labels differ by no more: a cap saves little noise
         return min(bound, defaults.relative_clip(public, problem) / row_factor)
     unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)

@@ -29,23 +29,8 @@ from sklearn.base import BaseEstimator
 from skdp._numbers import Array, is_real, require
 from skdp.objective import Problem
 from skdp.objective.tweedie import unbounded_unit
-from skdp.oracle import (
-    CappedHessian,
-    CappedResiduals,
-    Coordinates,
-    CutCount,
-    GramSum,
-    LogisticStep,
-    Oracle,
-    Public,
-    ResidualSquares,
-    Scaling,
-    ScoreSquares,
-    ShrunkGradientSum,
-    Solution,
-    gradient_weight,
-    unpack_gram,
-)
+from skdp.oracle import Oracle, Public, Scaling, Solution
+from skdp.oracle.releases import moments, one_step
 from skdp.solvers.core.two_stage import ENDOGENOUS_SIZE, LEAST_STRENGTH, Instruments
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
@@ -77,7 +62,7 @@ MOST_STRETCH = 1.3
 # log link one step has to come near, and the noise is smaller.
 DAMPING, DAMPING_OF_LOG_LINK = 2.5, 1.0
 
-About = tuple[Array, Coordinates, float, float, float]  # point, T, row_norm, cap, and reach
+About = tuple[Array, moments.Coordinates, float, float, float]  # point, T, row_norm, cap, and reach
 Parts = tuple[Array, Array, float, float]  # Hessian and gradient, and the noise of either
 
 
@@ -197,8 +182,8 @@ class _Step:
             back = transform @ inverse
         else:
             own = np.asarray(np.linalg.inv(self.transform), dtype=np.float64)
-            moments = own.T @ self.hessian @ own
-            back = instruments.solution_map(moments) @ own.T
+            own_moments = own.T @ self.hessian @ own
+            back = instruments.solution_map(own_moments) @ own.T
             inverse = own @ back
         step = inverse @ self.gradient
         # 1. Noise, and sampling errors: noise may have made their covariance indefinite.
@@ -224,7 +209,7 @@ class _Step:
         axes = transform.reshape(n_outputs, -1, size)[:, :n_features].reshape(-1, size)
         error = noise_norm * np.linalg.norm(axes @ inverse, axis=1) / np.linalg.norm(axes, axis=1)
         if instruments is not None:
-            strength = instruments.first_stage_f(moments, own, self.hessian_std, self.n_rows)
+            strength = instruments.first_stage_f(own_moments, own, self.hessian_std, self.n_rows)
             weakness = LEAST_STRENGTH / strength if strength > 0 else math.inf
             regressors = instruments.regressors[instruments.regressors < n_features]
             error[regressors] = np.maximum(error[regressors], MOST_RELATIVE_ERROR * weakness)
@@ -354,8 +339,9 @@ class InferenceStage(OptionalStage):
             point[-1] *= public.intercept_size  # the constant feature has size 1 from here on
 
         # 1. Coordinates in which rows are about as long in every direction.
-        answer, std = oracle.with_share(GramSum(bounds.gram_norm), self._part(bounds, "gram"))
-        gram, gram_std = unpack_gram(answer, size) / n_rows, std / n_rows
+        release = moments.GramSum(bounds.gram_norm)
+        answer, std = oracle.with_share(release, self._part(bounds, "gram"))
+        gram, gram_std = moments.unpack_gram(answer, size) / n_rows, std / n_rows
         weighted = mean_hessian(loss, gram, point[:, 0], public.has_intercept)
         instruments: Instruments | None = solution.results.get("instruments")
         shorter = _made_shorter(solution.scaling, bounds, public, problem, instruments)
@@ -365,7 +351,7 @@ class InferenceStage(OptionalStage):
             gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * gram_std
             gram[:-1, -1] = gram[-1, :-1]
         length = float(np.mean(eigen.values / inflated)) ** -LENGTHENING
-        coordinates = Coordinates(length * eigen.vectors / np.sqrt(inflated))
+        coordinates = moments.Coordinates(length * eigen.vectors / np.sqrt(inflated))
 
         # 2. The step.
         if is_regression(problem):
@@ -378,7 +364,7 @@ class InferenceStage(OptionalStage):
         about = self._steps_ahead(oracle, about, bounds)
         step, point = self._step(oracle, about, bounds), about[0]
         is_binary = loss.link == "logit" and loss.separable
-        count = CutCount(*about, is_binary)
+        count = one_step.CutCount(*about, is_binary)
         cut, cut_std = oracle.with_share(count, self.share * COUNT_SHARE)
         share_cut = min(max(float(cut[0]) / n_rows, 0.0), 1.0)
         estimate = step.estimate(point, n_features, share_cut, instruments)
@@ -390,7 +376,7 @@ class InferenceStage(OptionalStage):
         is_capped = loss.quadratic or (loss.link == "log" and oracle.is_noisy)
         if is_capped and public.has_intercept:
             weight, means = weighted_means(loss, gram, estimate.coef)
-            request = CappedResiduals(estimate.coef[:, None], most)
+            request = one_step.CappedResiduals(estimate.coef[:, None], most)
             answer, std = oracle.with_share(request, self._part(bounds, "mean"))
             # Residuals are predictions less targets.
             shift, unit = -float(answer[0]) / (weight * n_rows), (weight * n_rows) ** 2
@@ -449,7 +435,7 @@ class InferenceStage(OptionalStage):
         variances: list[float] = []
         uppers: list[float] = []
         for _ in range(n_answers):
-            request = ResidualSquares(point, most)
+            request = moments.ResidualSquares(point, most)
             answer, std = oracle.with_share(request, self._part(bounds, "scale") / n_answers)
             variances.append(float(answer[0]) / n_rows)
             uppers.append(max(max(variances[-1], 0.0) + 2 * std / n_rows, least))
@@ -465,8 +451,10 @@ class InferenceStage(OptionalStage):
         """Return what is released for the last step, from one point, coordinates and bounds."""
         n_rows, loss = oracle.public.n_rows, oracle.problem.loss
         hessian, gradient, hessian_std, gradient_std = self._parts(oracle, about, bounds.shares)
-        answer, std = oracle.with_share(ScoreSquares(*about), self._part(bounds, "squares"))
-        squares, noise = unpack_gram(answer, len(gradient)) / n_rows, (hessian_std, std / n_rows)
+        release = one_step.ScoreSquares(*about)
+        answer, std = oracle.with_share(release, self._part(bounds, "squares"))
+        squares = moments.unpack_gram(answer, len(gradient)) / n_rows
+        noise = hessian_std, std / n_rows
         basis = about[1].matrix, loss.contrasts
         return _Step(*basis, hessian, squares, gradient, *noise, gradient_std, n_rows)
 
@@ -475,10 +463,11 @@ class InferenceStage(OptionalStage):
         if not is_regression(oracle.problem):
             return self._joint(oracle, about, self.share * shares["step"])
         point, coordinates, row_norm, cap, reach = about
-        request = ShrunkGradientSum(point, row_norm, cap, coordinates, True, reach)
+        request = moments.ShrunkGradientSum(point, row_norm, cap, coordinates, True, reach)
         gradient, gradient_std = oracle.with_share(request, self.share * shares["gradient"])
-        hessian, std = oracle.with_share(CappedHessian(*about), self.share * shares["hessian"])
-        n_rows, hessian = oracle.public.n_rows, unpack_gram(hessian, len(gradient))
+        curvature = one_step.CappedHessian(*about)
+        hessian, std = oracle.with_share(curvature, self.share * shares["hessian"])
+        n_rows, hessian = oracle.public.n_rows, moments.unpack_gram(hessian, len(gradient))
         return hessian / n_rows, gradient[:, 0] / n_rows, std / n_rows, gradient_std / n_rows
 
     def _steps_ahead(self, oracle: Oracle, about: About, bounds: Bounds) -> About:
@@ -506,9 +495,10 @@ class InferenceStage(OptionalStage):
         n_rows, loss = oracle.public.n_rows, oracle.problem.loss
         n_contrasts = loss.contrasts.shape[1]
         size = oracle.public.n_parameters * n_contrasts
-        both, std = oracle.with_share(LogisticStep(*about), share)
-        unit = gradient_weight(loss) * about[2]
-        hessian, gradient = unpack_gram(both[:-size], size) / n_rows, both[-size:] / (unit * n_rows)
+        both, std = oracle.with_share(one_step.LogisticStep(*about), share)
+        unit = one_step.gradient_weight(loss) * about[2]
+        hessian = moments.unpack_gram(both[:-size], size) / n_rows
+        gradient = both[-size:] / (unit * n_rows)
         if n_contrasts > 1:  # its blocks are symmetric, but for the noise
             blocks = hessian.reshape(n_contrasts, -1, n_contrasts, size // n_contrasts)
             hessian = ((blocks + blocks.transpose(0, 3, 2, 1)) / 2).reshape(size, size)

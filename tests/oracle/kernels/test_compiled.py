@@ -47,21 +47,22 @@ def called(monkeypatch):
     """Names of the compiled kernels that did some work."""
     names = set()
 
-    def watch(module, name):
-        original = getattr(module, f"_compiled_{name}")
+    def watch(module, name, loop=None):
+        function = loop or f"_compiled_{name}"
+        original = getattr(module, function)
 
         def watched(*arguments):
             found = original(*arguments)
-            if found is not None:
+            if loop or found is not None:
                 names.add(name)
             return found
 
-        monkeypatch.setattr(module, f"_compiled_{name}", watched)
+        monkeypatch.setattr(module, function, watched)
 
     watch(gradients, "clipped_gradients")
-    watch(histograms, "magnitude_counts")
-    watch(histograms, "bin_counts")
-    watch(second_moments, "write_scaled")
+    watch(histograms, "magnitude_counts", "_add_magnitude_counts")
+    watch(histograms, "bin_counts", "_add_bin_counts")
+    watch(second_moments, "write_scaled", "_write_scaled_rows")
     watch(second_moments, "weighted_gram")
     watch(second_moments, "inverse_norms_in")
     return names

@@ -389,9 +389,9 @@ def test_blocks_that_share_a_row_are_caught(monkeypatch):
     """The mutant: closed index sets, as printed in the paper."""
     from skdp.oracle.sources.memory import Divisions
 
-    def closed(self, epoch, cuts, index, source):
-        order, edges = self._division("cut", epoch, cuts, source)
+    def closed(self, kind, epoch, cuts, index, source):
+        order, edges = self._division(kind, epoch, cuts, source)
         return np.sort(order[edges[index] : edges[index + 1] + 1])
 
-    monkeypatch.setattr(Divisions, "cut", closed)
+    monkeypatch.setattr(Divisions, "block", closed)
     assert any(len(blocks_that_move(monkeypatch, 0, place, 5.0, 1e12)) == 2 for place in range(80))

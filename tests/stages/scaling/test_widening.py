@@ -77,7 +77,7 @@ def test_an_ample_run_starts_anew_in_wider_ranges(rng, monkeypatch, epsilon, sta
         return ShrunkGradientSum(coef, *others)
 
     fitted(X, y, epsilon=epsilon, solver="whitened")  # its plan is rehearsed
-    monkeypatch.setattr(whitened, "ShrunkGradientSum", noted)
+    monkeypatch.setattr(whitened.moments, "ShrunkGradientSum", noted)
     assert is_wider(fitted(X, y, epsilon=epsilon, solver="whitened"))
     assert sum(not one.any() for one in points) == starts
 
