@@ -118,10 +118,7 @@ class _Net(Penalty):
     def smooth(self) -> bool:
         return self.l1_strength == 0
 
-    @property
-    def prox_scales(self) -> bool:
-        return self.l1_strength == 0
-
+    prox_scales = smooth
     prox_thresholds = True
 
     def value(self, w: ArrayLike) -> float:

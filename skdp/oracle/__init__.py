@@ -22,18 +22,12 @@ from skdp.oracle.releases.gradients import (
 )
 from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
 from skdp.oracle.releases.last_iterate import LastIterate
-from skdp.oracle.releases.mechanisms import (
-    GaussianNoise,
-    LaplaceNoise,
-    NoisyStatistic,
-    mechanism_by_name,
-)
+from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise, NoisyStatistic
 from skdp.oracle.releases.moments import (
     Coordinates,
     GramSum,
     ResidualSquares,
     ShrunkGradientSum,
-    is_logistic_of_labels,
     unpack_gram,
 )
 from skdp.oracle.releases.one_step import (
@@ -61,16 +55,7 @@ from skdp.oracle.releases.selection import VertexSelection
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection, SmallestEigenvalue
 from skdp.oracle.releases.svrg_pass import SVRGPass
-from skdp.oracle.session import (
-    Plan,
-    Solution,
-    SolverStage,
-    Stage,
-    make_plan,
-    public_after,
-    rehearse,
-    run,
-)
+from skdp.oracle.session import Plan, Solution, SolverStage, Stage, make_plan, public_after, run
 from skdp.oracle.sources.column_map import Columns, Scaling
 
 __all__ = [
@@ -135,13 +120,10 @@ __all__ = [
     "VertexSelection",
     "audited",
     "gradient_weight",
-    "is_logistic_of_labels",
     "make_plan",
-    "mechanism_by_name",
     "noise_source",
     "noisy_gradient",
     "public_after",
-    "rehearse",
     "run",
     "smoothness",
     "unpack_gram",

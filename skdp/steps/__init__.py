@@ -4,7 +4,6 @@ Everything here is a pure function or a small state machine without access to ro
 """
 
 from skdp.steps.clipping import (
-    CLIPPING_RULES,
     AdaptiveClipping,
     ClipNorm,
     ClippingRule,
@@ -15,7 +14,6 @@ from skdp.steps.clipping import (
 from skdp.steps.iterates import (
     AVERAGES,
     MOMENTA,
-    AnyMomentum,
     AveragedGradient,
     HeavyBall,
     HeavyBallPath,
@@ -56,7 +54,6 @@ from skdp.steps.schedules import (
     PolynomialStep,
     SquareRootDecayStep,
     StepSchedule,
-    StepSize,
     constant_size,
     named,
     step_schedule,
@@ -65,13 +62,11 @@ from skdp.steps.schedules import (
 
 __all__ = [
     "AVERAGES",
-    "CLIPPING_RULES",
     "MOMENTA",
     "NOISE_SCHEDULES",
     "AdaptiveClipping",
     "AdaptiveSizes",
     "AdaptiveStep",
-    "AnyMomentum",
     "AveragedGradient",
     "ClipNorm",
     "ClippingRule",
@@ -97,7 +92,6 @@ __all__ = [
     "SquareRootDecayStep",
     "StepMatchedNoise",
     "StepSchedule",
-    "StepSize",
     "TwoPhaseMomentumNoise",
     "UniformNoise",
     "clip_norms",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, Array, is_real, require, shown
+from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, Array, is_real, require_numbers, shown
 from skdp.steps.schedules import Named, named
 
 
@@ -88,14 +88,11 @@ class AdaptiveClipping(ClippingRule):
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
-        for name in ("quantile", "share"):
-            value = getattr(self, name)
-            is_valid = is_real(value) and 0 < value < 1
-            require(f"AdaptiveClipping: {name}", value, "be a number in (0, 1)", is_valid)
-        for name in ("rate", "initial"):
-            value = getattr(self, name)
-            is_valid = is_real(value) and 0 < value < np.inf
-            require(f"AdaptiveClipping: {name}", value, "be a positive, finite number", is_valid)
+        shares, positive = ("quantile", "share"), ("rate", "initial")
+        require_numbers(self, shares, "be a number in (0, 1)", lambda one: 0 < one < 1)
+        require_numbers(
+            self, positive, "be a positive, finite number", lambda one: 0 < one < np.inf
+        )
 
     def next_norm(self, norm: float, share: float) -> float:
         """Return the next norm, given the noisy ``share`` of the gradients within ``norm``.

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, is_integer, is_real, require
+from skdp._numbers import Array, is_integer, is_real, require, require_numbers
 from skdp.steps.schedules import Named, PolynomialStep, StepSchedule, named, step_sizes
 
 # A step gets at least this share of what the quietest step spends. This costs a relative 1e-16 of
@@ -323,8 +323,7 @@ class HeavyBallNoise(NoiseSchedule):
         self.rate = rate
 
     def log_influence(self, n_steps: int) -> Array:
-        is_valid = is_real(self.rate) and 0 < self.rate <= 1
-        require("HeavyBallNoise: rate", self.rate, "lie in (0, 1]", is_valid)
+        require_numbers(self, ["rate"], "lie in (0, 1]", lambda rate: 0 < rate <= 1)
         return powers(self.rate**2, n_steps)
 
 

@@ -10,7 +10,7 @@ from typing import TypeGuard, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, is_integer, is_real, require, shown
+from skdp._numbers import Array, is_integer, is_real, require, require_numbers, shown
 
 # The least ratio of a secant to its model, and by how much it changes from step to step.
 LEAST_RATIO, SPREAD = 0.1, 0.3
@@ -235,14 +235,9 @@ class AdaptiveStep(BaseEstimator):
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
-        for name in ("initial", "first", "least"):
-            value = getattr(self, name)
-            is_valid = is_real(value) and 0 < value < math.inf
-            require(f"AdaptiveStep: {name}", value, "be positive", is_valid)
-        for name in ("weight", "growth"):
-            value = getattr(self, name)
-            is_valid = is_real(value) and 0 <= value < math.inf
-            require(f"AdaptiveStep: {name}", value, "not be negative", is_valid)
+        positive, others = ("initial", "first", "least"), ("weight", "growth")
+        require_numbers(self, positive, "be positive", lambda one: 0 < one < math.inf)
+        require_numbers(self, others, "not be negative", lambda one: 0 <= one < math.inf)
         is_valid = self.reset is None or (is_integer(self.reset) and self.reset >= 1)
         require("AdaptiveStep: reset", self.reset, "be None or an integer, at least 1", is_valid)
 

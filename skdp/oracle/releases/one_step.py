@@ -33,12 +33,7 @@ from skdp.objective import Logistic, Loss, Multinomial
 from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.releases import base
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.moments import (
-    ROOT_TWO,
-    Coordinates,
-    gram_rounding,
-    is_logistic_of_labels,
-)
+from skdp.oracle.releases.moments import ROOT_TWO, Coordinates, gram_rounding, is_logistic_of_labels
 from skdp.oracle.sources.base import RepeatableSource, require_kind
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.groups import GroupBlock, GroupedSource

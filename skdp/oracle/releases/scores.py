@@ -167,9 +167,18 @@ def _exact_sum(records: Records, values: Array, n_groups: int) -> float:
     return float(np.ldexp(parts.sum(), -bits))
 
 
+class _UnitStatistic(base.Statistic):
+    """A sum of numbers in [-1, 1], which is exact."""
+
+    takes_groups: ClassVar[bool] = True
+
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        return base.Contribution(1.0, spread=2.0, size=1, total=max(1.0, float(n_rows)))
+
+
 @base.audited
 @dataclass(frozen=True, eq=False)
-class UnitSum(base.Statistic):
+class UnitSum(_UnitStatistic):
     """Sum of a fact about each row that is cut to [-1, 1].
 
     Sensitivity: a record adds a number in [-1, 1], a null record 0. So zero-out moves the sum by at
@@ -189,10 +198,6 @@ class UnitSum(base.Statistic):
 
     column: base.Integer
     kind: ClassVar[str] = "loss"
-    takes_groups: ClassVar[bool] = True
-
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        return base.Contribution(1.0, spread=2.0, size=1, total=max(1.0, float(n_rows)))
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         _require_columns(self, context, self.column)
@@ -201,7 +206,7 @@ class UnitSum(base.Statistic):
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class InfluenceSquares(base.Statistic):
+class InfluenceSquares(_UnitStatistic):
     """Sum of the squares of a weighted sum of facts about each row, such as its part in a ratio.
 
     By the delta method the variance of a ratio of means is the mean of the squares of what each row
@@ -224,10 +229,6 @@ class InfluenceSquares(base.Statistic):
     weights: base.Point = field(repr=False)
     offset: base.Finite
     kind: ClassVar[str] = "influence"
-    takes_groups: ClassVar[bool] = True
-
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        return base.Contribution(1.0, spread=2.0, size=1, total=max(1.0, float(n_rows)))
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         if self.weights.shape != (context.public.n_features,):

@@ -18,12 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import Array, Indices
-from skdp.oracle.sources.base import (
-    BlockFunction,
-    RepeatableSource,
-    added_in_pairs,
-    note_read,
-)
+from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs, note_read
 from skdp.oracle.sources.block_sizes import grouped_part_rows, slices
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.memory import Divisions, MemorySource

@@ -17,15 +17,7 @@ import numpy as np
 
 from skdp._numbers import Array, Mask
 from skdp.objective import Loss, Problem
-from skdp.oracle import (
-    BinCounts,
-    Columns,
-    MagnitudeCounts,
-    Oracle,
-    Public,
-    Scaling,
-    Solution,
-)
+from skdp.oracle import BinCounts, Columns, MagnitudeCounts, Oracle, Public, Scaling, Solution
 from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.session import inside
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
