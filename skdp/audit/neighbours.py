@@ -344,7 +344,7 @@ class _PairMaker:
         rows = scipy_sparse.csr_array(plain["X"])
         start = rows.indptr[place + 1]
         data = np.insert(rows.data, start, [part, -part])
-        indices = np.insert(rows.indices, start, [1, 1])
+        indices = np.insert(rows.indices, start, [min(1, rows.shape[1] - 1)] * 2)
         indptr = rows.indptr + 2 * (np.arange(rows.shape[0] + 1) > place)
         hostile = {**plain, "X": scipy_sparse.csr_array((data, indices, indptr), shape=rows.shape)}
         if self._relation is Adjacency.ZERO_OUT:

@@ -187,6 +187,11 @@ def test_persons_are_known_by_labels_without_an_order():
     assert report.ok
 
 
+def test_one_column_may_be_sparse():
+    X, y = np.random.default_rng(0).standard_normal((2, 30))
+    assert audit.replay(skdp.DPRidge(**FEW), X[:, None], y).ok
+
+
 def test_noise_that_is_drawn_too_small_is_found(monkeypatch):
     """Its size is said rightly: only the draws show it."""
     original = SystemSource.gaussian

@@ -295,7 +295,7 @@ class Whitened(Solver):
         shares = remaining * costs / costs.sum()
         rule, start = steps.momentum_rule(self.momentum), oracle.start()
         # Of other losses the curvature does not fall where momentum goes too far.
-        may_restart = isinstance(rule, steps.HeavyBall) and problem.loss.residual_bound is not None
+        may_restart = type(rule) is steps.HeavyBall and problem.loss.residual_bound is not None
         direction, may_restart = rule.start(), may_restart and oracle.is_noisy
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
         path, shorter = [point], problem.loss.slowdown

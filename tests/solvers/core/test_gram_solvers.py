@@ -23,7 +23,7 @@ from skdp.oracle.oracle import Oracle
 from skdp.solvers import get_solver
 from skdp.solvers.auto import automatic_solver
 from skdp.solvers.core import whitened
-from skdp.steps import ConstantStep
+from skdp.steps import ConstantStep, HeavyBall
 from skdp.steps.shrinkage import Spectrum
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
@@ -286,6 +286,16 @@ def test_momentum_of_log_links_makes_steps_no_longer_than_there_are_more_of_them
     )
     assert few.momentum == 0
     assert 1 / (1 - many.momentum) == many.max_iter / few.max_iter == 2
+
+
+def test_momentum_of_a_class_of_ones_own_gets_gradients_alone(rng):
+    class Plain(HeavyBall):
+        def start(self):
+            return lambda gradient: gradient
+
+    X = rng.standard_normal((200, 2))
+    model = skdp.DPLogisticRegression(classes=[0, 1], solver="whitened", momentum=Plain())
+    assert np.isfinite(model.fit(X, X[:, 0] > 0).coef_).all()
 
 
 def test_steps_are_as_few_as_leave_one_over_the_signal_after_half_of_them():
