@@ -24,7 +24,7 @@ def warn(message: str, category: type[Warning]) -> None:
     category : type of Warning
     """
     level, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES:
+    while frame.f_back and str(frame.f_globals.get("__name__")).split(".")[0] in LIBRARIES:
         level, frame = level + 1, frame.f_back
     place = message, category, frame.f_code.co_filename, frame.f_lineno
     filters = [one[0] for one in warnings.filters if issubclass(category, one[2]) and not one[1]]

@@ -4,8 +4,8 @@
    there, with one output, up to 500 columns and a at least 2, where its first moments are better
    than as many rows of steps; else "adaptive_shuffled_sgd".
 1. "gd" with delta = 0, weights under noise, an L1 penalty, a constraint, or a loss that is not
-   smooth: the others cannot solve these problems, or do it less well. Without noise its steps do
-   not know how heavy rows are.
+   smooth: the others cannot solve these problems, or do it less well. Without noise its steps
+   for weights are without momentum.
 2. "whitened" where a step has a signal-to-noise ratio a of at least 10, and the Gram matrix, whose
    ratio is ``a sqrt(K / p)``, one of at least 0.8: as accurate as "gd" or better, much better where
    columns are correlated, in fewer passes. For regressions in groups of rows with a guess

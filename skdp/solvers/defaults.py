@@ -207,13 +207,14 @@ def travelled_distance(public: Public, problem: Problem, factor: float = 1.0) ->
     return factor * 1e9 * float(descent_defaults(public, problem, 10**9)["learning_rate"])
 
 
-def local_sizes(oracle: Oracle, first: float) -> LocalSizes | None:
+def local_sizes(oracle: Oracle, first: float, for_weights: bool = False) -> LocalSizes | None:
     """Return step sizes that follow the curvature, where there is no noise.
 
-    With a log link the curvature is the mean, which may be many times the typical one.
+    With a log link the curvature is the mean, which may be many times the typical one. With weights
+    it is as many times larger as they are heavy.
     """
-    exact = not oracle.is_noisy and oracle.problem.loss.link == "log"
-    return LocalSizes(first) if exact else None
+    varies = oracle.problem.loss.link == "log" or (for_weights and oracle.public.weighted)
+    return LocalSizes(first) if varies and not oracle.is_noisy else None
 
 
 def longest_plain_step(public: Public, problem: Problem, limit: float) -> float:

@@ -64,3 +64,9 @@ def test_what_was_shown_elsewhere_is_recorded():
                 skdp.DPRidge(privacy=SEEDED).fit(X, Y)
         counts.append(sum(one.category is skdp.SeededNoiseWarning for one in caught))
     assert counts == [1, 1]
+
+
+def test_the_name_of_the_code_may_be_anything():
+    given = {"__name__": 3, "model": skdp.DPRidge(privacy=SEEDED), "X": X, "y": Y}
+    with pytest.warns(skdp.SeededNoiseWarning):
+        exec("model.fit(X, y)", given)

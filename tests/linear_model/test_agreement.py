@@ -9,7 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.linear_model import LinearRegression, LogisticRegression, QuantileRegressor, Ridge
+from sklearn.linear_model import (
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    QuantileRegressor,
+    Ridge,
+)
 from sklearn.metrics import log_loss
 
 import skdp
@@ -124,6 +130,12 @@ def test_rows_may_be_heavy(rng):
     ):
         coef = ours(epsilon=math.inf).fit(X, y, weights).coef_
         np.testing.assert_allclose(coef, theirs.fit(X, y, weights).coef_, atol=0.02)
+    # By steps of "gd" that follow the curvature. Lasso of scikit-learn divides weights by the mean.
+    coef = skdp.DPLasso(0.1 * weights.mean(), epsilon=math.inf).fit(X, y, weights).coef_
+    np.testing.assert_allclose(coef, Lasso(0.1).fit(X, y, weights).coef_, atol=1e-4)
+    model = skdp.DPHuberRegressor(alpha=0.0, epsilon=math.inf)
+    coef, expected = (model.fit(X, y, one).coef_ for one in (np.full(500, 300.0), None))
+    np.testing.assert_allclose(coef, expected, atol=1e-4)
 
 
 @pytest.mark.usefixtures("debugging")

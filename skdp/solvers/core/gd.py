@@ -34,9 +34,9 @@ class GradientDescent(Solver):
         Number of steps, at least 1.
     learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
         Step size, or a schedule: its name ("polynomial"), its name and arguments
-        (``("polynomial", {"a": 50.0})``), or the object. With a log link and without noise it is
-        the size of the first step; others follow the curvature along the path, without momentum
-        (Malitsky, Mishchenko 2024).
+        (``("polynomial", {"a": 50.0})``), or the object. Without noise, of weighted rows or with
+        a log link, it is the size of the first step; others follow the curvature along the path,
+        without momentum (Malitsky, Mishchenko 2024).
     {momentum}
     {batch_size}
     {sampling}
@@ -228,7 +228,7 @@ class GradientDescent(Solver):
         precision = math.fsum(noise**-2 for noise in clips.noises)
         precision = spent_on_batches(precision, self.batch_size, self.sampling, oracle.public)
         descent = DescentEstimate(oracle.public.n_features)
-        local = None if self.batch_size else defaults.local_sizes(oracle, float(sizes[0]))
+        local = None if self.batch_size else defaults.local_sizes(oracle, float(sizes[0]), True)
         std_of = functools.lru_cache(maxsize=1)(oracle.gradient_std)  # steps are alike mostly
         for step, (size, noise, batch) in enumerate(
             zip(sizes, clips.noises, batches, strict=False)
