@@ -18,7 +18,8 @@ from skdp.steps.schedules import Named, named
 AVERAGES = ("last", "tail", "random")
 
 
-# The direction to step along, as a function of the next noisy gradient.
+# The direction to step along, as a function of the next noisy gradient; that of `HeavyBall` takes
+# the standard deviation of its noise, too.
 Direction = Callable[..., Array]
 
 

@@ -66,8 +66,8 @@ class Whitened(Solver):
     3. Each step requests the sum of the gradients there, with rows shrunk to about their expected
        length and residuals capped, each for itself: a long row loses weight, and its residual is
        not cut for being long. If ranges of columns become wider halfway, steps are shorter from
-       there on, and rows are shrunk to about their expected length at any budget. The mean
-       of the last half of the iterates is returned.
+       there on, at a large budget from the start anew, and rows are shrunk to about their expected
+       length at any budget. The mean of the last half of the iterates is returned.
     4. For squared error, unless eigenvalues are far below the noise, a fraction of the planned
        steps suffices, if their size and momentum follow from both. Then the planned releases are
        divided among so few points: rows are read once for each, and the mean of its releases has
@@ -114,7 +114,8 @@ class Whitened(Solver):
         1/2.
     hessian_share : float or "auto", default="auto"
         Share of the Hessian; 0 releases none. "auto" is 1/10, and that of the Gram matrix as well,
-        for two classes from a signal-to-noise ratio of 200 on, otherwise 0.
+        for two classes from a signal-to-noise ratio of 200 on, otherwise 0. Without noise there
+        is a Hessian, too.
     most_releases : int or "auto", default="auto"
         Most releases of a gradient at one point. "auto" is ``max_iter`` for squared error, but for
         a stream or a public sample of rows, if the step size, the momentum and the number of steps
