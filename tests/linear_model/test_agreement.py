@@ -119,6 +119,15 @@ def test_class_weight_is_a_weight(classification):
 
 
 @pytest.mark.usefixtures("debugging")
+def test_rows_of_weight_0_change_no_unit(rng):
+    X = rng.standard_normal((500, 3))
+    y, weights = X @ [1.0, -1.0, 2.0] + rng.standard_normal(500), rng.integers(0, 2, 500)
+    model = skdp.DPLasso(0.1 * weights.mean(), epsilon=math.inf).fit(X, y, weights)
+    np.testing.assert_allclose(model.coef_, Lasso(0.1).fit(X, y, weights).coef_, atol=1e-4)
+    assert abs(model.scaling_.columns.centre).max() < 0.1
+
+
+@pytest.mark.usefixtures("debugging")
 def test_rows_may_be_heavy(rng):
     """By steps that follow a Gram matrix; those of "gd" ran away, and were far from quantiles."""
     X = rng.standard_normal((500, 3))

@@ -156,7 +156,8 @@ def exact_columns(bins: Bins, is_features: bool, centred: bool) -> Columns:
     """
     shares, ranges = bins.shares, bins.ranges
     width = ranges.width / shares.shape[1]
-    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
+    # Rows of weight 0 are in no bin.
+    shares = shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300)
     place = _moment(shares, np.zeros(len(shares)), 1)
     mean, size = ranges.low + place * width, np.sqrt(_moment(shares, place, 2)) * width
     # A constant column has the scale of its value, or 1 if that is 0.
