@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import UTC
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -211,13 +212,19 @@ def numbers_of(X: Any, place: int) -> Array:
 
 
 def days_of(X: Any, place: int, origin: str) -> Array:
-    """Return dates as days since a day, or durations in days; nan where one is missing."""
+    """Return dates as days since a day, or durations in days; nan where one is missing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a cell is neither.
+    """
     values = column(X, place)
     if values.dtype.kind == "m":
         since = values
     else:
-        if values.dtype == object:  # as pandas gives periods, and dates with a time zone
-            values = np.array([_in_utc(cell) for cell in values.tolist()], dtype="datetime64[us]")
+        if values.dtype.kind != "M":  # as pandas gives periods, and dates with a time zone
+            values = np.fromiter(map(_in_utc, values.tolist()), "datetime64[us]", len(values))
         since = values.astype("datetime64[us]") - np.datetime64(origin)
     return np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "D"))
 
@@ -237,6 +244,8 @@ def _in_utc(cell: Any) -> Any:
     """Return a date without a time zone; numpy would warn, once for each that has one."""
     if is_missing(cell):
         return np.datetime64("NaT")
+    if isinstance(cell, Number):  # numpy would take it for microseconds
+        raise TypeError("no date")
     cell = getattr(cell, "start_time", cell)
     zoned = getattr(cell, "tzinfo", None) is not None
     return cell.astimezone(UTC).replace(tzinfo=None) if zoned else cell

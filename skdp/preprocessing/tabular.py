@@ -338,17 +338,22 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def _numbers(self, X: Any, columns: list[Hashable], kinds: Mapping[Hashable, str]) -> Array:
         """Return the columns of numbers and dates as numbers, nan where one is missing."""
-        who, columns_read, texts = type(self).__name__, [], []
+        who, columns_read, texts, no_dates = type(self).__name__, [], [], []
         for place, name in enumerate(columns):
             if kinds[name] == "category":
                 continue
-            if kinds[name] == "date":
-                columns_read.append(tables.days_of(X, place, self.origin))
-                continue
+            is_date = kinds[name] == "date"
             try:
-                columns_read.append(tables.numbers_of(X, place))
+                days = tables.days_of(X, place, self.origin) if is_date else None
+                columns_read.append(tables.numbers_of(X, place) if days is None else days)
             except Exception:  # of any type, by code of a cell's own
-                texts.append(name)
+                (no_dates if is_date else texts).append(name)
+        if no_dates:
+            raise public_refusal(
+                f"{who}: X holds cells that cannot be read as dates, in "
+                f"{tables.columns_in_words(no_dates)}, where fit has dates. Convert them by "
+                "pandas.to_datetime. Nothing was released."
+            )
         if texts:
             raise public_refusal(
                 f"{who}: X holds {tables.not_numbers(X, texts)}. Declare the labels of categories "

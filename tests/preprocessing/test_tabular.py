@@ -367,3 +367,26 @@ def test_periods_are_taken_by_their_start():
         ValueError, match="X holds dates where numbers are needed, in column 'month'"
     ):
         skdp.DPRidge().fit(X, [0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("cells", [["Anna", "Bo"], [1, 2], [0.5, None], [[1], [2]], [True, 2j]])
+def test_cells_of_dates_that_are_none_are_refused_and_not_quoted(cells):
+    dates = pd.DataFrame({"day": pd.to_datetime(["2000-01-02", "2000-01-03"])})
+    table = skdp.DPTabularPreprocessor(fill_value=0).fit(dates)
+    with pytest.raises(ValueError, match="cannot be read as dates, in column 'day'") as refusal:
+        table.transform(pd.DataFrame({"day": cells}))
+    assert "Anna" not in str(refusal.value)
+    text = pd.DataFrame({"day": ["2000-01-02", None]})
+    assert table.transform(text).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_periods_that_pandas_has_no_time_for_are_not_quoted(monkeypatch):
+    X = pd.DataFrame({"month": pd.PeriodIndex(["2000-01"], freq="M")})
+
+    def start_time(period):  # as pandas 2 raises before 1677 and after 2262
+        raise ValueError(f"Out of bounds nanosecond timestamp: {period}")
+
+    monkeypatch.setattr(pd.Period, "start_time", property(start_time), raising=True)
+    with pytest.raises(ValueError, match="cannot be read as dates") as refusal:
+        skdp.DPTabularPreprocessor(fill_value=0).fit_transform(X)
+    assert "2000" not in str(refusal.value)
