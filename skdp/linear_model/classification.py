@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -13,7 +14,7 @@ from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, requ
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.labels import encode, sorted_labels, weights_by_label
-from skdp.fitting.refusals import public_refusal
+from skdp.fitting.refusals import public_refusal, without_cells
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference
@@ -115,7 +116,9 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         float
         """
         warn_about_score(self._who, self.epsilon)
-        return float(super().score(X, y, sample_weight))
+        predicted = self.predict(X)
+        with without_cells(self._who, "y or sample_weight"):
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     # ------------------------------------------------------------------ what the base asks
 

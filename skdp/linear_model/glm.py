@@ -11,6 +11,7 @@ from skdp._numbers import MatrixLike, is_real, require
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
 from skdp.fitting.privacy import Privacy
+from skdp.fitting.refusals import without_cells
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference
@@ -91,7 +92,9 @@ class DPTweedieModel(DPLinearRegressor):
         """
         warn_about_score(self._who, self.epsilon)
         predicted = self.predict(X)
-        return float(d2_tweedie_score(y, predicted, sample_weight=sample_weight, power=self.power))
+        terms = {"sample_weight": sample_weight, "power": self.power}
+        with without_cells(self._who, "y or sample_weight"):
+            return float(d2_tweedie_score(y, predicted, **terms))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,6 +13,7 @@ from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.privacy import Privacy
+from skdp.fitting.refusals import without_cells
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model.documentation import documented
@@ -156,7 +157,9 @@ class DPQuantileRegressor(DPLinearRegressor):
         warn_about_score(self._who, self.epsilon)
         predicted = self.predict(X)
         pairs = zip(self._quantiles, predicted.T, strict=True)
-        scores = [d2_pinball_score(y, p, alpha=q, sample_weight=sample_weight) for q, p in pairs]
+        weights = {"sample_weight": sample_weight}
+        with without_cells(self._who, "y or sample_weight"):
+            scores = [d2_pinball_score(y, p, alpha=q, **weights) for q, p in pairs]
         return float(np.mean(scores))
 
     def _plan(

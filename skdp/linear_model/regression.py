@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import linear_model
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 
 from skdp._numbers import AnyArray, Array, MatrixLike, are_numbers, is_real, require
 from skdp.accounting import PrivacyStatement
@@ -13,6 +14,7 @@ from skdp.fitting import parameters
 from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.estimator import Fit
 from skdp.fitting.privacy import Privacy
+from skdp.fitting.refusals import without_cells
 from skdp.fitting.units import Targets, range_of_targets
 from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference
@@ -76,7 +78,9 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         float
         """
         warn_about_score(self._who, self.epsilon)
-        return float(super().score(X, y, sample_weight))
+        predicted = self.predict(X)
+        with without_cells(self._who, "y or sample_weight"):
+            return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     @documented
     def plan(

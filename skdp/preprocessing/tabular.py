@@ -338,7 +338,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def _numbers(self, X: Any, columns: list[Hashable], kinds: Mapping[Hashable, str]) -> Array:
         """Return the columns of numbers and dates as numbers, nan where one is missing."""
-        who, columns_read, texts, no_dates = type(self).__name__, [], [], []
+        who, columns_read = type(self).__name__, []
+        texts: list[Hashable] = []
+        no_dates: list[Hashable] = []
         for place, name in enumerate(columns):
             if kinds[name] == "category":
                 continue

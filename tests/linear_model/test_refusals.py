@@ -214,3 +214,27 @@ def test_rows_passed_to_plan_are_not_quoted(model, kind):
         with pytest.raises((ValueError, TypeError)) as refusal:
             model().plan(*arguments)
         assert "987" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        skdp.DPRidge(),
+        skdp.DPPoissonRegressor(),
+        skdp.DPQuantileRegressor(quantiles=[0.1, 0.9]),
+        skdp.DPLogisticRegression(classes=[0, 1]),
+    ],
+)
+def test_targets_that_are_scored_are_not_quoted(model):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+        for cell in ("HIV positive", b"HIV positive", Unreadable()):
+            scored = y.astype(object)
+            scored[7] = cell
+            with pytest.raises((ValueError, TypeError), match=r"Nothing was released|mix of") as no:
+                model.score(X, scored)
+            assert "HIV" not in str(no.value)
+            assert str(SECRET) not in str(no.value)
