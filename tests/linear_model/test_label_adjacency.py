@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import RegressorChain
 
 import skdp
@@ -273,3 +274,14 @@ def test_statistics_that_read_targets_say_so():
     assert GramSum(1.0, target_unit=1.0).reads_targets
     assert MagnitudeCounts(True, True).reads_targets
     assert not MagnitudeCounts(True, False).reads_targets
+
+
+@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("n_features", [1, 2])
+def test_few_columns_can_be_planned_without_noise(n_features):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, n_features)), rng.integers(0, 2, 200)
+    terms = skdp.Privacy(adjacency="label")
+    model = skdp.DPLogisticRegression(epsilon=np.inf, classes=[0, 1], privacy=terms).fit(X, y)
+    exact = LogisticRegression().fit(X, y)
+    np.testing.assert_allclose(model.coef_, exact.coef_, atol=0.01)

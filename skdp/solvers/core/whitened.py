@@ -331,6 +331,9 @@ class Whitened(Solver):
                 continue
             gradient = noisy + transform.T @ (n_rows * problem.penalty_gradient(coef))
             oracle.note_direction(gradient)
+            if oracle.is_rehearsal:  # requests do not depend on the point, which would run away
+                path.append(point)
+                continue
             if hessian is not None:
                 ratio = secants.next(point, gradient, std, hessian)
                 gradient = np.asarray(curvature / ratio * np.linalg.solve(hessian, gradient))
