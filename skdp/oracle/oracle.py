@@ -358,12 +358,15 @@ class Oracle:
         Returns
         -------
         bool
-            Whether records are clipped less from here on.
+            Whether ranges of columns are wider from here on.
         """
-        before = self.public.row_bound
+        before = None if self.scaling is None else self.scaling.columns
         if self.at_checkpoint is not None:
             self.at_checkpoint(point, spent)
-        return self.public.row_bound != before
+        after = None if self.scaling is None else self.scaling.columns
+        if before is None or after is None:
+            return False
+        return bool(((after.low < before.low) | (after.high > before.high)).any())
 
     def unclip(self, scaling: Scaling | None) -> None:
         """Answer for the records as they were given from here on, moved and divided, no more.

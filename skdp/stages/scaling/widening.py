@@ -44,7 +44,7 @@ AMPLE = 3000.0  # signal mu n from which on tails of some per cent of the rows s
 class Widening(OptionalStage):
     """Enlarge or reduce ranges where that significantly improves predictions.
 
-    One or two releases, :class:`skdp.oracle.TailSum`, at the mean of the points in the second
+    One or three releases, :class:`skdp.oracle.TailSum`, at the mean of the points in the second
     quarter of the run. The choice follows from their answers and public numbers alone. Later
     releases hold for any ranges: each bounds what a record adds by itself.
 
@@ -54,13 +54,14 @@ class Widening(OptionalStage):
         Of mu squared, relative to the solver's own releases.
     targets : bool
         Whether the ranges of targets are enlarged, too: not if they were declared.
-    inner : bool, default=False
-        Whether ranges may be reduced, by another release with that share.
+    is_ample : bool, default=False
+        Whether ranges may also be reduced, and the bound on rows alone be enlarged, by two more
+        releases with that share each.
     """
 
     share: float
     targets: bool = True
-    inner: bool = False
+    is_ample: bool = False
     title: ClassVar[str] = "widening of ranges"
     place: ClassVar[str] = "checkpoint"
 
@@ -101,7 +102,7 @@ class Widening(OptionalStage):
 
         if before is None or before.columns is None:  # a rehearsal, in units of its own
             nothing = np.zeros(oracle.public.n_features)
-            for _ in range(1 + self.inner):
+            for _ in range(1 + 2 * self.is_ample):
                 request = beyond(Columns(nothing, nothing, nothing, nothing + 1))
                 oracle.with_share(request, self.share)
             return solution
@@ -109,23 +110,30 @@ class Widening(OptionalStage):
         reduced, enlarged = replace(before, columns=inner), replace(before, columns=wide)
         if self.targets and before.targets is not None:
             enlarged = replace(enlarged, targets=_scaled(before.targets, EXPANSION_FACTOR))
-        is_idle = False
-        if self.inner:
-            answer = oracle.with_share(beyond(inner), self.share)
-            is_idle = _excess(*answer, MOST_IDLE_SLOPE) < -Z_ONE
-        with oracle.with_ranges(enlarged, EXPANSION_FACTOR * bound):
-            answer = oracle.with_share(beyond(before.columns), self.share)
-        if _excess(*answer, MIN_SLOPE) > Z_ONE:
-            oracle.change_ranges(enlarged, EXPANSION_FACTOR * bound)
-        elif is_idle:
-            oracle.change_ranges(reduced, bound)
+        longer = EXPANSION_FACTOR * bound
+        tests = [(enlarged, longer, before.columns)]
+        if self.is_ample:
+            # Rows may be cut for being long alone, while the columns' ranges are as they should be.
+            tests += [(before, longer, before.columns), (before, bound, inner)]
+        answers = []
+        for ranges, row_bound, columns in tests:
+            with oracle.with_ranges(ranges, row_bound):
+                answers.append(oracle.with_share(beyond(columns), self.share))
+        is_narrow = _excess(*answers[0], MIN_SLOPE) > Z_ONE
+        is_cut = self.is_ample and _excess(*answers[1], MIN_SLOPE) > Z_ONE
+        is_idle = self.is_ample and _excess(*answers[2], MOST_IDLE_SLOPE) < -Z_ONE
+        if is_narrow:
+            oracle.change_ranges(enlarged, longer)
+        elif is_idle or is_cut:
+            oracle.change_ranges(reduced if is_idle else before, longer if is_cut else bound)
         return solution
 
     def assumptions(self) -> tuple[str, ...]:
         return (
-            "Halfway through the fit one or two tests, by the release 'tails', decided whether to "
-            f"make the estimated ranges and the bound on rows {EXPANSION_FACTOR:g} times as wide, "
-            f"or the ranges {INNER_FACTOR:g} times: predict uses those in scaling_ and row_bound_.",
+            "Halfway through the fit one or three tests, by the release 'tails', decided whether "
+            "to make the estimated ranges and the bound on rows, or this alone, "
+            f"{EXPANSION_FACTOR:g} times as wide, or the ranges {INNER_FACTOR:g} times: predict "
+            "uses those in scaling_ and row_bound_.",
         )
 
 

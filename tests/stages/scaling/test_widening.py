@@ -173,7 +173,26 @@ def test_ranges_end_where_slopes_do(rng, end, inner, scale, high):
     assert oracle.scaling.columns.high == pytest.approx(high)
     assert oracle.scaling.targets.high == 4.0
     assert oracle.public.row_bound == pytest.approx(2.0)
-    assert sum(entry.count for entry in ledger.entries) == 1 + inner
+    assert sum(entry.count for entry in ledger.entries) == 1 + 2 * inner
+
+
+@pytest.mark.parametrize(
+    ("excesses", "ranges", "bound"),
+    [
+        ((0, 0, 0), 1, 1),
+        ((0, 9, 0), 1, EXPANSION_FACTOR),
+        ((0, 0, -9), INNER_FACTOR, 1),
+        ((0, 9, -9), INNER_FACTOR, EXPANSION_FACTOR),
+        ((9, 0, -9), EXPANSION_FACTOR, EXPANSION_FACTOR),
+    ],
+)
+def test_the_bound_on_rows_has_a_test_of_its_own(rng, monkeypatch, excesses, ranges, bound):
+    """After that of wider ranges, and before that of an inner end."""
+    answers = iter(excesses)
+    monkeypatch.setattr(widening, "_excess", lambda *given: next(answers))
+    oracle, _ = looked_at(0.0, 1e-6, rng, inner=True)
+    assert oracle.scaling.columns.high == pytest.approx(ranges)
+    assert oracle.public.row_bound == pytest.approx(2.0 * bound)
 
 
 def test_declared_ranges_of_targets_stay(rng):
@@ -254,8 +273,8 @@ def test_its_share_of_the_budget(n_rows):
     assert ("gram" in spent) == (n_rows > 1500)
     of_solver = spent["gradient"] + spent.get("gram", 0.0)
     public = Public(n_rows, 40, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
-    looks = 1 + (public.gradient_mu * n_rows >= AMPLE)
-    assert looks == (1 if n_rows == 1500 else 2)
+    looks = 1 + 2 * (public.gradient_mu * n_rows >= AMPLE)
+    assert looks == (1 if n_rows == 1500 else 3)
     assert spent["tails"] / of_solver == pytest.approx(looks * SHARE, rel=0.02)
 
 
