@@ -9,11 +9,11 @@ import pytest
 import structure
 
 LIMITS = {
-    "files": 201,
-    "code lines": 28_890,
-    "uses of Any": 458,
+    "files": 199,
+    "code lines": 28_390,
+    "uses of Any": 451,
     "numeric constants": 359,
-    "imports, % of code": 9.8,
+    "imports, % of code": 9.1,
     "longest internal parameter list": 13,
 }
 MOST_CLASSES, MOST_FILES, MOST_FRAMES = 12, 67, 18
