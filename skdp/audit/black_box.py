@@ -355,7 +355,7 @@ class CanaryReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no bound is above the claim."""
+        """True if no bound is above the claim."""
         mu = math.inf if self.claim.mu is None else self.claim.mu
         shown = max(self.epsilon_lower, self.epsilon_of_mu)
         return shown <= self.claim.epsilon and self.mu_lower <= mu

@@ -45,9 +45,9 @@ EXACT_STEPS, EXACT_MOMENTUM = 300, 0.5
 # idle column with a lognormal tail of deviation 3 had up to 27 times the curvature of the Gram
 # matrix, and R2 fell from 0.91 to -24; shrinking rows alone leaves up to 0.1 of that.
 CURVATURE_AFTER_WIDENING = 3.0
-# Signal-to-noise ratio from which on they start anew then. At 366, flights lost 0.014 of R2; at
-# 1,000 to 1,200 they and the ratdat surveys, columns standardised, gained 0.05 and 0.11.
-AFRESH = 600.0
+# Signal-to-noise ratio from which on a run then starts anew. At 366, flights lost 0.014 of R2; at
+# 1,000 to 1,200 standardised flights and ratdat surveys gained 0.05 and 0.11.
+FRESH_START = 600.0
 
 # Of a stream: share of the rows for the Gram matrix, number of steps, bound on rows of the matrix
 # in their expected length, size of a target next to that, and cap on residuals in their own size.
@@ -299,7 +299,7 @@ class Whitened(Solver):
         costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
         shares = remaining * costs / costs.sum()
         rule, start = steps.momentum_rule(self.momentum), oracle.start()
-        # Of other losses the curvature does not fall where momentum goes too far.
+        # Where residuals are bounded, curvature falls if momentum overshoots: the way back is long.
         may_restart = type(rule) is steps.HeavyBall and problem.loss.residual_bound is not None
         direction, may_restart = rule.start(), may_restart and oracle.is_noisy
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
@@ -317,9 +317,9 @@ class Whitened(Solver):
                     # Rows are longer than the Gram matrix knows, and so is the curvature larger.
                     row_norm, times = min(row_norm, ROW_FACTOR * expected), 1
                     shorter = max(shorter, CURVATURE_AFTER_WIDENING)
-                    if public.signal_to_noise >= AFRESH:
-                        # Coefficients are too large for them, and shrink slowly: steps reach as far
-                        # again from the start.
+                    if public.signal_to_noise >= FRESH_START:
+                        # Coefficients are too large for wider ranges, and would shrink slowly. The
+                        # steps that remain reach as far from the start.
                         point, direction = path[0], rule.start()
             if step == following:
                 coef, noisy = transform @ point, np.zeros_like(point)

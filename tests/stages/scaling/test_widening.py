@@ -67,7 +67,7 @@ def test_tails_that_count_are_kept(rng, monkeypatch, epsilon):
     assert narrow.score(X, y) < model.score(X, y) - 0.1
 
 
-@pytest.mark.parametrize(("epsilon", "starts"), [(0.3, 1), (10.0, 2)])
+@pytest.mark.parametrize(("epsilon", "starts"), [(0.3, 1), (1.0, 1), (10.0, 2)])
 def test_an_ample_run_starts_anew_in_wider_ranges(rng, monkeypatch, epsilon, starts):
     X, points = long_tails(rng), []
     y = (X - X.mean(axis=0)) @ np.full(6, 1e-4) + rng.standard_normal(len(X))
