@@ -139,7 +139,8 @@ class PrivacyBudget:
         require("allow_seeded_noise", allow_seeded_noise, "be True or False", is_flag)
         accounting.Adjacency.parse(adjacency, labels=True)
         require("unit", unit, "be None, 'row' or 'group'", unit in (None, "row", "group"))
-        require("data", data, "be a name", isinstance(data, str) and data.strip() != "")
+        is_name = isinstance(data, str) and data.strip() == data != ""
+        require("data", data, "be a name, without spaces around it", is_name)
         if ledger is None:
             require("renew", renew, "be None without a ledger", renew is None)
         else:
@@ -417,8 +418,9 @@ class PrivacyBudget:
         self._charged.add(stated)
         self._spent = total
         self._seeds.update(() if seed is None else (seed,))
-        if self._account is not None:
+        if self._account is not None and line is not None:
             self._account.last = line
+            ledgers.remember(self._account.path, line)
 
     def charge_external(self, event: Any, note: str) -> None:
         """Charge a release by another tool on the same data, before it takes place.

@@ -70,6 +70,10 @@ _REASONS = {
     "SQLITE_CORRUPT": "it was damaged. Restore it, and compare its head with one kept elsewhere",
 }
 
+# The last line of each ledger that this process read or wrote. Whoever opens the file anew notices
+# that an earlier state was restored.
+_last_lines: dict[Path, Line] = {}
+
 # No process is forked while a connection is open: the child would take its locks for its own.
 _in_use = threading.RLock()
 if hasattr(os, "register_at_fork"):
@@ -229,19 +233,22 @@ def lines_after(path: Path, connection: sqlite3.Connection, known: Line | None) 
     Raises
     ------
     PrivacyBudgetError
-        If a line was changed or removed, the known one included.
+        If a line was changed or removed, the known one included, or the last one that this process
+        read or wrote.
     """
     first = 1 if known is None else known.number
     rows = connection.execute(
         "SELECT number, entry, hash FROM line WHERE number >= ? ORDER BY number", (first,)
     ).fetchall()
     (most,) = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()
-    if known is not None and (not rows or rows[0][2] != known.hash):
-        _refuse(
-            path,
-            f"it does not contain line {known.number} as this process read it. An earlier state "
-            "was restored, or another file put in its place: restore the latest one",
-        )
+    hashes = {number: digest for number, _, digest in rows}
+    for line in (known, _last_lines.get(path)):
+        if line is not None and line.number >= first and hashes.get(line.number) != line.hash:
+            _refuse(
+                path,
+                f"it does not contain line {line.number} as this process read it. An earlier state "
+                "was restored, or another file put in its place: restore the latest one",
+            )
     if most != (rows[-1][0] if rows else 0) or not rows:
         _refuse(path, f"lines at its end were removed: {most} were written")
     before = "0" * 64
@@ -254,7 +261,14 @@ def lines_after(path: Path, connection: sqlite3.Connection, known: Line | None) 
             _refuse(path, f"line {number} or the one before it was changed or removed")
         before = digest
         lines.append(Line(number, json.loads(text), digest))
+    if lines:
+        _last_lines[path] = lines[-1]
     return lines
+
+
+def remember(path: Path, line: Line) -> None:
+    """Remember a line of this process that was committed, for every later look at the file."""
+    _last_lines[path] = line
 
 
 class Account:
@@ -298,6 +312,8 @@ class Account:
         if self.path.is_dir():
             _refuse(self.path, "it is a directory. Pass the name of a file in it")
         if not self.path.exists():
+            if self.path in _last_lines:
+                _refuse(self.path, _REASONS["SQLITE_CANTOPEN"])
             create(self.path)
         with reading(self.path) as connection:
             is_known = self._has_terms(lines_after(self.path, connection, None))

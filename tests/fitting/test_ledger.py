@@ -357,6 +357,13 @@ def check_cut_short(file):
     shutil.copy(backup, file)
     with pytest.raises(skdp.PrivacyBudgetError, match=r"does not contain line 4.*restored"):
         charge(budget)
+    with pytest.raises(skdp.PrivacyBudgetError, match=r"does not contain line 4.*restored"):
+        opened(file)  # anew, as a notebook does
+    file.unlink()
+    with pytest.raises(skdp.PrivacyBudgetError, match="restore the file"):
+        opened(file)
+    shutil.copy(backup, file)
+    ledger._last_lines.clear()  # as in another process
     assert ledger_command("verify", file, "--head", head) == 0
     assert ledger_command("verify", file, "--head", last) == 1
 
@@ -364,6 +371,12 @@ def check_cut_short(file):
 def test_a_ledger_cut_short_is_refused(file, capsys):
     check_cut_short(file)
     assert "an earlier state was restored" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("data", ["", " ", "trial ", " trial", "trial\n", 3])
+def test_names_of_data_have_no_spaces_around(file, data):
+    with pytest.raises(ValueError, match="data must be a name, without spaces around it"):
+        opened(file, data=data)
 
 
 def test_lines_are_neither_changed_nor_removed(file):
