@@ -58,7 +58,7 @@ def type_in_a_word(labels: AnyArray) -> str:
 
 
 def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Array:
-    """Return the weight of each label, 1 where none is given."""
+    """Return the weight of each label over the largest one; a label without a weight has 1."""
     unknown = [label for label in class_weight if label not in set(classes.tolist())]
     if unknown:
         raise public_refusal(
@@ -68,8 +68,15 @@ def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Ar
     if not all(is_real(weight) for weight in given):
         raise public_refusal(f"class_weight must map labels to numbers; got {shown(class_weight)}.")
     weights = np.array(given, dtype=float)
-    if not ((weights >= 0) & np.isfinite(weights)).all():
+    if not ((weights >= 0) & np.isfinite(weights)).all() or not weights.any():
         raise public_refusal(
-            f"class_weight must be finite and not negative; got {shown(class_weight)}."
+            "class_weight must be finite and not negative, and positive for at least one label; "
+            f"got {shown(class_weight)}."
         )
-    return weights
+    return weights / largest_weight(class_weight, len(classes))
+
+
+def largest_weight(class_weight: Mapping[Any, float], n_classes: int) -> float:
+    """Return the largest weight of a label; a label without a weight has 1."""
+    given = [float(weight) for weight in class_weight.values() if is_real(weight)]
+    return max(given + [1.0] * (len(class_weight) < n_classes), default=1.0)

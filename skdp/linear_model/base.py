@@ -77,6 +77,10 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def _penalty(self, n_rows: int) -> Penalty:
         """Return the penalty, next to the mean loss."""
 
+    def _unit_of_loss(self, n_outputs: int) -> float:
+        """Return the public number by which the loss is divided, and the penalty with it."""
+        return 1.0
+
     @property
     def _has_intercept(self) -> bool:
         """True if an intercept is fitted; deviations from means have none."""
@@ -449,7 +453,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             public = public.starting_at(*start)
         problem = Problem(
             self._loss(public.n_outputs).for_signal(public.signal_to_noise),
-            self._penalty(public.n_rows),
+            self._penalty(public.n_rows).scaled(1 / self._unit_of_loss(public.n_outputs)),
             parameters.constraint_set(self.constraint),
             fit_intercept=self._has_intercept,
         )

@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.dask_collections import on_partitions
-from skdp.fitting.labels import encode, sorted_labels, weights_by_label
+from skdp.fitting.labels import encode, largest_weight, sorted_labels, weights_by_label
 from skdp.fitting.refusals import public_refusal, without_cells
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score
@@ -146,6 +146,10 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
     def _targets_of_codes(self, codes: AnyArray, n_outputs: int, dtype: np.dtype[Any]) -> AnyArray:
         """Return targets for the loss: codes, or for two classes a column of 0 and 1."""
         return codes.astype(dtype)[:, None] if n_outputs == 1 else codes
+
+    def _unit_of_loss(self, n_outputs: int) -> float:
+        """Return the largest weight of a label, by which those of records are divided."""
+        return largest_weight(self.class_weight or {}, 2 if n_outputs == 1 else n_outputs)
 
     def _check_own_parameters(self) -> None:
         require("C", self.C, "be a positive number, or inf", is_real(self.C) and self.C > 0)

@@ -40,8 +40,9 @@ class DPLogisticRegression(DPLinearClassifier):
         there, each of its fits would be a model of three classes, which no fit can notice without
         reading the labels: its ``predict`` then fails, as arrays do not match.
     class_weight : dict or None, default=None
-        Weights by label, 1 where a label is missing. "balanced" is refused: it would count the
-        private labels.
+        Weights by label, 1 where a label is missing. As in scikit-learn they multiply the loss
+        next to the penalty. Only their ratios affect how gradients are clipped, so they may be of
+        any size. "balanced" is refused: it would count the private labels.
     {parameters}
 
     Attributes

@@ -34,8 +34,9 @@ class DPLinearSVC(DPLinearClassifier):
         Public set of labels. None takes it from y, which a `PrivacyWarning` says and the statement
         lists among the assumptions: a label that one record alone has would give it away.
     class_weight : dict or None, default=None
-        Weights by label, 1 where a label is missing. "balanced" is refused: it would count the
-        private labels.
+        Weights by label, 1 where a label is missing. As in scikit-learn they multiply the loss
+        next to the penalty. Only their ratios affect how gradients are clipped, so they may be of
+        any size. "balanced" is refused: it would count the private labels.
     {parameters}
 
     Attributes

@@ -53,6 +53,19 @@ class Penalty(ABC):
         """
         return self
 
+    def scaled(self, factor: float) -> "Penalty":
+        """Return the penalty times a positive factor.
+
+        Parameters
+        ----------
+        factor : float
+
+        Returns
+        -------
+        Penalty
+        """
+        return self
+
     @abstractmethod
     def value(self, w: ArrayLike) -> float:
         """Value of the penalty at an array of any shape, computed in float64.
@@ -169,6 +182,9 @@ class _Strength(_Net):
 
     def __post_init__(self) -> None:
         store_float(self, "strength", "be finite and >= 0", lambda value: 0 <= value < math.inf)
+
+    def scaled(self, factor: float) -> Self:
+        return replace(self, strength=self.strength * factor)
 
 
 @dataclass(frozen=True)

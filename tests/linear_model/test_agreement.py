@@ -16,9 +16,12 @@ from sklearn.linear_model import (
     QuantileRegressor,
     Ridge,
 )
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, recall_score
+from sklearn.svm import LinearSVC
 
 import skdp
+
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
 
 
 def without_noise(estimator, **parameters):
@@ -115,7 +118,40 @@ def test_class_weight_is_a_weight(classification):
     X, y = classification
     by_class = without_noise(skdp.DPLogisticRegression, class_weight={1: 3.0}).fit(X, y)
     by_record = without_noise(skdp.DPLogisticRegression).fit(X, y, np.where(y == 1, 3.0, 1.0))
-    np.testing.assert_array_equal(by_class.coef_, by_record.coef_)
+    np.testing.assert_allclose(by_class.coef_, by_record.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("ours", [skdp.DPLogisticRegression, skdp.DPLinearSVC])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_class_weights_may_have_any_size(rng, ours, n_classes):
+    X = rng.standard_normal((2_000, 3))
+    y = (X[:, 0] + rng.standard_normal(len(X)) > 2.5).astype(int)  # 1 in 25
+    y[X[:, 1] > 3 - n_classes] += n_classes - 2
+    terms = {"epsilon": 10.0, "classes": range(n_classes), "privacy": SEEDED}
+    large = dict.fromkeys(range(n_classes), 99.0) | {0: 1.0}
+    small = {label: weight / 99 for label, weight in large.items()}
+    first, second = (
+        ours(C=C, class_weight=weights, **terms).fit(X, y)
+        for C, weights in ((1e-4, large), (99e-4, small))
+    )
+    np.testing.assert_allclose(first.coef_, second.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [(skdp.DPLogisticRegression, LogisticRegression), (skdp.DPLinearSVC, LinearSVC)],
+)
+def test_class_weights_find_rare_classes(rng, ours, theirs):
+    X = rng.standard_normal((20_000, 6))
+    margins = X @ [1.2, -1.0, 0.6, 0.0, 0.0, 0.3] - 6.0
+    y = (rng.random(len(X)) < 1 / (1 + np.exp(-margins))).astype(int)
+    weights = {0: 1, 1: 99}
+    fits = (
+        ours(classes=[0, 1], epsilon=10.0, class_weight=weights, privacy=SEEDED).fit(X, y),
+        theirs(class_weight=weights).fit(X, y),
+    )
+    first, second = (recall_score(y, fit.predict(X)) for fit in fits)
+    assert abs(first - second) < 0.05
 
 
 @pytest.mark.usefixtures("debugging")
