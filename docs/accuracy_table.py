@@ -163,6 +163,18 @@ def rivals(rows):
     return text + "\n"
 
 
+def rivals_in_short(rows):
+    """The sentence of the page for users: in how many cells a rival wins, by how much at most."""
+    found = list(wins(rows))
+    if not found:
+        return "On these data sets no rival is better by more than two standard errors.\n"
+    n_lost, most = len({cell[1:4] for cell in found}), max(cell[4] for cell in found)
+    return (
+        "On the eleven data sets above, a rival is better by more than two standard errors in "
+        f"{n_lost} of {len(verdict.Table(rows).cells())} comparisons, by {most:.4f} at most.\n"
+    )
+
+
 def lost(row):
     """What a cell loses to the non-private model: R², or log loss."""
     return row["log_loss_gap"] if is_classification([row]) else -row["score_gap"]
@@ -225,6 +237,7 @@ def texts(rows, others):
     return {
         "concepts/accuracy_summary.inc": summary(rows),
         "concepts/held_out_medians.inc": held_out_medians(others),
+        "concepts/rivals_in_short.inc": rivals_in_short(rows),
         "research/public.inc": public,
         "research/rivals.inc": rivals(rows),
         "research/held_out.inc": held_out_distances(others),

@@ -8,18 +8,20 @@ import itertools
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import documentation
+import readme
 from benchmarks import results_file
 from skdp import Privacy, SeededNoise, demo
 from skdp.solvers.base import REGISTRY
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = readme.README
 PAGES = [name for name, text in documentation.pages().items() if ">>> " in text]
 
 
@@ -141,9 +143,7 @@ def test_a_place_that_is_not_there_is_refused_before_the_work(tmp_path, capsys):
 
 
 def test_the_readme_example_runs(capsys):
-    example = "\n".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
-    names: dict[str, object] = {}
-    exec(compile(example, "README.md", "exec"), names)
+    names = readme.run()
     printed = capsys.readouterr().out
     assert printed.count("(1, 1e-06)-differentially private") == 1
     planned, fitted = names["model"].plan(426, 30).to_dict(), names["model"].privacy_.to_dict()
@@ -153,17 +153,34 @@ def test_the_readme_example_runs(capsys):
     assert planned["releases"] == fitted["releases"]
     assert fitted["assumptions"][:-1] == planned["assumptions"]  # the last one is that of the split
     assert "part 1 of 2 of a random split" in fitted["assumptions"][-1]
-    assert names["pipeline"][-1].epsilon == 1.0
+    assert (names["pipeline"].predict(names["stays"]) == names["readmitted"]).mean() > 0.9
 
 
-def test_the_readme_gives_the_test_command():
-    """What .ci/run takes from it: sed -n '/<!-- test command -->/,/```$/p' | grep ... | head -1."""
-    lines = README.splitlines()
-    start = lines.index("<!-- test command -->")
-    stop = next(i for i in range(start + 1, len(lines)) if lines[i].endswith("```"))
-    commands = [line for line in lines[start : stop + 1] if line.startswith(".venv/bin/pytest")]
-    assert commands == [".venv/bin/pytest -n 2"]
-    assert any(".venv/bin/pip install" in line for line in lines[start:stop])
+def test_the_readme_gives_the_commands_that_continuous_integration_runs():
+    """.ci/run finds each command by the comment before it and by how its line begins."""
+    install, *more = readme.command("install command")
+    assert not more
+    assert install.startswith("python3 -m venv .venv && .venv/bin/pip install")
+    setup, test = readme.command("test command")
+    assert ".venv/bin/pip install" in setup
+    assert test == ".venv/bin/pytest -n 2"
+
+
+def test_the_install_command_brings_every_package_that_the_first_pages_import():
+    """Its extra is enough for the README's blocks, the landing page and the tutorial."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (extra,) = re.findall(r"install \"\.\[(.*?)\]\"", readme.command("install command")[0])
+    wanted = [*project["dependencies"], *project["optional-dependencies"][extra]]
+    brought = {re.match(r"[\w-]+", line)[0] for line in wanted} | {"skdp"}
+    pages = documentation.pages()
+    texts = {name: pages[name] for name in ("index", "tutorial/first_private_model")}
+    for name, text in texts.items():
+        assert f'pip install ".[{extra}]"' in text, name
+    for name, text in {**texts, "README": README}.items():
+        found = re.findall(r"^ *(?:from (\w+)\S* import|import (\w+))", text, re.MULTILINE)
+        packages = {first or second for first, second in found}
+        assert packages, name
+        assert {package.replace("sklearn", "scikit-learn") for package in packages} <= brought, name
 
 
 def test_the_readme_is_short_and_its_links_lead_somewhere():

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 import sklearn
-from sklearn.compose import ColumnTransformer
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
 
 import documentation
+import readme
 import skdp
-from skdp import audit
-from skdp.solvers import get_solver
 
-DOCS = Path(__file__).parents[1] / "docs"
 SIGN = ".. code-block:: python"
 NOT_RUN = {
     "development/add_a_release": "two lines of a solver; test_documentation.py runs the release",
@@ -44,52 +37,12 @@ def snippets(page):
     return ["\n".join(block).strip() for block in found]
 
 
-def stays(rng):
-    """The made-up hospital stays of the first pages, with a number to predict: their days."""
-    example = DOCS / "examples" / "first_steps" / "plot_02_raw_frame.py"
-    names = {}
-    exec(compile(example.read_text(encoding="utf-8").split("# %%")[0], example, "exec"), names)
-    frame = names["stays"]
-    age = frame["age"].fillna(frame["age"].mean())
-    return frame.assign(days=10 + 0.1 * age + rng.standard_normal(len(frame)))
-
-
-@pytest.fixture
-def names(classification, rng):
-    """What pages take for granted: X and y are the reader's rows, ``model`` is his model."""
-    X, y = classification
-    X, y = np.tile(X, (5, 1)), np.tile(y, 5)
-    model = skdp.DPLogisticRegression(epsilon=3.0, classes=[0, 1]).fit(X, y)
-    columns = [ColumnTransformer([("own", "passthrough", own)]) for own in ([0, 1], [0, 1, 2])]
-    return {
-        **{name: getattr(skdp, name) for name in skdp.__all__},
-        "skdp": skdp,
-        "audit": audit,
-        "GridSearchCV": GridSearchCV,
-        "X": X,
-        "y": y,
-        "X_train": X,
-        "y_train": y,
-        "X_test": X,
-        "y_test": y,
-        "patient": np.arange(len(y)) // 4,
-        "model": model,
-        "searched": Pipeline(
-            [("columns", columns[0]), ("fit", skdp.DPLogisticRegression(classes=[0, 1]))]
-        ),
-        "candidates": columns,
-        "MySolver": lambda: get_solver("gd", max_iter=3),
-    }
-
-
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in NOT_RUN])
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 @pytest.mark.filterwarnings("ignore:PrivacyBudget:skdp.PrivacyWarning")  # of a search's scores
-def test_the_snippets_of_a_page_run(page, names, rng, tmp_path, monkeypatch):
+def test_the_snippets_of_a_page_run_in_a_blank_script(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    stays(rng).to_csv("stays.csv", index=False)
-    if page == "how_to/choose":
-        names["model"] = names["searched"]
+    names = {}
     with sklearn.config_context():  # a page may set it
         for snippet in snippets(page):
             for package in OPTIONAL:
@@ -102,13 +55,13 @@ def test_the_snippets_of_a_page_run(page, names, rng, tmp_path, monkeypatch):
 
 
 def check_interchange(names):
-    """The model that was saved is the same, and so are the chances by ONNX."""
+    """The model that was saved is the same, and so are the probabilities by ONNX."""
     model, again, X = names["model"], names["again"], names["X"]
     assert (again.predict_proba(X) == model.predict_proba(X)).all()
     assert again.privacy_ == model.privacy_
     assert len(names["trusted"]) == len(names["types"]) > 3
     assert "(3, 1e-06)-differentially private" in Path("README.md").read_text(encoding="utf-8")
-    assert names["chances"] == pytest.approx(names["plain"].predict_proba(X), abs=1e-12)
+    assert names["probabilities"] == pytest.approx(names["plain"].predict_proba(X), abs=1e-12)
     assert (names["labels"] == names["plain"].predict(X)).mean() > 0.99
 
 
@@ -139,17 +92,11 @@ CHECKED = {
 }
 
 
-def test_the_readme_fits_and_scores_for_the_epsilon_that_it_prints(rng):
-    """The model of its first block, and the pipeline of its second on rows of its own."""
-    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    first, second = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    names = {}
-    exec(compile(first, "README.md", "exec"), names)
-    check_total(names, first)
-    exec(compile(second, "README.md", "exec"), names)
-    frame = stays(rng)
-    readmitted = np.where(frame["readmitted"], "yes", "no")
-    holdout = names["DPHoldout"](frame.drop(columns=["readmitted", "days"]), readmitted)
+def test_the_readme_fits_and_scores_for_the_epsilon_that_it_prints():
+    """The model of its first block, and the pipeline and rows of its second."""
+    names = readme.run()
+    check_total(names, readme.blocks()[0])
+    holdout = names["DPHoldout"](names["stays"], names["readmitted"])
     model = holdout.fit(names["pipeline"])
     check_total({"model": model, "scores": holdout.evaluate(model, epsilon=1.0, delta=1e-6)})
 

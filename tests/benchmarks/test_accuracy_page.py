@@ -47,6 +47,7 @@ def test_a_win_is_reported_with_its_data_set(page):
     text = page.rivals([mine, rival])
     assert "In 1 of 1 cells" in text
     assert "* **AMP** on bank, by 0.0100 at most: " in text
+    assert "in 1 of 1 comparisons, by 0.0100 at most" in page.rivals_in_short([mine, rival])
     assert page.rivals([mine, rival | {"score_gap": -0.018}]).startswith("No rival is better")
 
 
