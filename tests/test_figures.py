@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import documentation
+from benchmarks import results_file
 from benchmarks.__main__ import COMMANDS, parse
 
 ROOT = Path(__file__).parents[1]
@@ -95,6 +96,26 @@ def test_commands_that_pages_name_exist():
 )
 def test_a_command_that_does_not_exist_is_found(command, why):
     assert objection(command) == why
+
+
+def test_the_page_on_papers_says_what_the_printed_noise_costs():
+    """Its table: the epsilon that is named, the epsilon that it costs, and the ratio of noises."""
+    text = (ROOT / "docs" / "research" / "five_papers.rst").read_text(encoding="utf-8")
+    found = re.findall(r"   \* - .+\n     - ([\d.]+)\n     - ([\d.]+)\n     - ([\d.]+) times", text)
+    results = ROOT / "benchmarks" / "papers" / "results" / "printed.csv"
+    measured = [
+        (
+            float(row["epsilon"]),
+            float(row["true_epsilon"]),
+            float(row["printed"]) / float(row["honest"]),
+        )
+        for row in results_file.read(results)[1]
+        if row["printed"]
+    ]
+    assert len(found) == 7
+    for row in found:
+        wanted = pytest.approx([float(cell) for cell in row], rel=0.03)
+        assert any(cells == wanted for cells in measured), row
 
 
 def test_parts_of_the_papers_experiments_exist():

@@ -90,20 +90,28 @@ def _w17_gd(asked: _Asked) -> tuple[float, Event]:
     return multiplier, _repeated(Gaussian(multiplier), asked.n_steps)
 
 
-def _w17_svrg(asked: _Asked) -> tuple[float, Event]:
+def _w17_svrg(asked: _Asked, factor: float = 1.0) -> tuple[float, Event]:
     # (3), (6): on the gradient of a single record. What the snapshots tell is not counted.
-    multiplier = math.sqrt(asked.n_steps * math.log(1 / asked.delta))
+    multiplier = factor * math.sqrt(asked.n_steps * math.log(1 / asked.delta))
     multiplier /= asked.n_rows * asked.epsilon
     step = PoissonSampled(asked.batch_rows / asked.n_rows, Gaussian(multiplier))
     return multiplier, _repeated(step, asked.n_steps)
 
 
-def _wu21(asked: _Asked) -> tuple[float, Event]:
+def _w17_svrg_remark(asked: _Asked) -> tuple[float, Event]:
+    return _w17_svrg(asked, math.log(asked.n_steps / asked.delta))
+
+
+def _wu21(asked: _Asked, factor: float = 1.0) -> tuple[float, Event]:
     budget = 1.0, asked.epsilon, asked.delta
     std = printed_adp_noise([1.0] * asked.n_steps, *budget, asked.n_rows, asked.batch_rows)
-    multiplier = std * asked.batch_rows
+    multiplier = factor * std * asked.batch_rows
     step = PoissonSampled(asked.batch_rows / asked.n_rows, Gaussian(multiplier))
     return multiplier, _repeated(step, asked.n_steps)
+
+
+def _wu21_experiments(asked: _Asked) -> tuple[float, Event]:
+    return _wu21(asked, 1 / 16)
 
 
 def _k22(asked: _Asked) -> tuple[float, Event]:
@@ -128,7 +136,9 @@ _NOISES: dict[str, Callable[[_Asked], tuple[float, Event]]] = {
     "H22": _h22,
     "W17 gd": _w17_gd,
     "W17 svrg": _w17_svrg,
+    "W17 svrg, Remark 4.1": _w17_svrg_remark,
     "Wu21": _wu21,
+    "Wu21, section 6": _wu21_experiments,
     "K22": _k22,
     "V22": _v22,
 }
@@ -147,16 +157,20 @@ def printed_noise(
 
     Parameters
     ----------
-    paper : {"H22", "W17 gd", "W17 svrg", "Wu21", "K22", "V22"}
-        Hong, Wang, Zhou 2022 (full batches, zCDP); Wang, Ye, Xu 2017, eq. 11 and eq. 3 (the
-        constant, which is not given, is 1); Wu, Wang, Cristali, Gu, Willett 2021, Thm 4.1; the
+    paper : str
+        A key of `PAPERS`. "H22" is Hong, Wang, Zhou 2022 (full batches, zCDP). "W17 gd" and "W17
+        svrg" are Wang, Ye, Xu 2017, eq. 11 and eq. 3 (the constant, which is not given, is 1).
+        Their Remark 4.1 multiplies the noise of eq. 3 by ln(T m / delta), which any epsilon
+        permits. "Wu21" is Wu, Wang, Cristali, Gu, Willett 2021, Thm 4.1. The noise of their
+        experiments is 16 times smaller, because section 6 sets C_epsilon = 16 in (6). "K22" is the
         published code of Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, whose Laplace noise is
-        sqrt(2) too small; Varshney, Thakurta, Jain 2022, Thm 3.6 (``n_steps`` disjoint blocks).
+        sqrt(2) too small. "V22" is Varshney, Thakurta, Jain 2022, Thm 3.6 (``n_steps`` disjoint
+        blocks).
     epsilon, delta : float
         What the paper says it keeps to; delta is not used by "K22".
     n_rows, n_steps : int
     batch_rows : int or None, default=None
-        Rows in a batch; None is what the paper takes: 1 for "W17 svrg", else all rows.
+        Rows in a batch. None is the paper's number: 1 for SVRG, otherwise all rows.
 
     Returns
     -------
@@ -175,7 +189,7 @@ def printed_noise(
         known = ", ".join(repr(name) for name in PAPERS)
         raise ValueError(f"printed_noise: paper must be one of {known}; got {paper!r}.")
     if batch_rows is None:
-        batch_rows = 1 if paper == "W17 svrg" else n_rows
+        batch_rows = 1 if paper.startswith("W17 svrg") else n_rows
     asked = _Asked(epsilon, delta, n_rows, n_steps, batch_rows)
     multiplier, event = _NOISES[paper](asked)
     return PrintedNoise(paper, multiplier, event, epsilon, 0.0 if paper == "K22" else delta)
