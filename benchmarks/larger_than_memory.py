@@ -108,9 +108,9 @@ def run(n_rows: int, rows_at_once: int = ROWS_AT_ONCE) -> None:
     with threadpool_limits(2):
         analysis().fit(GeneratedTable(rows_at_once))  # loops are compiled in a first fit
         holdout = stage("hold-out", lambda: DPHoldout(table, test_size=0.2))
-        stage("search", lambda: holdout.fit(search))
-        model = analysis().set_params(**search.best_params_)
-        stage("fit with intervals", lambda: holdout.fit(model))
+        search = stage("search", lambda: holdout.fit(search))
+        chosen = analysis().set_params(**search.best_params_)
+        model = stage("fit with intervals", lambda: holdout.fit(chosen))
         scores = stage("score", lambda: holdout.evaluate(model, delta=DELTA))
     (low, high), slope = model[-1].conf_int()[0], model[-1].coef_[0]
     print(f"first slope {slope:.5g}, 95 % interval {low:.5g} to {high:.5g}")

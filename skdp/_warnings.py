@@ -2,9 +2,13 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from types import FrameType
 
 # Packages whose frames are not the user's: this one, and those that call estimators for users.
-LIBRARIES = frozenset({"skdp", "sklearn", "joblib", "contextlib", "threading", "concurrent"})
+LIBRARIES = frozenset(
+    {"skdp", "sklearn", "imblearn", "joblib", "contextlib", "threading", "concurrent"}
+)
 _shown: dict[object, set[tuple[object, ...]]] = {}  # warnings and their lines, by where they went
 
 
@@ -37,3 +41,16 @@ def warn(message: str, category: type[Warning]) -> None:
         warnings.warn(message, category, stacklevel=level)
     if is_default:
         shown.add(place)
+
+
+def calls_around() -> Iterator[FrameType]:
+    """Yield the calls around this one by other code than this package, innermost first.
+
+    An estimator is given rows, and does not see which estimator made them. Like the line of a
+    warning, this follows from Python's stack. Nothing that is released or charged may depend on it.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not str(frame.f_globals.get("__name__")).startswith("skdp."):
+            yield frame
+        frame = frame.f_back

@@ -30,7 +30,7 @@ holdout = DPHoldout(skdp.Chunks(X, y, rows_at_once=20_000), test_size=0.2)
 preparation = skdp.DPTabularPreprocessor(impute="median", missing=[1], epsilon=0.2)
 ridge = skdp.DPRidge(epsilon=0.8, solver="boosted_ssp")
 search = DPSearchCV(make_pipeline(preparation, ridge), {"dpridge__alpha": [1, 1e4]}, n_candidates=2)
-holdout.fit(search)
+search = holdout.fit(search)
 best = search.best_params_["dpridge__alpha"]
 ridge.set_params(inference="coefficients", alpha=best)
 model = holdout.fit(make_pipeline(preparation, ridge))

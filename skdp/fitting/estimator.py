@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement
 from skdp.accounting.records import release_lines
-from skdp.fitting import parts, user_warnings
+from skdp.fitting import parts, refusals, user_warnings
 from skdp.fitting.between_fits import FitData
 from skdp.fitting.budget import charge, identities_of_open_budgets, of_other_processes
 from skdp.fitting.callbacks import (
@@ -334,8 +334,11 @@ def prepare_fit(model: PrivateEstimator, rows: Rows, *start: object) -> Fit:
     if solver is not None:
         user_warnings.warn_about_noise(model._who, plan, public, prepared.problem)
     source = model._terms.noise_source
-    assumptions = *model._assumptions(prepared), *reading.assumptions
+    resampled = user_warnings.resampling_around()
+    assumptions = *resampled, *model._assumptions(prepared), *reading.assumptions
     statement = plan.statement(public, assumptions, source)
+    if statement.releases and not public.grouped:
+        refusals.refuse_groups_of_others(model._who)
     parts.require_charged_unit(model._who, public.unit)
     if getattr(model, "verbose", 0):
         for line in release_lines(statement.releases, statement.unit):
@@ -375,6 +378,8 @@ def charge_fit(
     who, terms = who or model._who, model._terms
     n_records = statement.n_rows or statement.n_groups or 1
     user_warnings.warn_about_budget(who, model.epsilon, model.delta, n_records)
+    if not parts.is_charged():
+        user_warnings.warn_about_calls(who, model.epsilon)
     user_warnings.warn_about_seed(who, terms.noise_source, model.epsilon)
     drawn_from, seed = terms.draws()
     if not parts.is_charged():

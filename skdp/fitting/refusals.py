@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from skdp._numbers import listed
+from skdp._warnings import calls_around
 from skdp.fitting import tables
 
 # Words in refusals of scikit-learn, and what is said instead: some of them quote cells, and the
@@ -163,6 +165,24 @@ def refuse_tables(who: str, X: Any) -> None:
             "Turn them into numbers, such as days since a day that you choose beforehand, or let "
             "skdp.DPTabularPreprocessor do it. Nothing was released."
         )
+
+
+def refuse_groups_of_others(who: str) -> None:
+    """Raise ValueError for a fit by rows inside a pipeline in which another step got groups."""
+    for frame in calls_around():
+        if frame.f_code.co_varnames[:1] == ("self",) and "fit" in frame.f_code.co_name:
+            given = frame.f_locals.get("params")
+            if not isinstance(given, dict):
+                continue
+            named = [name for name in given if name.endswith("__groups")]
+            if any(given[name] is not None for name in named):
+                raise public_refusal(
+                    f"{who}: the pipeline passes {listed(named)}, and no groups to this step, "
+                    "which would protect single rows. Pass them to each private step, as in "
+                    f"fit(X, y, {who.lower()}__groups=groups, ...), or let DPHoldout(X, y, "
+                    "groups=groups).fit(pipeline) do it. This step released nothing; steps before "
+                    "it are spent."
+                )
 
 
 @contextmanager

@@ -3,13 +3,15 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp import accounting
 from skdp._numbers import Array
-from skdp._warnings import warn
+from skdp._warnings import calls_around, warn
 from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public, Scaling, Solution
@@ -39,12 +41,34 @@ LEAST_GAINS = {"regression": (125.0, 0.0625), "two classes": (20.0, 0.0225)}
 # coefficients are off by 710 per cent; with "gd" they are right to three digits from about here on.
 CONVERGED = 1e-6
 
+RESAMPLES = (
+    "adds, repeats or removes rows by looking at them ({}.fit_resample). The result is NOT private "
+    "as stated: whoever is in k of the rows is protected k times less, and rows that were made "
+    "from others depend on several people. Leave that step out. For rare classes set class_weight "
+    "to public weights, such as class_weight={{0: 1, 1: 20}}."
+)
+
+# Above this epsilon a guarantee hardly limits what an attacker learns.
+LARGEST_EPSILON = 20
+
 
 class PrivacyWarning(UserWarning):
-    """A guarantee is weaker than its user may think."""
+    """A guarantee is weaker than its user may think; the subclasses say in which way."""
 
 
-class SeededNoiseWarning(PrivacyWarning):
+class NotPrivateWarning(PrivacyWarning):
+    """The result is not private, or the stated epsilon does not hold for it."""
+
+
+class PrivacyLeakWarning(PrivacyWarning):
+    """A fact about the rows is revealed exactly, such as which labels occur in them."""
+
+
+class ExactScoreWarning(PrivacyWarning):
+    """A score is computed from rows without noise. The model itself is private."""
+
+
+class SeededNoiseWarning(NotPrivateWarning):
     """The noise of a fit follows from a seed: whoever knows the seed can subtract the noise."""
 
 
@@ -72,11 +96,20 @@ def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> No
         warn(
             f"{who}: epsilon=inf adds no noise: the result is NOT private. Use it for debugging "
             "on public data only.",
+            NotPrivateWarning,
+        )
+        return
+    if epsilon > LARGEST_EPSILON:
+        warn(
+            f"{who}: epsilon={epsilon:g} is above {LARGEST_EPSILON}: a result may be "
+            f"exp({LARGEST_EPSILON}) = {math.exp(LARGEST_EPSILON):.0e} times as probable with a "
+            "record as without it, which hardly protects anybody. An epsilon of at most 10 is "
+            "usual.",
             PrivacyWarning,
         )
-    elif delta > 1 / n_rows:
+    if delta >= 1 / n_rows:
         warn(
-            f"{who}: delta={delta:g} is above 1/n = {1 / n_rows:g}: it allows a mechanism that "
+            f"{who}: delta={delta:g} is not below 1/n = {1 / n_rows:g}: it allows a mechanism that "
             "publishes a whole record now and then. Choose delta well below 1/n.",
             PrivacyWarning,
         )
@@ -92,19 +125,70 @@ def warn_about_label_set(who: str, reads_labels: bool, epsilon: float) -> None:
             f"{who}: classes=None takes the set of labels from y and releases it exactly: a label "
             "that one record alone has gives that record away. Declare the labels that are "
             "possible, without looking at y, by classes=[...].",
-            PrivacyWarning,
+            PrivacyLeakWarning,
         )
 
 
-def warn_about_score(who: str, epsilon: float) -> None:
+def warn_about_score(
+    who: str, epsilon: float, what: str = "score() is computed from these rows"
+) -> None:
     """Warn that a score is computed from rows without noise."""
     if not math.isinf(epsilon):
         warn(
-            f"{who}: score() is computed from these rows without noise, and no budget pays for it: "
-            "publish it only if the rows are public. skdp.metrics.evaluate scores with noise; "
-            "DPSearchCV and dp_cross_validate use such scores.",
-            PrivacyWarning,
+            f"{who}: {what} without noise, and no budget pays for it. Publish the score, or a "
+            "choice made by it, only if the rows are public. skdp.metrics.evaluate scores with "
+            "noise; DPSearchCV and dp_cross_validate use such scores.",
+            ExactScoreWarning,
         )
+
+
+def warn_about_calls(who: str, epsilon: float) -> None:
+    """Warn of estimators that resample the rows of this fit, or score it without noise."""
+    if math.isinf(epsilon):
+        return
+    for text in resampling_around():
+        warn(f"{who}: {text}", NotPrivateWarning)
+    if any(map(_scores_exactly, calls_around())):
+        warn_about_score(who, epsilon, "scikit-learn scores this fit on other private rows")
+
+
+def resampling_around() -> tuple[str, ...]:
+    """Say which estimator around a fit resamples its rows; () if none does."""
+    for frame in calls_around():
+        if frame.f_code.co_varnames[:1] == ("self",) and "fit" in frame.f_code.co_name:
+            meta = frame.f_locals["self"]
+            sampler = resampler_in(meta)
+            if sampler is not None:
+                return (f"{type(meta).__name__} {RESAMPLES.format(sampler)}",)
+    return ()
+
+
+def resampler_in(meta: Any) -> str | None:
+    """Return the name of the part of an estimator that has ``fit_resample``, if there is one."""
+    parts = [] if isinstance(meta, type) else list(getattr(meta, "__dict__", {}).values())
+    if parts and hasattr(meta, "get_params"):
+        parts += meta.get_params().values()
+    while parts:
+        part = parts.pop()
+        if isinstance(part, list | tuple):
+            parts += part
+        elif hasattr(part, "fit_resample"):
+            return type(part).__name__
+    return None
+
+
+def _scores_exactly(frame: FrameType) -> bool:
+    """Whether a call is one of scikit-learn that scores a fit, other than by its ``score``."""
+    if not str(frame.f_globals.get("__name__")).startswith("sklearn."):
+        return False
+    for name in {"scorer", "curve_scorer"}.intersection(frame.f_code.co_varnames):
+        scorer = frame.f_locals.get(name)
+        for one in getattr(scorer, "_scorers", {name: scorer}).values():
+            # What a function of the user computes may be private.
+            is_exact = type(one).__module__.startswith("sklearn.")
+            if is_exact and type(one).__name__ != "_PassthroughScorer":
+                return True
+    return False
 
 
 def warn_about_row_counts(who: str, public: Public, rows_per_group: float | None) -> None:

@@ -2,7 +2,14 @@
 
 from skdp.fitting.budget import PrivacyBudget
 from skdp.fitting.ledger import PrivacyBudgetError
-from skdp.fitting.user_warnings import NoiseWarning, PrivacyWarning, SeededNoiseWarning
+from skdp.fitting.user_warnings import (
+    ExactScoreWarning,
+    NoiseWarning,
+    NotPrivateWarning,
+    PrivacyLeakWarning,
+    PrivacyWarning,
+    SeededNoiseWarning,
+)
 from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
 from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
 from skdp.linear_model.instrumental import DP2SLS
@@ -28,9 +35,12 @@ __all__ = [
     "DPRidge",
     "DPRidgeCV",
     "DPTweedieRegressor",
+    "ExactScoreWarning",
     "NoiseWarning",
+    "NotPrivateWarning",
     "PrivacyBudget",
     "PrivacyBudgetError",
+    "PrivacyLeakWarning",
     "PrivacyWarning",
     "RidgePathDisplay",
     "SeededNoiseWarning",

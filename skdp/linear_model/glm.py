@@ -78,7 +78,8 @@ class DPTweedieModel(DPLinearRegressor):
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return D2, the share of the deviance that is explained, computed without noise.
 
-        It is not private: a `PrivacyWarning` says so. `skdp.metrics.evaluate` scores with noise.
+        It is not private: an `ExactScoreWarning` says so. `skdp.metrics.evaluate` scores with
+        noise.
 
         Parameters
         ----------

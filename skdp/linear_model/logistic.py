@@ -33,8 +33,8 @@ class DPLogisticRegression(DPLinearClassifier):
     l1_ratio : float, default=0.0
         Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
     classes : array of shape (n_classes,) or None, default=None
-        Public set of labels. None takes it from y, which a `PrivacyWarning` says and the statement
-        lists among the assumptions: a label that one record alone has would give it away.
+        Public set of labels. None takes it from y, which a `PrivacyLeakWarning` says and the
+        statement lists among the assumptions: a label that one record alone has would give it away.
         Estimators that fit on labels of their own making, such as
         `sklearn.multiclass.OneVsRestClassifier`, need those: declare [0, 1] there. With [0, 1, 2]
         there, each of its fits would be a model of three classes, which no fit can notice without

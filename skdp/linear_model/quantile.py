@@ -140,7 +140,7 @@ class DPQuantileRegressor(DPLinearRegressor):
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return R2, of several quantiles the mean D2 of their pinball loss, without noise.
 
-        It is not private: a `PrivacyWarning` says so.
+        It is not private: an `ExactScoreWarning` says so.
 
         Parameters
         ----------

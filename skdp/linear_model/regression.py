@@ -63,9 +63,8 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the coefficient of determination R2 of the predictions, computed without noise.
 
-        It is not private: a `PrivacyWarning` says so. `skdp.metrics.evaluate` scores with noise.
-        Searches and `cross_val_score` with a named ``scoring`` do not call this method: such
-        scores are no more private, and nothing warns of them.
+        It is not private: an `ExactScoreWarning` says so. So are the scores of scikit-learn's
+        searches and of `cross_val_score`. `skdp.metrics.evaluate` scores with noise.
 
         Parameters
         ----------

@@ -31,8 +31,8 @@ class DPLinearSVC(DPLinearClassifier):
     C : float, default=1.0
         Inverse strength of the penalty, in scikit-learn's scale; positive, inf for no penalty.
     classes : array of shape (n_classes,) or None, default=None
-        Public set of labels. None takes it from y, which a `PrivacyWarning` says and the statement
-        lists among the assumptions: a label that one record alone has would give it away.
+        Public set of labels. None takes it from y, which a `PrivacyLeakWarning` says and the
+        statement lists among the assumptions: a label that one record alone has would give it away.
     class_weight : dict or None, default=None
         Weights by label, 1 where a label is missing. As in scikit-learn they multiply the loss
         next to the penalty. Only their ratios affect how gradients are clipped, so they may be of

@@ -272,7 +272,7 @@ class Analysis:
             n_candidates=self.n_candidates,
             privacy=Privacy(noise=search._terms.noise, **self._shared_terms()),
         )
-        self._fitted(fitted)
+        fitted = self._fitted(fitted)
         self._done(step, fitted.privacy_)
         return fitted
 
@@ -291,11 +291,10 @@ class Analysis:
         """
         step = self._next("fit")
         fitted = candidates.prepared_candidate("Analysis", model, {}, self._run_budget(step), None)
-        fits = candidates.private_fits("Analysis", fitted)
-        for fit in fits:
+        for fit in candidates.private_fits("Analysis", fitted):
             fit.set_params(privacy__budget=self.budget)
-        self._fitted(fitted)
-        statements = [fit.privacy_ for fit in fits]
+        fitted = self._fitted(fitted)
+        statements = [fit.privacy_ for fit in candidates.private_fits("Analysis", fitted)]
         self._done(step, accounting.compose_statements(statements, self.budget.delta))
         return fitted
 

@@ -6,7 +6,8 @@ from typing import Any, NoReturn, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
@@ -20,6 +21,7 @@ from skdp.fitting.tables import is_dask
 from skdp.metrics import Scores, SubgroupScores, dataset, evaluate
 from skdp.metrics.dataset import PartitionedDataset
 from skdp.model_selection import candidates
+from skdp.model_selection.total import require_private
 from skdp.oracle import noise_source
 from skdp.oracle.sources.partitioned import Partitions
 
@@ -202,8 +204,8 @@ class DPHoldout:
     >>> from skdp.model_selection import DPHoldout
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> holdout = DPHoldout(X, y)
-    >>> model = make_pipeline(skdp.DPLogisticRegression(classes=[0, 1]))
-    >>> scores = holdout.evaluate(holdout.fit(model), "accuracy")
+    >>> model = holdout.fit(make_pipeline(skdp.DPLogisticRegression(classes=[0, 1])))
+    >>> scores = holdout.evaluate(model, "accuracy")
     >>> round(skdp.total_privacy(model, scores.privacy_, delta=1e-6).epsilon, 6)
     1.0
     """
@@ -231,13 +233,26 @@ class DPHoldout:
         raise TypeError("DPHoldout holds rows and cannot be pickled or copied; pickle models.")
 
     def fit(self, model: BaseEstimator) -> BaseEstimator:
-        """Fit a model on the first part, and return it.
+        """Fit a clone of a model on the first part, and return it.
 
         Parameters
         ----------
         model : estimator
-            Private by itself, or a pipeline that ends in such an estimator.
+            Of skdp, a pipeline, or another estimator around such an estimator. All steps that
+            learn from rows must be private.
+
+        Returns
+        -------
+        estimator
+            A fitted clone.
+
+        Raises
+        ------
+        ValueError
+            If a step would learn from rows without privacy. Nothing is released then.
         """
+        model = clone(model)
+        require_private("DPHoldout", model, issparse(self.X_train))
         with parts.fits_on_part(self._parts[0], self._unit):
             return candidates.fitted(
                 "DPHoldout", model, self.X_train, self.y_train, self.groups_train

@@ -13,7 +13,7 @@ from sklearn.model_selection import BaseCrossValidator, GridSearchCV, Randomized
 from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement, ReleaseRecord, compose_statements
 from skdp.fitting.parameters import check_counts
-from skdp.fitting.user_warnings import PrivacyWarning
+from skdp.fitting.user_warnings import NotPrivateWarning, PrivacyLeakWarning, PrivacyWarning
 from skdp.model_selection import fitted_search
 from skdp.model_selection.fitted_search import Membership, PrivateFit, Round, Shape, Splits
 
@@ -234,7 +234,7 @@ def _assumptions(
             "Later rounds are counted as of all candidates that scores might have chosen."
         )
     if type(splitter) in fitted_search.SPLITTERS_BY_LABELS:
-        assumptions.append(_warned(LABELS.format(type(splitter).__name__)))
+        assumptions.append(_warned(LABELS.format(type(splitter).__name__), PrivacyLeakWarning))
     else:
         assumptions.append(f"The splits are public: {unit} numbers alone decide on them.")
     if unit == "group" and not isinstance(splitter, Sequence):
@@ -308,12 +308,12 @@ def _statement(
             "that were fitted on public data."
         )
     if total.noise_source == "seeded":
-        assumptions.append(_warned(SEEDED))
+        assumptions.append(_warned(SEEDED, NotPrivateWarning))
     return replace(total, assumptions=(*assumptions, *total.assumptions))
 
 
-def _warned(sentence: str) -> str:
-    warn(f"privacy_of: {sentence}", PrivacyWarning)
+def _warned(sentence: str, category: type[PrivacyWarning]) -> str:
+    warn(f"privacy_of: {sentence}", category)
     return sentence
 
 

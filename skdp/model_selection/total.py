@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 from sklearn.utils import get_tags
@@ -13,7 +14,7 @@ from sklearn.utils import get_tags
 from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement, compose_statements
 from skdp.fitting.estimator import PrivateEstimator
-from skdp.fitting.user_warnings import PrivacyWarning
+from skdp.fitting.user_warnings import RESAMPLES, NotPrivateWarning, resampler_in
 
 # Estimators of scikit-learn that keep every model which they fitted, each fitted on rows whose
 # number is public, and on no row twice.
@@ -103,7 +104,7 @@ def total_privacy(
 
     Warns
     -----
-    PrivacyWarning
+    NotPrivateWarning
         If steps read rows without privacy, or several of the fits had seeded noise.
 
     Examples
@@ -148,8 +149,36 @@ def total_privacy(
     if sum(statement.noise_source == "seeded" for statement in statements) > 1:
         assumptions.append(SEEDED)
     for text in assumptions:
-        warn(f"total_privacy: {text}", PrivacyWarning)
+        warn(f"total_privacy: {text}", NotPrivateWarning)
     return replace(total, assumptions=(*assumptions, *total.assumptions))
+
+
+def require_private(who: str, model: BaseEstimator, is_sparse: bool) -> None:
+    """Raise ValueError for an estimator that would learn from rows without privacy in its fit.
+
+    Parameters
+    ----------
+    who : str
+        For the message.
+    model : estimator
+        Not fitted.
+    is_sparse : bool
+        Whether its rows are sparse.
+    """
+    end = "Nothing was released."
+    if not _contains_private(model):
+        raise ValueError(
+            f"{who}: {type(model).__name__} is not private, and holds no estimator of skdp. {end}"
+        )
+    collector = _Collector(who, end, is_sparse)
+    collector.visit(model)
+    if collector.uncovered:
+        raise ValueError(
+            f"{who}: these steps would learn from rows without privacy, and through them one row "
+            f"may change all others: {'; '.join(dict.fromkeys(collector.uncovered))}. The "
+            "estimators of skdp scale columns themselves; otherwise use skdp.DPStandardScaler, "
+            f"skdp.DPTabularPreprocessor, or steps that learn nothing. {end}"
+        )
 
 
 def reads_rows(step: BaseEstimator) -> bool:
@@ -260,9 +289,20 @@ def _has_zeros(step: BaseEstimator) -> bool:
 
 
 class _Collector:
-    """Collects the statements of private models inside a fitted estimator."""
+    """Collects the statements of private models inside an estimator, and what they do not cover.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    who : str, default="total_privacy"
+        For messages.
+    end : str, default=""
+        Of a refusal before a fit: the estimator is not fitted then, and all of its steps will be.
+    is_sparse : bool, default=False
+        Whether the rows are sparse, if the estimator is not fitted.
+    """
+
+    def __init__(self, who: str = "total_privacy", end: str = "", is_sparse: bool = False) -> None:
+        self._who, self._end, self._is_sparse = who, end, is_sparse
         self.statements: list[PrivacyStatement] = []
         self.uncovered: list[str] = []
         self._seen: dict[int, object] = {}
@@ -272,9 +312,11 @@ class _Collector:
         if id(thing) in self._seen:
             return
         self._seen[id(thing)] = thing
+        if self._end and isinstance(thing, FrozenEstimator):
+            return
         privacy = getattr(thing, "privacy_", None)
-        if isinstance(thing, ColumnTransformer) and hasattr(thing, "transformers_"):
-            why = why_columns_read_rows(thing)
+        if isinstance(thing, ColumnTransformer) and (self._end or hasattr(thing, "transformers_")):
+            why = why_columns_read_rows(thing, self._is_sparse)
             if why is not None:
                 self.uncovered.append(f"ColumnTransformer ({why})")
         if isinstance(thing, PrivacyStatement):
@@ -290,7 +332,7 @@ class _Collector:
                 self.visit(part)
         elif _is_estimator(thing):
             name = type(thing).__name__
-            fitted = any(attribute.endswith("_") for attribute in vars(thing))
+            fitted = self._end or any(attribute.endswith("_") for attribute in vars(thing))
             if fitted and reads_rows(thing) and not name.startswith("_"):
                 self.uncovered.append(name)
         else:
@@ -302,11 +344,12 @@ class _Collector:
         why = _why_not_private(meta)
         if why is not None:
             raise ValueError(
-                f"total_privacy: {name} {why}. No budget counts that, and no noise covers it: "
-                "the result is not private, whatever the fits inside are."
+                f"{self._who}: {name} {why.rstrip('.')}. No budget counts that, and no noise "
+                "covers it: the result is not private, whatever the fits inside are. "
+                f"{self._end}".rstrip()
             )
         why = _why_uncounted(meta)
-        if why is not None:
+        if why is not None and not self._end:
             raise ValueError(
                 f"total_privacy: {name} {why}. Count its fits by a PrivacyBudget whose block is "
                 "open while it is fitted (for a search, skdp.privacy_of prices it)."
@@ -319,11 +362,14 @@ class _Collector:
 
 def _why_not_private(meta: BaseEstimator) -> str | None:
     """Say what an estimator does with rows that the prices of its fits do not cover."""
-    name = type(meta).__name__
+    name, sampler = type(meta).__name__, resampler_in(meta)
+    if sampler is not None:
+        return RESAMPLES.format(sampler)
     if not _keeps_all_fits(meta):
         return NOT_COUNTED_BETWEEN_FITS.get(name)
     # Private members get weights instead of repeated rows, which act before clipping.
-    weighs = all(isinstance(one, PrivateEstimator) for one in getattr(meta, "estimators_", ()))
+    members = getattr(meta, "estimators_", [getattr(meta, "estimator", None)])
+    weighs = all(isinstance(one, PrivateEstimator) for one in members)
     if name.startswith("Bagging") and meta.bootstrap and not weighs:
         return "repeats rows (bootstrap=True), and a repeated row adds more than a fit allows for"
     parts = (part for part in _everything_in(meta) if isinstance(part, PrivacyStatement))

@@ -21,6 +21,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 import skdp
 from skdp.fitting import budget as budgets
+from skdp.fitting import parts
 from skdp.model_selection import DPHoldout, dp_train_test_split
 
 RNG = np.random.default_rng(5)
@@ -180,8 +181,13 @@ def test_a_budget_warns_of_operations_it_does_not_count(name):
 
 def test_a_budget_warns_of_rows_selected_within_a_part():
     """A split explains the sizes of its parts, not those of what is selected in one of them."""
-    with pytest.warns(skdp.PrivacyWarning, match=ROWS), skdp.PrivacyBudget(1e9, DELTA):
-        DPHoldout(X, THREE).fit(OneVsOneClassifier(LOGISTIC()))
+    (part, _), X_train, y_train = parts.new_split(2), X[: len(X) // 2], THREE[: len(X) // 2]
+    model = OneVsOneClassifier(LOGISTIC())
+    warned = pytest.warns(skdp.PrivacyWarning, match=ROWS)
+    with warned, skdp.PrivacyBudget(1e9, DELTA), parts.fits_on_part(part):
+        model.fit(X_train, y_train)
+    with pytest.raises(ValueError, match="OneVsOneClassifier selects rows by their labels"):
+        DPHoldout(X, THREE).fit(model)
 
 
 SAME_WEIGHTS = np.abs(X[:, 0])

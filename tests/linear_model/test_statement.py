@@ -110,7 +110,7 @@ def test_noise_source_is_said(case):
 
 def test_a_careless_delta_warns(case):
     estimator, X, y = case
-    with pytest.warns(skdp.PrivacyWarning, match="above 1/n"):
+    with pytest.warns(skdp.PrivacyWarning, match="is not below 1/n"):
         estimator(delta=0.01).fit(X, y)
 
 

@@ -10,8 +10,21 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.decomposition import PCA
+from sklearn.ensemble import AdaBoostRegressor, BaggingRegressor, VotingRegressor
+from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 import skdp
 from composition import DELTA, together
@@ -88,12 +101,15 @@ def test_more_than_the_part_around_is_all_of_the_rows(regression):
     outer = DPHoldout(*regression)
     inner = DPHoldout(outer.X_train, outer.y_train)
 
-    class Greedy:
+    class Greedy(BaseEstimator):
+        def __init__(self, model):
+            self.model = model
+
         def fit(self, X, y):
-            self.found = FIT().fit(outer.X_train, outer.y_train)
+            self.found = clone(self.model).fit(outer.X_train, outer.y_train)
             return self
 
-    greedy = inner.fit(Greedy()).found
+    greedy = inner.fit(Greedy(FIT())).found
     with parts.fits_on_part(inner._parts[1]):
         other = FIT().fit(inner.X_test, inner.y_test)
     assert total(greedy, other) == pytest.approx(together(1, 1), rel=1e-6)
@@ -114,8 +130,10 @@ def test_pipelines_of_a_holdout(regression):
     X, y = regression
     holdout = DPHoldout(X, y)
     model = make_pipeline(FunctionTransformer(np.tanh), FIT())
-    scores = holdout.evaluate(holdout.fit(model), "r2", epsilon=1.0, target_range=(-5, 5))
-    assert total(model, scores.privacy_) == pytest.approx(1.0, rel=1e-6)
+    fitted = holdout.fit(model)
+    assert not hasattr(model[-1], "coef_")
+    scores = holdout.evaluate(fitted, "r2", epsilon=1.0, target_range=(-5, 5))
+    assert total(fitted, scores.privacy_) == pytest.approx(1.0, rel=1e-6)
     # Outside of it a pipeline makes arrays that nobody knows.
     model.fit(holdout.X_train, holdout.y_train)
     assert total(model, scores.privacy_) == pytest.approx(together(1, 1), rel=1e-6)
@@ -124,6 +142,46 @@ def test_pipelines_of_a_holdout(regression):
     with pytest.raises(TypeError, match="holds rows"):
         pickle.dumps(holdout)
     assert "300 rows to fit on, 100 to score on" in repr(holdout)
+
+
+READS_ROWS = ColumnTransformer([("all", StandardScaler(), [0, 1])])
+NOT_PRIVATE = {
+    "a step": (make_pipeline(StandardScaler(), FIT()), "privacy.*: StandardScaler"),
+    "a step of a step": (make_pipeline(READS_ROWS, FIT()), "privacy.*: StandardScaler"),
+    "targets": (TransformedTargetRegressor(FIT(), transformer=StandardScaler()), "StandardScaler"),
+    "a member": (VotingRegressor([("a", make_pipeline(PCA(1), FIT()))]), "privacy.*: PCA"),
+    "a search": (GridSearchCV(make_pipeline(PCA(1), FIT()), {}), "privacy.*: PCA"),
+    "a transformer": (make_pipeline(SelectKBest(k=2), skdp.DPStandardScaler()), "SelectKBest"),
+    "columns": (make_pipeline(ColumnTransformer([("a", OneHotEncoder(), [0])]), FIT()), "OneHot"),
+    "errors": (AdaBoostRegressor(FIT()), "AdaBoostRegressor draws rows by their errors"),
+    "copies": (BaggingRegressor(make_pipeline(FIT())), "repeats rows"),
+    "the model": (LinearRegression(), "LinearRegression is not private"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_PRIVATE)
+def test_what_reads_rows_without_privacy_is_refused_before_the_fit(case, regression):
+    model, said = NOT_PRIVATE[case]
+    holdout = DPHoldout(*regression)
+    with skdp.PrivacyBudget(9.0, DELTA) as budget:
+        with pytest.raises(ValueError, match=f"DPHoldout: .*{said}.*Nothing was released"):
+            holdout.fit(model)
+        assert budget.n_fits == 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(PolynomialFeatures(2), FIT()),
+        make_pipeline(ColumnTransformer([("all", skdp.DPStandardScaler(), [0, 1])]), FIT()),
+        make_pipeline(FrozenEstimator(StandardScaler().fit(np.eye(4))), FIT()),
+        VotingRegressor([("a", FIT()), ("b", FIT())]),
+        BaggingRegressor(FIT(), n_estimators=2),
+    ],
+)
+def test_private_models_and_steps_that_learn_nothing_are_fitted(model, regression):
+    X, y = regression
+    assert DPHoldout(X[:, :4], y).fit(model).predict(X[:3, :4]).shape == (3,)
 
 
 def test_the_rows_are_split(rng):

@@ -39,7 +39,7 @@ model = make_pipeline(
     skdp.DPTabularPreprocessor(labels, fill_value={"age": 50}, missing=["age", "ward"]),
     skdp.DPLogisticRegression(epsilon=1.0, classes=[False, True]),
 ).set_output(transform="pandas")
-holdout.fit(model)
+model = holdout.fit(model)
 scores = holdout.evaluate(model, "accuracy", epsilon=1.0, delta=1e-6)
 print(scores["accuracy"])
 print(model[-1].coefficients())
