@@ -8,16 +8,18 @@ stays in memory: it is never part of a model, a budget's attributes or a pickle.
 import hashlib
 import secrets
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from skdp._numbers import AnyArray, are_numbers
 from skdp._warnings import warn
-from skdp.fitting.parts import Part
+from skdp.accounting import PrivacyStatement
+from skdp.fitting.parts import Part, Place, overlap, place_of
 from skdp.fitting.user_warnings import PrivacyWarning
 
 # Key of the fingerprints, new in each process, so that nobody can compare a guess with them.
@@ -74,6 +76,62 @@ class FitData:
     n_records: int
     sample_weight: Any
     part: Part
+
+
+# What each estimator was fitted on, as long as it lives; copies of it begin anew.
+_fits: weakref.WeakKeyDictionary[Any, list[tuple[list[Place], PrivacyStatement]]]
+_fits = weakref.WeakKeyDictionary()
+
+
+def add_fit(
+    model: Any, arrays: tuple[Any, ...], statement: PrivacyStatement
+) -> list[PrivacyStatement]:
+    """Remember a fit, and return those of this very estimator on the same rows, itself the last.
+
+    Rows are the same if one of the arrays is the same object, or a part of it.
+    """
+    places = [place for place in map(place_of, arrays) if place is not None]
+    known = _fits.setdefault(model, [])
+    known.append((places, statement))
+    return [stated for held, stated in known[:-1] if _meet(held, places)] + [statement]
+
+
+def was_fitted_on(model: Any, arrays: tuple[Any, ...]) -> bool:
+    """Whether a model, or one inside of it, was fitted on some of these rows."""
+    places = [place for place in map(place_of, arrays) if place is not None]
+    models = (one for one in everything_in(model) if isinstance(one, BaseEstimator))
+    return any(_meet(held, places) for one in models for held, _ in _fits.get(one, ()))
+
+
+def _meet(some: list[Place], others: list[Place]) -> bool:
+    return any(overlap(one, other) for one in some for other in others)
+
+
+def everything_in(thing: object) -> Iterator[object]:
+    """Yield an object and its parts at any depth, each once."""
+    seen: dict[int, object] = {}
+    waiting = [thing]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen[id(part)] = part
+        yield part
+        waiting += parts_of(part)
+
+
+def parts_of(thing: object) -> Iterable[object]:
+    """Return the parts of a container, an estimator or another object of scikit-learn or skdp."""
+    if isinstance(thing, Mapping):
+        return list(thing.values())
+    if isinstance(thing, list | tuple | set | frozenset):
+        return list(thing)
+    if isinstance(thing, np.ndarray):
+        return thing.ravel().tolist() if thing.dtype == object else []
+    if isinstance(thing, type) or not hasattr(thing, "__dict__"):
+        return []
+    inside = type(thing).__module__.partition(".")[0] in ("sklearn", "skdp")
+    return list(vars(thing).values()) if inside or hasattr(thing, "fit") else []
 
 
 class FitHistory:

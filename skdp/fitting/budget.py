@@ -420,7 +420,7 @@ class PrivacyBudget:
         self._seeds.update(() if seed is None else (seed,))
         if self._account is not None and line is not None:
             self._account.last = line
-            ledgers.remember(self._account.path, line)
+            ledgers.remember_line(self._account.path, line)
 
     def charge_external(self, event: Any, note: str) -> None:
         """Charge a release by another tool on the same data, before it takes place.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,10 +14,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from skdp._numbers import AnyArray
-from skdp.accounting import Adjacency, PrivacyStatement
+from skdp.accounting import Adjacency, PrivacyStatement, compose_statements
 from skdp.accounting.records import release_lines
 from skdp.fitting import parts, refusals, user_warnings
-from skdp.fitting.between_fits import FitData
+from skdp.fitting.between_fits import FitData, add_fit
 from skdp.fitting.budget import charge, identities_of_open_budgets, of_other_processes
 from skdp.fitting.callbacks import (
     CallbackSupport,
@@ -58,6 +58,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
     epsilon: float
     delta: float
     privacy: Privacy | None
+    privacy_: PrivacyStatement
 
     _n_fits_is_public = True  # False for private searches: callbacks would count their fits
 
@@ -190,9 +191,12 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         with row_threads(n_parts) as spread, without_sizes(self._who, public.grouped):
             source = fit.open_source(spread)
             drawn_from = charge_fit(self, fit.statement, fit.reading.data)
+            stated = with_earlier_fits(self, rows.arrays, fit.statement)
             solution = run_fit(self, fit, source, drawn_from)
         # Rows, oracle and generators end here.
         self._keep(solution, fit)
+        if stated is not fit.statement:
+            self.privacy_ = replace(stated, expectations=self.privacy_.expectations)
         return self
 
     def _read_targets(self, y: AnyArray, dtype: np.dtype[Any]) -> Targets:
@@ -385,6 +389,36 @@ def charge_fit(
     if not parts.is_charged():
         charge(who, statement, terms.budget, seed, vars(model).get(_SENT_BUDGETS, ()), data)
     return drawn_from
+
+
+def with_earlier_fits(
+    model: PrivateEstimator, arrays: tuple[Any, ...], statement: PrivacyStatement
+) -> PrivacyStatement:
+    """Return the statement of all fits of this estimator on these rows; warn if there are several.
+
+    Whoever fits it again and keeps the best result has seen all of these releases. Each was charged
+    by itself; this total is what ``privacy_`` says.
+
+    Parameters
+    ----------
+    model : PrivateEstimator
+    arrays : tuple
+        What was given for the rows.
+    statement : PrivacyStatement
+        Of a fit that was charged.
+    """
+    if parts.is_charged():
+        return statement
+    fits = [one for one in add_fit(model, arrays, statement) if one.noise_source == "system"]
+    if len(fits) < 2 or statement not in fits or not statement.releases:
+        return statement
+    text = user_warnings.REFITTED.format(len(fits))
+    try:
+        total = compose_statements(fits, statement.delta)
+    except ValueError:  # under several adjacencies, or for several units of privacy
+        total, text = statement, f"{text} Their guarantees do not add up, and are NOT stated here."
+    user_warnings.warn_about_refit(model._who, text, total.epsilon)
+    return replace(total, assumptions=(text, *total.assumptions))
 
 
 # The context of callbacks ends with it, whatever happens in it.

@@ -266,7 +266,7 @@ def lines_after(path: Path, connection: sqlite3.Connection, known: Line | None) 
     return lines
 
 
-def remember(path: Path, line: Line) -> None:
+def remember_line(path: Path, line: Line) -> None:
     """Remember a line of this process that was committed, for every later look at the file."""
     _last_lines[path] = line
 

@@ -9,10 +9,11 @@ A split of groups puts all rows of a group into one part. It says nothing about 
 costs, nor a split of rows about what a group does: a part counts for fits of its own unit alone.
 """
 
+import itertools
 import uuid
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -22,8 +23,11 @@ from skdp.accounting import Event, OnBlock, Partition, PrivacyStatement
 
 # A part of a split, or of a split of a part: from the outermost split to the innermost.
 Part: TypeAlias = tuple[tuple[Partition, int], ...]
+Place: TypeAlias = tuple[int, Part]
 
-_parts: dict[int, tuple[weakref.ref[Any], Part, str]] = {}  # by the id of an array; with the unit
+# By the id of an array: its part, the unit of that, and a number of the rows that were split.
+_parts: dict[int, tuple[weakref.ref[Any], Part, str, int]] = {}
+_numbers = itertools.count()
 # Neither reaches the threads of a pool: what is fitted there counts as on all rows, and is charged.
 _current_part: ContextVar[tuple[Part, str]] = ContextVar("part of a split", default=((), "row"))
 _charged: ContextVar[str | None] = ContextVar("unit of what is charged as a whole", default=None)
@@ -40,14 +44,50 @@ def unit_of(groups: Any) -> str:
     return "row" if groups is None else "group"
 
 
-def remember(array: Any, part: Part, unit: str = "row") -> None:
-    """Remember that an array holds exactly the rows of a part, as long as the array lives."""
-    key = id(array)
+def remember(array: Any, part: Part, unit: str = "row", of: Any = None) -> None:
+    """Remember that an array holds exactly the rows of a part, as long as the array lives.
+
+    Parameters
+    ----------
+    array : object
+        Nothing is remembered of one to which there are no weak references, such as a list.
+    part : tuple of (Partition, int)
+    unit : {"row", "group"}, default="row"
+    of : object, default=None
+        The array whose rows were split.
+    """
+    key, place = id(array), place_of(of)
 
     def forget(_: object) -> None:
         _parts.pop(key, None)
 
-    _parts[key] = weakref.ref(array, forget), part, unit
+    number = next(_numbers) if place is None else place[0]
+    with suppress(TypeError):
+        _parts[key] = weakref.ref(array, forget), part, unit, number
+
+
+def place_of(array: Any) -> Place | None:
+    """Return which rows an array holds: a number of all rows, and a part; None if in doubt.
+
+    An array is recognised by its identity, not by what it holds, which is private.
+    """
+    if array is None or is_real(array):
+        return None
+    if not _is_remembered(array):
+        remember(array, ())
+    return (_parts[id(array)][3], _parts[id(array)][1]) if _is_remembered(array) else None
+
+
+def overlap(one: Place, other: Place) -> bool:
+    """Whether two arrays may hold the same rows: not if a split put them into different parts."""
+    if one[0] != other[0]:
+        return False
+    for (partition, number), (other_partition, other_number) in zip(one[1], other[1], strict=False):
+        if partition != other_partition:
+            return True
+        if number != other_number:
+            return False
+    return True
 
 
 def part_of(*arrays: Any, unit: str = "row") -> Part:
@@ -70,9 +110,12 @@ def part_of(*arrays: Any, unit: str = "row") -> Part:
     return around if agree else ()
 
 
+def _is_remembered(array: Any) -> bool:
+    return id(array) in _parts and _parts[id(array)][0]() is array
+
+
 def _remembered(array: Any, unit: str) -> Part:
-    reference, part, own = _parts.get(id(array), (None, (), unit))
-    return _of_unit(part, own, unit) if reference is not None and reference() is array else ()
+    return _of_unit(*_parts[id(array)][1:3], unit) if _is_remembered(array) else ()
 
 
 def _of_unit(part: Part, own: str, unit: str) -> Part:

@@ -183,6 +183,11 @@ class Reading:
 class Rows(ABC):
     """Rows of one kind."""
 
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What was given for the rows, by which those of another fit are recognised."""
+        return ()
+
     @abstractmethod
     def read(self, model: Any) -> Reading:
         """Check the rows as a fit of this estimator needs them.
@@ -208,6 +213,10 @@ class Arrays(Rows):
     y: Any = None
     sample_weight: Any = None
     groups: Any = None
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        return self.X, self.y
 
     def read(self, model: Any) -> Reading:
         who, given = type(model).__name__, (self.X, self.y, self.sample_weight, self.groups)
@@ -260,6 +269,10 @@ class PartitionedRows(Rows):
 
     partitions: Partitions
     given: tuple[Any, ...] = ()
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        return self.given
 
     def read(self, model: Any) -> Reading:
         who, reader = model._who, model._reader()

@@ -41,6 +41,10 @@ LEAST_GAINS = {"regression": (125.0, 0.0625), "two classes": (20.0, 0.0225)}
 # coefficients are off by 710 per cent; with "gd" they are right to three digits from about here on.
 CONVERGED = 1e-6
 
+REFITTED = (
+    "This estimator was fitted {} times on the same rows, or on some of them, and each fit "
+    "released something about them."
+)
 RESAMPLES = (
     "adds, repeats or removes rows by looking at them ({}.fit_resample). The result is NOT private "
     "as stated: whoever is in k of the rows is protected k times less, and rows that were made "
@@ -142,6 +146,25 @@ def warn_about_score(
         )
 
 
+def warn_about_refit(who: str, text: str, epsilon: float) -> None:
+    """Warn that an estimator was fitted several times on the same rows."""
+    warn(
+        f"{who}: {text} The total is epsilon={epsilon:.4g}, as privacy_ says. Choose among fits by "
+        "DPSearchCV, whose price does not grow with their number.",
+        PrivacyWarning,
+    )
+
+
+def warn_about_scored_rows(who: str) -> None:
+    """Warn that a model is scored on rows that it was fitted on."""
+    warn(
+        f"{who}: the model was fitted on these rows, or on some of them. Its scores are better "
+        "than on new rows, and both prices add up: skdp.total_privacy(model, scores). Score it on "
+        "rows that the fit did not use, as skdp.model_selection.DPHoldout does.",
+        PrivacyWarning,
+    )
+
+
 def warn_about_calls(who: str, epsilon: float) -> None:
     """Warn of estimators that resample the rows of this fit, or score it without noise."""
     if math.isinf(epsilon):
@@ -166,8 +189,6 @@ def resampling_around() -> tuple[str, ...]:
 def resampler_in(meta: Any) -> str | None:
     """Return the name of the part of an estimator that has ``fit_resample``, if there is one."""
     parts = [] if isinstance(meta, type) else list(getattr(meta, "__dict__", {}).values())
-    if parts and hasattr(meta, "get_params"):
-        parts += meta.get_params().values()
     while parts:
         part = parts.pop()
         if isinstance(part, list | tuple):
@@ -216,6 +237,19 @@ def warn_unless_converged(who: str, solution: Solution, public: Public) -> None:
         "that nearly follow from others, or raise max_iter.",
         ConvergenceWarning,
     )
+
+
+def warn_about_export(who: str, has_limits: bool) -> None:
+    """Warn that a linear model predicts some rows otherwise than the one that it is made of."""
+    if has_limits:
+        warn(
+            f"{who}: to_sklearn() returns a model that is linear everywhere. This one clips "
+            "columns to the ranges of the fit and scales long rows down: rows beyond the ranges "
+            "get other predictions. Clip columns before they reach the linear model, which removes "
+            "most of the difference: np.clip(X, scaling_.columns.low, scaling_.columns.high), or "
+            "LEAST(GREATEST(x, low), high) in SQL.",
+            UserWarning,
+        )
 
 
 # ---------------------------------------------------------------- noise of batches

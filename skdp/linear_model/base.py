@@ -329,6 +329,11 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             regressors are clipped to ``prediction_range_``. Rows like most others get the same
             prediction either way.
 
+        Warns
+        -----
+        UserWarning
+            If this model clips, so that some rows get other predictions.
+
         Examples
         --------
         >>> from sklearn.datasets import load_iris
@@ -340,6 +345,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         ('LogisticRegression', (3, 4))
         """
         check_is_fitted(self, "coef_")
+        has_limits = self.scaling_ is not None or self.row_bound_ is not None
+        user_warnings.warn_about_export(self._who, has_limits and not self.fixed_effects)
         plain = self._plain_model()
         plain.coef_, plain.intercept_ = self.coef_.copy(), np.copy(self.intercept_)[()]
         plain.n_features_in_ = self.n_features_in_

@@ -12,12 +12,14 @@ from sklearn.base import BaseEstimator
 from skdp._numbers import Array, MatrixLike, is_real, require
 from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
+from skdp.fitting.between_fits import was_fitted_on
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Arrays, Reading, Rows, rows_of
 from skdp.fitting.units import Targets
+from skdp.fitting.user_warnings import warn_about_scored_rows
 from skdp.metrics import requests, row_statistics
 from skdp.metrics.dataset import read_dataset
 from skdp.metrics.scores import Scores, SubgroupScores
@@ -228,6 +230,8 @@ class PrivateScorer(PrivateEstimator):
                     "by must be its name or number. Nothing was released."
                 )
             rows = replace(rows, by=by)
+        if was_fitted_on(self.model, rows.arrays):
+            warn_about_scored_rows(self._who)
         return self._fit(rows)
 
     # ------------------------------------------------------------------ before any row is read

@@ -142,10 +142,10 @@ def _split(
         arrays = (*arrays[:-1], label_column(who, groups))
     for rows, side in zip(numbers, sides, strict=True):
         taken = [rows_of(np.asarray(a) if isinstance(a, list) else a, rows) for a in arrays]
-        for array in taken:
+        for array, whole in zip(taken, arrays, strict=True):
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)  # rows of the other part could be written into it
-            parts.remember(array, side, unit)
+            parts.remember(array, side, unit, whole)
         both.append(taken)
     return both[0], both[1], sides, sizes, unit
 
@@ -165,7 +165,7 @@ def _split_partitions(
     sides = parts.new_split(2, of=parts.part_of(partitions, unit=data.unit))
     both = [[data.subset(part)["X"]] for part in split]
     for (view,), side in zip(both, sides, strict=True):
-        parts.remember(view, side, data.unit)
+        parts.remember(view, side, data.unit, partitions)
     sizes = [sum(part.counts()) for part in split]
     return both[0], both[1], sides, sizes, data.unit
 

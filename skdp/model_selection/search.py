@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp import accounting
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, require
 from skdp.fitting import parts
-from skdp.fitting.estimator import PrivateEstimator, charge_fit
+from skdp.fitting.estimator import PrivateEstimator, charge_fit, with_earlier_fits
 from skdp.fitting.parameters import planned_records
 from skdp.fitting.privacy import Privacy
 from skdp.metrics.dataset import read_rows
@@ -218,6 +218,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         # 2. One charge for all; then the runs.
         statement = parts.statement_on_part(statement, part)
         drawn_from = charge_fit(self, statement)
+        statement = with_earlier_fits(self, (X, y), statement)
         split: list[Any] = list(data.split([n_records - n_scored, n_scored], drawn_from))
         with parts.charged_as_a_whole(unit):
             best = self._best_of_runs(

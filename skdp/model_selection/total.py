@@ -1,6 +1,5 @@
 """Add up the prices of the private models inside fitted estimators."""
 
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils import get_tags
 
 from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement, compose_statements
+from skdp.fitting.between_fits import everything_in, parts_of
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.user_warnings import RESAMPLES, NotPrivateWarning, resampler_in
 
@@ -336,7 +336,7 @@ class _Collector:
             if fitted and reads_rows(thing) and not name.startswith("_"):
                 self.uncovered.append(name)
         else:
-            for part in _parts(thing):
+            for part in parts_of(thing):
                 self.visit(part)
 
     def _visit_meta(self, meta: BaseEstimator) -> None:
@@ -372,7 +372,7 @@ def _why_not_private(meta: BaseEstimator) -> str | None:
     weighs = all(isinstance(one, PrivateEstimator) for one in members)
     if name.startswith("Bagging") and meta.bootstrap and not weighs:
         return "repeats rows (bootstrap=True), and a repeated row adds more than a fit allows for"
-    parts = (part for part in _everything_in(meta) if isinstance(part, PrivacyStatement))
+    parts = (part for part in everything_in(meta) if isinstance(part, PrivacyStatement))
     if name.endswith("Chain") and meta.cv is None and any(p.adjacency == "label" for p in parts):
         return "has earlier targets for columns, which adjacency='label' takes for public"
     return None
@@ -402,30 +402,4 @@ def _is_estimator(thing: object) -> bool:
 
 def _contains_private(thing: object) -> bool:
     """Whether an object is, or holds at any depth, an estimator of skdp, fitted or not."""
-    return any(isinstance(part, PrivateEstimator) for part in _everything_in(thing))
-
-
-def _everything_in(thing: object) -> Iterator[object]:
-    seen: dict[int, object] = {}
-    waiting = [thing]
-    while waiting:
-        part = waiting.pop()
-        if id(part) in seen:
-            continue
-        seen[id(part)] = part
-        yield part
-        waiting += _parts(part)
-
-
-def _parts(thing: object) -> Iterable[object]:
-    """Return the parts of a container, an estimator or another object of scikit-learn or skdp."""
-    if isinstance(thing, Mapping):
-        return list(thing.values())
-    if isinstance(thing, list | tuple | set | frozenset):
-        return list(thing)
-    if isinstance(thing, np.ndarray):
-        return thing.ravel().tolist() if thing.dtype == object else []
-    if isinstance(thing, type) or not hasattr(thing, "__dict__"):
-        return []
-    inside = type(thing).__module__.partition(".")[0] in ("sklearn", "skdp")
-    return list(vars(thing).values()) if inside or _is_estimator(thing) else []
+    return any(isinstance(part, PrivateEstimator) for part in everything_in(thing))

@@ -154,7 +154,8 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self._check_parameters()
         # A partition has an X and a y; y is not read.
         unread = X if tables.is_dask(X) else None
-        reading = rows_of(self._who, X, unread, None, groups).read(self._reader())
+        rows = rows_of(self._who, X, unread, None, groups)
+        reading = rows.read(self._reader())
         assert reading.column_kinds is not None
         kinds = dict(reading.column_kinds)
         self.n_features_in_ = len(kinds)
@@ -171,7 +172,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 UserWarning,
             )
         if self.impute == "median" and reading.n_features:
-            self._fit(KnownRows(reading))
+            self._fit(KnownRows(reading, rows))
         else:
             names = _numbers_among(kinds)
             self.fill_values_ = dict(zip(names, self._constants(names).tolist(), strict=True))
@@ -455,9 +456,14 @@ def _numbers_among(kinds: Mapping[Hashable, str]) -> list[Hashable]:
 
 @dataclass(frozen=True, eq=False)
 class KnownRows(Rows):
-    """Rows that have been read already."""
+    """Rows that have been read already, and that another kind was made of."""
 
     reading: Reading
+    rows: Rows
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        return self.rows.arrays
 
     def read(self, model: object) -> Reading:
         return self.reading

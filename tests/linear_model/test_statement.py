@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import skdp
 from replays import seeded
@@ -68,7 +69,7 @@ def test_a_plan_knows_of_weights(case, adjacency):
     fitted = model.fit(X, y, np.ones(len(y))).privacy_
     assert (fitted.releases, fitted.epsilon) == (planned.releases, planned.epsilon)
     assert fitted.assumptions == planned.assumptions
-    assert model.fit(X, y).privacy_.releases == model.plan(*X.shape).releases
+    assert clone(model).fit(X, y).privacy_.releases == model.plan(*X.shape).releases
 
 
 def test_what_is_assumed_is_said(classification):

@@ -1,0 +1,155 @@
+"""An estimator that is fitted again on the same rows states all of its fits."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+import skdp
+from composition import DELTA, together
+from skdp.metrics import evaluate
+from skdp.model_selection import DPHoldout, DPSearchCV, dp_train_test_split
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((300, 3))
+Y = X.sum(axis=1)
+RIDGE = skdp.DPRidge(scaling="none", max_iter=2, target_bound=4.0)
+AGAIN = r"fitted {} times on the same rows.*epsilon={:.4g}"
+
+ROWS = {
+    "arrays": (X, Y),
+    "a data frame": (pd.DataFrame(X), pd.Series(Y)),
+    "sparse rows": (sparse.csr_array(X), Y),
+    "partitions": (skdp.Chunks(X, Y), None),
+    "new columns": (lambda: X.copy(), Y),
+    "new targets": (X, lambda: Y.copy()),
+}
+
+
+def refitted(model, *rows):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(*rows)
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_privacy_states_all_fits_on_the_same_rows(kind):
+    given = ROWS[kind]
+    model, fits = clone(RIDGE), []
+    for number in range(1, 4):
+        rows = [array() if callable(array) else array for array in given]
+        if number == 1:
+            model.fit(*rows)
+        else:
+            message = AGAIN.format(number, together(*[1] * number))
+            with pytest.warns(skdp.PrivacyWarning, match=message):
+                model.fit(*rows)
+        fits.append(clone(RIDGE).fit(*rows))
+        total = skdp.total_privacy(*fits, delta=DELTA)
+        assert model.privacy_.epsilon == pytest.approx(together(*[1] * number), rel=1e-6)
+        assert model.privacy_.releases == total.releases
+        assert model.privacy_.n_rows == 300
+        assert fits[-1].privacy_.epsilon == pytest.approx(1.0)
+    assert model.privacy_.assumptions[0].startswith("This estimator was fitted 3 times")
+    assert pickle.loads(pickle.dumps(model)).privacy_ == model.privacy_
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: skdp.DPStandardScaler(),
+        lambda: skdp.DPTabularPreprocessor(impute="median"),
+        lambda: skdp.DPRidgeCV(alphas=[1.0, 2.0]),
+        lambda: DPSearchCV(RIDGE, {"alpha": [1.0, 2.0]}, n_candidates=2),
+    ],
+)
+def test_all_that_is_fitted_privately_counts_its_fits(make):
+    model = make().fit(X, Y)
+    first = model.privacy_
+    twice = skdp.total_privacy(first, make().fit(X, Y), delta=DELTA).epsilon
+    assert refitted(model, X, Y).privacy_.epsilon == pytest.approx(twice, rel=1e-6)
+    assert twice > 1.3 * first.epsilon
+
+
+def test_each_private_step_of_a_pipeline_counts_its_fits():
+    pipeline = make_pipeline(skdp.DPStandardScaler(), clone(RIDGE))
+    for number in (1, 2):
+        refitted(pipeline, X, Y)
+        for step in pipeline:
+            assert step.privacy_.epsilon == pytest.approx(together(*[1] * number), rel=1e-6)
+
+
+def test_a_budget_counts_a_fit_once():
+    with skdp.PrivacyBudget(9.0, DELTA) as budget:
+        model = refitted(refitted(clone(RIDGE), X, Y), X, Y)
+    assert budget.n_fits == 2
+    assert budget.spent == pytest.approx(model.privacy_.epsilon, rel=1e-6)
+
+
+def test_a_part_of_the_rows_and_all_of_them_overlap():
+    X_train, X_test, y_train, y_test = dp_train_test_split(X, Y)
+    for first, second, epsilon in [
+        ((X_train, y_train), (X, Y), together(1, 1)),
+        ((X, Y), (X_train, y_train), together(1, 1)),
+        ((X_train, y_train), (X_test, y_test), 1.0),
+        (dp_train_test_split(X, Y)[::2], (X_train, y_train), together(1, 1)),  # another split
+        ((X, Y), (X.copy(), Y.copy()), 1.0),  # equal rows: what arrays hold is not compared
+    ]:
+        model = refitted(refitted(clone(RIDGE), *first), *second)
+        assert model.privacy_.epsilon == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_copies_begin_anew():
+    model = clone(RIDGE).fit(X, Y)
+    for other in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert other.fit(X, Y).privacy_.epsilon == pytest.approx(1.0)
+
+
+def test_fits_under_other_terms_are_named_and_not_added_up():
+    model = clone(RIDGE).fit(X, Y)
+    model.set_params(privacy=skdp.Privacy(adjacency="replace_one"))
+    with pytest.warns(skdp.PrivacyWarning, match="do not add up, and are NOT stated here"):
+        model.fit(X, Y)
+    assert model.privacy_.epsilon == pytest.approx(1.0)
+    assert "NOT stated here" in model.privacy_.assumptions[0]
+    fitted = clone(RIDGE).fit(X, Y)
+    with pytest.warns(skdp.PrivacyWarning, match="do not add up"):
+        fitted.fit(X, Y, groups=np.arange(300) // 2)
+
+
+@pytest.mark.parametrize("scored", ["the same", "all", "a part", "in a pipeline", "of a search"])
+def test_a_score_on_rows_of_the_fit_is_warned_of(scored):
+    X_train, X_test, y_train, y_test = dp_train_test_split(X, Y)
+    model, rows = clone(RIDGE).fit(X_train, y_train), (X_train, y_train)
+    if scored == "all":
+        rows = X, Y
+    if scored == "a part":
+        model, rows = clone(RIDGE).fit(X, Y), (X_test, y_test)
+    if scored == "in a pipeline":
+        model = make_pipeline(skdp.DPStandardScaler(), RIDGE).fit(X_train, y_train)
+    if scored == "of a search":
+        model = DPSearchCV(RIDGE, {"alpha": [1.0]}, n_candidates=2).fit(X_train, y_train)
+    with pytest.warns(skdp.PrivacyWarning, match="was fitted on these rows, or on some of them"):
+        evaluate(model, *rows, "r2", target_range=(-4, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", skdp.PrivacyWarning)
+        evaluate(clone(RIDGE).fit(X_train, y_train), X_test, y_test, "r2", target_range=(-4, 4))
+
+
+def test_a_hold_out_knows_the_rows_that_it_split():
+    for rows in ((X, Y), (skdp.Chunks(X, Y),)):
+        holdout = DPHoldout(*rows)
+        everything = clone(RIDGE).fit(*rows)
+        with pytest.warns(skdp.PrivacyWarning, match="was fitted on these rows"):
+            holdout.evaluate(everything, "r2", target_range=(-4, 4))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", skdp.PrivacyWarning)
+            holdout.evaluate(holdout.fit(RIDGE), "r2", target_range=(-4, 4))
