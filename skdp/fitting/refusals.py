@@ -174,7 +174,12 @@ def refuse_groups_of_others(who: str) -> None:
             given = frame.f_locals.get("params")
             if not isinstance(given, dict):
                 continue
-            named = [name for name in given if name.endswith("__groups")]
+            is_pipeline = hasattr(frame.f_locals["self"], "steps")  # to a search they are for folds
+            named = [
+                name
+                for name in given
+                if name.endswith("__groups") or (name == "groups" and is_pipeline)
+            ]
             if any(given[name] is not None for name in named):
                 raise public_refusal(
                     f"{who}: the pipeline passes {listed(named)}, and no groups to this step, "

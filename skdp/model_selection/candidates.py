@@ -30,7 +30,12 @@ from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
 from skdp.fitting.user_warnings import warn_about_label_set
 from skdp.metrics.dataset import Dataset, PartitionedDataset
-from skdp.model_selection.total import any_part_reads_rows, may_be_sparse, why_columns_read_rows
+from skdp.model_selection.total import (
+    any_part_reads_rows,
+    may_be_sparse,
+    refuse_resampling,
+    why_columns_read_rows,
+)
 from skdp.oracle import NoiseSource
 from skdp.oracle.sources.partitioned import Partitions
 
@@ -179,6 +184,7 @@ def private_fits(
             f"{who}: estimator must be an estimator of skdp, or a Pipeline that ends in one; got "
             f"{type(estimator).__name__}. Nothing was released."
         )
+    refuse_resampling(who, estimator)
     fits: list[PrivateEstimator] = []
     for name, step in estimator.steps:
         if isinstance(step, Pipeline) and is_private_model(last_step(step)):

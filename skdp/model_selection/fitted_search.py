@@ -22,7 +22,7 @@ from skdp.accounting import PrivacyStatement
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
 from skdp.fitting.grouping import number_labels
 from skdp.fitting.refusals import without_row_counts
-from skdp.model_selection.total import reads_rows
+from skdp.model_selection.total import reads_rows, refuse_resampling
 
 # ---------------------------------------------------------------- candidates
 
@@ -54,6 +54,7 @@ class PrivateFit:
         """Open pipelines, or raise ValueError if there is no private estimator at the end."""
         path, before = "", []
         while isinstance(estimator, Pipeline):
+            refuse_resampling("privacy_of", estimator)
             before += estimator.steps[:-1]
             name, estimator = estimator.steps[-1]
             path += f"{name}__"

@@ -181,6 +181,13 @@ def require_private(who: str, model: BaseEstimator, is_sparse: bool) -> None:
         )
 
 
+def refuse_resampling(who: str, pipeline: Pipeline) -> None:
+    """Raise ValueError for a pipeline with a step that resamples rows."""
+    sampler = resampler_in(pipeline)
+    if sampler is not None:
+        raise ValueError(f"{who}: the pipeline {RESAMPLES.format(sampler)}")
+
+
 def reads_rows(step: BaseEstimator) -> bool:
     """Whether fitting this non-private step of a pipeline takes something from the rows."""
     if not hasattr(step, "fit") or isinstance(step, type) or type(step).__name__ in PUBLIC_ONLY:

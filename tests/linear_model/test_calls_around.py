@@ -6,12 +6,14 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_selection import RFECV
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
+    GroupKFold,
     TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
@@ -19,7 +21,7 @@ from sklearn.model_selection import (
     learning_curve,
     permutation_test_score,
 )
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 import skdp
 from composition import DELTA
@@ -105,6 +107,18 @@ def test_statements_of_resampled_fits_say_so():
         assert any("NOT private as stated" in text for text in statement.assumptions)
 
 
+def test_prices_and_private_searches_refuse_resampling():
+    pipeline = Pipeline([("over", Oversampler()), ("model", MODEL)])
+    for act in (
+        lambda: skdp.privacy_of(GridSearchCV(pipeline, {}), n_samples=240, n_features=3),
+        lambda: skdp.model_selection.DPSearchCV(pipeline, {}, n_candidates=2).fit(X, Y),
+        lambda: skdp.model_selection.dp_cross_validate(pipeline, X, Y),
+        lambda: skdp.model_selection.DPHoldout(X, Y).fit(pipeline),
+    ):
+        with pytest.raises(ValueError, match=r"Oversampler.fit_resample.*class_weight"):
+            act()
+
+
 def error(estimator, X, y):
     return accuracy_score(y, estimator.predict(X))
 
@@ -169,6 +183,22 @@ def test_a_refusal_of_groups_spends_nothing_at_the_first_step():
     with skdp.PrivacyBudget(9.0, DELTA) as budget, pytest.raises(ValueError, match="passes"):
         clone(SCALED).fit(X, Y, dplogisticregression__groups=GROUPS)
     assert budget.n_fits == 0
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+def test_groups_that_routing_keeps_from_a_private_step_are_refused():
+    with config_context(enable_metadata_routing=True):
+        scaler, model = skdp.DPStandardScaler(), clone(MODEL).set_fit_request(groups=True)
+        pipeline = make_pipeline(scaler.set_fit_request(groups=False), model)
+        with pytest.raises(ValueError, match="DPStandardScaler: the pipeline passes 'groups'"):
+            pipeline.fit(X, Y, groups=GROUPS)
+        pipeline[0].set_fit_request(groups=True)
+        assert pipeline.fit(X, Y, groups=GROUPS)[0].privacy_.unit == "group"
+        by_rows = make_pipeline(skdp.DPStandardScaler(), clone(MODEL))
+        for step in by_rows:
+            step.set_fit_request(groups=False)
+        search = GridSearchCV(by_rows, {}, cv=GroupKFold(2), error_score="raise")
+        assert search.fit(X, Y, groups=GROUPS).best_estimator_[-1].privacy_.unit == "row"
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
