@@ -141,6 +141,17 @@ def selection(module, names, options) -> None:
     )  # fmt: skip
 
 
+def reports(module, names, options) -> None:
+    """Run, unless the file is to be read, and say what came out; fail if a verdict is "wrong"."""
+    if options.verdict:
+        rows = module.results_file.read(options.output)[1]
+    else:
+        rows = module.run(options.output, options.command, names)
+    print(*module.lines(rows), sep="\n")
+    if any(row["verdict"] == module.WRONG for row in rows):
+        raise SystemExit(1)
+
+
 @dataclass(frozen=True)
 class Command:
     """A benchmark by its name on the command line.
@@ -227,6 +238,11 @@ COMMANDS = {
         "noise", lambda module, names, options: module.run(),
         "timing of the sampler, attacks on floating point",
     ),
+    "reports": Command(
+        "reports.running", reports,
+        "inputs of public bug reports: the right value, the package's, the verdict", "reports.csv",
+        "KIND or REPORT",
+    ),
     "selection": Command(
         "selection", selection, "when a private search pays", "selection.csv", "DATA SET"
     ),
@@ -297,6 +313,7 @@ def smoke() -> None:
         verdict,
     )
     from benchmarks.cases import running
+    from benchmarks.reports import running as reports_running
 
     data = ["breast_cancer", "diabetes"]
     rows = utility.run(None, "smoke", data, epsilons=[1.0, 10.0], runs=2, jobs=1)
@@ -313,6 +330,7 @@ def smoke() -> None:
     groups.run(None, "smoke", 2, smoke=True)
     print(*counts.report(counts.run(None, "smoke", counts.SMOKE, [1.0], 2, 1)), sep="\n")
     solver_choice.run(None, "smoke", 2, [("2 classes", 4, (6.0,))])
+    print(*reports_running.lines(reports_running.run(None, "smoke", reports_running.SMOKE)))
 
 
 def main() -> None:
