@@ -22,32 +22,51 @@ Counts = NDArray[Any]  # whole numbers, or sums of multipliers
 Lookup = Callable[[AnyArray, slice | AnyArray], NDArray[np.intp]]  # bins of values, by column
 Add = Callable[[Array, Array, slice, Array], None]  # a block's values, shares, columns; total
 
-# Magnitudes from 4**-20 to 4**20, in steps of 4; what is beyond lies in the outermost bins.
+# Near magnitudes, from 4**-20 to 4**20, have a bin for each step of 4: negative ones from large to
+# small, zero, positive ones from small to large. Far magnitudes, all others of float64, are counted
+# by two digits: the sign and the step modulo SIDE in one bin, and the block of STEPS steps in
+# another. The last bin is for values that are not finite.
 STEPS = 20
 SIDE = 2 * STEPS
-N_MAGNITUDES = 2 * SIDE + 1  # negative from large to small, zero, positive from small to large
+N_NEAR = 2 * SIDE + 1
+BLOCKS = np.arange(-26, 26)  # those at -1 and 0 are near, and remain empty
+FAR = slice(N_NEAR, N_NEAR + 2 * SIDE)
+BLOCK = slice(FAR.stop, FAR.stop + len(BLOCKS))
+N_MAGNITUDES = BLOCK.stop + 1
+# A far value counts so much in each of its two bins: twice the square is below 1.
+DIGIT = 0.707
 
 BLOCK_VALUES = 1 << 18  # values to look up at once
 
 
 @functools.cache
-def magnitude_table(is_single: bool = False) -> NDArray[np.intp]:
-    """Bin of a number by its sign and exponent bits."""
+def magnitude_table(is_single: bool = False, block: bool = False) -> NDArray[np.intp]:
+    """Bin of a number by its sign and exponent bits: of far ones that of the step, or the block."""
     bits, bias = (8, 127) if is_single else (11, 1023)
     exponents = np.arange(1 << bits)
     steps = (exponents - bias) // 2
-    outward = np.clip(steps + STEPS, 0, SIDE - 1)
-    positive = np.where(steps < -STEPS, SIDE, SIDE + 1 + outward)
-    table = np.concatenate([positive, 2 * SIDE - positive])
-    return np.asarray(table, dtype=np.intp)
+    near = (steps >= -STEPS) & (steps < STEPS)
+    far, negative = FAR.start + SIDE + steps % SIDE, FAR.start + steps % SIDE
+    positive, negative = (
+        np.where(near, SIDE + sign * (SIDE // 2 + 1 + steps), one)
+        for sign, one in ((1, far), (-1, negative))
+    )
+    table = np.stack([positive, negative])
+    if block:
+        table[:, ~near] = BLOCK.start + steps[~near] // STEPS - BLOCKS[0]
+    table[:, 0], table[:, -1] = SIDE, N_MAGNITUDES - 1  # zeros and subnormal ones, inf and nan
+    return np.asarray(table.ravel(), dtype=np.intp)
 
 
-def magnitudes(values: AnyArray, columns: slice | AnyArray | None = None) -> NDArray[np.intp]:
+def magnitudes(
+    values: AnyArray, columns: slice | AnyArray | None = None, block: bool = False
+) -> NDArray[np.intp]:
     """Bin of every value by sign and magnitude."""
     is_single = values.dtype == np.float32
     bits, shift = (np.uint32, 23) if is_single else (np.uint64, 52)
     patterns = np.ascontiguousarray(values).view(bits)
-    return np.asarray(magnitude_table(is_single)[np.right_shift(patterns, bits(shift))])
+    table = magnitude_table(is_single, block)
+    return np.asarray(table[np.right_shift(patterns, bits(shift))])
 
 
 def equal_bins(
@@ -66,17 +85,25 @@ def equal_bins(
 
 
 def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
-    """Count values by column and magnitude, shape (n_columns, N_MAGNITUDES).
+    """Count values by column and magnitude, shape (n_columns, N_MAGNITUDES); far ones twice.
 
     Rows of weight 0 are not counted, here and below. Where there are groups, a row counts as its
     multiplier: the counts of a group add up to 1 at most, and sums of multipliers are exact.
     """
-    table = magnitude_table()
 
-    def add(values: Array, shares: Array, columns: slice, total: Array) -> None:
-        _add_magnitude_counts(values.view(np.uint64), shares, table, total)
+    def counts(block: bool) -> Counts:
+        lookup = functools.partial(magnitudes, block=block)
+        table = magnitude_table(block=block)
 
-    return _counts(records, features, targets, N_MAGNITUDES, magnitudes, add)
+        def add(values: Array, shares: Array, columns: slice, total: Array) -> None:
+            _add_magnitude_counts(values.view(np.uint64), shares, table, total)
+
+        return _counts(records, features, targets, N_MAGNITUDES, lookup, add)
+
+    total = counts(block=False)
+    if total[:, FAR].any():
+        total[:, BLOCK] = counts(block=True)[:, BLOCK]
+    return total
 
 
 def bin_counts(
@@ -254,8 +281,12 @@ class _Counts(base.Statistic):
 class MagnitudeCounts(_Counts):
     """Counts of values by sign and magnitude, for each column.
 
-    Sensitivity: see `_Counts`; the spread is sqrt(2), as in any histogram. A record whose weight is
-    0 is a null record: it is not counted.
+    Sensitivity: a near value adds 1 to one bin, and a far value adds ``DIGIT`` to each of two bins
+    of its column. As ``2 * DIGIT**2 < 1`` and no entry is negative, both statements of `_Counts`
+    hold: the norm is at most 1 in each column, and the inner product of two records is at least 0,
+    so that their squared distance is at most the sum of their squared norms. Products with
+    ``DIGIT`` are rounded once, by less than that norm is below 1. A record whose weight is 0 is a
+    null record: it is not counted.
 
     Parameters
     ----------
@@ -270,7 +301,9 @@ class MagnitudeCounts(_Counts):
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         counts = rows.total(magnitude_counts, self.features, self.targets)
-        return np.array(counts, dtype=np.float64)
+        counts = np.array(counts, dtype=np.float64)
+        counts[:, FAR.start : BLOCK.stop] *= DIGIT
+        return counts
 
 
 @base.audited

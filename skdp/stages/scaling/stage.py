@@ -30,6 +30,7 @@ from skdp.stages.scaling.estimates import (
     shrink_ranges,
     support_with_margin,
 )
+from skdp.stages.scaling.magnitudes import in_own_units
 from skdp.stages.scaling.refinements import (
     extrapolate_tails,
     keep_standardised,
@@ -51,11 +52,15 @@ MANY_BINS = 1024
 
 @dataclass(frozen=True, eq=False)
 class Counting:
-    """The histograms that a fit requests of its features, or of its targets."""
+    """The histograms that a fit requests of its features, or of its targets.
+
+    Ranges are in units of the columns, powers of 4.
+    """
 
     oracle: Oracle
     histograms: Histograms
     is_features: bool
+    units: Array | float = 1.0
 
     @property
     def exact(self) -> bool:
@@ -67,11 +72,15 @@ class Counting:
         """Numbers of the histograms in bins; the first one is of magnitudes."""
         return range(2, len(self.histograms.costs) + 1)
 
-    def by_magnitude(self) -> Histogram:
-        """Request counts by sign and magnitude."""
-        request = MagnitudeCounts(self.is_features, not self.is_features)
+    def by_magnitude(self) -> tuple[Histogram, Self]:
+        """Request counts by sign and magnitude; return them, and the counting in units of these."""
+        request, n_rows = (
+            MagnitudeCounts(self.is_features, not self.is_features),
+            self.oracle.public.n_rows,
+        )
         answer = self.oracle.with_share(request, self.histograms.shares[0])
-        return Histogram.of_counts(self.oracle.public.n_rows, *answer)
+        counts, std, units = in_own_units(answer[0], n_rows, answer[1])
+        return Histogram(counts / n_rows, std / n_rows), replace(self, units=units)
 
     def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> Bins:
         """Request counts in equal bins of ranges; their number follows from the noise."""
@@ -80,7 +89,8 @@ class Counting:
             usual = next(bins for most, bins in BINS_BY_NOISE if noise <= most)
             n_bins = MANY_BINS if self.exact else usual
         kind = self.is_features, not self.is_features
-        request = BinCounts(*kind, ranges.low, ranges.width / n_bins, n_bins)
+        low, width = self.units * ranges.low, self.units * ranges.width / n_bins
+        request = BinCounts(*kind, low, width, n_bins)
         answer = self.oracle.with_share(request, self.histograms.shares[-1])
         return Bins.of_counts(self.oracle.public.n_rows, *answer, ranges)
 
@@ -225,10 +235,13 @@ class ScalingStage(OptionalStage):
 
     def _columns(self, counting: Counting) -> Columns:
         """Request histograms; return the columns that follow from these."""
-        magnitudes = counting.by_magnitude()
-        is_features, exact = counting.is_features, counting.exact
+        magnitudes, counting = counting.by_magnitude()
         if counting.oracle.is_rehearsal:
             return _rehearsed(counting)
+        return _in_units(self._columns_in_units(counting, magnitudes), counting.units)
+
+    def _columns_in_units(self, counting: Counting, magnitudes: Histogram) -> Columns:
+        is_features, exact = counting.is_features, counting.exact
         centred = self.centred[not is_features]
         first = coarse_ranges(magnitudes, exact, pooled=is_features)
         bins = _bin_rounds(counting, first, magnitudes)
@@ -247,6 +260,18 @@ class ScalingStage(OptionalStage):
         limits = columns.centre - reach, columns.centre + reach
         low, high = np.clip([columns.low, columns.high], *limits)
         return replace(columns, low=low, high=high)
+
+
+def _in_units(columns: Columns, units: Array | float) -> Columns:
+    """Return columns whose numbers were in these units."""
+    finite = np.finfo(np.float64)
+    with np.errstate(over="ignore"):
+        low, high, centre = (
+            np.clip(units * one, finite.min, finite.max)
+            for one in (columns.low, columns.high, columns.centre)
+        )
+        scale = np.clip(units * columns.scale, finite.tiny, finite.max)
+    return replace(columns, low=low, high=high, centre=centre, scale=scale)
 
 
 def _rehearsed(counting: Counting) -> Columns:
