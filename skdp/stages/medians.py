@@ -6,15 +6,17 @@ import numpy as np
 
 from skdp._numbers import Array, Indices
 from skdp.oracle import BinCounts, Columns, MagnitudeCounts, Oracle, Scaling, Solution, Stage
-from skdp.oracle.releases.histograms import SIDE, STEPS
+from skdp.oracle.releases.histograms import BEYOND, STEPS
+from skdp.stages.scaling.distributions import magnitude_bounds
+from skdp.stages.scaling.magnitudes import in_own_units
 
-# What stands for a missing value lies in the outermost magnitude, and what is known does not.
-MISSING = 4.0**STEPS
-LARGEST = 4.0 ** (STEPS - 2)
+# What stands for a missing value has a bin of its own among magnitudes, and what is known does not.
+MISSING = 4.0**BEYOND
+LARGEST = 4.0 ** (BEYOND - 1)
 ROUNDS, N_BINS = 3, 64
 # Quantiles between which the next histogram looks: wide enough for noise to leave the median in.
 INNER = 0.1
-FINEST = 2.0**-30  # least range, next to where it lies
+FINEST = 2.0**-30  # least range, relative to its distance from 0
 FEWEST = 3.0  # values that a median is taken of, in units of the noise on their number
 
 
@@ -54,21 +56,21 @@ class MedianStage(Stage):
         share = self.share / ROUNDS
         counts, std = oracle.with_share(MagnitudeCounts(True, False), share)
         n_known = n_rows - counts[:, -1]
-        counts, (low, high) = counts[:, :-1], _edges_of_magnitudes(n_columns)
+        counts, _, units = in_own_units(counts, n_known, std)
+        low, high = (np.tile(one, (n_columns, 1)) for one in magnitude_bounds())
         # 2. Where among them the median lies; then again, in finer bins.
         for _ in range(1, ROUNDS):
             start, stop = _inner_range(counts, n_known, low, high)
             width = (stop - start) / N_BINS
             # The last bin is for what is beyond, or missing.
-            bins = BinCounts(True, False, start, width, N_BINS + 1)
+            bins = BinCounts(True, False, units * start, units * width, N_BINS + 1)
             counts = oracle.with_share(bins, share)[0][:, :-1]
             edges = start[:, None] + width[:, None] * np.arange(N_BINS + 1)
             low, high = edges[:, :-1], edges[:, 1:]
         place = _place(counts, n_known / 2)[:, None]
         medians = np.take_along_axis((low + high) / 2, place, axis=1)[:, 0]
-        medians = np.where(n_known > FEWEST * std, medians, otherwise)
-        ones = np.ones(n_columns)
-        columns = Columns(-LARGEST * ones, LARGEST * ones, medians, ones)
+        medians = np.where(n_known > FEWEST * std, units * medians, otherwise)
+        columns = Columns(medians, medians, medians, np.ones(n_columns)).unclipped
         return replace(solution, scaling=Scaling(columns))
 
     def assumptions(self) -> tuple[str, ...]:
@@ -93,13 +95,4 @@ def _inner_range(counts: Array, n_known: Array, low: Array, high: Array) -> tupl
         np.take_along_axis(edges, place[:, None], axis=1)[:, 0]
         for edges, place in ((low, first), (high, last))
     )
-    return start, np.maximum(stop, start + FINEST * np.maximum(1.0, np.abs(start)))
-
-
-def _edges_of_magnitudes(n_columns: int) -> tuple[Array, Array]:
-    """Return the edges of the bins of `MagnitudeCounts`, but for the outermost."""
-    edges = 4.0 ** (np.arange(SIDE + 1) - STEPS)
-    tiny = edges[:1]
-    low = np.concatenate([-edges[:0:-1], -tiny, edges[:-1]])[:-1]
-    high = np.concatenate([-edges[-2::-1], tiny, edges[1:]])[:-1]
-    return np.tile(low, (n_columns, 1)), np.tile(high, (n_columns, 1))
+    return start, np.maximum(stop, start + FINEST * np.maximum(4.0**-STEPS, np.abs(start)))

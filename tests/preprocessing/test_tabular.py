@@ -246,7 +246,7 @@ def mutant_constants_from_rows(patch):
 
 
 def mutant_range_from_rows(patch):
-    largest = 4.0 ** (medians.STEPS - 2)
+    largest = 4.0 ** (medians.BEYOND - 1)
 
     def prepared(X):
         found = np.where(np.isnan(X), medians.MISSING, np.clip(X, -largest, largest))

@@ -23,13 +23,14 @@ Lookup = Callable[[AnyArray, slice | AnyArray], NDArray[np.intp]]  # bins of val
 Add = Callable[[Array, Array, slice, Array], None]  # a block's values, shares, columns; total
 
 # Near magnitudes, from 4**-20 to 4**20, have a bin for each step of 4: negative ones from large to
-# small, zero, positive ones from small to large. Far magnitudes, all others of float64, are counted
-# by two digits: the sign and the step modulo SIDE in one bin, and the block of STEPS steps in
-# another. The last bin is for values that are not finite.
+# small, zero, positive ones from small to large. Far magnitudes are counted by two digits: the sign
+# and the step modulo SIDE in one bin, and the block of STEPS steps in another. The last bin is for
+# values from 4**BEYOND on, next to the largest number of float64.
 STEPS = 20
 SIDE = 2 * STEPS
 N_NEAR = 2 * SIDE + 1
-BLOCKS = np.arange(-26, 26)  # those at -1 and 0 are near, and remain empty
+BEYOND = 500
+BLOCKS = np.arange(-26, BEYOND // STEPS)  # those at -1 and 0 are near, and remain empty
 FAR = slice(N_NEAR, N_NEAR + 2 * SIDE)
 BLOCK = slice(FAR.stop, FAR.stop + len(BLOCKS))
 N_MAGNITUDES = BLOCK.stop + 1
@@ -54,7 +55,7 @@ def magnitude_table(is_single: bool = False, block: bool = False) -> NDArray[np.
     table = np.stack([positive, negative])
     if block:
         table[:, ~near] = BLOCK.start + steps[~near] // STEPS - BLOCKS[0]
-    table[:, 0], table[:, -1] = SIDE, N_MAGNITUDES - 1  # zeros and subnormal ones, inf and nan
+    table[:, 0], table[:, steps >= BEYOND] = SIDE, N_MAGNITUDES - 1  # subnormal ones count as 0
     return np.asarray(table.ravel(), dtype=np.intp)
 
 

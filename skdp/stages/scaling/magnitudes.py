@@ -9,13 +9,22 @@ from typing import NamedTuple
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.oracle.releases.histograms import BLOCK, BLOCKS, DIGIT, FAR, N_NEAR, SIDE, STEPS
+from skdp.oracle.releases.histograms import (
+    BEYOND,
+    BLOCK,
+    BLOCKS,
+    DIGIT,
+    FAR,
+    N_NEAR,
+    SIDE,
+    STEPS,
+)
 from skdp.stages.scaling.estimates import MIN_BULK_SHARE, Z_ONE, z_of_largest
 
 # All figures are choices of ours.
 # Step of the largest values of a column in its unit: above them there is room for rare values.
 LARGEST = 9
-MOST = 511 - STEPS  # step of a unit: its whole window lies within float64
+MOST = BEYOND - STEPS  # step of a unit, on either side of 1
 ADJACENT = 4  # near steps below the far ones: if they have values, the far ones are not isolated
 
 
@@ -87,6 +96,7 @@ def _step_of_unit(
 def _moved(near: Array, seen: Array, digits: Array, step: int, limit: float) -> Array:
     """Return the counts of a column by sign and magnitude in the unit ``4**step``."""
     window = step + np.arange(-STEPS, STEPS)
+    first, last = window[0] // STEPS, window[-1] // STEPS
     by_sign = np.stack([near[SIDE - 1 :: -1], near[SIDE + 1 :]])
     of_far = np.isin(window // STEPS, BLOCKS[seen > 0])
     result = np.where(of_far, digits[:, window % SIDE], 0.0)
@@ -95,9 +105,9 @@ def _moved(near: Array, seen: Array, digits: Array, step: int, limit: float) -> 
     result[:, known[inside] - window[0]] = by_sign[:, inside]
     outside = np.where(by_sign > limit, by_sign, 0.0)
     zeros = near[SIDE] + outside[:, known < window[0]].sum()
-    zeros += seen[BLOCKS < window[0] // STEPS].sum()
+    zeros += seen[first > BLOCKS].sum()
     # The sign of values beyond follows from their digits.
     share = np.maximum(digits.max(axis=1), 1e-300)
-    beyond = seen[BLOCKS > window[-1] // STEPS].sum() * share / share.sum()
+    beyond = seen[last < BLOCKS].sum() * share / share.sum()
     result[:, -1] += beyond + outside[:, known > window[-1]].sum(axis=1)
     return np.concatenate([result[0, ::-1], [zeros], result[1]])

@@ -13,7 +13,17 @@ from skdp.accounting import Adjacency
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import BinCounts, MagnitudeCounts, Public
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.histograms import N_MAGNITUDES, STEPS
+from skdp.oracle.releases.histograms import (
+    BEYOND,
+    BLOCK,
+    BLOCKS,
+    DIGIT,
+    FAR,
+    N_MAGNITUDES,
+    N_NEAR,
+    SIDE,
+    STEPS,
+)
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import MemorySource
 
@@ -119,12 +129,33 @@ def test_counts_are_those_of_plain_numpy(rng, either_way, kind):
         sizes = np.append(edges, np.inf)
         above, below = (np.histogram(one[one > 0], sizes)[0] for one in (column, -column))
         expected = [*below[::-1], np.sum(column == 0), *above]
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(found[:N_NEAR], expected)
+        assert not found[N_NEAR:].any()
     low, width = (-1.0, 0.0, -2.0), (1.0, 0.5, 2.0)
     for j, column in enumerate(columns):
         inner = low[j] + width[j] * np.arange(1, N_BINS)
         expected = np.bincount(np.searchsorted(inner, column, side="right"), minlength=N_BINS)
         np.testing.assert_array_equal(bins[j], expected)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_two_digits_of_a_far_value_are_its_sign_and_step(either_way, kind):
+    steps = np.concatenate([np.arange(-511, -STEPS), np.arange(STEPS, BEYOND)])
+    for sign in (-1, 1):
+        X = kind(sign * 3.0 * 4.0 ** steps[:, None])
+        rows, context = MemorySource.of(X, np.zeros((len(steps), 1))), context_for(1, 1)
+        (found,) = MagnitudeCounts(True, False).total(rows, context)
+        assert not found[:N_NEAR].any()
+        digits = np.bincount(steps % SIDE, minlength=SIDE)
+        none = np.zeros(SIDE)
+        expected = [digits, none] if sign < 0 else [none, digits]
+        np.testing.assert_array_equal(found[FAR], DIGIT * np.concatenate(expected))
+        places = (steps // STEPS)[:, None] == BLOCKS
+        np.testing.assert_array_equal(found[BLOCK], DIGIT * places.sum(axis=0))
+        assert np.unique(np.column_stack([steps // STEPS, steps % SIDE]), axis=0).shape == (
+            len(steps),
+            2,
+        )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr
 
 import skdp
-from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitude_counts
+from skdp.oracle.releases.histograms import N_NEAR, magnitude_counts
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.distributions import (
     EM_ITERATIONS,
@@ -110,7 +110,7 @@ def test_standardised_lognormal_columns_are_standardised_without_their_tail(log_
 
 def test_probabilities_of_magnitudes_add_up_to_1():
     shapes = by_magnitude().by_bin
-    assert shapes.shape == (N_MAGNITUDES, prior().size)
+    assert shapes.shape == (N_NEAR, prior().size)
     assert shapes.sum(axis=0) == pytest.approx(1.0, abs=1e-5)
     assert shapes.min() >= 0
     assert prior().sum() == pytest.approx(1.0, abs=1e-5)
@@ -147,7 +147,7 @@ def read(X, low, high, noise, rng, centred=True, pooled=True, is_last=True):
         lambda x: np.bincount(np.searchsorted(edges, x, side="right"), minlength=8), 0, X
     ).T
     ranges = Ranges(np.full(n_columns, low), np.full(n_columns, high))
-    magnitudes = magnitude_counts(Records.of(X, np.zeros((n_rows, 1))), True, False)
+    magnitudes = magnitude_counts(Records.of(X, np.zeros((n_rows, 1))), True, False)[:, :N_NEAR]
     counted = Histogram(*noisy(magnitudes)), Bins(*noisy(bins), ranges)
     return estimate(*counted, pooled, centred, is_last)
 
@@ -230,7 +230,7 @@ def test_noise_alone_gives_columns_that_can_be_used(rng):
 def narrow(low, high, held, noise=0.0, pooled=False):
     """Estimate of one column that is far from 0, from these shares in bins of its range."""
     held, noise = np.array(held)[None], np.array([max(noise, 1e-6)])
-    nothing = Histogram(np.zeros((1, N_MAGNITUDES)), noise)
+    nothing = Histogram(np.zeros((1, N_NEAR)), noise)
     ranges = Ranges(np.full(1, low), np.full(1, high))
     return estimate(nothing, Bins(held, noise, ranges), pooled)
 
@@ -329,7 +329,7 @@ def test_what_columns_have_in_common_is_the_family_and_the_location_of_other_col
 
 
 def test_a_posterior_is_proportional_to_the_likelihood_and_the_prior(rng):
-    shares, noise = rng.dirichlet(np.full(N_MAGNITUDES, 0.1), 5), np.full(5, 0.02)
+    shares, noise = rng.dirichlet(np.full(N_NEAR, 0.1), 5), np.full(5, 0.02)
     magnitudes = Histogram(shares, noise)
     bins = Bins(shares[:, :8], noise, Ranges(np.zeros(5), np.ones(5)))
     ((columns, near, some),) = posteriors([magnitudes, bins], pooled=False)

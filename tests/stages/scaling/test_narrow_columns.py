@@ -110,7 +110,7 @@ def test_rare_values_beside_a_common_one_are_learnt_from(rare, adjacency):
         }
         model = skdp.DPLinearRegression(epsilon=0.3, **settings).fit(X[::2], y[::2])
         scores.append(model.score(X[1::2], y[1::2]))
-    assert np.mean(scores) > (0.9 if adjacency == "label" else 0.2)
+    assert np.mean(scores) > (0.87 if adjacency == "label" else 0.2)
 
 
 def test_a_range_of_half_its_distance_from_0_is_far_from_it():

@@ -7,7 +7,7 @@ import pytest
 
 import skdp
 from skdp.oracle import Columns
-from skdp.oracle.releases.histograms import N_MAGNITUDES, magnitude_counts
+from skdp.oracle.releases.histograms import N_NEAR, magnitude_counts
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES, Histogram
 from skdp.stages.scaling.refinements import keep_standardised
@@ -20,8 +20,8 @@ def found(X, noise, seed=0):
 
     The noise is given as a share of the rows.
     """
-    counts = magnitude_counts(Records.of(X, np.zeros((len(X), 1))), True, False)
-    assert counts.shape == (X.shape[1], N_MAGNITUDES)
+    counts = magnitude_counts(Records.of(X, np.zeros((len(X), 1))), True, False)[:, :N_NEAR]
+    assert counts.shape == (X.shape[1], N_NEAR)
     std = np.full(X.shape[1], noise * len(X))
     noisy = counts + std[:, None] * np.random.default_rng(seed).standard_normal(counts.shape)
     unit = np.ones(X.shape[1])

@@ -1,0 +1,135 @@
+"""Columns and targets far from 1 are scaled as the same ones in another unit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.oracle.releases.histograms import N_MAGNITUDES, N_NEAR, SIDE, magnitude_counts
+from skdp.oracle.sources.records import Records
+from skdp.stages.scaling.distributions import magnitude_bounds
+from skdp.stages.scaling.magnitudes import in_own_units
+
+N_ROWS, SLOPES = 5000, np.array([2.0, -1.0, 0.5])
+
+
+def counts_of(values):
+    counts = magnitude_counts(Records.of(values[:, None], np.zeros((len(values), 1))), True, False)
+    counts = counts.astype(float)
+    counts[:, N_NEAR:] *= 0.707
+    return counts
+
+
+def own_units_of(values, rng, std=0.0):
+    counts = counts_of(values)
+    return in_own_units(counts + std * rng.standard_normal(counts.shape), len(values), std)
+
+
+@pytest.fixture
+def columns(rng):
+    X = rng.standard_normal((N_ROWS, 3))
+    return X, X @ SLOPES + rng.standard_normal(N_ROWS)
+
+
+def fitted(seed, X, y, model=skdp.DPRidge, **parameters):
+    privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
+    return model(epsilon=3.0, privacy=privacy, **parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("std", [0.0, 20.0])
+@pytest.mark.parametrize("step", [-480, -100, -45, -26, 26, 39, 40, 60, 100, 470])
+def test_counts_of_far_values_are_those_of_near_ones_in_their_unit(rng, step, std):
+    values = rng.standard_normal(N_ROWS)
+    values[: N_ROWS // 10] = 0.0
+    found = own_units_of(values * 4.0**step, rng, std)
+    expected = counts_of(values * 4.0**step / found.units)[0, :N_NEAR]
+    assert expected.sum() > 0.9999 * N_ROWS
+    assert np.abs(found.counts[0] - expected).max() <= 6 * found.std[0] + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("common", "rare", "share"),
+    [(1.0, 1e15, 0.03), (1.0, -1e300, 0.01), (1e-17, 1.0, 0.05), (1e-6, 1e-200, 0.9)],
+)
+def test_codes_and_rounding_errors_do_not_decide_the_unit(rng, common, rare, share):
+    """Values beyond the magnitudes are counted at their ends, and smaller ones as zeros."""
+    is_rare = rng.random(N_ROWS) < share
+    values = np.where(is_rare, rare, common * rng.uniform(1, 2, N_ROWS))
+    found = own_units_of(values, rng, 0.002 * N_ROWS)
+    assert found.units == 1
+    place = {1e15: -1, -1e300: 0, 1.0: SIDE, 1e-200: SIDE}[rare]
+    wanted = (~is_rare).sum() if rare == 1.0 else is_rare.sum()
+    assert abs(found.counts[0, place] - wanted) < 6 * found.std[0] / 0.707
+
+
+def test_a_tail_beyond_the_near_magnitudes_is_seen_with_the_rest(rng):
+    """A tenth lies beyond; all of it is in one window."""
+    values = 2e11 * np.exp(1.3 * rng.standard_normal(N_ROWS))
+    found = own_units_of(values, rng, 2.0)
+    low, _ = magnitude_bounds()
+    expected = counts_of(values / found.units)[0, :N_NEAR]
+    assert found.units > 1
+    assert np.abs(found.counts[0] - expected).max() <= 6 * found.std[0]
+    assert found.counts[0, low > 0].sum() == pytest.approx(N_ROWS, rel=0.05)
+
+
+def test_noise_hardly_ever_moves_a_unit(rng):
+    """Of 4000 noisy tables of 10 columns; of columns that are noise alone as well."""
+    values, moved = rng.standard_normal(N_ROWS), 0
+    counts = np.tile(counts_of(values), (10, 1))
+    for std in (0.002, 0.02, 0.1, 0.2):
+        for _ in range(1000):
+            noisy = counts + std * N_ROWS * rng.standard_normal((10, N_MAGNITUDES))
+            moved += np.any(in_own_units(noisy, N_ROWS, std * N_ROWS).units != 1)
+    assert moved < 20
+
+
+@pytest.mark.parametrize(
+    "far",
+    [
+        lambda rng: rng.integers(10**12, 10**13, N_ROWS).astype(float),  # EAN
+        lambda rng: rng.integers(0, 2**62, N_ROWS).astype(float),  # hashes
+        lambda rng: 1.6e18 + 1e16 * rng.uniform(-1, 1, N_ROWS),  # time in ns
+        lambda rng: 1e150 * rng.standard_normal(N_ROWS),
+        lambda rng: 1e-250 * rng.standard_normal(N_ROWS),
+    ],
+)
+def test_a_far_column_leaves_the_coefficients_of_the_others(columns, rng, far):
+    X, y = columns
+    coef = [fitted(seed, np.column_stack([X, far(rng)]), y).coef_[:3] for seed in range(3)]
+    assert np.abs(np.mean(coef, axis=0) - SLOPES).max() < 0.1
+
+
+@pytest.mark.parametrize("unit", [1e-250, 1e-15, 1e15, 1e150])
+def test_targets_and_columns_that_matter_are_scaled_in_any_unit(columns, unit):
+    X, y = columns
+    rows = np.column_stack([unit * X[:, 0], X[:, 1:]])
+    for model, found in (
+        (of_targets := fitted(0, X, unit * y), of_targets.predict(X) / unit),
+        (of_columns := fitted(0, rows, y), of_columns.predict(rows)),
+    ):
+        assert np.var(y - found) < 0.2 * np.var(y)  # 0.16 without privacy
+        assert np.isfinite(model.coef_).all()
+
+
+def test_times_in_nanoseconds_that_matter_are_learnt_from(columns, rng):
+    X, y = columns
+    days = rng.uniform(0, 365, N_ROWS)
+    rows = np.column_stack([X, 1.6e18 + 86400e9 * days])
+    target = y + 0.03 * days
+    assert fitted(0, rows, target).score(rows, target) > 0.9  # 0.94 without privacy
+
+
+@pytest.mark.parametrize("centre", [1.6e12, 1.6e18, -1e150, 3e-15])
+def test_medians_and_the_scaler_are_right_far_from_1(rng, centre):
+    x = centre * (1 + 0.1 * rng.uniform(-1, 1, (20_000, 1)))
+    x[::10] = np.nan
+    privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+    table = skdp.DPTabularPreprocessor(impute="median", epsilon=5.0, privacy=privacy).fit(x)
+    (median,) = table.fill_values_.values()
+    assert median == pytest.approx(centre, rel=0.01)
+    x = x[~np.isnan(x)][:, None]
+    scaled = skdp.DPStandardScaler(epsilon=5.0, privacy=privacy).fit_transform(x)
+    assert abs(scaled.mean()) < 0.1
+    assert scaled.std() == pytest.approx(1.0, rel=0.1)
