@@ -514,9 +514,10 @@ def charge(
     around = [_recall(*identity) for identity in sent]
     if any(item._account is None for item in around):
         raise PrivacyBudgetError(
-            f"{who} requested a fit in a worker process, but it was sent there from inside the "
-            "block of a PrivacyBudget of another process, which would not be charged. "
-            f"{IN_PROCESS} (For a fit that this budget has nothing to do with, make a new {who}.)"
+            f"{who} requested a fit or a score in a worker process, but its estimator was sent "
+            "there from inside the block of a PrivacyBudget of another process, which would not be "
+            f"charged. {IN_PROCESS} (If this budget has nothing to do with it, make a new "
+            "estimator, or send a model that is to be scored before the block is opened.)"
         )
     with _lock:
         every = [*_open, *around, *([] if budget is None else [budget])]

@@ -17,7 +17,7 @@ from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement, compose_statements
 from skdp.accounting.records import release_lines
 from skdp.fitting import parts, refusals, user_warnings
-from skdp.fitting.between_fits import FitData, add_fit
+from skdp.fitting.between_fits import FitData, add_fit, everything_in
 from skdp.fitting.budget import charge, identities_of_open_budgets, of_other_processes
 from skdp.fitting.callbacks import (
     CallbackSupport,
@@ -26,7 +26,6 @@ from skdp.fitting.callbacks import (
     warn_about_rows,
     with_callbacks,
 )
-from skdp.fitting.parameters import EXAMPLES, check_parameters
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy, refuse_nested_names
 from skdp.fitting.refusals import refuse_tables, without_cells, without_sizes
@@ -387,7 +386,10 @@ def charge_fit(
     user_warnings.warn_about_seed(who, terms.noise_source, model.epsilon)
     drawn_from, seed = terms.draws()
     if not parts.is_charged():
-        charge(who, statement, terms.budget, seed, vars(model).get(_SENT_BUDGETS, ()), data)
+        # A model that is scored was sent from the blocks of budgets, the scorer was not.
+        inside = (one for one in everything_in(model) if isinstance(one, PrivateEstimator))
+        sent = (identity for one in inside for identity in vars(one).get(_SENT_BUDGETS, ()))
+        charge(who, statement, terms.budget, seed, tuple(dict.fromkeys(sent)), data)
     return drawn_from
 
 

@@ -75,9 +75,9 @@ def evaluate(
         of the model's ``power`` (its R2 where it has none), "neg_mean_squared_error",
         "neg_mean_absolute_error", "neg_mean_poisson_deviance" and "neg_mean_gamma_deviance" (or
         without ``neg_``), and "mean_pinball_loss", of the model's ``quantile``; the default is what
-        ``score`` computes, one of the first two. Poisson deviances above the largest target count
-        as that, gamma deviances above 20 as that. The budget is shared by all of them, so request
-        only those that you need.
+        ``score`` computes, one of the first two. Deviances are clipped to the largest deviance
+        of a target from about the centre of the targets, which the statement names. The budget is
+        shared by all of them, so request only those that you need.
     epsilon : float, default=1.0
         Privacy budget of all scores together; positive. inf adds no noise.
     delta : float, default=1e-6
@@ -100,11 +100,13 @@ def evaluate(
         Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
         of `skdp.Privacy`.
     target_range : (low, high) or None, default=None
-        Of regressors: range that targets and predictions are cut to, residuals to half its width.
-        It must be chosen without looking at the targets. None takes the model's own: its
-        ``target_bound``, or the range that a private fit estimated, at most four scales of the
-        target on either side: a fit that widened it for a long tail predicts beyond, and a wider
-        range here makes scores as much noisier.
+        Of regressors: range that targets and predictions are clipped to. Scores and their intervals
+        are of clipped targets. Residuals are clipped to the largest distance of a target from the
+        centre that a private fit estimated, or not at all if there is no such centre. It must be
+        chosen without looking at the targets. None is the model's own range: its ``target_bound``,
+        or the range that a private fit estimated, at most four scales of the target on either
+        side. A fit that widened this range for a long tail predicts beyond it, but a wider range
+        here would add as much more noise to scores.
     log_loss_bound : float, default=6.0
         Larger log losses count as this.
 
@@ -258,9 +260,9 @@ class PrivateScorer(PrivateEstimator):
 
     def _request(self) -> requests.ScoreRequest:
         if row_statistics.kind_of(self.model) == "regressor":
-            target_range = row_statistics.target_range(self.model, self.target_range)
+            within = row_statistics.target_range(self.model, self.target_range)
             return requests.request_for_regressor(
-                self.model, self._metrics(), target_range, self.subgroups
+                self.model, self._metrics(), within, self.subgroups
             )
         bound = float(self.log_loss_bound)
         return requests.request_for_classifier(self.model, self._metrics(), bound, self.subgroups)

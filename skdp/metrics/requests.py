@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
@@ -18,8 +18,8 @@ from sklearn.base import BaseEstimator, is_classifier
 from skdp._numbers import AnyArray, Array, shown
 from skdp.metrics import estimates, row_statistics
 from skdp.metrics.dataset import Dataset
-from skdp.metrics.row_statistics import LARGEST_GAMMA_DEVIANCE, ClassifiedRows, PredictedRows
-from skdp.metrics.scores import AnyScore
+from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, TargetRange
+from skdp.metrics.scores import AnyScore, Score
 from skdp.metrics.subgroups import Subgroups
 from skdp.stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage
 
@@ -279,19 +279,21 @@ CLASSIFIER_STATISTICS = (
 REGRESSOR_STATISTICS = (
     RowStatistic(
         "squared_error",
-        lambda rows: 2 * rows.residuals**2 - 1,
+        lambda rows: 2 * rows.squared_errors - 1,
         {"r2": 1 - SQUARE, "squared_error": 1 - SQUARE},
     ),
     RowStatistic(
-        "squared_error squared", lambda rows: 2 * rows.residuals**4 - 1, {"squared_error": SQUARE}
+        "squared_error squared",
+        lambda rows: 2 * rows.squared_errors**2 - 1,
+        {"squared_error": SQUARE},
     ),
     RowStatistic(
         "absolute_error",
-        lambda rows: 2 * np.abs(rows.residuals) - 1,
+        lambda rows: 2 * rows.absolute_errors - 1,
         {"absolute_error": 1 - SQUARE},
     ),
     RowStatistic(
-        "squared_error", lambda rows: 2 * rows.residuals**2 - 1, {"absolute_error": SQUARE}
+        "squared_error", lambda rows: 2 * rows.squared_errors - 1, {"absolute_error": SQUARE}
     ),
     *_mean_and_square("poisson_deviance", lambda rows: rows.poisson_deviances),
     *_mean_and_square("gamma_deviance", lambda rows: rows.gamma_deviances),
@@ -348,7 +350,9 @@ class ScoreRequest:
         Labels of a classifier.
     subgroups : Subgroups or None
     deviances : mapping from str to Deviance
-        Of the quantities in `EXPLAINED`.
+        Of the quantities that are deviances, or follow from them.
+    notes : mapping from str to str
+        By quantity, what its score is of if targets or losses were clipped.
     """
 
     model: BaseEstimator
@@ -360,6 +364,7 @@ class ScoreRequest:
     classes: AnyArray
     subgroups: Subgroups | None = None
     deviances: Mapping[str, Deviance] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def weights(self) -> dict[str, float]:
@@ -449,7 +454,13 @@ class ScoreRequest:
             by_statistic["classes"] = estimates.by_class(table, len(self.classes))
         thresholds = partial(row_statistics.threshold_values, model=self.model)
         answers = Answers(by_statistic, n_records, self.bounds, self.classes, thresholds)
-        return {name: one.estimate(name, one, answers) for name, one in self.metrics.items()}
+        scores = {}
+        for name, one in self.metrics.items():
+            score = one.estimate(name, one, answers)
+            if isinstance(score, Score):
+                score = replace(score, note=self.notes.get(one.quantity, ""))
+            scores[name] = score
+        return scores
 
 
 def request_for_classifier(
@@ -481,18 +492,19 @@ def request_for_classifier(
     if "log_loss" in quantities:
         assumptions += (f"Log losses above {log_loss_bound:g} count as that.",)
     bounds = {"log_loss": log_loss_bound, "brier": 1.0}
+    notes = {"log_loss": f"of losses clipped to {log_loss_bound:g}"}
 
     def predicted(data: Dataset) -> ClassifiedRows:
         return ClassifiedRows(model, data, log_loss_bound, "calibration_curve" in quantities)
 
     given = model, metrics, statistics, predicted, assumptions, bounds
-    return ScoreRequest(*given, classes, subgroups)
+    return ScoreRequest(*given, classes, subgroups, notes=notes)
 
 
 def request_for_regressor(
     model: BaseEstimator,
     metrics: Metrics,
-    target_range: tuple[float, float],
+    within: TargetRange,
     subgroups: Subgroups | None = None,
 ) -> ScoreRequest:
     """Return the request for scores of a regressor, targets being clipped to a range.
@@ -501,18 +513,18 @@ def request_for_regressor(
     ----------
     model : fitted regressor
     metrics : dict of str to Metric
-    target_range : tuple (low, high)
+    within : TargetRange
     subgroups : Subgroups or None, default=None
 
     Returns
     -------
     ScoreRequest
     """
-    low, high = target_range
-    half = (high - low) / 2
+    low, high, reach = within.low, within.high, within.reach
+    clipped = f"targets clipped to [{low:g}, {high:g}]"
     assumptions: tuple[str, ...] = (
-        f"Targets and predictions were cut to [{low:g}, {high:g}], and residuals to "
-        f"{half:g}; the range is public, or follows from private answers in the model.",
+        f"Scores are of {clipped}. Predictions were clipped to this range, and residuals to "
+        f"{reach:g}. The range is public, or follows from private answers in the model.",
     )
     quantities = {metric.quantity for metric in metrics.values()}
     power = row_statistics.deviance_power(model) if "d2_tweedie" in quantities else 0.0
@@ -520,33 +532,36 @@ def request_for_regressor(
         by_power = {"d2_tweedie": METRICS["regressor"]["r2"]}
         metrics = {name: by_power.get(one.quantity, one) for name, one in metrics.items()}
         quantities = {metric.quantity for metric in metrics.values()}
-    deviances = {"poisson_deviance": high, "gamma_deviance": LARGEST_GAMMA_DEVIANCE}
-    deviance = Deviance()
-    for quantity in quantities & {*deviances, "d2_tweedie"}:
+    powers = {"poisson_deviance": 1.0, "gamma_deviance": 2.0, "d2_tweedie": power}
+    quantile = row_statistics.quantile_of(model)
+    bounds = {
+        "squared_error": reach**2,
+        "absolute_error": reach,
+        "pinball_loss": max(quantile, 1 - quantile) * reach,
+    }
+    deviances = {"r2": Deviance(largest=(reach / ((high - low) / 2)) ** 2)}
+    for quantity in sorted(quantities & powers.keys()):
         if low < 0:
             raise ValueError(
                 f"evaluate: a {quantity.replace('_', ' ')} is for targets of at least 0, and their "
                 f"range is [{low:g}, {high:g}]; pass target_range=(0, high). Nothing was released."
             )
-        largest = deviances.get(quantity)
-        if largest is None:
-            largest = math.pow(LARGEST_GAMMA_DEVIANCE, power - 1)
-            least = max(low / high, LEAST_MEAN if power == 2 else 0.0)
-            deviance = Deviance(power, least, largest)
-            largest *= math.pow(high, 2 - power)
+        deviance = row_statistics.bounded_deviance(powers[quantity], within)
+        deviances[quantity] = deviance
+        bounds[quantity] = deviance.largest * math.pow(high, 2 - deviance.power)
+        if quantity == "d2_tweedie":
             assumptions += (
-                f"D2 is of deviances with power {power:g}; targets below {least * high:g} count as "
-                "that.",
+                f"D2 is of deviances with power {power:g}; targets below "
+                f"{deviance.least * high:g} count as that.",
             )
         assumptions += (
-            f"Of {quantity.replace('_', ' ')}s those above {largest:g} count as that, "
+            f"Of {quantity.replace('_', ' ')}s those above {bounds[quantity]:g} count as that, "
             f"and predictions below {LEAST_MEAN * high:g} as that.",
         )
-    bounds = {"squared_error": half**2, "absolute_error": half, "pinball_loss": half, **deviances}
 
     def predicted(data: Dataset) -> PredictedRows:
-        return PredictedRows(model, data, target_range, deviance)
+        return PredictedRows(model, data, within, deviances)
 
-    explained = {"r2": Deviance(), "d2_tweedie": deviance}
     given = model, metrics, REGRESSOR_STATISTICS, predicted, assumptions, bounds
-    return ScoreRequest(*given, np.empty(0), subgroups, explained)
+    notes = dict.fromkeys(quantities, f"of {clipped}")
+    return ScoreRequest(*given, np.empty(0), subgroups, deviances, notes)

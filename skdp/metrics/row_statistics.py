@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +27,10 @@ from skdp.stages.scores import LARGEST_LOG_ODDS, LEAST_MEAN, Deviance
 
 WHO = "evaluate"
 # That of targets above 12 times their mean, and below a 20,000th of it.
-LARGEST_GAMMA_DEVIANCE = 20.0
+LARGEST_GAMMA_DEVIANCE, LARGEST_OVER_MEAN = 20.0, 12.0
+# How far the mean or median may lie from the centre that a fit estimated, relative to the largest
+# distance of a target; and the least mean, relative to that centre, of positive targets.
+OFF_CENTRE, LEAST_OF_CENTRE = 1 / 8, 3 / 4
 
 
 def kind_of(model: BaseEstimator) -> str:
@@ -193,37 +198,69 @@ def _final_model(model: BaseEstimator) -> BaseEstimator:
     return model
 
 
-def target_range(model: BaseEstimator, declared: object) -> tuple[float, float]:
-    """Return the range that targets and predictions are cut to: declared, or the model's own.
+@dataclass(frozen=True)
+class TargetRange:
+    """The range that targets and predictions are clipped to.
+
+    Attributes
+    ----------
+    low, high : float
+    centre : float or None
+        The centre of the targets that a private fit estimated, in this range; None if it is not
+        known.
+    """
+
+    low: float
+    high: float
+    centre: float | None
+
+    @property
+    def reach(self) -> float:
+        """Largest distance of a target from points near the centre, or from any point of the range.
+
+        Residuals are clipped to it. A smaller limit would clip residuals of the mean of the
+        targets, but not the variance, so that a model without information would explain some.
+        """
+        width = self.high - self.low
+        if self.centre is None:
+            return width
+        return min(width, (1 + OFF_CENTRE) * max(self.high - self.centre, self.centre - self.low))
+
+
+def target_range(model: BaseEstimator, declared: object) -> TargetRange:
+    """Return the range that targets and predictions are clipped to: declared, or the model's own.
 
     Raises
     ------
     ValueError
         If none is declared and the model has estimated none privately.
     """
+    model = _final_model(model)
+    bound = getattr(model, "target_bound", None)
+    targets = getattr(getattr(model, "scaling_", None), "targets", None)
+    if targets is not None and (len(targets.low) > 1 or is_real(bound)):
+        targets = None  # of one output only; with a declared bound their centre is no estimate
     if declared is not None:
         try:
             low, high = declared  # type: ignore[misc]  # anything that is no pair is refused
         except (TypeError, ValueError):
             low = high = None
-        if not (is_real(low) and is_real(high) and -math.inf < low < high < math.inf):
+        if not (is_real(low) and is_real(high) and 0 < (high - low) / 2 < math.inf):
             raise ValueError(
                 "target_range must be None or a pair (low, high) of finite numbers, low < high; "
                 f"got {shown(declared)}."
             )
-        return float(low), float(high)
-    model = _final_model(model)
-    bound = getattr(model, "target_bound", None)
+        centre = None if targets is None else float(np.clip(targets.centre[0], low, high))
+        return TargetRange(float(low), float(high), centre)
     least = 0.0 if get_tags(model).target_tags.positive_only else -math.inf
     if is_real(bound):
-        return max(-float(bound), least), float(bound)
-    targets = getattr(getattr(model, "scaling_", None), "targets", None)
-    if targets is not None and len(targets.low) == 1:
+        return TargetRange(max(-float(bound), least), float(bound), None)
+    if targets is not None:
         # Ranges that became wider halfway would make scores as much noisier.
         reach = TARGET_RANGE * targets.scale
         low = np.maximum(targets.low, targets.centre - reach)
         high = np.minimum(targets.high, targets.centre + reach)
-        return max(float(low[0]), least), float(high[0])
+        return TargetRange(max(float(low[0]), least), float(high[0]), float(targets.centre[0]))
     raise ValueError(
         f"{WHO}: targets have to be cut to a range that is known without looking at them, and this "
         f"{type(model).__name__} has estimated none privately, or is not fitted. Pass "
@@ -253,8 +290,30 @@ def deviance_power(model: BaseEstimator) -> float:
     return float(nearest if abs(power - nearest) < 1e-6 else power)
 
 
+def quantile_of(model: BaseEstimator) -> float:
+    """Return the quantile that a model predicts; the median if it says nothing of one."""
+    quantile = getattr(_final_model(model), "quantile", None)
+    return float(quantile) if is_real(quantile) else 0.5
+
+
+def bounded_deviance(power: float, within: TargetRange) -> Deviance:
+    """Return a deviance of targets in units of the largest one, and what it is clipped to.
+
+    That is no less than the deviance of any target from the centre, so that a constant prediction
+    explains nothing, as with `TargetRange.reach`.
+    """
+    low, high = within.low, within.high
+    deviance = Deviance(power, max(low / high, LEAST_MEAN if power == 2 else 0.0))
+    mean = 1 / LARGEST_OVER_MEAN
+    if within.centre is not None:
+        mean = max(LEAST_OF_CENTRE * within.centre / high, LEAST_MEAN)
+    furthest = deviance.of(np.array([deviance.least, 1.0]), mean)
+    largest = max(math.pow(LARGEST_GAMMA_DEVIANCE, power - 1), float(np.max(furthest)))
+    return replace(deviance, largest=largest)
+
+
 class PredictedRows:
-    """Targets and residuals of a regressor, in units of half the range of targets, in [-1, 1].
+    """Targets of a regressor in units of half their range, in [-1, 1], and its bounded losses.
 
     Losses are in units of their bounds, in [0, 1].
 
@@ -262,17 +321,17 @@ class PredictedRows:
     ----------
     model : fitted regressor
     data : Dataset
-    target_range : tuple (low, high)
-    deviance : Deviance
-        Of D2, with the largest target as the unit.
+    within : TargetRange
+    deviances : mapping from str to Deviance
+        Of the quantities that are deviances.
     """
 
     def __init__(
         self,
         model: BaseEstimator,
         data: Dataset,
-        target_range: tuple[float, float],
-        deviance: Deviance,
+        within: TargetRange,
+        deviances: Mapping[str, Deviance],
     ) -> None:
         if not are_numbers(data.y) or not np.isfinite(data.y).all():
             raise ValueError(f"{WHO}: y must hold finite numbers. Nothing was released.")
@@ -284,40 +343,44 @@ class PredictedRows:
                 "and one quantile each. Nothing was released."
             )
         predicted = predicted.reshape(data.n_rows)
-        low, high = target_range
+        low, high = within.low, within.high
         middle, half = low + (high - low) / 2, (high - low) / 2
         targets = (np.clip(data.y, low, high).astype(np.float64) - middle) / half
         with np.errstate(over="ignore", invalid="ignore"):
             fitted = np.clip(np.nan_to_num(predicted.astype(np.float64)), low, high)
         self.targets: Array = np.clip(targets, -1.0, 1.0)
-        self.residuals: Array = np.clip(targets - (fitted - middle) / half, -1.0, 1.0)
+        residuals = (targets - (fitted - middle) / half) * (half / within.reach)
+        self.squared_errors: Array = np.minimum(residuals**2, 1.0)
+        self.absolute_errors: Array = np.minimum(np.abs(residuals), 1.0)
+        quantile = quantile_of(model)
+        pinball = np.maximum(quantile * residuals, (quantile - 1) * residuals)
+        self.pinball_losses: Array = np.minimum(pinball / max(quantile, 1 - quantile), 1.0)
         # A mean of 0 would make a deviance infinite.
         self._fitted = np.maximum(fitted, max(low, LEAST_MEAN * high))
         self._y = np.clip(data.y.astype(np.float64), max(low, 0.0), high)
-        self._high, self._deviance = high, deviance
-        quantile = getattr(_final_model(model), "quantile", None)
-        self._quantile = float(quantile) if is_real(quantile) else 0.5
+        self._high, self._deviances = high, deviances
+
+    @cached_property
+    def _ratio(self) -> Array:
+        # Of a subnormal target it would be 0, and its logarithm infinite.
+        return np.asarray(np.maximum(self._y / self._fitted, np.finfo(float).tiny))
 
     @property
     def poisson_deviances(self) -> Array:
-        """Poisson deviances, those above the largest target counting as that."""
+        """Poisson deviances, clipped."""
         y, mean = self._y, self._fitted
-        return np.asarray(np.minimum(2 * (xlogy(y, y / mean) - y + mean) / self._high, 1.0))
+        largest = self._deviances["poisson_deviance"].largest * self._high
+        return np.asarray(np.minimum(2 * (xlogy(y, self._ratio) - y + mean) / largest, 1.0))
 
     @property
     def gamma_deviances(self) -> Array:
-        """Gamma deviances, those above `LARGEST_GAMMA_DEVIANCE` counting as that."""
-        ratio = np.maximum(self._y / self._fitted, np.finfo(float).tiny)
-        return np.asarray(np.minimum(2 * (ratio - 1 - np.log(ratio)) / LARGEST_GAMMA_DEVIANCE, 1.0))
+        """Gamma deviances, clipped."""
+        largest = self._deviances["gamma_deviance"].largest
+        return np.asarray(np.minimum(2 * (self._ratio - 1 - np.log(self._ratio)) / largest, 1.0))
 
     @cached_property
     def tweedie_facts(self) -> tuple[Array, Array, Array]:
         """Deviance, target and potential of a D2, in [-1, 1]; see `Deviance`."""
-        targets = np.maximum(self._y / self._high, self._deviance.least)
-        return self._deviance.facts(targets, self._fitted / self._high)
-
-    @property
-    def pinball_losses(self) -> Array:
-        """Pinball losses of the model's quantile, in units of half the range of targets."""
-        quantile = self._quantile
-        return np.maximum(quantile * self.residuals, (quantile - 1) * self.residuals)
+        deviance = self._deviances["d2_tweedie"]
+        targets = np.maximum(self._y / self._high, deviance.least)
+        return deviance.facts(targets, self._fitted / self._high)

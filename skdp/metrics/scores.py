@@ -44,6 +44,8 @@ class Score:
         What any score of this name lies between.
     sign : {1, -1}
         -1 for losses under names like "neg_log_loss", where greater is better.
+    note : str
+        What the score and its intervals are of, if targets or losses were clipped.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Score:
     sampling_std: float
     limits: tuple[float, float]
     sign: int = 1
+    note: str = ""
 
     @property
     def value(self) -> float:
@@ -128,8 +131,9 @@ class Score:
     def __str__(self) -> str:
         low, high = self.interval()
         return (
-            f"{self.name} {self.value:.4g} ({low:.4g} to {high:.4g}; std of noise "
-            f"{self.noise_std:.2g}, of sampling {self.sampling_std:.2g})"
+            f"{self.name} {self.value:.4g} ({low:.4g} to {high:.4g}"
+            f"{self.note and f', {self.note}'}; std of noise {self.noise_std:.2g}, of sampling "
+            f"{self.sampling_std:.2g})"
         )
 
 

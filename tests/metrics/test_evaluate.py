@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 
@@ -11,6 +12,7 @@ import pytest
 from scipy import sparse, stats
 from scipy.special import xlogy
 from sklearn import metrics as plain
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import (
@@ -26,9 +28,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 import skdp
-from skdp.metrics import Score, evaluate
+from skdp.metrics import Score, evaluate, row_statistics
 from skdp.metrics.requests import METRICS
 from skdp.oracle import Oracle
+from skdp.stages.scores import RESOLUTION
 
 TWO = list(METRICS["classifier"])
 
@@ -249,6 +252,93 @@ def test_d2_is_that_of_cut_targets(rng, power):
     assert score.sampling_std == pytest.approx(expected, rel=0.01)
 
 
+def skewed(kind, rng):
+    """Targets that no column says anything of, and the columns."""
+    X = rng.standard_normal((12_000, 2))
+    stays = rng.lognormal(1.0, 0.8, len(X))
+    targets = {
+        "stays": stays,
+        "amounts, a quarter of them 0": stays * (rng.random(len(X)) > 0.25),
+        "counts": rng.poisson(rng.gamma(0.5, 2.0, len(X))),
+        "long tail to the left": 200.0 - stays,
+        "student": 5.0 + rng.standard_t(3, len(X)),
+    }
+    return X, targets[kind]
+
+
+ON_SKEWED = [
+    *itertools.product(
+        ["stays", "amounts, a quarter of them 0", "counts"],
+        [skdp.DPPoissonRegressor(), skdp.DPTweedieRegressor(power=1.5), skdp.DPRidge()],
+    ),
+    ("stays", skdp.DPGammaRegressor()),
+    ("stays", skdp.DPHuberRegressor()),
+    ("amounts, a quarter of them 0", skdp.DPQuantileRegressor()),
+    ("long tail to the left", skdp.DPRidge()),
+    ("student", skdp.DPRidge()),
+]
+
+
+@pytest.mark.parametrize("declared", [False, True], ids=["its own range", "declared range"])
+@pytest.mark.parametrize(("kind", "model"), ON_SKEWED, ids=str)
+def test_a_model_without_information_explains_nothing(rng, kind, model, declared):
+    """Scores are those of clipped targets and predictions; residuals are clipped no more."""
+    X, y = skewed(kind, rng)
+    model = clone(model).set_params(privacy=skdp.Privacy(noise=skdp.SeededNoise(1))).fit(X, y)
+    ends = (float(np.quantile(y, 0.002)), float(np.quantile(y, 0.998))) if declared else None
+    names = ["r2", "d2_tweedie", "mean_squared_error", "mean_absolute_error", "mean_pinball_loss"]
+    scores = exact(model, X, y, names, target_range=ends)
+    within = row_statistics.target_range(model, ends)
+    power = getattr(model, "power", 0)
+    cut, said = (np.clip(one, within.low, within.high) for one in (y, model.predict(X)))
+    least = np.full(len(cut), within.high / 1000 if power == 2 else -np.inf)
+    expected = {
+        "r2": plain.r2_score(cut, said),
+        "d2_tweedie": plain.d2_tweedie_score(np.maximum(cut, least), said, power=power),
+        "mean_squared_error": plain.mean_squared_error(cut, said),
+        "mean_absolute_error": plain.mean_absolute_error(cut, said),
+        "mean_pinball_loss": plain.mean_pinball_loss(cut, said),
+    }
+    for name, value in expected.items():
+        assert scores[name].value == pytest.approx(value, rel=1e-5, abs=1e-4), name
+        assert f"of targets clipped to [{within.low:g}, {within.high:g}]" in str(scores[name])
+    assert expected["r2"] < 1e-3
+
+
+@pytest.mark.filterwarnings("error", "ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [
+        *itertools.product(["mean_poisson_deviance", "mean_gamma_deviance"], [None, "parity"]),
+        ("d2_tweedie", None),
+    ],
+)
+def test_no_warning_shows_a_subnormal_target(rng, name, by):
+    """It counts as 0."""
+    X, y = rng.standard_normal((200, 2)), rng.gamma(2.0, size=200)
+    model, values = PoissonRegressor().fit(X, y), []
+    for least in (0.0, 5e-324, 1e-310):
+        y[7] = least
+        labels = {} if by is None else {"by": np.arange(200) % 2, "subgroups": [0, 1]}
+        found = evaluate(model, X, y, name, epsilon=math.inf, target_range=(0.0, 9.0), **labels)
+        values.append((found if by is None else found[1])[name].value)
+    assert values == pytest.approx([values[0]] * 3, rel=1e-9)
+
+
+@pytest.mark.parametrize("model", [skdp.DPPoissonRegressor(), skdp.DPRidge()], ids=str)
+def test_intervals_of_skewed_targets_hold_the_score_of_rows_as_they_are(model):
+    """Of pure noise: R2 is about 0, of clipped targets and of the targets themselves."""
+    held = 0
+    for seed in range(20):
+        X, y = skewed("amounts, a quarter of them 0", np.random.default_rng(seed))
+        fixed = skdp.Privacy(noise=skdp.SeededNoise(seed))
+        found = clone(model).set_params(privacy=fixed).fit(X[:9000], y[:9000])
+        fixed = skdp.Privacy(noise=skdp.SeededNoise(100 + seed))
+        low, high = evaluate(found, X[9000:], y[9000:], "r2", privacy=fixed)["r2"].interval()
+        held += low <= plain.r2_score(y[9000:], found.predict(X[9000:])) <= high
+    assert held >= 18
+
+
 def test_d2_has_the_power_of_its_model(rng):
     X, y = rng.standard_normal((300, 2)), rng.gamma(2.0, size=300) + 0.5
     for power, model in ((1, PoissonRegressor()), (2, GammaRegressor()), (0, LinearRegression())):
@@ -292,8 +382,9 @@ def test_r2_has_the_sampling_error_of_the_delta_method(rng, errors):
     model = LinearRegression().fit(X, y)
     score = exact(model, X, y, "r2", target_range=(-7.0, 11.0))["r2"]
     cut, residuals = np.clip(y, -7, 11), np.clip(y, -7, 11) - np.clip(model.predict(X), -7, 11)
-    influence = np.clip(residuals, -9, 9) ** 2 - (1 - score.value) * (cut - cut.mean()) ** 2
-    expected = influence.std() / cut.var() / math.sqrt(len(X))
+    influence = residuals**2 - (1 - score.value) * (cut - cut.mean()) ** 2
+    rounding = 18.0**4 / 2 * RESOLUTION  # of a mean square up to that of the width of the range
+    expected = math.sqrt((influence.var() + rounding) / len(X)) / cut.var()
     assert score.sampling_std == pytest.approx(expected, rel=2e-3)
     of_normal_errors = 2 * math.sqrt(score.value / len(X)) * (1 - score.value)
     ratio = score.sampling_std / of_normal_errors

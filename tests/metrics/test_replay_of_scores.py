@@ -376,6 +376,19 @@ def test_weights_from_exact_means_are_caught(replay, leak, rng, monkeypatch):
         check(replay, "linear", "r2", Adjacency.REPLACE_ONE, rng, target_range=(-4.0, 4.0))
 
 
+def test_limits_of_residuals_from_rows_are_caught(replay, leak, rng, monkeypatch):
+    """Residuals are clipped to a limit that is public, not to the largest residual."""
+    start = row_statistics.PredictedRows.__init__
+
+    def relative(self, *given):
+        start(self, *given)
+        self.squared_errors = self.squared_errors / self.squared_errors.max()
+
+    monkeypatch.setattr(row_statistics.PredictedRows, "__init__", relative)
+    with pytest.raises(leak):
+        check(replay, "linear", "r2", Adjacency.REPLACE_ONE, rng, target_range=(-4.0, 4.0))
+
+
 def test_a_model_whose_warnings_pass_is_caught(replay, leak, rng, monkeypatch):
     monkeypatch.setattr(
         row_statistics, "predictions", lambda model, method, rows: getattr(model, method)(rows.X)

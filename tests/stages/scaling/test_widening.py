@@ -345,10 +345,10 @@ def test_scores_are_as_noisy_as_before(rng):
     y = (X - X.mean(axis=0)) @ np.full(6, 1e-4) + rng.standard_normal(len(X))
     model = fitted(X, y)
     assert is_wider(model)
-    low, high = target_range(model, None)
+    within = target_range(model, None)
     size = model.scaling_.targets.scale[0]
-    assert high - low <= 8.0001 * size
-    assert np.ravel(model.prediction_range_[1])[0] > 3 * high
+    assert within.high - within.low <= 8.0001 * size
+    assert np.ravel(model.prediction_range_[1])[0] > 3 * within.high
 
 
 def test_the_statement_names_it():

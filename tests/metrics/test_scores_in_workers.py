@@ -1,0 +1,79 @@
+"""Private scores in worker processes are charged to budgets whose blocks are open."""
+
+import warnings
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.ensemble import VotingRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import skdp
+from skdp.metrics import evaluate
+from skdp.model_selection import dp_cross_validate
+
+
+def models(X, y):
+    """Fitted models that contain private estimators in different ways."""
+    ridge = skdp.DPRidge(epsilon=0.1)
+    return {
+        "estimator": ridge.fit(X, y),
+        "last step": make_pipeline(FunctionTransformer(), skdp.DPRidge(epsilon=0.1)).fit(X, y),
+        "first step": make_pipeline(skdp.DPStandardScaler(epsilon=0.1), LinearRegression()).fit(
+            X, y
+        ),
+        "search": GridSearchCV(ridge, {"alpha": [1.0]}, cv=2).fit(X, y),
+        "vote": VotingRegressor([("one", ridge)]).fit(X, y),
+    }
+
+
+def outcome(tool, model, X, y):
+    """What a call in a worker ends in; an exception would end the worker, too."""
+    try:
+        tool(model, X, y, epsilon=0.1, target_range=(-9.0, 9.0))
+    except skdp.PrivacyBudgetError as reason:
+        return str(reason)
+    return "charged"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_scores_in_workers_are_charged_or_refused(regression, tmp_path):
+    fitted = models(*regression)
+    calls = [delayed(outcome)(evaluate, model, *regression) for model in fitted.values()]
+    calls += [
+        delayed(outcome)(dp_cross_validate, fitted[kind], *regression)
+        for kind in ("estimator", "last step")
+    ]
+    with skdp.PrivacyBudget(9.0, 1e-6) as budget:
+        messages = Parallel(n_jobs=2)(calls)
+    assert all("in a worker process" in message for message in messages), messages
+    assert all("Nothing was released" in message for message in messages)
+    assert budget.n_fits == 0
+    with skdp.PrivacyBudget(9.0, 1e-6, ledger=tmp_path / "charges.db") as budget:
+        assert set(Parallel(n_jobs=2)(calls)) == {"charged"}
+    assert budget.n_fits == len(calls)
+    # A model that was sent outside of the block belongs to no budget.
+    assert Parallel(n_jobs=2)(calls[:1]) == ["charged"]
+    assert budget.n_fits == len(calls)
+
+
+def private_r2(model, X, y):
+    return evaluate(model, X, y, "r2", epsilon=1.0)["r2"].value
+
+
+def test_a_scorer_costs_the_same_for_any_number_of_workers(rng, tmp_path):
+    X = rng.standard_normal((1200, 3))
+    y, spent = X @ [1.0, -1.0, 0.5] + rng.standard_normal(1200), []
+    for n_jobs in (1, 2):
+        file = tmp_path / f"{n_jobs}.db"
+        with skdp.PrivacyBudget(20.0, 1e-6, ledger=file) as budget, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = skdp.DPRidge(epsilon=1.0)
+            cross_validate(model, X, y, cv=KFold(4), scoring=private_r2, n_jobs=n_jobs)
+        assert budget.n_fits == 8
+        spent.append(budget.spent)
+    assert spent[1] == pytest.approx(spent[0], rel=1e-9)
+    assert np.round(spent, 3).tolist() == [3.112, 3.112]
