@@ -1,5 +1,6 @@
 """Differentially private generalised linear models of counts, costs and other amounts."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -104,12 +105,16 @@ class DPTweedieModel(DPLinearRegressor):
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         targets = super()._read_targets(y, dtype)
-        least = 0.0 if targets.values.size == 0 else targets.values.min()
+        given = np.asarray(y)
+        least = 0.0 if given.size == 0 else given.min()
         if (least <= 0 if self.power == 2 else least < 0) and self.power != 0:
             raise ValueError(
                 f"{self._who}: y must be {self._valid} everywhere, and it is not. "
                 "Nothing was released."
             )
+        if self.power == 2:  # a positive target may be 0 in float32
+            values = np.maximum(targets.values, np.finfo(dtype).smallest_subnormal)
+            targets = replace(targets, values=values)
         return targets
 
     @property

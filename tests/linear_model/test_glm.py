@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 from sklearn.metrics import d2_tweedie_score
 
@@ -268,3 +269,24 @@ def test_nothing_but_releases(power, solver, adjacency):
     model = made(power, solver=solver, max_iter=2)
     report = replay(model, adjacency=adjacency)
     assert report.ok, f"\n{report}"
+
+
+@pytest.mark.parametrize(
+    "model", [skdp.DPGammaRegressor(), skdp.DPTweedieRegressor(power=2)], ids=str
+)
+@pytest.mark.parametrize("rows", ["arrays", "groups", "chunks"])
+@pytest.mark.parametrize("least", [1e-50, 5e-324])
+def test_positive_targets_that_vanish_in_float32_are_positive(model, rows, least):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 2)).astype(np.float32), rng.gamma(2.0, size=300)
+    y[5] = least
+    fit = {
+        "arrays": lambda one: one.fit(X, y),
+        "groups": lambda one: one.fit(X, y, groups=np.arange(300)),
+        "chunks": lambda one: one.fit(skdp.Chunks(X, y, 100)),
+    }[rows]
+    found = fit(clone(model))
+    assert np.isfinite(found.coef_).all()
+    y[5] = 0.0
+    with pytest.raises(ValueError, match=r"must be positive everywhere.*Nothing was released"):
+        fit(clone(model))
