@@ -26,6 +26,7 @@ from skdp.fitting.callbacks import (
     warn_about_rows,
     with_callbacks,
 )
+from skdp.fitting.parameters import EXAMPLES, check_parameters
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy, refuse_nested_names
 from skdp.fitting.refusals import refuse_tables, without_cells, without_sizes
