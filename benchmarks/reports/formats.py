@@ -326,7 +326,7 @@ def other_tables():
     return [
         *found,
         refused(lambda: DPRidge().fit(xarray.Dataset({"a": ("row", X[:, 0])}), y), "Dataset"),
-        refused(lambda: DPRidge().fit(records, y), "structured"),
+        refused(lambda: DPRidge().fit(records, y), "struct"),
     ]
 
 
