@@ -15,12 +15,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+from sklearn.utils import get_tags
 
 from skdp._numbers import AnyArray, are_numbers
-from skdp._warnings import warn
+from skdp._warnings import calls_around, warn
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.parts import Part, Place, overlap, place_of
-from skdp.fitting.user_warnings import PrivacyWarning
+from skdp.fitting.user_warnings import NotPrivateWarning, PrivacyWarning
 
 # Key of the fingerprints, new in each process, so that nobody can compare a guess with them.
 _SECRET = secrets.token_bytes(32)
@@ -49,6 +54,11 @@ CHANGING_WEIGHTS = (
     "BaggingRegressor, which are random, and wherever each weight follows from its own record "
     "alone."
 )
+
+
+# What these learn is the set of labels, or the number of columns. Both are public: the statements
+# of fits say so.
+PUBLIC_ONLY = frozenset({"LabelBinarizer", "LabelEncoder", "PolynomialFeatures"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +142,55 @@ def parts_of(thing: object) -> Iterable[object]:
         return []
     inside = type(thing).__module__.partition(".")[0] in ("sklearn", "skdp")
     return list(vars(thing).values()) if inside or hasattr(thing, "fit") else []
+
+
+def reads_rows(step: BaseEstimator) -> bool:
+    """Whether fitting this non-private step of a pipeline takes something from the rows."""
+    if not hasattr(step, "fit") or isinstance(step, type) or type(step).__name__ in PUBLIC_ONLY:
+        return False
+    if isinstance(step, BaseEstimator) and not get_tags(step).requires_fit:
+        return False
+    if type(step).__name__ == "SplineTransformer":  # learns nothing else than knots
+        return isinstance(step.knots, str)
+    # These encoders learn nothing else than categories, if those were given, and count no rows.
+    if type(step) not in (OneHotEncoder, OrdinalEncoder):
+        return True
+    counts = step.min_frequency is not None or step.max_categories is not None
+    return counts or isinstance(step.categories, str)
+
+
+def warn_about_steps_before(who: str, model: Any) -> None:
+    """Warn of steps of a pipeline around a fit that have learnt from rows without privacy."""
+    reading: dict[str, None] = {}
+    for frame in calls_around():
+        if frame.f_code.co_varnames[:1] == ("self",) and frame.f_code.co_name.startswith("fit"):
+            pipeline = frame.f_locals["self"]
+            for _, step in pipeline.steps if isinstance(pipeline, Pipeline) else ():
+                if any(part is model for part in everything_in(step)):
+                    break
+                reading |= dict.fromkeys(_learning_parts(step))
+    if reading:
+        warn(
+            f"{who}: steps before this fit learn from the rows without privacy: "
+            f"{', '.join(reading)}. Through them one row may change all others, which the stated "
+            "epsilon does not cover. The estimators of skdp scale columns themselves; otherwise "
+            "use skdp.DPStandardScaler, skdp.DPTabularPreprocessor, or steps that were fitted on "
+            "public data (sklearn.frozen.FrozenEstimator).",
+            NotPrivateWarning,
+        )
+
+
+def _learning_parts(step: Any) -> Iterator[str]:
+    """Yield the names of estimators in a step that read rows and hold no private estimator."""
+    if isinstance(step, FrozenEstimator) or hasattr(step, "_protects_labels"):
+        return
+    inside = list(everything_in(step))[1:]
+    if isinstance(step, Pipeline | FeatureUnion | ColumnTransformer):
+        names = ("steps", "transformer_list", "transformers")
+        for part in next(getattr(step, name) for name in names if hasattr(step, name)):
+            yield from _learning_parts(part[1])
+    elif not any(hasattr(part, "_protects_labels") for part in inside) and reads_rows(step):
+        yield type(step).__name__
 
 
 class FitHistory:

@@ -17,7 +17,12 @@ from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement, compose_statements
 from skdp.accounting.records import release_lines
 from skdp.fitting import parts, refusals, user_warnings
-from skdp.fitting.between_fits import FitData, add_fit, everything_in
+from skdp.fitting.between_fits import (
+    FitData,
+    add_fit,
+    everything_in,
+    warn_about_steps_before,
+)
 from skdp.fitting.budget import charge, identities_of_open_budgets, of_other_processes
 from skdp.fitting.callbacks import (
     CallbackSupport,
@@ -384,6 +389,8 @@ def charge_fit(
     user_warnings.warn_about_budget(who, model.epsilon, model.delta, n_records)
     if not parts.is_charged():
         user_warnings.warn_about_calls(who, model.epsilon)
+        if not math.isinf(model.epsilon):
+            warn_about_steps_before(who, model)
     user_warnings.warn_about_seed(who, terms.noise_source, model.epsilon)
     drawn_from, seed = terms.draws()
     if not parts.is_charged():

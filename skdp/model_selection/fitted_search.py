@@ -19,10 +19,11 @@ from sklearn.utils import Tags, get_tags
 
 from skdp._numbers import Indices, is_integer
 from skdp.accounting import PrivacyStatement
+from skdp.fitting.between_fits import reads_rows
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
 from skdp.fitting.grouping import number_labels
 from skdp.fitting.refusals import without_row_counts
-from skdp.model_selection.total import reads_rows, refuse_resampling
+from skdp.model_selection.total import refuse_resampling
 
 # ---------------------------------------------------------------- candidates
 

@@ -8,11 +8,10 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
-from sklearn.utils import get_tags
 
 from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement, compose_statements
-from skdp.fitting.between_fits import everything_in, parts_of
+from skdp.fitting.between_fits import everything_in, parts_of, reads_rows
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.user_warnings import RESAMPLES, NotPrivateWarning, resampler_in
 
@@ -59,10 +58,6 @@ NOT_COUNTED_BETWEEN_FITS = {
     "RANSACRegressor": "selects rows by their residuals",
     "SelfTrainingClassifier": "selects rows by what it predicts for them",
 }
-
-# What these learn is the set of labels, or the number of columns. Both are public: the statements
-# of fits say so.
-PUBLIC_ONLY = frozenset({"LabelBinarizer", "LabelEncoder", "PolynomialFeatures"})
 
 SEEDED = (
     "Several of the fits had seeded noise. Those with the same seed have the same noise, which "
@@ -186,21 +181,6 @@ def refuse_resampling(who: str, pipeline: Pipeline) -> None:
     sampler = resampler_in(pipeline)
     if sampler is not None:
         raise ValueError(f"{who}: the pipeline {RESAMPLES.format(sampler)}")
-
-
-def reads_rows(step: BaseEstimator) -> bool:
-    """Whether fitting this non-private step of a pipeline takes something from the rows."""
-    if not hasattr(step, "fit") or isinstance(step, type) or type(step).__name__ in PUBLIC_ONLY:
-        return False
-    if isinstance(step, BaseEstimator) and not get_tags(step).requires_fit:
-        return False
-    if type(step).__name__ == "SplineTransformer":  # learns nothing else than knots
-        return isinstance(step.knots, str)
-    # These encoders learn nothing else than categories, if those were given, and count no rows.
-    if type(step) not in (OneHotEncoder, OrdinalEncoder):
-        return True
-    counts = step.min_frequency is not None or step.max_categories is not None
-    return counts or isinstance(step.categories, str)
 
 
 def any_part_reads_rows(step: BaseEstimator, is_sparse: bool = False) -> bool:

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier
-from sklearn.feature_selection import RFECV
+from sklearn.feature_selection import RFECV, SelectKBest
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
@@ -21,7 +25,14 @@ from sklearn.model_selection import (
     learning_curve,
     permutation_test_score,
 )
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 import skdp
 from composition import DELTA
@@ -117,6 +128,40 @@ def test_prices_and_private_searches_refuse_resampling():
     ):
         with pytest.raises(ValueError, match=r"Oversampler.fit_resample.*class_weight"):
             act()
+
+
+ALL = [0, 1, 2]
+LEARNING = {
+    "StandardScaler": make_pipeline(StandardScaler(), MODEL),
+    "PCA": make_pipeline(make_pipeline(PolynomialFeatures(2), PCA(2)), MODEL),
+    "SelectKBest": make_pipeline(SelectKBest(k=2), make_pipeline(PolynomialFeatures(2), MODEL)),
+    "SimpleImputer": make_pipeline(ColumnTransformer([("a", SimpleImputer(), ALL)]), MODEL),
+    "KBinsDiscretizer": make_pipeline(KBinsDiscretizer(encode="ordinal"), SEARCH),
+    "MinMaxScaler": GridSearchCV(
+        make_pipeline(MinMaxScaler(), MODEL), {"minmaxscaler__clip": [True]}
+    ),
+}
+QUIET = [
+    make_pipeline(PolynomialFeatures(2), FunctionTransformer(np.tanh), MODEL),
+    make_pipeline(ColumnTransformer([("a", skdp.DPStandardScaler(), ALL)]), MODEL),
+    make_pipeline(FrozenEstimator(StandardScaler().fit(X)), MODEL),
+    make_pipeline(FeatureUnion([("a", skdp.DPStandardScaler()), ("b", "passthrough")]), MODEL),
+]
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("name", LEARNING)
+def test_steps_that_learn_without_privacy_are_warned_of_by_the_fit(name):
+    with pytest.warns(skdp.NotPrivateWarning, match=f"without privacy: {name}\\. Through"):
+        clone(LEARNING[name]).fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("pipeline", QUIET)
+def test_private_steps_and_those_that_learn_nothing_are_not_warned_of(pipeline):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", skdp.PrivacyWarning)
+        clone(pipeline).fit(X, Y)
 
 
 def error(estimator, X, y):
