@@ -182,7 +182,10 @@ def warn_about_steps_before(who: str, model: Any) -> None:
 
 def _learning_parts(step: Any) -> Iterator[str]:
     """Yield the names of estimators in a step that read rows and hold no private estimator."""
+    # Resampling has a warning of its own.
     if isinstance(step, FrozenEstimator) or hasattr(step, "_protects_labels"):
+        return
+    if hasattr(step, "fit_resample"):
         return
     inside = list(everything_in(step))[1:]
     if isinstance(step, Pipeline | FeatureUnion | ColumnTransformer):
