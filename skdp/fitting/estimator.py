@@ -34,7 +34,7 @@ from skdp.fitting.callbacks import (
 from skdp.fitting.parameters import EXAMPLES, check_parameters
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy, refuse_nested_names
-from skdp.fitting.refusals import refuse_tables, without_cells, without_sizes
+from skdp.fitting.refusals import refuse_columns, without_cells, without_sizes
 from skdp.fitting.rows import Reading, Rows
 from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
@@ -152,7 +152,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
     def _read(self, what: str, *arrays: Any, **checks: Any) -> Any:
         """Validate X, or X and y; a refusal does not quote what a cell holds."""
         who = type(self).__name__
-        refuse_tables(who, *arrays[:1])
+        refuse_columns(who, "X", arrays[0])
         with without_cells(who, what, *arrays[:1]):
             validated = validate_data(
                 self, *arrays, accept_sparse="csr", dtype=[np.float64, np.float32], **checks

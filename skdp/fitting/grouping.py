@@ -15,7 +15,8 @@ from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Array, Indices
-from skdp.fitting.refusals import without_sizes
+from skdp.fitting.refusals import require_one_kind, without_sizes
+from skdp.fitting.tables import has_hidden_cells, kinds_of_labels
 from skdp.oracle import Public, noise_source
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import Map, MemorySource
@@ -82,16 +83,15 @@ def number_labels(who: str, labels: Any) -> tuple[Indices, int]:
     Returns
     -------
     codes : array of shape (n_rows,)
-        From 0 on, in the order of the labels where they have one. Others, such as numbers mixed
-        with strings, are ordered by their hash values; those of strings change from one Python
-        process to the next.
+        From 0 on, in the order of the labels where they have one. Others, such as sets, are
+        ordered by their hash values; those of strings change from one Python process to the next.
     n_labels : int
 
     Raises
     ------
     ValueError
-        If labels are missing, cannot be hashed or compared, or equal ones have other hash values.
-        The message quotes none of them, and does not say how many there are.
+        If labels are missing, of several kinds, such as the number 7 and the text "7", cannot be
+        hashed or compared, or equal ones have other hash values. The message quotes none of them, and does not say how many there are.
     """
     column = label_column(who, labels)
     if column.dtype.names is not None:  # one field after the other: each has an order of its own
@@ -107,6 +107,7 @@ def number_labels(who: str, labels: Any) -> tuple[Indices, int]:
             raise _missing(who)
         names, codes = np.unique(column, return_inverse=True)
         return codes.reshape(-1).astype(np.int64, copy=False), len(names)
+    require_one_kind(who, "groups", [kinds_of_labels(column)])
     # A label runs code of its own when it is compared, and an error of that may quote the label.
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -133,8 +134,7 @@ def label_column(who: str, labels: Any) -> AnyArray:
             return column
         return np.fromiter(labels, dtype=object, count=len(labels))
     column = np.empty((0, 0)) if sparse.issparse(labels) else labels
-    # As bytes, since the mask of a structured array has fields, and no `any`.
-    if np.ma.isMaskedArray(column) and any(np.ma.getmaskarray(column).tobytes()):
+    if has_hidden_cells(column):
         raise _missing(who)
     column = np.asarray(column)
     if column.ndim != 1:
@@ -213,7 +213,7 @@ def require_order(who: str, labels: AnyArray) -> None:
     if labels.dtype.kind in SORTED_KINDS or labels.dtype.names or _sorted(set(labels.tolist()))[1]:
         return
     raise _LabelsError(
-        f"{who}: groups holds labels without an order, such as numbers next to strings; each pass "
+        f"{who}: groups holds labels without an order, such as sets of strings; each pass "
         "over partitions could number them in another way. Make all labels integers, or all "
         "strings. Nothing was released."
     )

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._numbers import AnyArray, Array, Indices, is_real, listed, shown
-from skdp.fitting.refusals import public_refusal
+from skdp.fitting import tables
+from skdp.fitting.refusals import public_refusal, refuse_hidden, require_one_kind
 
 OWN_LABELS = (
     "Inside an estimator that makes labels of its own, such as OneVsRestClassifier, declare those: "
@@ -21,19 +22,34 @@ def sorted_labels(declared: Any) -> AnyArray:
         raise ValueError(f"classes must list the labels, as in [0, 1]; got {shown(declared)}.")
     if not hasattr(declared, "__array__"):
         declared = list(declared)
+    kinds = {kind for _, kind in tables.kinds_of_labels(declared)}
+    values = np.asarray(declared)
     try:
-        return np.unique(np.asarray(declared))
+        if len(kinds) > 1:
+            raise TypeError("labels of several kinds")
+        return np.unique(values.astype(str) if values.dtype.kind == "T" else values)
     except TypeError:
         raise ValueError(
             f"classes must list labels of one kind, all text or all numbers; got {shown(declared)}."
         ) from None
 
 
+def checked_labels(who: str, y: Any) -> Any:
+    """Return labels of a classifier as scikit-learn takes them, if they are of one kind.
+
+    NumPy would make one label of the number 7 and the text "7" in a list.
+    """
+    refuse_hidden(who, "y", y)
+    require_one_kind(who, "y", [tables.kinds_of_labels(y)])
+    is_text = getattr(getattr(y, "dtype", None), "kind", "") == "T"  # which scikit-learn refuses
+    return np.asarray(y).astype(object) if is_text else y
+
+
 def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     """Return the declared labels, sorted, and the place of each label among them."""
     classes = sorted_labels(declared)
-    kinds = [type_in_a_word(values) for values in (classes, labels)]
-    if len({*kinds, "objects"}) == 3:  # objects may be of any kind
+    kinds = [kind_in_words(values) for values in (classes, labels)]
+    if len({*kinds, ""}) == 3:  # "" if all labels are missing
         raise public_refusal(
             f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "
             f"{kinds[1]}. Declare the labels as they are in y. {OWN_LABELS} Nothing was released."
@@ -52,9 +68,9 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     return classes, codes
 
 
-def type_in_a_word(labels: AnyArray) -> str:
-    """Say in a word what labels are; of the type of the array, not of any label."""
-    return {"U": "text", "S": "text", "O": "objects"}.get(labels.dtype.kind, "numbers")
+def kind_in_words(labels: AnyArray) -> str:
+    """Say in a word what labels are, by their types; "" if all are missing."""
+    return tables.in_words(tables.kinds_of_cells(labels))
 
 
 def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Array:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skdp._numbers import AnyArray
 from skdp.fitting import refusals
 from skdp.fitting.grouping import GroupLabels, label_column, require_order
-from skdp.fitting.labels import type_in_a_word
+from skdp.fitting.tables import KindsOfLabels, kinds_of_labels
 from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.keyed_split import PartOfPartitions, starts_of_partitions
@@ -41,7 +41,7 @@ class Summary:
     ``index`` is the place that the partition says it has, ``n_records`` the number of rows, or of
     groups; ``has_positive_weight`` is None where rows
     have no weights. ``label_hashes`` are those of some labels of groups, see `hashes_of_labels`;
-    None without groups.
+    None without groups. ``label_kinds`` are those of all labels of groups.
     """
 
     index: int | None
@@ -55,6 +55,7 @@ class Summary:
     labels: AnyArray | None
     has_positive_weight: bool | None
     label_hashes: AnyArray | None
+    label_kinds: KindsOfLabels = frozenset()
 
     @property
     def is_grouped(self) -> bool:
@@ -97,12 +98,12 @@ class CheckTask:
     ) -> Summary:
         model, grouped = copy.copy(self.model), groups is not None  # partitions are read in threads
         who = model._who
-        numbered, hashes, labels = None, None, None
+        numbered, hashes, labels, kinds = None, None, None, KindsOfLabels()
         if grouped:
             numbered = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight)
             column = label_column(who, groups)
             require_order(who, column)
-            hashes = hashes_of_labels(column, self.key)
+            hashes, kinds = hashes_of_labels(column, self.key), kinds_of_labels(column)
         with refusals.without_row_counts(grouped):
             X, y = model._read_rows(X, y, groups=numbered)
             weights = joint_weights(who, sample_weight, None, X, is_all=False)
@@ -126,6 +127,7 @@ class CheckTask:
             labels=labels,
             has_positive_weight=None if weights is None else bool(weights.any()),
             label_hashes=hashes,
+            label_kinds=kinds,
         )
 
 
@@ -178,9 +180,9 @@ def summaries(
         for one in read
     }
     beside = {(one.is_weighted, one.is_grouped) for one in read}
-    # Objects may be labels of any kind.
-    labels = {type_in_a_word(one.labels) for one in read if one.labels is not None} - {"objects"}
-    if len(kinds) != 1 or len(beside) != 1 or len(labels) > 1:
+    refusals.require_one_kind(who, "groups", [one.label_kinds for one in read])
+    labels = [kinds_of_labels(one.labels) for one in read if one.labels is not None]
+    if len(kinds) != 1 or len(beside) != 1 or len({*labels, KindsOfLabels()}) > 2:
         raise ValueError(
             f"{who}: partitions must be alike in the number, names and type of their columns and "
             "targets; all have weights, or none, and so with groups. Nothing was released."

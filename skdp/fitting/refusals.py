@@ -3,7 +3,7 @@
 import dis
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,10 +18,13 @@ from skdp.fitting import tables
 UNUSABLE = {
     "Complex data not supported": "must hold real numbers (Complex data not supported)",
     "could not convert string": "holds text where numbers are needed",
-    "DTypePromotion": "holds columns that are not numbers",
     "Expected 2D array": (
         "must have two dimensions, rows and columns. Reshape your data: X.reshape(-1, 1) if there "
         "is one column, X.reshape(1, -1) if there is one row"
+    ),
+    "y contains NaN": (
+        "holds missing values (NaN), which are not supported. Leave out the rows whose target is "
+        "not known"
     ),
     "contains NaN": (
         "holds missing values (NaN), which are not supported. Fill them with constants that are "
@@ -124,18 +127,18 @@ def without_cells(
             said = f"{who}: {what} {NO_NUMBERS} ({NO_FLOAT}). Nothing was released."
             raise TypeError(said) from None
         why = next((why for sign, why in UNUSABLE.items() if sign in message), None)
+        what = "y" if "Input y contains" in message else what
         if isinstance(refusal, OverflowError):
             why = "holds a number that is too large for float64"
         elif why is None and not quotes_no_cell(refusal):
             why = otherwise
         if why is None:
             raise
-        if X is not None and why == UNUSABLE["could not convert string"]:
-            texts = tables.columns_of_text(X)
-            if texts:
-                what, why = "X", f"holds {tables.not_numbers(X, texts)}. {ENCODE}"
-            else:
-                what = "y"
+        if X is not None and why == NO_NUMBERS:
+            why += tables.where(X, tables.has_objects, ",")
+        if X is not None and what != "y" and why == UNUSABLE["contains NaN"]:
+            what = "X"
+            why = why.replace(",", f"{tables.where(X, tables.has_missing)},", 1)
         if what == "sample_weight" and why == UNUSABLE["contains NaN"]:
             why = (
                 "holds missing values (NaN): give each row a number, 0 for one that does not count"
@@ -152,18 +155,58 @@ def _message_of(error: Exception) -> str:
         return ""
 
 
-def refuse_tables(who: str, X: Any) -> None:
-    """Raise ValueError for a table that scikit-learn would misread, before any cell is looked at.
+def refuse_columns(who: str, what: str, values: Any) -> None:
+    """Raise ValueError for a table with columns that are no numbers, by the types of its cells.
 
-    Dates would be taken for nanoseconds, and a lazy frame holds no rows yet.
+    scikit-learn would misread some of them: dates for nanoseconds, lists for several columns.
+
+    Parameters
+    ----------
+    who, what : str
+        The estimator, and the name of its argument.
+    values : table, array or sequence
     """
-    tables.refuse_lazy(who, X)
-    dates = tables.columns_of_dates(X)
-    if dates:
+    tables.refuse_lazy(who, values)
+    refuse_hidden(who, what, values)
+    found = tables.no_numbers(values)
+    if not found:
+        return
+    kinds = frozenset().union(*found.values())
+    encode = f" {ENCODE}" if "text" in kinds and what == "X" else ""
+    said = f"{who}: {what} holds {tables.not_numbers(values, found)}{encode} Nothing was released."
+    raise TypeError(said) if "structs" in kinds else public_refusal(said)
+
+
+def refuse_hidden(who: str, what: str, values: Any) -> None:
+    """Raise ValueError for a masked array that hides cells: they are missing, whatever they are."""
+    if tables.has_hidden_cells(values):
         raise public_refusal(
-            f"{who}: X holds dates where numbers are needed, in {tables.columns_in_words(dates)}. "
-            "Turn them into numbers, such as days since a day that you choose beforehand, or let "
-            "skdp.DPTabularPreprocessor do it. Nothing was released."
+            f"{who}: {what} is a masked array that hides cells, which are missing values. Leave "
+            f"such rows out, or fill the cells by {what}.filled(numpy.nan) and "
+            "skdp.DPTabularPreprocessor. Nothing was released."
+        )
+
+
+def require_one_kind(who: str, what: str, kinds: Iterable[tables.KindsOfLabels]) -> None:
+    """Raise ValueError for labels of several kinds: one person, or class, would become two.
+
+    Parameters
+    ----------
+    who, what : str
+        The tool, and the name of its argument.
+    kinds : iterable of KindsOfLabels
+        Of all parts of the labels.
+    """
+    every = frozenset[tuple[int, ...]]().union(*kinds)
+    by_place: dict[Any, set[str]] = {}
+    for place, kind in every:
+        by_place.setdefault(place, set()).add(kind)
+    mixed = next((found for found in by_place.values() if len(found) > 1), None)
+    if mixed is not None:
+        raise public_refusal(
+            f"{who}: {what} holds labels of several kinds, {tables.in_words(mixed)}: the number 7 "
+            "and the text '7' would be different labels. Make all of them text, or all numbers; "
+            "pandas.read_csv(dtype={column: str}) reads a column as text. Nothing was released."
         )
 
 

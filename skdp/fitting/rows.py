@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,11 +21,11 @@ from skdp.accounting import LABEL
 from skdp.fitting import parts
 from skdp.fitting.between_fits import FitData, numeric_targets
 from skdp.fitting.dask_collections import as_partitions
-from skdp.fitting.grouping import GroupLabels, rows_in_memory, within_groups
+from skdp.fitting.grouping import GroupLabels, label_column, rows_in_memory, within_groups
 from skdp.fitting.parameters import planned_records
 from skdp.fitting.partitions import CheckTask, labels_in, refuse_beside, summaries
-from skdp.fitting.refusals import without_row_counts, without_sizes
-from skdp.fitting.tables import is_dask
+from skdp.fitting.refusals import require_one_kind, without_row_counts, without_sizes
+from skdp.fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
 from skdp.fitting.units import Targets, checked_targets, joint_weights
 from skdp.oracle import Public
 from skdp.oracle.sources.base import IN_MEMORY, NUMBERED, PARTITIONED, STREAMED, Source
@@ -38,9 +39,10 @@ from skdp.oracle.sources.partitioned import (
     require_few_partitions,
 )
 from skdp.oracle.sources.sparse_rows import AnyRows
-from skdp.oracle.sources.stream import Arrival, StreamSource
+from skdp.oracle.sources.stream import Arrival, StreamSource, more_arrived, records_of
 
 SourceMaker = Callable[[Public, Map], Source]
+UNSPENT = "Nothing was released."
 DIVISION = (
     "Rows came in partitions; how they are divided does not depend on private values, and every "
     "pass read the same rows in the same order. Whoever runs the passes over them, and carries "
@@ -143,6 +145,8 @@ class Reading:
         The part of a random split that the rows are; () for all rows.
     data : FitData or None
         What budgets compare with earlier fits; None for rows that are not in memory.
+    reader : estimator or None
+        Which validates blocks as they arrive, so that it learns names that are not known before.
     is_checked_here : bool
         Whether the estimator itself has validated X, so that it knows its columns.
     assumptions : tuple of str
@@ -161,6 +165,7 @@ class Reading:
     column_kinds: Mapping[Any, str] | None = None
     part: parts.Part = ()
     data: FitData | None = None
+    reader: Any = None
     is_checked_here: bool = True
     assumptions: tuple[str, ...] = ()
 
@@ -176,8 +181,9 @@ class Reading:
             return
         model.n_features_in_ = int(self.n_features)
         vars(model).pop("feature_names_in_", None)  # of an earlier fit
-        if self.names is not None:
-            model.feature_names_in_ = np.array(self.names, dtype=object)
+        names = getattr(self.reader, "feature_names_in_", self.names)
+        if names is not None:
+            model.feature_names_in_ = np.array(names, dtype=object)
 
 
 class Rows(ABC):
@@ -348,6 +354,12 @@ class Blocks(Rows):
 
         def make_source(public: Public, spread: Map) -> StreamSource:
             read = BlockReader(reader, public, declared, self.has_weights)
+            if listed:
+                rehearsal = BlockReader(reader, public, declared, self.has_weights, UNSPENT)
+                n_arriving = sum(map(records_of, rehearsal.arrivals(self.blocks)))
+                if n_arriving > n_records:
+                    raise ValueError(f"fit_blocks: {more_arrived(n_records, public.grouped)} Nothing was released, and no "
+                        "model was kept.")
             arrivals, arrived = read.arrivals(self.blocks), partial(rows_in_memory, public)
             return StreamSource(arrivals, n_records, arrived, read.nothing())
 
@@ -360,6 +372,7 @@ class Blocks(Rows):
             grouped=self.n_groups is not None,
             make_source=make_source,
             provides=STREAMED,
+            reader=reader,
             is_checked_here=False,
         )
 
@@ -426,31 +439,55 @@ class BlockReader:
         What targets were declared to be.
     has_weights : bool, default=False
         Whether the blocks of a stream hold weights of rows.
+    so_far : str
+        What refusals say of the budget.
     """
 
     def __init__(
-        self, model: Any, public: Public, declared: Targets, has_weights: bool = False
+        self,
+        model: Any,
+        public: Public,
+        declared: Targets,
+        has_weights: bool = False,
+        so_far: str = SPENT,
     ) -> None:
         self._model, self._public, self._declared = model, public, declared
+        self._so_far = so_far
         self._form = ("X", "y", *["sample_weight"] * has_weights, *["groups"] * public.grouped)
 
     def arrivals(self, blocks: Iterable[tuple[Any, ...]]) -> Iterator[Arrival]:
-        """Yield what arrives, validated."""
+        """Yield what arrives, validated; all blocks have the same columns and kinds of labels."""
+        names: list[Any] | None = None
+        kinds = KindsOfLabels()
+        is_first = True
         for block in blocks:
             if not (isinstance(block, tuple) and len(block) == len(self._form)):
                 form = f"a tuple ({', '.join(self._form)})"
                 is_tuple = isinstance(block, tuple)
                 got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
-                raise ValueError(f"{self._model._who}: a block is {form}; got {got}. {SPENT}")
+                raise ValueError(f"{self._model._who}: a block is {form}; got {got}. {self._so_far}")
             # scikit-learn refuses to check arrays without rows.
             if np.shape(block[0])[:1] != (0,):
                 of = dict(zip(self._form, block, strict=True))
+                own = names_of(block[0])
+                if not is_first and own != names:
+                    raise ValueError(
+                        f"{self._model._who}: the columns of a block have other names than those "
+                        "of the first block, or another order, or only one of them has names. "
+                        f"Pass block[columns] with one list of columns. {self._so_far}"
+                    )
+                names, is_first = own, False
+                with self._refusals():
+                    labels = of.get("groups", ())
+                    column = label_column(self._model._who, labels) if self._public.grouped else ()
+                    kinds |= kinds_of_labels(column)
+                    require_one_kind(self._model._who, "groups", [kinds])
                 yield self(block[0], block[1], of.get("sample_weight"), of.get("groups"))
 
     def __call__(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Arrival:
         """Return one block of rows, validated."""
         who, grouped = self._model._who, self._public.grouped
-        try:
+        with self._refusals():
             labels = None
             if grouped:
                 labels = GroupLabels(who, groups, X=X, y=y)
@@ -458,10 +495,6 @@ class BlockReader:
                 X, y = self._model._read_rows(X, y, groups=labels, ensure_min_samples=0)
                 targets = checked_targets(self._model, y, X.dtype)
                 weights = joint_weights(who, sample_weight, targets.weights, X, is_all=False)
-        except (ValueError, TypeError) as refusal:
-            # Refusals are worded for a fit of rows in memory, which is not charged by then.
-            message = str(refusal).removesuffix("Nothing was released.").rstrip()
-            raise ValueError(f"{message} {SPENT}") from None
         is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
         shape = X.shape[1], targets.n_outputs, is_sparse, weighted
         public = self._public
@@ -469,11 +502,20 @@ class BlockReader:
         if shape != declared:
             raise ValueError(
                 f"{who}: blocks were declared to have (columns, outputs, sparse, weights) = "
-                f"{declared}; got {shape}. {SPENT}"
+                f"{declared}; got {shape}. {self._so_far}"
             )
         codes = None if labels is None else labels.codes
         X, values = mapped_rows(self._model, X, targets.values, weights, codes)
         return X, values, weights, codes
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Reword refusals, which are those of a fit of rows in memory that was not charged yet."""
+        try:
+            yield
+        except (ValueError, TypeError) as refusal:
+            message = str(refusal).removesuffix(UNSPENT).rstrip()
+            raise ValueError(f"{message} {self._so_far}") from None
 
     def nothing(self) -> Arrival:
         """Return an arrival of no rows."""

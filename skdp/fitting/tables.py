@@ -1,23 +1,139 @@
 """Tables and their columns, of whatever library: names, kinds and types, no cells in messages."""
 
 import re
-from collections.abc import Sequence
-from datetime import UTC
-from numbers import Number
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from numbers import Number, Real
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from skdp._numbers import AnyArray, Array, Indices, Mask, are_numbers, is_real, listed
+from skdp._numbers import AnyArray, Array, Indices, Mask, is_real, listed
 from skdp.oracle.sources.partitioned import Partitions
 
-# Names of types of polars and pyarrow, which have no ``kind``; pandas' intervals are none of them.
-NUMBERS = re.compile(r"u?int\d|float|halffloat|double|bool|decimal")
+
+@dataclass(frozen=True)
+class Kind:
+    """Cells of one kind. The kind of a column is public, as types are.
+
+    Attributes
+    ----------
+    name : str
+        In messages.
+    codes : str
+        Kinds of NumPy's types.
+    types : tuple of type
+        Of cells in a column of objects, their subclasses included.
+    named : str
+        Pattern of names of types of other libraries, at whose columns no cell is looked at.
+    read_as : str
+        How `DPTabularPreprocessor` reads a column without declared labels; "" if it refuses it.
+    remedy : str
+        How to make numbers of such cells.
+    """
+
+    name: str
+    codes: str = ""
+    types: tuple[type, ...] = ()
+    named: str = "$"
+    read_as: str = ""
+    remedy: str = ""
+
+    def fits(self, cell_type: type) -> bool:
+        """Whether cells of this type are of this kind."""
+        name = cell_type.__name__.lower()  # pandas, whose types these are, is optional
+        return issubclass(cell_type, self.types) or (not self.types and self.name == f"{name}s")
+
+
+AS_DAYS = (
+    "Turn dates into numbers, such as days since a day that you choose beforehand, or let "
+    "skdp.DPTabularPreprocessor do it."
+)
+OWN_COLUMNS = "Give each number in {} a column of its own, or leave the column out."
+# The first that fits counts: a datetime is a date, too.
+KINDS = (
+    Kind(
+        "numbers",
+        codes="biuf",
+        types=(Real, Decimal, np.bool_),
+        named=r"u?int\d|float|halffloat|double|bool|decimal",
+        read_as="number",
+    ),
+    Kind(
+        "complex numbers",
+        codes="c",
+        types=(complex, np.complexfloating),
+        remedy="Pass real numbers (Complex data not supported).",
+    ),
+    Kind(
+        "text",
+        codes="UT",
+        types=(str,),
+        remedy="If it is numbers written as text, convert it by pandas.to_numeric, or read the file "
+        "by pandas.read_csv(thousands=..., decimal=...). If it is dates, convert it by "
+        "pandas.to_datetime. If it is free text, leave the column out.",
+    ),
+    Kind(
+        "bytes",
+        codes="S",
+        types=(bytes, bytearray),
+        named="binary|large_binary|fixed_size_binary",
+        remedy="Turn bytes into text by X[column].str.decode('utf-8'), or into numbers.",
+    ),
+    Kind("dates", codes="M", types=(datetime, np.datetime64), read_as="date", remedy=AS_DAYS),
+    Kind("days", types=(date,), read_as="date", remedy=AS_DAYS),
+    Kind("periods", named="period", read_as="date", remedy=AS_DAYS),
+    Kind(
+        "durations",
+        codes="m",
+        types=(timedelta, np.timedelta64),
+        named="duration|timedelta",
+        read_as="duration",
+        remedy="Turn durations into numbers, as X[column] / pandas.Timedelta('1D') does, or let "
+        "skdp.DPTabularPreprocessor do it.",
+    ),
+    Kind(
+        "times of day",
+        types=(time,),
+        named=r"time(32|64)?(\[|$)",
+        remedy="Turn times of day into numbers, such as hours since midnight.",
+    ),
+    Kind(
+        "lists",
+        types=(list, tuple, set, frozenset, np.ndarray),
+        named="list|large_list|fixed_size_list|array|map",
+        remedy=OWN_COLUMNS.format("a list"),
+    ),
+    Kind(
+        "structs",
+        codes="V",
+        types=(dict, np.void),
+        named="struct",
+        remedy=OWN_COLUMNS.format("a struct"),
+    ),
+    Kind(
+        "intervals",
+        named="interval",
+        remedy="Turn intervals into numbers, such as their midpoints, or declare them as labels.",
+    ),
+    Kind("objects", types=(object,)),
+)
+BY_NAME = {kind.name: kind for kind in KINDS}
+BY_CODE = {code: kind.name for kind in KINDS for code in kind.codes}
+DATES = tuple(kind.name for kind in KINDS if kind.read_as == "date")
+MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 
 
 def refuse_lazy(who: str, X: Any) -> None:
     """Raise ValueError for a frame whose rows have not been computed, or that are elsewhere."""
+    if hasattr(X, "data_vars"):  # of xarray: several arrays, of several shapes perhaps
+        raise ValueError(
+            f"{who}: X is a {type(X).__name__}, which is no table; pass X.to_dataframe(). Nothing "
+            "was released."
+        )
     if isinstance(X, Partitions):
         raise ValueError(
             f"{who}: this method takes rows in memory; X is a {type(X).__name__}, rows in "
@@ -75,9 +191,7 @@ def as_table(who: str, X: Any) -> Any:
     refuse_lazy(who, X)
     if sparse.issparse(X):
         raise ValueError(f"{who}: sparse input is not supported; pass X.toarray().")
-    X = np.asarray(X) if names_of(X) is None else X
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-        raise ValueError(f"{who}: Complex data not supported; X must hold real numbers.")
+    X = as_array(X) if names_of(X) is None else X
     shape = X.shape
     if len(shape) != 2:
         raise ValueError(
@@ -126,15 +240,95 @@ def column(X: Any, place: int) -> AnyArray:
     return np.asarray(X.iloc[:, place] if hasattr(X, "iloc") else X[names[place]])
 
 
-def column_kind(X: Any, place: int) -> str:
-    """Return "dates", "numbers", "text" or "objects" for a column, from its type alone."""
+def kinds_in(X: Any, place: int) -> frozenset[str]:
+    """Return the kinds of the cells of a column that are not missing, by their types.
+
+    There is one, unless cells are mixed, or all are missing. Most columns have a type that says it.
+    """
     dtype = _type_of(X, place)
-    kind, name = str(getattr(dtype, "kind", "O")), str(dtype).lower()
-    if kind in "mM" or name.startswith(("date", "duration", "time", "period")):
-        return "dates"
-    if kind in "US" or name.startswith(("str", "utf8", "large_string")):
-        return "text"
-    return "numbers" if kind in "biuf" or NUMBERS.match(name) else "objects"
+    code, name = str(getattr(dtype, "kind", "O")), str(dtype).lower()
+    if code in BY_CODE:
+        return frozenset({BY_CODE[code]})
+    named = next((kind.name for kind in KINDS if re.match(kind.named, name)), None)
+    if named is not None:
+        return frozenset({named})
+    values = column(X, place)
+    return kinds_of_cells(values) if values.ndim == 1 else frozenset({"lists"})
+
+
+def kinds_of_cells(values: AnyArray) -> frozenset[str]:
+    """Return the kinds of the cells of an array that are not missing."""
+    if values.dtype.kind in BY_CODE:
+        return frozenset({BY_CODE[values.dtype.kind]})
+    cells = values.ravel().tolist()
+    types = set(map(type, cells))
+    if len(types) > 1 and any(issubclass(one, MAY_BE_NAN) for one in types):
+        types = {type(cell) for cell in cells if not is_missing(cell)}
+    known = [one for one in types if one.__name__ not in ("NoneType", "NAType", "NaTType")]
+    return frozenset(next(kind.name for kind in KINDS if kind.fits(one)) for one in known)
+
+
+# Kinds of labels by the place in a label: () for all of it, (1,) for the second part of a tuple.
+KindsOfLabels: TypeAlias = frozenset[tuple[tuple[int, ...], str]]
+
+
+def kinds_of_labels(labels: Any, place: tuple[int, ...] = ()) -> KindsOfLabels:
+    """Return the kinds of labels, and of the parts of those that are tuples; of missing ones none.
+
+    Numbers of all types are one kind, as equal ones are one label.
+    """
+    values = labels if isinstance(labels, np.ndarray) else one_dimensional(labels)
+    found = {(place, kind) for kind in kinds_of_cells(values)}
+    if values.dtype.kind == "O" and (place, "lists") in found:
+        tuples = [cell for cell in values.ravel().tolist() if isinstance(cell, tuple)]
+        for number in range(max(map(len, tuples), default=0)):
+            parts = one_dimensional([cell[number] for cell in tuples if len(cell) > number])
+            found |= kinds_of_labels(parts, (*place, number))
+    return frozenset(found)
+
+
+def one_dimensional(labels: Any) -> AnyArray:
+    """Return labels as an array; those of a list stay what they are, tuples and mixed ones."""
+    if isinstance(labels, list | tuple):
+        return np.fromiter(labels, dtype=object, count=len(labels))
+    return np.asarray(labels)
+
+
+def in_words(kinds: Iterable[str]) -> str:
+    """Return kinds as a message lists them."""
+    return " and ".join(sorted({"dates" if one in DATES else one for one in kinds}))
+
+
+def no_numbers(X: Any) -> dict[Any, frozenset[str]]:
+    """Return the columns with cells that are known not to be numbers, with their kinds.
+
+    Objects of unknown types may be numbers. A single column without a name is called None.
+    """
+    numbers, names = frozenset({"numbers", "objects"}), names_of(X)
+    if names is not None:
+        return {n: kinds for i, n in enumerate(names) if (kinds := kinds_in(X, i)) - numbers}
+    if X is None or sparse.issparse(X):
+        return {}
+    try:
+        values = as_array(X)
+    except Exception:  # nested lists of several lengths, or code of a cell's own
+        return {}
+    if values.dtype.kind != "O":
+        kinds = kinds_of_cells(values[:0])
+        columns = range(values.shape[1]) if values.ndim == 2 else [None] * (values.ndim == 1)
+        return dict.fromkeys(columns, kinds) if kinds - numbers else {}
+    if values.ndim not in (1, 2):
+        return {}
+    columns = [(None, values)] if values.ndim == 1 else enumerate(values.T)
+    return {n: kinds for n, cells in columns if (kinds := kinds_of_cells(cells)) - numbers}
+
+
+def as_array(rows: Any) -> AnyArray:
+    """Return rows as an array; cells of a list stay what they are, numbers next to text."""
+    values = np.asarray(rows)
+    if values.dtype.kind in "US" and isinstance(rows, list | tuple):
+        return np.array(rows, dtype=object)
+    return values
 
 
 def is_categorical(X: Any, place: int) -> bool:
@@ -142,46 +336,65 @@ def is_categorical(X: Any, place: int) -> bool:
     return str(_type_of(X, place)).lower().startswith(("categor", "enum", "dictionary"))
 
 
-def columns_of_dates(X: Any) -> list[Any]:
-    """Columns that hold dates, periods or durations by their type."""
+def not_numbers(
+    X: Any, found: Mapping[Any, frozenset[str]], wanted: str = "numbers"
+) -> str:
+    """Say in a message what columns hold in place of numbers, and how to mend it.
+
+    Parameters
+    ----------
+    X : table
+    found : mapping of column to kinds
+        As of `no_numbers`.
+    wanted : str
+        What they should hold.
+    """
     names = names_of(X)
-    if names is None:
-        return [0] if getattr(getattr(X, "dtype", None), "kind", "") in tuple("mM") else []
-    return [name for place, name in enumerate(names) if column_kind(X, place) == "dates"]
-
-
-def columns_of_text(X: Any) -> list[Any]:
-    """Columns with a cell that is no number."""
-    names = names_of(X)
-    if names is None and np.ndim(X) != 2:
-        return []
-    places = range(np.shape(X)[1]) if names is None else range(len(names))
+    levels = [] if names is None else [n for n in found if is_categorical(X, names.index(n))]
     entries = []
-    for place in places:
-        if names is not None and column_kind(X, place) == "numbers":
-            continue
-        try:
-            column(X, place).astype(np.float64)
-        except Exception:  # a cell runs code of its own when it is converted
-            entries.append(place if names is None else names[place])
-    return entries
-
-
-def not_numbers(X: Any, names: list[Any]) -> str:
-    """Say in a message what columns of text or categories hold in place of numbers."""
-    known = names_of(X)
-    levels = [] if known is None else [n for n in names if is_categorical(X, known.index(n))]
-    texts = [name for name in names if name not in levels]
-    entries = []
-    if texts:
-        entries.append(f"text where numbers are needed, in {columns_in_words(texts)}")
+    for kinds in dict.fromkeys(found.values()):
+        columns = [name for name in found if found[name] == kinds and name not in levels]
+        if columns:
+            place = "" if columns == [None] else f", in {columns_in_words(columns)}"
+            entries.append(f"{in_words(kinds)} where {wanted} are needed{place}")
     if levels:
         entries.append(
-            f"categories where numbers are needed, in {columns_in_words(levels)}, whose levels "
+            f"categories where {wanted} are needed, in {columns_in_words(levels)}, whose levels "
             "were learnt from the rows unless you declared them: a rare one would give somebody "
             "away, so the type's levels are not used"
         )
-    return "; and ".join(entries)
+    kinds = frozenset().union(*found.values())
+    remedies = dict.fromkeys(kind.remedy for kind in KINDS if kind.name in kinds and kind.remedy)
+    return f"{'; and '.join(entries)}. {' '.join(remedies)}"
+
+
+def where(X: Any, holds: Callable[[Any, int], bool], comma: str = "") -> str:
+    """Say in a message in which columns of a table something holds; "" if that cannot be said."""
+    names = names_of(X)
+    if names is None and (np.ndim(X) != 2 or sparse.issparse(X)):
+        return ""
+    table = X if names is not None else as_array(X)
+    try:
+        columns = list(range(table.shape[1])) if names is None else names
+        found = [one for place, one in enumerate(columns) if holds(table, place)]
+    except Exception:  # of any type, by code of a cell's own
+        return ""
+    return f"{comma} in {columns_in_words(found)}" if found else ""
+
+
+def has_missing(X: Any, place: int) -> bool:
+    """Whether a cell of a column of numbers is missing."""
+    return bool(np.isnan(numbers_of(X, place)).any())
+
+
+def has_infinity(X: Any, place: int) -> bool:
+    """Whether a cell of a column of numbers is infinite."""
+    return kinds_in(X, place) == {"numbers"} and bool(np.isinf(numbers_of(X, place)).any())
+
+
+def has_objects(X: Any, place: int) -> bool:
+    """Whether a cell of a column is of an unknown type."""
+    return "objects" in kinds_in(X, place)
 
 
 def columns_in_words(columns: list[Any]) -> str:
@@ -191,8 +404,23 @@ def columns_in_words(columns: list[Any]) -> str:
 
 def is_missing(cell: Any) -> bool:
     """Whether a cell is None, nan, or what a data frame has in their place."""
+    if isinstance(cell, Decimal):
+        return cell.is_nan()  # a comparison with a signalling one would raise
     nothing = type(cell).__name__ in ("NAType", "NaTType")
-    return cell is None or nothing or (isinstance(cell, float) and cell != cell)
+    return cell is None or nothing or (isinstance(cell, MAY_BE_NAN) and cell != cell)
+
+
+def all_missing(X: Any, place: int) -> bool:
+    """Whether no cell of a column is known, whose type then says nothing."""
+    return all(map(is_missing, column(X, place).ravel().tolist()))
+
+
+def has_hidden_cells(values: Any) -> bool:
+    """Whether the mask of a masked array hides a cell."""
+    if not np.ma.isMaskedArray(values):
+        return False
+    # As bytes, since the mask of a structured array has fields, and no `any`.
+    return bool(np.frombuffer(np.ma.getmaskarray(values).tobytes(), np.uint8).any())
 
 
 def numbers_of(X: Any, place: int) -> Array:
@@ -200,14 +428,12 @@ def numbers_of(X: Any, place: int) -> Array:
 
     Raises
     ------
-    TypeError, ValueError
-        If a cell is no number.
+    Exception, of any type
+        If a cell is no number, by code of its own perhaps.
     """
     values = column(X, place)
     if values.dtype == object:
-        values = np.array([np.nan if is_missing(cell) else cell for cell in values.tolist()])
-        if not are_numbers(values):
-            raise TypeError("no numbers")
+        values = np.array([np.nan if is_missing(cell) else cell for cell in values.tolist()], float)
     return np.asarray(values.astype(np.float64))
 
 
@@ -231,7 +457,7 @@ def days_of(X: Any, place: int, origin: str) -> Array:
 
 def number_or_days(value: Any, origin: str) -> float:
     """Return a number as it is, a date as days since a day, and nan for anything else."""
-    if is_real(value):
+    if is_real(value) or isinstance(value, bool):
         return float(value)
     try:
         day = np.datetime64(value if isinstance(value, str) else _in_utc(value), "us")
@@ -271,21 +497,14 @@ def codes_of(X: Any, place: int, labels: list[Any]) -> tuple[Indices, Mask]:
     return (codes, missing) if where is None else (codes[where], missing[where])
 
 
-def kind_of_objects(X: Any, place: int) -> str:
-    """Return "text" or "numbers" if all known cells of a column of objects are that."""
-    known = [cell for cell in column(X, place).tolist() if not is_missing(cell)]
-    for kind, types in (("text", str), ("numbers", int | float | np.number)):
-        if known and all(isinstance(cell, types) for cell in known):
-            return kind
-    return "objects"
-
-
 def are_labels(labels: Any) -> bool:
-    """Whether these can be the labels of a column: at least two, and all different."""
+    """Whether these can be the labels of a column: two or more of one kind, and all different."""
     if isinstance(labels, str) or not np.iterable(labels):
         return False
     entries = list(labels)
-    return len(entries) >= 2 and len(set(entries)) == len(entries)
+    kinds = [kind for _, kind in kinds_of_labels(entries)]
+    is_known = len(kinds) == 1 and not any(map(is_missing, entries))
+    return len(entries) >= 2 and len(set(entries)) == len(entries) and is_known
 
 
 def is_dask(X: Any) -> bool:

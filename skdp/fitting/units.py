@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
 from skdp._numbers import AnyArray, Array, is_real
-from skdp.fitting.refusals import NO_LABELS, NO_NUMBERS, without_cells
+from skdp.fitting.refusals import NO_LABELS, NO_NUMBERS, refuse_columns, without_cells
 from skdp.oracle import Scaling
 from skdp.oracle.sources.block_sizes import block_rows, slices
 from skdp.oracle.sources.column_map import ColumnMap
@@ -62,6 +62,7 @@ def joint_weights(
         return target_weights
     if is_real(sample_weight):
         sample_weight = np.full(X.shape[0], float(sample_weight))
+    refuse_columns(who, "sample_weight", sample_weight)
     with without_cells(who, "sample_weight"):
         weights = check_array(
             sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"

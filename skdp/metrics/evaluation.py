@@ -15,6 +15,7 @@ from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.between_fits import was_fitted_on
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.grouping import GroupLabels
+from skdp.fitting.tables import kinds_of_labels
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Arrays, Reading, Rows, rows_of
@@ -367,6 +368,7 @@ class ScoredBlocks(Rows):
         if len(sizes) > 1 or not statistics:
             wanted = "have labels of groups, all or none" if statistics else "hold a row at least"
             raise ValueError(f"{model._who}: blocks must {wanted}. Nothing was released.")
+        refusals.require_one_kind(model._who, "groups", map(kinds_of_labels, labels))
         groups = GroupLabels(model._who, np.concatenate(labels)) if labels else None
         if groups is not None and groups.n_groups < n_groups:
             raise ValueError(

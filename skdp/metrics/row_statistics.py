@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from skdp._numbers import AnyArray, Array, Indices, Mask, are_numbers, is_real, shown
-from skdp.fitting.labels import type_in_a_word
+from skdp.fitting.labels import kind_in_words
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
 from skdp.metrics.dataset import Dataset
 from skdp.oracle.public import TARGET_RANGE
@@ -81,10 +81,11 @@ def predictions(model: BaseEstimator, method: str, rows: Dataset) -> AnyArray:
 
 def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
     """Return the number of each label in the sorted classes."""
-    if are_numbers(labels) != are_numbers(classes):
+    kinds = [kind_in_words(values) for values in (labels, classes)]
+    if len({*kinds, ""}) == 3:
         raise ValueError(
-            f"{WHO}: {what} holds labels that are {type_in_a_word(labels)}; the classes of the "
-            f"model are {type_in_a_word(classes)}. Nothing was released."
+            f"{WHO}: {what} holds labels that are {kinds[0]}; the classes of the model are "
+            f"{kinds[1]}. Nothing was released."
         )
     # A label runs code of its own when it is compared, and an error of that may quote the label.
     with without_cells(WHO, what, otherwise=NO_LABELS):

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from skdp._numbers import AnyArray, Indices, shown
 from skdp.fitting import tables
-from skdp.fitting.refusals import public_refusal, without_cells
+from skdp.fitting.refusals import public_refusal, require_one_kind, without_cells
 from skdp.metrics.dataset import Dataset
 from skdp.metrics.row_statistics import WHO
 
@@ -61,13 +61,14 @@ class Subgroups:
         """
         labels = data.by if self.column is None else self._column_of(data.X)
         assert labels is not None
-        declared = "text" if all(isinstance(label, str) for label in self.numbers) else "numbers"
-        for kinds, given in (("biuf", "numbers"), ("U", "text")):
-            if labels.dtype.kind in kinds and given != declared:
-                raise public_refusal(
-                    f"{WHO}: the labels of subgroups are {given} in by, and none of those in "
-                    f"subgroups is; declare them as {given}. Nothing was released."
-                )
+        found, declared = tables.kinds_of_labels(labels), tables.kinds_of_labels([*self.numbers])
+        require_one_kind(WHO, "by", [found])
+        if found and not found & declared:
+            given = tables.in_words(kind for _, kind in found)
+            raise public_refusal(
+                f"{WHO}: the labels of subgroups are {given} in by, and none of those in "
+                f"subgroups is; declare them as {given}. Nothing was released."
+            )
         # A label runs code of its own when it is hashed, and an error of that may quote it.
         with without_cells(WHO, "by", otherwise="holds labels that cannot be hashed"):
             return np.fromiter(

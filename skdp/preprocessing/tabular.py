@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.base import TransformerMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._numbers import AnyArray, Array, MatrixLike, is_real, listed, require
+from skdp._numbers import AnyArray, Array, Indices, MatrixLike, is_real, listed, require
 from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import tables
@@ -35,8 +36,11 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     * Columns named in ``categories`` become a column of zeros and ones for each label, or one alone
       where there are two labels. A label that was not declared gets zeros everywhere.
     * Columns of dates become days since ``origin``, in UTC if they have a time zone; periods are
-      taken by their start.
+      taken by their start. Durations become days.
     * All others are numbers. Missing numbers and dates are filled, and a column marks where.
+
+    Columns of anything else are refused, and so are mixed columns and, in ``transform``, columns of
+    another kind than in ``fit``. Kinds of columns are public, as types are.
 
     Nothing is learnt from the rows and no budget is spent, unless ``impute="median"``: then the
     medians are estimated from noisy histograms, and ``fit`` is (epsilon, delta)-differentially
@@ -62,6 +66,10 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         a linear model fits as well whatever number fills them.
     origin : str, default="2000-01-01"
         Day from which the days of dates are counted.
+    sparse_output : bool, default=False
+        Whether ``transform`` returns a CSR matrix, which needs little memory for many labels: a row
+        has an entry for each label it has, and for each number that is not 0. All estimators of
+        skdp take it. A data frame (``set_output``) cannot be sparse.
     epsilon : float, default=1.0
         Privacy budget of one ``fit`` with ``impute="median"``; positive. Without effect otherwise.
     delta : float, default=1e-6
@@ -74,7 +82,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     ----------
     fill_values_ : dict of column to float
         What missing numbers and dates become.
-    kinds_ : dict of column to {"category", "date", "number"}
+    kinds_ : dict of column to {"category", "date", "duration", "number"}
         How each column is read; from its type and ``categories``.
     privacy_ : PrivacyStatement
         What was released, what it cost, and what was assumed.
@@ -109,6 +117,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         fill_value: object | Mapping[Hashable, object] = None,
         missing: str | Sequence[Hashable] = "all",
         origin: str = "2000-01-01",
+        sparse_output: bool = False,
         epsilon: float = 1.0,
         delta: float = 1e-6,
         privacy: Privacy | None = None,
@@ -118,6 +127,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self.fill_value = fill_value
         self.missing = missing
         self.origin = origin
+        self.sparse_output = sparse_output
         self.epsilon = epsilon
         self.delta = delta
         self.privacy = privacy
@@ -240,28 +250,30 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
         Returns
         -------
-        array of shape (n_samples, n_columns)
+        array of shape (n_samples, n_columns), or CSR matrix with ``sparse_output``
             Of dask's a dask array that is not yet computed, and of partitions partitions, which
             are turned into numbers where they are in every pass over them.
         """
         check_is_fitted(self, "kinds_")
         X, columns = self._table(X, reset=False)
+        self._require_kinds(X, columns)
         numbers = iter(self._numbers(X, columns, self.kinds_).T)
-        blocks: list[Array] = []
+        blocks: list[Any] = []
         for place, name in enumerate(columns):
             if self.kinds_[name] == "category":
                 assert self.categories is not None
                 labels = list(self.categories[name])
                 codes, missing = tables.codes_of(X, place, labels)
-                first = 1 if len(labels) == 2 else 0
-                blocks += [(codes == code).astype(float) for code in range(first, len(labels))]
+                blocks.append(_indicators(codes, len(labels)))
             else:
                 values = next(numbers)
                 missing = np.isnan(values)
-                blocks.append(np.where(missing, self.fill_values_[name], values))
+                blocks.append(np.where(missing, self.fill_values_[name], values)[:, None])
             if self._marks(name):
-                blocks.append(missing.astype(float))
-        return np.column_stack(blocks)
+                blocks.append(missing.astype(float)[:, None])
+        if self.sparse_output:
+            return sparse.hstack([sparse.csr_array(one) for one in blocks], format="csr")
+        return np.hstack([one.toarray() if sparse.issparse(one) else one for one in blocks])
 
     def get_feature_names_out(self, input_features: object = None) -> AnyArray:
         """Return the names of the columns of the output.
@@ -312,61 +324,109 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                     f"{who}: {what} names columns that X does not have: {listed(unknown)}. X has "
                     f"{listed(columns)}."
                 )
-        kinds = {}
+        kinds, unread = {}, {}
         for place, name in enumerate(columns):
-            kind = tables.column_kind(X, place)
-            kinds[name] = "date" if kind == "dates" else "number"
+            found = tables.kinds_in(X, place)
             if name in categories:
                 kinds[name] = "category"
-                labels = list(categories[name])
-                is_text = [isinstance(label, str) for label in labels]
-                if kind == "objects":  # as pandas 2 has text: looked at for a refusal alone
-                    kind = tables.kind_of_objects(X, place)
-                if (kind == "numbers" and any(is_text)) or (kind == "text" and not all(is_text)):
-                    raise public_refusal(
-                        f"{who}: column {name!r} holds {kind}, and the labels declared for it, "
-                        f"{listed(labels)}, are of another kind. Declare them as they are in the "
-                        "column. Nothing was released."
-                    )
+                self._require_labels(X, place, name, found)
+                continue
+            read_as = {tables.BY_NAME[kind].read_as for kind in found} or {"number"}
+            if len(read_as) > 1 or "" in read_as:
+                unread[name] = found
+            kinds[name] = min(read_as)
+        self._refuse_unread(X, unread)
         for name, kind in kinds.items():
             given = self._given(name)
-            if kind == "number" and given is not None and not is_real(given):
+            if kind == "number" and given is not None and not _is_number(given):
                 raise public_refusal(
                     f"{who}: column {name!r} holds numbers; its fill_value must be a number, got "
                     f"{given!r}. Nothing was released."
                 )
         return kinds
 
+    def _require_labels(
+        self, X: Any, place: int, name: Hashable, found: frozenset[str]
+    ) -> None:
+        """Raise ValueError for a column of another kind than the labels declared for it."""
+        assert self.categories is not None
+        labels = list(self.categories[name])
+        declared = {kind for _, kind in tables.kinds_of_labels(labels)}
+        if found <= declared or tables.all_missing(X, place):
+            return
+        raise public_refusal(
+            f"{type(self).__name__}: column {name!r} holds {tables.in_words(found)}, and the "
+            f"labels declared for it, {listed(labels)}, are of another kind. Declare them as they "
+            "are in the column, all of one kind; pandas.read_csv(dtype={column: str}) reads a "
+            "column as text. Nothing was released."
+        )
+
+    def _require_kinds(self, X: Any, columns: list[Hashable]) -> None:
+        """Raise ValueError for columns that are read in another way than in ``fit``."""
+        others = {}
+        for place, name in enumerate(columns):
+            found, kind = tables.kinds_in(X, place), self.kinds_[name]
+            if kind == "category":
+                self._require_labels(X, place, name, found)
+                continue
+            fine = {one.name for one in tables.KINDS if one.read_as == kind}
+            fine |= {"text"} if kind == "date" else set()  # as JSON has dates
+            if not found <= fine and not tables.all_missing(X, place):
+                others[name] = found
+        no_dates = [name for name in others if self.kinds_[name] == "date"]
+        self._refuse_no_dates(no_dates)
+        self._refuse_unread(X, others)
+
+    def _refuse_no_dates(self, columns: list[Hashable]) -> None:
+        if columns:
+            raise public_refusal(
+                f"{type(self).__name__}: X holds cells that cannot be read as dates, in "
+                f"{tables.columns_in_words(columns)}, where fit has dates. Convert them by "
+                "pandas.to_datetime. Nothing was released."
+            )
+
+    def _refuse_unread(self, X: Any, found: Mapping[Hashable, frozenset[str]]) -> None:
+        if not found:
+            return
+        kinds = [getattr(self, "kinds_", {}).get(name, "number") for name in found]
+        wanted = "durations" if set(kinds) == {"duration"} else "numbers"
+        texts = [name for name, own in found.items() if own & {"text", "bytes", "intervals"}]
+        declare = ""
+        if texts:
+            declare = (
+                " Declare the labels of categories from public knowledge: "
+                f"categories={{{texts[0]!r}: [...]}}."
+            )
+        raise public_refusal(
+            f"{type(self).__name__}: X holds {tables.not_numbers(X, found, wanted)}{declare} "
+            "Nothing was released."
+        )
+
     def _numbers(self, X: Any, columns: list[Hashable], kinds: Mapping[Hashable, str]) -> Array:
         """Return the columns of numbers and dates as numbers, nan where one is missing."""
         who, columns_read = type(self).__name__, []
-        texts: list[Hashable] = []
-        no_dates: list[Hashable] = []
+        unread: list[Hashable] = []
         for place, name in enumerate(columns):
             if kinds[name] == "category":
                 continue
-            is_date = kinds[name] == "date"
             try:
-                days = tables.days_of(X, place, self.origin) if is_date else None
-                columns_read.append(tables.numbers_of(X, place) if days is None else days)
+                if kinds[name] == "number":
+                    columns_read.append(tables.numbers_of(X, place))
+                else:
+                    columns_read.append(tables.days_of(X, place, self.origin))
             except Exception:  # of any type, by code of a cell's own
-                (no_dates if is_date else texts).append(name)
-        if no_dates:
+                unread.append(name)
+        self._refuse_no_dates([name for name in unread if kinds[name] != "number"])
+        if unread:
             raise public_refusal(
-                f"{who}: X holds cells that cannot be read as dates, in "
-                f"{tables.columns_in_words(no_dates)}, where fit has dates. Convert them by "
-                "pandas.to_datetime. Nothing was released."
-            )
-        if texts:
-            raise public_refusal(
-                f"{who}: X holds {tables.not_numbers(X, texts)}. Declare the labels of categories "
-                f"from public knowledge: categories={{{texts[0]!r}: [...]}}; if they are dates, "
-                f"convert them by pandas.to_datetime(X[{texts[0]!r}]). Nothing was released."
+                f"{who}: X holds cells that cannot be read as numbers, in "
+                f"{tables.columns_in_words(unread)}. Nothing was released."
             )
         table = np.column_stack(columns_read) if columns_read else np.zeros((len(X), 0))
         if np.isinf(table).any():
-            raise ValueError(
-                f"{who}: X holds infinity (inf). Replace it by a public rule. Nothing was released."
+            raise public_refusal(
+                f"{who}: X holds infinity (inf){tables.where(X, tables.has_infinity, ',')}. "
+                "Replace it by a public rule. Nothing was released."
             )
         return table
 
@@ -379,7 +439,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self._check_shared_parameters()
         who = type(self).__name__
         categories = {} if self.categories is None else self.categories
-        wanted = "a list of at least 2 labels, all different"
+        wanted = "a list of at least 2 labels, all different, of one kind and none missing"
         fine = isinstance(categories, Mapping)
         require(f"{who}: categories", categories, f"be a dict, for each column {wanted}", fine)
         for name, own in categories.items():
@@ -389,7 +449,14 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         constants = self.fill_value
         for value in constants.values() if isinstance(constants, Mapping) else [constants]:
             fine = value is None or np.isfinite(tables.number_or_days(value, "2000-01-01"))
-            require(f"{who}: fill_value", value, "hold finite numbers, or dates", bool(fine))
+            wanted = "hold finite numbers, or dates (a missing category gets zeros everywhere)"
+            require(f"{who}: fill_value", value, wanted, bool(fine))
+        require(
+            f"{who}: sparse_output",
+            self.sparse_output,
+            "be True or False",
+            isinstance(self.sparse_output, bool | np.bool_),
+        )
         fine = self.missing == "all" if isinstance(self.missing, str) else np.iterable(self.missing)
         require(f"{who}: missing", self.missing, "be 'all' or a list of columns", bool(fine))
         try:
@@ -447,6 +514,22 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, bool) or is_real(value)
+
+
+def _indicators(codes: Indices, n_labels: int) -> sparse.csr_array:
+    """Return a column of zeros and ones for each label, one alone for two labels.
+
+    A code is the place of a row's label; -1 is none of them.
+    """
+    codes, n_columns = (codes - 1, 1) if n_labels == 2 else (codes, n_labels)
+    entries = np.flatnonzero(codes >= 0)
+    places = np.searchsorted(entries, np.arange(len(codes) + 1))
+    cells = np.ones(len(entries)), codes[entries], places
+    return sparse.csr_array(cells, shape=(len(codes), n_columns))
 
 
 def _numbers_among(kinds: Mapping[Hashable, str]) -> list[Hashable]:

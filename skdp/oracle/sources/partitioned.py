@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._numbers import AnyArray, Array, Indices
+from skdp._numbers import AnyArray, Array, Indices, listed
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources import base
 from skdp.oracle.sources.block_sizes import MAX_PARTS, MOST_PARTITIONS, block_rows
@@ -452,43 +452,70 @@ class Chunks(Partitions):
 
 
 class ParquetColumns:
-    """Columns of a Parquet file, which give rows as ``X[start:stop]``: for `Chunks`.
+    """Columns of Parquet files, which give rows as ``X[start:stop]``: for `Chunks`.
 
     Needs pyarrow: ``pip install "skdp[arrow]"``.
 
     Parameters
     ----------
     path : str or path
+        A file, or a directory of files, as Spark, dask and pandas write them. Its files are read in
+        the order of their names, and names of directories such as ``year=2024`` are a column.
         Row groups are read whole, so chunks should be at least as large as they are.
     columns : list of str, or str
-        A list for X, whose columns are numbers; the name of one column for y.
+        A list for X; the name of one column for y.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or has another type in another file.
     """
 
     def __init__(self, path: Any, columns: list[str] | str) -> None:
-        self._path, self._columns = path, columns
-        self._metadata = importlib.import_module("pyarrow.parquet").ParquetFile(path).metadata
-        groups = range(self._metadata.num_row_groups)
-        sizes = [self._metadata.row_group(group).num_rows for group in groups]
+        self._is_one = isinstance(columns, str)
+        self._columns = [columns] if isinstance(columns, str) else list(columns)
+        files = importlib.import_module("pyarrow.dataset").dataset(
+            path, format="parquet", partitioning="hive"
+        )
+        self._schema = files.schema
+        unknown = [name for name in self._columns if name not in files.schema.names]
+        if unknown:
+            raise ValueError(
+                f"ParquetColumns: {path} has no column {listed(unknown)}; it has "
+                f"{listed(files.schema.names)}."
+            )
+        self._pieces: list[Any] = []
+        for file in sorted(files.get_fragments(), key=lambda one: str(one.path)):
+            own = file.physical_schema
+            shared = (name for name in self._columns if name in own.names)
+            other = [n for n in shared if own.field(n).type != files.schema.field(n).type]
+            if other:
+                raise ValueError(
+                    f"ParquetColumns: column {listed(other)} has another type in {file.path} than "
+                    "in the first file. Write all files with one schema."
+                )
+            self._pieces += file.split_by_row_group()
+        sizes = [sum(group.num_rows for group in piece.row_groups) for piece in self._pieces]
         self._edges = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
         n_rows = int(self._edges[-1])
-        self.shape = (n_rows,) if isinstance(columns, str) else (n_rows, len(columns))
+        self.shape = (n_rows,) if self._is_one else (n_rows, len(self._columns))
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: slice) -> AnyArray:
-        """Return some rows."""
+    def __getitem__(self, rows: slice) -> Any:
+        """Return some rows: an Arrow table, or an array of the one column."""
+        arrow = importlib.import_module("pyarrow")
         start, stop, _ = rows.indices(len(self))
-        first = int(np.searchsorted(self._edges, start, side="right")) - 1
+        first = max(0, int(np.searchsorted(self._edges, start, side="right")) - 1)
         last = max(first + 1, int(np.searchsorted(self._edges, stop, side="left")))
-        # Opened anew, as threads must not share one file; the metadata is not read again.
-        parquet = importlib.import_module("pyarrow.parquet")
-        names = [self._columns] if isinstance(self._columns, str) else list(self._columns)
-        with parquet.ParquetFile(self._path, metadata=self._metadata) as file:
-            table = file.read_row_groups(list(range(first, last)), columns=names)
+        tables = [
+            piece.to_table(schema=self._schema, columns=self._columns, use_threads=False)
+            for piece in self._pieces[first:last]
+        ]
+        table = arrow.concat_tables(tables)
         table = table.slice(start - int(self._edges[first]), stop - start)
-        values = [table.column(name).to_numpy() for name in names]
-        return values[0] if isinstance(self._columns, str) else np.column_stack(values)
+        return np.asarray(table.column(0)) if self._is_one else table
 
 
 def require_few_partitions(n_partitions: int) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
+from skdp._warnings import warn
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources import base
 from skdp.oracle.sources.block_sizes import MAX_PARTS, MOST_PARTITIONS, block_rows
@@ -113,18 +114,17 @@ class StreamSource(base.OrderedSource):
             yield self._next(stop - start)
 
     def finish(self) -> None:
-        """Raise ValueError if there are more records than were declared."""
+        """Warn if there are more records than were declared; they are left out."""
         self._skip_to(self.n_rows)
-        if self._left is None:
-            self._left = next(self._arrivals, None)
-        while self._left is not None and not self._left[0].shape[0]:
-            self._left = next(self._arrivals, None)
-        if self._left is not None:
-            what, name = ("rows", "n_samples") if self._left[3] is None else ("groups", "n_groups")
-            raise ValueError(
-                f"more {what} arrived than the {self._n_declared} that were declared as {name}. "
-                "The budget of this fit is spent, and no model was kept."
-            )
+        try:
+            while self._left is None or not self._left[0].shape[0]:
+                self._left = next(self._arrivals)
+        except StopIteration:
+            return
+        except Exception:  # noqa: S110  a block that is left out may be of any kind
+            pass
+        what = more_arrived(self._n_declared, self._nothing[3] is not None)
+        warn(f"fit_blocks: {what} The model is that of the declared ones.", UserWarning)
 
     def _skip_to(self, place: int) -> None:
         if place < self._gone:
@@ -145,7 +145,7 @@ class StreamSource(base.OrderedSource):
                 if self._left is None:
                     break
             piece, self._left = _split(self._left, missing)
-            missing -= _n_records(piece)
+            missing -= records_of(piece)
             pieces.append(piece)
         self._gone += count
         if pieces and self._dtype is None:
@@ -227,7 +227,13 @@ class PassingRecords(base.RepeatableSource):
         raise TypeError("a stream is read once, so it has no folds. Nothing was released.")
 
 
-def _n_records(arrival: Arrival) -> int:
+def more_arrived(n_declared: int, grouped: bool) -> str:
+    """Say that more records arrived than were declared."""
+    what, name = ("groups", "n_groups") if grouped else ("rows", "n_samples")
+    return f"more {what} arrived than the {n_declared} that were declared as {name}."
+
+
+def records_of(arrival: Arrival) -> int:
     """Return how many rows arrived, or groups."""
     groups = arrival[3]
     if groups is None:
@@ -238,7 +244,7 @@ def _n_records(arrival: Arrival) -> int:
 def _split(arrival: Arrival, count: int) -> tuple[Arrival, Arrival | None]:
     """Cut the first ``count`` records off; None if nothing is left."""
     X, targets, weights, groups = arrival
-    if _n_records(arrival) <= count:
+    if records_of(arrival) <= count:
         return arrival, None
     if groups is None:
         first, rest = slice(0, count), slice(count, None)
@@ -274,6 +280,6 @@ def _joined(pieces: list[Arrival]) -> Arrival:
     joint = None if weights[0] is None else np.concatenate(weights)
     if groups[0] is None:
         return X, np.concatenate(targets), joint, None
-    before = np.cumsum([0, *map(_n_records, pieces)])
+    before = np.cumsum([0, *map(records_of, pieces)])
     numbers = [codes + start for codes, start in zip(groups, before[:-1], strict=True)]
     return X, np.concatenate(targets), joint, np.concatenate(numbers)
