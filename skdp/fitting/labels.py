@@ -8,7 +8,12 @@ from numpy.typing import ArrayLike
 
 from skdp._numbers import AnyArray, Array, Indices, is_real, listed, shown
 from skdp.fitting import tables
-from skdp.fitting.refusals import public_refusal, refuse_hidden, require_one_kind
+from skdp.fitting.refusals import (
+    public_refusal,
+    refuse_hidden,
+    refuse_missing_targets,
+    require_one_kind,
+)
 
 OWN_LABELS = (
     "Inside an estimator that makes labels of its own, such as OneVsRestClassifier, declare those: "
@@ -40,6 +45,7 @@ def checked_labels(who: str, y: Any) -> Any:
     NumPy would make one label of the number 7 and the text "7" in a list.
     """
     refuse_hidden(who, "y", y)
+    refuse_missing_targets(who, y)
     require_one_kind(who, "y", [tables.kinds_of_labels(y)])
     is_text = getattr(getattr(y, "dtype", None), "kind", "") == "T"  # which scikit-learn refuses
     return np.asarray(y).astype(object) if is_text else y

@@ -123,8 +123,9 @@ def without_cells(
         if isinstance(refusal, ValueError) and vars(refusal).get("numbers_are_public"):
             raise
         message = _message_of(refusal)
+        place = "" if X is None else tables.where(X, tables.has_objects, ",")
         if isinstance(refusal, TypeError) and NO_FLOAT in message:  # scikit-learn wants its type
-            said = f"{who}: {what} {NO_NUMBERS} ({NO_FLOAT}). Nothing was released."
+            said = f"{who}: {what} {NO_NUMBERS} ({NO_FLOAT}){place}. Nothing was released."
             raise TypeError(said) from None
         why = next((why for sign, why in UNUSABLE.items() if sign in message), None)
         what = "y" if "Input y contains" in message else what
@@ -134,11 +135,13 @@ def without_cells(
             why = otherwise
         if why is None:
             raise
-        if X is not None and why == NO_NUMBERS:
-            why += tables.where(X, tables.has_objects, ",")
+        if why == NO_NUMBERS:
+            why += place
         if X is not None and what != "y" and why == UNUSABLE["contains NaN"]:
             what = "X"
             why = why.replace(",", f"{tables.where(X, tables.has_missing)},", 1)
+        if X is not None and what != "y" and why == UNUSABLE["contains infinity"]:
+            what, why = "X", why + tables.where(X, tables.has_infinity, ",")
         if what == "sample_weight" and why == UNUSABLE["contains NaN"]:
             why = (
                 "holds missing values (NaN): give each row a number, 0 for one that does not count"
@@ -172,9 +175,12 @@ def refuse_columns(who: str, what: str, values: Any) -> None:
     if not found:
         return
     kinds = frozenset().union(*found.values())
-    encode = f" {ENCODE}" if "text" in kinds and what == "X" else ""
-    said = f"{who}: {what} holds {tables.not_numbers(values, found)}{encode} Nothing was released."
-    raise TypeError(said) if "structs" in kinds else public_refusal(said)
+    encode = f" {ENCODE}" if "text" in kinds else ""
+    advice = encode if what == "X" else f" {what} must hold real numbers."
+    said = f"{who}: {what} holds {tables.not_numbers(values, found)}{advice} Nothing was released."
+    if "structs" in kinds:  # scikit-learn wants this type, and these words
+        raise TypeError(f"{said} ({NO_FLOAT})")
+    raise public_refusal(said)
 
 
 def refuse_hidden(who: str, what: str, values: Any) -> None:
@@ -185,6 +191,16 @@ def refuse_hidden(who: str, what: str, values: Any) -> None:
             f"such rows out, or fill the cells by {what}.filled(numpy.nan) and "
             "skdp.DPTabularPreprocessor. Nothing was released."
         )
+
+
+def refuse_missing_targets(who: str, y: Any) -> None:
+    """Raise ValueError for objects with a missing one; scikit-learn finds those among numbers."""
+    try:
+        values = tables.one_dimensional(y)
+    except Exception:  # of any type, by code of its own
+        return
+    if values.dtype.kind == "O" and any(map(tables.is_missing, values.ravel().tolist())):
+        raise public_refusal(f"{who}: y {UNUSABLE['y contains NaN']}. Nothing was released.")
 
 
 def require_one_kind(who: str, what: str, kinds: Iterable[tables.KindsOfLabels]) -> None:
@@ -204,7 +220,7 @@ def require_one_kind(who: str, what: str, kinds: Iterable[tables.KindsOfLabels])
     mixed = next((found for found in by_place.values() if len(found) > 1), None)
     if mixed is not None:
         raise public_refusal(
-            f"{who}: {what} holds labels of several kinds, {tables.in_words(mixed)}: the number 7 "
+            f"{who}: {what} holds labels of several kinds, {' and '.join(sorted(mixed))}: the number 7 "
             "and the text '7' would be different labels. Make all of them text, or all numbers; "
             "pandas.read_csv(dtype={column: str}) reads a column as text. Nothing was released."
         )

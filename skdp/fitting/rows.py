@@ -39,7 +39,7 @@ from skdp.oracle.sources.partitioned import (
     require_few_partitions,
 )
 from skdp.oracle.sources.sparse_rows import AnyRows
-from skdp.oracle.sources.stream import Arrival, StreamSource, more_arrived, records_of
+from skdp.oracle.sources.stream import Arrival, StreamSource, more_arrived, n_arriving
 
 SourceMaker = Callable[[Public, Map], Source]
 UNSPENT = "Nothing was released."
@@ -356,8 +356,7 @@ class Blocks(Rows):
             read = BlockReader(reader, public, declared, self.has_weights)
             if listed:
                 rehearsal = BlockReader(reader, public, declared, self.has_weights, UNSPENT)
-                n_arriving = sum(map(records_of, rehearsal.arrivals(self.blocks)))
-                if n_arriving > n_records:
+                if n_arriving(rehearsal.arrivals(self.blocks)) > n_records:
                     raise ValueError(f"fit_blocks: {more_arrived(n_records, public.grouped)} Nothing was released, and no "
                         "model was kept.")
             arrivals, arrived = read.arrivals(self.blocks), partial(rows_in_memory, public)

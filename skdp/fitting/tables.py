@@ -66,7 +66,7 @@ KINDS = (
         "complex numbers",
         codes="c",
         types=(complex, np.complexfloating),
-        remedy="Pass real numbers (Complex data not supported).",
+        remedy="Complex data not supported.",
     ),
     Kind(
         "text",
@@ -112,14 +112,15 @@ KINDS = (
         codes="V",
         types=(dict, np.void),
         named="struct",
-        remedy=OWN_COLUMNS.format("a struct"),
+        remedy=OWN_COLUMNS.format("a struct") + " A structured array becomes a table by "
+        "pandas.DataFrame(X).",
     ),
     Kind(
         "intervals",
         named="interval",
         remedy="Turn intervals into numbers, such as their midpoints, or declare them as labels.",
     ),
-    Kind("objects", types=(object,)),
+    Kind("objects", types=(object,), remedy="Turn objects into numbers, or leave the column out."),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 BY_CODE = {code: kind.name for kind in KINDS for code in kind.codes}
@@ -193,6 +194,8 @@ def as_table(who: str, X: Any) -> Any:
         raise ValueError(f"{who}: sparse input is not supported; pass X.toarray().")
     X = as_array(X) if names_of(X) is None else X
     shape = X.shape
+    if getattr(getattr(X, "dtype", None), "names", None):
+        raise ValueError(f"{who}: X is a structured array; pass pandas.DataFrame(X).")
     if len(shape) != 2:
         raise ValueError(
             f"{who}: X must be a data frame or have two dimensions, rows and columns; got "
@@ -313,10 +316,6 @@ def no_numbers(X: Any) -> dict[Any, frozenset[str]]:
         values = as_array(X)
     except Exception:  # nested lists of several lengths, or code of a cell's own
         return {}
-    if values.dtype.kind != "O":
-        kinds = kinds_of_cells(values[:0])
-        columns = range(values.shape[1]) if values.ndim == 2 else [None] * (values.ndim == 1)
-        return dict.fromkeys(columns, kinds) if kinds - numbers else {}
     if values.ndim not in (1, 2):
         return {}
     columns = [(None, values)] if values.ndim == 1 else enumerate(values.T)
@@ -356,7 +355,7 @@ def not_numbers(
         columns = [name for name in found if found[name] == kinds and name not in levels]
         if columns:
             place = "" if columns == [None] else f", in {columns_in_words(columns)}"
-            entries.append(f"{in_words(kinds)} where {wanted} are needed{place}")
+            entries.append(f"{in_words(kinds - {'numbers'})} where {wanted} are needed{place}")
     if levels:
         entries.append(
             f"categories where {wanted} are needed, in {columns_in_words(levels)}, whose levels "

@@ -17,7 +17,7 @@ from skdp.fitting import assumptions, parameters, user_warnings
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.labels import checked_labels
 from skdp.fitting.preparation import Prepared, planned_once
-from skdp.fitting.refusals import refuse_columns
+from skdp.fitting.refusals import refuse_columns, refuse_missing_targets
 from skdp.fitting.rows import Blocks, Reading, rows_of
 from skdp.fitting.units import Targets, in_raw_units, scaled_scores, starting_point
 from skdp.linear_model.documentation import documented
@@ -248,6 +248,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         if self._loss(1).targets != "label":
             checks |= {"multi_output": self._multi_output, "y_numeric": True}
             refuse_columns(self._who, "y", y)
+            refuse_missing_targets(self._who, y)
         elif y is not None:
             y = checked_labels(self._who, y)
         return self._read("X or y", X, y, **checks)

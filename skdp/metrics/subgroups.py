@@ -11,7 +11,7 @@ from scipy import sparse
 
 from skdp._numbers import AnyArray, Indices, shown
 from skdp.fitting import tables
-from skdp.fitting.refusals import public_refusal, require_one_kind, without_cells
+from skdp.fitting.refusals import public_refusal, without_cells
 from skdp.metrics.dataset import Dataset
 from skdp.metrics.row_statistics import WHO
 
@@ -62,8 +62,7 @@ class Subgroups:
         labels = data.by if self.column is None else self._column_of(data.X)
         assert labels is not None
         found, declared = tables.kinds_of_labels(labels), tables.kinds_of_labels([*self.numbers])
-        require_one_kind(WHO, "by", [found])
-        if found and not found & declared:
+        if found and ((), "lists") not in found and not found & declared:
             given = tables.in_words(kind for _, kind in found)
             raise public_refusal(
                 f"{WHO}: the labels of subgroups are {given} in by, and none of those in "

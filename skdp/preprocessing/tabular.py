@@ -22,7 +22,7 @@ from skdp.fitting.parameters import planned_records
 from skdp.fitting.partitions import transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
-from skdp.fitting.refusals import public_refusal
+from skdp.fitting.refusals import public_refusal, refuse_hidden
 from skdp.fitting.rows import Reading, Rows, rows_of
 from skdp.oracle import Solution
 from skdp.oracle.sources.partitioned import Partitions
@@ -304,6 +304,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def _table(self, X: MatrixLike, reset: bool) -> tuple[Any, list[Hashable]]:
         """Return the table, and the names of its columns or their numbers."""
+        refuse_hidden(type(self).__name__, "X", X)
         X = tables.as_table(type(self).__name__, X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X, list(getattr(self, "feature_names_in_", range(X.shape[1])))
@@ -420,7 +421,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         if unread:
             raise public_refusal(
                 f"{who}: X holds cells that cannot be read as numbers, in "
-                f"{tables.columns_in_words(unread)}. Nothing was released."
+                f"{tables.columns_in_words(unread)}. Turn them into float64. Nothing was released."
             )
         table = np.column_stack(columns_read) if columns_read else np.zeros((len(X), 0))
         if np.isinf(table).any():

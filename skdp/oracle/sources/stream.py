@@ -145,7 +145,7 @@ class StreamSource(base.OrderedSource):
                 if self._left is None:
                     break
             piece, self._left = _split(self._left, missing)
-            missing -= records_of(piece)
+            missing -= _n_records(piece)
             pieces.append(piece)
         self._gone += count
         if pieces and self._dtype is None:
@@ -233,7 +233,12 @@ def more_arrived(n_declared: int, grouped: bool) -> str:
     return f"more {what} arrived than the {n_declared} that were declared as {name}."
 
 
-def records_of(arrival: Arrival) -> int:
+def n_arriving(arrivals: Iterable[Arrival]) -> int:
+    """Return how many records arrive."""
+    return sum(map(_n_records, arrivals))
+
+
+def _n_records(arrival: Arrival) -> int:
     """Return how many rows arrived, or groups."""
     groups = arrival[3]
     if groups is None:
@@ -244,7 +249,7 @@ def records_of(arrival: Arrival) -> int:
 def _split(arrival: Arrival, count: int) -> tuple[Arrival, Arrival | None]:
     """Cut the first ``count`` records off; None if nothing is left."""
     X, targets, weights, groups = arrival
-    if records_of(arrival) <= count:
+    if _n_records(arrival) <= count:
         return arrival, None
     if groups is None:
         first, rest = slice(0, count), slice(count, None)
@@ -280,6 +285,6 @@ def _joined(pieces: list[Arrival]) -> Arrival:
     joint = None if weights[0] is None else np.concatenate(weights)
     if groups[0] is None:
         return X, np.concatenate(targets), joint, None
-    before = np.cumsum([0, *map(records_of, pieces)])
+    before = np.cumsum([0, *map(_n_records, pieces)])
     numbers = [codes + start for codes, start in zip(groups, before[:-1], strict=True)]
     return X, np.concatenate(targets), joint, np.concatenate(numbers)
