@@ -165,8 +165,8 @@ REFUSED = {
         fit(lambda: LOGISTIC(classes=[0, 1]), (X, LABELS)), "classes are numbers (0, 1)", "text",
     ),
     "mixed classes": (
-        fit(lambda: LOGISTIC(classes=[0, 1]), (X, LABELS.astype(object))), "declared classes, 0, 1",
-        "different labels",
+        fit(lambda: LOGISTIC(classes=[0, 1]), (X, LABELS.astype(object))),
+        "classes are numbers (0, 1)", "text",
     ),
     "label unknown": (
         fit(lambda: LOGISTIC(classes=["no", "maybe"]), (X, LABELS)), "'maybe', 'no'", "declared",

@@ -91,7 +91,8 @@ def number_labels(who: str, labels: Any) -> tuple[Indices, int]:
     ------
     ValueError
         If labels are missing, of several kinds, such as the number 7 and the text "7", cannot be
-        hashed or compared, or equal ones have other hash values. The message quotes none of them, and does not say how many there are.
+        hashed or compared, or equal ones have other hash values. The message quotes none of them,
+        and does not say how many there are.
     """
     column = label_column(who, labels)
     if column.dtype.names is not None:  # one field after the other: each has an order of its own

@@ -24,7 +24,7 @@ UNUSABLE = {
     ),
     "y contains NaN": (
         "holds missing values (NaN), which are not supported. Leave out the rows whose target is "
-        "not known"
+        "not known; a mean or median of the rows in its place would not be private"
     ),
     "contains NaN": (
         "holds missing values (NaN), which are not supported. Fill them with constants that are "
@@ -179,8 +179,8 @@ def refuse_columns(who: str, what: str, values: Any) -> None:
     advice = encode if what == "X" else f" {what} must hold real numbers."
     said = f"{who}: {what} holds {tables.not_numbers(values, found)}{advice} Nothing was released."
     if "structs" in kinds:  # scikit-learn wants this type, and these words
-        raise TypeError(f"{said} ({NO_FLOAT})")
-    raise public_refusal(said)
+        raise TypeError(f"{said} ({NO_FLOAT})") from None
+    raise public_refusal(said) from None
 
 
 def refuse_hidden(who: str, what: str, values: Any) -> None:
@@ -195,10 +195,7 @@ def refuse_hidden(who: str, what: str, values: Any) -> None:
 
 def refuse_missing_targets(who: str, y: Any) -> None:
     """Raise ValueError for objects with a missing one; scikit-learn finds those among numbers."""
-    try:
-        values = tables.one_dimensional(y)
-    except Exception:  # of any type, by code of its own
-        return
+    values = np.empty(0) if y is None else tables.one_dimensional(y)
     if values.dtype.kind == "O" and any(map(tables.is_missing, values.ravel().tolist())):
         raise public_refusal(f"{who}: y {UNUSABLE['y contains NaN']}. Nothing was released.")
 
@@ -213,16 +210,17 @@ def require_one_kind(who: str, what: str, kinds: Iterable[tables.KindsOfLabels])
     kinds : iterable of KindsOfLabels
         Of all parts of the labels.
     """
-    every = frozenset[tuple[int, ...]]().union(*kinds)
+    every = tables.KindsOfLabels().union(*kinds)
     by_place: dict[Any, set[str]] = {}
     for place, kind in every:
         by_place.setdefault(place, set()).add(kind)
     mixed = next((found for found in by_place.values() if len(found) > 1), None)
     if mixed is not None:
         raise public_refusal(
-            f"{who}: {what} holds labels of several kinds, {' and '.join(sorted(mixed))}: the number 7 "
-            "and the text '7' would be different labels. Make all of them text, or all numbers; "
-            "pandas.read_csv(dtype={column: str}) reads a column as text. Nothing was released."
+            f"{who}: {what} holds labels of several kinds, {' and '.join(sorted(mixed))}: the "
+            "number 7 and the text '7' would be different labels. Make all of them text, or all "
+            "numbers; pandas.read_csv(dtype={column: str}) reads a column as text. Nothing was "
+            "released."
         )
 
 

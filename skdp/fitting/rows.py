@@ -357,8 +357,10 @@ class Blocks(Rows):
             if listed:
                 rehearsal = BlockReader(reader, public, declared, self.has_weights, UNSPENT)
                 if n_arriving(rehearsal.arrivals(self.blocks)) > n_records:
-                    raise ValueError(f"fit_blocks: {more_arrived(n_records, public.grouped)} Nothing was released, and no "
-                        "model was kept.")
+                    more = more_arrived(n_records, public.grouped)
+                    raise ValueError(
+                        f"fit_blocks: {more} Nothing was released, and no model was kept."
+                    )
             arrivals, arrived = read.arrivals(self.blocks), partial(rows_in_memory, public)
             return StreamSource(arrivals, n_records, arrived, read.nothing())
 
@@ -464,7 +466,9 @@ class BlockReader:
                 form = f"a tuple ({', '.join(self._form)})"
                 is_tuple = isinstance(block, tuple)
                 got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
-                raise ValueError(f"{self._model._who}: a block is {form}; got {got}. {self._so_far}")
+                raise ValueError(
+                    f"{self._model._who}: a block is {form}; got {got}. {self._so_far}"
+                )
             # scikit-learn refuses to check arrays without rows.
             if np.shape(block[0])[:1] != (0,):
                 of = dict(zip(self._form, block, strict=True))

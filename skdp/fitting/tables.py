@@ -66,15 +66,15 @@ KINDS = (
         "complex numbers",
         codes="c",
         types=(complex, np.complexfloating),
-        remedy="Complex data not supported.",
+        remedy="They must be real numbers (Complex data not supported).",
     ),
     Kind(
         "text",
         codes="UT",
         types=(str,),
-        remedy="If it is numbers written as text, convert it by pandas.to_numeric, or read the file "
-        "by pandas.read_csv(thousands=..., decimal=...). If it is dates, convert it by "
-        "pandas.to_datetime. If it is free text, leave the column out.",
+        remedy="If they are numbers written as text, convert them by pandas.to_numeric, or read "
+        "the file by pandas.read_csv(thousands=..., decimal=...). If they are dates, convert them by "
+        "pandas.to_datetime. If they are free text, leave the column out.",
     ),
     Kind(
         "bytes",
@@ -335,9 +335,7 @@ def is_categorical(X: Any, place: int) -> bool:
     return str(_type_of(X, place)).lower().startswith(("categor", "enum", "dictionary"))
 
 
-def not_numbers(
-    X: Any, found: Mapping[Any, frozenset[str]], wanted: str = "numbers"
-) -> str:
+def not_numbers(X: Any, found: Mapping[Any, frozenset[str]], wanted: str = "numbers") -> str:
     """Say in a message what columns hold in place of numbers, and how to mend it.
 
     Parameters

@@ -15,10 +15,10 @@ from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.between_fits import was_fitted_on
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.grouping import GroupLabels
-from skdp.fitting.tables import kinds_of_labels
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Arrays, Reading, Rows, rows_of
+from skdp.fitting.tables import kinds_of_labels
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_scored_rows
 from skdp.metrics import requests, row_statistics

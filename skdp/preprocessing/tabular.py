@@ -346,9 +346,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 )
         return kinds
 
-    def _require_labels(
-        self, X: Any, place: int, name: Hashable, found: frozenset[str]
-    ) -> None:
+    def _require_labels(self, X: Any, place: int, name: Hashable, found: frozenset[str]) -> None:
         """Raise ValueError for a column of another kind than the labels declared for it."""
         assert self.categories is not None
         labels = list(self.categories[name])

@@ -169,7 +169,7 @@ LOGISTIC, FIVE = skdp.DPLogisticRegression, np.arange(987) % 5
         (LOGISTIC(class_weight={1: -2.5}), np.ones((987, 2)), FIVE, "of length 1"),
         (LOGISTIC(), np.ones((987, 2)), np.ones(987), "at least 2 classes"),
         (LOGISTIC(), np.array([["a", 1, "b"]] * 987, dtype=object), FIVE, "columns 0, 2"),
-        (LOGISTIC(), np.zeros((987, 2), dtype="M8[D]"), FIVE, "column 0"),
+        (LOGISTIC(), np.zeros((987, 2), dtype="M8[D]"), FIVE, "columns 0, 1"),
         (LOGISTIC(), np.ones(987), FIVE, "X.reshape(-1, 1)"),
         (
             LOGISTIC(),

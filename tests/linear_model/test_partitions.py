@@ -233,6 +233,62 @@ def test_parquet_files_are_read_by_row_groups(tmp_path):
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
 
 
+@pytest.fixture
+def parquet(tmp_path):
+    """A file, and directories of files as Spark and pandas write them."""
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(
+        target=Y,
+        label=pd.Categorical(LABELS),
+        day=np.datetime64("2020-01-01") + np.arange(len(X)),
+        year=np.repeat([2020, 2021], len(X) // 2),
+    )
+    (tmp_path / "spark").mkdir()
+    (tmp_path / "spark" / "_SUCCESS").touch()
+    frame.to_parquet(tmp_path / "file", row_group_size=300, index=False)
+    for number in (0, 1):
+        part = frame[number * len(X) // 2 : (number + 1) * len(X) // 2]
+        part.to_parquet(tmp_path / "spark" / f"part-{number}.snappy.parquet", index=False)
+    frame.to_parquet(tmp_path / "pandas", partition_cols=["year"], index=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("path", ["file", "spark", "pandas"])
+def test_directories_of_parquet_files_are_read_as_one(parquet, path):
+    columns = skdp.ParquetColumns(parquet / path, [*"abcd", "year"])
+    assert columns.shape == (len(X), 5)
+    expected = np.column_stack([X, np.repeat([2020, 2021], len(X) // 2)])
+    for start, stop in ((0, 2000), (900, 1100), (999, 1001), (1999, 2000)):
+        np.testing.assert_array_equal(np.asarray(columns[start:stop]), expected[start:stop])
+    given = skdp.Chunks(columns, skdp.ParquetColumns(parquet / path, "label"), 700)
+    model = skdp.DPLogisticRegression(classes=["n", "p"]).fit(given)
+    assert list(model.feature_names_in_) == [*"abcd", "year"]
+    table = skdp.DPTabularPreprocessor({"label": ["n", "p"]}, missing=[]).fit(
+        skdp.Chunks(skdp.ParquetColumns(parquet / path, ["a", "label", "day"]), Y, 700)
+    )
+    assert list(table.kinds_.values()) == ["number", "category", "date"]
+
+
+def test_refusals_name_columns_of_parquet_files(parquet):
+    def fit(column, target="target"):
+        file = parquet / "spark"
+        rows = skdp.ParquetColumns(file, ["a", column]), skdp.ParquetColumns(file, target)
+        skdp.DPRidge().fit(skdp.Chunks(*rows))
+
+    for column, match in (
+        ("day", "X holds dates .*in column 'day'"),
+        ("label", "X holds categories .*in column 'label'"),
+        ("agee", "has no column 'agee'; it has 'a', 'b'"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            fit(column)
+    with pytest.raises(ValueError, match="y holds text where numbers are needed"):
+        fit("b", "label")
+    pd.DataFrame({"a": ["text"], "target": [1.0]}).to_parquet(parquet / "spark" / "part-9.parquet")
+    with pytest.raises(ValueError, match=r"column 'a' has another type in .*part-9"):
+        fit("b")
+
+
 UNREADABLE = {
     "undeclared label": (lambda: skdp.DPLogisticRegression(classes=["n", "q"]), LABELS, "declared"),
     "numbers for text": (lambda: skdp.DPLogisticRegression(classes=["n", "p"]), Y > 0, "as they a"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -204,13 +205,56 @@ def test_an_exhausted_iterator_shows_no_row_again():
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_more_rows_than_declared_keep_no_model(name):
+def test_of_more_rows_than_declared_the_first_are_kept(name):
+    """Rows beyond the declared number change nothing, whatever they are."""
     X, y = data(300)
-    model = linear(SOLVERS[name])
-    with pytest.raises(ValueError, match="more rows arrived"):
-        model.fit_blocks(in_blocks(X, y, 50), n_samples=299, n_features=4)
-    assert not hasattr(model, "coef_")
-    linear(SOLVERS[name]).fit_blocks(in_blocks(X, y, 50), n_samples=300, n_features=4)
+    first = linear(SOLVERS[name]).fit_blocks(in_blocks(X, y, 50), n_samples=300, n_features=4)
+    bad = np.full((50, 4), "SECRET"), y[:50]
+    for more in ((X[:50], 1e6 * y[:50]), bad):
+        model = linear(SOLVERS[name])
+        with pytest.warns(UserWarning, match="more rows arrived than the 300 that were declared"):
+            model.fit_blocks(chain(in_blocks(X, y, 50), [more]), n_samples=300, n_features=4)
+        np.testing.assert_array_equal(model.coef_, first.coef_)
+    with skdp.PrivacyBudget(9.0, 1e-5) as budget:
+        with pytest.raises(ValueError, match=r"more rows arrived.*Nothing was released"):
+            model.fit_blocks(list(in_blocks(X, y, 50)), n_samples=299, n_features=4)
+        assert budget.n_fits == 0
+
+
+def named_blocks(form, orders):
+    X, y = data(300)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for place, order in enumerate(orders):
+        rows = slice(100 * place, 100 * place + 100)
+        yield form(frame[rows][list(order)]), y[rows]
+
+
+def arrow_table(frame):
+    return pytest.importorskip("pyarrow").Table.from_pandas(frame, preserve_index=False)
+
+
+def polars_frame(frame):
+    return pytest.importorskip("polars").from_pandas(frame)
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, polars_frame, arrow_table])
+def test_blocks_have_the_columns_of_the_first(form):
+    def fit(blocks):
+        return linear().fit_blocks(blocks, n_samples=300, n_features=4)
+
+    model = fit(named_blocks(form, ["abcd"] * 3))
+    assert list(model.feature_names_in_) == list("abcd")
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(pd.DataFrame(np.zeros((1, 4)), columns=list("dcba")))
+    orders = ["abcd", "abcd", "bacd"]
+    with pytest.raises(ValueError, match=r"another order.*budget of this fit is spent"):
+        fit(named_blocks(form, orders))
+    without = [*named_blocks(form, ["abcd"]), (np.zeros((9, 4)), np.zeros(9))]
+    with skdp.PrivacyBudget(9.0, 1e-5) as budget:
+        for blocks in (list(named_blocks(form, orders)), without):
+            with pytest.raises(ValueError, match=r"another order.*Nothing was released"):
+                fit(blocks)
+        assert budget.n_fits == 0
 
 
 @pytest.mark.parametrize("name", ["shuffled", "single"])

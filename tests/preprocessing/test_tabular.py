@@ -317,27 +317,74 @@ def test_refusals(mistake, text, frame):
     assert "never declared" not in message
 
 
-@pytest.mark.parametrize("place", [0, 300])
-def test_a_cell_that_is_no_label_of_any_kind_leaves_the_others_as_they_are(frame, place):
-    """Each record becomes what it becomes by itself: a list in one cell moves no other row."""
-    frame = frame.drop(columns="ill").astype({"sex": object})
-    table = skdp.DPTabularPreprocessor(CATEGORIES).fit(frame)
-    expected = table.transform(frame)
-    frame.at[frame.index[place], "sex"] = ["f"]
-    others = np.arange(len(frame)) != place
-    np.testing.assert_array_equal(table.transform(frame)[others], expected[others])
+def test_mixed_columns_are_refused():
+    """pandas reads an id as a number in one piece of a file, and as text in the next."""
+    for labels, cells in (
+        (["02139", "10001"], [2139, "02139"]),
+        ([1, 2], [1, "2"]),
+        (["a", "b"], ["a", ["b"]]),
+        (["a", "b"], [b"a", "b"]),
+    ):
+        frame = pd.DataFrame({"code": pd.Series(cells * 5, dtype=object)})
+        plain = pd.DataFrame({"code": pd.Series(labels * 5, dtype=object)})
+        table = skdp.DPTabularPreprocessor({"code": labels})
+        with pytest.raises(ValueError, match=r"column 'code' holds .* and .*dtype=\{column: str\}"):
+            table.fit(frame)
+        with pytest.raises(ValueError, match=r"column 'code' holds .* and "):
+            table.fit(plain).transform(frame)
+        with pytest.raises(ValueError, match="where numbers are needed, in column 'code'"):
+            skdp.DPTabularPreprocessor().fit(frame)
+    for labels in ([1, "2"], ["a", None], [np.nan, 1.0]):
+        with pytest.raises(ValueError, match=r"categories\['code'\] must be a list .* of one kind"):
+            skdp.DPTabularPreprocessor({"code": labels}).fit(plain)
 
 
-def test_kinds_of_objects_are_those_of_all_cells():
-    """A cell of another kind decides nothing: it is a label that was not declared."""
-    codes = pd.DataFrame({"code": pd.Series([1, 2, None, 2] * 5, dtype=object)})
-    mixed = codes.copy()
-    mixed.at[0, "code"] = "secret"
-    for one in (codes, mixed):
-        skdp.DPTabularPreprocessor({"code": [1, 2]}).fit(one)
-    with pytest.raises(ValueError, match="column 'code' holds numbers"):
-        skdp.DPTabularPreprocessor({"code": ["1", "2"]}).fit(codes)
-    skdp.DPTabularPreprocessor({"code": ["1", "2"]}).fit(mixed)
+DAY, SPAN = pd.to_datetime(["2000-01-02", None]), pd.to_timedelta([1, None], "D")
+SERVED = {
+    "text, numbers": (["a", "b"], ["a", "b"], [1, 2]),
+    "text, bools": (["True", "False"], ["True", "False"], [True, False]),
+    "numbers, text": ([1, 2], [1, 2], ["1", "2"]),
+    "bools, text": ([True, False], [True, False], ["True", "False"]),
+    "number, date": (None, [1.0, None], DAY),
+    "number, duration": (None, [1.0, None], SPAN),
+    "number, text": (None, [1.0, None], ["1", "2"]),
+    "number, lists": (None, [1.0, None], [[1.0], [2.0]]),
+    "duration, date": (None, SPAN, DAY),
+    "duration, number": (None, SPAN, [1.0, 2.0]),
+    "date, duration": (None, DAY, SPAN),
+    "date, number": (None, DAY, [1.0, 2.0]),
+}
+
+
+@pytest.mark.parametrize("kind", SERVED)
+def test_columns_of_another_kind_than_in_fit_are_refused(kind):
+    labels, seen, served = SERVED[kind]
+    public = {} if labels is None else {"column": labels}
+    seen, served = pd.DataFrame({"column": seen}), pd.DataFrame({"column": served})
+    table = skdp.DPTabularPreprocessor(public, missing=[]).fit(seen)
+    with pytest.raises(ValueError, match=r"column 'column'.*released") as refusal:
+        table.transform(served)
+    assert "a where" not in str(refusal.value)
+    for form in (object, float):  # without a known cell a type says nothing
+        assert np.isfinite(table.transform(pd.DataFrame({"column": [None]}, dtype=form))).all()
+
+
+def test_sparse_output_is_that_of_arrays_and_small():
+    labels = [f"c{number}" for number in range(5000)]
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"icd": rng.choice([*labels, "none"], 20000), "age": rng.random(20000)})
+    table = skdp.DPTabularPreprocessor({"icd": labels}, missing=["age"], sparse_output=True)
+    found = table.fit_transform(frame)
+    assert found.shape == (20000, 5002)
+    assert found.data.nbytes + found.indices.nbytes + found.indptr.nbytes < 2**20
+    few = skdp.DPTabularPreprocessor({"icd": labels}, missing=["age"]).fit(frame[:50])
+    np.testing.assert_array_equal(found[:50].toarray(), few.transform(frame[:50]))
+    model = make_pipeline(table, skdp.DPRidge(solver="gd", max_iter=1)).fit(frame, frame["age"])
+    assert model[-1].n_features_in_ == 5002
+    with pytest.raises(ValueError, match="sparse"):
+        table.set_output(transform="pandas").transform(frame)
+    with pytest.raises(ValueError, match="sparse_output must be True or False"):
+        table.set_params(sparse_output="yes").fit(frame)
 
 
 def test_the_same_columns_are_asked_for_again(frame):

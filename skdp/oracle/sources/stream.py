@@ -121,8 +121,8 @@ class StreamSource(base.OrderedSource):
                 self._left = next(self._arrivals)
         except StopIteration:
             return
-        except Exception:  # noqa: S110  a block that is left out may be of any kind
-            pass
+        except Exception:  # of any type, by a block that is left out
+            self._left = None
         what = more_arrived(self._n_declared, self._nothing[3] is not None)
         warn(f"fit_blocks: {what} The model is that of the declared ones.", UserWarning)
 
