@@ -73,8 +73,8 @@ KINDS = (
         codes="UT",
         types=(str,),
         remedy="If they are numbers written as text, convert them by pandas.to_numeric, or read "
-        "the file by pandas.read_csv(thousands=..., decimal=...). If they are dates, convert them by "
-        "pandas.to_datetime. If they are free text, leave the column out.",
+        "the file by pandas.read_csv(thousands=..., decimal=...). If they are dates, convert them "
+        "by pandas.to_datetime. If they are free text, leave the column out.",
     ),
     Kind(
         "bytes",

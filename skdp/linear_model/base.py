@@ -175,7 +175,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         blocks : iterable of tuples (X, y), with weights or groups behind if there are any
-            X of shape (any, n_features), y of shape (any,) or (any, n_outputs). A classifier needs
+            X of shape (any, n_features), y of shape (any,) or (any, n_outputs). Data frames have
+            the same columns in the same order in all blocks. A classifier needs
             ``classes`` to be declared. With ``weighted``, ``sample_weight`` follows, of shape
             (any,). With ``n_groups``, labels of groups, as in ``fit``, follow:
             *all rows of a group have to arrive in one block*.
@@ -184,7 +185,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         n_samples : int or None, default=None
             Number of rows, declared as public; needed without ``n_groups``. Places that no row
             arrives for count as null records, and nothing tells that they were missing. Rows
-            beyond it are an error at the end: no model is kept, and the budget is spent.
+            beyond it are left out, with a warning. If blocks are a list, they are refused before
+            the budget is charged.
         n_groups : int or None, default=None
             Number of groups, declared in place of that of rows: the guarantee is for a group.
         n_outputs : int, default=1
@@ -203,7 +205,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         Raises
         ------
         ValueError
-            If a parameter is refused, before any block is read; or if a block is.
+            If a parameter is refused, before any block is read; or if a block is. Blocks in a list
+            are all checked before the budget is charged.
 
         Notes
         -----
