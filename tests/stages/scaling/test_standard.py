@@ -96,6 +96,6 @@ def test_rare_categories_stay_within_the_range_of_standardised_columns(rng):
     for X, times in ((normal, 1), (rare, 2)):
         Z = (X - X.mean(axis=0)) / X.std(axis=0)
         privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
-        model = skdp.DPLogisticRegression(classes=[0, 1], privacy=privacy)
+        model = skdp.DPLogisticRegression(epsilon=3.0, classes=[0, 1], privacy=privacy)
         columns = model.fit(Z, rng.integers(0, 2, 20_000)).scaling_.columns
         assert columns.high == pytest.approx(times * RANGE_IN_SCALES)
