@@ -116,9 +116,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def _warn_before(self, prepared: Prepared) -> None:
         who = self._who
         user_warnings.warn_about_inference(who, prepared)
-        is_scaled = any(stage.place == "before" for stage in prepared.stages)
-        if prepared.public.streamed and not is_scaled:
-            user_warnings.warn_about_units(who, self.scaling, prepared.problem)
+        user_warnings.warn_about_units(who, self.scaling, prepared)
         user_warnings.warn_about_label_set(who, self._reads_label_set, self.epsilon)
         user_warnings.warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
@@ -393,6 +391,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         public, plan = prepared.public, prepared.plan
         user_warnings.warn_about_noise(self._who, plan, public, prepared.problem)
         user_warnings.warn_about_inference(self._who, prepared)
+        user_warnings.warn_about_units(self._who, self.scaling, prepared)
         statement = plan.statement(public, self._assumptions(prepared), self._terms.noise_source)
         statement = replace(statement, notes=prepared.notes)
         inference = user_warnings.inference_expectation(prepared)

@@ -186,7 +186,7 @@ def test_nothing_is_expected_of_a_loss_that_was_not_measured():
         ((2, 3), {}),
         ((20, 30), {}),
         ((400, 5), {"epsilon": 1e-6}),
-        ((40, 5), {"delta": 0.0, "epsilon": 0.1}),
+        ((40, 5), {"delta": 0.0, "epsilon": 0.1, "scaling": "none"}),
         ((60, 5), {"privacy": skdp.Privacy(adjacency="replace_one"), "epsilon": 0.3}),
     ],
 )
