@@ -69,7 +69,8 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
         raise public_refusal(
             "y holds a label that is not among the declared classes, "
             f"{listed(classes.tolist(), 20)} ({kinds[0]}; the number 1 and the text '1' are "
-            f"different labels). {OWN_LABELS} Nothing was released."
+            f"different labels, and so are texts with and without a blank). "
+            f"{OWN_LABELS} Nothing was released."
         )
     return classes, codes
 
