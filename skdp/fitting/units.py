@@ -148,7 +148,7 @@ def in_raw_units(coef: Array, intercept: Array, scaling: Scaling | None) -> tupl
         offset, unit = scaling.predictors
         coef, intercept = coef * unit, intercept * unit + offset
     if scaling.columns is not None:
-        coef = coef / scaling.columns.scale[:, None]
+        coef = np.where(scaling.columns.is_point, 0.0, coef.T / scaling.columns.scale).T
         intercept = intercept - scaling.columns.centre @ coef
     return coef, intercept
 

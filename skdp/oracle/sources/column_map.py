@@ -66,6 +66,11 @@ class Columns:
         return len(self.scale)
 
     @property
+    def is_point(self) -> Mask:
+        """Which columns are clipped to a single value, so that they determine no coefficient."""
+        return np.asarray(self.low == self.high)
+
+    @property
     def keeps_zeros(self) -> bool:
         """Whether 0 stays 0, so that `apply` can leave sparse columns sparse."""
         return not (self.centre.any() or (self.low > 0).any() or (self.high < 0).any())

@@ -152,7 +152,7 @@ def exact_columns(bins: Bins, is_features: bool, centred: bool) -> Columns:
 
     Without noise there is nothing to be hidden: values are not clipped. Features of about unit size
     around zero are left alone, so that a penalty acts on their very coefficients, and a fit agrees
-    with scikit-learn's.
+    with scikit-learn's. Centred features of a single value are clipped to it, as by `pin_points`.
     """
     shares, ranges = bins.shares, bins.ranges
     width = ranges.width / shares.shape[1]
@@ -162,14 +162,16 @@ def exact_columns(bins: Bins, is_features: bool, centred: bool) -> Columns:
     mean, size = ranges.low + place * width, np.sqrt(_moment(shares, place, 2)) * width
     # A constant column has the scale of its value, or 1 if that is 0.
     one = np.where(np.abs(mean) > ranges.width / 2, np.abs(mean), 1.0)
-    size = np.where(size > 0, size, one)
+    is_point, size = (size == 0) & is_features & centred, np.where(size > 0, size, one)
+    mean = np.where(is_point & (np.abs(mean) <= ranges.width / 2), 0.0, mean)
     if not centred:
         mean, size = np.zeros(len(mean)), np.hypot(size, mean)
     if is_features:
-        usual = (size > 0.25) & (size < 4) & (np.abs(mean) < 2)
+        usual = (size > 0.25) & (size < 4) & (np.abs(mean) < 2) & ~is_point
         mean, size = np.where(usual, 0.0, mean), np.where(usual, 1.0, size)
     most = np.full(len(mean), np.finfo(float).max)
-    return Columns(-most, most, mean, size)
+    low, high = np.where(is_point, mean, [-most, most])
+    return Columns(low, high, mean, size)
 
 
 def estimate(

@@ -89,6 +89,8 @@ def keep_standardised(columns: Columns, magnitudes: Histogram, is_final: bool) -
 # noise: a narrow column stands out in many bins, and one that fills more of them in a few.
 MIN_SPREAD = 3  # bins that a column has to fill for its scale to be known
 MAX_NOISE = 0.09  # on the count of a window, as a share of the rows
+# Largest range of a point, relative to its distance from 0, and the noise allowed in its count.
+POINT_WIDTH, Z_POINT = 2.0**-20, 4.0
 
 
 def refine_narrow_columns(bins: Bins) -> tuple[Ranges, Mask]:
@@ -116,6 +118,25 @@ def refine_narrow_columns(bins: Bins) -> tuple[Ranges, Mask]:
     narrow = (sizes > 0) & Ranges(start, start + margin).far_from_0
     around = Ranges(start - margin, start + 2 * margin)
     return bins.ranges.where(narrow, around), narrow & (sizes < MIN_SPREAD)
+
+
+def pin_points(columns: Columns, bins: Bins) -> Columns:
+    """Return the columns, those whose counts lie in a single point clipped to that point.
+
+    Such a column does not vary as far as its counts show, so it determines no coefficient. A column
+    of rare values beside a common one ends here only if noise hides the rare values.
+    """
+    ranges, (first, second) = bins.ranges, (bins.shares[:, :-1], bins.shares[:, 1:])
+    fullest = np.max(first + second, axis=1)  # the point may lie on an edge
+    is_point = fullest >= 1 - TAIL_SHARE - Z_POINT * math.sqrt(2) * bins.noise
+    is_point &= (ranges.width <= POINT_WIDTH * ranges.farthest) & ranges.far_from_0
+    point = (ranges.low + ranges.high) / 2
+    low, high, centre, scale = np.where(
+        is_point,
+        [point, point, point, np.abs(point)],
+        [columns.low, columns.high, columns.centre, columns.scale],
+    )
+    return replace(columns, low=low, high=high, centre=centre, scale=scale)
 
 
 # ------------------------------------------------------------------ long-tailed targets

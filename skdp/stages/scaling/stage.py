@@ -34,6 +34,7 @@ from skdp.stages.scaling.magnitudes import in_own_units
 from skdp.stages.scaling.refinements import (
     extrapolate_tails,
     keep_standardised,
+    pin_points,
     refine_narrow_columns,
 )
 from skdp.stages.scaling.shares import (
@@ -252,7 +253,7 @@ class ScalingStage(OptionalStage):
             of_logarithms = counting.oracle.problem.loss.link == "log"
             return extrapolate_tails(columns, bins, magnitudes, first, of_logarithms)
         if centred:
-            columns = keep_standardised(columns, magnitudes, self.is_final)
+            columns = pin_points(keep_standardised(columns, magnitudes, self.is_final), bins)
         if not self.is_final:
             return columns
         # Values beyond the bound on rows would shrink whole rows, and not their column alone.
