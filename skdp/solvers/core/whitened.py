@@ -14,7 +14,7 @@ from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings,
 from skdp.solvers.core.bound_rules import named_noise
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.schedules import SecantRatio
-from skdp.steps.shrinkage import Spectrum, bayes_step, spectrum
+from skdp.steps.shrinkage import Spectrum, bayes_step, shortened, spectrum
 
 # Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
 # distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep its effect constant.
@@ -66,7 +66,9 @@ class Whitened(Solver):
        ``T = V (w + lam)**(-1/2)``.
     2. In the coordinates ``T'x`` rows are about equally long in every direction, so that noise
        affects all directions alike, and step sizes of one over the curvature fit all of them.
-       Directions below the noise take short steps, and stay near zero.
+       Directions below the noise take short steps, and stay near zero. At a budget that is not
+       small these are without momentum, and a longer way than that of the others is shortened for
+       later steps and for the result, unless it is three times as long as noise explains.
     3. Each step requests the sum of the gradients there, with rows shrunk to about their expected
        length and residuals capped, each for itself: a long row loses weight, and its residual is
        not cut for being long. If ranges of columns become wider halfway, steps are shorter from
@@ -303,17 +305,37 @@ class Whitened(Solver):
         may_restart = type(rule) is steps.HeavyBall and problem.loss.residual_bound is not None
         direction, may_restart = rule.start(), may_restart and oracle.is_noisy
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
+        # Directions below the noise may have no curvature, and momentum would add up their noise. At
+        # a small budget, most of the signal lies there: bank marketing lost 0.017 of log loss.
+        flat = (eigen.values <= eigen.noise_norm)[:, None]
+        flat &= public.signal_to_noise >= PLAIN_GROWTH_START
+        # Further columns follow the noise of each step as it adds up there.
+        followed = n_steps if oracle.is_noisy else 0
+        point = np.hstack([point, np.zeros((len(point), followed))])
         path, shorter = [point], problem.loss.slowdown
+        unit = np.sqrt(lifted)[:, None]
+
+        def informed(point: Array) -> Array:
+            """Return the point's own columns, moves from the start that noise explains shortened.
+
+            Coefficients along flat directions have the prior of all: far longer ones are noise,
+            so that collinear columns share their effect.
+            """
+            moves, n_outputs = (point - path[0]) / unit, public.n_outputs
+            std = flat[:, 0] * np.linalg.norm(moves[:, n_outputs:], axis=1)
+            return path[0][:, :n_outputs] + unit * shortened(moves[:, :n_outputs], std)
+
         hessian: Array | None = None
         secants = SecantRatio()
         local = defaults.local_sizes(oracle, float(sizes[0]))
         times, rate = _times(eigen, public, n_steps)
+        rates = np.where(flat, 0.0, rate)
         times = 1 if self.hessian_share else min(self.most_releases, times)
         following, middle, kept = 0, n_steps // 2, 1
         for step, (size, cap, cost) in enumerate(zip(sizes, caps, shares, strict=True)):
             if step == middle > 0:
                 kept = len(path)
-                if oracle.checkpoint(transform @ np.mean(path[kept // 2 :], axis=0)):
+                if oracle.checkpoint(transform @ informed(np.mean(path[kept // 2 :], axis=0))):
                     # Rows are longer than the Gram matrix knows, and so is the curvature larger.
                     row_norm, times = min(row_norm, ROW_FACTOR * expected), 1
                     shorter = max(shorter, CURVATURE_AFTER_WIDENING)
@@ -322,7 +344,8 @@ class Whitened(Solver):
                         # steps that remain reach as far from the start.
                         point, direction = path[0], rule.start()
             if step == following:
-                coef, noisy = transform @ point, np.zeros_like(point)
+                here = informed(point)
+                coef, noisy = transform @ here, np.zeros_like(here)
                 if self.hessian_share and step == n_steps // 4:
                     hessian = _hessian(oracle, coef, coordinates, row_norm, self.hessian_share)
                 if step == 0 and not start.any():
@@ -338,22 +361,30 @@ class Whitened(Solver):
             if oracle.is_rehearsal:  # requests do not depend on the point, which would run away
                 path.append(point)
                 continue
+            noises = np.zeros((len(point), followed))
+            noises[:, step : step + 1] = std / math.sqrt(following - first)
             if hessian is not None:
-                ratio = secants.next(point, gradient, std, hessian)
-                gradient = np.asarray(curvature / ratio * np.linalg.solve(hessian, gradient))
+                ratio = secants.next(here, gradient, std, hessian)
+                inverse = curvature / ratio * np.linalg.inv(hessian)
+                gradient, noises = inverse @ gradient, noises * _norms(inverse)
                 may_restart = False  # the noise of its entries differs
+            gradient = np.hstack([gradient, noises])
             if times > 1:
-                ahead = rate**2 * (point - path[-2:][0])
-                point = point - (1 + rate) ** 2 / 2 * gradient / curvature + ahead
+                ahead = rates**2 * (point - path[-2:][0])
+                point = point - (1 + rates) ** 2 / 2 * gradient / curvature + ahead
             elif local is None:
                 noise = (std / shorter,) if may_restart else ()
-                point = point - size * direction(gradient / shorter, *noise)
+                move = size * direction(gradient / shorter, *noise)
+                if hessian is None:
+                    move = np.where(flat, size / _gain(self.momentum) * gradient / shorter, move)
+                point = point - move
             else:
                 point = point - local.next(point, gradient) * gradient
             path.append(point)
         # Without noise the last iterate is the best.
         result = np.mean(path[kept:], axis=0) if oracle.is_noisy else point
-        return Solution(transform @ result, len(path) - 1, slopes=tuple(oracle.gradient_lengths))
+        slopes = tuple(oracle.gradient_lengths)
+        return Solution(transform @ informed(result), len(path) - 1, slopes=slopes)
 
     def _in_one_pass(self, oracle: Oracle) -> Solution:
         """Return the solution where each release has a block of the stream to itself."""
@@ -424,6 +455,10 @@ class Whitened(Solver):
         squares += float((point * (gram @ point - 2 * push)).sum())
         size = math.sqrt(max(squares, 0.0) / (n_rows * public.n_outputs)) / largest
         return eigen, point, min(max(size, LEAST_RESIDUAL), 1.0) if oracle.is_noisy else 1.0
+
+
+def _norms(matrix: Array) -> Array:
+    return np.linalg.norm(matrix, axis=1, keepdims=True)
 
 
 def _times(eigen: Spectrum, public: Public, n_steps: int) -> tuple[int, float]:
