@@ -1,7 +1,7 @@
 """Warn of what is not private, or likely to be inaccurate; predict the loss of a plan."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp import accounting
-from skdp._numbers import Array
+from skdp._numbers import Array, Mask, listed
 from skdp._warnings import calls_around, warn
 from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
@@ -550,6 +550,13 @@ def _answers(event: accounting.Event, count: int, scale: float) -> Iterator[_Ans
 # ---------------------------------------------------------------- inference
 
 
+# What is true of columns that determine no coefficient, whatever the noise.
+COLLINEAR = (
+    "If columns are collinear (duplicates, all labels of a category) or constant, leave one out, "
+    "such as by drop='first' of DPTabularPreprocessor: no budget determines their coefficients."
+)
+
+
 def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
     """Return whether coefficients are likely to be determined, in words, too; None without.
 
@@ -565,7 +572,7 @@ def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
         text = (
             "Inference: all coefficients are likely to be determined, if columns are little "
             f"correlated and none is nearly constant{more} (expected relative error {error:.2g} "
-            f"of at most {MOST_RELATIVE_ERROR:g})."
+            f"of at most {MOST_RELATIVE_ERROR:g}). {COLLINEAR}"
         )
         return text, True
     records = enough(public, problem, stage.share, "n_rows")
@@ -579,6 +586,26 @@ def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
         "little correlated."
     )
     return text, False
+
+
+def warn_about_collinear_columns(
+    who: str, prepared: Prepared, determined: Mask, names: Sequence[object] | None
+) -> None:
+    """Warn of coefficients that are not determined although the noise would permit it.
+
+    The plan expects them to be, from public facts, if columns are little correlated. Which are not
+    follows from the releases of the inference.
+    """
+    expected, left = inference_expectation(prepared), np.flatnonzero(~np.ravel(determined))
+    if expected is not None and expected[1] and len(left):
+        columns = np.unique(left % prepared.public.n_features).tolist()
+        named = listed([names[place] for place in columns] if names else columns)
+        warn(
+            f"{who}: the coefficients of columns {named} "
+            "are not determined, although the noise is small enough for columns that are little "
+            f"correlated. {COLLINEAR}",
+            NoiseWarning,
+        )
 
 
 def warn_about_inference(who: str, prepared: Prepared) -> None:

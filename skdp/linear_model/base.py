@@ -265,6 +265,9 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             intercept = public.intercept_size * solution.coef[n_features]
         self._show(*in_raw_units(coef, intercept, solution.scaling), targets)
         keep_inference(self, solution, public.has_intercept)
+        if "debiased" in solution.results:
+            names = fit.reading.names
+            user_warnings.warn_about_collinear_columns(self._who, prepared, self.determined_, names)
         for stage in prepared.stages:
             for name, value in stage.results(solution).items():
                 setattr(self, name, value)

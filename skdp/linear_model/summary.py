@@ -14,6 +14,7 @@ from scipy import stats
 
 from skdp._numbers import Array, html_table, shown, text_table
 from skdp.accounting import PrivacyStatement
+from skdp.fitting.user_warnings import COLLINEAR
 
 NOT_DETERMINED, NO_REGRESSOR = "not determined", "no regressor"
 ESTIMAND = (
@@ -95,8 +96,8 @@ class CoefficientTable:
         ]
         if not np.isfinite(self.std_error).all():
             lines.append(
-                f"{NOT_DETERMINED}: the noise leaves no interval of use; more {one.unit}s, a "
-                "larger epsilon or fewer columns would."
+                f"{NOT_DETERMINED}: no usable interval. {COLLINEAR} Otherwise the noise is too "
+                f"large: use more {one.unit}s, a larger epsilon or fewer columns."
             )
         return tuple(lines)
 

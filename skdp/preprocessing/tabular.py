@@ -33,8 +33,9 @@ from skdp.stages.medians import MedianStage, without_missing
 class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     """Turn a data frame of numbers, categories, dates and missing values into columns of numbers.
 
-    * Columns named in ``categories`` become a column of zeros and ones for each label, or one alone
-      where there are two labels. A label that was not declared gets zeros everywhere.
+    * Columns named in ``categories`` become a column of zeros and ones for each label, or a single
+      one if there are two labels. A label that was not declared gets zeros everywhere. With
+      ``drop="first"`` the first label is the reference level, and has no column.
     * Columns of dates become days since ``origin``, in UTC if they have a time zone; periods are
       taken by their start. Durations become days.
     * All others are numbers. Missing numbers and dates are filled, and a column marks where.
@@ -64,6 +65,12 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         Columns that get a further column which marks missing values: a public choice, as these rows
         are not looked at. In other columns missing values are filled and not marked. With the mark
         a linear model fits as well whatever number fills them.
+    drop : {"first"}, dict of column to label, or None, default=None
+        Reference levels, which get zeros and no column: the first label of each category, as in
+        `sklearn.preprocessing.OneHotEncoder`, or those of a dict. The columns of all labels add up
+        to 1, so that only the differences of their coefficients are determined. With a reference
+        level, each coefficient is the difference from it. Of two labels, the first is the reference
+        level by default.
     origin : str, default="2000-01-01"
         Day from which the days of dates are counted.
     sparse_output : bool, default=False
@@ -116,6 +123,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         impute: str = "constant",
         fill_value: object | Mapping[Hashable, object] = None,
         missing: str | Sequence[Hashable] = "all",
+        drop: str | Mapping[Hashable, object] | None = None,
         origin: str = "2000-01-01",
         sparse_output: bool = False,
         epsilon: float = 1.0,
@@ -126,6 +134,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self.impute = impute
         self.fill_value = fill_value
         self.missing = missing
+        self.drop = drop
         self.origin = origin
         self.sparse_output = sparse_output
         self.epsilon = epsilon
@@ -261,10 +270,10 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         blocks: list[Any] = []
         for place, name in enumerate(columns):
             if self.kinds_[name] == "category":
-                assert self.categories is not None
-                labels = list(self.categories[name])
+                labels = self._labels(name)
                 codes, missing = tables.codes_of(X, place, labels)
-                blocks.append(_indicators(codes, len(labels)))
+                kept = [labels.index(label) for label in self._kept_labels(name)]
+                blocks.append(_indicators(codes, len(labels))[:, kept])
             else:
                 values = next(numbers)
                 missing = np.isnan(values)
@@ -292,9 +301,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         for name, kind in self.kinds_.items():
             title = name if isinstance(name, str) else f"x{name}"
             if kind == "category":
-                assert self.categories is not None
-                labels = list(self.categories[name])
-                titles += [f"{title}_{label}" for label in labels[len(labels) == 2 :]]
+                titles += [f"{title}_{label}" for label in self._kept_labels(name)]
             else:
                 titles.append(title)
             titles += [f"{title}_missing"] * self._marks(name)
@@ -429,6 +436,18 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             )
         return table
 
+    def _labels(self, name: Hashable) -> list[object]:
+        assert self.categories is not None
+        return list(self.categories[name])
+
+    def _kept_labels(self, name: Hashable) -> list[object]:
+        """Return the labels of a category that have a column: all but its reference level."""
+        labels = self._labels(name)
+        if isinstance(self.drop, Mapping) and name in self.drop:
+            return [label for label in labels if label != self.drop[name]]
+        has_reference = len(labels) == 2 or isinstance(self.drop, str)
+        return labels[1:] if has_reference else labels
+
     def _marks(self, name: Hashable) -> bool:
         return isinstance(self.missing, str) or name in self.missing  # "all", or a list
 
@@ -443,6 +462,12 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         require(f"{who}: categories", categories, f"be a dict, for each column {wanted}", fine)
         for name, own in categories.items():
             require(f"{who}: categories[{name!r}]", own, f"be {wanted}", tables.are_labels(own))
+        fine = self.drop is None or (isinstance(self.drop, str) and self.drop == "first")
+        if isinstance(self.drop, Mapping):
+            fine = all(name in categories for name in self.drop)
+            fine = fine and all(one in list(categories[name]) for name, one in self.drop.items())
+        wanted = "be None, 'first' or a dict from columns of categories to one of their labels"
+        require(f"{who}: drop", self.drop, wanted, fine)
         fine = isinstance(self.impute, str) and self.impute in ("constant", "median")
         require(f"{who}: impute", self.impute, "be 'constant' or 'median'", fine)
         constants = self.fill_value
@@ -520,15 +545,14 @@ def _is_number(value: object) -> bool:
 
 
 def _indicators(codes: Indices, n_labels: int) -> sparse.csr_array:
-    """Return a column of zeros and ones for each label, one alone for two labels.
+    """Return a column of zeros and ones for each label.
 
     A code is the place of a row's label; -1 is none of them.
     """
-    codes, n_columns = (codes - 1, 1) if n_labels == 2 else (codes, n_labels)
     entries = np.flatnonzero(codes >= 0)
     places = np.searchsorted(entries, np.arange(len(codes) + 1))
     cells = np.ones(len(entries)), codes[entries], places
-    return sparse.csr_array(cells, shape=(len(codes), n_columns))
+    return sparse.csr_array(cells, shape=(len(codes), n_labels))
 
 
 def _numbers_among(kinds: Mapping[Hashable, str]) -> list[Hashable]:

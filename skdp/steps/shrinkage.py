@@ -11,8 +11,7 @@ from skdp._numbers import Array
 # for each of these powers and 40 geometrically spaced values of tau.
 PRIOR_POWERS = (0.0, 0.5, 1.0)
 LARGEST_CONDITION = 1e8  # eigenvalues of noisy matrices are at least their largest, over this
-# Noise that is shortened: its least variance, in prior variances, and most standard deviations.
-PRIORS_KEPT, SIGNAL_STDS = 2.0, 3.0
+SIGNAL_STDS = 3.0  # standard deviations of the noise beyond which values are not noise
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,7 @@ def shortened(values: Array, std: Array) -> Array:
     """Return values, those shortened that are noise next to all of them.
 
     The variance of all values without noise is that of their most likely normal prior. A value is
-    divided by the ratio of its noise variance to twice that, if it is above 1. Beyond three
+    divided by the ratio of its noise variance to that, if it is above 1. Beyond three
     standard deviations of the noise it is a signal, and keeps more (James and Stein 1961).
 
     Parameters
@@ -139,7 +138,7 @@ def shortened(values: Array, std: Array) -> Array:
     priors = np.square(largest * np.geomspace(1e-4, 2.0, 60))
     variances = priors[:, None, None] + noise
     likelihoods = -(np.log(variances) + np.square(values) / variances).sum(axis=(1, 2))
-    usual = PRIORS_KEPT * priors[np.argmax(likelihoods)] / np.maximum(noise, 1e-300)
+    usual = priors[np.argmax(likelihoods)] / np.maximum(noise, 1e-300)
     signal = 1 - SIGNAL_STDS**2 * noise / np.maximum(np.square(values), 1e-300)
     return np.asarray(np.minimum(np.maximum(usual, signal), 1.0) * values)
 

@@ -437,3 +437,29 @@ def test_periods_that_pandas_has_no_time_for_are_not_quoted(monkeypatch):
     with pytest.raises(ValueError, match="cannot be read as dates") as refusal:
         skdp.DPTabularPreprocessor(fill_value=0).fit_transform(X)
     assert "2000" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("drop", "expected"),
+    [
+        (None, ["sex_m", "ward_a", "ward_b", "ward_c", "ward_missing"]),
+        ("first", ["sex_m", "ward_b", "ward_c", "ward_missing"]),
+        ({"ward": "b"}, ["sex_m", "ward_a", "ward_c", "ward_missing"]),
+        ({"sex": "m"}, ["sex_f", "ward_a", "ward_b", "ward_c", "ward_missing"]),
+    ],
+)
+def test_a_reference_level_has_no_column(drop, expected):
+    frame = pd.DataFrame({"sex": ["f", "m", "f"], "ward": ["a", "b", None]})
+    labels = {"sex": ["f", "m"], "ward": ["a", "b", "c"]}
+    table = skdp.DPTabularPreprocessor(labels, missing=["ward"], drop=drop).fit(frame)
+    assert list(table.get_feature_names_out()) == expected
+    cells = {f"{name}_{label}": frame[name] == label for name in labels for label in labels[name]}
+    cells["ward_missing"] = frame["ward"].isna()
+    np.testing.assert_array_equal(table.transform(frame).T, [cells[name] for name in expected])
+
+
+@pytest.mark.parametrize("drop", ["last", ["a"], {"ward": "z"}, {"age": 1}, True])
+def test_another_reference_level_is_refused(drop):
+    table = skdp.DPTabularPreprocessor({"ward": ["a", "b", "c"]}, drop=drop)
+    with pytest.raises(ValueError, match="drop must be None, 'first' or a dict"):
+        table.fit(pd.DataFrame({"ward": ["a", "b"]}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdp.steps.shrinkage import DescentEstimate, bayes_step, spectrum
+from skdp.steps.shrinkage import DescentEstimate, bayes_step, shortened, spectrum
 
 
 def gram_of(rng, n=500, p=6):
@@ -89,3 +89,15 @@ def test_a_descent_is_that_of_the_loss_in_its_noise(rng):
     found = np.mean([estimated_descent(rng, 1.0, 1.0) for _ in range(400)])
     assert found == pytest.approx(59 * 0.1 / np.sqrt(59 * 0.01 * (3 + 1)), rel=0.1)
     assert estimated_descent(rng, 1.0, 0.0) == 0.0
+
+
+def test_values_that_are_noise_are_shortened_and_others_kept():
+    values = np.array([[0.5], [-0.4], [0.3], [20.0], [0.2]])
+    std = np.array([0.0, 0.0, 0.0, 15.0, 0.05])
+    short = shortened(values, std)
+    np.testing.assert_array_equal(short[[0, 1, 2, 4]], values[[0, 1, 2, 4]])
+    assert 0 < short[3, 0] < 0.5
+    values[3] = 200.0  # 13 standard deviations of its noise
+    assert 180 < shortened(values, std)[3, 0] <= 200
+    values[3] = 20.0
+    np.testing.assert_array_equal(shortened(values, 0 * std), values)

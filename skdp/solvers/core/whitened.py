@@ -305,8 +305,8 @@ class Whitened(Solver):
         may_restart = type(rule) is steps.HeavyBall and problem.loss.residual_bound is not None
         direction, may_restart = rule.start(), may_restart and oracle.is_noisy
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
-        # Directions below the noise may have no curvature, and momentum would add up their noise. At
-        # a small budget, most of the signal lies there: bank marketing lost 0.017 of log loss.
+        # Directions below the noise may have no curvature, and momentum would add up their noise.
+        # At a small budget, most of the signal lies there: bank marketing lost 0.017 of log loss.
         flat = (eigen.values <= eigen.noise_norm)[:, None]
         flat &= public.signal_to_noise >= PLAIN_GROWTH_START
         # Further columns follow the noise of each step as it adds up there.
@@ -383,8 +383,8 @@ class Whitened(Solver):
             path.append(point)
         # Without noise the last iterate is the best.
         result = np.mean(path[kept:], axis=0) if oracle.is_noisy else point
-        slopes = tuple(oracle.gradient_lengths)
-        return Solution(transform @ informed(result), len(path) - 1, slopes=slopes)
+        coef = transform @ informed(result)
+        return Solution(coef, len(path) - 1, slopes=tuple(oracle.gradient_lengths))
 
     def _in_one_pass(self, oracle: Oracle) -> Solution:
         """Return the solution where each release has a block of the stream to itself."""

@@ -18,7 +18,7 @@ from scipy.special import gamma, gammaincc
 from skdp._numbers import Array, Mask
 from skdp.oracle import Columns
 from skdp.oracle.public import TARGET_RANGE
-from skdp.oracle.releases.histograms import STEPS
+from skdp.oracle.releases.histograms import SIDE, STEPS
 from skdp.stages.scaling.distributions import (
     RANGE_IN_SCALES,
     TAIL_SHARE,
@@ -91,6 +91,9 @@ MIN_SPREAD = 3  # bins that a column has to fill for its scale to be known
 MAX_NOISE = 0.09  # on the count of a window, as a share of the rows
 # Largest range of a point, relative to its distance from 0, and the noise allowed in its count.
 POINT_WIDTH, Z_POINT = 2.0**-20, 4.0
+# Largest noise on the count of zeros, as a share of the rows. With more, rare ones have signal that
+# counts do not show: at 0.02, R2 fell by 0.03 with 1 % ones.
+ZEROS_NOISE = 0.0005
 
 
 def refine_narrow_columns(bins: Bins) -> tuple[Ranges, Mask]:
@@ -120,20 +123,23 @@ def refine_narrow_columns(bins: Bins) -> tuple[Ranges, Mask]:
     return bins.ranges.where(narrow, around), narrow & (sizes < MIN_SPREAD)
 
 
-def pin_points(columns: Columns, bins: Bins) -> Columns:
+def pin_points(columns: Columns, bins: Bins, magnitudes: Histogram, centred: bool) -> Columns:
     """Return the columns, those whose counts lie in a single point clipped to that point.
 
-    Such a column does not vary as far as its counts show, so it determines no coefficient. A column
-    of rare values beside a common one ends here only if noise hides the rare values.
+    Such a column does not vary as far as its counts show, so it determines no coefficient, unless
+    it takes the place of an intercept. A column of rare values beside a common one ends here only
+    if noise hides the rare values. Beside 0, only a precise count decides.
     """
     ranges, (first, second) = bins.ranges, (bins.shares[:, :-1], bins.shares[:, 1:])
     fullest = np.max(first + second, axis=1)  # the point may lie on an edge
     is_point = fullest >= 1 - TAIL_SHARE - Z_POINT * math.sqrt(2) * bins.noise
-    is_point &= (ranges.width <= POINT_WIDTH * ranges.farthest) & ranges.far_from_0
-    point = (ranges.low + ranges.high) / 2
+    is_point &= (ranges.width <= POINT_WIDTH * ranges.farthest) & ranges.far_from_0 & centred
+    zeros, noise = magnitudes.shares[:, SIDE], magnitudes.noise
+    is_0 = (zeros >= 1 - Z_POINT * noise) & (noise <= ZEROS_NOISE)
+    point = np.where(is_0, 0.0, (ranges.low + ranges.high) / 2)
     low, high, centre, scale = np.where(
-        is_point,
-        [point, point, point, np.abs(point)],
+        is_point | is_0,
+        [point, point, point, np.where(is_0, 1.0, np.abs(point))],
         [columns.low, columns.high, columns.centre, columns.scale],
     )
     return replace(columns, low=low, high=high, centre=centre, scale=scale)

@@ -253,7 +253,8 @@ class ScalingStage(OptionalStage):
             of_logarithms = counting.oracle.problem.loss.link == "log"
             return extrapolate_tails(columns, bins, magnitudes, first, of_logarithms)
         if centred:
-            columns = pin_points(keep_standardised(columns, magnitudes, self.is_final), bins)
+            columns = keep_standardised(columns, magnitudes, self.is_final)
+        columns = pin_points(columns, bins, magnitudes, centred)
         if not self.is_final:
             return columns
         # Values beyond the bound on rows would shrink whole rows, and not their column alone.

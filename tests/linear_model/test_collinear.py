@@ -1,0 +1,142 @@
+"""Columns that do not determine their coefficients: constants, duplicates, all labels."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+
+import skdp
+from replays import seeded
+
+N = 20_000
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, 3))
+T = X @ [2.0, -1.0, 0.5] + RNG.standard_normal(N)
+CONSTANTS = np.c_[X, np.ones(N), np.full(N, 1e6), np.full(N, -0.1234)]
+LABELS = np.eye(3)[RNG.integers(0, 3, N)]
+MODELS = {
+    "DPLinearRegression": (T, {}),
+    "DPRidge": (T, {"alpha": 0.0}),
+    "DPLasso": (T, {"alpha": 0.01}),
+    "DPElasticNet": (T, {"alpha": 0.01}),
+    "DPQuantileRegressor": (T, {}),
+    "DPHuberRegressor": (T, {}),
+    "DPPoissonRegressor": (np.exp(T / 3).round(), {}),
+    "DPGammaRegressor": (np.exp(T / 3), {}),
+    "DPLogisticRegression": ((T > 0) + 0, {"classes": [0, 1], "C": 1e6}),
+    "DPLinearSVC": ((T > 0) + 0, {"classes": [0, 1]}),
+}
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.mark.parametrize("epsilon", [1.0, np.inf])
+@pytest.mark.parametrize("name", MODELS)
+def test_constant_columns_have_coefficient_0(name, epsilon):
+    y, parameters = MODELS[name]
+    model = getattr(skdp, name)(epsilon=epsilon, privacy=seeded(1), **parameters)
+    model.fit(CONSTANTS, y)
+    assert (np.atleast_2d(model.coef_)[:, 3:] == 0).all()
+    assert np.abs(model.coef_).max() > 0.1
+    other = CONSTANTS[:5] + np.array([0.0, 0.0, 0.0, 1e9, -1e9, 1e9])
+    np.testing.assert_allclose(model.predict(other), model.predict(CONSTANTS[:5]))
+    np.testing.assert_allclose(model.to_sklearn().coef_.ravel(), np.ravel(model.coef_), rtol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["gd", "adassp", "nesterov"])
+def test_so_they_have_with_other_solvers(solver):
+    model = skdp.DPRidge(solver=solver, privacy=seeded(1)).fit(CONSTANTS, T)
+    assert (model.coef_[3:] == 0).all()
+
+
+def test_so_they_have_with_other_kinds_of_rows():
+    three = (T > -1).astype(int) + (T > 1)
+    logistic = skdp.DPLogisticRegression(classes=[0, 1, 2], privacy=seeded(1))
+    assert (logistic.fit(CONSTANTS, three).coef_[:, 3:] == 0).all()
+    groups = np.repeat(np.arange(N // 2), 2)
+    ridge = skdp.DPRidge(privacy=seeded(1))
+    for rows, options in ((sparse.csr_array(CONSTANTS), {}), (CONSTANTS, {"groups": groups})):
+        assert (ridge.fit(rows, T, **options).coef_[3:] == 0).all()
+    blocks = zip(np.array_split(CONSTANTS, 9), np.array_split(T, 9), strict=True)
+    streamed = skdp.DPRidge(privacy=seeded(1)).fit_blocks(blocks, n_samples=N, n_features=6)
+    assert (streamed.coef_[3:] == 0).all()
+
+
+def test_without_an_intercept_a_constant_is_one():
+    model = skdp.DPRidge(fit_intercept=False, privacy=seeded(1)).fit(CONSTANTS[:, :4], T + 3.0)
+    assert model.coef_[3] == pytest.approx(3.0, abs=0.2)
+
+
+def test_rare_values_beside_a_common_one_keep_their_coefficient():
+    rare = (RNG.random(N) < 0.05).astype(float)
+    for column in (rare, 1.0 - rare):
+        Z = np.c_[X, column]
+        model = skdp.DPRidge(epsilon=10.0, privacy=seeded(1)).fit(Z, T + 3.0 * column)
+        assert model.coef_[3] == pytest.approx(3.0, abs=0.6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_duplicates_share_their_effect(seed):
+    model = skdp.DPRidge(privacy=seeded(seed)).fit(np.c_[X, X[:, 0]], T)
+    first, second = model.coef_[[0, 3]]
+    assert first + second == pytest.approx(2.0, abs=0.1)
+    assert abs(first - second) < 2.0  # 36 without a prior
+    logistic = skdp.DPLogisticRegression(classes=[0, 1], privacy=seeded(seed))
+    coef = logistic.fit(np.c_[X, X[:, 0]], T > 0).coef_[0]
+    assert abs(coef[0] - coef[3]) < 2.5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_labels_of_a_category_stay_near_the_least_norm(seed):
+    y = T + LABELS @ [0.0, 1.0, 2.0]
+    coef = skdp.DPLinearRegression(privacy=seeded(seed)).fit(np.c_[X, LABELS], y).coef_[3:]
+    np.testing.assert_allclose(np.diff(coef), 1.0, atol=0.2)
+    assert abs(coef.mean()) < 2.5
+
+
+def test_columns_absorbed_by_fixed_effects_stay_near_0():
+    groups = np.repeat(np.arange(N // 10), 10)
+    Z = np.c_[X, groups % 2]
+    for seed in range(3):  # up to 94 without a prior
+        model = skdp.DPLinearRegression(fixed_effects=True, privacy=seeded(seed))
+        assert np.abs(model.fit(Z, T, groups=groups).coef_[3]) < 20.0
+    precise = model.set_params(epsilon=100.0).fit(Z, T, groups=groups)
+    assert precise.coef_[3] == 0
+
+
+def test_columns_of_zeros_are_0_if_their_count_is_precise():
+    model = skdp.DPRidge(epsilon=100.0, privacy=seeded(1)).fit(np.c_[X, 0.0 * T], T)
+    assert model.coef_[3] == 0
+
+
+def test_inference_tells_collinear_columns_from_noise():
+    frame = pd.DataFrame(np.c_[X, LABELS], columns=["x", "y", "z", "a", "b", "c"])
+    y = T + LABELS @ [0.0, 1.0, 2.0]
+    model = skdp.DPLinearRegression(inference="coefficients", epsilon=5.0, privacy=seeded(1))
+    assert "all labels of a category" in model.plan(N, 6).expectations[0]
+    with pytest.warns(skdp.NoiseWarning, match="columns 'a', 'b', 'c' are not determined"):
+        model.fit(frame, y)
+    assert "no budget determines their coefficients" in str(model.summary())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", skdp.NoiseWarning)
+        model.fit(frame.drop(columns="a"), y)
+    assert model.determined_.all()
+
+
+def test_a_reference_level_makes_labels_determined():
+    ward = pd.DataFrame({"ward": RNG.choice(["a", "b", "c"], N), "age": X[:, 0]})
+    y = 2.0 * (ward["ward"] == "c") + ward["age"]
+    table = skdp.DPTabularPreprocessor({"ward": ["a", "b", "c"]}, missing=[], drop="first")
+    model = make_pipeline(table, skdp.DPRidge(privacy=seeded(1))).fit(ward, y)
+    assert list(table.get_feature_names_out()) == ["ward_b", "ward_c", "age"]
+    np.testing.assert_allclose(model[-1].coef_, [0.0, 2.0, 1.0], atol=0.1)
