@@ -553,7 +553,7 @@ def _answers(event: accounting.Event, count: int, scale: float) -> Iterator[_Ans
 # What is true of columns that determine no coefficient, whatever the noise.
 COLLINEAR = (
     "If columns are collinear (duplicates, all labels of a category) or constant, leave one out, "
-    "such as by drop='first' of DPTabularPreprocessor: no budget determines their coefficients."
+    "such as by drop of DPTabularPreprocessor: no budget determines their coefficients."
 )
 
 

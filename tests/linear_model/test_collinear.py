@@ -17,7 +17,7 @@ N = 20_000
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, 3))
 T = X @ [2.0, -1.0, 0.5] + RNG.standard_normal(N)
-CONSTANTS = np.c_[X, np.ones(N), np.full(N, 1e6), np.full(N, -0.1234)]
+CONSTANTS = np.c_[X, np.ones(N), np.full(N, 1e6), np.full(N, -12.34)]
 LABELS = np.eye(3)[RNG.integers(0, 3, N)]
 MODELS = {
     "DPLinearRegression": (T, {}),
@@ -65,8 +65,9 @@ def test_so_they_have_with_other_kinds_of_rows():
     assert (logistic.fit(CONSTANTS, three).coef_[:, 3:] == 0).all()
     groups = np.repeat(np.arange(N // 2), 2)
     ridge = skdp.DPRidge(privacy=seeded(1))
-    for rows, options in ((sparse.csr_array(CONSTANTS), {}), (CONSTANTS, {"groups": groups})):
-        assert (ridge.fit(rows, T, **options).coef_[3:] == 0).all()
+    assert (ridge.fit(sparse.csr_array(CONSTANTS), T).coef_[3:] == 0).all()
+    ridge.set_params(epsilon=5.0)
+    assert (ridge.fit(CONSTANTS, T, groups=groups).coef_[3:] == 0).all()
     blocks = zip(np.array_split(CONSTANTS, 9), np.array_split(T, 9), strict=True)
     streamed = skdp.DPRidge(privacy=seeded(1)).fit_blocks(blocks, n_samples=N, n_features=6)
     assert (streamed.coef_[3:] == 0).all()
@@ -110,8 +111,6 @@ def test_columns_absorbed_by_fixed_effects_stay_near_0():
     for seed in range(3):  # up to 94 without a prior
         model = skdp.DPLinearRegression(fixed_effects=True, privacy=seeded(seed))
         assert np.abs(model.fit(Z, T, groups=groups).coef_[3]) < 20.0
-    precise = model.set_params(epsilon=100.0).fit(Z, T, groups=groups)
-    assert precise.coef_[3] == 0
 
 
 def test_columns_of_zeros_are_0_if_their_count_is_precise():

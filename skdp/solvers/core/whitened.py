@@ -366,7 +366,8 @@ class Whitened(Solver):
             if hessian is not None:
                 ratio = secants.next(here, gradient, std, hessian)
                 inverse = curvature / ratio * np.linalg.inv(hessian)
-                gradient, noises = inverse @ gradient, noises * _norms(inverse)
+                gradient = inverse @ gradient
+                noises *= np.linalg.norm(inverse, axis=1, keepdims=True)
                 may_restart = False  # the noise of its entries differs
             gradient = np.hstack([gradient, noises])
             if times > 1:
@@ -455,10 +456,6 @@ class Whitened(Solver):
         squares += float((point * (gram @ point - 2 * push)).sum())
         size = math.sqrt(max(squares, 0.0) / (n_rows * public.n_outputs)) / largest
         return eigen, point, min(max(size, LEAST_RESIDUAL), 1.0) if oracle.is_noisy else 1.0
-
-
-def _norms(matrix: Array) -> Array:
-    return np.linalg.norm(matrix, axis=1, keepdims=True)
 
 
 def _times(eigen: Spectrum, public: Public, n_steps: int) -> tuple[int, float]:

@@ -9,7 +9,7 @@ farther than single ones. All of it is post-processing of noisy histograms.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -90,7 +90,9 @@ def keep_standardised(columns: Columns, magnitudes: Histogram, is_final: bool) -
 MIN_SPREAD = 3  # bins that a column has to fill for its scale to be known
 MAX_NOISE = 0.09  # on the count of a window, as a share of the rows
 # Largest range of a point, relative to its distance from 0, and the noise allowed in its count.
-POINT_WIDTH, Z_POINT = 2.0**-20, 4.0
+POINT_WIDTH, Z_POINT = 2.0**-20, 2.5
+# Largest noise on the count of a point: rare values beside it, clipped to an end, are signal.
+POINT_NOISE = 0.006
 # Largest noise on the count of zeros, as a share of the rows. With more, rare ones have signal that
 # counts do not show: at 0.02, R2 fell by 0.03 with 1 % ones.
 ZEROS_NOISE = 0.0005
@@ -123,17 +125,32 @@ def refine_narrow_columns(bins: Bins) -> tuple[Ranges, Mask]:
     return bins.ranges.where(narrow, around), narrow & (sizes < MIN_SPREAD)
 
 
-def pin_points(columns: Columns, bins: Bins, magnitudes: Histogram, centred: bool) -> Columns:
+def pin_points(
+    columns: Columns, rounds: Sequence[Bins], magnitudes: Histogram, centred: bool
+) -> Columns:
     """Return the columns, those whose counts lie in a single point clipped to that point.
 
     Such a column does not vary as far as its counts show, so it determines no coefficient, unless
-    it takes the place of an intercept. A column of rare values beside a common one ends here only
-    if noise hides the rare values. Beside 0, only a precise count decides.
+    it takes the place of an intercept. Rare values beside a common one are outside of the bins of
+    all rounds that contain the point, and few of them show in the mean. Beside 0, only a precise
+    count decides.
     """
-    ranges, (first, second) = bins.ranges, (bins.shares[:, :-1], bins.shares[:, 1:])
-    fullest = np.max(first + second, axis=1)  # the point may lie on an edge
-    is_point = fullest >= 1 - TAIL_SHARE - Z_POINT * math.sqrt(2) * bins.noise
-    is_point &= (ranges.width <= POINT_WIDTH * ranges.farthest) & ranges.far_from_0 & centred
+    ranges = rounds[-1].ranges
+    total, n_bins, n_rounds = np.zeros((3, columns.n_columns))
+    for one in (magnitudes, *rounds):
+        low, high = one.edges.low, one.edges.high
+        inside = (low <= ranges.high[:, None]) & (high >= ranges.low[:, None])
+        used = inside.sum(axis=1) <= MIN_SPREAD
+        total += used * np.sum(one.shares, axis=1, where=inside)
+        n_bins, n_rounds = n_bins + used * inside.sum(axis=1), n_rounds + used
+    noise = magnitudes.noise * np.sqrt(n_bins) / np.maximum(n_rounds, 1)
+    hidden = Z_POINT * noise
+    is_point = (total >= n_rounds * (1 - hidden)) & (noise <= POINT_NOISE) & centred
+    is_point &= (ranges.width <= POINT_WIDTH * ranges.farthest) & ranges.far_from_0
+    # The common value c of a standardised column with a share q of others: c**2 <= q / (1 - q). Noise
+    # may hide somewhat more than expected.
+    is_standard = (columns.centre == 0) & (columns.scale == 1)
+    is_point &= ~is_standard | (ranges.farthest**2 > 4 * hidden)
     zeros, noise = magnitudes.shares[:, SIDE], magnitudes.noise
     is_0 = (zeros >= 1 - Z_POINT * noise) & (noise <= ZEROS_NOISE)
     point = np.where(is_0, 0.0, (ranges.low + ranges.high) / 2)

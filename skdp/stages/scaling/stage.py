@@ -245,7 +245,8 @@ class ScalingStage(OptionalStage):
         is_features, exact = counting.is_features, counting.exact
         centred = self.centred[not is_features]
         first = coarse_ranges(magnitudes, exact, pooled=is_features)
-        bins = _bin_rounds(counting, first, magnitudes)
+        every = _bin_rounds(counting, first, magnitudes)
+        bins = every[-1]
         if exact:
             return exact_columns(bins, is_features, centred)
         columns = estimate(magnitudes, bins, is_features, centred, is_last=True)
@@ -254,7 +255,7 @@ class ScalingStage(OptionalStage):
             return extrapolate_tails(columns, bins, magnitudes, first, of_logarithms)
         if centred:
             columns = keep_standardised(columns, magnitudes, self.is_final)
-        columns = pin_points(columns, bins, magnitudes, centred)
+        columns = pin_points(columns, every, magnitudes, centred)
         if not self.is_final:
             return columns
         # Values beyond the bound on rows would shrink whole rows, and not their column alone.
@@ -284,30 +285,34 @@ def _rehearsed(counting: Counting) -> Columns:
     return Columns(-unit, unit, 0 * unit, unit)
 
 
-def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: Histogram) -> Bins:
+def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: Histogram) -> list[Bins]:
     """Request bins of ranges; then again, in smaller ranges where there are any.
 
-    Returns the mean of the counts of each column in its last range.
+    Returns the bins of all rounds, the last with the mean of the counts of each column in its last
+    range.
     """
+    every: list[Bins] = []
     mean: Array | float = 0.0
     times, narrow = np.zeros(len(ranges.low)), np.zeros(len(ranges.low), dtype=bool)
     for number in counting.rounds:
         is_last = number == counting.rounds[-1]
         if narrow.any() and not is_last:
             # Many bins for narrow columns, which may be narrower still.
-            estimated, still = refine_narrow_columns(counting.in_bins(ranges, MANY_BINS))
+            every.append(counting.in_bins(ranges, MANY_BINS))
+            estimated, still = refine_narrow_columns(every[-1])
             smaller, narrow = ranges.where(narrow, estimated), narrow & still
         else:
             counts = counting.in_bins(ranges)
             times = times + 1
             mean = mean + (counts.shares - mean) / times[:, None]
             bins = Bins(mean, counts.noise / np.sqrt(times), ranges)
+            every.append(bins if is_last else counts)
             if is_last:
                 break
             smaller, narrow = _smaller_ranges(counting, bins, magnitudes, times == 1, number > 2)
         times *= (smaller.low == ranges.low) & (smaller.high == ranges.high)
         ranges = smaller
-    return bins
+    return every
 
 
 def _smaller_ranges(
