@@ -147,8 +147,8 @@ def pin_points(
     hidden = Z_POINT * noise
     is_point = (total >= n_rounds * (1 - hidden)) & (noise <= POINT_NOISE) & centred
     is_point &= (ranges.width <= POINT_WIDTH * ranges.farthest) & ranges.far_from_0
-    # The common value c of a standardised column with a share q of others: c**2 <= q / (1 - q). Noise
-    # may hide somewhat more than expected.
+    # The common value c of a standardised column with a share q of others: c**2 <= q / (1 - q).
+    # Noise may hide somewhat more than expected.
     is_standard = (columns.centre == 0) & (columns.scale == 1)
     is_point &= ~is_standard | (ranges.farthest**2 > 4 * hidden)
     zeros, noise = magnitudes.shares[:, SIDE], magnitudes.noise
