@@ -241,7 +241,5 @@ OTHERS = {
     samplers.Poisson: f"{ACCOUNTING}::test_rate_squared",
     samplers.FixedSize: f"{ACCOUNTING}::test_rate_squared_without_replacement",
     samplers.Block: f"{ACCOUNTING}::test_one_block_asked_twice_charged_once",
-    samplers.Fold: "tests/oracle/releases/test_samplers.py",
-    samplers.Bin: f"{ACCOUNTING}::test_one_block_asked_twice_charged_once",
     samplers.Cut: "tests/oracle/releases/test_cuts.py",
 }

@@ -85,8 +85,6 @@ THEOREMS = {
     "Poisson": "dominating pairs (Zhu, Dong, Wang 2022, Thm 11)",
     "FixedSize": "advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2)",
     "Block": PARALLEL,
-    "Fold": PARALLEL,
-    "Bin": f"{PARALLEL}; balls and bins (Chua et al. 2025)",
     "Cut": PARALLEL,
 }
 

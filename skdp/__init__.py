@@ -8,7 +8,6 @@ from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.linear_model import (
-    DP2SLS,
     CoefficientDisplay,
     DPElasticNet,
     DPGammaRegressor,
@@ -20,7 +19,6 @@ from skdp.linear_model import (
     DPPoissonRegressor,
     DPQuantileRegressor,
     DPRidge,
-    DPRidgeCV,
     DPTweedieRegressor,
     ExactScoreWarning,
     NoiseWarning,
@@ -29,7 +27,6 @@ from skdp.linear_model import (
     PrivacyBudgetError,
     PrivacyLeakWarning,
     PrivacyWarning,
-    RidgePathDisplay,
     SeededNoiseWarning,
 )
 from skdp.objective import Box, L1Ball, L2Ball, Simplex
@@ -39,7 +36,6 @@ from skdp.stages.inference.stage import CoefficientInference
 from skdp.steps import AveragedGradient, HeavyBall
 
 __all__ = [
-    "DP2SLS",
     "Analysis",
     "AveragedGradient",
     "Box",
@@ -56,7 +52,6 @@ __all__ = [
     "DPPoissonRegressor",
     "DPQuantileRegressor",
     "DPRidge",
-    "DPRidgeCV",
     "DPStandardScaler",
     "DPTabularPreprocessor",
     "DPTweedieRegressor",
@@ -77,7 +72,6 @@ __all__ = [
     "PrivacyWarning",
     "PublicRange",
     "PublicSample",
-    "RidgePathDisplay",
     "RowNorm",
     "SeededNoise",
     "SeededNoiseWarning",

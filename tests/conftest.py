@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gc
 import pickle
@@ -24,10 +23,6 @@ from skdp.oracle.releases.perturbed import PerturbedMinimum
 
 # Benchmarks and the scripts of the documentation are not installed: they lie beside the tests.
 sys.path.append(str(Path(__file__).parents[1]))
-
-with contextlib.suppress(ImportError):  # its first import may warn, whatever the rows are
-    import PLD_accounting  # noqa: F401
-
 
 # Every fit, clone and repr inspects signatures, which stay as they are.
 BaseEstimator._get_param_names = classmethod(

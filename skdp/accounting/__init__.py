@@ -23,7 +23,6 @@ from skdp.accounting.additive import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from skdp.accounting.balls_and_bins import BallsAndBinsAccountant
 from skdp.accounting.events import *  # noqa: F403 - all events, listed in events/__init__.py
 from skdp.accounting.guarantees import AdvancedCompositionAccountant, OptimalCompositionAccountant
 from skdp.accounting.interchange import from_dp_event, to_dp_event
@@ -39,7 +38,6 @@ from skdp.accounting.statement import PrivacyStatement, compose_statements, mode
 __all__ = [
     "Accountant",
     "AdvancedCompositionAccountant",
-    "BallsAndBinsAccountant",
     "Calibration",
     "GDPAccountant",
     "MixedAccountant",

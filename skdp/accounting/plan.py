@@ -95,7 +95,7 @@ def _passes_opened(
 ) -> Iterator[tuple[Event, int]]:
     """Yield events with counts; a pass that uses each record once as the answer that uses it."""
     for event, count in counts.items():
-        if isinstance(event, keep) or not isinstance(event, events.BallsAndBins | events.Shuffled):
+        if isinstance(event, keep) or not isinstance(event, events.Shuffled):
             yield event, count
         else:
             yield from Composed(((event.event, count),)).flattened()

@@ -118,7 +118,7 @@ def _rows_of_one(event: Event) -> str:
         inside = _rows(event.event)
         part = f"{PART_OF_SPLIT}, {event.block + 1} of {event.partition.n_blocks}"
         return f"{part}: {inside}" if inside else part
-    if isinstance(event, OnBlock | events.DisjointPass | events.Shuffled | events.BallsAndBins):
+    if isinstance(event, OnBlock | events.DisjointPass | events.Shuffled):
         return DISJOINT
     if isinstance(event, Sampled):
         return f"random samples of {100 * event.rate:.3g}% of the rows"

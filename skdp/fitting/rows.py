@@ -72,7 +72,6 @@ _SPLITS = _TWICE.replace("{why}", "each part of a random split is read several t
 # By tool, the kinds that it does not take, each with the reason.
 NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
     "fit": {"blocks": _SHAPE},
-    "DPRidgeCV": {"blocks": _SPLITS},
     "DPStandardScaler": {"blocks": _TWICE.replace("{why}", "histograms take several passes")},
     "DPTabularPreprocessor": {"blocks": _TWICE.replace("{why}", "medians take several passes")},
     "evaluate": {},

@@ -16,7 +16,6 @@ from skdp.fitting.preparation import Prepared
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public, Scaling, Solution
 from skdp.planning.expected_loss import LEAST_LOSS, MOST_LOSS, expected_loss, hopeless, signal_for
-from skdp.solvers.core.two_stage import TwoStageLeastSquares
 from skdp.stages.calibration import SKEWED
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
@@ -568,10 +567,9 @@ def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
         return None
     error = Bounds.of(public, problem, stage.share).relative_error
     if error < MOST_RELATIVE_ERROR:
-        more = ", and instruments are strong" * isinstance(prepared.solver, TwoStageLeastSquares)
         text = (
             "Inference: all coefficients are likely to be determined, if columns are little "
-            f"correlated and none is nearly constant{more} (expected relative error {error:.2g} "
+            f"correlated and none is nearly constant (expected relative error {error:.2g} "
             f"of at most {MOST_RELATIVE_ERROR:g}). {COLLINEAR}"
         )
         return text, True

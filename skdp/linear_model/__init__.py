@@ -12,16 +12,13 @@ from skdp.fitting.user_warnings import (
 )
 from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
 from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
-from skdp.linear_model.instrumental import DP2SLS
 from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.quantile import DPQuantileRegressor
 from skdp.linear_model.regression import DPHuberRegressor, DPLinearRegression, DPRidge
-from skdp.linear_model.ridge_cv import DPRidgeCV, RidgePathDisplay
 from skdp.linear_model.summary import CoefficientDisplay
 from skdp.linear_model.svc import DPLinearSVC
 
 __all__ = [
-    "DP2SLS",
     "CoefficientDisplay",
     "DPElasticNet",
     "DPGammaRegressor",
@@ -33,7 +30,6 @@ __all__ = [
     "DPPoissonRegressor",
     "DPQuantileRegressor",
     "DPRidge",
-    "DPRidgeCV",
     "DPTweedieRegressor",
     "ExactScoreWarning",
     "NoiseWarning",
@@ -42,6 +38,5 @@ __all__ = [
     "PrivacyBudgetError",
     "PrivacyLeakWarning",
     "PrivacyWarning",
-    "RidgePathDisplay",
     "SeededNoiseWarning",
 ]

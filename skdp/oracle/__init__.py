@@ -41,11 +41,9 @@ from skdp.oracle.releases.one_step import (
 from skdp.oracle.releases.perturbed import NoisyMinimum, PerturbedMinimum
 from skdp.oracle.releases.samplers import (
     AllRows,
-    Bin,
     Block,
     Cut,
     FixedSize,
-    Fold,
     IndexSampler,
     Poisson,
     Sampler,
@@ -60,7 +58,6 @@ from skdp.oracle.sources.column_map import Columns, Scaling
 
 __all__ = [
     "AllRows",
-    "Bin",
     "BinCounts",
     "Block",
     "BudgetError",
@@ -74,7 +71,6 @@ __all__ = [
     "DirectionalSum",
     "Entry",
     "FixedSize",
-    "Fold",
     "GaussianNoise",
     "GradientCount",
     "GradientDifference",

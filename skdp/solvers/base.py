@@ -7,11 +7,10 @@ Parameters
 ----------
 batch_size : int, float or None, default=None
     Expected rows in a batch, as a number or a fraction. None takes all rows in every step.
-sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
+sampling : {"poisson", "fixed_size", "shuffled"}, default="poisson"
     How batches are drawn. "poisson": every row independently, the least noise for most plans.
     "fixed_size": without replacement, under replace_one only. "shuffled": epochs of disjoint
-    blocks. "balls_and_bins": epochs of disjoint blocks that every row picks in secret; the
-    amplification needs the extra ``skdp[amplification]``.
+    blocks.
 clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
     L2 bound of one record's gradient; a rule by name, too: "adaptive" is `AdaptiveClipping`,
     whose norm follows noisy counts, ``("geometric", {"first": 9.0})`` is `GeometricClipping`.

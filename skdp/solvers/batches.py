@@ -3,10 +3,9 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 
 from skdp._numbers import is_integer, is_real, shown
-from skdp.oracle import AllRows, Bin, Block, FixedSize, IndexSampler, Poisson, Public
+from skdp.oracle import AllRows, Block, FixedSize, IndexSampler, Poisson, Public
 from skdp.solvers import checks
 
 # Rows in a batch, as a number or a fraction; None is all rows.
@@ -53,18 +52,17 @@ def spent_on_batches(spent: float, batch_size: BatchSize, sampling: str, public:
     return min(most, budget / math.log1p(budget / (rate**2 * spent)))
 
 
-def _epochs(kind: type[Block] | type[Bin], size: int, n_rows: int) -> Iterator[IndexSampler]:
+def _epochs(size: int, n_rows: int) -> Iterator[IndexSampler]:
     n_blocks = max(1, n_rows // size)
     for epoch in itertools.count():
         for index in range(n_blocks):
-            yield kind(epoch, n_blocks, index)
+            yield Block(epoch, n_blocks, index)
 
 
 SAMPLINGS: dict[str, Callable[[int, int], Iterator[IndexSampler]]] = {
     "poisson": lambda size, n_rows: itertools.repeat(Poisson(size / n_rows)),
     "fixed_size": lambda size, n_rows: itertools.repeat(FixedSize(size)),
-    "shuffled": partial(_epochs, Block),
-    "balls_and_bins": partial(_epochs, Bin),
+    "shuffled": _epochs,
 }
 
 

@@ -11,7 +11,6 @@ import skdp
 from skdp.accounting import (
     Adjacency,
     ApproximateDP,
-    BallsAndBins,
     Composed,
     DisjointPass,
     Event,
@@ -53,7 +52,6 @@ EVENTS = [
     PoissonSampled(0.1, G),
     FixedSizeSampled(10, 100, G),
     OnBlock(Partition(0, 3), 1, G),
-    BallsAndBins(3, G),
     OnBlock(Partition(0, 2, cuts=(0, 3, 9)), 1, G),
     DisjointPass(7, G),
     HiddenIterates(G, 9, 0.9),
@@ -124,7 +122,7 @@ def test_every_event_is_emitted_or_listed_with_a_reason():
     assert {"Gaussian", "OnBlock", "Shuffled"} <= emitted  # the search finds something
     for event in subclasses(Event) - bases:
         # For plans of users, and for accountants themselves.
-        is_external = event in (ApproximateDP, BallsAndBins)
+        is_external = event is ApproximateDP
         assert (event.__name__ in emitted) != is_external, event
 
 
@@ -146,7 +144,6 @@ def test_a_guarantee_has_no_noise_to_scale():
         (PoissonSampled(0.0, G), Composed()),
         (FixedSizeSampled(0, 7, G), Composed()),
         (PoissonSampled(0.3, Composed()), Composed()),
-        (BallsAndBins(1, G), G),
         (Composed(((Composed(((G, 2),)), 3),)), Composed(((G, 6),))),
         (OnBlock(Partition(0, 2), 0, Composed(((G, 2),))), Composed(((G, 2),))),
     ],
@@ -220,7 +217,6 @@ def test_coarsening_never_adds_noise():
         lambda: Partition(0, 0),
         lambda: Partition(0, 2, cuts=(0, 3)),
         lambda: OnBlock(Partition(0, 2), 2, G),
-        lambda: BallsAndBins(0, G),
         lambda: Shuffled(0, G),
         lambda: Shuffled(5, Composed(((G, 2),))),
         lambda: Selected(G, 1.0),
@@ -255,6 +251,6 @@ def test_every_accountant_says_what_it_is():
     lines = available_accountants()
     assert set(lines) == {
         "gdp", "zcdp", "rdp", "pld", "pure", "advanced", "optimal", "shuffle", "selection",
-        "balls_and_bins", "mixed", "objective",
+        "mixed", "objective",
     }  # fmt: skip
     assert all(line.endswith(".") for line in lines.values())

@@ -1,6 +1,5 @@
 """A combination without a theorem is refused by name, never guessed."""
 
-import importlib.util
 import math
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from skdp.accounting import (
     Adjacency,
     ApproximateDP,
-    BallsAndBins,
     Composed,
     DisjointPass,
     FixedSizeSampled,
@@ -69,28 +67,12 @@ def test_refused_by_name(event, adjacency, named):
         ("selection", Selected(Laplace(1.0), 5)),
         ("mixed", G),
         ("mixed", Shuffled(9, G)),
-        ("balls_and_bins", G),
-        ("balls_and_bins", BallsAndBins(9, Laplace(1.0))),
         ("rdp", PoissonSampled(0.1, Composed(((Laplace(1.0), 1), (G, 1))))),
     ],
 )
 def test_asked_by_name_each_says_what_it_does_not_know(accountant, event):
     with pytest.raises(UnknownCost, match=accountant):
         price(event, 1e-6, REPLACE_ONE, accountant)
-
-
-def test_the_extra_to_install_is_named(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UnknownCost, match=r"skdp\[amplification\]"):
-        price(BallsAndBins(9, G), 1e-6, ZERO_OUT, "balls_and_bins")
-    # Without it the pass is still priced: each record is used once.
-    assert price(BallsAndBins(9, G), 1e-6, ZERO_OUT) == price(G, 1e-6, ZERO_OUT)
-
-
-def test_balls_and_bins_are_not_amplified_under_replace_one():
-    with pytest.raises(UnknownCost, match="replace_one"):
-        price(BallsAndBins(9, G), 1e-6, REPLACE_ONE, "balls_and_bins")
-    assert price(BallsAndBins(9, G), 1e-6, REPLACE_ONE) == price(G, 1e-6, REPLACE_ONE)
 
 
 def test_unknown_accountants_are_listed():

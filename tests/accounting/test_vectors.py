@@ -365,20 +365,6 @@ def test_lattice_error_is_far_below_that_of_a_plain_one(vectors):
     assert 0 < error < coarse
 
 
-def test_random_allocation_lies_in_its_bracket(vectors):
-    pytest.importorskip("PLD_accounting", reason="the extra skdp[amplification] is not installed")
-    from skdp.accounting import BallsAndBins, BallsAndBinsAccountant
-
-    model = BallsAndBinsAccountant()
-    for row in vectors["q5_random_allocation_one_pass_delta1e5"]:
-        alone = gaussian_epsilon(1 / row["nm"], 1e-5)
-        assert alone == pytest.approx(row["eps_parallel_max"], rel=1e-9)
-        if row["seconds"] > 3:
-            continue
-        found = model.epsilon(BallsAndBins(row["T"], Gaussian(row["nm"])), 1e-5, ZERO_OUT)
-        assert row["eps_lower"] <= found <= row["eps_upper"] * (1 + 1e-9)
-
-
 def test_poisson_beside_random_allocation(vectors):
     for row in vectors["q5_random_allocation_one_pass_delta1e5"]:
         plan = times(PoissonSampled(1 / row["T"], Gaussian(row["nm"])), row["T"])

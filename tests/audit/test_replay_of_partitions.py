@@ -14,7 +14,6 @@ SETTINGS = {"solver": "gd", "max_iter": 2, "scaling": "none", "target_bound": 1.
 RIDGE = skdp.DPRidge(**SETTINGS)
 MODELS = {
     "fit": RIDGE,
-    "folds": skdp.DPRidgeCV([0.1, 1.0], scaling="none", target_bound=1.0),
     "search": DPSearchCV(RIDGE, {"alpha": [1.0, 9.0]}, n_candidates=2),
 }
 

@@ -134,7 +134,6 @@ def cases():
     yield "l1, zero_out", fitted(LOGISTIC, X, LABELS, l1_ratio=1.0, **zero_out)
     recalibrated = {"calibration": "private", "solver": "gd", **replace_one}
     yield "calibrated, replace_one", fitted(LOGISTIC, X, LABELS, **recalibrated)
-    yield "ridge_cv, replace_one", fitted(skdp.DPRidgeCV, X, Y, epsilon=2.0, **replace_one)
     yield "scaler, zero_out", fitted(skdp.DPStandardScaler, X, **zero_out)
     sparse_rows = sparse.csr_array(X)
     yield "sparse scaler, replace_one", fitted(skdp.DPStandardScaler, sparse_rows, **replace_one)
@@ -153,7 +152,6 @@ def cases():
     huber, net = skdp.DPHuberRegressor, skdp.DPElasticNet
     yield "huber, zero_out", fitted(huber, X, Y, scaling="none", **zero_out)
     yield "elastic net, replace_one", fitted(net, X, Y, **replace_one)
-    yield "ridge path, zero_out", fitted(skdp.DPRidgeCV, X, Y, **zero_out)
     yield "label, ridge", fitted(RIDGE, X, Y, adjacency="label")
     yield "label, logistic", fitted(LOGISTIC, X, LABELS, adjacency="label")
     yield "groups, ridge, replace_one", fitted(RIDGE, X, Y, groups=codes, **replace_one)
@@ -165,10 +163,6 @@ def cases():
         "inference, logistic, replace_one",
         fitted(LOGISTIC, X, LABELS, **inferred, **replace_one),
     )
-    moved = np.c_[X[:, 0] + X[:, 3:].sum(axis=1), X[:, 1:]]
-    two_stages = {"endogenous": [0], "instruments": [3, 4], "epsilon": 50.0}
-    yield "two stages, replace_one", fitted(skdp.DP2SLS, moved, Y, **two_stages, **replace_one)
-    yield "accountant rdp, ridge", fitted(RIDGE, X, Y, accountant="rdp", **zero_out)
     sample = skdp.PublicSample(X[:40])
     yield "public sample, ridge", fitted(RIDGE, X[40:], Y[40:], scaling=sample, **zero_out)
     tail = np.exp(X)  # long tails, so that ranges of columns are enlarged on the way

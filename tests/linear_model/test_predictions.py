@@ -31,8 +31,6 @@ KINDS = {
     "median": (skdp.DPQuantileRegressor, *TARGETS),
     "machine": (partial(skdp.DPLinearSVC, classes=[0, 1]), *BINARY),
     "machines": (partial(skdp.DPLinearSVC, classes=[0, 1, 2]), *SEVERAL),
-    "ridge by folds": (skdp.DPRidgeCV, *TARGETS),
-    "two stages": (partial(skdp.DP2SLS, [0], [1]), *TARGETS),
     "two targets": (skdp.DPLinearRegression, TARGETS[0], np.c_[TARGETS[1], -TARGETS[1]]),
 }
 
@@ -52,8 +50,7 @@ def test_the_model_of_scikit_learn_is_linear(fitted):
     model, X = fitted
     plain = model.to_sklearn()
     assert type(plain).__module__.startswith("sklearn.")
-    others = {"DPHuberRegressor": "LinearRegression", "DPRidgeCV": "LinearRegression"}
-    others["DP2SLS"] = "LinearRegression"
+    others = {"DPHuberRegressor": "LinearRegression"}
     name = type(model).__name__
     assert type(plain).__name__ == others.get(name, name.removeprefix("DP"))
     X = np.concatenate([X, 100 * X])

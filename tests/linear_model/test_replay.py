@@ -152,7 +152,7 @@ def test_what_a_solver_does_not_take_is_refused(rng, solver):
 
 SAMPLINGS = [
     (sampling, adjacency)
-    for sampling in ("poisson", "fixed_size", "shuffled", "balls_and_bins")
+    for sampling in ("poisson", "fixed_size", "shuffled")
     for adjacency in Adjacency
     # Refused, see tests/solvers/test_gd.py.
     if (sampling, adjacency) != ("fixed_size", Adjacency.ZERO_OUT)

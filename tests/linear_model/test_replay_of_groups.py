@@ -85,7 +85,7 @@ def test_forms_of_rows(either_way, replay, rng, kind, adjacency, form, rows_per_
 
 @both
 @pytest.mark.parametrize("rows_per_group", [None, 4])
-@pytest.mark.parametrize("sampling", ["poisson", "shuffled", "balls_and_bins"])
+@pytest.mark.parametrize("sampling", ["poisson", "shuffled"])
 def test_batches_hold_whole_groups(replay, rng, adjacency, sampling, rows_per_group):
     def make():
         solver = GradientDescent(max_iter=9, batch_size=6, sampling=sampling)

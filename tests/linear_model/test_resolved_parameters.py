@@ -11,7 +11,7 @@ from skdp.linear_model.base import HANDED_ON
 from skdp.solvers.base import REGISTRY
 
 FEW, MANY = (500, 6), (20_000, 6)
-SOLVERS = ["auto", *sorted(set(REGISTRY) - {"fold_moments"})]
+SOLVERS = ["auto", *sorted(REGISTRY)]
 ESTIMATORS = {
     "least squares": skdp.DPLinearRegression(),
     "ridge": skdp.DPRidge(),

@@ -53,9 +53,7 @@ MODELS = [
 SCALED = (
     skdp.DPRidge,
     skdp.DPLogisticRegression,
-    skdp.DPRidgeCV,
     skdp.DPPoissonRegressor,
-    skdp.DP2SLS,
 )
 
 

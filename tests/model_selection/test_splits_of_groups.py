@@ -314,13 +314,6 @@ def test_budgets_and_totals_are_for_one_unit(panel):
     assert total(found, scores.privacy_).epsilon == pytest.approx(together(1, 1), rel=1e-4)
 
 
-def test_a_ridge_path_holds_groups_in_folds(panel):
-    X, y, groups = panel
-    model = skdp.DPRidgeCV(alphas=[0.1, 1.0], scaling="none", target_bound=5.0)
-    model.fit(X, y, groups=groups)
-    assert (model.privacy_.unit, model.privacy_.n_groups) == ("group", N_GROUPS)
-
-
 def test_refusals_do_not_tell_the_number_of_rows(panel):
     X, y, groups = panel
     calls = [

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 import skdp
-from skdp.solvers import REGISTRY, Solver, available, core, get_solver, papers
-from skdp.solvers.core.fold_moments import FoldMoments
+from skdp.solvers import REGISTRY, available, core, get_solver, papers
 
 ROOT = Path(__file__).parents[2]
 PAPERS = {
@@ -62,11 +61,3 @@ def test_a_paper_says_which_of_its_solvers_is_which_algorithm(paper):
     assert missing == []
     for said in ("paper", "default", "Worth using"):
         assert said in paper.__doc__
-
-
-def test_second_moments_of_folds_are_no_solver_that_can_be_named():
-    assert issubclass(FoldMoments, Solver)
-    assert FoldMoments.name not in available()
-    with pytest.raises(ValueError, match="got 'fold_moments'"):
-        skdp.DPRidge(solver="fold_moments").plan(100, 3)
-    assert isinstance(skdp.DPRidgeCV().plan(100, 3).releases[-1].count, int)

@@ -23,7 +23,6 @@ from skdp.accounting.events.mechanisms import (
     ObjectivePerturbed,
 )
 from skdp.accounting.events.wrappers import (
-    BallsAndBins,
     DisjointPass,
     FixedSizeSampled,
     OnBlock,
@@ -37,7 +36,6 @@ __all__ = [
     "LABEL",
     "Adjacency",
     "ApproximateDP",
-    "BallsAndBins",
     "Composed",
     "DisjointPass",
     "Event",

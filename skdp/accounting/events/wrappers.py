@@ -21,9 +21,6 @@ class Partition:
     epoch : int
         Number of the division, at least 0; a new division of the same rows needs a new number.
     n_blocks : int
-    allocation : bool, default=False
-        Whether every record draws its block uniformly and independently of all others (balls and
-        bins), the draws stay secret, and empty blocks are answered like any other.
     cuts : tuple of int or None, default=None
         Where blocks of unequal size begin and end, as n_blocks + 1 positions in the order of the
         rows; block i is ``[cuts[i], cuts[i + 1])``. Divisions that differ in nothing else
@@ -40,7 +37,6 @@ class Partition:
 
     epoch: int
     n_blocks: int
-    allocation: bool = False
     cuts: tuple[int, ...] | None = None
     shared: str = ""
 
@@ -120,42 +116,6 @@ class DisjointPass(Wrapper):
 
     def flattened(self) -> Iterator[tuple[Event, int]]:
         yield from self.event.flattened()
-
-
-@dataclass(frozen=True)
-class BallsAndBins(Wrapper):
-    """One pass over blocks to which the records were assigned like balls thrown into bins.
-
-    Meaning: every record draws one of ``n_bins`` bins uniformly, independently of all others, and
-    the draws stay secret; then ``event`` is applied to each bin in turn, each time allowed to
-    depend on earlier answers. All ``n_bins`` answers are released, empty bins included, and no
-    answer is divided by the private number of rows in a bin. Each record being used once, the pass
-    costs no more than one answer. For Gaussian answers under zero-out the secret draws make it
-    cost less: the pair ``(mean over j of N(e_j), N(0))`` dominates (Chua et al. 2025,
-    arXiv:2412.16802; Feldman and Shenfeld 2026, arXiv:2602.17284).
-
-    Parameters
-    ----------
-    n_bins : int
-        At least 1.
-    event : Gaussian
-        The answer on one bin. Where the noise varies between bins, the one with the least.
-
-    Raises
-    ------
-    ValueError
-        If there is no bin.
-    """
-
-    count_field = "n_bins"
-    n_bins: int
-    event: Event
-
-    def __post_init__(self) -> None:
-        check_field(self, "n_bins", self.n_bins >= 1, "be at least 1")
-
-    def flattened(self) -> Iterator[tuple[Event, int]]:
-        yield from self.event.flattened() if self.n_bins == 1 else ((self, 1),)
 
 
 class Sampled(Wrapper):

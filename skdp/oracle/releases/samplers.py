@@ -249,49 +249,6 @@ class Block(IndexSampler):
 
 @audited
 @dataclass(frozen=True)
-class Fold(Block):
-    """A `Block` that is read where its rows are, as rows in partitions need it: a pass for each.
-
-    It is the very block of that epoch, so that it may share a division with blocks. Rows need
-    numbers of their own: else blocks would be of any size, and rounding be charged for another.
-    """
-
-    needs: ClassVar[str] = base.NUMBERED
-
-    def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
-        rows = base.require_kind(source, base.RepeatableSource)
-        return rows.fold(self.epoch, self.n_blocks, self.index, noise_source)
-
-
-@audited
-@dataclass(frozen=True)
-class Bin(IndexSampler):
-    """Bin ``index``: in each ``epoch`` every row picks one of ``n_bins`` bins, alone and in secret.
-
-    Sizes are random and never shown. This is the one-pass sampling that amplifies (Chua et al.
-    2025); where its accountant is not installed it costs what disjoint blocks cost.
-    """
-
-    epoch: Integer
-    n_bins: Integer
-    index: Integer
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_place("Bin", self.epoch, self.n_bins, self.index)
-
-    def event(self, inner: Event, public: Public) -> Event:
-        return OnBlock(Partition(self.epoch, self.n_bins, allocation=True), self.index, inner)
-
-    def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
-        return source.random_bin(self.epoch, self.n_bins, self.index, noise_source)
-
-    def divisor(self, public: Public) -> float:
-        return public.n_rows / self.n_bins
-
-
-@audited
-@dataclass(frozen=True)
 class Cut(Sampler):
     """Block ``[cuts[index], cuts[index + 1])`` of the rows in an order that is drawn once.
 

@@ -148,15 +148,6 @@ class RepeatableSource(Source):
         ``instead_of`` is what `transformed` returned: its memory is written over.
         """
 
-    @abstractmethod
-    def fold(
-        self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
-    ) -> RepeatableSource:
-        """Return the rows of one of ``n_blocks`` blocks of equal size, up to one record.
-
-        They are drawn once for every epoch, by the numbers of records alone; see `KeyedSplit`.
-        """
-
 
 class OrderedSource(Source):
     """Rows in an order that does not depend on what they hold.

@@ -240,18 +240,6 @@ class MemorySource(InMemory, OrderedSource):
         """Row numbers of a block of a division; see `Divisions`."""
         return self._divisions.block("shuffled", epoch, n_blocks, index, noise_source)
 
-    def fold(
-        self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
-    ) -> MemorySource:
-        """Return the rows of a block of a division; see `RepeatableSource.fold`."""
-        indices = self.shuffled_block(epoch, n_blocks, index, noise_source)
-        noise_source.record_batch(indices, self.n_rows)
-        return self.take(indices)
-
-    def random_bin(self, epoch: int, n_bins: int, index: int, noise_source: NoiseSource) -> Indices:
-        """Row numbers of a bin that rows picked for themselves; see `Divisions`."""
-        return self._divisions.block("allocated", epoch, n_bins, index, noise_source)
-
     def block(
         self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
     ) -> MemorySource:
@@ -298,9 +286,8 @@ class Divisions:
     ) -> Indices:
         """Row numbers of a block.
 
-        A division is "shuffled" (a number of blocks of equal size, up to one), "allocated" (a
-        number of bins, of which every row picked one for itself) or "cut" (between places in the
-        shuffled rows).
+        A division is "shuffled" (a number of blocks of equal size, up to one) or "cut" (between
+        places in the shuffled rows).
         """
         order, edges = self._division(kind, epoch, blocks, noise_source)
         return np.sort(order[edges[index] : edges[index + 1]])
@@ -317,14 +304,10 @@ class Divisions:
         if latest != epoch or order is None or edges is None:
             if isinstance(blocks, tuple):
                 order, edges = noise_source.permutation(self._n_rows), np.array(blocks)
-            elif kind == "shuffled":  # as a `KeyedSplit` of these sizes divides them
+            else:  # as a `KeyedSplit` of these sizes divides them
                 values = keyed_values(draw_key(noise_source), 0, self._n_rows)
                 order = np.argsort(values, kind="stable")
                 edges = np.cumsum([0, *equal_sizes(self._n_rows, blocks)])
-            else:
-                bins = noise_source.integers(blocks, self._n_rows)
-                order = np.argsort(bins, kind="stable")
-                edges = np.searchsorted(bins[order], np.arange(blocks + 1))
             self._latest[kind, blocks] = epoch, order, edges
         return order, edges
 

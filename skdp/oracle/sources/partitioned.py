@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from skdp._numbers import AnyArray, Array, Indices, listed
-from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources import base
 from skdp.oracle.sources.block_sizes import MAX_PARTS, MOST_PARTITIONS, block_rows
 from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.groups import GroupedMemorySource, GroupedSource, Groups
-from skdp.oracle.sources.keyed_split import KeyedSplit, PartOfPartitions, equal_sizes
+from skdp.oracle.sources.keyed_split import PartOfPartitions
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
 
@@ -308,16 +307,13 @@ class PartitionedSource(GroupedSource):
         self._sizes, self._starts = list(sizes), [0] * len(sizes) if starts is None else starts
         self.n_rows = sum(sizes)
         self._task = replace(task, n_records=self.n_rows)
-        self._folds: dict[tuple[int, int], KeyedSplit] = {}
         self._held: Partitions | None = None
         self._is_first = True
 
     def _with(self, sizes: Sequence[int] | None = None, **changes: Any) -> "PartitionedSource":
         """Return the same partitions with changes of the task."""
         sizes, task = self._sizes if sizes is None else sizes, replace(self._task, **changes)
-        source = PartitionedSource(self._partitions, sizes, task, self._spread, self._starts)
-        source._folds = self._folds  # the ledger takes blocks of both for those of one division
-        return source
+        return PartitionedSource(self._partitions, sizes, task, self._spread, self._starts)
 
     def total(
         self, function: base.BlockFunction, *arguments: Any, rows: tuple[base.RowVector, ...] = ()
@@ -375,17 +371,6 @@ class PartitionedSource(GroupedSource):
         """Return the rows mapped without a range or a bound, their constant feature of size 1."""
         constant = float(self._task.constant != 0)
         return self._with(constant=constant, scaling=scaling, row_bound=None)
-
-    def fold(
-        self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
-    ) -> "PartitionedSource":
-        """Return the rows of a block of a division, read in passes over all partitions."""
-        if (epoch, n_blocks) not in self._folds:
-            sizes = equal_sizes(self.n_rows, n_blocks)
-            self._folds[epoch, n_blocks] = KeyedSplit.drawn(sizes, noise_source)
-        split = self._folds[epoch, n_blocks]
-        part = PartOfPartitions(split, (index,), self._starts, self._sizes)
-        return self._with(part.counts(), part=part)
 
 
 class Chunks(Partitions):

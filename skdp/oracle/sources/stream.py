@@ -220,12 +220,6 @@ class PassingRecords(base.RepeatableSource):
         """Refuse, as `transformed`."""
         self.transformed(scaling, None)
 
-    def fold(
-        self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
-    ) -> base.RepeatableSource:
-        """Refuse: the rows of another fold have gone by."""
-        raise TypeError("a stream is read once, so it has no folds. Nothing was released.")
-
 
 def more_arrived(n_declared: int, grouped: bool) -> str:
     """Say that more records arrived than were declared."""

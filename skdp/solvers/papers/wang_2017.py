@@ -250,7 +250,7 @@ class VarianceReduced(Solver):
     batch_size : int, float, None or "auto", default="auto"
         Expected rows in a batch, as a number or a fraction; None takes all rows. Small batches are
         fast but require far more noise for the same budget: see the notes on `SVRG`.
-    sampling : {"poisson", "fixed_size", "shuffled", "balls_and_bins"}, default="poisson"
+    sampling : {"poisson", "fixed_size", "shuffled"}, default="poisson"
         How batches are drawn; "fixed_size" under replace_one only.
     learning_rate : float, "bb" or "auto", default="auto"
         Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots, noised "once".

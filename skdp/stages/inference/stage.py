@@ -31,14 +31,12 @@ from skdp.objective import Problem
 from skdp.objective.tweedie import unbounded_unit
 from skdp.oracle import Oracle, Public, Scaling, Solution
 from skdp.oracle.releases import moments, one_step
-from skdp.solvers.core.two_stage import ENDOGENOUS_SIZE, LEAST_STRENGTH, Instruments
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
 from skdp.stages.inference.bounds import (
     AHEAD,
     COUNT_SHARE,
     LENGTHENING,
-    MOST_RELATIVE_ERROR,
     SQUARED_LIMITS,
     Bounds,
 )
@@ -87,8 +85,6 @@ class DebiasedEstimate:
         Share of the records, a noisy count, whose row was shortened or whose residual was capped.
     mean_weight : MeanWeight or None, default=None
         Of logistic regression with two classes.
-    first_stage_f : float, default=inf
-        Of instruments.
     covariance_noise : float, default=0.0
         Standard deviation of noise on the diagonal of ``covariance``, next to that of
         ``privacy_covariance``, where the latter is a multiple of the identity.
@@ -100,7 +96,6 @@ class DebiasedEstimate:
     relative_error: Array
     cut: float
     mean_weight: MeanWeight | None = None
-    first_stage_f: float = math.inf
     covariance_noise: float = 0.0
 
 
@@ -155,9 +150,7 @@ class _Step:
         inverse = np.linalg.pinv(self.hessian, 1 / LARGEST_CONDITION, hermitian=True)
         return np.asarray(self.transform @ inverse @ self.squares @ last) / self.n_rows
 
-    def estimate(
-        self, point: Array, n_features: int, cut: float, instruments: Instruments | None = None
-    ) -> DebiasedEstimate:
+    def estimate(self, point: Array, n_features: int, cut: float) -> DebiasedEstimate:
         """Return the parameter after the step from the point, with its covariance.
 
         For squared error the error of the step is ``H^-1 (N_H delta - N_g - e)``, exactly, with
@@ -169,22 +162,11 @@ class _Step:
         it is that of products of two such matrices, one of contrasts, one of columns. With D the
         step, a row for each contrast, the covariance of ``N_H delta`` is ``s**2 / 4`` times
         ``|D|**2 I x I + I x D'D + D D' x I + delta delta'``, which is the above for one row.
-
-        With instruments the equation is that of two-stage least squares, and its solution map
-        takes the place of ``H^-1``. That is of first order where instruments are more than needed,
-        and supposes that all of them are valid.
         """
         n_contrasts, size = self.contrasts.shape[1], len(self.gradient)
         transform = np.kron(self.contrasts, self.transform)
-        strength = math.inf
-        if instruments is None:
-            inverse = inverse_of(self.hessian)
-            back = transform @ inverse
-        else:
-            own = np.asarray(np.linalg.inv(self.transform), dtype=np.float64)
-            own_moments = own.T @ self.hessian @ own
-            back = instruments.solution_map(own_moments) @ own.T
-            inverse = own @ back
+        inverse = inverse_of(self.hessian)
+        back = transform @ inverse
         step = inverse @ self.gradient
         # 1. Noise, and sampling errors: noise may have made their covariance indefinite.
         along, steps = 0.25 * self.hessian_std**2, step.reshape(n_contrasts, -1)
@@ -196,8 +178,7 @@ class _Step:
         squares, directions = np.linalg.eigh(self.squares)
         sampling = (directions * np.maximum(squares, 0.0)) @ directions.T
         # HC1: residuals of n rows around p fitted parameters are smaller than the errors.
-        n_fitted = size if instruments is None else len(instruments.regressors)
-        n_free = max(self.n_rows - n_fitted, 1)
+        n_free = max(self.n_rows - size, 1)
         sampling /= n_free
         # 2. Back to the coordinates of the rows, and to classes.
         privacy = back @ noise @ back.T
@@ -208,18 +189,12 @@ class _Step:
         n_outputs = len(point.T)
         axes = transform.reshape(n_outputs, -1, size)[:, :n_features].reshape(-1, size)
         error = noise_norm * np.linalg.norm(axes @ inverse, axis=1) / np.linalg.norm(axes, axis=1)
-        if instruments is not None:
-            strength = instruments.first_stage_f(own_moments, own, self.hessian_std, self.n_rows)
-            weakness = LEAST_STRENGTH / strength if strength > 0 else math.inf
-            regressors = instruments.regressors[instruments.regressors < n_features]
-            error[regressors] = np.maximum(error[regressors], MOST_RELATIVE_ERROR * weakness)
         return DebiasedEstimate(
             coef=(self.contrasts @ self.contrasts.T @ point.T).ravel() - back @ self.gradient,
             covariance=privacy + back @ sampling @ back.T,
             privacy_covariance=privacy,
             relative_error=error,
             cut=cut,
-            first_stage_f=strength,
             covariance_noise=self.squares_std / n_free / variance if variance > 0 else 0.0,
         )
 
@@ -343,8 +318,7 @@ class InferenceStage(OptionalStage):
         answer, std = oracle.with_share(release, self._part(bounds, "gram"))
         gram, gram_std = moments.unpack_gram(answer, size) / n_rows, std / n_rows
         weighted = mean_hessian(loss, gram, point[:, 0], public.has_intercept)
-        instruments: Instruments | None = solution.results.get("instruments")
-        shorter = _made_shorter(solution.scaling, bounds, public, problem, instruments)
+        shorter = _made_shorter(solution.scaling, bounds, public, problem)
         eigen = spectrum(weighted, gram_std, shorter)
         inflated = eigen.values + eigen.noise_norm
         if public.has_intercept:
@@ -367,7 +341,7 @@ class InferenceStage(OptionalStage):
         count = one_step.CutCount(*about, is_binary)
         cut, cut_std = oracle.with_share(count, self.share * COUNT_SHARE)
         share_cut = min(max(float(cut[0]) / n_rows, 0.0), 1.0)
-        estimate = step.estimate(point, n_features, share_cut, instruments)
+        estimate = step.estimate(point, n_features, share_cut)
         if is_binary:
             at = point[:, 0], estimate.coef, float(cut[1]), cut_std
             estimate = replace(estimate, mean_weight=mean_weight_at(oracle, gram, *at))
@@ -517,23 +491,16 @@ def _noise_norm(contrasts: Array, size: int) -> float:
 
 
 def _made_shorter(
-    scaling: Scaling | None,
-    bounds: Bounds,
-    public: Public,
-    problem: Problem,
-    instruments: Instruments | None,
+    scaling: Scaling | None, bounds: Bounds, public: Public, problem: Problem
 ) -> Array:
     """Return what to add to the Gram matrix, so that columns with rare large values get shorter.
 
     A row with a 1 in a column that is nearly always 0 is many sizes long. It is shortened to the
     bound, and with it all its information on the column. In coordinates where the column itself is
     shorter, such a row keeps more of its weight, and the same noise moves the coefficient by less.
-    Whether there are such values, the released range of the column says. So are columns that depend
-    on the errors of an equation: see `skdp.solvers.core.two_stage.ENDOGENOUS_SIZE`.
+    Whether there are such values, the released range of the column says.
     """
     added = np.zeros(public.n_parameters)
-    if instruments is not None:
-        added[instruments.endogenous] = ENDOGENOUS_SIZE**-2 - 1
     loss = problem.loss
     measured = loss.quadratic or loss.link == "log"
     if not (measured and bounds.is_certain) or scaling is None or scaling.columns is None:

@@ -16,7 +16,7 @@ from skdp.accounting import (
     PoissonSampled,
 )
 from skdp.objective import SquaredError
-from skdp.oracle import AllRows, Bin, Block, FixedSize, Fold, Poisson, Public, noise_source
+from skdp.oracle import AllRows, Block, FixedSize, Poisson, Public, noise_source
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.sources.memory import MemorySource
 
@@ -43,16 +43,14 @@ def test_divisors_are_expected_sizes_and_do_not_depend_on_the_draw():
     assert Poisson(0.25).divisor(PUBLIC) == N / 4
     assert FixedSize(7).divisor(PUBLIC) == 7
     assert Block(0, 4, 0).divisor(PUBLIC) == N / 4
-    assert Bin(0, 4, 0).divisor(PUBLIC) == N / 4
 
 
-@pytest.mark.parametrize("kind", [Block, Fold, Bin])
-def test_blocks_of_an_epoch_are_a_partition(kind, rows):
+def test_blocks_of_an_epoch_are_a_partition(rows):
     source = noise_source(None)
     for epoch in range(3):
-        blocks = [drawn(kind(epoch, 5, i), rows, source) for i in range(5)]
+        blocks = [drawn(Block(epoch, 5, i), rows, source) for i in range(5)]
         assert sorted(number for block in blocks for number in block) == list(range(N))
-        again = drawn(kind(epoch, 5, 2), rows, source)
+        again = drawn(Block(epoch, 5, 2), rows, source)
         assert again == blocks[2]
 
 
@@ -61,13 +59,12 @@ def test_epochs_are_divided_anew(rows):
     assert drawn(Block(0, 2, 0), rows, source) != drawn(Block(1, 2, 0), rows, source)
 
 
-@pytest.mark.parametrize("kind", [Block, Fold, Bin])
-def test_epochs_are_charged_one_by_one(kind):
+def test_epochs_are_charged_one_by_one():
     """A record may lie in the costliest block of each; blocks of one epoch cost as much as one."""
     accountant = GDPAccountant()
 
     def mu(*places):
-        events = [kind(epoch, 4, index).event(Gaussian(1.0), PUBLIC) for epoch, index in places]
+        events = [Block(epoch, 4, index).event(Gaussian(1.0), PUBLIC) for epoch, index in places]
         return accountant.mu(Composed.of(events), Adjacency.ZERO_OUT)
 
     assert mu((0, 0), (0, 1), (0, 2)) == pytest.approx(mu((0, 0)))
@@ -118,14 +115,13 @@ def test_bad_rates(bad):
         Poisson(bad)
 
 
-@pytest.mark.parametrize("kind", [Block, Fold, Bin])
 @pytest.mark.parametrize(
     "place", [(float("nan"), 4, 0), (0.5, 4, 0), (0, 4, 4), (-1, 4, 0), (0, 4, -1)]
 )
-def test_places_that_are_none(kind, place):
+def test_places_that_are_none(place):
     """An epoch that is not equal to itself would be divided anew at every call."""
     with pytest.raises((TypeError, ValueError)):
-        kind(*place)
+        Block(*place)
 
 
 # Law 3: blocks of one division cost their maximum; asking one of them again adds up.
@@ -143,4 +139,3 @@ def test_disjoint_blocks_cost_their_maximum():
     assert cost([Block(epoch, 10, 3) for epoch in range(5)]) == pytest.approx(5 * one)
     # the same numbers, but of another division: they may overlap
     assert cost([Block(0, 10, 3), Block(0, 11, 3)]) == pytest.approx(2 * one)
-    assert cost([Block(0, 10, 3), Bin(0, 10, 4)]) == pytest.approx(2 * one)

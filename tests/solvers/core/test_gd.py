@@ -155,7 +155,7 @@ def test_distance_and_clip_grow_with_the_budget(epsilon):
         )
 
 
-SAMPLINGS = ["poisson", "fixed_size", "shuffled", "balls_and_bins"]
+SAMPLINGS = ["poisson", "fixed_size", "shuffled"]
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)

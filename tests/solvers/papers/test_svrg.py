@@ -104,7 +104,7 @@ def test_logistic_regression_agrees_with_scikit_learn(name, l1_ratio, classifica
 
 
 @NO_NOISE
-@pytest.mark.parametrize("sampling", ["poisson", "fixed_size", "shuffled", "balls_and_bins"])
+@pytest.mark.parametrize("sampling", ["poisson", "fixed_size", "shuffled"])
 @pytest.mark.parametrize("learning_rate", ["auto", "bb"])
 def test_every_sampling_and_step_size_agree(sampling, learning_rate, regression):
     X, y = regression
@@ -304,7 +304,7 @@ def test_heavy_records_do_not_make_it_overshoot(name, regression):
     np.testing.assert_allclose(model.coef_, exact, atol=1e-5)
 
 
-@pytest.mark.parametrize("sampling", ["poisson", "shuffled", "balls_and_bins"])
+@pytest.mark.parametrize("sampling", ["poisson", "shuffled"])
 def test_the_statement_gives_the_noise_of_steps(sampling):
     """Steps on different blocks have one noise multiplier, which is what a reader wants to see."""
     solver = SVRG(max_iter=20, inner_steps=10, batch_size=100, sampling=sampling)

@@ -304,13 +304,6 @@ def test_its_share_beside_steps_on_few_rows(epsilon):
     assert 0.6 < noise_of_tests(0.02) / noise_of_tests(None) < 1.7
 
 
-def test_it_needs_a_solver_with_a_checkpoint():
-    model = skdp.DPRidgeCV([0.1, 1.0], epsilon=3.0)
-    plan = model.plan(2000, 6)
-    assert "tails" not in [release.kind for release in plan.releases]
-    assert not any("tails" in text for text in plan.assumptions)
-
-
 @pytest.mark.parametrize(
     "given",
     [
