@@ -19,7 +19,6 @@ from skdp.oracle.releases import (
     mechanisms,
     moments,
     one_step,
-    perturbed,
     samplers,
     scores,
     selection,
@@ -88,7 +87,6 @@ STATISTICS = {
     moments.ShrunkGradientSum: lambda at: moments.ShrunkGradientSum(at, ROW_NORM, CLIP),
     moments.ResidualSquares: lambda at: moments.ResidualSquares(at, 1.0),
     spectral.LargestEigenvalue: lambda at: spectral.LargestEigenvalue(),
-    spectral.SmallestEigenvalue: lambda at: spectral.SmallestEigenvalue(ROW_NORM),
     spectral.NewtonDirection: lambda at: spectral.NewtonDirection(
         at, np.eye(*at.shape, -3), 1e3, ROW_NORM, 1.0
     ),
@@ -173,13 +171,6 @@ def _model(**parameters):
     return estimator
 
 
-def _lipschitz_halved(patch):
-    original = perturbed.PerturbedMinimum._lipschitz.fget
-    patch.setattr(
-        perturbed.PerturbedMinimum, "_lipschitz", property(lambda self: original(self) * 0.4)
-    )
-
-
 LAST = skdp.solvers.GradientDescent(max_iter=6, clip_norm=CLIP, release="last")
 EPOCHS = skdp.solvers.SVRG(max_iter=12, inner_steps=6, batch_size=60, clip_norm=CLIP)
 PROOFS = {
@@ -198,18 +189,6 @@ PROOFS = {
     svrg_pass.SVRGPass: Proof(
         _model(solver=EPOCHS),
         _halved(svrg_pass.SVRGPass, "_unit"),
-    ),
-    perturbed.PerturbedMinimum: Proof(
-        _model(solver="objective_perturbation"),
-        _lipschitz_halved,
-        "bound on a record's gradient times 0.4 (labels move it by half of what is charged)",
-    ),
-    perturbed.NoisyMinimum: Proof(
-        _model(solver=skdp.solvers.OutputPerturbation(damping=500.0)),
-        _halved(
-            perturbed.NoisyMinimum, "contribution", lambda it: replace(it, bound=0.4 * it.bound)
-        ),
-        "bound times 0.4 (near 0 residuals are half of their bound)",
     ),
     selection.VertexSelection: Proof(
         _model(

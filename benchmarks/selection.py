@@ -73,7 +73,7 @@ def grids(split):
         solvers = ["auto", "newton"]
     else:
         make, strength, options = skdp.DPRidge, {"alpha": [0.1, 1.0, 1000.0]}, {}
-        solvers = ["auto", "adassp"]
+        solvers = ["auto", "boosted_ssp"]
 
     def model(**more):
         return Pipeline([("columns", FunctionTransformer()), ("fit", make(**options, **more))])

@@ -19,7 +19,6 @@ from skdp.oracle import compiled, noise_source
 from skdp.oracle.kernels import difference_steps
 from skdp.oracle.noise import drawing_through
 from skdp.oracle.releases import shuffled_pass
-from skdp.oracle.releases.perturbed import PerturbedMinimum
 
 # Benchmarks and the scripts of the documentation are not installed: they lie beside the tests.
 sys.path.append(str(Path(__file__).parents[1]))
@@ -46,8 +45,7 @@ class Leak(AssertionError):  # noqa: N818
 class Replay:
     """Fit on D and record every answer; fit on D' with the recorded answers forced.
 
-    What `skdp.audit.replay` does to one pair of data sets, for models that are made anew. The
-    search of objective perturbation, which no release shows, is checked on the way.
+    What `skdp.audit.replay` does to one pair of data sets, for models that are made anew.
     """
 
     def __init__(self, monkeypatch):
@@ -60,22 +58,20 @@ class Replay:
     def check_each(self, make_model, pairs, adjacency):
         """Raise `Leak` at the first pair whose fits differ; equal first halves are fitted once."""
         comparison, recorded, found = ReplayComparison(), {}, []
-        with self._patch.context() as patch:
-            patch.setattr(PerturbedMinimum, "_minimum", near_the_minimum(PerturbedMinimum._minimum))
-            for data, neighbour in pairs:
-                contents = pickle.dumps(data)
-                if contents not in recorded:
-                    recorded[contents] = first = record(make_model(), by_name(data))
-                    first.__dict__["seen"] = functools.cache(first.seen)
-                first = recorded[contents]
-                second = record(make_model(), by_name(neighbour), first)
-                comparison.compare("pair", first, second, adjacency)
-                if first.error is not None and not isinstance(first.error, ReplayMismatch):
-                    raise first.error
-                if second.n_reads_outside:
-                    found.append("rows were read while no release was being answered")
-                if comparison.findings or found:
-                    break
+        for data, neighbour in pairs:
+            contents = pickle.dumps(data)
+            if contents not in recorded:
+                recorded[contents] = first = record(make_model(), by_name(data))
+                first.__dict__["seen"] = functools.cache(first.seen)
+            first = recorded[contents]
+            second = record(make_model(), by_name(neighbour), first)
+            comparison.compare("pair", first, second, adjacency)
+            if first.error is not None and not isinstance(first.error, ReplayMismatch):
+                raise first.error
+            if second.n_reads_outside:
+                found.append("rows were read while no release was being answered")
+            if comparison.findings or found:
+                break
         found += [finding.text for finding in comparison.report("model").findings]
         if found:
             raise Leak("; ".join(found))
@@ -91,20 +87,6 @@ class Replay:
 
 def by_name(data):
     return dict(zip(("X", "y", "sample_weight", "groups"), data, strict=False))
-
-
-def near_the_minimum(search):
-    """The search, whose end must be as near to the minimum as its noise hides."""
-
-    def checked(release, source, context, b):
-        point = search(release, source, context, b)
-        implied = np.linalg.norm(release._gradient(source, context, b, point))
-        # By strong convexity, as if no eigenvalue were larger than the least.
-        if not implied <= release.damping * release._distances(context)[0]:
-            raise Leak("the answer is farther from the minimum than the noise hides")
-        return point
-
-    return checked
 
 
 @pytest.fixture(autouse=True)

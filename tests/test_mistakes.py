@@ -92,8 +92,8 @@ REFUSED = {
     "solver typo": (fit(lambda: LOGISTIC(solver="lbfgs")), "solver", "'lbfgs'", "'gd'"),
     "solver class": (fit(lambda: LOGISTIC(solver=3)), "DPLogisticRegression", "a pair", "3"),
     "solver of regression": (
-        fit(lambda: LOGISTIC(solver="adassp")), "'adassp'", "DPLinearRegression and DPRidge",
-        "Solvers that fit it:\ngd: ", "\nnewton: ",
+        fit(lambda: LOGISTIC(solver="boosted_ssp")), "'boosted_ssp'",
+        "DPLinearRegression and DPRidge", "Solvers that fit it:\ngd: ", "\nnewton: ",
     ),
     "solver option": (lambda: get_solver("newton", inertia=3), "'newton'", "inertia", "max_iter"),
     "option of auto": (
@@ -251,10 +251,6 @@ REFUSED = {
     "names twice": (
         fit(RIDGE, (FRAME[["age", "age"]], TARGET)), "DPRidge", "columns of the same name",
         "Rename",
-    ),
-    "perturbation of a hinge": (
-        fit(lambda: skdp.DPLinearSVC(solver="objective_perturbation")), "'objective_perturbation'",
-        "the logistic loss of two classes", "Solvers that fit it:\ngd: ",
     ),
     "passes over chunks": (
         lambda: RIDGE(solver="svrg").fit(skdp.Chunks(X, TARGET)), "svrg", "taken by number",

@@ -10,7 +10,7 @@ import skdp
 from benchmarks.methods.skdp_auto import estimator
 from benchmarks.registry import Method
 
-GENERAL = {"adassp", "boosted_ssp", "gd", "newton", "objective_perturbation", "whitened"}
+GENERAL = {"boosted_ssp", "gd", "newton", "whitened"}
 
 
 def with_solver(split, epsilon, delta, seed, solver):

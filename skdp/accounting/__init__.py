@@ -27,7 +27,6 @@ from skdp.accounting.events import *  # noqa: F403 - all events, listed in event
 from skdp.accounting.guarantees import AdvancedCompositionAccountant, OptimalCompositionAccountant
 from skdp.accounting.interchange import from_dp_event, to_dp_event
 from skdp.accounting.mixed import MixedAccountant
-from skdp.accounting.objective import ObjectivePerturbationAccountant, objective_delta
 from skdp.accounting.pld import PLDAccountant
 from skdp.accounting.rdp import RDPAccountant
 from skdp.accounting.records import ReleaseRecord
@@ -41,7 +40,6 @@ __all__ = [
     "Calibration",
     "GDPAccountant",
     "MixedAccountant",
-    "ObjectivePerturbationAccountant",
     "OptimalCompositionAccountant",
     "PLDAccountant",
     "PrivacyStatement",
@@ -59,7 +57,6 @@ __all__ = [
     "gaussian_epsilon",
     "gaussian_mu",
     "model_card_section",
-    "objective_delta",
     "price",
     "selection_delta",
     "selection_epsilon",

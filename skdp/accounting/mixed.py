@@ -4,9 +4,8 @@ import math
 
 from skdp.accounting.accountant import Accountant
 from skdp.accounting.events.base import Adjacency, Composed, Event, UnknownCost
-from skdp.accounting.events.mechanisms import ApproximateDP, ObjectivePerturbed
+from skdp.accounting.events.mechanisms import ApproximateDP
 from skdp.accounting.events.wrappers import Selected, Shuffled
-from skdp.accounting.objective import ObjectivePerturbationAccountant
 from skdp.accounting.plan import EventCounts, paths
 from skdp.accounting.pld import PLDAccountant
 from skdp.accounting.rdp import RDPAccountant
@@ -18,14 +17,14 @@ from skdp.accounting.shuffle import ShuffleAccountant
 _SHARES = (0.2, 0.5, 0.8)
 _PLD, _RDP = PLDAccountant(), RDPAccountant()
 # In the order of preference.
-_SPECIALISTS = SelectionAccountant(), ShuffleAccountant(), ObjectivePerturbationAccountant(), _RDP
+_SPECIALISTS = SelectionAccountant(), ShuffleAccountant(), _RDP
 # An event, its number of occurrences, and the accountant that certifies a point of its curve.
 Special = tuple[Event, int, Accountant]
 Facts = tuple[list[Special], Composed, Adjacency]
 
 
 class MixedAccountant(Accountant):
-    """Plans with selections, shuffled passes or perturbed objectives beside other events.
+    """Plans with selections or shuffled passes beside other events.
 
     An event that only a special accountant supports enters as one (epsilon_i, delta_i) that this
     accountant certifies, since a bound on a privacy curve need not itself be the curve of a
@@ -34,7 +33,7 @@ class MixedAccountant(Accountant):
 
     name = "mixed"
     rank = 60
-    special = (ObjectivePerturbed, Selected, Shuffled)
+    special = (Selected, Shuffled)
     delta_precision = 1e-3
 
     def examine(self, event: Event, adjacency: Adjacency) -> list[Facts]:
@@ -75,11 +74,6 @@ def _split(path: EventCounts, adjacency: Adjacency) -> tuple[list[Special], Comp
     """Separate the events for a special accountant from those that are left to "pld"."""
     special: list[Special] = []
     rest: list[tuple[Event, int]] = []
-    # Several perturbed objectives compose far better by Renyi divergences than point by point.
-    perturbed = {part: n for part, n in path.items() if isinstance(part, ObjectivePerturbed)}
-    if sum(perturbed.values()) > 1:
-        special.append((Composed(tuple(perturbed.items())), 1, _RDP))
-        path = {part: count for part, count in path.items() if part not in perturbed}
     for part, count in path.items():
         specialist = _specialist(part, count, adjacency)
         if specialist is None:

@@ -1,6 +1,6 @@
 """Renyi divergences of mechanisms and events, and the accountant that adds them up.
 
-Looser than privacy-loss distributions, but it supports selections and perturbed objectives.
+Looser than privacy-loss distributions, but it supports selections.
 """
 
 import math
@@ -8,13 +8,13 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 
 import numpy as np
-from scipy.special import gammaln, log_ndtr, logsumexp
+from scipy.special import gammaln, logsumexp
 
 from skdp._numbers import Array
-from skdp.accounting.accountant import Accountant, bisect, one_plus_exp
+from skdp.accounting.accountant import Accountant
 from skdp.accounting.additive import pure_epsilon
 from skdp.accounting.events.base import Adjacency, Event, UnknownCost
-from skdp.accounting.events.mechanisms import Gaussian, Laplace, ObjectivePerturbed
+from skdp.accounting.events.mechanisms import Gaussian, Laplace
 from skdp.accounting.events.wrappers import FixedSizeSampled, Sampled, Selected
 from skdp.accounting.plan import EventCounts, counts_of, joint_mu, paths
 
@@ -94,37 +94,6 @@ def _from_moments(orders: Array, mu: float, log_moment: Callable[[float], float]
     largest = 0 if math.isinf(mu) else LARGEST_SAMPLED_ORDER
     moments = [log_moment(order) if order <= largest else math.inf for order in orders.tolist()]
     return np.asarray(np.array(moments) / (orders - 1))
-
-
-def objective_renyi(
-    orders: Array, noise_multiplier: float, ratio: float, n_changes: int = 1
-) -> Array:
-    """Exact minimiser of a perturbed objective; see `skdp.accounting.events.ObjectivePerturbed`.
-
-    ``log(1 + ratio) + a v / 2 + log(2 Phi((a - 1) sqrt(v))) / (a - 1)`` at order a, with
-    ``v = (n_changes / noise_multiplier)**2`` (Redberg, Koskela and Wang 2023, arXiv:2401.00583, Thm
-    3.2, with ``-log(1 - ratio)`` in place of the first term).
-
-    Proof. Let P be the distribution of the minimiser w with a record ``l(x'w)`` and Q that without
-    it, in any order. Each w belongs to one b, ``b_P(w)`` and ``b_Q(w) = b_P(w) + g(w)`` with
-    ``g(w) = l'(x'w) x``, ``|g| <= L``. By the change of variables ``p(w)`` is the Gaussian density
-    of ``b_P(w)`` times the determinant of the Hessian, which the record changes by a factor
-    ``1 + u'A^-1 u`` for ``u u'`` its own Hessian and A that of the rest: at most ``1 + ratio``, and
-    at least 1. So with ``sigma = noise_multiplier L``
-
-        log(p(w) / q(w)) <= log(1 + ratio) + (2 |b_P.g| + L**2) / (2 sigma**2),
-
-    and ``|b_P.g| <= L |b_P.x| / |x|``. Under P the vector ``b_P`` is Gaussian and x is fixed: the
-    last bound is ``sigma**2 |X|`` with X ~ N(0, v), and ``E exp((a - 1) |X|)`` is
-    ``2 exp((a - 1)**2 v / 2) Phi((a - 1) sqrt(v))``. Where one record is replaced by another, g is
-    the difference of two such gradients; by Cauchy and Schwarz the same holds with twice L, and the
-    determinants differ by a factor of ``1 + ratio`` at most, once more.
-    """
-    if noise_multiplier == 0:
-        return np.full_like(orders, math.inf)
-    v = (n_changes / noise_multiplier) ** 2
-    moments = math.log(2) + log_ndtr((orders - 1) * math.sqrt(v))
-    return np.asarray(math.log1p(ratio) + orders * v / 2 + moments / (orders - 1))
 
 
 def _log_binomial(n: int, k: Array) -> Array:
@@ -238,13 +207,6 @@ def renyi(event: Event, adjacency: Adjacency, orders: Array) -> Array:
             return _sampled_renyi(event, adjacency, orders)
         case Selected():
             return _selected_renyi(event, adjacency, orders)
-        case ObjectivePerturbed(output_noise=0):
-            return np.full_like(orders, math.inf)
-        case ObjectivePerturbed():
-            # The minimiser, then Gaussian noise on it. `failure_of` accounts for the failure.
-            changes = round(event.sensitivity(adjacency))
-            exact = objective_renyi(orders, event.noise_multiplier, event.ratio, changes)
-            return exact + gaussian_renyi(orders, 1 / event.output_noise)
     try:
         return response_renyi(orders, pure_epsilon(event, adjacency))
     except UnknownCost as refusal:
@@ -270,10 +232,6 @@ def _sampled_renyi(event: Sampled, adjacency: Adjacency, orders: Array) -> Array
 def _selected_renyi(event: Selected, adjacency: Adjacency, orders: Array) -> Array:
     """Best of a random number of runs (Papernot and Steinke 2022, arXiv:2110.03620, Thm 2)."""
     runs = counts_of(event.event)
-    if failure_of(runs) > 0:
-        raise UnknownCost(
-            "Selected of a release that may fail with some probability has no Renyi theorem."
-        )
     base = renyi_total(runs, adjacency, orders)
     gamma, eta = event.gamma, event.shape
     once = (1 + eta) * np.min((1 - 1 / orders) * base - math.log(gamma) / orders)
@@ -288,19 +246,6 @@ def renyi_total(counts: EventCounts, adjacency: Adjacency, orders: Array) -> Arr
     for event, count in counts.items():
         total = total + count * renyi(event, adjacency, orders)
     return total
-
-
-def failure_of(counts: EventCounts) -> float:
-    """Bound the probability f that a release differs from the one whose divergence is bounded.
-
-    f is the same on neighbouring data. A run that differs from an (epsilon, delta)-DP one with
-    probability at most f is ``(epsilon, delta + (1 + exp(epsilon)) f)``-DP.
-    """
-    return sum(
-        count * event.failure
-        for event, count in counts.items()
-        if isinstance(event, ObjectivePerturbed)
-    )
 
 
 def epsilon_from_renyi(orders: Array, costs: Array, delta: float) -> float:
@@ -361,21 +306,10 @@ class RDPAccountant(Accountant):
         return _costliest_renyi(self.require(event, adjacency)[0], orders)
 
     def path_epsilon(self, facts: Facts, delta: float) -> float:
-        costs, failure = _costliest_renyi(facts, ORDERS), max(map(failure_of, facts[0]))
-        if failure == 0:
-            return epsilon_from_renyi(ORDERS, costs, delta)
-
-        def suffices(epsilon: float) -> bool:
-            left = delta - one_plus_exp(epsilon) * failure
-            return left > 0 and epsilon_from_renyi(ORDERS, costs, left) <= epsilon
-
-        high = epsilon_from_renyi(ORDERS, costs, delta / 2)
-        return bisect(suffices, 0.0, high, halvings=60) if suffices(high) else math.inf
+        return epsilon_from_renyi(ORDERS, _costliest_renyi(facts, ORDERS), delta)
 
     def path_delta(self, facts: Facts, epsilon: float) -> float:
-        costs, failure = _costliest_renyi(facts, ORDERS), max(map(failure_of, facts[0]))
-        failed = one_plus_exp(epsilon) * failure
-        return min(1.0, _delta_from_renyi(ORDERS, costs, epsilon) + failed)
+        return _delta_from_renyi(ORDERS, _costliest_renyi(facts, ORDERS), epsilon)
 
 
 def _costliest_renyi(facts: Facts, orders: Array) -> Array:

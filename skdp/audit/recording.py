@@ -8,7 +8,7 @@ import math
 import pickle
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import AnyArray, Array, Indices
-from skdp.accounting import Adjacency, Event, Gaussian, Laplace, NoisyMaximum, ObjectivePerturbed
+from skdp.accounting import Adjacency, Event, Gaussian, Laplace, NoisyMaximum
 from skdp.oracle.noise import NoiseSource, Size, SystemSource, drawing_through
 from skdp.oracle.sources.base import noting_reads
 
@@ -47,7 +47,7 @@ class Answer:
 
     value: Array
     statistic: Array
-    event: Gaussian | Laplace | NoisyMaximum | ObjectivePerturbed
+    event: Gaussian | Laplace | NoisyMaximum
     bound: float
     std: float
 
@@ -173,8 +173,8 @@ class RecordingSource(NoiseSource):
     def record_answer(
         self,
         answer: Array,
-        statistic: Array | Callable[[Array], Array],
-        event: Gaussian | Laplace | NoisyMaximum | ObjectivePerturbed,
+        statistic: Array,
+        event: Gaussian | Laplace | NoisyMaximum,
         bound: float,
         std: float,
     ) -> Array:
@@ -185,7 +185,7 @@ class RecordingSource(NoiseSource):
             if forced.shape != answer.shape:
                 raise ReplayMismatch(f"the shape of an answer depends on {self._recorder.cause}")
             answer = forced.copy()
-        clean = statistic(answer) if callable(statistic) else statistic.copy()
+        clean = statistic.copy()
         if not self.charged:
             raise ReplayMismatch("an answer that no release was charged for")
         self.charged[-1].answers.append(Answer(answer.copy(), clean, event, bound, std))

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective.constraints import Constraint, L1Ball, Unconstrained
-from skdp.objective.losses import Logistic, Loss
+from skdp.objective.losses import Loss
 from skdp.objective.penalties import NoPenalty, Penalty
 
 CAPABILITIES: Mapping[str, str] = MappingProxyType(
@@ -17,7 +17,6 @@ CAPABILITIES: Mapping[str, str] = MappingProxyType(
         "smooth_loss": "a loss that is twice differentiable everywhere",
         "quadratic_loss": "a loss whose Hessian is the same at every point",
         "separable_loss": "a loss that is a sum over outputs of a function of one margin each",
-        "logistic_loss": "the logistic loss of two classes",
         "smooth_penalty": "a penalty with a gradient everywhere",
         "strongly_convex": "a penalty that is strongly convex in the coefficients",
         "unconstrained": "no constraint on the coefficients",
@@ -50,7 +49,7 @@ class Problem:
         The keys of ``CAPABILITIES`` that hold for this problem, on which a solver may rely:
 
         * of the loss ``smooth_loss``, ``quadratic_loss``, ``separable_loss`` (every loss but the
-          multinomial), ``logistic_loss``;
+          multinomial);
         * of the penalty ``smooth_penalty``, ``strongly_convex``;
         * of the set ``unconstrained``, ``l1_ball``, ``bounded_set``;
         * of the parameter ``no_intercept``. Properties of penalty and set concern the
@@ -72,7 +71,7 @@ class Problem:
     >>> problem = Problem(Logistic(), L2(1.0), L2Ball(1.0))
     >>> problem.prox(np.array([[6.0], [8.0], [100.0]]), step=1.0).round(3).tolist()
     [[0.6], [0.8], [100.0]]
-    >>> sorted(problem.provides - {"smooth_loss", "separable_loss", "logistic_loss"})
+    >>> sorted(problem.provides - {"smooth_loss", "separable_loss"})
     ['bounded_set', 'smooth_penalty', 'strongly_convex']
     """
 
@@ -109,7 +108,6 @@ class Problem:
             "smooth_loss": loss.smooth,
             "quadratic_loss": loss.quadratic,
             "separable_loss": loss.separable,
-            "logistic_loss": isinstance(loss, Logistic),
             "smooth_penalty": penalty.smooth,
             "strongly_convex": penalty.strong_convexity > 0,
             "unconstrained": isinstance(constraint, Unconstrained),

@@ -38,7 +38,6 @@ from skdp.oracle.releases.one_step import (
     ScoreSquares,
     gradient_weight,
 )
-from skdp.oracle.releases.perturbed import NoisyMinimum, PerturbedMinimum
 from skdp.oracle.releases.samplers import (
     AllRows,
     Block,
@@ -51,7 +50,7 @@ from skdp.oracle.releases.samplers import (
 from skdp.oracle.releases.scores import InfluenceSquares, TableCounts, UnitSum
 from skdp.oracle.releases.selection import VertexSelection
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
-from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection, SmallestEigenvalue
+from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection
 from skdp.oracle.releases.svrg_pass import SVRGPass
 from skdp.oracle.session import Plan, Solution, SolverStage, Stage, make_plan, public_after, run
 from skdp.oracle.sources.column_map import Columns, Scaling
@@ -85,11 +84,9 @@ __all__ = [
     "MagnitudeCounts",
     "NewtonDirection",
     "NoiseSource",
-    "NoisyMinimum",
     "NoisyStatistic",
     "NotAudited",
     "Oracle",
-    "PerturbedMinimum",
     "Plan",
     "PlanError",
     "Poisson",
@@ -104,7 +101,6 @@ __all__ = [
     "ScoreSquares",
     "ShrunkGradientSum",
     "ShuffledPass",
-    "SmallestEigenvalue",
     "Solution",
     "SolverStage",
     "SquaredNormSum",

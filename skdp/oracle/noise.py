@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, NoReturn, SupportsIndex, TypeAlias
 import numpy as np
 
 from skdp._numbers import Array, Indices
-from skdp.accounting import Adjacency, Event, Gaussian, Laplace, NoisyMaximum, ObjectivePerturbed
+from skdp.accounting import Adjacency, Event, Gaussian, Laplace, NoisyMaximum
 from skdp.oracle import exact_sampling
 
 Size: TypeAlias = int | tuple[int, ...]
@@ -52,8 +52,8 @@ class NoiseSource(ABC):
     def record_answer(
         self,
         answer: Array,
-        statistic: Array | Callable[[Array], Array],
-        event: Gaussian | Laplace | NoisyMaximum | ObjectivePerturbed,
+        statistic: Array,
+        event: Gaussian | Laplace | NoisyMaximum,
         bound: float,
         std: float,
     ) -> Array:
@@ -62,9 +62,9 @@ class NoiseSource(ABC):
         Parameters
         ----------
         answer : array
-        statistic : array or callable
-            What it is without noise; or how that follows from the answer.
-        event : Gaussian, Laplace, NoisyMaximum or ObjectivePerturbed
+        statistic : array
+            The answer without noise.
+        event : Gaussian, Laplace or NoisyMaximum
             The mechanism; its sensitivity is in units of ``bound``.
         bound : float
             What one record adds to the statistic at most.

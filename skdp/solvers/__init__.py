@@ -11,12 +11,10 @@ from sklearn.base import BaseEstimator, clone
 
 from skdp.objective import Problem
 from skdp.solvers.base import REGISTRY, Solver, get_solver, menu
-from skdp.solvers.core.adassp import AdaptiveSufficientStatistics
 from skdp.solvers.core.boosted_ssp import BoostedSufficientStatistics
 from skdp.solvers.core.frank_wolfe import FrankWolfe
 from skdp.solvers.core.gd import GradientDescent
 from skdp.solvers.core.newton import Newton
-from skdp.solvers.core.perturbation import ObjectivePerturbation, OutputPerturbation
 from skdp.solvers.core.whitened import Whitened
 from skdp.solvers.papers.hong_2022 import ResidualBudget
 from skdp.solvers.papers.kuru_2022 import HeavyBallDescent, MultistageNesterov, Nesterov
@@ -29,7 +27,6 @@ __all__ = [
     "AcceleratedMirrorDescent",
     "AdaptiveNoiseSGD",
     "AdaptiveShuffledSGD",
-    "AdaptiveSufficientStatistics",
     "BoostedSufficientStatistics",
     "FrankWolfe",
     "GradientDescent",
@@ -37,8 +34,6 @@ __all__ = [
     "MultistageNesterov",
     "Nesterov",
     "Newton",
-    "ObjectivePerturbation",
-    "OutputPerturbation",
     "ResidualBudget",
     "SVRGPlusPlus",
     "ShuffledSGD",

@@ -19,7 +19,6 @@ from skdp.accounting import (
     HiddenIterates,
     Laplace,
     NoisyMaximum,
-    ObjectivePerturbed,
     OnBlock,
     Partition,
     PoissonSampled,
@@ -55,7 +54,6 @@ EVENTS = [
     OnBlock(Partition(0, 2, cuts=(0, 3, 9)), 1, G),
     DisjointPass(7, G),
     HiddenIterates(G, 9, 0.9),
-    ObjectivePerturbed(2.0, 0.1, 3.0),
     Shuffled(1000, G),
     Selected(G, 10),
     Composed(((G, 2), (Laplace(1.0), 3))),
@@ -251,6 +249,6 @@ def test_every_accountant_says_what_it_is():
     lines = available_accountants()
     assert set(lines) == {
         "gdp", "zcdp", "rdp", "pld", "pure", "advanced", "optimal", "shuffle", "selection",
-        "mixed", "objective",
+        "mixed",
     }  # fmt: skip
     assert all(line.endswith(".") for line in lines.values())

@@ -28,7 +28,6 @@ from skdp.solvers import GradientDescent, available, get_solver
 
 MODELS = [
     *(skdp.DPLogisticRegression(solver=name, scaling="none") for name in sorted(available())),
-    skdp.DPRidge(solver="adassp"),
     skdp.DPRidge(solver="whitened", privacy=skdp.Privacy(adjacency="replace_one")),
     skdp.DPLogisticRegression(delta=0),
     skdp.DPLogisticRegression(batch_size=0.5),

@@ -38,7 +38,6 @@ def test_what_has_no_mu_says_none(parameters):
         skdp.DPRidge(),
         skdp.DPRidge(delta=0.0),
         skdp.DPRidge(epsilon=float("inf")),
-        skdp.DPLogisticRegression(classes=[0, 1], solver="objective_perturbation"),
         skdp.DPRidge(privacy=skdp.Privacy(adjacency="replace_one"), solver="shuffled_sgd"),
     ],
     ids=str,

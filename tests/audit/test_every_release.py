@@ -39,7 +39,6 @@ def test_half_of_the_sensitivity_is_found(kind, adjacency, monkeypatch):
     preparation._plans.clear()
     farthest = {release.pair for release in report.releases}
     some = [one for one in pairs if one.name in farthest]
-    # The perturbed minimum moves as its noise has it, so that it may take others.
     assert not (audit.replay(estimator, X, y, some).ok and audit.replay(estimator, X, y, pairs).ok)
 
 

@@ -130,7 +130,6 @@ def test_functions_without_names_hide_no_steps_of_a_pipeline(solver):
     [
         skdp.DPLogisticRegression(classes=[0, 1], batch_size=9, max_iter=5),
         skdp.DPLinearRegression(solver="shuffled_sgd", max_iter=60),
-        skdp.DPLogisticRegression(solver="objective_perturbation", classes=[0, 1]),
         make_pipeline(skdp.DPStandardScaler(), skdp.DPRidge(**FEW)),
     ],
     ids=lambda estimator: type(estimator).__name__,

@@ -112,7 +112,7 @@ def test_a_plan_says_what_the_budget_is_worth(kind):
 @pytest.mark.parametrize(
     "model",
     [
-        skdp.DPRidge(solver="adassp"),
+        skdp.DPRidge(solver="boosted_ssp"),
         skdp.DPRidge(epsilon=np.inf),
         skdp.DPLogisticRegression(max_iter=30),
     ],

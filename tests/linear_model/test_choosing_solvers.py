@@ -46,9 +46,9 @@ def test_a_search_over_those_that_fit_never_ends_in_nan(case, rng):
 
 
 def test_solvers_of_a_problem():
-    assert set(available(Problem(SquaredError(), L2(0.1)))) >= {"gd", "nesterov", "adassp"}
+    assert set(available(Problem(SquaredError(), L2(0.1)))) >= {"gd", "nesterov", "boosted_ssp"}
     sparse = available(Problem(Logistic(), L1(0.1)))
-    assert {"adassp", "nesterov"} <= set(sparse.others)
+    assert {"boosted_ssp", "nesterov"} <= set(sparse.others)
     assert "not nesterov: solver 'nesterov' needs a penalty" in str(sparse)
 
 
@@ -85,10 +85,8 @@ DECLARED = {
     (name, "linear"): {"strong_convexity": 0.5}
     for name in ("heavy_ball", "nesterov", "multistage_nesterov")
 }
-LEAST_SQUARES = {"adassp", "boosted_ssp"}
+LEAST_SQUARES = {"boosted_ssp"}
 REASONS = {(name, "logistic"): "needs quadratic_loss" for name in LEAST_SQUARES}
-for name in ("objective_perturbation", "output_perturbation"):
-    REASONS[name, "linear"] = REASONS[name, "ridge"] = "needs logistic_loss"
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")

@@ -21,7 +21,7 @@ FEW = {"max_iter": 3}
 ON_BATCHES = {"svrg", "svrg++", "shuffled_sgd", "adaptive_shuffled_sgd"}
 PENALISED = {"heavy_ball", "nesterov", "multistage_nesterov"}
 # Their solution does not depend on a start.
-WITHOUT_START = {"objective_perturbation", "output_perturbation", "frank_wolfe"}
+WITHOUT_START = {"frank_wolfe"}
 BALL = {
     "constraint": skdp.L2Ball(50.0),
 }
@@ -125,7 +125,7 @@ class Started(skdp.DPRidge):
         return super().fit(X, y, sample_weight, coef_init=np.ones(4), intercept_init=2.0)
 
 
-@pytest.mark.parametrize("solver", ["gd", "whitened", "svrg", "adassp", "shuffled_sgd"])
+@pytest.mark.parametrize("solver", ["gd", "whitened", "svrg", "shuffled_sgd"])
 def test_nothing_but_releases_from_a_start(replay, rng, solver):
     X, y = data_for("ridge", rng)
     given = {"max_iter": 12} if few_steps(solver) else {}
@@ -184,14 +184,6 @@ def test_a_start_that_cannot_be_is_refused(case, asked, rng):
         make_ridge(budget=budget, **parameters).fit(X, y, **start)
     assert not asked
     assert budget.n_fits == 0
-
-
-def test_a_minimum_has_no_start(asked, rng):
-    X, y = data_for("logistic", rng)
-    model = make_logistic(solver="objective_perturbation")
-    with pytest.raises(ValueError, match="wherever its search starts"):
-        model.fit(X, y, coef_init=np.ones(4))
-    assert not asked
 
 
 def test_searches_and_pipelines_hand_it_on(rng):

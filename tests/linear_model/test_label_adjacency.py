@@ -30,7 +30,7 @@ CASES = [
     (make, solver)
     for make, loss in ((skdp.DPLogisticRegression, Logistic()), (skdp.DPRidge, SquaredError()))
     # Those that ask for more than gradients, and one that does not.
-    for solver in ("auto", "gd", "whitened", "newton", "adassp", "objective_perturbation")
+    for solver in ("auto", "gd", "whitened", "newton")
     if solver in ["auto", *solvers_for(Problem(loss, L2(0.1)))]
 ]
 LABEL = skdp.Privacy(adjacency="label")
@@ -219,7 +219,7 @@ def test_a_public_hessian_of_columns_that_are_nearly_the_same(rng):
     assert np.abs(model.coef_).max() < 100
 
 
-@pytest.mark.parametrize("solver", ["adassp", "whitened"])
+@pytest.mark.parametrize("solver", ["boosted_ssp", "whitened"])
 def test_columns_that_are_nearly_the_same(rng, solver):
     X = rng.standard_normal((2000, 4))
     X[:, 3] = X[:, 2] + 1e-9 * X[:, 3]

@@ -104,7 +104,6 @@ REFUSED = {
     "by number": ({"solver": "svrg"}, "taken by number"),
     "in order": ({"solver": "shuffled_sgd"}, "order"),
     "batches": ({"solver": "gd", "batch_size": 50}, "taken by number"),
-    "one place": ({"solver": "objective_perturbation"}, "one process"),
 }
 
 

@@ -207,7 +207,6 @@ def test_provides_repeats_what_the_parts_declare(cases, pair):
             "smooth_loss": not isinstance(loss, Huber),
             "quadratic_loss": isinstance(loss, SquaredError),
             "separable_loss": not isinstance(loss, Multinomial),
-            "logistic_loss": isinstance(loss, Logistic),
             "smooth_penalty": penalty.smooth,
             "strongly_convex": penalty.strong_convexity > 0,
             "unconstrained": isinstance(constraint, Unconstrained),

@@ -19,7 +19,6 @@ from skdp.oracle import (
     NoisyStatistic,
     NotAudited,
     Oracle,
-    PerturbedMinimum,
     PlanError,
     Poisson,
     Public,
@@ -278,7 +277,6 @@ NEEDS = {
         "taken by number",
     ),
     "a run over all rows": (LastIterate(3, 0.1, 1.0), "read more than once"),
-    "a minimum": (PerturbedMinimum(1.0, 2.0), "read more than once"),
 }
 
 

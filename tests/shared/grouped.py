@@ -8,13 +8,10 @@ from replays import ESTIMATORS, HOSTILE_ROWS, HOSTILE_TARGETS, TARGETS, data_for
 from skdp.accounting import Adjacency
 from skdp.solvers import available
 
-REFUSE_GROUPS = {"objective_perturbation", "output_perturbation"}
-
-
 PAIRS = [
     (kind, solver)
     for kind in ESTIMATORS
-    for solver in sorted(set(available()) - REFUSE_GROUPS)
+    for solver in sorted(available())
     if takes(solver, kind) and (kind != "linear" or solver == "gd")
 ]
 

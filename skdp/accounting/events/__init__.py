@@ -20,7 +20,6 @@ from skdp.accounting.events.mechanisms import (
     Gaussian,
     Laplace,
     NoisyMaximum,
-    ObjectivePerturbed,
 )
 from skdp.accounting.events.wrappers import (
     DisjointPass,
@@ -44,7 +43,6 @@ __all__ = [
     "HiddenIterates",
     "Laplace",
     "NoisyMaximum",
-    "ObjectivePerturbed",
     "OnBlock",
     "Partition",
     "PoissonSampled",

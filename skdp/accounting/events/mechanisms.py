@@ -1,4 +1,4 @@
-"""Mechanisms on all rows: sums with noise, noisy maximum, perturbed objective, bare guarantee."""
+"""Mechanisms on all rows: sums with noise, noisy maximum, bare guarantee."""
 
 import math
 from dataclasses import dataclass, replace
@@ -174,65 +174,6 @@ class NoisyMaximum(_AdditiveNoise):
             inf without noise.
         """
         return 2 * self._sensitivity_over_noise(adjacency)
-
-
-@dataclass(frozen=True)
-class ObjectivePerturbed(Event):
-    """A minimiser of a sum of losses with a random linear term, with a little noise added to it.
-
-    Meaning: ``w = argmin sum_i f(w; z_i) + lam/2 |w|**2 + b'w`` with ``b ~ N(0, (noise_multiplier
-    L)**2 I)``, for losses ``f(w; z) = l(x'w; y)``, convex and twice differentiable, with gradients
-    of norm at most ``L`` and curvature at most ``ratio * lam``; the release is ``v + N(0,
-    (output_noise D)**2 I)`` for a point v that lies, whatever the rows, within ``D/2`` of w.
-
-    Parameters
-    ----------
-    noise_multiplier : float
-        Standard deviation of b in units of L.
-    ratio : float
-        Curvature of one record's loss over the regularisation ``lam``, in (0, 1).
-    output_noise : float
-        Standard deviation of the noise added to the answer, in units of D.
-    failure : float, default=0.0
-        Probability that b is so long that something else is released; in [0, 1). It must not
-        depend on the rows.
-
-    Raises
-    ------
-    ValueError
-        If a field is out of its range.
-    """
-
-    noise_multiplier: float
-    ratio: float
-    output_noise: float
-    failure: float = 0.0
-
-    def __post_init__(self) -> None:
-        _check_noise(self, "noise_multiplier", "output_noise")
-        check_field(self, "ratio", 0 < self.ratio < 1, "lie in (0, 1)")
-        check_field(self, "failure", 0 <= self.failure < 1, "lie in [0, 1)")
-
-    def sensitivity(self, adjacency: Adjacency) -> float:
-        """Return the largest change, in units of L, of the b that leads to a given w.
-
-        Parameters
-        ----------
-        adjacency : Adjacency
-
-        Returns
-        -------
-        float
-            1 under zero-out, 2 under replace-one.
-        """
-        return 1.0 if adjacency is Adjacency.ZERO_OUT else 2.0
-
-    def with_noise(self, change: NoiseChange) -> Self:
-        return replace(
-            self,
-            noise_multiplier=change(self.noise_multiplier),
-            output_noise=change(self.output_noise),
-        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from skdp.objective import Loss
 from skdp.oracle import compiled
 from skdp.oracle.compiled import Matrix, MatrixOut, Rows, Vector, VectorOut
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
-from skdp.oracle.sources.block_sizes import MAX_PARTS, UNIT_ROUNDOFF, block_rows, slices
+from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows, slices
 from skdp.oracle.sources.column_map import UnitArrays
 from skdp.oracle.sources.records import (
     EntryArrays,
@@ -275,36 +275,19 @@ def _root_weights(records: Records) -> Array | None:
     return None if records.weights is None else np.sqrt(records.weights)
 
 
-def gentle_factors(records: Records, row_norm: float) -> Array:
-    """Factors f with neither ``f**2 |z|`` above ``row_norm`` nor ``f**2 |z|**2`` above its square.
-
-    Rows too long to be shrunk get 0: their margins may overflow, at some points and not at others,
-    which would make the sum of their gradients that of no loss.
-    """
-    factors = factors_within(row_norm, records.inverse_norms, _root_weights(records))
-    with np.errstate(over="ignore", under="ignore"):
-        factors = np.minimum(factors, np.sqrt(row_norm * records.inverse_norms))
-    return factors if records.shrink is None else np.where(records.shrink > 0, factors, 0.0)
-
-
 def bounded_hessian(
     records: Records,
     loss: Loss,
     point: Array,
     row_norm: float,
-    gentle: bool = False,
     curvature: float = np.inf,
 ) -> Array:
     """Sum of ``v v'``, v the row times its factor and the root of the loss's second derivative.
 
     The derivative is capped at ``curvature``. Factors make weighted rows no longer than
-    ``row_norm``, or are those of `gentle_factors`. For several outputs the second derivative is
-    that of the first.
+    ``row_norm``. For several outputs the second derivative is that of the first.
     """
-    if gentle:
-        factors = gentle_factors(records, row_norm)
-    else:
-        factors = factors_within(row_norm, records.inverse_norms, _root_weights(records))
+    factors = factors_within(row_norm, records.inverse_norms, _root_weights(records))
     curvatures = np.empty(records.n_rows)
     for rows, block in records.numbered_blocks():
         margins = np.nan_to_num(block.margins(point[:, :1]))
@@ -534,35 +517,3 @@ def transform_rounding(
     n_norms = max(n_rows + 1, 2 * growth_of_rounding() if is_sparse else 2)
     of_norms = n_norms * (n_columns + 4) + 2 * 10.0 * n_columns**2
     return (plain + 4.0 * of_norms * UNIT_ROUNDOFF) * condition
-
-
-# ---------------------------------------------------------------- accurate gradients
-
-
-def accurate_gradients(records: Records, loss: Loss, point: Array, row_norm: float) -> Array:
-    """Sum over records of ``f**2`` times the gradient, f from `gentle_factors`, in float64.
-
-    Few rows at once, as rounding errors grow with the longest chain of additions; and their sums
-    are added up with what rounding takes away on the side (Neumaier 1974).
-    """
-    factors = gentle_factors(records, row_norm)
-    most = np.full(records.n_rows, np.finfo(np.float64).max)
-    total, lost = np.zeros(point.shape), np.zeros(point.shape)
-    for block in records.having(factors * factors, most).blocks(FEW_ROWS, dense=True):
-        few = clipped_gradients(block, loss, point, 1.0)
-        after = total + few
-        taken = after - total
-        lost += (total - (after - taken)) + (few - taken)
-        total = after
-    return total + lost
-
-
-def accurate_gradient_rounding(n_rows: int) -> float:
-    """Error of such a sum in L2 norm, next to ``n_rows`` times the longest term.
-
-    That of k terms is ``k u sum |terms|`` in each entry (Higham 2002, eq. 3.4), k the rows that are
-    added up at once and the number of parts, with a few more for the products. The compensated sum
-    of m such sums is off by ``u |sum| + (m u)**2 sum |terms|``, about (ibid., sec. 4.3).
-    """
-    sums = 2.0 + UNIT_ROUNDOFF * (2.0 + n_rows / FEW_ROWS) ** 2 * 4
-    return 1.01 * UNIT_ROUNDOFF * (FEW_ROWS + sums + 2 * MAX_PARTS + 8)

@@ -115,38 +115,6 @@ class LargestEigenvalue(base.Statistic):
 
 
 @base.audited
-@dataclass(frozen=True)
-class SmallestEigenvalue(base.Statistic):
-    """The smallest eigenvalue of the Gram matrix of the rows, each shrunk to ``row_norm``.
-
-    Sensitivity: adding ``v v'`` to a symmetric matrix raises no eigenvalue by more than
-    ``|v|**2 <= row_norm**2``, and lowers none (Weyl); a null record adds nothing. Replacing one
-    record moves it up by at most that or down by at most that: the spread is 1. Rounding: that
-    of the matrix, and the eigensolver's, relative to ``n row_norm**2``.
-
-    Parameters
-    ----------
-    row_norm : float
-        Positive.
-    """
-
-    row_norm: base.Bound
-    kind: ClassVar[str] = "smallest_eigenvalue"
-    reads_targets: ClassVar[bool] = False
-    takes_groups: ClassVar[bool] = True
-
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        size = context.public.n_parameters
-        slack = gram_rounding(context, n_rows, 1)
-        slack += 2 * _solver_rounding(size) * n_rows
-        bound = self.row_norm**2 * (1 + slack)
-        return base.Contribution(bound, spread=1.0, size=1, total=(n_rows + 1) * bound)
-
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
-        return np.linalg.eigvalsh(rows.total(second_moments.bounded_gram, self.row_norm))[:1]
-
-
-@base.audited
 @dataclass(frozen=True, eq=False)
 class NewtonDirection(base.ParameterStatistic):
     """``(H + damping I)^-1 vector``, H the Hessian of the summed losses at ``point``.
@@ -235,7 +203,7 @@ class NewtonDirection(base.ParameterStatistic):
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         base.require_shape(self, context, "point", "vector")
         loss = context.problem.loss
-        bounds = self.row_norm, False, self._cap(context)
+        bounds = self.row_norm, self._cap(context)
         hessian = rows.total(second_moments.bounded_hessian, loss, self.point, *bounds)
         public = context.public
         penalty = np.full(public.n_parameters, context.problem.strong_convexity * public.n_rows)

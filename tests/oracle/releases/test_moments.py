@@ -16,7 +16,6 @@ from skdp.oracle import (
     NewtonDirection,
     ResidualSquares,
     ShrunkGradientSum,
-    SmallestEigenvalue,
     unpack_gram,
 )
 from skdp.oracle.kernels import clipped_gradients
@@ -105,7 +104,6 @@ SUMS = {
     "turned records": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN), True),
     "squares": lambda: ResidualSquares(POINT, 0.6),
     "direction": lambda: NewtonDirection(POINT, POINT[::-1], 3.0, 2.0, 0.2),
-    "eigenvalue": lambda: SmallestEigenvalue(2.0),
 }
 
 

@@ -91,7 +91,6 @@ def test_every_statistic_is_that_of_dense_rows(either_way, rng, monkeypatch, for
         (second_moments.bounded_gram, (0.8, 2.0)),
         (second_moments.bounded_hessian, (Logistic(), point, 0.8)),
         (second_moments.shrunk_gradients, (SquaredError(), point, 0.5, 0.3)),
-        (second_moments.accurate_gradients, (Logistic(), point, 0.8)),
         (directional.directional_derivatives, (Logistic(), point, point, 1.0, True)),
         (directional.tail_derivatives, (Logistic(), point, -cut, cut, 1.5, 1.0)),
         (directional.tail_derivatives, (Logistic(), point, cut, 3 * cut, 9.0, 1.0)),
@@ -295,7 +294,7 @@ OTHERS = {
     "gd": (skdp.DPLogisticRegression, {"solver": "gd", **FEW}),
     "newton": (skdp.DPLogisticRegression, {"solver": "newton", **FEW}),
     "ridge": (skdp.DPRidge, FEW),
-    "adassp": (skdp.DPLinearRegression, {"solver": "adassp"}),
+    "boosted": (skdp.DPLinearRegression, {"solver": "boosted_ssp"}),
     "svrg": (skdp.DPRidge, {"solver": "svrg", "max_iter": 50}),
     "in balls": (skdp.DPRidge, {"constraint": skdp.L2Ball(), "solver": "gd", **FEW}),
     "pure": (

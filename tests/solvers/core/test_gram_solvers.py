@@ -28,8 +28,8 @@ from skdp.steps.shrinkage import Spectrum
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 
-CLASSIFIERS = ("newton", "objective_perturbation", "whitened")
-REGRESSORS = ("adassp", "boosted_ssp", "newton", "whitened")
+CLASSIFIERS = ("newton", "whitened")
+REGRESSORS = ("boosted_ssp", "newton", "whitened")
 
 
 @pytest.mark.parametrize("solver", CLASSIFIERS)
@@ -110,7 +110,7 @@ def test_rounds_of_boosting(rounds, regression):
     assert kinds[0] == "gram"
 
 
-@pytest.mark.parametrize("solver", ["adassp", "boosted_ssp", "newton", "whitened"])
+@pytest.mark.parametrize("solver", ["boosted_ssp", "newton", "whitened"])
 def test_constraints_and_kinks_are_refused(solver, regression):
     X, y = regression
     with pytest.raises(ValueError, match="unconstrained"):
@@ -127,7 +127,6 @@ def test_constraints_and_kinks_are_refused(solver, regression):
         ("whitened", {"row_norm": -1.0}, "row_norm"),
         ("boosted_ssp", {"rounds": -1}, "rounds"),
         ("boosted_ssp", {"rounds": 40}, "leave nothing"),
-        ("adassp", {"target_bound": 0.0}, "target_bound"),
         ("newton", {"damping": 0.0}, "damping"),
         ("newton", {"direction_share": 0.0}, "direction_share"),
     ],
@@ -135,12 +134,6 @@ def test_constraints_and_kinks_are_refused(solver, regression):
 def test_hyperparameters_out_of_range(solver, parameters, match, regression):
     with pytest.raises(ValueError, match=match):
         skdp.DPRidge(solver=get_solver(solver, **parameters)).fit(*regression)
-
-
-def test_too_little_damping_is_refused(classification):
-    solver = get_solver("objective_perturbation", row_norm=2.0, damping=0.9)
-    with pytest.raises(ValueError, match="damping must be above"):
-        skdp.DPLogisticRegression(solver=solver).fit(*classification)
 
 
 def test_several_classes_are_refused_by_newton(classification):
