@@ -219,11 +219,10 @@ def test_a_public_hessian_of_columns_that_are_nearly_the_same(rng):
     assert np.abs(model.coef_).max() < 100
 
 
-@pytest.mark.parametrize("solver", ["boosted_ssp", "whitened"])
-def test_columns_that_are_nearly_the_same(rng, solver):
+def test_columns_that_are_nearly_the_same(rng):
     X = rng.standard_normal((2000, 4))
     X[:, 3] = X[:, 2] + 1e-9 * X[:, 3]
-    model = made(skdp.DPLinearRegression, solver=solver).fit(X, X[:, 0])
+    model = made(skdp.DPLinearRegression, solver="whitened").fit(X, X[:, 0])
     assert np.abs(model.coef_).max() < 3
 
 
