@@ -67,7 +67,6 @@ def test_privacy_states_all_fits_on_the_same_rows(kind):
     [
         lambda: skdp.DPStandardScaler(),
         lambda: skdp.DPTabularPreprocessor(impute="median"),
-        lambda: skdp.DPRidgeCV(alphas=[1.0, 2.0]),
         lambda: DPSearchCV(RIDGE, {"alpha": [1.0, 2.0]}, n_candidates=2),
     ],
 )
