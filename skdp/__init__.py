@@ -36,7 +36,6 @@ from skdp.stages.inference.stage import CoefficientInference
 from skdp.steps import AveragedGradient, HeavyBall
 
 __all__ = [
-    "Analysis",
     "AveragedGradient",
     "Box",
     "Chunks",
@@ -83,7 +82,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from skdp.model_selection import Analysis, PrivacyUtilityDisplay, privacy_of, total_privacy
+    from skdp.model_selection import PrivacyUtilityDisplay, privacy_of, total_privacy
     from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 else:
     _LATER = "model_selection", "preprocessing", "metrics"  # no fit needs them

@@ -1,6 +1,5 @@
 """Select and evaluate models privately; price plain searches and totals of fits."""
 
-from skdp.model_selection.analysis import Analysis
 from skdp.model_selection.cross_validation import CrossValidation, dp_cross_validate
 from skdp.model_selection.display import PrivacyUtilityDisplay
 from skdp.model_selection.holdout import DPHoldout, dp_train_test_split
@@ -9,7 +8,6 @@ from skdp.model_selection.search_price import privacy_of
 from skdp.model_selection.total import total_privacy
 
 __all__ = [
-    "Analysis",
     "CrossValidation",
     "DPHoldout",
     "DPSearchCV",

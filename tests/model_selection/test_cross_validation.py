@@ -235,13 +235,12 @@ def test_numbers_among_objects_are_refused_before_the_charge(regression, run):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-3), (1.0, 0.99), (1e-6, 0.5)])
-@pytest.mark.parametrize("of", ["cross-validation", "search", "analysis"])
+@pytest.mark.parametrize("of", ["cross-validation", "search"])
 def test_budgets_that_cannot_be_shared_are_refused(regression, epsilon, delta, of):
     terms = {"epsilon": epsilon, "delta": delta}
     run = {
         "cross-validation": lambda: dp_cross_validate(RIDGE(), *regression, **terms),
         "search": lambda: DPSearchCV(RIDGE(), {}, **terms).fit(*regression),
-        "analysis": lambda: skdp.Analysis(epsilon, delta, ["search", "fit", "score"]),
     }[of]
     with pytest.raises(ValueError, match=r"too small next to delta|no amount of noise meets"):
         run()
@@ -260,9 +259,6 @@ OLD_SCIPY = pytest.mark.skipif(
 def test_extreme_budgets_that_can_be_shared_are_not_exceeded(regression, epsilon, delta):
     found = dp_cross_validate(RIDGE(), *regression, cv=2, epsilon=epsilon, delta=delta)
     assert 0.99 * epsilon < found.privacy_.epsilon <= epsilon
-    analysis = skdp.Analysis(epsilon, delta).split(*regression)
-    analysis.score(analysis.fit(RIDGE()))
-    assert 0.99 * epsilon < analysis.budget.spent <= epsilon
 
 
 def fails(X):

@@ -16,7 +16,6 @@ from skdp.fitting import parts
 from skdp.metrics import dataset, evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import (
-    Analysis,
     DPHoldout,
     DPSearchCV,
     candidates,
@@ -278,18 +277,6 @@ def test_the_price_of_a_cross_validation_is_that_of_rows(panel):
     assert by_group.epsilon == dp_cross_validate(ridge(), X, y, "r2", cv=4).privacy_.epsilon
     with pytest.raises(ValueError, match="at most the number of groups, 80"):
         dp_cross_validate(ridge(), X, y, "r2", cv=81, groups=groups)
-
-
-def test_an_analysis_of_groups(panel):
-    X, y, groups = panel
-    plan = Analysis(3.0, DELTA, ("search", "fit", "score")).split(X, y, groups=groups)
-    plan.search(DPSearchCV(ridge(), {"alpha": [0.1, 1.0]}))
-    model = plan.fit(nested())
-    plan.score(model, "r2", target_range=(-5, 5))
-    assert plan.budget.statement.unit == "group"
-    assert plan.budget.spent <= 3.0
-    whole = Analysis(1.0, DELTA, "fit").split(X, y, groups=groups).fit(ridge())
-    assert (whole.privacy_.unit, whole.privacy_.n_groups) == ("group", N_GROUPS)
 
 
 def test_budgets_and_totals_are_for_one_unit(panel):

@@ -16,7 +16,6 @@ import skdp
 from skdp.fitting.partitions import RowsOfPart
 from skdp.metrics import evaluate
 from skdp.model_selection import (
-    Analysis,
     DPHoldout,
     DPSearchCV,
     dp_cross_validate,
@@ -157,12 +156,6 @@ def test_a_pipeline_is_fitted_to_the_first_part():
     scores = holdout.evaluate(model, epsilon=1.5)
     whole = skdp.total_privacy(model, scores.privacy_, delta=1e-6)
     assert whole.epsilon <= 1.5 + 1e-9
-
-
-def test_an_analysis_takes_partitions():
-    analysis = Analysis(2.0, 1e-5).split(Held(X, Y))
-    analysis.score(analysis.fit(RIDGE))
-    assert analysis.budget.spent <= 2.0
 
 
 def test_labels_are_read_where_the_rows_are():
