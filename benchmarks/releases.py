@@ -15,7 +15,6 @@ from skdp.oracle.releases import (
     directional,
     gradients,
     histograms,
-    last_iterate,
     mechanisms,
     moments,
     one_step,
@@ -171,17 +170,12 @@ def _model(**parameters):
     return estimator
 
 
-LAST = skdp.solvers.GradientDescent(max_iter=6, clip_norm=CLIP, release="last")
 EPOCHS = skdp.solvers.SVRG(max_iter=12, inner_steps=6, batch_size=60, clip_norm=CLIP)
 PROOFS = {
     **{kind: _statistic(kind) for kind in STATISTICS},
     # Two changes of the Hessian do not both reach their bound: under replace-one less than half
     # of what is charged was seen.
     spectral.NewtonDirection: _statistic(spectral.NewtonDirection, 0.4),
-    last_iterate.LastIterate: Proof(
-        _model(fit_intercept=False, C=0.1, solver=LAST),
-        _halved(last_iterate.LastIterate, "_contribution"),
-    ),
     shuffled_pass.ShuffledPass: Proof(
         _model(solver="shuffled_sgd", max_iter=5, clip_norm=CLIP),
         _halved(shuffled_pass.ShuffledPass, "_contribution"),

@@ -69,7 +69,6 @@ THEOREMS = {
     "TableCounts": ONE_CELL,
     "LargestEigenvalue": "Weyl's inequality",
     "NewtonDirection": "Sherman-Morrison (Ganesh et al. 2023, Lemma 3.3)",
-    "LastIterate": "shifted interpolation (Bok, Su, Altschuler 2024)",
     "ShuffledPass": f"{PARALLEL}; amplification by shuffling (Feldman, McMillan, Talwar 2021)",
     "SVRGPass": "composition of its steps (Dong, Roth, Su 2019)",
     "GaussianNoise": "Balle and Wang 2018, Thm 8",

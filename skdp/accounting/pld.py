@@ -25,8 +25,7 @@ from skdp.accounting import pairs
 from skdp.accounting.accountant import Accountant, least_factor
 from skdp.accounting.additive import pure_epsilon
 from skdp.accounting.composition import FULL, ROUGH, LatticeResolution, Pairs, delta_of, epsilon_of
-from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, UnknownCost, walk
-from skdp.accounting.events.last_iterate import HiddenIterates
+from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, UnknownCost
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, NoisyMaximum
 from skdp.accounting.events.wrappers import PoissonSampled, Sampled, Selected
 from skdp.accounting.pairs import Pair
@@ -87,11 +86,6 @@ def _sampled_pair(event: Sampled, adjacency: Adjacency) -> Pair | None:
     if adjacency is Adjacency.ZERO_OUT:
         return pairs.SampledPair(base, event.rate)
     if isinstance(event, PoissonSampled):
-        if any(isinstance(part, HiddenIterates) for part, _ in walk(event)):
-            raise UnknownCost(
-                "the antipodal pair is one of Gaussian sums; HiddenIterates only costs as much as "
-                "one, so PoissonSampled of HiddenIterates has no theorem under replace_one."
-            )
         (part, count), *more = counts.items()
         if isinstance(part, Gaussian) and part.spread > 1 and count == 1 and not more:
             return pairs.AntipodalPair(1 / part.noise_multiplier, event.rate)

@@ -122,7 +122,7 @@ def _rows_of_one(event: Event) -> str:
         return DISJOINT
     if isinstance(event, Sampled):
         return f"random samples of {100 * event.rate:.3g}% of the rows"
-    return "only the last point is shown" if isinstance(event, events.HiddenIterates) else ""
+    return ""
 
 
 def _most_of_one_row(records: Iterable[ReleaseRecord]) -> int:

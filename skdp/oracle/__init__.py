@@ -21,7 +21,6 @@ from skdp.oracle.releases.gradients import (
     smoothness,
 )
 from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
-from skdp.oracle.releases.last_iterate import LastIterate
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise, NoisyStatistic
 from skdp.oracle.releases.moments import (
     Coordinates,
@@ -79,7 +78,6 @@ __all__ = [
     "InfluenceSquares",
     "LaplaceNoise",
     "LargestEigenvalue",
-    "LastIterate",
     "LogisticStep",
     "MagnitudeCounts",
     "NewtonDirection",

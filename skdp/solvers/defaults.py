@@ -61,8 +61,6 @@ STABLE = 38
 # bound allows, uncentred columns included. A loss with bounded residuals cannot diverge; its step
 # size is for rows of the expected norm, unless the constant feature alone is longer.
 BOUNDED_ROW_STEP, EXPECTED_ROW_STEP = 36.0, 20.0
-# The same for plain steps with hidden iterates, where 2 is the largest allowed.
-PLAIN_STEP = 1.9
 # In place of clipping norms, in units of R, and of other bounds, for a fit without noise.
 UNCLIPPED = 1e12
 UNBOUNDED = 1e30
@@ -221,33 +219,6 @@ def longest_plain_step(public: Public, problem: Problem, limit: float) -> float:
     """Return the largest step size without momentum; ``limit`` is that size times the curvature."""
     # The size of a single step of gradient descent is limited by stability and not by the distance.
     return limit / STABLE * float(descent_defaults(public, problem, 1)["learning_rate"])
-
-
-def hidden_descent_defaults(
-    public: Public,
-    problem: Problem,
-    max_iter: int | None = None,
-    learning_rate: float | None = None,
-) -> Settings:
-    """Hyperparameters of gradient descent that releases its last iterate alone.
-
-    The distance and the clipping norm are those of :func:`descent_defaults`. Steps are plain and
-    nearly as long as the theorem on the last iterate allows, so that each forgets as much as it
-    can of the steps before it.
-    """
-    values = descent_defaults(public, problem)
-    distance = values["max_iter"] * values["learning_rate"]
-    step = learning_rate or PLAIN_STEP / loss_curvature(public, problem)
-    if max_iter is None:
-        # The most is more than with released iterates: many steps need not cost more than few.
-        max_iter = count_within(distance / step, (100, 2000))
-    return {
-        **values,
-        "max_iter": max_iter,
-        "learning_rate": min(distance / max_iter, step),
-        "momentum": 0.0,
-        "averaging": "last",
-    }
 
 
 # ------------------------------------------------------------------ Laplace noise

@@ -82,8 +82,8 @@ class AdaptiveClipping(ClippingRule):
 
     def norms(self, n_steps: int) -> Array:
         raise ValueError(
-            "adaptive clipping follows noisy counts, which this solver (or release='last') does "
-            "not request; solvers 'gd' and 'adp_sgd' do."
+            "adaptive clipping follows noisy counts, which this solver does not request; solvers "
+            "'gd' and 'adp_sgd' do."
         )
 
     def check(self) -> None:

@@ -8,10 +8,8 @@ from skdp.accounting import (
     Adjacency,
     ApproximateDP,
     Composed,
-    DisjointPass,
     FixedSizeSampled,
     Gaussian,
-    HiddenIterates,
     Laplace,
     OnBlock,
     Partition,
@@ -138,21 +136,6 @@ def test_large_deltas_are_met(delta):
 def test_guarantees_under_replace_one_say_nothing_of_a_smaller_sample(inner, delta):
     with pytest.raises(UnknownCost):
         price(PoissonSampled(0.1, inner), delta, REPLACE_ONE)
-
-
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        lambda event: event,
-        lambda event: Composed(((event, 1),)),
-        lambda event: Composed(((Composed(((event, 1),)), 1),)),
-        lambda event: DisjointPass(5, event),
-    ],
-)
-def test_hidden_runs_are_no_gaussian_sums(wrap):
-    event = PoissonSampled(0.1, wrap(HiddenIterates(Gaussian(3.0), 100, 0.9)))
-    with pytest.raises(UnknownCost):
-        price(event, 1e-6, REPLACE_ONE)
 
 
 def test_no_noise_makes_up_for_a_part_that_has_none():

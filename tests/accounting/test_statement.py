@@ -9,7 +9,6 @@ from skdp.accounting import (
     Composed,
     DisjointPass,
     Gaussian,
-    HiddenIterates,
     OnBlock,
     Partition,
     PoissonSampled,
@@ -70,10 +69,6 @@ def on_blocks(epoch, n_blocks, times=1, event=G):
         (
             [ReleaseRecord("pass", 1, 2.0, Composed(((G, 9), (PoissonSampled(0.5, G), 9))))],
             "1 x pass of 9 steps, noise multiplier 2",
-        ),
-        (
-            [ReleaseRecord("last_iterate", 1, 2.0, HiddenIterates(G, 80, 0.9))],
-            "1 x last_iterate of 80 steps (only the last point is shown), noise multiplier 2",
         ),
     ],
 )

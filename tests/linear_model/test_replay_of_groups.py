@@ -131,30 +131,6 @@ def test_adaptive_clipping(replay, rng, adjacency, rows_per_group):
     check(replay, rng, make, "linear", adjacency)
 
 
-@both
-def test_a_release_of_the_last_iterate(replay, rng, adjacency):
-    def make():
-        return skdp.DPRidge(
-            10.0,
-            solver=GradientDescent(release="last", max_iter=20),
-            fit_intercept=False,
-            scaling=skdp.RowNorm(2.0),
-            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
-        )
-
-    def without_weights(data):
-        X, y, _, labels = data
-        return X, y, None, labels
-
-    if adjacency is Adjacency.ZERO_OUT:  # a null group has weight 0, and weights are refused
-
-        def without_weights(data):
-            X, y, w, labels = data
-            return X, np.where(w == 0, 0.0, y), None, labels
-
-    check(replay, rng, make, "ridge", adjacency, without_weights)
-
-
 # ---------------------------------------------------------------- seeded bugs
 
 

@@ -15,7 +15,6 @@ from skdp.oracle import (
     BudgetError,
     GaussianNoise,
     GradientSum,
-    LastIterate,
     NoisyStatistic,
     NotAudited,
     Oracle,
@@ -276,7 +275,6 @@ NEEDS = {
         SVRGPass(*np.zeros((3, 3, 1)), step_sizes=[0.1], clip_norm=1.0),
         "taken by number",
     ),
-    "a run over all rows": (LastIterate(3, 0.1, 1.0), "read more than once"),
 }
 
 

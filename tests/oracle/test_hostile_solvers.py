@@ -19,7 +19,6 @@ from skdp.oracle import (
     GradientSum,
     GramSum,
     LargestEigenvalue,
-    LastIterate,
     NewtonDirection,
     NoisyStatistic,
     Public,
@@ -156,7 +155,6 @@ def test_standardising_does_not_redraw_a_division(rng, monkeypatch):
         lambda value: TailSum(ZERO, ZERO[:, 0], ZERO[:, 0], 1.0, value),
         lambda value: SVRGPass(ZERO, ZERO, ZERO, [0.1], value),
         lambda value: ShuffledPass(5, 0.1, value),
-        lambda value: LastIterate(5, 0.1, value),
     ],
 )
 def test_bounds_out_of_range_are_refused(make):

@@ -14,7 +14,6 @@ from skdp.accounting.events.base import (
     Wrapper,
     walk,
 )
-from skdp.accounting.events.last_iterate import HiddenIterates
 from skdp.accounting.events.mechanisms import (
     ApproximateDP,
     Gaussian,
@@ -40,7 +39,6 @@ __all__ = [
     "Event",
     "FixedSizeSampled",
     "Gaussian",
-    "HiddenIterates",
     "Laplace",
     "NoisyMaximum",
     "OnBlock",

@@ -161,7 +161,6 @@ def _require_bounded_steps(solver: Solver) -> None:
     """Raise ValueError if the bounds do not cover the solver's steps."""
     settings = solver.get_params(deep=False)
     wanted = {
-        "release": ("all", "noise that is hidden does not add up"),
         "batch_size": (None, "batches add noise of their own, and their budget is no sum"),
         "averaging": ("last", "they are for the last iterate"),
     }

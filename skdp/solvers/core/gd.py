@@ -6,8 +6,7 @@ import math
 import numpy as np
 
 from skdp import steps
-from skdp._numbers import Array, shown
-from skdp.oracle import GaussianNoise, LastIterate
+from skdp._numbers import Array
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import batch_rows, check_batches, samplers, spent_on_batches
@@ -15,7 +14,6 @@ from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
 from skdp.steps.shrinkage import DescentEstimate
 
-RELEASES = ("all", "last")
 AVERAGES = (*steps.AVERAGES, "sparse")
 
 
@@ -51,9 +49,6 @@ class GradientDescent(Solver):
         (Wang, Ye, Xu 2017, Thm 6.3). "sparse", for squared error with an L1 penalty, is the mean of
         the last half after a proximal step along the mean of its gradients, which sets most
         coefficients to 0 that noise alone had moved. All are free: the gradients were released.
-    release : {"all", "last"}, default="all"
-        Answers that are released and charged: every noisy gradient, or the last iterate alone,
-        while the others stay hidden. See the notes.
     condition_number, initial_gap : float or None, default=None
         Public guesses, both or neither, of kappa (M/mu, with mu the strong convexity or the
         constant of Polyak and Lojasiewicz) and of the objective's excess over its minimum at the
@@ -73,17 +68,8 @@ class GradientDescent(Solver):
     ``momentum="averaged"`` private gradient descent with momentum (Hong, Wang, Zhou 2022, Thm
     4.8). ``initial_gap`` alone with ``averaging="random"`` gives the steps of 1/M and their number
     by Wang, Ye, Xu (2017, Thm 6.3), for problems that need not be convex. The bounds assume that no
-    gradient is clipped. There are none for batches, hidden iterates, averages of iterates and the
-    heavy ball, which are refused.
-
-    With ``release="last"`` the noise that a budget requires stops growing with the number of steps
-    (Bok, Su, Altschuler 2024): for a penalty of strength lambda, next to the mean loss, at about
-    ``2 / (learning_rate * lambda)`` steps. With fewer steps it is of no use. The theorem is about
-    plain steps: no batches, no momentum, no averaging, one step size, clipping norm and noise
-    throughout; no weights; one output; ``fit_intercept=False``; an L2 penalty (or any strongly
-    convex one, or a bounded constraint); and ``learning_rate <= 2 / (curvature * R**2)`` with R the
-    bound on rows and curvature 1 for squared error, 1/4 for logistic loss. All of this is checked,
-    and anything else is refused.
+    gradient is clipped. There are none for batches, averages of iterates and the heavy ball, which
+    are refused.
 
     With an L2 penalty the proximal step is an implicit gradient step on the penalty. It has the
     fixed points of the explicit step and is stable for any strength.
@@ -96,7 +82,6 @@ class GradientDescent(Solver):
     Differentially Private Gradient Descent. FAccT 2022.
     Y. Malitsky, K. Mishchenko: Adaptive Proximal Gradient Method for Convex Optimization. NeurIPS
     2024.
-    J. Bok, W. Su, J. Altschuler: Shifted Interpolation for Differential Privacy. ICML 2024.
 
     Examples
     --------
@@ -121,29 +106,22 @@ class GradientDescent(Solver):
     noise_schedule: base.RelativeNoise = "auto"
     clip_norm: base.ClipNorm = "auto"
     averaging: str = "auto"
-    release: str = "all"
     condition_number: float | None = None
     initial_gap: float | None = None
     mechanism: str = "auto"
 
     @property
     def has_checkpoint(self) -> bool:
-        return self.release == "all" and self.max_iter > 1
-
-    def mechanism_for(self, pure: bool) -> str:
-        hidden = self.release == "last" and self.mechanism == "auto"
-        return "gaussian" if hidden else super().mechanism_for(pure)
+        return self.max_iter > 1
 
     def averages_groups(self, pure: bool) -> bool:
-        return self.release == "all" and self.mechanism_for(pure) == "gaussian"
+        return self.mechanism_for(pure) == "gaussian"
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
         mechanism = self.mechanism_for(public.is_pure)
         laplace = mechanism == "laplace"
         rule = defaults.laplace_descent_defaults if laplace else defaults.descent_defaults
-        if self.release == "last":
-            rule = defaults.hidden_descent_defaults
         values = {**rule(public, problem, max_iter, size), "mechanism": mechanism}
         thresholds = "smooth_penalty" not in problem.provides
         if values["averaging"] == "tail" and thresholds and "quadratic_loss" in problem.provides:
@@ -168,50 +146,15 @@ class GradientDescent(Solver):
     def check_values(self, public: Public, problem: Problem) -> None:
         steps.momentum_rule(self.momentum)
         checks.choice("averaging", self.averaging, AVERAGES)
-        checks.choice("release", self.release, RELEASES)
         checks.choice("mechanism", self.mechanism, self.mechanisms)
         check_batches(self.batch_size, self.sampling, public)
         steps.step_sizes(self.learning_rate, self.max_iter)
         resolve_clip(self, public, problem)
         steps.relative_noise(self.noise_schedule, self.max_iter)
         self.noise_schedule = named_noise(self, public, problem)
-        if self.release == "last":
-            self._require_plain_steps()
-
-    def _require_plain_steps(self) -> None:
-        """Raise ValueError unless these are steps that a hidden run can make."""
-        sizes, clips, noises = self._plain_steps()
-        plain = {
-            "momentum": steps.momentum_rule(self.momentum).beta == 0,
-            "averaging": self.averaging == "last",
-            "batch_size": self.batch_size is None,
-            "learning_rate": _is_constant(sizes),
-            "clip_norm": _is_constant(clips),
-            "mechanism": self.mechanism == "gaussian",
-            "noise_schedule": _is_constant(noises),
-        }
-        for name, is_plain in plain.items():
-            if not is_plain:
-                raise ValueError(
-                    "solver 'gd' with release='last' takes plain steps: momentum 0, averaging "
-                    "'last', batch_size None, Gaussian noise, and the same learning_rate, "
-                    "clip_norm and noise "
-                    f"throughout; got {name}={shown(getattr(self, name))}. Nothing was released."
-                )
-
-    def _plain_steps(self) -> tuple[Array, Array, Array]:
-        """Return the sizes, clipping norms and relative noise of the steps of a hidden run."""
-        sizes = steps.step_sizes(self.learning_rate, self.max_iter)
-        noises = steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
-        return sizes, steps.clip_norms(self.clip_norm, self.max_iter), noises
 
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
-        if self.release == "last":
-            (size, *_), (clip_norm, *_), (noise, *_) = self._plain_steps()
-            return Solution(
-                oracle.request(LastIterate(n_steps, size, clip_norm, GaussianNoise(noise))), n_steps
-            )
         sizes = steps.step_sizes(self.learning_rate, n_steps)
         composition = defaults.composition_kind(self.mechanism, oracle.public)
         noises = steps.relative_noise(self.noise_schedule, n_steps, composition, sizes)
@@ -270,7 +213,3 @@ def _thresholded(oracle: Oracle, point: Array, slope: Array) -> Array:
     size = 1 / defaults.column_curvature(oracle.public, oracle.problem)
     slope[oracle.public.n_features :] = 0.0
     return oracle.problem.prox(point - size * slope, size)
-
-
-def _is_constant(values: Array) -> bool:
-    return bool((values == values[0]).all())

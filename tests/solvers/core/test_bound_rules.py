@@ -144,7 +144,6 @@ def test_curvature_of_rows_without_a_bound_is_that_of_unit_columns():
         ({"condition_number": math.inf}, "condition_number must be None or above 1"),
         ({"initial_gap": -1.0}, "initial_gap must be None or above 0"),
         ({"initial_gap": "big"}, "initial_gap must be None or above 0"),
-        ({"release": "last"}, "need release='all': noise that is hidden"),
         ({"batch_size": 32}, "need batch_size=None: batches add noise"),
         ({"averaging": "tail"}, "need averaging='last'"),
         ({"momentum": 0.5}, r"bias-corrected average, as in .*got momentum=0\.5"),

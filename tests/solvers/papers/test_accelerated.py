@@ -314,15 +314,6 @@ def test_gaussian_noise_is_not_pure(solver, classification):
         model.fit(X, y)
 
 
-def test_hidden_iterates_have_gaussian_noise():
-    assert not GradientDescent(release="last").pure_dp
-    with pytest.raises(ValueError, match="mechanism='laplace'"):
-        GradientDescent(release="last", mechanism="laplace").resolve(
-            public_for(delta=1e-6, has_intercept=False),
-            Problem(Logistic(), L2(0.02), fit_intercept=False),
-        )
-
-
 @pytest.mark.parametrize("make", [skdp.DPLinearRegression, skdp.DPRidge])
 def test_pure_regression_is_useful(regression, make):
     X, y = regression
