@@ -23,10 +23,9 @@ BlockFunction = Callable[..., Any]
 REPEATABLE = "rows that can be read more than once"
 ADDRESSABLE = "rows that can be taken by number"
 ORDERED = "rows in an order that does not depend on them, cut in blocks"
-IN_ONE_PLACE = "rows in the memory of one process"
 NUMBERED = "rows with numbers of their own (partitions that pass their index to tasks)"
 
-IN_MEMORY = frozenset({REPEATABLE, ADDRESSABLE, ORDERED, IN_ONE_PLACE, NUMBERED})
+IN_MEMORY = frozenset({REPEATABLE, ADDRESSABLE, ORDERED, NUMBERED})
 STREAMED = frozenset({ORDERED})
 PARTITIONED = frozenset({REPEATABLE})
 
