@@ -9,7 +9,7 @@ import numpy as np
 
 import skdp
 from skdp.oracle import Solution
-from skdp.oracle.public import LONG_ROW
+from skdp.oracle.public import INTERCEPT_SIZE, LONG_ROW
 from skdp.oracle.releases import (
     counts,
     directional,
@@ -66,11 +66,18 @@ def _sure(at):
     return sure
 
 
+def _halfway(at):
+    """Return a point of three classes at which the residuals of two labels are orthogonal."""
+    point = np.zeros(at.shape)
+    point[-1, 0] = np.log(1 + 3**0.5) / INTERCEPT_SIZE  # p, p and (1 + sqrt(3)) p
+    return point
+
+
 STATISTICS = {
     gradients.GradientSum: lambda at: gradients.GradientSum(at, CLIP),
     gradients.GradientDifference: lambda at: gradients.GradientDifference(at + 1.0, at, CLIP),
-    counts.ResidualCount: lambda at: counts.ResidualCount(at, 1.0),
-    counts.GradientCount: lambda at: counts.GradientCount(at, 1.0),
+    counts.ResidualCount: lambda at: counts.ResidualCount(_sure(at), 0.5),
+    counts.GradientCount: lambda at: counts.GradientCount(_sure(at), 1.0),
     counts.SquaredNormSum: lambda at: counts.SquaredNormSum(4.0),
     histograms.MagnitudeCounts: lambda at: histograms.MagnitudeCounts(True, False),
     histograms.BinCounts: lambda at: histograms.BinCounts(
@@ -84,16 +91,16 @@ STATISTICS = {
     ),
     moments.GramSum: lambda at: moments.GramSum(ROW_NORM),
     moments.ShrunkGradientSum: lambda at: moments.ShrunkGradientSum(at, ROW_NORM, CLIP),
-    moments.ResidualSquares: lambda at: moments.ResidualSquares(at, 1.0),
+    moments.ResidualSquares: lambda at: moments.ResidualSquares(_sure(at), 1.0),
     spectral.LargestEigenvalue: lambda at: spectral.LargestEigenvalue(),
     spectral.NewtonDirection: lambda at: spectral.NewtonDirection(
         at, np.eye(*at.shape, -3), 1e3, ROW_NORM, 1.0
     ),
     one_step.CappedHessian: lambda at: _whitened(one_step.CappedHessian, at, residual_bound=1.0),
-    one_step.ScoreSquares: lambda at: _whitened(one_step.ScoreSquares, at),
+    one_step.ScoreSquares: lambda at: _whitened(one_step.ScoreSquares, _halfway(at)),
     one_step.LogisticStep: lambda at: _whitened(one_step.LogisticStep, _sure(at)),
     one_step.CappedResiduals: lambda at: one_step.CappedResiduals(at, CLIP),
-    one_step.CutCount: lambda at: _whitened(one_step.CutCount, at, residual_bound=1.0),
+    one_step.CutCount: lambda at: _whitened(one_step.CutCount, _sure(at), residual_bound=0.5),
     scores.UnitSum: lambda at: scores.UnitSum(0),
     scores.InfluenceSquares: lambda at: scores.InfluenceSquares(np.ones(4), -1.0),
     scores.TableCounts: lambda at: scores.TableCounts(0, np.array([-1.0, 1.0])),
@@ -119,10 +126,10 @@ class Proof:
     mutant: str = "declared bound halved"
 
 
-def _statistic(kind, factor=0.5):
+def _statistic(kind, factor=0.5, classes=(0, 1)):
     def estimator(adjacency):
         return skdp.DPLogisticRegression(
-            classes=[0, 1],
+            classes=list(classes),
             solver=Asking(kind),
             scaling="none",
             calibration="none",
@@ -170,12 +177,14 @@ def _model(**parameters):
     return estimator
 
 
-EPOCHS = skdp.solvers.SVRG(max_iter=12, inner_steps=6, batch_size=60, clip_norm=CLIP)
+EPOCHS = skdp.solvers.SVRG(max_iter=12, inner_steps=6, batch_size=1.0, clip_norm=CLIP)
 PROOFS = {
     **{kind: _statistic(kind) for kind in STATISTICS},
     # Two changes of the Hessian do not both reach their bound: under replace-one less than half
     # of what is charged was seen.
     spectral.NewtonDirection: _statistic(spectral.NewtonDirection, 0.4),
+    # Of two classes the squares of both residuals may be the same.
+    one_step.ScoreSquares: _statistic(one_step.ScoreSquares, classes=(0, 1, 2)),
     shuffled_pass.ShuffledPass: Proof(
         _model(solver="shuffled_sgd", max_iter=5, clip_norm=CLIP),
         _halved(shuffled_pass.ShuffledPass, "_contribution"),
@@ -202,6 +211,22 @@ PROOFS = {
         _less_noise(mechanisms.LaplaceNoise),
         "scale halved",
     ),
+}
+
+# Sums in which no label of a logistic loss plays a part, or one that cancels: labels move none.
+NOT_OF_LABELS = {
+    gradients.GradientDifference,
+    counts.SquaredNormSum,
+    histograms.MagnitudeCounts,
+    histograms.BinCounts,
+    moments.GramSum,
+    spectral.LargestEigenvalue,
+    spectral.NewtonDirection,
+    one_step.CappedHessian,
+    scores.UnitSum,
+    scores.InfluenceSquares,
+    scores.TableCounts,
+    svrg_pass.SVRGPass,
 }
 
 # Parts that move no statistic by themselves: tests of what they draw, cost or answer, and mutants.

@@ -38,6 +38,10 @@ SEEN = {
     "twice_the_rate": "batches do not hold records as often as was charged",
     "rate_squared": "batches do not hold records as often as was charged",
     "multipliers_left_out": "a gradient statistic moved by",
+    "tails_no_group": "a tails statistic moved by",
+    "label_CappedHessian_free": "coef_ depends on the rows beyond the releases",
+    "label_multinomial_spread": "a gradient statistic moved by 1.4",
+    "score_squares_label_multi": "a score_squares statistic moved by 1.4",
 }
 
 

@@ -94,6 +94,25 @@ def test_names_and_units_are_counted_apart(file):
         charge(grouped)
 
 
+@pytest.mark.parametrize("terms", [{"unit": "group"}, {"data": "other"}], ids=str)
+def test_open_budgets_of_one_ledger_are_all_charged(file, regression, terms):
+    """And a pickled one comes back as itself: neither is taken for the other."""
+    outer, inner = opened(file), opened(file, **terms)
+    for budget in (outer, inner):
+        assert pickle.loads(pickle.dumps(budget)) is budget
+    groups = np.arange(len(regression[0])) if "unit" in terms else None
+    charged = (0, 0)
+    with outer, inner:
+        if groups is None:
+            skdp.DPRidge(epsilon=0.1).fit(*regression)
+            charged = (1, 1)
+        else:  # one of the two counts rows and the other groups, so that both cannot be charged
+            for given in ({}, {"groups": groups}):
+                with pytest.raises(skdp.PrivacyBudgetError, match="for each"):
+                    skdp.DPRidge(epsilon=0.1).fit(*regression, **given)
+    assert (outer.n_fits, inner.n_fits) == charged
+
+
 def test_nested_budgets_are_charged_together_or_not_at_all(file, tmp_path):
     year, project = opened(file, 1.4, data="year"), opened(tmp_path / "p.db", 9.0)
     inside = opened(file, 9.0, data="project")

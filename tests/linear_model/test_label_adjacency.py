@@ -12,27 +12,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import RegressorChain
 
 import skdp
-from replays import seeded, solvers_for
+from replays import seeded
 from skdp.accounting import Adjacency
 from skdp.audit.neighbours import hostile_pairs
 from skdp.metrics import evaluate
-from skdp.objective import L2, Logistic, Problem, SmoothedPinball, SquaredError
+from skdp.objective import Logistic, Problem, SmoothedPinball, SquaredError
 from skdp.oracle import BinCounts, MagnitudeCounts
 from skdp.oracle.public import Public
 from skdp.oracle.releases import moments, one_step, spectral
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.moments import GramSum
-from skdp.solvers import get_solver
 from skdp.solvers.core.whitened import Whitened
 
 RELATION = Adjacency.REPLACE_ONE  # whose prices hold for labels
-CASES = [
-    (make, solver)
-    for make, loss in ((skdp.DPLogisticRegression, Logistic()), (skdp.DPRidge, SquaredError()))
-    # Those that ask for more than gradients, and one that does not.
-    for solver in ("auto", "gd", "whitened", "newton")
-    if solver in ["auto", *solvers_for(Problem(loss, L2(0.1)))]
-]
 LABEL = skdp.Privacy(adjacency="label")
 
 
@@ -55,32 +47,6 @@ def pairs(estimator, X, y, weighted=False):
     for pair in hostile_pairs(estimator, X, y, RELATION, weighted=weighted):
         assert np.array_equal(dense(pair.data["X"]), dense(pair.neighbour["X"]))
         yield tuple(pair.data.values()), tuple(pair.neighbour.values())
-
-
-@pytest.mark.parametrize(("make", "solver"), CASES)
-def test_nothing_of_the_targets_but_releases(replay, rng, make, solver):
-    counted = solver == "auto" or "max_iter" in get_solver(solver).get_params()
-    few = {"max_iter": 6} if counted else {}
-    scaling = "private" if solver == "auto" else "none"  # which comes before any solver
-    model = made(make, solver=solver, scaling=scaling, **few)
-    # Half of the pairs each, in turn over the solvers of a kind of model.
-    some = list(pairs(model, *problem(make, rng)))[CASES.index((make, solver)) % 2 :: 2]
-    replay.check_each(lambda: clone(model), some, RELATION)
-
-
-@pytest.mark.parametrize(
-    ("make", "parameters"),
-    [
-        (skdp.DPLinearRegression, {"solver": "whitened", "scaling": "none"}),
-        (skdp.DPRidge, {"inference": "coefficients", "max_iter": 6}),
-        (skdp.DPLogisticRegression, {"class_weight": {0: 0.0, 1: 1.0}, "solver": "whitened"}),
-        (skdp.DPLogisticRegression, {"inference": "coefficients", "max_iter": 6}),
-        (skdp.DPLogisticRegression, {"solver": ("whitened", {"hessian_share": 0.1})}),
-    ],
-)
-def test_other_stages_and_weights_by_class(replay, rng, make, parameters):
-    model = made(make, **parameters)
-    replay.check_each(lambda: clone(model), list(pairs(model, *problem(make, rng)))[::2], RELATION)
 
 
 def mutants():

@@ -13,7 +13,6 @@ from replays import (
     N_ROWS,
     N_STEPS,
     data_for,
-    hostile_records,
     in_turn,
     make_linear,
     neighbours,
@@ -46,26 +45,6 @@ def maker(kind, adjacency, solver, **parameters):
 
 
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-
-
-@pytest.mark.parametrize(("kind", "solver", "adjacency"), in_turn(PAIRS), ids=str)
-def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
-    """Every row with every target for "gd", and once for other solvers, which share its sums."""
-    X, y = data_for(kind, rng)
-    records = hostile_records(kind) if solver == "gd" and kind != "linear" else None
-    pairs = neighbours(kind, X, y, adjacency, records)
-    replay.check_each(maker(kind, adjacency, solver), pairs, adjacency)
-
-
-@pytest.mark.parametrize(
-    ("kind", "adjacency"),
-    [(kind, list(Adjacency)[place % 2]) for place, kind in enumerate(ESTIMATORS)],
-    ids=str,
-)
-def test_with_scaling_as_by_default(replay, rng, kind, adjacency):
-    X, y = data_for(kind, rng)
-    make = maker(kind, adjacency, "gd", scaling="auto")
-    replay.check_each(make, neighbours(kind, X, y, adjacency, turn=2), adjacency)
 
 
 def make_huber(adjacency, **parameters):

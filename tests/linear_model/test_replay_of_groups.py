@@ -11,7 +11,7 @@ from scipy import sparse
 
 import skdp
 from grouped import PAIRS, group_neighbours, grouped_data
-from replays import ASKED_BY, ESTIMATORS, in_turn, make_linear, make_logistic
+from replays import ESTIMATORS, in_turn, make_linear
 from skdp.accounting import Adjacency
 from skdp.fitting import grouping
 from skdp.linear_model import base
@@ -28,18 +28,6 @@ def check(replay, rng, make, kind, adjacency, change=lambda data: data, numbers=
     data = grouped_data(kind, rng)
     for there, other in group_neighbours(kind, data, adjacency, rng, numbers):
         replay.check(make, change(there), change(other), adjacency)
-
-
-@pytest.mark.parametrize(("kind", "solver", "adjacency"), in_turn(PAIRS), ids=str)
-def test_nothing_but_releases(replay, rng, kind, adjacency, solver):
-    given = {
-        "privacy": skdp.Privacy(adjacency=str(adjacency)),
-        "solver": solver,
-        "scaling": "auto" if solver == "gd" else "none",  # which comes before any solver
-        **ASKED_BY.get(solver, {}),
-    }
-    numbers = (1, 2, 9, 40) if solver == "gd" else (2, 40)  # whose sums all solvers share
-    check(replay, rng, lambda: ESTIMATORS[kind](**given), kind, adjacency, numbers=numbers)
 
 
 AVERAGE = ["adp_sgd", "gd", "heavy_ball", "multistage_nesterov", "nesterov", "residual_budget"]
@@ -97,14 +85,6 @@ def test_batches_hold_whole_groups(replay, rng, adjacency, sampling, rows_per_gr
         )
 
     check(replay, rng, make, "ridge", adjacency)
-
-
-@both
-def test_laplace_noise(replay, rng, adjacency):
-    def make():
-        return make_logistic(adjacency=str(adjacency), delta=0.0)
-
-    check(replay, rng, make, "logistic", adjacency)
 
 
 @both

@@ -255,3 +255,13 @@ def test_rounding_holds_for_any_number_of_rows(monkeypatch):
     slack = gradient_rounding.__wrapped__(1, 2, 1, False, True)
     assert CLIP * (1 - 1e-4) < np.linalg.norm(found) <= CLIP * (1 + slack)
     assert slack < 1e-12
+
+
+def test_values_of_rows_are_those_of_the_point(rng):
+    X, targets, codes = data(rng)
+    first, second = rng.standard_normal((2, X.shape[1] + 1, 1))
+    rows = source_of(X, targets, codes)
+    for point in (first, second, first):
+        found = rows.per_row(weighted_residuals, SquaredError(), point)
+        fresh = source_of(X, targets, codes).per_row(weighted_residuals, SquaredError(), point)
+        np.testing.assert_array_equal(found, fresh)
