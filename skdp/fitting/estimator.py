@@ -16,7 +16,7 @@ from sklearn.utils.validation import validate_data
 from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, PrivacyStatement, compose_statements
 from skdp.accounting.records import release_lines
-from skdp.fitting import parts, refusals, user_warnings
+from skdp.fitting import noise_warnings, parts, refusals, user_warnings
 from skdp.fitting.between_fits import (
     FitData,
     add_fit,
@@ -341,7 +341,7 @@ def prepare_fit(model: PrivateEstimator, rows: Rows, *start: object) -> Fit:
     model._warn_before(prepared)
     public, solver, plan = prepared.public, prepared.solver, prepared.plan
     if solver is not None:
-        user_warnings.warn_about_noise(model._who, plan, public, prepared.problem)
+        noise_warnings.warn_about_noise(model._who, plan, public, prepared.problem)
     source = model._terms.noise_source
     resampled = user_warnings.resampling_around()
     assumptions = *resampled, *model._assumptions(prepared), *reading.assumptions

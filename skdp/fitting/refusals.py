@@ -171,13 +171,15 @@ def refuse_columns(who: str, what: str, values: Any) -> None:
     """
     tables.refuse_lazy(who, values)
     refuse_hidden(who, what, values)
-    found = tables.no_numbers(values)
-    if not found:
+    present = tables.no_numbers(values)
+    if not present:
         return
-    kinds = frozenset().union(*found.values())
+    kinds = frozenset().union(*present.values())
     encode = f" {ENCODE}" if "text" in kinds else ""
     advice = encode if what == "X" else f" {what} must hold real numbers."
-    said = f"{who}: {what} holds {tables.not_numbers(values, found)}{advice} Nothing was released."
+    said = (
+        f"{who}: {what} holds {tables.not_numbers(values, present)}{advice} Nothing was released."
+    )
     if "structs" in kinds:  # scikit-learn wants this type, and these words
         raise TypeError(f"{said} ({NO_FLOAT})") from None
     raise public_refusal(said) from None
@@ -214,7 +216,7 @@ def require_one_kind(who: str, what: str, kinds: Iterable[tables.KindsOfLabels])
     by_place: dict[Any, set[str]] = {}
     for place, kind in every:
         by_place.setdefault(place, set()).add(kind)
-    mixed = next((found for found in by_place.values() if len(found) > 1), None)
+    mixed = next((present for present in by_place.values() if len(present) > 1), None)
     if mixed is not None:
         raise public_refusal(
             f"{who}: {what} holds labels of several kinds, {' and '.join(sorted(mixed))}: the "

@@ -281,13 +281,13 @@ def kinds_of_labels(labels: Any, place: tuple[int, ...] = ()) -> KindsOfLabels:
     Numbers of all types are one kind, as equal ones are one label.
     """
     values = labels if isinstance(labels, np.ndarray) else one_dimensional(labels)
-    found = {(place, kind) for kind in kinds_of_cells(values)}
-    if values.dtype.kind == "O" and (place, "lists") in found:
+    present = {(place, kind) for kind in kinds_of_cells(values)}
+    if values.dtype.kind == "O" and (place, "lists") in present:
         tuples = [cell for cell in values.ravel().tolist() if isinstance(cell, tuple)]
         for number in range(max(map(len, tuples), default=0)):
             parts = one_dimensional([cell[number] for cell in tuples if len(cell) > number])
-            found |= kinds_of_labels(parts, (*place, number))
-    return frozenset(found)
+            present |= kinds_of_labels(parts, (*place, number))
+    return frozenset(present)
 
 
 def one_dimensional(labels: Any) -> AnyArray:
@@ -335,22 +335,22 @@ def is_categorical(X: Any, place: int) -> bool:
     return str(_type_of(X, place)).lower().startswith(("categor", "enum", "dictionary"))
 
 
-def not_numbers(X: Any, found: Mapping[Any, frozenset[str]], wanted: str = "numbers") -> str:
-    """Say in a message what columns hold in place of numbers, and how to mend it.
+def not_numbers(X: Any, present: Mapping[Any, frozenset[str]], wanted: str = "numbers") -> str:
+    """Say in a message what columns hold in place of numbers, and the remedy.
 
     Parameters
     ----------
     X : table
-    found : mapping of column to kinds
+    present : mapping of column to kinds
         As of `no_numbers`.
     wanted : str
         What they should hold.
     """
     names = names_of(X)
-    levels = [] if names is None else [n for n in found if is_categorical(X, names.index(n))]
+    levels = [] if names is None else [n for n in present if is_categorical(X, names.index(n))]
     entries = []
-    for kinds in dict.fromkeys(found.values()):
-        columns = [name for name in found if found[name] == kinds and name not in levels]
+    for kinds in dict.fromkeys(present.values()):
+        columns = [name for name in present if present[name] == kinds and name not in levels]
         if columns:
             place = "" if columns == [None] else f", in {columns_in_words(columns)}"
             entries.append(f"{in_words(kinds - {'numbers'})} where {wanted} are needed{place}")
@@ -360,12 +360,12 @@ def not_numbers(X: Any, found: Mapping[Any, frozenset[str]], wanted: str = "numb
             "were learnt from the rows unless you declared them: a rare one would give somebody "
             "away, so the type's levels are not used"
         )
-    kinds = frozenset().union(*found.values())
+    kinds = frozenset().union(*present.values())
     remedies = dict.fromkeys(kind.remedy for kind in KINDS if kind.name in kinds and kind.remedy)
     return f"{'; and '.join(entries)}. {' '.join(remedies)}"
 
 
-def where(X: Any, holds: Callable[[Any, int], bool], comma: str = "") -> str:
+def where(X: Any, is_affected: Callable[[Any, int], bool], comma: str = "") -> str:
     """Say in a message in which columns of a table something holds; "" if that cannot be said."""
     names = names_of(X)
     if names is None and (np.ndim(X) != 2 or sparse.issparse(X)):
@@ -373,10 +373,10 @@ def where(X: Any, holds: Callable[[Any, int], bool], comma: str = "") -> str:
     table = X if names is not None else as_array(X)
     try:
         columns = list(range(table.shape[1])) if names is None else names
-        found = [one for place, one in enumerate(columns) if holds(table, place)]
+        present = [one for place, one in enumerate(columns) if is_affected(table, place)]
     except Exception:  # of any type, by code of a cell's own
         return ""
-    return f"{comma} in {columns_in_words(found)}" if found else ""
+    return f"{comma} in {columns_in_words(present)}" if present else ""
 
 
 def has_missing(X: Any, place: int) -> bool:

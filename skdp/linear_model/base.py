@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import AnyArray, Array, require
 from skdp.accounting import LABEL, PrivacyStatement
-from skdp.fitting import assumptions, parameters, user_warnings
+from skdp.fitting import assumptions, noise_warnings, parameters, user_warnings
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.labels import checked_labels
 from skdp.fitting.preparation import Prepared, planned_once
@@ -115,8 +115,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def _warn_before(self, prepared: Prepared) -> None:
         who = self._who
-        user_warnings.warn_about_inference(who, prepared)
-        user_warnings.warn_about_units(who, self.scaling, prepared)
+        noise_warnings.warn_about_inference(who, prepared)
+        noise_warnings.warn_about_units(who, self.scaling, prepared)
         user_warnings.warn_about_label_set(who, self._reads_label_set, self.epsilon)
         user_warnings.warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
@@ -267,7 +267,9 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         keep_inference(self, solution, public.has_intercept)
         if "debiased" in solution.results:
             names = fit.reading.names
-            user_warnings.warn_about_collinear_columns(self._who, prepared, self.determined_, names)
+            noise_warnings.warn_about_collinear_columns(
+                self._who, prepared, self.determined_, names
+            )
         for stage in prepared.stages:
             for name, value in stage.results(solution).items():
                 setattr(self, name, value)
@@ -275,9 +277,9 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         self.privacy_ = fit.statement
         fit.reading.keep_columns(self)
         if self.solver == "auto" and not self._given():
-            expected = user_warnings.expectations_after(prepared, solution.scaling)
+            expected = noise_warnings.expectations_after(prepared, solution.scaling)
             self.privacy_ = replace(fit.statement, expectations=expected)
-            user_warnings.warn_about_gain(self._who, prepared, solution)
+            noise_warnings.warn_about_gain(self._who, prepared, solution)
 
     def coefficients(self) -> Any:
         """Return the coefficients as a table, largest effect first; it needs pandas.
@@ -392,16 +394,16 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         shape, grouped = (n_records, n_features, n_outputs), n_groups is not None
         prepared = self._prepare(*shape, grouped=grouped, sparse=is_sparse, weighted=weighted)
         public, plan = prepared.public, prepared.plan
-        user_warnings.warn_about_noise(self._who, plan, public, prepared.problem)
-        user_warnings.warn_about_inference(self._who, prepared)
-        user_warnings.warn_about_units(self._who, self.scaling, prepared)
+        noise_warnings.warn_about_noise(self._who, plan, public, prepared.problem)
+        noise_warnings.warn_about_inference(self._who, prepared)
+        noise_warnings.warn_about_units(self._who, self.scaling, prepared)
         statement = plan.statement(public, self._assumptions(prepared), self._terms.noise_source)
         statement = replace(statement, notes=prepared.notes)
-        inference = user_warnings.inference_expectation(prepared)
+        inference = noise_warnings.inference_expectation(prepared)
         if inference is not None:
             return replace(statement, expectations=inference[:1])
         if self._is_default(prepared, n_outputs):  # as the fits that were measured
-            return replace(statement, expectations=user_warnings.expectations(prepared))
+            return replace(statement, expectations=noise_warnings.expectations(prepared))
         return statement
 
     def _is_default(self, prepared: Prepared, n_outputs: int) -> bool:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from skdp._numbers import Array, html_table, shown, text_table
 from skdp.accounting import PrivacyStatement
-from skdp.fitting.user_warnings import COLLINEAR
+from skdp.fitting.noise_warnings import COLLINEAR
 
 NOT_DETERMINED, NO_REGRESSOR = "not determined", "no regressor"
 ESTIMAND = (

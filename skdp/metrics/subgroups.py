@@ -61,9 +61,9 @@ class Subgroups:
         """
         labels = data.by if self.column is None else self._column_of(data.X)
         assert labels is not None
-        found, declared = tables.kinds_of_labels(labels), tables.kinds_of_labels([*self.numbers])
-        if found and ((), "lists") not in found and not found & declared:
-            given = tables.in_words(kind for _, kind in found)
+        present, declared = tables.kinds_of_labels(labels), tables.kinds_of_labels([*self.numbers])
+        if present and ((), "lists") not in present and not present & declared:
+            given = tables.in_words(kind for _, kind in present)
             raise public_refusal(
                 f"{WHO}: the labels of subgroups are {given} in by, and none of those in "
                 f"subgroups is; declare them as {given}. Nothing was released."

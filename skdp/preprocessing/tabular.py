@@ -334,14 +334,14 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 )
         kinds, unread = {}, {}
         for place, name in enumerate(columns):
-            found = tables.kinds_in(X, place)
+            present = tables.kinds_in(X, place)
             if name in categories:
                 kinds[name] = "category"
-                self._require_labels(X, place, name, found)
+                self._require_labels(X, place, name, present)
                 continue
-            read_as = {tables.BY_NAME[kind].read_as for kind in found} or {"number"}
+            read_as = {tables.BY_NAME[kind].read_as for kind in present} or {"number"}
             if len(read_as) > 1 or "" in read_as:
-                unread[name] = found
+                unread[name] = present
             kinds[name] = min(read_as)
         self._refuse_unread(X, unread)
         for name, kind in kinds.items():
@@ -353,15 +353,15 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 )
         return kinds
 
-    def _require_labels(self, X: Any, place: int, name: Hashable, found: frozenset[str]) -> None:
+    def _require_labels(self, X: Any, place: int, name: Hashable, present: frozenset[str]) -> None:
         """Raise ValueError for a column of another kind than the labels declared for it."""
         assert self.categories is not None
         labels = list(self.categories[name])
         declared = {kind for _, kind in tables.kinds_of_labels(labels)}
-        if found <= declared or tables.all_missing(X, place):
+        if present <= declared or tables.all_missing(X, place):
             return
         raise public_refusal(
-            f"{type(self).__name__}: column {name!r} holds {tables.in_words(found)}, and the "
+            f"{type(self).__name__}: column {name!r} holds {tables.in_words(present)}, and the "
             f"labels declared for it, {listed(labels)}, are of another kind. Declare them as they "
             "are in the column, all of one kind; pandas.read_csv(dtype={column: str}) reads a "
             "column as text. Nothing was released."
@@ -371,14 +371,14 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         """Raise ValueError for columns that are read in another way than in ``fit``."""
         others = {}
         for place, name in enumerate(columns):
-            found, kind = tables.kinds_in(X, place), self.kinds_[name]
+            present, kind = tables.kinds_in(X, place), self.kinds_[name]
             if kind == "category":
-                self._require_labels(X, place, name, found)
+                self._require_labels(X, place, name, present)
                 continue
             fine = {one.name for one in tables.KINDS if one.read_as == kind}
             fine |= {"text"} if kind == "date" else set()  # as JSON has dates
-            if not found <= fine and not tables.all_missing(X, place):
-                others[name] = found
+            if not present <= fine and not tables.all_missing(X, place):
+                others[name] = present
         no_dates = [name for name in others if self.kinds_[name] == "date"]
         self._refuse_no_dates(no_dates)
         self._refuse_unread(X, others)
@@ -391,12 +391,12 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 "pandas.to_datetime. Nothing was released."
             )
 
-    def _refuse_unread(self, X: Any, found: Mapping[Hashable, frozenset[str]]) -> None:
-        if not found:
+    def _refuse_unread(self, X: Any, present: Mapping[Hashable, frozenset[str]]) -> None:
+        if not present:
             return
-        kinds = [getattr(self, "kinds_", {}).get(name, "number") for name in found]
+        kinds = [getattr(self, "kinds_", {}).get(name, "number") for name in present]
         wanted = "durations" if set(kinds) == {"duration"} else "numbers"
-        texts = [name for name, own in found.items() if own & {"text", "bytes", "intervals"}]
+        texts = [name for name, own in present.items() if own & {"text", "bytes", "intervals"}]
         declare = ""
         if texts:
             declare = (
@@ -404,7 +404,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 f"categories={{{texts[0]!r}: [...]}}."
             )
         raise public_refusal(
-            f"{type(self).__name__}: X holds {tables.not_numbers(X, found, wanted)}{declare} "
+            f"{type(self).__name__}: X holds {tables.not_numbers(X, present, wanted)}{declare} "
             "Nothing was released."
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.fitting import user_warnings
+from skdp.fitting import noise_warnings
 from skdp.objective import Logistic
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
@@ -277,7 +277,7 @@ def test_a_small_gain_that_coefficients_suggest_is_what_they_gain(rng, monkeypat
     assert 0.01 < gain < 0.1
     for factor in (0.8, 1.2):
         limits = {"two classes": (1e9, factor * gain)}
-        monkeypatch.setattr(user_warnings, "LEAST_GAINS", limits)
+        monkeypatch.setattr(noise_warnings, "LEAST_GAINS", limits)
         assert len(warned(lambda: model.fit(X, y))) == (factor > 1)
 
 
@@ -285,7 +285,7 @@ def test_a_curvature_that_is_released_shows_how_rare_a_class_is(rng, monkeypatch
     """Of labels with a rate of one in twenty it is .05, and an intercept of 0 suggests .25."""
     fits = []
     with monkeypatch.context() as patch:
-        patch.setattr(user_warnings, "warn_about_gain", lambda *given: fits.append(given))
+        patch.setattr(noise_warnings, "warn_about_gain", lambda *given: fits.append(given))
         for rate, n_rows in ((0.05, 40_000), (0.5, 40_000), (0.05, 2000)):
             X, y = rng.standard_normal((n_rows, 3)), rng.random(n_rows) < rate
             privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
@@ -296,7 +296,7 @@ def test_a_curvature_that_is_released_shows_how_rare_a_class_is(rng, monkeypatch
     slopes = np.array([[0.4], [0.2], [0.2], [0.0]])
     for curvature, is_warned in ((equal, False), (rare, True)):
         other = replace(solution, coef=slopes, mean_curvature=curvature)
-        said = warned(lambda other=other: user_warnings.warn_about_gain(who, prepared, other))
+        said = warned(lambda other=other: noise_warnings.warn_about_gain(who, prepared, other))
         assert bool(said) == is_warned
 
 
@@ -312,13 +312,13 @@ def test_gains_so_little_are_warned_of(rng, monkeypatch, make, n_rows, few, leas
     fits = []
     X = rng.standard_normal((n_rows, 3))
     with monkeypatch.context() as patch:
-        patch.setattr(user_warnings, "warn_about_gain", lambda *given: fits.append(given))
+        patch.setattr(noise_warnings, "warn_about_gain", lambda *given: fits.append(given))
         make(epsilon=1.0, privacy=skdp.Privacy(noise=skdp.SeededNoise(0))).fit(X, X[:, 0] > 0)
     who, prepared, solution = fits[0]
-    signal = user_warnings.signal_to_noise(prepared.public) * prepared.public.n_parameters
+    signal = noise_warnings.signal_to_noise(prepared.public) * prepared.public.n_parameters
     for share, gained in ((0.75, 0.75), (1.25, 0.75), (0.75, 1.25)):
         curvature = share * few / signal
         slopes = np.array([[1.0], [0.0], [0.0], [0.0]]) * math.sqrt(2 * gained * least / curvature)
         other = replace(solution, coef=slopes, mean_curvature=curvature)
-        said = warned(lambda other=other: user_warnings.warn_about_gain(who, prepared, other))
+        said = warned(lambda other=other: noise_warnings.warn_about_gain(who, prepared, other))
         assert bool(said) == (share < 1 and gained < 1)
