@@ -24,6 +24,7 @@ from skdp.oracle.releases import (
     shuffled_pass,
     spectral,
     svrg_pass,
+    weights,
 )
 from skdp.solvers import Solver
 
@@ -104,6 +105,8 @@ STATISTICS = {
     scores.UnitSum: lambda at: scores.UnitSum(0),
     scores.InfluenceSquares: lambda at: scores.InfluenceSquares(np.ones(4), -1.0),
     scores.TableCounts: lambda at: scores.TableCounts(0, np.array([-1.0, 1.0])),
+    weights.WeightCounts: lambda at: weights.WeightCounts(-4.0, 1.0, 8),
+    weights.WeightSums: lambda at: weights.WeightSums(1.0, np.zeros(0)),
 }
 
 

@@ -40,6 +40,8 @@ EXACT = {
     "UnitSum": 1.0,
     "InfluenceSquares": 1.0,
     "TableCounts": 1.0,
+    "WeightCounts": 1.0,
+    "WeightSums": 2**0.5,
 }
 TRIANGLE = "triangle inequality (Abadi et al. 2016)"
 ONE_CELL = "one cell of a histogram (Dwork et al. 2006)"
@@ -67,6 +69,8 @@ THEOREMS = {
     "InfluenceSquares": "a record adds a number in [-1, 1]",
     "UnitSum": "a record adds a number in [-1, 1] (Dwork, McSherry, Nissim, Smith 2006, Prop. 1)",
     "TableCounts": ONE_CELL,
+    "WeightCounts": ONE_CELL,
+    "WeightSums": "a record adds two numbers in [0, 1]",
     "LargestEigenvalue": "Weyl's inequality",
     "NewtonDirection": "Sherman-Morrison (Ganesh et al. 2023, Lemma 3.3)",
     "ShuffledPass": f"{PARALLEL}; amplification by shuffling (Feldman, McMillan, Talwar 2021)",

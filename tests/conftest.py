@@ -19,6 +19,7 @@ from skdp.oracle import compiled, noise_source
 from skdp.oracle.kernels import difference_steps
 from skdp.oracle.noise import drawing_through
 from skdp.oracle.releases import shuffled_pass
+from skdp.stages.scaling.weights import WeightStage
 
 # Benchmarks and the scripts of the documentation are not installed: they lie beside the tests.
 sys.path.append(str(Path(__file__).parents[1]))
@@ -40,6 +41,12 @@ def pytest_collection_finish():
 
 class Leak(AssertionError):  # noqa: N818
     """Something that depends on a row left by another way than a charged release."""
+
+
+@pytest.fixture
+def raw_weights(monkeypatch):
+    """Leave out the scale of weights: bounds of releases hold for records of any weight."""
+    monkeypatch.setattr(WeightStage, "concerns", lambda problem, parameters: False)
 
 
 class Replay:

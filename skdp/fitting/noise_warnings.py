@@ -17,6 +17,7 @@ from skdp.planning.expected_loss import LEAST_LOSS, MOST_LOSS, expected_loss, ho
 from skdp.stages.calibration import SKEWED
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
+from skdp.stages.scaling.stage import ScalingStage
 
 WASTEFUL = 0.2  # of what larger batches tell for the same budget
 # Shares of what there is to learn, R2, D2 or log loss over a constant, that half of the fits lose
@@ -129,7 +130,7 @@ def warn_about_units(who: str, scaling: object, prepared: Prepared) -> None:
     These are the rows of some streams, and all rows under pure differential privacy.
     """
     public = prepared.public
-    is_scaled = any(stage.place == "before" for stage in prepared.stages)
+    is_scaled = any(isinstance(stage, ScalingStage) for stage in prepared.stages)
     is_raw = public.streamed or (public.is_pure and public.is_noisy)
     if is_scaled or not is_raw or not isinstance(scaling, str) or scaling == "none":
         return

@@ -21,7 +21,7 @@ from skdp._numbers import AnyArray
 from skdp.fitting import refusals
 from skdp.fitting.grouping import GroupLabels, label_column, require_order
 from skdp.fitting.tables import KindsOfLabels, kinds_of_labels
-from skdp.fitting.units import checked_targets, joint_weights, require_positive_weight
+from skdp.fitting.units import checked_targets, checked_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.keyed_split import PartOfPartitions, starts_of_partitions
 from skdp.oracle.sources.memory import row_threads
@@ -106,7 +106,7 @@ class CheckTask:
             hashes, kinds = hashes_of_labels(column, self.key), kinds_of_labels(column)
         with refusals.without_row_counts(grouped):
             X, y = model._read_rows(X, y, groups=numbered)
-            weights = joint_weights(who, sample_weight, None, X, is_all=False)
+            weights = checked_weights(who, sample_weight, X, is_all=False)
             if self.reads_labels:
                 with refusals.without_cells(who, "y", otherwise=refusals.NO_LABELS):
                     check_classification_targets(y)

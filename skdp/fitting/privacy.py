@@ -67,6 +67,10 @@ class Privacy(BaseEstimator):
         gradient of a group, and the default clipping norm is smaller, as a mean is shorter than its
         rows: less noise. None clips the gradient of each row. The guarantee is the same, whatever
         the guess.
+    max_weight : float or None, default=None
+        For fits with ``sample_weight``: a public bound on weights, not taken from the data. Larger
+        weights count as this one. None estimates a scale of the weights privately, as a part of
+        the fit.
 
     Examples
     --------
@@ -85,12 +89,14 @@ class Privacy(BaseEstimator):
         budget: PrivacyBudget | None = None,
         noise: Literal["system"] | SeededNoise = "system",
         rows_per_group: float | None = None,
+        max_weight: float | None = None,
     ) -> None:
         self.adjacency = adjacency
         self.accountant = accountant
         self.budget = budget
         self.noise = noise
         self.rows_per_group = rows_per_group
+        self.max_weight = max_weight
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, and the seed of the noise as ``noise__seed``.
@@ -133,6 +139,7 @@ class Privacy(BaseEstimator):
             is_system = isinstance(noise, str) and noise == "system"
             require("noise", noise, "be 'system' or SeededNoise(seed)", is_system)
         require_bound("rows_per_group", self.rows_per_group, is_optional=True)
+        require_bound("max_weight", self.max_weight, is_optional=True)
 
     @property
     def noise_source(self) -> Literal["system", "seeded"]:
@@ -148,7 +155,10 @@ class Privacy(BaseEstimator):
     def for_plans(self) -> Privacy:
         """Return the terms that plans and checks of rows depend on: no budget, and no noise."""
         return Privacy(
-            adjacency=self.adjacency, accountant=self.accountant, rows_per_group=self.rows_per_group
+            adjacency=self.adjacency,
+            accountant=self.accountant,
+            rows_per_group=self.rows_per_group,
+            max_weight=self.max_weight,
         )
 
 

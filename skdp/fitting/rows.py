@@ -26,7 +26,7 @@ from skdp.fitting.parameters import planned_records
 from skdp.fitting.partitions import CheckTask, labels_in, refuse_beside, summaries
 from skdp.fitting.refusals import require_one_kind, without_row_counts, without_sizes
 from skdp.fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
-from skdp.fitting.units import Targets, checked_targets, joint_weights
+from skdp.fitting.units import Targets, checked_targets, checked_weights
 from skdp.oracle import Public
 from skdp.oracle.sources.base import IN_MEMORY, NUMBERED, PARTITIONED, STREAMED, Source
 from skdp.oracle.sources.keyed_split import are_numbered
@@ -234,7 +234,7 @@ class Arrays(Rows):
         with without_sizes(who, grouped), without_row_counts(grouped):
             X, y = model._read_rows(self.X, self.y)
             targets = checked_targets(model, y, X.dtype)
-            weights = joint_weights(who, self.sample_weight, targets.weights, X)
+            weights = checked_weights(who, self.sample_weight, X)
         n_records = X.shape[0] if labels is None else labels.n_groups
         codes = None if labels is None else labels.codes
 
@@ -301,7 +301,7 @@ class PartitionedRows(Rows):
             n_features=like.n_features,
             targets=declared,
             is_sparse=like.is_sparse,
-            weighted=like.is_weighted or declared.weights is not None,
+            weighted=like.is_weighted,
             grouped=like.is_grouped,
             make_source=make_source,
             provides=PARTITIONED | ({NUMBERED} if are_numbered(sizes, starts) else set()),
@@ -368,7 +368,7 @@ class Blocks(Rows):
             n_features=self.n_features,
             targets=declared,
             is_sparse=bool(self.is_sparse),
-            weighted=self.has_weights or declared.weights is not None,
+            weighted=self.has_weights,
             grouped=self.n_groups is not None,
             make_source=make_source,
             provides=STREAMED,
@@ -496,7 +496,7 @@ class BlockReader:
             with without_row_counts(grouped):
                 X, y = self._model._read_rows(X, y, groups=labels, ensure_min_samples=0)
                 targets = checked_targets(self._model, y, X.dtype)
-                weights = joint_weights(who, sample_weight, targets.weights, X, is_all=False)
+                weights = checked_weights(who, sample_weight, X, is_all=False)
         is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
         shape = X.shape[1], targets.n_outputs, is_sparse, weighted
         public = self._public

@@ -28,8 +28,8 @@ class Targets:
     values : array, first axis n_rows
     n_outputs : int
         Columns of the parameter.
-    weights : array of shape (n_rows,) or None
-        Weights that follow from the targets, such as class weights.
+    label_weights : tuple of float
+        Public weights of the labels of a classifier, at most 1; empty for none.
     classes : array of shape (n_classes,) or None
         Labels, sorted, of a classifier.
     is_column : bool
@@ -38,7 +38,7 @@ class Targets:
 
     values: AnyArray
     n_outputs: int
-    weights: Array | None = None
+    label_weights: tuple[float, ...] = ()
     classes: AnyArray | None = None
     is_column: bool = True
 
@@ -51,15 +51,13 @@ def checked_targets(model: Any, y: Any, dtype: np.dtype[Any]) -> Targets:
         return targets
 
 
-def joint_weights(
-    who: str, sample_weight: Any, target_weights: Array | None, X: Any, is_all: bool = True
-) -> Array | None:
-    """Product of the weights of records and of targets; None if neither is given.
+def checked_weights(who: str, sample_weight: Any, X: Any, is_all: bool = True) -> Array | None:
+    """Return the weights of records; None if none are given.
 
     ``is_all`` says whether X is all rows of a fit, one of which needs a positive weight.
     """
     if sample_weight is None:
-        return target_weights
+        return None
     if is_real(sample_weight):
         sample_weight = np.full(X.shape[0], float(sample_weight))
     refuse_columns(who, "sample_weight", sample_weight)
@@ -74,10 +72,7 @@ def joint_weights(
         raise ValueError(f"{who}: sample_weight must not be negative. Nothing was released.")
     if is_all:
         require_positive_weight(who, bool(weights.any()))
-    if target_weights is None:
-        return np.asarray(weights)
-    with np.errstate(over="ignore"):  # a warning would tell the class of a heavy record
-        return np.asarray(np.minimum(weights * target_weights, np.finfo(np.float64).max))
+    return np.asarray(weights)
 
 
 def require_positive_weight(who: str, has_one: bool) -> None:

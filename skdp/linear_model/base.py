@@ -111,7 +111,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         n_outputs = reading.targets.n_outputs
         given = coef_init, intercept_init, reading.n_features, n_outputs, self._has_intercept
         start = starting_point(self._who, *given)
-        return self._prepare(n_outputs=n_outputs, names=reading.names, start=start, **reading.shape)
+        facts = {**reading.shape, "label_weights": reading.targets.label_weights}
+        return self._prepare(n_outputs=n_outputs, names=reading.names, start=start, **facts)
 
     def _warn_before(self, prepared: Prepared) -> None:
         who = self._who
@@ -390,9 +391,16 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         n_records = parameters.planned_records("plan", n_samples, n_groups, **counts)
         for name, given in (("sparse", is_sparse), ("weighted", weighted)):
             require(name, given, "be True or False", isinstance(given, bool | np.bool_))
-        weighted = weighted or getattr(self, "class_weight", None) is not None
-        shape, grouped = (n_records, n_features, n_outputs), n_groups is not None
-        prepared = self._prepare(*shape, grouped=grouped, sparse=is_sparse, weighted=weighted)
+        # Whether labels have weights decides what a fit consists of, not which weights.
+        prepared = self._prepare(
+            n_records,
+            n_features,
+            n_outputs,
+            grouped=n_groups is not None,
+            sparse=is_sparse,
+            weighted=weighted,
+            label_weights=() if getattr(self, "class_weight", None) is None else (1.0,),
+        )
         public, plan = prepared.public, prepared.plan
         noise_warnings.warn_about_noise(self._who, plan, public, prepared.problem)
         noise_warnings.warn_about_inference(self._who, prepared)
@@ -413,7 +421,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         default = type(self)(
             **given | {name: automatic[name] for name in automatic if name in given}
         )
-        facts = {name: getattr(public, name) for name in ("grouped", "sparse", "weighted")}
+        names = ("grouped", "sparse", "weighted", "label_weights")
+        facts = {name: getattr(public, name) for name in names}
         alike = default._prepare(public.n_rows, public.n_features, n_outputs, **facts)
         return repr(alike.solver) == repr(prepared.solver)
 
@@ -457,6 +466,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             data_norm=float(self.scaling.norm) if isinstance(self.scaling, RowNorm) else None,
             target_bound=self.target_bound,
             rows_per_group=terms.rows_per_group,
+            max_weight=terms.max_weight,
             **facts,
         )
         settled = bounds, public, start
@@ -494,6 +504,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             bounds,
             self.calibration,
             inference_share(self.inference),
+            public.has_weights,
         )
         sequence = stages_of(given, public, problem, solver)
         plan = make_plan(sequence.stages, public, problem, terms.accountant)

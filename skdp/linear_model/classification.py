@@ -134,10 +134,9 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
             codes = np.searchsorted(classes, labels)
         else:
             classes, codes = encode(labels, self.classes)
-        weights = None
+        weights: tuple[float, ...] = ()
         if self.class_weight is not None:
-            by_class = weights_by_label(self.class_weight, classes)
-            weights = np.asarray(by_class[codes])
+            weights = tuple(weights_by_label(self.class_weight, classes).tolist())
         n_outputs = _n_outputs(len(classes))
         values = self._targets_of_codes(codes, n_outputs, dtype)
         return Targets(values, n_outputs, weights, classes)

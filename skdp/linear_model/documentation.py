@@ -24,7 +24,8 @@ scaling_ : Scaling or None
     Ranges, centres and sizes of ``columns`` and ``targets``; None if records were taken as given.
     By default a regression may widen the ranges halfway, if a private test says that it helps.
     ``scaling_.columns.isolated`` marks columns with values far below, and far above, all others,
-    such as codes for missing data, which are clipped.
+    such as codes for missing data, which are clipped. With weights, ``scaling_.weights.scale`` is
+    the weight that counts as 1, to which larger ones are clipped.
 row_bound_ : float or None
     L2 norm to which longer rows are scaled down, in the fit and in predictions; of standardised
     rows, if they were.
@@ -72,8 +73,10 @@ X : array, sparse matrix or data frame of shape (n_samples, n_features)
 
 WEIGHTS_AND_START = """
 sample_weight : array of shape (n_samples,), float or None, default=None
-    Not negative. Scales a record's gradient before it is clipped, so that the guarantee
-    does not depend on it; sums are still divided by n.
+    Not negative. Only ratios of weights matter, as the loss is divided by the sum of the
+    weights; in scikit-learn that sum also multiplies the loss next to most penalties. Weights
+    are divided by a scale near the largest of them, which is estimated privately unless
+    ``Privacy(max_weight=...)`` declares it; larger weights count as this scale.
 coef_init, intercept_init : array or None, default=None
     Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
     is zero. Public by assumption, which the privacy statement lists: a point learnt from

@@ -51,8 +51,9 @@ from skdp.oracle.releases.selection import VertexSelection
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection
 from skdp.oracle.releases.svrg_pass import SVRGPass
+from skdp.oracle.releases.weights import WeightCounts, WeightSums
 from skdp.oracle.session import Plan, Solution, SolverStage, Stage, make_plan, public_after, run
-from skdp.oracle.sources.column_map import Columns, Scaling
+from skdp.oracle.sources.column_map import Columns, Scaling, Weights
 
 __all__ = [
     "AllRows",
@@ -108,6 +109,9 @@ __all__ = [
     "TailSum",
     "UnitSum",
     "VertexSelection",
+    "WeightCounts",
+    "WeightSums",
+    "Weights",
     "audited",
     "gradient_weight",
     "make_plan",

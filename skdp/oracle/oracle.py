@@ -19,7 +19,7 @@ from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic, mecha
 from skdp.oracle.releases.samplers import ALL_ROWS, Cut, Sampler
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
-from skdp.oracle.sources.column_map import Columns, Scaling
+from skdp.oracle.sources.column_map import Columns, Scaling, Weights
 from skdp.oracle.sources.stream import StreamSource
 
 # Called after each answer, with the kind of the release and the debts so far.
@@ -69,6 +69,7 @@ class Oracle:
         self._context, self._ledger = context, ledger
         self._source, self._noise_source, self._on_release = source, noise_source, on_release
         self._given = source  # before any scaling
+        self._held: Source | None = None  # first records of a stream
         self._scale, self._noise_unit = context.scale, 1.0
         self._last_event: tuple[Event, Event] | None = None
         self._last_rehearsed: tuple[object, tuple[str, Event, float, Array]] | None = None
@@ -172,7 +173,7 @@ class Oracle:
             self.n_gradients += n_gradients
             return gradient.copy()
         release = noisy_gradient(point, clip_norm, noise, sampler, mechanism)
-        gradient = self.request(release) / release.divisor(self._context)
+        gradient = self.request(release) / self._total_weight(release)
         self.note_direction(gradient)
         if self.is_rehearsal:
             event = self._in_units_of_plan(release.event(self._context))
@@ -201,7 +202,11 @@ class Oracle:
             In the units of the gradient of the mean loss.
         """
         release = noisy_gradient(self.start(), clip_norm, noise, sampler, mechanism)
-        return release.std(self._context) / release.divisor(self._context)
+        return release.std(self._context) / self._total_weight(release)
+
+    def _total_weight(self, release: NoisyStatistic) -> float:
+        """Return the expected total weight of the records that take part in a release."""
+        return release.divisor(self._context) * self.public.mean_weight
 
     @contextmanager
     def first_records(self, count: int) -> Iterator[None]:
@@ -229,14 +234,42 @@ class Oracle:
         """
         first, others = self.public.divided(count)
         stream = self._source
-        held = None if stream is None else require_kind(stream, StreamSource).take_first(count)
-        self._answer_for(first, held)
+        if stream is not None and self.public.within is None:
+            self._held = require_kind(stream, StreamSource).take_first(count)
+        self._answer_for(first, self._held)
         yield
+        self._held = self._source
+        public, scaling = self.public, self.scaling
+        if scaling is not None:  # of weights, which the first records were asked about
+            stream = stream and stream.transformed(scaling, others.row_bound)
+        others = replace(
+            others, mean_weight=public.mean_weight, weighted_share=public.weighted_share
+        )
         self._answer_for(others, stream)
 
     def _answer_for(self, public: Public, source: Source | None) -> None:
         self.public, self._source = public, source
         self._last_event = self._last_rehearsed = None
+        self._context = replace(self._context, public=public)
+
+    def weigh(self, weights: Weights, mean: float, share: float) -> None:
+        """Answer for records whose weights are in these units from here on.
+
+        It releases nothing, as `standardise`. Sums are divided by the total weight.
+
+        Parameters
+        ----------
+        weights : Weights
+        mean, share : float
+            Mean of the weights in these units without the factors of labels, and share of records
+            whose weight is positive; both follow from answers.
+        """
+        scaling = Scaling(weights=weights)
+        _require_plain(scaling)
+        public = replace(self.public, mean_weight=mean, weighted_share=share)
+        if self._source is not None:
+            self._source = self._source.transformed(scaling, public.row_bound)
+        self.scaling, self.public, self._last_rehearsed = scaling, public, None
         self._context = replace(self._context, public=public)
 
     def standardise(self, scaling: Scaling, share: float = 1.0) -> None:
@@ -264,8 +297,11 @@ class Oracle:
             start, n = before.starting_point, before.n_features
             intercept = before.intercept_size * start[n:].sum(axis=0)  # 0 where there is none
             public = public.starting_at(*scaling.of_coefficients(start[:n], intercept))
-        if self._source is not None:
-            self._source = self._source.transformed(scaling, public.row_bound)
+        source = self._source
+        if self.scaling is not None:  # of weights, whose scale holds for them as they were given
+            scaling, source = replace(scaling, weights=self.scaling.weights), self._given
+        if source is not None:
+            self._source = source.transformed(scaling, public.row_bound)
         self.scaling = scaling
         problem = self.problem
         if scaling.targets is not None:
@@ -387,6 +423,8 @@ class Oracle:
             As for `standardise`.
         """
         scaling = Scaling() if scaling is None else scaling
+        if self.scaling is not None:
+            scaling = replace(scaling, weights=self.scaling.weights)
         _require_plain(scaling)
         public = replace(self.public, row_bound=None, data_norm=None)
         if self._source is not None and self._given is not None:
@@ -444,7 +482,7 @@ class Oracle:
         release = NoisyStatistic(LargestEigenvalue(added.order), added)
         std = release.std(self._context)
         answer = float(self.request(release)[0])
-        return answer / self.public.n_rows, std / self.public.n_rows
+        return answer / self.public.total_weight, std / self.public.total_weight
 
     def with_share(
         self, statistic: base.Statistic, share: float, sampler: Sampler | None = None
@@ -501,5 +539,8 @@ class Oracle:
 def _require_plain(scaling: Scaling) -> None:
     """Raise NotAudited if a part of a scaling is of a type whose code was not reviewed."""
     parts = [part for part in (scaling.columns, scaling.targets) if part is not None]
-    if type(scaling) is not Scaling or any(type(part) is not Columns for part in parts):
-        raise base.NotAudited("standardise: only Scaling and Columns, no subclasses, map records.")
+    is_plain = type(scaling) is Scaling and all(type(part) is Columns for part in parts)
+    if not (is_plain and type(scaling.weights) in (Weights, type(None))):
+        raise base.NotAudited(
+            "standardise: only Scaling, Columns and Weights, no subclasses, map records."
+        )

@@ -77,7 +77,15 @@ class Public:
     sparse : bool
         Whether the rows come as a sparse matrix. The *type* is public, the pattern is not.
     weighted : bool
-        Whether rows carry weights. *That* they do is public, the weights are not.
+        Whether rows carry weights of their own. *That* they do is public, the weights are not.
+    max_weight : float or None
+        Declared largest weight of a row, to which larger ones are clipped; None if nothing is
+        assumed.
+    label_weights : tuple of float
+        Public factors, at most 1, on the weights of records by label; empty for none.
+    mean_weight, weighted_share : float
+        Mean weight of the records that the oracle answers for, and the share of records whose
+        weight is positive, as far as they were released: 1 otherwise.
     share : float
         Share of the budget, in mu squared, that a stage before the solver has left to it.
     unit : {"row", "group"}
@@ -116,6 +124,10 @@ class Public:
     target_bound: float | None = None
     sparse: bool = False
     weighted: bool = False
+    max_weight: float | None = None
+    label_weights: tuple[float, ...] = ()
+    mean_weight: float = 1.0
+    weighted_share: float = 1.0
     share: float = 1.0
     moments: Moments | None = None
     unit: str = "row"
@@ -154,6 +166,16 @@ class Public:
         assert self.rows_per_group is not None
         return math.sqrt(WITHIN_GROUP + (1 - WITHIN_GROUP) / self.rows_per_group)
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether rows have weights: of their own, by their labels, or both."""
+        return self.weighted or bool(self.label_weights)
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights of records, by which sums over them are divided."""
+        return self.n_rows * self.mean_weight
+
     @functools.cached_property
     def features_are_public(self) -> bool:
         """Whether nothing but the targets is private, so that the rest costs no budget.
@@ -162,7 +184,7 @@ class Public:
         rows are private, nor with rows that are read once.
         """
         once = self.streamed or self.within is not None
-        return self.labels_alone and not (self.weighted or self.grouped or once)
+        return self.labels_alone and not (self.has_weights or self.grouped or once)
 
     @property
     def adjacency_name(self) -> str:
@@ -299,7 +321,8 @@ class Public:
         """Return the facts about the first records of a stream, which are held, and the others.
 
         The two are blocks of one division by the order of arrival: a record lies in one of them,
-        whatever it holds, so what each costs does not add up (:meth:`event_on`).
+        whatever it holds, so what each costs does not add up (:meth:`event_on`). The facts about
+        the others give the same two again.
 
         Parameters
         ----------
@@ -313,13 +336,23 @@ class Public:
         Raises
         ------
         ValueError
-            If these are no stream of so many records, or a part of one.
+            If these are no stream of so many records, or another part of one.
         """
+        if self.within is not None and first == self.n_first:
+            held = replace(self, n_rows=first, provides=IN_MEMORY, within=(self.within[0], 0))
+            return held, self
         if not (self.streamed and self.within is None and 1 <= first < self.n_rows):
             raise ValueError(f"a stream of {self.n_rows} cannot be divided after {first} records.")
         division = accounting.Partition(0, 2, cuts=(0, first, self.n_rows))
         held = replace(self, n_rows=first, provides=IN_MEMORY, within=(division, 0))
         return held, replace(self, n_rows=self.n_rows - first, within=(division, 1))
+
+    @property
+    def n_first(self) -> int:
+        """Number of first records of a stream that these are the others of; 0 for none."""
+        if self.within is None or self.within[1] == 0 or self.within[0].cuts is None:
+            return 0
+        return self.within[0].cuts[1]
 
     def event_on(self, event: accounting.Event) -> accounting.Event:
         """Return the cost of an event on these records, which may be a block of a stream.

@@ -1,7 +1,6 @@
 """Standardise columns by privately estimated ranges, centres and scales."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -110,7 +109,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
             Labels of groups, such as persons; none may be missing. The guarantee is for a group
             then, with all of its rows; each group counts once in the histograms. Partitions bring
             their own. Of weights that partitions have, only those that are 0 matter: their rows are
-            not counted.
+            not counted, and the number of the other rows is one more release.
 
         Returns
         -------
@@ -132,9 +131,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         return X, np.zeros((X.shape[0], 1), dtype=X.dtype)  # records have targets, if only zeros
 
     def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
-        shape = {**reading.shape, "weighted": False}
-        prepared = self._prepare(names=reading.names, **shape)
-        return replace(prepared, public=replace(prepared.public, weighted=reading.weighted))
+        return self._prepare(names=reading.names, **reading.shape)
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
         assert solution.scaling is not None

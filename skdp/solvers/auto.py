@@ -67,7 +67,7 @@ def _suited(public: Public, problem: Problem) -> list[str]:
     """Return the solvers for these public values, the best one first."""
     whitened = (
         REGISTRY["whitened"].needs <= problem.provides
-        and not (public.is_pure or (public.weighted and (public.is_noisy or public.streamed)))
+        and not (public.is_pure or (public.has_weights and (public.is_noisy or public.streamed)))
         and _serves(public, problem)
     )
     others = ["adaptive_shuffled_sgd", "shuffled_sgd"] if public.streamed else ["gd"]

@@ -85,5 +85,7 @@ class ClipTracker:
             self._step += 1
             return float(self._norms[self._step - 1])
         count = noisy_count(oracle, GradientCount(point, self._norm), self._count_noise, rows)
-        self._norm = self._rule.next_norm(self._norm, count / rows.divisor(oracle.public))
+        self._norm = self._rule.next_norm(
+            self._norm, count / (rows.divisor(oracle.public) * oracle.public.weighted_share)
+        )
         return self._norm

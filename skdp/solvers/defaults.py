@@ -43,6 +43,7 @@ measures the accuracy of the defaults. Half and twice of each constant have not 
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -205,13 +206,28 @@ def travelled_distance(public: Public, problem: Problem, factor: float = 1.0) ->
     return factor * 1e9 * float(descent_defaults(public, problem, 10**9)["learning_rate"])
 
 
+def slower_for_weights(public: Public, problem: Problem, n_steps: int) -> float:
+    """Return the factor on the sizes of planned steps, once the mean weight is known.
+
+    The signal is that of as many records as their total weight, and so is the distance to travel.
+    """
+    if public.mean_weight == 1:
+        return 1.0
+    lighter = replace(public, n_rows=math.ceil(public.total_weight))
+    one, other = (
+        float(descent_defaults(facts, problem, n_steps)["learning_rate"])
+        for facts in (lighter, public)
+    )
+    return one / other
+
+
 def local_sizes(oracle: Oracle, first: float, for_weights: bool = False) -> LocalSizes | None:
     """Return step sizes that follow the curvature, where there is no noise.
 
     With a log link the curvature is the mean, which may be many times the typical one. With weights
     it is as many times larger as they are heavy.
     """
-    varies = oracle.problem.loss.link == "log" or (for_weights and oracle.public.weighted)
+    varies = oracle.problem.loss.link == "log" or (for_weights and oracle.public.has_weights)
     return LocalSizes(first) if varies and not oracle.is_noisy else None
 
 
@@ -295,7 +311,7 @@ def gram_row_norm(public: Public, factor: float, power: float = 0.25) -> float:
 
 def penalty_hessian(problem: Problem, public: Public) -> Array:
     """Hessian of a smooth penalty times the number of rows, as a matrix over the parameter."""
-    diagonal = np.full(public.n_parameters, problem.strong_convexity * public.n_rows)
+    diagonal = np.full(public.n_parameters, problem.strong_convexity * public.total_weight)
     if public.has_intercept:
         diagonal[-1] = 0.0
     return np.diag(diagonal)

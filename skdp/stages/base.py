@@ -24,6 +24,8 @@ class StageParameters:
     bounds : DeclaredBounds or None
     inference_share : float, "auto" or None
         Share of the inference, in mu squared, of what scaling leaves; None for no inference.
+    has_weights : bool
+        Whether rows have weights of their own, or by their labels.
     adaptive, has_checkpoint : bool
         As the solver declares them, resolved.
     chosen : tuple of Stage
@@ -36,6 +38,7 @@ class StageParameters:
     bounds: DeclaredBounds | None = None
     calibration: str = "none"
     inference_share: float | Literal["auto"] | None = None
+    has_weights: bool = False
     adaptive: bool = False
     has_checkpoint: bool = False
     chosen: tuple[Stage, ...] = ()

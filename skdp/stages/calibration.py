@@ -39,6 +39,7 @@ from skdp.stages.base import (
     missing_gaussian,
     missing_smoothness,
 )
+from skdp.stages.scaling.stage import ScalingStage
 
 
 class CalibrationStage(OptionalStage):
@@ -260,7 +261,7 @@ class Recalibration(CalibrationStage):
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
         is_raw = parameters.scaling == "auto" and not any(
-            stage.place == "before" for stage in parameters.chosen
+            isinstance(stage, ScalingStage) for stage in parameters.chosen
         )
         is_small = public.n_outputs == 1 and public.n_parameters <= GRAM_COLUMNS
         checks_rows = is_raw and is_small and public.start is None
@@ -281,7 +282,7 @@ class Recalibration(CalibrationStage):
         at = posterior.best
         request = DirectionalSum(_moved(coef, at, public), coef, expected.clip_norm, with_shift)
         answer, noise = oracle.with_share(request, self.share - check)
-        mean_loss = answer / public.n_rows
+        mean_loss = answer / public.total_weight
         gradient, hessian = mean_loss[first], mean_loss[second]
         # The penalty is part of what is minimised, and costs nothing.
         pull = float(np.vdot(problem.penalty_gradient(coef), coef))
@@ -289,7 +290,7 @@ class Recalibration(CalibrationStage):
         # Where margins separate classes, curvature falls about as 1 / slope**2: a slope that
         # clearly has to grow takes Newton's step in 1 / slope, at most twice as long. One that has
         # to fall is at most halved.
-        std, curvature = noise / public.n_rows, max(hessian[0, 0], 2 * gradient[0] / at[0])
+        std, curvature = noise / public.total_weight, max(hessian[0, 0], 2 * gradient[0] / at[0])
         falling = min(gradient[0] + std, 0.0) / at[0]
         hessian[0, 0] = max(curvature + falling, curvature / 2) + pull
         posterior = posterior.after(at, gradient, hessian, std)
@@ -551,7 +552,7 @@ def _missing_of_targets(public: Public) -> str | None:
     """Return what a correction needs of the targets and this regression does not have."""
     if public.n_outputs > 1:
         return "one target"
-    if public.weighted:
+    if public.has_weights:
         return "rows without weights"
     if public.target_bound not in (None, TARGET_RANGE):
         return "targets of unit size, which scaling brings about"

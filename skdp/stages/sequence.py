@@ -13,8 +13,9 @@ from skdp.stages import column_bounds
 from skdp.stages.base import OptionalStage, StageParameters
 from skdp.stages.calibration import Correction, MeanCorrection, Recalibration
 from skdp.stages.inference.stage import InferenceStage
-from skdp.stages.scaling.shares import whole_budget
+from skdp.stages.scaling.shares import SHARE_OF_COUNT, whole_budget
 from skdp.stages.scaling.stage import ScalingStage, note_on_bounds
+from skdp.stages.scaling.weights import WeightStage
 from skdp.stages.scaling.widening import Widening
 
 CALIBRATIONS = ("auto", "private", "none")  # values of the parameter calibration
@@ -23,6 +24,7 @@ PLACES = ("before", "checkpoint", "after")  # of optional stages
 # All optional stages, in the order of their run. The solver stands after those "before" it, and
 # checkpoints run inside of it.
 STAGES: tuple[type[OptionalStage], ...] = (
+    WeightStage,
     ScalingStage,
     Widening,
     MeanCorrection,
@@ -111,5 +113,11 @@ def scaling_alone(public: Public, bounds: column_bounds.DeclaredBounds | None) -
     centred = not public.sparse
     columns = column_bounds.declared_columns(bounds, public.n_features, centred, public.sparse)
     if columns is None:
-        return ScalingStage(whole_budget(public), (centred, centred), standardises=False)
+        count = SHARE_OF_COUNT * public.weighted
+        return ScalingStage(
+            whole_budget(public, 1 - count),
+            (centred, centred),
+            standardises=False,
+            share_of_count=count,
+        )
     return ScalingStage(known=Scaling(columns), standardises=False, note=note_on_bounds(bounds))

@@ -33,7 +33,7 @@ def test_every_audited_class_is_listed():
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("kind", PROOFS, ids=lambda kind: kind.__name__)
-def test_half_of_the_sensitivity_is_found(kind, adjacency):
+def test_half_of_the_sensitivity_is_found(raw_weights, kind, adjacency):
     """And the whole of it passes, for rows and for groups if the release is for groups."""
     estimator = PROOFS[kind].estimator(adjacency)
     X, y = made_up_data(estimator)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import pickle
 import warnings
 
@@ -89,8 +90,12 @@ def test_coefficients_are_those_with_a_constant_of_each_group(rng, form):
     )
     with pytest.warns(skdp.PrivacyWarning):
         FORMS[form](model, X, y, weights, codes)
-    rtol = 1e-4 if form == "float32" else 1e-7
-    np.testing.assert_allclose(model.coef_, with_dummies(X, y, weights, codes), rtol=rtol)
+    rtol, used = 1e-4 if form == "float32" else 1e-7, np.ones(len(y), bool)
+    if form == "stream":  # the scale of weights is that of the first groups
+        used = codes >= 3 * math.ceil(0.05 * len(np.unique(codes)))
+        used |= codes % 3 > 0
+    exact = with_dummies(X[used], y[used], weights[used], codes[used])
+    np.testing.assert_allclose(model.coef_, exact, rtol=rtol)
     assert model.intercept_ == 0.0
     np.testing.assert_allclose(model.predict(1e3 * X), 1e3 * X @ model.coef_, rtol=1e-9)
     plain = model.to_sklearn()

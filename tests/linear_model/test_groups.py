@@ -291,7 +291,7 @@ GROUP_STATISTICS = {
     "GradientDifference", "GradientSum", "GramSum", "InfluenceSquares", "LargestEigenvalue",
     "LogisticStep", "MagnitudeCounts", "NewtonDirection", "ResidualCount", "ResidualSquares",
     "ScoreSquares", "ShrunkGradientSum", "SquaredNormSum", "TableCounts",
-    "TailSum", "UnitSum",
+    "TailSum", "UnitSum", "WeightCounts", "WeightSums",
 }  # fmt: skip
 
 

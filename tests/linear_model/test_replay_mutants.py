@@ -189,6 +189,7 @@ def check_all(replay, rng, adjacency):
     )
 
 
+@pytest.mark.usefixtures("raw_weights")
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacency):

@@ -10,7 +10,7 @@ from skdp.stages.inference.stage import InferenceStage
 
 
 @pytest.fixture
-def weights_are_taken(monkeypatch):
+def weights_are_taken(monkeypatch, raw_weights):
     """Let fits with an inference take weights, which they refuse: a null record has weight 0."""
     original = InferenceStage.applies
 

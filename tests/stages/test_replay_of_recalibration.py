@@ -208,6 +208,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("mutant", "adjacency"), CASES, ids=str)
+@pytest.mark.usefixtures("raw_weights")
 def test_replay_catches_mutants(replay, rng, monkeypatch, mutant, adjacency):
     X, y = data_for(2, rng)
     MUTANTS[mutant](monkeypatch)

@@ -37,7 +37,7 @@ class _Count(base.Statistic):
 def count_short(
     records: Records, loss: Loss, point: Array, limit: float, of_gradients: bool
 ) -> float:
-    """Count the records whose weighted residual, or gradient, is at most ``limit`` long.
+    """Count the records whose residual, or weighted gradient, is at most ``limit`` long.
 
     A residual that is not a number, or too large for float64, is not counted, so each row adds 0 or
     1 whatever it holds. A row of weight 0 is a null record, and adds 0.
@@ -46,7 +46,7 @@ def count_short(
     for block in records.cached_blocks():
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             residuals = loss.residual(block.margins(point), block.targets)
-            if block.weights is not None:
+            if block.weights is not None and of_gradients:
                 residuals *= block.weights[:, None]
             limits = limit * block.inverse_norms if of_gradients else limit
             within = _lengths(residuals) <= limits
@@ -96,8 +96,8 @@ class ResidualCount(_CountWithin):
     """Number of records whose residual at ``point`` is at most ``limit`` long.
 
     Sensitivity: a record adds 0 or 1, the null record 0; so either relation moves the count by at
-    most 1. Weights act before the comparison, as they do before clipping, and a record of weight 0
-    is not counted. A residual that is not a number adds 0.
+    most 1. A record of weight 0 is not counted; other weights have no say in the comparison. A
+    residual that is not a number adds 0.
 
     Parameters
     ----------
@@ -116,7 +116,8 @@ class ResidualCount(_CountWithin):
 class GradientCount(_CountWithin):
     """Number of records whose gradient at ``point`` is at most ``limit`` long, before clipping.
 
-    Sensitivity: as for `ResidualCount`, at most 1 under either relation.
+    Sensitivity: as for `ResidualCount`, at most 1 under either relation. Weights act before the
+    comparison, as they do before clipping.
 
     Parameters
     ----------

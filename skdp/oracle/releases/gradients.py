@@ -161,7 +161,7 @@ def difference_smoothness(context: base.PublicContext) -> float | None:
     weight 1, their gradients would seem to change too little from the snapshot on: steps between
     two snapshots would go too far, and further from one snapshot to the next.
     """
-    return None if context.public.weighted else smoothness(context.public, context.problem)
+    return None if context.public.has_weights else smoothness(context.public, context.problem)
 
 
 def difference_bound(clip_norm: float, smoothness: float | None, distance: float) -> float:

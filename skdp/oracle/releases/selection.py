@@ -103,7 +103,7 @@ class VertexSelection(base.Release):
         rows = require_kind(source, RepeatableSource)
         total = self._gradients.total(rows, context)
         contribution = self.contribution(context)
-        offset = context.public.n_rows * context.problem.penalty_gradient(self.point)
+        offset = context.public.total_weight * context.problem.penalty_gradient(self.point)
         noisy = self._noise.add_noise(total, contribution, context.scale, noise_source)
         if context.scale > 0:
             # Sums with it are exact: they have whole numbers below 2**53 on the grid.

@@ -351,7 +351,8 @@ class ShuffledPass(base.Release):
         n_rows, n_steps = context.public.n_rows, self.n_steps
         edges = (n_rows * t // n_steps for t in range(n_steps + 1))
         contribution = self._contribution(context)
-        factors = np.full((context.public.n_parameters, 1), self.step_size * n_steps / n_rows)
+        factors = np.full((context.public.n_parameters, 1), self.step_size * n_steps)
+        factors /= context.public.total_weight
         factors[-1] *= self._rate(context)
         point = context.public.starting_point
         total, first = np.zeros_like(point), self._first_kept()
@@ -375,8 +376,9 @@ class ShuffledPass(base.Release):
         problem, step, first = context.problem, 0, self._first_kept()
         factors = _prox_factors(problem, size, self.step_size)
         multiplies = factors is not None and problem.loss.kernel is not None
-        held_back = self.step_size * (1 - self._rate(context))
-        move = SingleMove(-self.step_size, held_back, np.ones(size) if factors is None else factors)
+        step_size = self.step_size / context.public.mean_weight
+        held_back = step_size * (1 - self._rate(context))
+        move = SingleMove(-step_size, held_back, np.ones(size) if factors is None else factors)
         steps = SingleSteps(
             problem.loss,
             noise.shift,

@@ -206,7 +206,9 @@ class NewtonDirection(base.ParameterStatistic):
         bounds = self.row_norm, self._cap(context)
         hessian = rows.total(second_moments.bounded_hessian, loss, self.point, *bounds)
         public = context.public
-        penalty = np.full(public.n_parameters, context.problem.strong_convexity * public.n_rows)
+        penalty = np.full(
+            public.n_parameters, context.problem.strong_convexity * public.total_weight
+        )
         if public.has_intercept:  # which is not penalised
             penalty[-1] = 0.0
         values, vectors = np.linalg.eigh(hessian + np.diag(penalty))

@@ -209,6 +209,7 @@ class SVRGPass(base.Release):
             for indices, edges, divisors in batches_in_blocks(
                 self._samplers(), self.n_steps, rows, context.public, noise_source
             ):
+                divisors = [one * context.public.mean_weight for one in divisors]
                 if loop is None:
                     sum_up = difference_steps.sums_of_differences(
                         rows, indices, edges, loss, self.anchor, most
@@ -284,7 +285,7 @@ class SVRGPass(base.Release):
         contribution = release.statistic.contribution(context, context.public.n_rows)
         while True:
             noisy = release.mechanism.add_noise(total, contribution, context.scale, noise_source)
-            yield noisy / release.divisor(context)
+            yield noisy / (release.divisor(context) * context.public.mean_weight)
 
 
 def largest_batch(context: base.PublicContext) -> int:

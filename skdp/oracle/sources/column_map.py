@@ -322,6 +322,63 @@ def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:
 
 
 @dataclass(frozen=True, eq=False)
+class Weights:
+    """Scale of the weights of records: ``w`` becomes ``min(w, scale) / scale``, at most 1.
+
+    It acts on each record alone, by numbers that are public, so it releases nothing.
+
+    Parameters
+    ----------
+    scale : float
+        Positive; larger weights are clipped to it.
+    by_label : tuple of float, default=()
+        Public factors in [0, 1] for the labels of a classifier; empty for none.
+    is_clipped : bool, default=True
+        Whether larger weights are clipped: not without noise.
+    """
+
+    scale: float
+    by_label: tuple[float, ...] = ()
+    is_clipped: bool = True
+
+    def apply(self, weights: Array | None, targets: AnyArray) -> Array | None:
+        """Return the weights in units of the scale, times the factors of the labels.
+
+        Parameters
+        ----------
+        weights : array of shape (n_rows,) or None
+            Not negative; None for 1 throughout.
+        targets : array, first axis n_rows
+            As the loss wants them.
+
+        Returns
+        -------
+        array of shape (n_rows,) in [0, 1], or None
+        """
+        factors = self.of_labels(targets)
+        if weights is None:
+            return factors
+        if self.is_clipped:
+            weights = np.minimum(weights, self.scale)
+        weights = weights / self.scale
+        return weights if factors is None else weights * factors
+
+    def of_labels(self, targets: AnyArray) -> Array | None:
+        """Return the factor of each record's label; None if there are none.
+
+        Returns
+        -------
+        array of shape (n_rows,), or None
+        """
+        if not self.by_label:
+            return None
+        if targets.ndim == 2:  # two classes are a column of 0 and 1, more are columns of their own
+            is_column = targets.shape[1] == 1
+            targets = targets[:, 0] if is_column else targets.argmax(axis=1)
+        return np.asarray(np.array(self.by_label)[targets.astype(np.intp)])
+
+
+@dataclass(frozen=True, eq=False)
 class Scaling:
     """Standardisation of the records of a fit, by public numbers.
 
@@ -333,15 +390,18 @@ class Scaling:
         Of the targets of a regression, one for each output.
     link : str, default="identity"
         Of the loss: with "log", predictors are logarithms of means.
+    weights : Weights or None, default=None
+        Of the records; None where weights are taken as they are.
     """
 
     columns: Columns | None = None
     targets: Columns | None = None
     link: str = "identity"
+    weights: Weights | None = None
 
     @property
     def unclipped(self) -> Scaling:
-        """The same centres and scales, and no ranges."""
+        """The same centres and scales, and no ranges; weights are those of before."""
         columns, targets = self.columns, self.targets
         return replace(
             self,
@@ -356,6 +416,15 @@ class Scaling:
             return None
         centre, scale = self.targets.centre, self.targets.scale
         return (np.log(centre), scale / centre) if self.link == "log" else (centre, scale)
+
+    def weights_of(self, weights: Array | None, targets: AnyArray) -> Array | None:
+        """Return the weights of records in their units; see `Weights.apply`.
+
+        Returns
+        -------
+        array of shape (n_rows,), or None
+        """
+        return weights if self.weights is None else self.weights.apply(weights, targets)
 
     def has_units_of(self, other: Scaling) -> bool:
         """Whether the other has the same centres and scales.

@@ -146,7 +146,8 @@ class MemorySource(InMemory, OrderedSource):
             X, columns, base = self._mapped(scaling.columns, old.X, constant, spare, is_copied)
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
-        records = Records.of(X, targets, old.weights, row_bound, constant, columns, base)
+        weights = scaling.weights_of(old.weights, old.targets)
+        records = Records.of(X, targets, weights, row_bound, constant, columns, base)
         mapped = self._with_records(records, row_bound)
         # The ledger takes blocks from before and after for those of one partition.
         mapped._divisions = self._divisions

@@ -205,6 +205,7 @@ class SumTask:
             source = MemorySource.of(X, targets, weights, None, self.constant)
             return source.transformed(self.scaling, self.row_bound).records, None
         columns = self.scaling.columns
+        weights = self.scaling.weights_of(weights, targets)
         if self.scaling.targets is not None:
             targets = self.scaling.targets.apply(targets)
         in_units = None if columns is None else columns.for_type(np.float64)

@@ -118,7 +118,7 @@ class BoostedSufficientStatistics(Solver):
         # Moments of the residuals at the start; without one, those of the targets.
         start = oracle.start()
         push = joint[:size, size:] * unit - joint[:size, :size] @ start
-        push -= public.n_rows * oracle.problem.penalty_gradient(start)
+        push -= public.total_weight * oracle.problem.penalty_gradient(start)
         return Solution(start + bayes_step(eigen, push, std * unit / math.sqrt(2), std), 1)
 
     def _in_rounds(self, oracle: Oracle) -> Solution:
@@ -132,7 +132,7 @@ class BoostedSufficientStatistics(Solver):
             if step > 0:
                 clip_norm = min(clip_norm, self.clip_norm * self._residual_size(oracle, point))
             gradient, noise = oracle.with_share(GradientSum(point, clip_norm), share)
-            push = -gradient - public.n_rows * problem.penalty_gradient(point)
+            push = -gradient - public.total_weight * problem.penalty_gradient(point)
             point = point + bayes_step(eigen, push, noise, std)
         return Solution(point, self.rounds)
 
@@ -146,4 +146,4 @@ class BoostedSufficientStatistics(Solver):
         if not oracle.is_noisy:
             return 1.0
         # At least a tenth, as a noisy figure near zero is not reliable.
-        return math.sqrt(max(float(squares[0]) / public.n_rows, 0.0)) / unit + 0.1
+        return math.sqrt(max(float(squares[0]) / public.total_weight, 0.0)) / unit + 0.1

@@ -156,6 +156,7 @@ class GradientDescent(Solver):
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
         sizes = steps.step_sizes(self.learning_rate, n_steps)
+        sizes = sizes * defaults.slower_for_weights(oracle.public, oracle.problem, n_steps)
         composition = defaults.composition_kind(self.mechanism, oracle.public)
         noises = steps.relative_noise(self.noise_schedule, n_steps, composition, sizes)
         clips = ClipTracker(self.clip_norm, noises)

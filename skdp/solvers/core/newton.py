@@ -121,7 +121,7 @@ class Newton(Solver):
         for _ in range(n_steps):
             sums = ShrunkGradientSum(point, self.row_norm, self.residual_bound, whole_records=True)
             gradient, _ = oracle.with_share(sums, (1 - self.direction_share) / n_steps)
-            gradient = gradient + public.n_rows * problem.penalty_gradient(point)
+            gradient = gradient + public.total_weight * problem.penalty_gradient(point)
             # Where a step went too far, the line between both gradients says how far.
             before, after = np.sum(direction * last_gradient), np.sum(direction * gradient)
             went_too_far = varies and after < -before / 2 < 0

@@ -275,8 +275,8 @@ class Whitened(Solver):
         if oracle.public.streamed:
             return self._in_one_pass(oracle)
         public, problem = oracle.public, oracle.problem
-        n_rows, n_steps = public.n_rows, self.max_iter
-        curvature = _typical_curvature(public, problem)
+        n_steps, curvature = self.max_iter, _typical_curvature(public, problem)
+        total_weight = public.total_weight
         # 1. The Gram matrix, and coordinates in which it is about the identity.
         known = defaults.penalty_hessian(problem, public) / curvature
         remaining = 1.0 - self.hessian_share
@@ -292,7 +292,7 @@ class Whitened(Solver):
         coordinates = moments.Coordinates(transform)
         # 2. The length to which rows are shrunk there, about their root mean square length, and the
         # caps on residuals that make for the clipping norms.
-        expected = math.sqrt(float((eigen.values / lifted).sum()) / n_rows)
+        expected = math.sqrt(float((eigen.values / lifted).sum()) / total_weight)
         row_norm = min(self.row_factor * expected, UNBOUNDED)
         longest = self.row_factor * math.sqrt(public.n_parameters)
         caps = steps.clip_norms(self.clip_norm, n_steps) / longest
@@ -356,7 +356,7 @@ class Whitened(Solver):
             noisy += answer / (following - first)
             if step + 1 < following:
                 continue
-            gradient = noisy + transform.T @ (n_rows * problem.penalty_gradient(coef))
+            gradient = noisy + transform.T @ (total_weight * problem.penalty_gradient(coef))
             oracle.note_direction(gradient)
             if oracle.is_rehearsal:  # requests do not depend on the point, which would run away
                 path.append(point)
@@ -398,7 +398,7 @@ class Whitened(Solver):
         lifted = eigen.values + eigen.noise_norm
         transform = eigen.vectors / np.sqrt(lifted)
         coordinates = moments.Coordinates(transform)
-        expected = math.sqrt(float((eigen.values / lifted).sum()) / first)
+        expected = math.sqrt(float((eigen.values / lifted).sum()) / (first * public.mean_weight))
         row_norm = min(self.row_factor * expected, UNBOUNDED)
         longest = self.row_factor * math.sqrt(public.n_parameters)
         caps = steps.clip_norms(self.clip_norm, n_steps) / longest * size_of_residuals
@@ -414,8 +414,8 @@ class Whitened(Solver):
             block = Cut(0, cuts, step + 1, once=True)
             gradient, _ = oracle.with_share(request, float(share), block)
             # As if of as many rows as the matrix.
-            gradient = first / block.divisor(public) * gradient
-            gradient = gradient + transform.T @ (first * problem.penalty_gradient(coef))
+            pull = public.mean_weight * problem.penalty_gradient(coef)
+            gradient = first / block.divisor(public) * gradient + transform.T @ (first * pull)
             oracle.note_direction(gradient)
             point = point - size * direction(gradient)
         return Solution(transform @ point, n_steps)
@@ -427,9 +427,11 @@ class Whitened(Solver):
         Newton step, shrunk according to the noise.
         """
         public, problem, n_parameters = oracle.public, oracle.problem, oracle.public.n_parameters
-        start, n_rows = oracle.start(), block.divisor(public)
+        start, weight = oracle.start(), block.divisor(public) * public.mean_weight
         curvature = _typical_curvature(public, problem)
-        penalty = n_rows / public.n_rows * defaults.penalty_hessian(problem, public) / curvature
+        penalty = (
+            weight / public.total_weight * defaults.penalty_hessian(problem, public) / curvature
+        )
         is_real = "quadratic_loss" in problem.provides
         # Residuals at zero are 1/2 less the label, and the constant's moments give the sum of rows.
         is_label = problem.loss.name == "logistic" and public.has_intercept and not start.any()
@@ -450,11 +452,11 @@ class Whitened(Solver):
             push = push - 0.5 / public.intercept_size * gram[:, -1:]
             noise = math.hypot(noise, 0.5 / public.intercept_size * std)
             return eigen, bayes_step(eigen, push / curvature, noise / curvature, std), 1.0
-        rest = push - gram @ start - n_rows * problem.penalty_gradient(start)
+        rest = push - gram @ start - weight * problem.penalty_gradient(start)
         point = start + bayes_step(eigen, rest, noise, std)
         squares = np.trace(joint[n_parameters:, n_parameters:]) * unit**2
         squares += float((point * (gram @ point - 2 * push)).sum())
-        size = math.sqrt(max(squares, 0.0) / (n_rows * public.n_outputs)) / largest
+        size = math.sqrt(max(squares, 0.0) / (weight * public.n_outputs)) / largest
         return eigen, point, min(max(size, LEAST_RESIDUAL), 1.0) if oracle.is_noisy else 1.0
 
 
@@ -585,7 +587,7 @@ def _known_gram(public: Public, moments: Moments) -> Array:
     """Return the Gram matrix of the rows that a public sample suggests."""
     size = np.ones(len(moments.matrix))
     size[-1] = public.intercept_size
-    gram = moments.matrix * np.outer(size, size) * public.n_rows
+    gram = moments.matrix * np.outer(size, size) * public.total_weight
     return np.asarray(gram[: public.n_parameters, : public.n_parameters])
 
 

@@ -530,7 +530,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         limit = oracle.public.row_norm or LARGEST_NORM * expected_row_norm(oracle.public)
         rows = Cut(0, cuts, 0)
         total = noisy_count(oracle, SquaredNormSum(limit), noise, rows)
-        share = total / rows.divisor(oracle.public)
+        share = total / (rows.divisor(oracle.public) * oracle.public.weighted_share)
         return limit * math.sqrt(min(max(share, 1e-4), 1.0))
 
     def _threshold(self, oracle: Oracle, point: Array, rows: Cut, noise: float) -> float:
@@ -542,7 +542,8 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
         start, stop = rows.cuts[rows.index], rows.cuts[rows.index + 1]
         candidates = thresholds(self.search, self.domain_bound, self.resolution)
-        return least_threshold(self.search, candidates, self.quantile * (stop - start), count)
+        enough = self.quantile * (stop - start) * oracle.public.weighted_share
+        return least_threshold(self.search, candidates, enough, count)
 
 
 # ---------------------------------------------------------------------- searches by noisy counts

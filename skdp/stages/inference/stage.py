@@ -288,7 +288,7 @@ class InferenceStage(OptionalStage):
             return "rows that can be read more than once; fit_blocks reads them once"
         if parameters.adaptive:
             return "a solver that plans its noise beforehand, such as solver='auto'"
-        if public.weighted:
+        if public.has_weights:
             return "records without weights: sample_weight=None and class_weight=None"
         if public.n_features * problem.loss.contrasts.shape[1] > GRAM_COLUMNS:
             return (

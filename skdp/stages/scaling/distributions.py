@@ -334,7 +334,7 @@ class Histogram:
     noise: Array
 
     @classmethod
-    def of_counts(cls, n_rows: int, counts: Array, std: float, *ranges: Ranges) -> Self:
+    def of_counts(cls, n_rows: float, counts: Array, std: float, *ranges: Ranges) -> Self:
         """Return that of counts of columns with the same noise."""
         return cls(counts / n_rows, np.full(len(counts), std / n_rows), *ranges)
 

@@ -32,6 +32,10 @@ COSTS_TARGETS: tuple[float, ...] = (1.0, 0.4, 0.4, 0.4, 0.4, 0.4)
 # than a constant, and all scaling together gets up to this share.
 COSTS_OF_FEWER: tuple[float, ...] = (1.0, 1.0)
 REDUCE_ABOVE, MAX_SHARE_ALL = 0.15, 0.9
+# Of what the first records of a stream may spend, for the scale of their weights.
+SHARE_OF_WEIGHTS = 0.1
+# Of the budget of a scaler, for the number of records whose weight is not 0.
+SHARE_OF_COUNT = 0.01
 
 
 @dataclass(frozen=True)
@@ -147,9 +151,9 @@ def _needed(n_counts: float, signal: float, noise: float) -> float:
     return n_counts / (signal * noise) ** 2
 
 
-def whole_budget(public: Public) -> ScalingBudget:
-    """Return shares that spend the whole budget on columns."""
-    return ScalingBudget(Histograms(public.n_features, 1.0, COSTS_COLUMNS, _signal(public)))
+def whole_budget(public: Public, share: float) -> ScalingBudget:
+    """Return shares that spend the whole budget, or a share of it, on columns."""
+    return ScalingBudget(Histograms(public.n_features, share, COSTS_COLUMNS, _signal(public)))
 
 
 def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
@@ -165,8 +169,10 @@ def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
     return min(max(math.ceil(wanted), round(4 / TAIL_SHARE)), most)
 
 
-def budget_of_first(first: Public, features: bool, targets: bool) -> ScalingBudget:
-    """Return shares that spend the whole budget on histograms of these records.
+def budget_of_first(
+    first: Public, features: bool, targets: bool, left: float = 1.0
+) -> ScalingBudget:
+    """Return shares that spend the budget, or what is left of it, on histograms of these records.
 
     Their ratio is that of as many records as would have the same noise on counts for the usual
     share.
@@ -176,7 +182,7 @@ def budget_of_first(first: Public, features: bool, targets: bool) -> ScalingBudg
     budget, signal = scaling_budget(alike, features, targets, insist=True), _signal(first)
     parts = budget.features, budget.targets
     return ScalingBudget(
-        *(replace(one, share=one.share / budget.share, signal=signal) for one in parts)
+        *(replace(one, share=left * one.share / budget.share, signal=signal) for one in parts)
     )
 
 

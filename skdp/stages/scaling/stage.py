@@ -17,7 +17,17 @@ import numpy as np
 
 from skdp._numbers import Array, Mask
 from skdp.objective import Loss, Problem
-from skdp.oracle import BinCounts, Columns, MagnitudeCounts, Oracle, Public, Scaling, Solution
+from skdp.oracle import (
+    BinCounts,
+    Columns,
+    MagnitudeCounts,
+    Oracle,
+    Public,
+    Scaling,
+    Solution,
+    Weights,
+    WeightSums,
+)
 from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.session import inside
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
@@ -38,6 +48,7 @@ from skdp.stages.scaling.refinements import (
     refine_narrow_columns,
 )
 from skdp.stages.scaling.shares import (
+    SHARE_OF_WEIGHTS,
     Histograms,
     ScalingBudget,
     budget_of_first,
@@ -49,6 +60,7 @@ from skdp.stages.scaling.shares import (
 BINS_BY_NOISE = ((0.03, 32), (0.08, 16), (math.inf, 8))
 # Without noise, and for narrow columns: a record lies in one bin of each, however many there are.
 MANY_BINS = 1024
+Z_COUNT = 3.0  # noise on a number of records, in standard deviations
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +87,7 @@ class Counting:
 
     def by_magnitude(self) -> tuple[Histogram, Self]:
         """Request counts by sign and magnitude; return them, and the counting in units of these."""
-        request, n_rows = (
-            MagnitudeCounts(self.is_features, not self.is_features),
-            self.oracle.public.n_rows,
-        )
+        request, n_rows = MagnitudeCounts(self.is_features, not self.is_features), self._n_counted
         answer = self.oracle.with_share(request, self.histograms.shares[0])
         counts, std, units = in_own_units(answer[0], n_rows, answer[1])
         return Histogram(counts / n_rows, std / n_rows), replace(self, units=units)
@@ -93,7 +102,12 @@ class Counting:
         low, width = self.units * ranges.low, self.units * ranges.width / n_bins
         request = BinCounts(*kind, low, width, n_bins)
         answer = self.oracle.with_share(request, self.histograms.shares[-1])
-        return Bins.of_counts(self.oracle.public.n_rows, *answer, ranges)
+        return Bins.of_counts(self._n_counted, *answer, ranges)
+
+    @property
+    def _n_counted(self) -> float:
+        """Number of records that are counted: those of weight 0 are not."""
+        return self.oracle.public.n_rows * self.oracle.public.weighted_share
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +132,9 @@ class ScalingStage(OptionalStage):
     is_final : bool
         Whether no later stage may widen ranges: those of regressions are short enough for the test
         halfway, :class:`~skdp.stages.scaling.widening.Widening`.
+    share_of_count : float
+        Share of mu squared of the number of records whose weight is positive, if no earlier stage
+        has released it.
     """
 
     budget: ScalingBudget = field(default_factory=ScalingBudget)
@@ -127,6 +144,7 @@ class ScalingStage(OptionalStage):
     note: str = ""
     first: int = 0
     is_final: bool = False
+    share_of_count: float = 0.0
 
     title: ClassVar[str] = "scaling"
     place: ClassVar[str] = "before"
@@ -164,9 +182,13 @@ class ScalingStage(OptionalStage):
         )
         wanted, first = (columns is None, counts_targets), 0
         if public.streamed and any(wanted):
-            first = records_for_scaling(public, *wanted)
+            # The first records may have been asked about weights.
+            first = public.n_first or records_for_scaling(public, *wanted)
+            left = 1.0 - SHARE_OF_WEIGHTS * (public.n_first > 0)
             budget = (
-                budget_of_first(public.divided(first)[0], *wanted) if first else ScalingBudget()
+                budget_of_first(public.divided(first)[0], *wanted, left)
+                if first
+                else ScalingBudget()
             )
         else:
             budget = scaling_budget(public, *wanted, insist=parameters.scaling == "private")
@@ -182,7 +204,7 @@ class ScalingStage(OptionalStage):
     # mypy: other stages have a field of this name. Here it follows from other fields.
     @property
     def share(self) -> float:  # type: ignore[override]
-        return self.budget.share
+        return self.budget.share + self.share_of_count
 
     @property
     def has_own_records(self) -> bool:  # type: ignore[override]  # as above
@@ -192,6 +214,10 @@ class ScalingStage(OptionalStage):
         left, scaling = inside(self, oracle.public).share, self.known
         features, targets = self.budget.features, self.budget.targets
         with oracle.first_records(self.first) if self.first else nullcontext():
+            if self.share_of_count:
+                n_rows, request = oracle.public.n_rows, WeightSums(1.0, np.zeros(0))
+                (_, number), std = oracle.with_share(request, self.share_of_count)
+                oracle.weigh(Weights(1.0), 1.0, number_weighted(number, std, n_rows) / n_rows)
             if features.n_columns:
                 columns = self._columns(Counting(oracle, features, True))
                 scaling = replace(scaling, columns=columns)
@@ -275,6 +301,11 @@ def _in_units(columns: Columns, units: Array | float) -> Columns:
         )
         scale = np.clip(units * columns.scale, finite.tiny, finite.max)
     return replace(columns, low=low, high=high, centre=centre, scale=scale)
+
+
+def number_weighted(number: float, std: float, n_rows: int) -> float:
+    """Return the number of records of positive weight: all, unless noise cannot explain it."""
+    return n_rows if number > n_rows - Z_COUNT * std else max(number, std, 1.0)
 
 
 def _rehearsed(counting: Counting) -> Columns:

@@ -53,9 +53,8 @@ def test_counts_are_those_of_plain_numpy(rng, name, kind, weighted):
     point = rng.standard_normal((D + 1, n_outputs))
     norms = np.linalg.norm(X, axis=1)
     full = np.hstack([X * np.minimum(1, 3.0 / norms)[:, None], np.full((N, 1), 2.5)])
-    residuals = loss.residual(full @ point, y) * (1 if weights is None else weights[:, None])
-    sizes = np.linalg.norm(residuals, axis=1)
-    gradients = sizes * np.linalg.norm(full, axis=1)
+    sizes = np.linalg.norm(loss.residual(full @ point, y), axis=1)
+    gradients = sizes * np.linalg.norm(full, axis=1) * (1 if weights is None else weights)
     given_X = {"dense": X, "float32": X.astype(np.float32), "csr": sparse.csr_array(X)}[kind]
     context = PublicContext(public_for(n_outputs, sparse=kind == "csr"), Problem(loss), 1.0)
     rows = make_rows(

@@ -205,6 +205,7 @@ MUTANT_CASES = [
 
 
 @pytest.mark.parametrize(("mutant", "adjacency"), MUTANT_CASES, ids=str)
+@pytest.mark.usefixtures("raw_weights")
 def test_replay_catches_mutants(replay, rng, monkeypatch, mutant, adjacency):
     X, y = problem("ridge", rng)
     MUTANTS[mutant](monkeypatch)

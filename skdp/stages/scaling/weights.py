@@ -1,0 +1,178 @@
+"""The scale of weights, from noisy counts of their magnitudes.
+
+The estimate must not depend on the unit of weights, and gradients are multiplied by weights before
+they are clipped. So weights are divided by a scale near the largest of them, and larger ones are
+clipped to it. The sum of the weights in this unit is released as well: the loss is divided by it,
+so that the effect of a penalty does not depend on the unit either.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from skdp._numbers import Array
+from skdp.objective import Problem
+from skdp.oracle import (
+    LaplaceNoise,
+    NoisyStatistic,
+    Oracle,
+    Public,
+    Solution,
+    Statistic,
+    WeightCounts,
+    Weights,
+    WeightSums,
+)
+from skdp.oracle.releases.weights import weight_of
+from skdp.stages.base import OptionalStage, StageParameters, missing_gaussian
+from skdp.stages.scaling.shares import SHARE_OF_WEIGHTS, mu_per_count
+from skdp.stages.scaling.stage import ScalingStage, number_weighted
+
+# All figures are choices of ours. Bins of the first counts, over the range of float64, in octaves;
+# those of the second counts divide the highest one with weights and the one below it.
+LOWEST, OCTAVES, N_COARSE = -1076.0, 4.0, 526
+UNIT_BIN, N_FINE = 269, 32  # number of the bin that starts at weight 1
+Z_NEAR = 2.0  # noise in the bin of weight 1 that counts stand out from, in standard deviations
+Z_TAIL = 3.0  # noise in a tail that weights are clipped for
+# Shares of mu squared: of the first and second counts, for this noise on a count as a share of the
+# records, within limits; and of the sum.
+NOISE_GOAL, MIN_SHARE, MAX_SHARE = 2e-4, 0.005, 0.03
+SHARE_OF_SUM = 0.005
+OF_ALL = 0.4, 0.2  # shares of the budget if it is spent on weights alone: of a count, and the sum
+FIRST_RECORDS = 0.05  # share of a stream that is counted if no columns are estimated from it
+# Of Laplace noise: next to that of a step of the solver, and how much farther its tails reach.
+LAPLACE_NOISE, LAPLACE_TAIL = 2.0, 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class WeightStage(OptionalStage):
+    """Divide weights by a scale near the largest of them, which larger ones are clipped to.
+
+    Parameters
+    ----------
+    shares : tuple of float
+        Shares of mu squared: of the two histograms, and of the sum; 0 for Laplace noise.
+    known : Weights or None
+        The weights' units if these are public: those of labels without weights of records.
+    by_label : tuple of float
+        Public factors of labels.
+    max_weight : float or None
+        Declared bound on the weights of records.
+    is_laplace : bool
+        Whether answers have Laplace noise, as delta is 0.
+    first : int
+        Of a stream: number of first records that are counted, and that no later stage reads. 0 for
+        all records.
+    """
+
+    shares: tuple[float, float] = (0.0, 0.0)
+    known: Weights | None = None
+    by_label: tuple[float, ...] = ()
+    max_weight: float | None = None
+    is_laplace: bool = False
+    first: int = 0
+
+    title: ClassVar[str] = "scale of weights"
+    place: ClassVar[str] = "before"
+
+    @classmethod
+    def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
+        return parameters.has_weights
+
+    @classmethod
+    def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
+        return None
+
+    @classmethod
+    def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
+        labels = public.label_weights
+        if not public.weighted:
+            return cls(known=Weights(1.0, labels))
+        is_laplace = missing_gaussian(public, parameters) is not None
+        if is_laplace or not public.is_noisy:
+            shares = 0.0, 0.0
+        elif public.streamed:
+            shares = OF_ALL
+        else:
+            signal = mu_per_count(public) * public.n_rows
+            needed = 1 / (NOISE_GOAL * signal) ** 2
+            shares = min(max(needed, MIN_SHARE), MAX_SHARE), SHARE_OF_SUM
+        first = 0
+        if public.streamed:
+            scaling = ScalingStage.of(public, problem, parameters)
+            first = max(1, math.ceil(FIRST_RECORDS * public.n_rows))
+            if ScalingStage.applies(public, problem, parameters) is None and scaling.first:
+                first = scaling.first
+                shares = SHARE_OF_WEIGHTS * shares[0], SHARE_OF_WEIGHTS * shares[1]
+        return cls(shares, None, labels, public.max_weight, is_laplace, first)
+
+    # mypy: other stages have a field of this name. Here it follows from other fields.
+    @property
+    def share(self) -> float:  # type: ignore[override]
+        n_counts = 2 * (self.max_weight is None)
+        return n_counts * self.shares[0] + self.shares[1]
+
+    @property
+    def has_own_records(self) -> bool:  # type: ignore[override]  # as above
+        return self.first > 0
+
+    def public_after(self, public: Public) -> Public:
+        return public.divided(self.first)[1] if self.first else public
+
+    def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        with oracle.first_records(self.first) if self.first else nullcontext():
+            self.measure(oracle)
+        return replace(solution, scaling=oracle.scaling)
+
+    def measure(self, oracle: Oracle) -> None:
+        """Release the scale of the weights and their sum, and put weights in this unit."""
+        if self.known is not None:
+            oracle.weigh(self.known, 1.0, 1.0)
+            return
+        n_rows = oracle.public.n_rows
+        scale = self.max_weight or self._scale(oracle)
+        request = WeightSums(scale, np.array(self.by_label), order=2 - self.is_laplace)
+        (total, number), std = self._request(oracle, request, self.shares[1])
+        number = number_weighted(number, std, n_rows)
+        total = min(max(total, std, 1.0 / n_rows), number)
+        weights = Weights(scale, self.by_label, is_clipped=oracle.is_noisy)
+        oracle.weigh(weights, total / n_rows, number / n_rows)
+
+    def assumptions(self) -> tuple[str, ...]:
+        if self.known is not None:
+            return ()
+        if self.max_weight is not None:
+            source = f"{self.max_weight:g}, which was declared without looking at them"
+        else:
+            source = "a scale that was estimated privately, as part of this fit"
+        return (f"Weights were divided by {source}; larger ones were clipped to it.",)
+
+    def _request(self, oracle: Oracle, statistic: Statistic, share: float) -> tuple[Array, float]:
+        """Return a noisy statistic, and the standard deviation of its noise."""
+        if not self.is_laplace:
+            return oracle.with_share(statistic, share or 1.0)
+        release = NoisyStatistic(statistic, LaplaceNoise(LAPLACE_NOISE))
+        return oracle.request(release), LAPLACE_TAIL * oracle.std(release)
+
+    def _scale(self, oracle: Oracle) -> float:
+        """Return a scale near the largest weight that noise does not hide."""
+        order = 2 - self.is_laplace
+        coarse = WeightCounts(LOWEST, OCTAVES, N_COARSE, order=order)
+        counts, std = self._request(oracle, coarse, self.shares[0])
+        # Weights are rather of about unit size: farther bins have to stand out from more noise.
+        farther = np.abs(np.arange(N_COARSE) - UNIT_BIN)
+        visible = np.flatnonzero(counts > (Z_NEAR + np.sqrt(2 * np.log1p(farther))) * std)
+        highest = int(visible[-1]) if len(visible) else UNIT_BIN
+        low, width = LOWEST + OCTAVES * (highest - 1), 2 * OCTAVES / N_FINE
+        fine = WeightCounts(low, width, N_FINE, order=order)
+        counts, std = self._request(oracle, fine, self.shares[0])
+        tails, n_bins = np.cumsum(counts[::-1]), np.arange(1, N_FINE + 1)
+        seen = np.flatnonzero(tails > Z_TAIL * std * np.sqrt(n_bins))
+        if len(seen):
+            return weight_of(low + width * (N_FINE - int(seen[0])))
+        return weight_of(low + 2 * OCTAVES) if len(visible) else 1.0
