@@ -218,6 +218,8 @@ PROOFS = {
 
 # Sums in which no label of a logistic loss plays a part, or one that cancels: labels move none.
 NOT_OF_LABELS = {
+    weights.WeightCounts,
+    weights.WeightSums,
     gradients.GradientDifference,
     counts.SquaredNormSum,
     histograms.MagnitudeCounts,

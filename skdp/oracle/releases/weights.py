@@ -33,13 +33,16 @@ def weight_of(logarithm: float) -> float:
     return max(math.ldexp(1 + logarithm - whole, whole), math.ulp(0.0))
 
 
+def _given(records: Records) -> Array:
+    return np.ones(records.n_rows) if records.weights is None else records.weights
+
+
 def weight_counts(records: Records, low: float, width: float, n_bins: int) -> Array:
     """Count positive weights in equal bins of their logarithms, the outer ones open.
 
     Where there are groups, a row counts as its multiplier; sums of multipliers are exact.
     """
-    weights, shares = records.weights, records.multipliers
-    assert weights is not None
+    weights, shares = _given(records), records.multipliers
     takes_part = weights > 0
     places = np.clip((logarithms(weights[takes_part]) - low) / width, 0, n_bins - 1)
     each = None if shares is None else shares[takes_part]
@@ -52,11 +55,11 @@ def weight_sums(records: Records, weights: Weights) -> Array:
     Both are in units of 2**-20, each part a whole number of them. Labels have no say in the sum; a
     record whose label has weight 0 is not counted.
     """
-    assert records.weights is not None
-    counted, factors = records.weights > 0, weights.of_labels(records.targets)
+    given = _given(records)
+    counted, factors = given > 0, weights.of_labels(records.targets)
     if factors is not None:
         counted &= factors > 0
-    own = np.minimum(records.weights, weights.scale) / weights.scale
+    own = np.minimum(given, weights.scale) / weights.scale
     parts = np.ldexp(np.stack([own, counted]), UNIT_BITS)
     if records.multipliers is None:
         return np.asarray(np.rint(parts).sum(axis=1))

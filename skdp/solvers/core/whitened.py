@@ -276,7 +276,6 @@ class Whitened(Solver):
             return self._in_one_pass(oracle)
         public, problem = oracle.public, oracle.problem
         n_steps, curvature = self.max_iter, _typical_curvature(public, problem)
-        total_weight = public.total_weight
         # 1. The Gram matrix, and coordinates in which it is about the identity.
         known = defaults.penalty_hessian(problem, public) / curvature
         remaining = 1.0 - self.hessian_share
@@ -292,7 +291,7 @@ class Whitened(Solver):
         coordinates = moments.Coordinates(transform)
         # 2. The length to which rows are shrunk there, about their root mean square length, and the
         # caps on residuals that make for the clipping norms.
-        expected = math.sqrt(float((eigen.values / lifted).sum()) / total_weight)
+        expected = math.sqrt(float((eigen.values / lifted).sum()) / public.total_weight)
         row_norm = min(self.row_factor * expected, UNBOUNDED)
         longest = self.row_factor * math.sqrt(public.n_parameters)
         caps = steps.clip_norms(self.clip_norm, n_steps) / longest
@@ -356,7 +355,7 @@ class Whitened(Solver):
             noisy += answer / (following - first)
             if step + 1 < following:
                 continue
-            gradient = noisy + transform.T @ (total_weight * problem.penalty_gradient(coef))
+            gradient = noisy + transform.T @ (public.total_weight * problem.penalty_gradient(coef))
             oracle.note_direction(gradient)
             if oracle.is_rehearsal:  # requests do not depend on the point, which would run away
                 path.append(point)
