@@ -15,7 +15,6 @@ import skdp
 SIGN = ".. code-block:: python"
 NOT_RUN = {
     "development/add_a_release": "two lines of a solver; test_documentation.py runs the release",
-    "reviewers/dossier": "an audit; test_dossier.py writes one",
 }
 PAGES = [name for name, text in documentation.pages().items() if SIGN in text]
 # Whatever takes minutes, or starts workers (test_ledger.py does), in short.

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, cast
 
@@ -158,7 +158,7 @@ _KNOWN: dict[str, type[object]] = {
 
 
 def plain(value: object) -> Plain:
-    """Return an event, or a part of one, as dicts, lists, numbers and text.
+    """Return an event, or mappings and sequences of values, as dicts, lists, numbers and text.
 
     Numbers that are not finite become text, as JSON has none.
     """
@@ -167,6 +167,8 @@ def plain(value: object) -> Plain:
         return {"type": type(value).__name__, **parts}
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):

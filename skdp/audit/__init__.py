@@ -1,14 +1,7 @@
 """Means to convince oneself that a fit keeps its promise; see the page "Audit it yourself"."""
 
-from skdp.audit.black_box import (
-    CanaryReport,
-    Claim,
-    TradeOffDisplay,
-    canaries,
-    canaries_in_one_fit,
-)
+from skdp.audit.black_box import CanaryReport, Claim, canaries
 from skdp.audit.comparing import Finding, ReplayedRelease, ReplayReport
-from skdp.audit.dossier import dossier
 from skdp.audit.neighbours import NeighbouringPair, hostile_pairs, made_up_data
 from skdp.audit.replaying import replay
 from skdp.audit.reporting import AuditReport, report
@@ -23,11 +16,8 @@ __all__ = [
     "ReplayReport",
     "ReplayedRelease",
     "SourceReport",
-    "TradeOffDisplay",
     "canaries",
-    "canaries_in_one_fit",
     "check_source",
-    "dossier",
     "hostile_pairs",
     "made_up_data",
     "replay",

@@ -5,13 +5,12 @@ from __future__ import annotations
 import html
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
 from sklearn.base import BaseEstimator, clone, is_classifier
 
 from skdp._numbers import Array, Mask, MatrixLike
@@ -20,12 +19,8 @@ from skdp.audit import bounds
 from skdp.audit.neighbours import dense_copy, labels_of
 from skdp.audit.replaying import audited_clone, in_partitions, relation_of, takes_weights
 from skdp.fitting.privacy import SeededNoise
-from skdp.metrics.scores import axes_or_new
 from skdp.model_selection import total_privacy
 from skdp.oracle.sources.partitioned import Partitions
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 N_ROWS, N_FEATURES = 100, 1  # of made-up data; what one record shows does not depend on them
 LONG, FAR = 1e3, 1e6  # a worst-case record: longer than rows are kept to, with a far target
@@ -112,7 +107,7 @@ def canaries(
     score = _parameters if score is None else score
     vectors = []
     for coin in coins:
-        model = _fitted(plain, in_partitions(data[coin], partitions))
+        model = fitted_clone(plain, in_partitions(data[coin], partitions))
         vectors.append(np.asarray(score(model), dtype=np.float64).ravel())
     outputs, is_in = np.array(vectors), coins == 1
     # The direction that separates the two best, and how well it does, come from fits that do not
@@ -128,63 +123,6 @@ def canaries(
     )
     parts = scores[is_in], scores[~is_in]
     return CanaryReport(type(estimator).__name__, claim, *lower, confidence, len(scores), *parts)
-
-
-def canaries_in_one_fit(
-    estimator: BaseEstimator,
-    *,
-    n_canaries: int = 1000,
-    confidence: float = 0.999,
-    score: Score | None = None,
-    random_state: int | None = None,
-) -> CanaryReport:
-    """Bound epsilon and mu from below by one fit on many canaries, each in a column of its own.
-
-    A coin of its own decides for each record whether it is in, and the surest of the coins are
-    guessed from the coefficients (Steinke, Nasr, Jagielski 2023, "Privacy auditing with one (1)
-    training run"). That costs one fit of ``n_canaries`` columns, where `canaries` takes thousands,
-    and shows less: about a third of a claimed epsilon of 4.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its coefficients have one output; without intercept it shows most.
-    n_canaries : int, default=1000
-        Records, and columns.
-    confidence : float, default=0.999
-    score : callable, default=None
-        ``score(model)`` returns a number for each column; if None, ``coef_``.
-    random_state : int, default=None
-        Seed of the coins.
-
-    Returns
-    -------
-    CanaryReport
-        With one fit counted; bounds of epsilon and mu each hold with ``confidence``.
-    """
-    plain = audited_clone(estimator)
-    relation = relation_of(plain)
-    coins = np.random.default_rng(random_state).integers(2, size=n_canaries) == 1
-    labels = _targets(plain, None)
-    data: dict[str, Any] = {"X": LONG * np.eye(n_canaries), "y": np.full(n_canaries, labels[1])}
-    if relation is Adjacency.ZERO_OUT:
-        data["sample_weight"] = np.where(coins, 1.0, 0.0)
-    else:
-        data["y"] = np.where(coins, labels[1], labels[0])
-    model = _fitted(plain, data)
-    claim = _claim(model)
-    values = np.asarray(model.coef_ if score is None else score(model), dtype=np.float64).ravel()
-    # How many coins to guess follows from the claim, before the scores are seen: as many as show
-    # most of a true claim, and as many as it takes to break a false one.
-    error = (1 - confidence) / 2
-    order, epsilon_lower, mu_lower = np.argsort(values), 0.0, 0.0
-    for n_guesses in _numbers_of_guesses(n_canaries, claim, error):
-        low, high = order[: n_guesses // 2], order[-(n_guesses - n_guesses // 2) :]
-        given = int((~coins[low]).sum() + coins[high].sum()), n_guesses, n_canaries
-        epsilon_lower = max(epsilon_lower, bounds.one_run_epsilon(*given, claim.delta, error))
-        mu_lower = max(mu_lower, bounds.one_run_mu(*given, error))
-    lower, parts = (epsilon_lower, mu_lower), (values[coins], values[~coins])
-    return CanaryReport(type(estimator).__name__, claim, *lower, confidence, 1, *parts)
 
 
 # ---------------------------------------------------------------------- data and fits
@@ -234,7 +172,8 @@ def _targets(estimator: BaseEstimator, y: ArrayLike | None) -> tuple[Any, Any]:
     return -FAR, FAR
 
 
-def _fitted(estimator: BaseEstimator, data: Mapping[str, Any]) -> BaseEstimator:
+def fitted_clone(estimator: BaseEstimator, data: Mapping[str, Any]) -> BaseEstimator:
+    """Return a fitted clone of an estimator."""
     with warnings.catch_warnings(action="ignore"):  # that so few rows cannot teach a model anything
         return clone(estimator).fit(**data)
 
@@ -277,29 +216,6 @@ def _direction(vectors: Array, is_in: Mask) -> tuple[Array, Array, float]:
     length = math.sqrt(max(float(direction @ covariance @ direction), 1e-300))
     direction = direction / length
     return direction, (means[0] + means[1]) / 2, float(difference @ direction)
-
-
-def _numbers_of_guesses(n_canaries: int, claim: Claim, error: float) -> tuple[int, int]:
-    """Return how many of the surest coins to guess.
-
-    First as many as show most if scores are normal and the claim is tight; then as many as would
-    break the claim if all were right, and half as many more.
-    """
-    distance = claim.mu if claim.mu is not None else min(claim.epsilon / 3, 3.0)
-    candidates: Iterator[int] = (
-        max(2, int(share * n_canaries)) for share in (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0)
-    )
-    grid = np.linspace(-8, 8, 4001)
-    tails = ndtr(-(grid - distance / 2)), ndtr(-(grid + distance / 2))
-
-    def expected(guesses: int) -> float:
-        at = int(np.argmin(np.abs((tails[0] + tails[1]) / 2 - guesses / n_canaries / 2)))
-        right = guesses * float(tails[0][at] / (tails[0][at] + tails[1][at]))
-        return bounds.one_run_epsilon(int(right), guesses, n_canaries, claim.delta, error)
-
-    sure = -math.log1p(math.exp(-claim.epsilon))  # logarithm of the chance of a right guess
-    breaking = min(n_canaries, max(2, math.ceil(1.5 * math.log(error) / sure)))
-    return max(candidates, key=expected), breaking
 
 
 # ---------------------------------------------------------------------- reports
@@ -402,72 +318,3 @@ class CanaryReport:
         names = ("estimator", "epsilon_lower", "mu_lower", "epsilon_of_mu", "share", "n_fits")
         fields = {name: getattr(self, name) for name in (*names, "confidence", "ok")}
         return {**fields, "claim": vars(self.claim).copy()}
-
-    def plot(self, ax: Axes | None = None) -> TradeOffDisplay:
-        """Draw the trade-off curve of the fits against the claim; needs matplotlib.
-
-        Returns
-        -------
-        TradeOffDisplay
-        """
-        return TradeOffDisplay(self).plot(ax)
-
-
-class TradeOffDisplay:
-    """Plot of the measured trade-off curve next to the claimed one.
-
-    Every threshold on the scores is a test for the record, with a rate of false positives and one
-    of false negatives. The claim is a curve that no test gets below, but for chance.
-
-    Parameters
-    ----------
-    report : CanaryReport
-
-    Attributes
-    ----------
-    ax_, figure_
-        Of matplotlib, once drawn.
-    """
-
-    def __init__(self, report: CanaryReport) -> None:
-        self.report = report
-
-    def curve(self) -> tuple[Array, Array]:
-        """Return the rates of false positives and false negatives, one for every threshold.
-
-        Returns
-        -------
-        false_positives, false_negatives : arrays of shape (n_thresholds,)
-        """
-        there, other = self.report.scores_with, self.report.scores_without
-        thresholds = np.sort(np.concatenate([there, other, [-np.inf]]))
-        missed = np.searchsorted(np.sort(there), thresholds, side="right") / len(there)
-        alarms = 1 - np.searchsorted(np.sort(other), thresholds, side="right") / len(other)
-        return alarms, missed
-
-    def plot(self, ax: Axes | None = None) -> TradeOffDisplay:
-        """Draw into ``ax``, or into a new figure.
-
-        Returns
-        -------
-        TradeOffDisplay
-            Itself, with ``ax_`` and ``figure_``.
-        """
-        ax = axes_or_new(ax)
-        claim, grid = self.report.claim, np.linspace(0, 1, 501)
-        ax.fill_between(
-            grid,
-            bounds.trade_off(grid, claim.epsilon, claim.delta),
-            alpha=0.2,
-            label=f"ruled out by epsilon {claim.epsilon:.3g}, delta {claim.delta:g}",
-        )
-        if claim.mu is not None:
-            curve = bounds.gaussian_trade_off(grid, claim.mu)
-            ax.plot(grid, curve, "k--", label=f"claim: mu {claim.mu:.3g}")
-        ax.plot(*self.curve(), label=f"measured: mu at least {self.report.mu_lower:.3g}")
-        ax.set_xlabel("false positives")
-        ax.set_ylabel("false negatives")
-        ax.set_title(self.report.estimator)
-        ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

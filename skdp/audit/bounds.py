@@ -1,17 +1,12 @@
-"""Bound epsilon and mu from below by the guesses of an attack; compute trade-off curves."""
+"""Bound epsilon and mu from below by the guesses of an attack."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from skdp._numbers import Array, Mask
-from skdp.accounting import gaussian_epsilon
-
-LARGEST_ONE_RUN_EPSILON = 200.0  # of one-run bounds; beyond, guesses are right with certainty
 
 
 def clopper_pearson(successes: int, trials: int, error: float) -> tuple[float, float]:
@@ -113,74 +108,3 @@ def mu_from_errors(errors: int, guesses: int, error: float) -> float:
     """
     worst = clopper_pearson(errors, guesses, error)[1]
     return -2 * float(ndtri(worst)) if worst < 0.5 else 0.0
-
-
-def one_run_p_value(right: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """Bound the probability of at least ``right`` correct guesses in one private fit.
-
-    Of ``canaries`` records each was put in by a coin of its own; ``guesses`` of the coins were
-    guessed from the fitted model, ``right`` of them rightly. Steinke, Nasr, Jagielski 2023
-    ("Privacy auditing with one (1) training run", Thm 5.2).
-    """
-    chance = 1 / (1 + math.exp(-epsilon))
-    tail = float(stats.binom.sf(right - 1, guesses, chance))
-    if delta > 0:
-        # The theorem's alpha: the largest mean of the masses just below ``right``.
-        masses = np.cumsum(stats.binom.pmf(right - np.arange(1, right + 1), guesses, chance))
-        if right:
-            tail += float((masses / np.arange(1, right + 1)).max()) * 2 * delta * canaries
-    return min(tail, 1.0)
-
-
-def one_run_epsilon(right: int, guesses: int, canaries: int, delta: float, error: float) -> float:
-    """Return the largest epsilon that the guesses of one fit reject; 0 if there is none."""
-    return largest_rejected(
-        lambda epsilon: one_run_p_value(right, guesses, canaries, epsilon, delta), error
-    )
-
-
-def one_run_mu(right: int, guesses: int, canaries: int, error: float) -> float:
-    """Return the largest mu that the guesses of one fit reject; 0 if there is none.
-
-    mu-GDP is (epsilon(delta), delta)-DP for every delta; it is rejected if one of the deltas in
-    `DELTAS` is, each at its share of the error.
-    """
-
-    def p_value(mu: float) -> float:
-        deltas = [share / canaries for share in DELTAS]
-        points = [(gaussian_epsilon(mu, delta), delta) for delta in deltas]
-        p_values = (one_run_p_value(right, guesses, canaries, *point) for point in points)
-        return min(1.0, len(DELTAS) * min(p_values))
-
-    return largest_rejected(p_value, error)
-
-
-# Deltas, times the number of canaries, at which a Gaussian curve is held against the guesses of one
-# fit: fixed beforehand, and small enough to add little to p-values.
-DELTAS = (0.1, 0.01)
-
-
-def largest_rejected(p_value: Callable[[float], float], error: float) -> float:
-    """Return the largest parameter whose p-value is below ``error``; p-values rise with it."""
-    if p_value(0.0) >= error:
-        return 0.0
-    low, high = 0.0, 1.0
-    while high < LARGEST_ONE_RUN_EPSILON and p_value(high) < error:
-        low, high = high, 2 * high
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if p_value(middle) < error else (low, middle)
-    return low
-
-
-def gaussian_trade_off(false_positives: ArrayLike, mu: float) -> Array:
-    """Return the least rate of false negatives under mu-GDP: ``Phi(Phi^-1(1 - FPR) - mu)``."""
-    return np.asarray(ndtr(ndtri(1 - np.asarray(false_positives, dtype=np.float64)) - mu))
-
-
-def trade_off(false_positives: ArrayLike, epsilon: float, delta: float) -> Array:
-    """Return the least rate of false negatives under (epsilon, delta)-DP."""
-    rates = np.asarray(false_positives, dtype=np.float64)
-    steep = 1 - delta - np.exp(min(epsilon, 700.0)) * rates
-    flat = np.exp(-epsilon) * (1 - delta - rates)
-    return np.asarray(np.maximum(np.maximum(steep, flat), 0.0))

@@ -1,17 +1,23 @@
-"""Report a replay, canaries and the statement together."""
+"""Report the statement of a fit, a replay and canaries together."""
 
 import html
+import json
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import MatrixLike
+from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
-from skdp.audit.black_box import CanaryReport, canaries, statement_of
+from skdp.accounting.records import Plain, plain
+from skdp.audit.black_box import CanaryReport, canaries, fitted_clone, statement_of
 from skdp.audit.comparing import ReplayReport
 from skdp.audit.neighbours import made_up_data
-from skdp.audit.recording import record
 from skdp.audit.replaying import audited_clone, replay
 
 SCOPE = (
@@ -41,48 +47,35 @@ class AuditReport:
         """Whether neither audit raises an alarm."""
         return self.replay.ok and self.canaries.ok
 
-    def _parts(self) -> tuple[tuple[str, PrivacyStatement | ReplayReport | CanaryReport], ...]:
-        return (("Statement", self.statement), ("Replay", self.replay), ("Canaries", self.canaries))
+    @property
+    def _title(self) -> str:
+        return f"Audit of {self.replay.estimator}: {'no alarm' if self.ok else 'ALARM'}"
 
     def __str__(self) -> str:
-        verdict = "no alarm" if self.ok else "ALARM"
-        parts = [f"{title}\n{'-' * len(title)}\n{part}" for title, part in self._parts()]
-        return "\n\n".join([f"Audit of {self.replay.estimator}: {verdict}", *parts, SCOPE])
+        parts = [f"{name}\n{'-' * len(name)}\n{part}" for name, part in vars(self).items()]
+        return "\n\n".join([self._title, *parts, SCOPE])
 
     def _repr_html_(self) -> str:
-        parts = "".join(f"<h3>{title}</h3>{part._repr_html_()}" for title, part in self._parts())
-        verdict = "no alarm" if self.ok else "ALARM"
-        who = html.escape(self.replay.estimator)
-        return f"<h2>Audit of {who}: {verdict}</h2>{parts}<p>{html.escape(SCOPE)}</p>"
+        parts = "".join(f"<h3>{name}</h3>{it._repr_html_()}" for name, it in vars(self).items())
+        return f"<h2>{html.escape(self._title)}</h2>{parts}<p>{html.escape(SCOPE)}</p>"
 
-    def to_html(self) -> str:
-        """Return the report as a page of its own.
-
-        Returns
-        -------
-        str
-        """
-        return (
-            "<!doctype html><html lang='en'><meta charset='utf-8'><title>Privacy audit</title>"
-            f"<body>{self._repr_html_()}</body></html>"
-        )
-
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Plain]:
         """Return the report as plain Python objects, ready for JSON.
 
         Returns
         -------
         dict
         """
-        parts = {title.lower(): part.to_dict() for title, part in self._parts()}
-        return {"ok": self.ok, **parts, "scope": SCOPE}
+        parts = {name: plain(part.to_dict()) for name, part in vars(self).items()}
+        return {"ok": self.ok, "skdp": __version__, **parts, "scope": SCOPE}
 
 
 def report(
     estimator: BaseEstimator,
+    folder: str | os.PathLike[str] | None = None,
+    *,
     X: MatrixLike | None = None,
     y: ArrayLike | None = None,
-    *,
     groups: ArrayLike | None = None,
     n_fits: int = 1000,
     confidence: float = 0.999,
@@ -93,7 +86,10 @@ def report(
     Parameters
     ----------
     estimator : estimator
-        Clones of it are fitted, without their ``budget``.
+        Clones of it are fitted, without their ``budget``. The statement is its own if it is fitted.
+    folder : str or path, default=None
+        Where to write ``audit.html`` for readers and ``audit.json`` for programs; it is created if
+        it is missing. None writes nothing.
     X, y : arrays, default=None
         Rows to replay on; small made-up data if None. Canaries are put into made-up rows in any
         case, where nothing hides them.
@@ -118,14 +114,24 @@ def report(
     >>> audit.report(model, n_fits=200).ok
     True
     """
-    plain = audited_clone(estimator)
-    data = made_up_data(estimator) if X is None else (X, y)
-    given = {"X": data[0], "y": data[1], "groups": groups}
-    recording = record(plain, {name: it for name, it in given.items() if it is not None})
-    if recording.error is not None:
-        raise recording.error
-    return AuditReport(
-        statement_of(recording.model),
+    try:
+        check_is_fitted(estimator)
+        model = estimator
+    except NotFittedError:
+        data = made_up_data(estimator) if X is None else (X, y)
+        given = {"X": data[0], "y": data[1], "groups": groups}
+        present = {name: value for name, value in given.items() if value is not None}
+        model = fitted_clone(audited_clone(estimator), present)
+    audited = AuditReport(
+        statement_of(model),
         replay(estimator, X, y, groups=groups),
         canaries(estimator, n_fits=n_fits, confidence=confidence, random_state=random_state),
     )
+    if folder is not None:
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(audited.to_dict(), indent=1, allow_nan=False)
+        (place / "audit.json").write_text(text, encoding="utf-8")
+        page = f"<!doctype html><meta charset='utf-8'><body>{audited._repr_html_()}</body>"
+        (place / "audit.html").write_text(page, encoding="utf-8")
+    return audited

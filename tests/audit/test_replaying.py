@@ -271,15 +271,19 @@ def test_no_budget_is_charged():
 
 
 @pytest.mark.usefixtures("repeatable_noise")
-def test_a_report_holds_the_statement_and_both_audits():
+def test_a_report_states_a_fit_and_is_written(tmp_path):
+    """The statement is that of a fitted model, or of a fit on made-up rows."""
     model = skdp.DPLinearRegression(**FEW, epsilon=2.0)
-    report = audit.report(model, n_fits=200, random_state=0)
+    assert "(2, 1e-06)-differentially private" in str(audit.report(model, n_fits=100))
+    model.fit(np.eye(3), np.arange(3))
+    report = audit.report(model, tmp_path / "new", n_fits=200, random_state=0)
     assert report.ok
-    assert "(2, 1e-06)-differentially private, Gaussian DP with mu = " in str(report)
-    assert "<h3>Canaries</h3>" in report.to_html()
-    found = json.loads(json.dumps(report.to_dict()))
+    assert report.statement is model.privacy_
+    found = json.loads((tmp_path / "new" / "audit.json").read_text("utf-8"))
+    assert skdp.PrivacyStatement.from_dict(found["statement"]) == model.privacy_
     assert found["statement"]["mu"] == pytest.approx(found["canaries"]["claim"]["mu"])
     assert found["replay"]["ok"] is True
+    assert "no alarm" in (tmp_path / "new" / "audit.html").read_text("utf-8")
 
 
 def test_public_columns_stay_as_they_are_in_a_pipeline_too():

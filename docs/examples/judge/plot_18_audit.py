@@ -6,6 +6,10 @@ Audit a fit yourself
 without having to believe the proof. A lower bound above the claim would disprove it.
 """
 
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.stats import norm
+
 import skdp
 from skdp import audit
 
@@ -14,6 +18,16 @@ found = audit.canaries(model, n_fits=1000)
 print(f"claimed mu {found.claim.mu:.2f}, found at least {found.mu_lower:.2f}")
 
 # %%
-# Errors of the best attacks, and those that the claim allows.
+# Every threshold on the scores is a test for the record. Its rates of errors, and those that the
+# claim allows:
 
-found.plot()
+scores = found.scores_with, found.scores_without
+thresholds = np.sort(np.concatenate(scores))
+missed = [(scores[0] <= threshold).mean() for threshold in thresholds]
+alarms = [(scores[1] > threshold).mean() for threshold in thresholds]
+grid = np.linspace(0, 1, 201)
+figure, axes = plt.subplots()
+axes.plot(alarms, missed, label="measured")
+axes.plot(grid, norm.cdf(norm.isf(grid) - found.claim.mu), "k--", label="claim: nothing below")
+axes.set(xlabel="false positives", ylabel="false negatives")
+axes.legend()
