@@ -38,7 +38,6 @@ COMMON = {
 }
 PRIVACY = {
     "adjacency": ["zero_out", "replace_one", "zero_out", "replace_one", "add_remove", None],
-    "accountant": ["auto", "auto", "auto", "gdp", "pld", "rdp", "zcdp", "pure", "unknown"],
 }
 MODEL = {
     "solver": [*sorted(skdp.solvers.available()), "auto", "auto", "auto", "sgd", None],

@@ -1,4 +1,4 @@
-"""Write the table of noise multipliers, for each accountant, as reStructuredText.
+"""Write the table of noise multipliers, of skdp and of papers' theorems, as reStructuredText.
 
     python docs/noise_table.py > docs/research/noise_table.inc
 
@@ -18,8 +18,9 @@ from skdp.accounting import (
     UnknownCost,
     calibrate,
 )
+from skdp.accounting.accountant import least_factor
+from skdp.accounting.papers import advanced_epsilon, zcdp_epsilon
 
-ACCOUNTANTS = ("gdp", "pld", "rdp", "zcdp", "advanced", "pure")
 EPSILON, DELTA, STEPS = 1.0, 1e-6, 100
 PLANS = {
     "all rows, zero-out": (Gaussian(1.0), Adjacency.ZERO_OUT),
@@ -40,23 +41,64 @@ PLANS = {
 }
 
 
-def cell(event, steps, epsilon, delta, adjacency, accountant):
-    """Noise multiplier with three digits, or a dash where the accountant has no theorem."""
-    plan = Composed(((event, steps),))
+def zcdp(event, delta, adjacency):
+    """Return epsilon of the steps by zero-concentrated differential privacy."""
+    if not isinstance(event, Gaussian | Laplace):
+        raise UnknownCost("zCDP has no theorem for samples.")
+    return zcdp_epsilon(
+        STEPS * (event.sensitivity(adjacency) / event.noise_multiplier) ** 2 / 2, delta
+    )
+
+
+def advanced(event, delta, adjacency):
+    """Return epsilon of the steps by advanced composition."""
+    return advanced_epsilon(Composed(((event, STEPS),)), delta, adjacency)
+
+
+def by_paper(theorem):
+    """Return the function that calibrates noise by a paper's theorem."""
+
+    def scale(event, adjacency):
+        def cost(factor):
+            return theorem(event.scaled(factor), DELTA, adjacency)
+
+        return least_factor(cost, EPSILON, who=theorem.__name__, delta=DELTA)
+
+    return scale
+
+
+def price(delta):
+    """Return the function that calibrates noise as fits do."""
+
+    def scale(event, adjacency):
+        return calibrate(Composed(((event, STEPS),)), EPSILON, delta, adjacency).scale
+
+    return scale
+
+
+COLUMNS = {
+    "skdp": price(DELTA),
+    "skdp, delta=0": price(0.0),
+    "zCDP": by_paper(zcdp),
+    "advanced composition": by_paper(advanced),
+}
+
+
+def cell(scale, event, adjacency):
+    """Noise multiplier with three digits, or a dash if there is no theorem."""
     try:
-        scale = calibrate(plan, epsilon, delta, adjacency, accountant).scale
+        found = scale(event, adjacency)
     except UnknownCost:
         return "-"
-    digits = max(0, 2 - math.floor(math.log10(scale)))
-    return f"{scale:.{digits}f}"
+    digits = max(0, 2 - math.floor(math.log10(found)))
+    return f"{found:.{digits}f}"
 
 
 def table():
-    """Return rows of text: a plan, and the noise that each accountant requires."""
-    rows = [["plan", *ACCOUNTANTS]]
-    for title, (event, adjacency) in PLANS.items():
-        cells = (cell(event, STEPS, EPSILON, DELTA, adjacency, name) for name in ACCOUNTANTS)
-        rows.append([title, *cells])
+    """Return rows of text: a plan, and the noise that each theorem requires."""
+    rows = [["plan", *COLUMNS]]
+    for title, plan in PLANS.items():
+        rows.append([title, *(cell(scale, *plan) for scale in COLUMNS.values())])
     return rows
 
 

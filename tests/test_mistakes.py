@@ -101,18 +101,14 @@ REFUSED = {
         "solver__max_iter", "solver is 'auto'", "solver=skdp.solvers.GradientDescent()",
     ),
     "option of no object": (
-        lambda: LOGISTIC().set_params(privacy__accountant="gdp"), "DPLogisticRegression",
-        "privacy__accountant", "privacy is None", "privacy=Privacy()",
+        lambda: LOGISTIC().set_params(privacy__adjacency="label"), "DPLogisticRegression",
+        "privacy__adjacency", "privacy is None", "privacy=Privacy()",
     ),
     "two steps counts": (
         fit(lambda: LOGISTIC(solver=GradientDescent(), max_iter=3)), "max_iter", "solver__max_iter",
     ),
     "schedule typo": (
         fit(lambda: LOGISTIC(noise_schedule="cosine")), "noise_schedule", "'cosine'", "'uniform'",
-    ),
-    "accountant typo": (
-        fit(lambda: LOGISTIC(privacy=Privacy(accountant="moments"))), "accountant", "'moments'",
-        "'gdp'",
     ),
     "adjacency typo": (
         fit(lambda: LOGISTIC(privacy=Privacy(adjacency="add"))), "adjacency", "'add'",

@@ -15,16 +15,11 @@ from skdp.accounting.accountant import (
 from skdp.accounting.additive import (
     GDPAccountant,
     PureDPAccountant,
-    ZCDPAccountant,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
-    zcdp_delta,
-    zcdp_epsilon,
-    zcdp_rho,
 )
 from skdp.accounting.events import *  # noqa: F403 - all events, listed in events/__init__.py
-from skdp.accounting.guarantees import AdvancedCompositionAccountant, OptimalCompositionAccountant
 from skdp.accounting.interchange import from_dp_event, to_dp_event
 from skdp.accounting.mixed import MixedAccountant
 from skdp.accounting.pld import PLDAccountant
@@ -36,11 +31,9 @@ from skdp.accounting.statement import PrivacyStatement, compose_statements, mode
 
 __all__ = [
     "Accountant",
-    "AdvancedCompositionAccountant",
     "Calibration",
     "GDPAccountant",
     "MixedAccountant",
-    "OptimalCompositionAccountant",
     "PLDAccountant",
     "PrivacyStatement",
     "PureDPAccountant",
@@ -48,7 +41,6 @@ __all__ = [
     "ReleaseRecord",
     "SelectionAccountant",
     "ShuffleAccountant",
-    "ZCDPAccountant",
     "available_accountants",
     "calibrate",
     "compose_statements",
@@ -62,8 +54,5 @@ __all__ = [
     "selection_epsilon",
     "supporting_accountants",
     "to_dp_event",
-    "zcdp_delta",
-    "zcdp_epsilon",
-    "zcdp_rho",
 ]
 __all__ += events.__all__

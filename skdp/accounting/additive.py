@@ -1,11 +1,10 @@
-"""Accountants whose figures add up over releases: epsilon with delta = 0, squared mu, and rho."""
+"""Accountants whose figures add up over releases: epsilon with delta = 0, and squared mu."""
 
 import itertools
 import math
-from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
 
 from skdp._numbers import require
@@ -73,7 +72,7 @@ class PureDPAccountant(Accountant):
         return -math.expm1(epsilon - total) / (1 + math.exp(-total))
 
 
-def _require_figures(delta: float = 0.0, **figures: float) -> None:
+def require_figures(delta: float = 0.0, **figures: float) -> None:
     """Raise ValueError where a figure is negative, or delta above 1."""
     require("delta", delta, "lie in [0, 1]", 0 <= delta <= 1)
     for name, value in figures.items():
@@ -119,7 +118,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     >>> round(gaussian_delta(1.0, 1.0), 6)
     0.126937
     """
-    _require_figures(mu=mu)
+    require_figures(mu=mu)
     if math.isinf(epsilon):
         return 0.0
     return 1.0 if math.isinf(mu) else math.exp(_log_delta(mu, epsilon))
@@ -145,7 +144,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     >>> round(gaussian_epsilon(1.0, 1e-5), 4)
     4.3772
     """
-    _require_figures(mu=mu, delta=delta)
+    require_figures(mu=mu, delta=delta)
     if mu == 0:
         return 0.0
     if delta == 0 or not mu < math.inf:  # nan proves nothing
@@ -186,7 +185,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     >>> round(gaussian_mu(1.0, 1e-5), 10)
     0.2680511232
     """
-    _require_figures(epsilon=epsilon, delta=delta)
+    require_figures(epsilon=epsilon, delta=delta)
     if math.isinf(epsilon):
         return math.inf
     if delta == 0:
@@ -255,135 +254,3 @@ class GDPAccountant(Accountant):
                 "however much of it is added."
             )
         return self.mu(event, adjacency) / allowed
-
-
-def _least_over_orders(bound: Callable[[float], float], least: float) -> float:
-    """Minimum of ``bound(log(a - 1))`` over Renyi orders a, where ``log(a - 1)`` >= ``least``."""
-    options = {"xatol": 1e-12}
-    minimum = minimize_scalar(bound, bounds=(least, 16), method="bounded", options=options)
-    return float(minimum.fun)
-
-
-def zcdp_delta(rho: float, epsilon: float) -> float:
-    """Delta at ``epsilon`` that is guaranteed by every rho-zCDP mechanism.
-
-    ``inf over a > 1 of exp((a-1)(a rho - epsilon)) / (a-1) * (1 - 1/a)**a``
-    (Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Prop. 12).
-
-    Parameters
-    ----------
-    rho : float
-        At least 0.
-    epsilon : float
-        At least 0.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from skdp.accounting import zcdp_delta
-    >>> round(zcdp_delta(0.1, 1.0), 9)
-    0.008933246
-    """
-    _require_figures(rho=rho, epsilon=epsilon)
-    if rho == 0:
-        return 0.0
-    if math.isinf(rho):
-        return 1.0
-
-    def log_delta(log_excess: float) -> float:
-        excess = math.exp(log_excess)
-        order = 1 + excess
-        return excess * (order * rho - epsilon) - log_excess + order * math.log1p(-1 / order)
-
-    return min(1.0, math.exp(_least_over_orders(log_delta, -12)))
-
-
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Epsilon at ``delta`` that is guaranteed by every rho-zCDP mechanism.
-
-    ``inf over a > 1 of a rho + log(1 - 1/a) - log(delta a) / (a-1)`` (the same proposition).
-
-    Parameters
-    ----------
-    rho : float
-        At least 0.
-    delta : float
-        In [0, 1).
-
-    Returns
-    -------
-    float
-        inf where delta is 0 and rho is not.
-
-    Examples
-    --------
-    >>> from skdp.accounting import zcdp_epsilon
-    >>> round(zcdp_epsilon(0.1, 1e-6), 6)
-    2.141939
-    """
-    _require_figures(rho=rho, delta=delta)
-    if rho == 0:
-        return 0.0
-    if math.isinf(rho) or delta == 0:
-        return math.inf
-
-    def bound(log_excess: float) -> float:
-        excess = math.exp(log_excess)
-        order = 1 + excess
-        return order * rho + math.log1p(-1 / order) - math.log(delta * order) / excess
-
-    return max(0.0, _least_over_orders(bound, -8))
-
-
-def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Largest rho that `zcdp_epsilon` turns into at most ``epsilon``.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Above 0.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from skdp.accounting import zcdp_rho
-    >>> round(zcdp_rho(1.0, 1e-6), 9)
-    0.02435597
-    """
-    _require_figures(epsilon=epsilon, delta=delta)
-    log_rho = brentq(lambda r: zcdp_epsilon(math.exp(r), delta) - epsilon, -60, 12, xtol=1e-13)
-    return math.exp(log_rho) * (1 - 1e-12)
-
-
-def _rho(event: Event, adjacency: Adjacency) -> float:
-    """Return rho; pure epsilon-DP is (epsilon**2 / 2)-zCDP (Bun and Steinke 2016, Prop. 1.4)."""
-    if isinstance(event, Gaussian):
-        return event.mu(adjacency) ** 2 / 2
-    try:
-        return pure_epsilon(event, adjacency) ** 2 / 2
-    except UnknownCost as refusal:
-        raise UnknownCost(f"{type(event).__name__} has no zCDP figure: {refusal}") from None
-
-
-class ZCDPAccountant(Accountant):
-    """Sum of rho with the tight conversion: a figure to report, never the least one.
-
-    "auto" does not try it: for one Gaussian release it needs 6 to 11 % more noise than "gdp", which
-    is exact (``ratio_cks`` in ``tests/accounting/vectors.json``).
-    """
-
-    name = "zcdp"
-    path_epsilon = staticmethod(zcdp_epsilon)
-    path_delta = staticmethod(zcdp_delta)
-
-    def examine(self, event: Event, adjacency: Adjacency) -> list[float]:
-        return [
-            sum(count * _rho(part, adjacency) for part, count in path.items())
-            for path in paths(event, adjacency)
-        ]

@@ -399,9 +399,7 @@ def model_card_section(statement: PrivacyStatement) -> dict[str, str]:
     return {"Privacy": "\n".join(text)}
 
 
-def compose_statements(
-    statements: Sequence[PrivacyStatement], delta: float, accountant: str = "auto"
-) -> PrivacyStatement:
+def compose_statements(statements: Sequence[PrivacyStatement], delta: float) -> PrivacyStatement:
     """Return the statement of several fits on the same rows, one after the other.
 
     Parameters
@@ -412,8 +410,6 @@ def compose_statements(
         noise: the total does not hold for fits that were given the same seed.
     delta : float
         In [0, 1): the delta at which the total is stated.
-    accountant : str, default="auto"
-        Accountant that computes the total: "auto" for the least certified epsilon, or a name.
 
     Returns
     -------
@@ -442,7 +438,7 @@ def compose_statements(
         )
     releases = _in_sequence(statements)
     event = Composed(tuple((record.event, record.count) for record in releases))
-    epsilon, certifier = price(event, delta, statements[0]._relation, accountant)
+    epsilon, certifier = price(event, delta, statements[0]._relation)
     order = ("none", "seeded", "system")  # from the weakest to the strongest
     assumptions = dict.fromkeys(text for item in statements for text in item.assumptions)
     return PrivacyStatement(
@@ -500,7 +496,6 @@ class RunningTotal:
     ----------
     delta : float
     adjacency : str
-    accountant : str
 
     Attributes
     ----------
@@ -508,8 +503,8 @@ class RunningTotal:
         In order.
     """
 
-    def __init__(self, delta: float, adjacency: str, accountant: str) -> None:
-        self._terms = delta, Adjacency.parse(adjacency, labels=True), accountant
+    def __init__(self, delta: float, adjacency: str) -> None:
+        self._terms = delta, Adjacency.parse(adjacency, labels=True)
         self._counts: dict[Event, int] = {}
         self._epochs = 0
         self.statements: list[PrivacyStatement] = []

@@ -16,13 +16,14 @@ NO_RETURNED_TARGET = (
     "refused. Targets in another order, of other rows or transformed are not recognised."
 )
 ANY_ORDER = (
-    "Which fits were made, and with what budgets, may have been decided by looking at the models "
-    "before them: what accountant {!r} adds up is a privacy filter."
+    "Which fits were made, and with which budgets, may have been decided by looking at the models "
+    "before them. The whole budget, epsilon={:g}, is then the guarantee: totals of Gaussian "
+    "releases on all rows or on disjoint blocks, and sums of epsilons, are privacy filters."
 )
 SETTLED = (
     "The budgets, batches and numbers of steps of these fits were not chosen by looking at the "
-    "models before them. (A budget with accountant='gdp', or with 'pure' for fits of pure "
-    "guarantees, needs no such assumption.)"
+    "models before them. (Fits whose releases are all Gaussian, or all pure with delta=0, need no "
+    "such assumption in a finite budget.)"
 )
 IN_LEDGER = (
     "What any process charged to the ledger {!r} for the data {!r} is counted. That the file "

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skdp import accounting
 from skdp._numbers import require
-from skdp.accounting.accountant import candidates, check_budget
+from skdp.accounting.accountant import check_budget
 from skdp.accounting.records import from_plain, plain
 from skdp.accounting.statement import RunningTotal
 from skdp.fitting import assumptions
@@ -27,8 +27,9 @@ from skdp.fitting import ledger as ledgers
 from skdp.fitting.between_fits import RETURNED_TARGET, FitData, FitHistory
 from skdp.fitting.ledger import PrivacyBudgetError
 
-# Accountants whose totals hold for budgets that are chosen on the way: for Gaussian DP, Smith and
-# Thakurta 2022 and Koskela, Tobaben, Honkela 2023; for sums of epsilons, Rogers et al. 2016.
+# Theorems whose totals keep to a budget even if fits are chosen by looking at earlier models: for
+# Gaussian DP, Smith and Thakurta 2022 and Koskela, Tobaben, Honkela 2023; for sums of epsilons,
+# Rogers et al. 2016.
 FILTERS = ("gdp", "pure")
 
 IN_PROCESS = (
@@ -79,11 +80,6 @@ class PrivacyBudget:
         In [0, 1): the delta at which the total is priced.
     adjacency : {"zero_out", "replace_one", "label"}, default="zero_out"
         Fits under the other adjacency are refused.
-    accountant : str, default="auto"
-        Who prices the total; "auto" for the least certified epsilon. With "gdp" only fits of
-        Gaussian releases, on all rows or on disjoint blocks, are admitted (with "pure", only those
-        with pure guarantees), and the total holds even if the fits' own budgets are chosen by
-        looking at earlier models (Koskela, Tobaben, Honkela 2023; Rogers et al. 2016).
     allow_seeded_noise : bool, default=False
         Whether to admit fits with `SeededNoise`, which are not private; for tests. Not with a
         ledger.
@@ -125,7 +121,6 @@ class PrivacyBudget:
         epsilon: float,
         delta: float,
         adjacency: str = "zero_out",
-        accountant: str = "auto",
         *,
         allow_seeded_noise: bool = False,
         unit: str | None = None,
@@ -134,7 +129,6 @@ class PrivacyBudget:
         renew: str | None = None,
     ) -> None:
         check_budget(epsilon, delta)
-        candidates(accountant)
         is_flag = isinstance(allow_seeded_noise, bool)
         require("allow_seeded_noise", allow_seeded_noise, "be True or False", is_flag)
         accounting.Adjacency.parse(adjacency, labels=True)
@@ -150,7 +144,7 @@ class PrivacyBudget:
             require("allow_seeded_noise", allow_seeded_noise, allowed, not allow_seeded_noise)
             ledger, unit = str(Path(ledger).resolve()), unit or "row"
         key = uuid.uuid4().hex if ledger is None else f"{ledger}\n{unit}\n{data}"
-        terms = float(epsilon), abs(float(delta)), str(adjacency), accountant
+        terms = float(epsilon), abs(float(delta)), str(adjacency)
         self._set((key, process_id(), *terms, unit, ledger, data, renew))
         self._allow_seeded_noise = allow_seeded_noise
         self.process = process_id()
@@ -160,9 +154,9 @@ class PrivacyBudget:
 
     def _set(self, identity: Identity) -> None:
         """Set all attributes, as of a budget of another process that was charged nothing."""
-        key, _, epsilon, delta, adjacency, accountant, unit, ledger, data, renew = identity
+        key, _, epsilon, delta, adjacency, unit, ledger, data, renew = identity
         self._identity, self._key = identity, str(key)
-        self._terms = float(epsilon or 0), float(delta or 0), str(adjacency), str(accountant)
+        self._terms = float(epsilon or 0), float(delta or 0), str(adjacency)
         self._unit = unit
         self._allow_seeded_noise = False
         self._account: ledgers.Account | None = None
@@ -189,11 +183,6 @@ class PrivacyBudget:
     def adjacency(self) -> str:
         """Neighbouring relation of the total."""
         return self._terms[2]
-
-    @property
-    def accountant(self) -> str:
-        """Who prices the total."""
-        return self._terms[3]
 
     @property
     def allow_seeded_noise(self) -> bool:
@@ -227,13 +216,11 @@ class PrivacyBudget:
         if not self._n_fits:
             nothing = 0.0, self.delta, self.adjacency, "none", (), tuple(said), "system"
             return accounting.PrivacyStatement(*nothing)
-        is_filter = self.accountant in FILTERS
+        total = accounting.compose_statements(self._charged.statements, delta=self.delta)
+        is_filter = total.accountant in FILTERS and self.epsilon < math.inf
         chosen = assumptions.ANY_ORDER if is_filter else assumptions.SETTLED
         returned = [assumptions.NO_RETURNED_TARGET] if self.adjacency == accounting.LABEL else []
-        said = [assumptions.NOT_SCORES, chosen.format(self.accountant), *said, *returned]
-        total = accounting.compose_statements(
-            self._charged.statements, delta=self.delta, accountant=self.accountant
-        )
+        said = [assumptions.NOT_SCORES, chosen.format(self.epsilon), *said, *returned]
         return replace(total, assumptions=(*said, *total.assumptions))
 
     def remaining_epsilon(self, delta: float | None = None) -> float:
@@ -263,12 +250,12 @@ class PrivacyBudget:
         return accounting.gaussian_epsilon(mu, delta) * (1 - 1e-9) if mu > 0 and delta > 0 else 0.0
 
     def _remaining_mu(self) -> float:
-        _, delta, name, accountant = self._terms
+        _, delta, name = self._terms
         adjacency = accounting.Adjacency.parse(name, labels=True)
         event = self._charged.event
         high = accounting.gaussian_mu(self.epsilon, delta)
         exact = accounting.GDPAccountant()
-        if accountant in ("auto", "gdp") and exact.why_unsupported(event, adjacency) is None:
+        if exact.why_unsupported(event, adjacency) is None:
             return math.sqrt(max(0.0, high**2 - exact.mu(event, adjacency) ** 2))
 
         def admitted(mu: float) -> bool:
@@ -278,7 +265,6 @@ class PrivacyBudget:
                     accounting.Composed(((event, 1), (accounting.Gaussian(noise), 1))),
                     delta,
                     adjacency,
-                    accountant,
                 )
             except accounting.UnknownCost:
                 return False
@@ -352,7 +338,7 @@ class PrivacyBudget:
             self._account.last = last
 
     def _forget(self) -> None:
-        self._charged = RunningTotal(self.delta, self.adjacency, self.accountant)
+        self._charged = RunningTotal(self.delta, self.adjacency)
         self._spent = 0.0
 
     @property

@@ -124,7 +124,7 @@ class Progress:
         if self._context is not None:
             task = self._context.subcontext(task_name=kind)
             task.call_on_fit_task_begin(estimator=self._estimator)
-            # A function, called only if a hook asks for it: accountants take their time.
+            # A function, called only if a hook asks for it: prices take their time.
             task.call_on_fit_task_end(
                 estimator=self._estimator, metadata=lambda: self._facts(kind, entries)
             )
@@ -145,7 +145,7 @@ class Progress:
         if self._scale > 0 and self._step != self._n_steps:
             debts = tuple((entry.event.scaled(self._scale), entry.count) for entry in entries)
             relation = accounting.Adjacency.parse(stated.adjacency, labels=True)
-            terms = accounting.Composed(debts), stated.delta, relation, stated.accountant
+            terms = accounting.Composed(debts), stated.delta, relation
             spent = min(spent, accounting.price(*terms)[0])
         return {
             "release": kind,

@@ -223,7 +223,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         """Settle a fit without a solver."""
         public = self._public(n_records, n_features, grouped, **facts)
         problem, stages = Problem(SquaredError(), fit_intercept=False), stages_for(public)
-        plan = make_plan(stages, public, problem, self._terms.accountant)
+        plan = make_plan(stages, public, problem)
         return Prepared(public, problem, stages, plan)
 
     def _public(self, n_records: int, n_features: int, grouped: bool, **facts: Any) -> Public:

@@ -10,7 +10,7 @@ as ``user_version``. Its table ``line`` has the columns ``number`` (1, 2, ... wi
     the first line: ``id``, which is random;
 ``budget``
     the terms of a budget: ``data`` and ``unit``, by which lines belong to it, ``epsilon``,
-    ``delta``, ``adjacency``, ``accountant`` and ``renew``;
+    ``delta``, ``adjacency``, ``accountant`` (always "auto") and ``renew``;
 ``charge``
     ``data``, ``unit``, ``period`` (the month, if the budget is renewed), ``by`` (an estimator, or
     "external"), ``total`` (epsilon after the charge) and ``statement``, as
@@ -280,8 +280,8 @@ class Account:
     data, unit : str
         By which lines belong to it.
     renew : {"monthly"} or None
-    terms : tuple of (float, float, str, str)
-        epsilon, delta, adjacency and accountant.
+    terms : tuple of (float, float, str)
+        epsilon, delta and adjacency.
     """
 
     def __init__(
@@ -290,11 +290,11 @@ class Account:
         data: str,
         unit: str,
         renew: str | None,
-        terms: tuple[float, float, str, str],
+        terms: tuple[float, float, str],
     ) -> None:
         self.path = path
         self._key = {"data": data, "unit": unit}
-        names = ("epsilon", "delta", "adjacency", "accountant")
+        names = ("epsilon", "delta", "adjacency")
         by_name = {name: plain(term) for name, term in zip(names, terms, strict=True)}
         self._terms = {**self._key, **by_name, "renew": renew}
         self.renew = renew
@@ -320,7 +320,9 @@ class Account:
         if not is_known:
             with writing(self.path) as connection:
                 if not self._has_terms(lines_after(self.path, connection, None)):
-                    append(connection, {"kind": "budget", **self._terms})
+                    # Format 1 names an accountant; there is one price.
+                    entry = {"kind": "budget", **self._terms, "accountant": "auto"}
+                    append(connection, entry)
 
     def _has_terms(self, lines: Sequence[Line]) -> bool:
         recorded = next(
@@ -430,7 +432,7 @@ def totals(lines: Sequence[Line]) -> list[tuple[Entry, str, int, float]]:
             if (line.entry["data"], line.entry["unit"]) == key:
                 charges.setdefault(line.entry["period"], []).append(_statement_in(line))
         for period, statements in charges.items():
-            total = RunningTotal(budget["delta"], budget["adjacency"], budget["accountant"])
+            total = RunningTotal(budget["delta"], budget["adjacency"])
             total.add(*statements)
             prices.append((budget, period, len(statements), total.epsilon()))
     return prices
@@ -484,7 +486,7 @@ def _terms_of(entry: Entry) -> str:
     return (
         f"data={entry['data']!r}, unit={entry['unit']!r}, epsilon={float(entry['epsilon']):g}, "
         f"delta={entry['delta']:g}, adjacency={entry['adjacency']!r}, "
-        f"accountant={entry['accountant']!r}, renew={entry['renew']!r}"
+        f"renew={entry['renew']!r}"
     )
 
 

@@ -242,7 +242,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     ),
     "privacy": Parameter(
         "Privacy or None",
-        "Neighbouring relation, accountant, shared budget and source of noise, as a `Privacy` "
+        "Neighbouring relation, shared budget and source of noise, as a `Privacy` "
         "object; None is its defaults.",
         check_privacy,
         example="Privacy()",

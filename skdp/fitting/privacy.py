@@ -1,4 +1,4 @@
-"""The terms of privacy of a fit: neighbouring relation, accountant, shared budget and noise."""
+"""The terms of privacy of a fit: neighbouring relation, shared budget and noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 
 from skdp._numbers import is_integer, require, require_bound, shown
 from skdp.accounting import Adjacency
-from skdp.accounting.accountant import candidates
 from skdp.fitting.budget import PrivacyBudget
 from skdp.oracle import NoiseSource, noise_source
 
@@ -53,9 +52,6 @@ class Privacy(BaseEstimator):
         column may follow from the targets of these rows, as in
         `sklearn.multioutput.RegressorChain` or after a target encoder: a ``budget`` refuses a fit
         in which a column equals an earlier fit's target.
-    accountant : str, default="auto"
-        Accountant that prices the plan: "auto" for the one that needs the least noise, or a name
-        from `skdp.accounting.available_accountants`.
     budget : PrivacyBudget or None, default=None
         Budget that fits share: each is charged before its rows are used, and a fit that would
         overspend is refused. Clones share it, too.
@@ -77,22 +73,20 @@ class Privacy(BaseEstimator):
     >>> from skdp import DPRidge, Privacy, PrivacyBudget
     >>> budget = PrivacyBudget(3.0, 1e-6, adjacency="replace_one")
     >>> model = DPRidge(privacy=Privacy(adjacency="replace_one", budget=budget))
-    >>> model.set_params(privacy__accountant="gdp").privacy.accountant
-    'gdp'
+    >>> model.set_params(privacy__adjacency="zero_out").privacy.adjacency
+    'zero_out'
     """
 
     def __init__(
         self,
         *,
         adjacency: str = "zero_out",
-        accountant: str = "auto",
         budget: PrivacyBudget | None = None,
         noise: Literal["system"] | SeededNoise = "system",
         rows_per_group: float | None = None,
         max_weight: float | None = None,
     ) -> None:
         self.adjacency = adjacency
-        self.accountant = accountant
         self.budget = budget
         self.noise = noise
         self.rows_per_group = rows_per_group
@@ -128,7 +122,6 @@ class Privacy(BaseEstimator):
             Whether there are targets, so that adjacency="label" means something.
         """
         Adjacency.parse(self.adjacency, labels=labels)
-        candidates(self.accountant)
         budget, noise = self.budget, self.noise
         allowed = "be None or a PrivacyBudget"
         require("budget", budget, allowed, budget is None or isinstance(budget, PrivacyBudget))
@@ -156,7 +149,6 @@ class Privacy(BaseEstimator):
         """Return the terms that plans and checks of rows depend on: no budget, and no noise."""
         return Privacy(
             adjacency=self.adjacency,
-            accountant=self.accountant,
             rows_per_group=self.rows_per_group,
             max_weight=self.max_weight,
         )

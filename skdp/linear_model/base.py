@@ -475,7 +475,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def _prepared(
         self, bounds: DeclaredBounds | None, public: Public, start: Start | None
     ) -> Prepared:
-        who, terms = self._who, self._terms
+        who = self._who
         longest = public.long_row if public.data_norm is None else public.data_norm
         moments = known_moments(bounds, public.has_intercept)
         public = replace(public, row_bound=longest, moments=moments)
@@ -499,7 +499,6 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             public = replace(public, rows_per_group=None)
         given = StageParameters(
             who,
-            terms.accountant,
             self.scaling if isinstance(self.scaling, str) else "auto" if bounds else "none",
             bounds,
             self.calibration,
@@ -507,7 +506,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             public.has_weights,
         )
         sequence = stages_of(given, public, problem, solver)
-        plan = make_plan(sequence.stages, public, problem, terms.accountant)
+        plan = make_plan(sequence.stages, public, problem)
         notes = [
             f"{what} is left out: it is possible only with {need}."
             for what, need in sequence.left_out.items()

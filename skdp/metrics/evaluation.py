@@ -98,7 +98,7 @@ def evaluate(
         are not declared, as in ``{"north": [1, 2], "south": 3, "other": None}``. Without it rows
         with another label, or with none, are in no subgroup.
     privacy : Privacy or None, default=None
-        Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
+        Neighbouring relation, shared budget and source of noise; None is the defaults
         of `skdp.Privacy`.
     target_range : (low, high) or None, default=None
         Of regressors: range that targets and predictions are clipped to. Scores and their intervals

@@ -20,7 +20,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from skdp import accounting
-from skdp._numbers import AnyArray, MatrixLike, are_numbers, shown
+from skdp._numbers import AnyArray, MatrixLike, are_numbers
 from skdp.accounting.accountant import LEAST_EPSILON
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
@@ -43,9 +43,7 @@ from skdp.oracle.sources.partitioned import Partitions
 # rounding in the plans of several fits has room.
 MARGIN = 1e-6
 # Parameters that a search sets in each of its fits, so that no candidate may.
-DECIDED = frozenset(
-    {"epsilon", "delta", "privacy", "adjacency", "accountant", "budget", "noise", "seed"}
-)
+DECIDED = frozenset({"epsilon", "delta", "privacy", "adjacency", "budget", "noise", "seed"})
 
 
 # Relative room for the rounding of an epsilon from a Gaussian-DP parameter: more where it is tiny.
@@ -95,7 +93,7 @@ class RunBudget:
 
     def parameters(self, n_fits: int = 1, seed: int = 0) -> dict[str, Any]:
         """Return the parameters of each of ``n_fits`` private fits, or of a scorer, in a run."""
-        privacy = Privacy(adjacency=self.adjacency, accountant="gdp")
+        privacy = Privacy(adjacency=self.adjacency)
         if self.noise_source == "seeded":
             privacy.noise = SeededNoise(seed)
         return {"epsilon": self.epsilon(n_fits), "delta": self.delta, "privacy": privacy}
@@ -136,7 +134,7 @@ def priced_search(
     answer = accounting.Gaussian(1.0, spread=1.0)
     run = accounting.Composed(tuple((accounting.OnBlock(split, i, answer), 1) for i in (0, 1)))
     event = accounting.Selected(run, float(n_candidates))
-    calibrated = accounting.calibrate(event, epsilon, delta, relation, "selection")
+    calibrated = accounting.calibrate(event, epsilon, delta, relation)
     mu = math.sqrt(1 - MARGIN) / calibrated.scale if calibrated.scale > 0 else math.inf
     assumptions = (
         *unit_assumptions(n_records, unit, "each model and each score"),
@@ -303,21 +301,14 @@ def _group_arguments(pipeline: Pipeline) -> list[str]:
     return names
 
 
-def check_terms(who: str, terms: Privacy, only: str) -> None:
+def check_terms(who: str, terms: Privacy) -> None:
     """Raise ValueError for terms of privacy without effect on a search or a cross-validation.
 
     Parameters
     ----------
     who : str
     terms : Privacy
-    only : str
-        The accountant that has the theorem for all of its fits together.
     """
-    if terms.accountant not in ("auto", only):
-        raise ValueError(
-            f"{who}: accountant must be 'auto' or {only!r}, which has the theorem for all of its "
-            f"fits together; got {shown(terms.accountant)}. Nothing was released."
-        )
     if terms.rows_per_group is not None:
         raise ValueError(
             f"{who}: rows_per_group is a guess for fits; set it on the estimator, by "

@@ -81,7 +81,7 @@ def dp_cross_validate(
     Parameters
     ----------
     estimator : estimator of skdp, or Pipeline that ends in one
-        Its own epsilon, delta, adjacency, accountant and noise source are replaced.
+        Its own epsilon, delta, adjacency and noise source are replaced.
     X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
         Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are: each
         fold is read there.
@@ -128,7 +128,7 @@ def dp_cross_validate(
     """
     check_parameters({"epsilon": epsilon, "delta": delta, "privacy": privacy}, labels=False)
     terms = Privacy() if privacy is None else privacy
-    candidates.check_terms(WHO, terms, "gdp")
+    candidates.check_terms(WHO, terms)
     require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
     fine = is_real(score_share) and 0 < score_share < 1
     require("score_share", score_share, "lie between 0 and 1", fine)

@@ -61,8 +61,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     ----------
     estimator : estimator of skdp, or Pipeline that ends in one
         Other steps must learn nothing from rows, or learn it privately: then all private fits of a
-        run share its budget. Its own epsilon, delta, adjacency, accountant and noise source are
-        replaced.
+        run share its budget. Its own epsilon, delta, adjacency and noise source are replaced.
     param_grid : dict or list of dict, default=None
         As in `sklearn.model_selection.GridSearchCV`. Runs draw from the grid with equal
         probability, with repetition.
@@ -84,8 +83,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         Share, or number, of the rows that score.
     privacy : Privacy or None, default=None
         Neighbouring relation, shared budget, which is charged once, and source of noise; None is
-        the defaults of `skdp.Privacy`. Its accountant must be "auto" or the one that prices the
-        search; ``rows_per_group`` is set on the estimator.
+        the defaults of `skdp.Privacy`. ``rows_per_group`` is set on the estimator.
     target_range : (low, high) or None, default=None
         Of regressors: see `skdp.metrics.evaluate`.
 
@@ -291,7 +289,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """Refuse what can be refused without rows; return the metric."""
         who = self._who
         self._check_shared_parameters()
-        candidates.check_terms(who, self._terms, "selection")
+        candidates.check_terms(who, self._terms)
         self._require_delta("got delta=0")
         is_several = is_integer(self.n_candidates) and self.n_candidates >= 2
         require("n_candidates", self.n_candidates, "be an integer of at least 2", is_several)

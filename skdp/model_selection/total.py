@@ -67,7 +67,7 @@ SEEDED = (
 
 
 def total_privacy(
-    *models: BaseEstimator | PrivacyStatement, delta: float | None = None, accountant: str = "auto"
+    *models: BaseEstimator | PrivacyStatement, delta: float | None = None
 ) -> PrivacyStatement:
     """Return what several fits on the same rows cost together.
 
@@ -80,8 +80,6 @@ def total_privacy(
     delta : float or None, default=None
         In [0, 1): the delta at which the total is stated; None for the one that all of the models
         state.
-    accountant : str, default="auto"
-        Accountant that computes the total: "auto" for the least certified epsilon, or a name.
 
     Returns
     -------
@@ -133,7 +131,7 @@ def total_privacy(
             f"total_privacy: the models state different deltas, {sorted(stated)}; pass the delta "
             "of the total."
         )
-    total = compose_statements(statements, min(stated) if delta is None else delta, accountant)
+    total = compose_statements(statements, min(stated) if delta is None else delta)
     assumptions = []
     if uncovered:
         assumptions.append(

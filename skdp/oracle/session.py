@@ -325,7 +325,7 @@ def rehearse(
     return ledger.entries
 
 
-def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str = "auto") -> Plan:
+def make_plan(stages: Stages, public: Public, problem: Problem) -> Plan:
     """Rehearse the stages of a fit, and calibrate their noise to the budget.
 
     Each stage is rehearsed by itself. Stages with a share speak of noise next to the whole budget:
@@ -341,8 +341,6 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
         In the order of their run.
     public : Public
     problem : Problem
-    accountant : str, default="auto"
-        Name of the accountant.
 
     Returns
     -------
@@ -351,7 +349,7 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
     Raises
     ------
     UnknownCost
-        If no accountant can price the plan, or no amount of noise meets the budget.
+        If no theorem prices the plan, or no amount of noise meets the budget.
     """
     adaptive = any(stage.adaptive for stage in stages)
     solver = next((i for i, stage in enumerate(stages) if stage.place == "solver"), 0)
@@ -363,7 +361,7 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
         if share and number != solver and (adaptive or public.is_noisy):
             unit = 1.0 if stages[number].has_own_records else 1 / math.sqrt(1 - share)
             if not adaptive:
-                unit *= _noise_for_gradients(_in_order(debts, units), public, accountant)
+                unit *= _noise_for_gradients(_in_order(debts, units), public)
             for inner in debts:
                 units[inner] *= unit
         debts[number] = () if adaptive else _rehearsed(stage, stages[:number], public, problem)
@@ -371,7 +369,7 @@ def make_plan(stages: Stages, public: Public, problem: Problem, accountant: str 
     if adaptive:
         entries = (Entry("adaptive", PrivacyFilter.whole_budget()),)
     calibration = accounting.calibrate(
-        _event(entries), public.epsilon, public.delta, public.adjacency, accountant
+        _event(entries), public.epsilon, public.delta, public.adjacency
     )
     return Plan(entries, tuple(units), calibration, adaptive)
 
@@ -396,15 +394,13 @@ def _event(entries: tuple[Entry, ...]) -> accounting.Composed:
     return accounting.Composed(tuple((entry.event, entry.count) for entry in entries))
 
 
-def _noise_for_gradients(entries: tuple[Entry, ...], public: Public, accountant: str) -> float:
+def _noise_for_gradients(entries: tuple[Entry, ...], public: Public) -> float:
     """Return the noise factor at which a plan costs as much as one gradient sum.
 
     That is one with noise 1.
     """
     epsilon, delta = public.epsilon, public.delta
-    scale = accounting.calibrate(
-        _event(entries), epsilon, delta, public.adjacency, accountant
-    ).scale
+    scale = accounting.calibrate(_event(entries), epsilon, delta, public.adjacency).scale
     return scale * accounting.gaussian_mu(epsilon, delta) / public.sensitivity_factor
 
 

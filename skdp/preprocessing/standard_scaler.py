@@ -45,7 +45,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         `PublicSample` declare them, as if values were evenly spread in the ranges, or by rows that
         are not private: no budget is spent.
     privacy : Privacy or None, default=None
-        Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
+        Neighbouring relation, shared budget and source of noise; None is the defaults
         of `skdp.Privacy`.
 
     Attributes

@@ -82,7 +82,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     delta : float, default=1e-6
         Probability, in (0, 1), with which the epsilon guarantee may fail.
     privacy : Privacy or None, default=None
-        Neighbouring relation, accountant, shared budget and source of noise; None is the defaults
+        Neighbouring relation, shared budget and source of noise; None is the defaults
         of `skdp.Privacy`.
 
     Attributes

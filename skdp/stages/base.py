@@ -18,7 +18,6 @@ class StageParameters:
     ----------
     who : str
         The estimator, for refusals.
-    accountant : str
     scaling, calibration : {"auto", "private", "none"}
         A bound on rows, `RowNorm`, is "none".
     bounds : DeclaredBounds or None
@@ -33,7 +32,6 @@ class StageParameters:
     """
 
     who: str
-    accountant: str = "auto"
     scaling: str = "none"
     bounds: DeclaredBounds | None = None
     calibration: str = "none"
@@ -88,8 +86,8 @@ def first_missing(needs: Mapping[str, bool]) -> str | None:
 
 def missing_gaussian(public: Public, parameters: StageParameters) -> str | None:
     """Return what Gaussian noise needs and this fit does not have, None if nothing."""
-    if public.is_noisy and (public.is_pure or parameters.accountant == "pure"):
-        return "Gaussian noise: delta > 0, and an accountant other than 'pure'"
+    if public.is_noisy and public.is_pure:
+        return "Gaussian noise: delta > 0"
     return None
 
 

@@ -11,13 +11,12 @@ import pytest
 
 import skdp.accounting.additive as additive_module
 import skdp.accounting.composition as composition_module
-import skdp.accounting.guarantees as guarantees_module
 import skdp.accounting.mixed as mixed_module
+import skdp.accounting.papers as papers_module
 import skdp.accounting.plan as plan_module
 import skdp.accounting.pld as pld_module
 from skdp.accounting import (
     Adjacency,
-    AdvancedCompositionAccountant,
     ApproximateDP,
     Composed,
     FixedSizeSampled,
@@ -183,13 +182,11 @@ MIRROR_COST = composition_module.epsilon_of(
 
 def deltas_are_charged_in_advanced_composition():
     plan = Composed(((ApproximateDP(0.1, 1e-7), 20),))
-    assert AdvancedCompositionAccountant().epsilon(plan, 1e-6, ZERO_OUT) == math.inf
+    assert papers_module.advanced_epsilon(plan, 1e-6, ZERO_OUT) == math.inf
     # Twenty Gaussians share delta: no part may have it all.
-    shared = AdvancedCompositionAccountant().epsilon(
-        Composed(((Gaussian(9.0), 20),)), 1e-6, ZERO_OUT
-    )
+    shared = papers_module.advanced_epsilon(Composed(((Gaussian(9.0), 20),)), 1e-6, ZERO_OUT)
     once, _ = guarantee(Gaussian(9.0), 1e-6, ZERO_OUT)
-    unshared = guarantees_module.advanced_epsilon([(once, 0.0, 20)], 1e-6)
+    unshared = papers_module.composed_epsilon([(once, 0.0, 20)], 1e-6)
     assert shared > unshared
 
 
@@ -337,7 +334,7 @@ def test_second_direction_dropped(mutate):
 
 
 def test_delta_split_forgotten_in_advanced_composition(mutate):
-    mutate(deltas_are_charged_in_advanced_composition, guarantees_module, "_total_delta",
+    mutate(deltas_are_charged_in_advanced_composition, papers_module, "_total_delta",
            lambda guarantees: 0.0)  # fmt: skip
 
 

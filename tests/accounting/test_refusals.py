@@ -57,8 +57,6 @@ def test_refused_by_name(event, adjacency, named):
         ("gdp", PoissonSampled(0.1, G)),
         ("pure", G),
         ("pure", ApproximateDP(1.0, 1e-9)),
-        ("zcdp", PoissonSampled(0.1, G)),
-        ("optimal", G),
         ("shuffle", G),
         ("shuffle", Composed(((Shuffled(9, G), 2),))),
         ("selection", G),

@@ -35,7 +35,7 @@ NUMBERS += (
     "coef_std_error_",
     "cv_errors_",
 )
-TERMS = ("adjacency", "accountant", "rows_per_group")
+TERMS = ("adjacency", "rows_per_group")
 # Sentences may be reworded; their number may not change.
 PROSE = ("assumptions", "expectations", "notes")
 

@@ -35,10 +35,7 @@ def is_calibrated(**parameters):
 
 # ---------------------------------------------------------------------- where it is had
 
-REPLACED, RDP, PURE = (
-    skdp.Privacy(**terms)
-    for terms in ({"adjacency": "replace_one"}, {"accountant": "rdp"}, {"accountant": "pure"})
-)
+REPLACED = skdp.Privacy(adjacency="replace_one")
 POSSIBLE = [
     {},
     {"epsilon": 0.01},
@@ -46,7 +43,6 @@ POSSIBLE = [
     {"C": 0.1},
     {"C": math.inf},
     {"privacy": REPLACED},
-    {"privacy": RDP},
     {"fit_intercept": False},
     {"scaling": skdp.PublicRange(-1.0, 1.0)},
     {"class_weight": {0: 2.0}},
@@ -65,8 +61,7 @@ IMPOSSIBLE = [
     ({"l1_ratio": 0.5}, "no L1 penalty, no constraint"),
     ({"constraint": skdp.L2Ball()}, "no L1 penalty, no constraint"),
     ({"delta": 0.0}, "delta > 0"),
-    ({"privacy": PURE, "delta": 0.0}, "delta > 0"),
-    ({"privacy": PURE}, "an accountant other than 'pure'"),
+    ({"privacy": REPLACED, "delta": 0.0}, "delta > 0"),
     ({"solver": "residual_budget"}, "a solver that plans its noise beforehand"),
 ]
 
@@ -88,9 +83,7 @@ def test_auto_is_none_for_records_as_they_are(scaling):
         assert LOGISTIC(**chosen).plan(2000, 6).releases == plain.releases
 
 
-@pytest.mark.parametrize(
-    "parameters", [given for given, _ in IMPOSSIBLE if given != {"privacy": PURE}], ids=str
-)
+@pytest.mark.parametrize("parameters", [given for given, _ in IMPOSSIBLE], ids=str)
 def test_auto_is_none_where_it_cannot_be_had(parameters):
     assert not is_calibrated(**parameters)
 

@@ -48,10 +48,6 @@ SHARED = [
         r"solver must be 'auto', .*; got 'newton-cg'.*\nSolvers:\ngd: .*\nwhitened: ",
     ),
     ({"solver": 3}, "solver must be a name, .*, or a Solver; got 3"),
-    (
-        {"privacy": skdp.Privacy(accountant="moments")},
-        r"accountant must be one of 'auto', .*'gdp'.*; got 'moments'",
-    ),
     ({"noise_schedule": "cosine"}, r"noise_schedule must be 'auto', .*'uniform'"),
     ({"noise_schedule": [1.0, 2.0], "max_iter": 3}, "3 positive, finite numbers"),
     ({"noise_schedule": [1.0, -2.0], "max_iter": 2}, "2 positive, finite numbers"),
@@ -258,11 +254,6 @@ def test_a_refused_fit_leaves_no_trace(classification):
 def test_plan_with_another_number_of_classes():
     with pytest.raises(ValueError, match="3 classes are declared"):
         LOGISTIC(classes={0, 1, 2}).plan(10, 2, n_classes=2)
-
-
-def test_an_unknown_accountant_is_refused_without_noise_too(classification):
-    with pytest.raises(ValueError, match="accountant must be one of"):
-        RIDGE(epsilon=np.inf, privacy=skdp.Privacy(accountant="moments")).fit(*classification)
 
 
 def test_plan_of_one_class():

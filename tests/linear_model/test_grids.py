@@ -1,4 +1,4 @@
-"""Grids over schedules, clipping, momentum, accountants and solvers, without a failed fit."""
+"""Grids over schedules, clipping, momentum, adjacency and solvers, without a failed fit."""
 
 import numpy as np
 import pytest
@@ -32,10 +32,10 @@ def test_a_grid_over_all_that_solvers_share(rows):
         "clip_norm": ["auto", 2.0],
         "scaling": [skdp.PublicRange(-4.0, 4.0)],
     }
-    accountants = {
+    relations = {
         "solver": ["auto", "gd", "whitened", "residual_budget", "heavy_ball"],
         "privacy": [skdp.Privacy()],
-        "privacy__accountant": ["auto", "rdp"],
+        "privacy__adjacency": ["zero_out", "replace_one"],
     }
     others = {
         "solver": ["gd", "whitened", "nesterov", "svrg", "adp_sgd"],
@@ -45,7 +45,7 @@ def test_a_grid_over_all_that_solvers_share(rows):
         "solver": ["gd", "whitened", "residual_budget"],
         "momentum": ["auto", skdp.AveragedGradient(0.5)],
     }
-    search = searched([grid, accountants, others, averaged], *rows)
+    search = searched([grid, relations, others, averaged], *rows)
     assert len(search.cv_results_["params"]) == 5 * 2**3 + 5 * 2 + 5 * 3 + 3 * 2
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
@@ -73,7 +73,7 @@ def test_nested_names_reach_every_object(rows):
 @pytest.mark.parametrize(
     ("parameters", "nested", "message"),
     [
-        ({}, "privacy__accountant", r"privacy is None. Set privacy first, .*Privacy\(\)"),
+        ({}, "privacy__adjacency", r"privacy is None. Set privacy first, .*Privacy\(\)"),
         ({"privacy": skdp.Privacy()}, "privacy__noise__seed", "privacy__noise is 'system'"),
         ({"solver": "gd"}, "solver__momentum__beta", "solver__momentum is 'auto'"),
         ({"noise_schedule": "exponential"}, "noise_schedule__gamma", "ExponentialNoise"),

@@ -28,7 +28,6 @@ OBJECTS = {
 }
 # Parameters of an estimator, a nested name, and a new value.
 NESTED = [
-    (OBJECTS, "privacy__accountant", "rdp"),
     (OBJECTS, "privacy__adjacency", "replace_one"),
     (OBJECTS, "privacy__noise__seed", 7),
     (OBJECTS, "scaling__low", -5.0),
@@ -84,8 +83,8 @@ def test_a_default_model_is_its_name(estimator):
 
 
 def test_only_what_was_set_is_printed():
-    model = skdp.DPRidge(epsilon=2.0, privacy=skdp.Privacy(accountant="gdp"))
-    assert repr(model) == "DPRidge(epsilon=2.0, privacy=Privacy(accountant='gdp'))"
+    model = skdp.DPRidge(epsilon=2.0, privacy=skdp.Privacy(adjacency="label"))
+    assert repr(model) == "DPRidge(epsilon=2.0, privacy=Privacy(adjacency='label'))"
     assert (
         shown(skdp.PublicRange(0, np.ones(3))) == "PublicRange(high=ndarray of shape (3,), low=0)"
     )
@@ -108,7 +107,7 @@ def test_a_nested_name_reaches_the_object(given, name, value):
 @pytest.mark.parametrize(
     ("current", "name", "advice"),
     [
-        ({}, "privacy__accountant", "privacy is None.*such as privacy=Privacy()"),
+        ({}, "privacy__adjacency", "privacy is None.*such as privacy=Privacy()"),
         ({}, "privacy__noise__seed", "privacy is None.*such as privacy=Privacy()"),
         (
             {"privacy": skdp.Privacy()},
@@ -173,6 +172,5 @@ def test_the_objects_are_stored_as_they_are(regression):
 def test_no_terms_are_the_default_terms(regression):
     given = skdp.DPRidge(privacy=skdp.Privacy()).plan(400, 5)
     assert given == skdp.DPRidge().plan(400, 5)
-    for terms in ({"adjacency": "replace_one"}, {"accountant": "rdp"}):
-        changed = skdp.DPRidge(privacy=skdp.Privacy(**terms)).plan(400, 5)
-        assert changed.to_dict() != given.to_dict()
+    changed = skdp.DPRidge(privacy=skdp.Privacy(adjacency="replace_one")).plan(400, 5)
+    assert changed.to_dict() != given.to_dict()

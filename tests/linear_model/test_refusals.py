@@ -187,7 +187,6 @@ PARAMETERS = {
     "seed": lambda rows: skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(rows))),
     "budget": lambda rows: skdp.DPRidge(privacy=skdp.Privacy(budget=rows)),
     "adjacency": lambda rows: skdp.DPRidge(privacy=skdp.Privacy(adjacency=rows)),
-    "accountant": lambda rows: skdp.DPRidge(privacy=skdp.Privacy(accountant=rows)),
     "rows_per_group": lambda rows: skdp.DPRidge(privacy=skdp.Privacy(rows_per_group=rows)),
     "norm": lambda rows: skdp.DPRidge(scaling=skdp.RowNorm(rows)),
     "low": lambda rows: skdp.DPRidge(scaling=skdp.PublicRange(rows, 0.0)),

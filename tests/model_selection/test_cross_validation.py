@@ -136,8 +136,6 @@ def test_means_over_folds(classification):
         ("epsilon must be", {"epsilon": 0.0}),
         ("metrics of a regressor must be", {"metrics": "accuracy"}),
         ("adjacency must be", {"privacy": skdp.Privacy(adjacency="other")}),
-        ("accountant must be one of", {"privacy": skdp.Privacy(accountant="other")}),
-        ("accountant must be 'auto' or 'gdp'", {"privacy": skdp.Privacy(accountant="pure")}),
         ("estimator must be", {"estimator": PrivateScorer(None)}),
     ],
 )

@@ -120,7 +120,6 @@ def test_a_candidate_that_costs_more_than_a_run_may_is_refused():
         model = RIDGE(
             epsilon=factor * run_budget.epsilon(),
             delta=1e-6,
-            privacy=skdp.Privacy(accountant="gdp"),
         )
         if refused:
             with pytest.raises(ValueError, match="costs more than a run may"):

@@ -36,7 +36,7 @@ def seeded(seed=0, **terms):
     return skdp.Privacy(noise=skdp.SeededNoise(seed), **terms)
 
 
-TERMS = {"adjacency", "accountant", "budget", "rows_per_group"}
+TERMS = {"adjacency", "budget", "rows_per_group"}
 
 
 def _with_terms(parameters):

@@ -67,8 +67,6 @@ def test_the_solver_gets_the_product_of_what_the_others_leave(monkeypatch):
          r"Model: inference about coefficients is possible .* no L1 penalty.*Nothing was released"),
         ({"calibration": "private"}, Problem(SquaredError(), L1(0.1)),
          r"Model: calibration='private' is possible .* no L1 penalty.*Nothing was released"),
-        ({"scaling": "private", "accountant": "pure"}, RIDGE,
-         r"Model: scaling='private' is possible .* Gaussian.*Set scaling=PublicRange.*Nothing"),
     ],
 )  # fmt: skip
 def test_a_stage_that_is_demanded_is_not_left_out(parameters, problem, message):

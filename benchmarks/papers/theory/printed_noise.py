@@ -1,6 +1,6 @@
 """The noise that five papers print, for literal runs of their experiments, beside its true cost.
 
-None of it is the noise to use: fits ask an accountant. It is here so that a published experiment
+None of it is the noise to use: fits calibrate their own. It is here so that a published experiment
 can be repeated as it was, and so that what it really cost can be said.
 """
 
@@ -44,22 +44,21 @@ class PrintedNoise:
     epsilon: float
     delta: float
 
-    def true_epsilon(self, adjacency: str = "zero_out", accountant: str = "auto") -> float:
-        """Return the epsilon that an accountant certifies for such a run, at the same delta.
+    def true_epsilon(self, adjacency: str = "zero_out") -> float:
+        """Return the certified epsilon of such a run, at the same delta.
 
         Parameters
         ----------
         adjacency : {"zero_out", "replace_one"}, default="zero_out"
-        accountant : str, default="auto"
 
         Returns
         -------
         float
-            inf where no accountant can price it.
+            inf if no theorem prices it.
         """
         relation = Adjacency.parse(adjacency)
         try:
-            return price(self.event, self.delta, relation, accountant)[0]
+            return price(self.event, self.delta, relation)[0]
         except UnknownCost:
             return math.inf
 

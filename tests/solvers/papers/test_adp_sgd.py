@@ -10,7 +10,9 @@ import pytest
 import skdp
 from benchmarks.papers.theory import printed_adp_noise
 from replays import differing
-from skdp.accounting import Adjacency
+from skdp.accounting import Adjacency, Composed, FixedSizeSampled, Gaussian
+from skdp.accounting.accountant import least_factor
+from skdp.accounting.papers import advanced_epsilon
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.oracle.oracle import Oracle
@@ -26,8 +28,8 @@ def facts(**known):
     return Public(n_outputs=1, adjacency=known.pop("adjacency", Adjacency.ZERO_OUT), **known)
 
 
-def noise_levels(solver, public, problem=PROBLEM, accountant="auto"):
-    plan = make_plan((SolverStage(solver.resolve(public, problem)),), public, problem, accountant)
+def noise_levels(solver, public, problem=PROBLEM):
+    plan = make_plan((SolverStage(solver.resolve(public, problem)),), public, problem)
     levels = []
     for entry in plan.entries:
         event = entry.event
@@ -101,12 +103,18 @@ def test_uniform_noise_or_constant_steps_are_dp_sgd(how):
 
 
 def test_noise_from_advanced_composition_is_the_papers_order():
-    """The accountant of the paper can be asked for; it needs several times the exact noise."""
+    """The theorem of the paper needs several times the exact noise."""
     solver = AdaptiveNoiseSGD(max_iter=20, batch_size=0.05, sampling="fixed_size")
     public = facts(n_rows=2000, adjacency=Adjacency.REPLACE_ONE)
     exact = noise_levels(solver, public)
-    advanced = noise_levels(solver, public, accountant="advanced")
-    assert (advanced > 2 * exact).all()
+    event = Composed.of(FixedSizeSampled(100, 2000, Gaussian(float(level))) for level in exact)
+
+    def by_paper(factor):
+        return advanced_epsilon(event.scaled(factor), 1e-6, Adjacency.REPLACE_ONE)
+
+    factor = least_factor(by_paper, 1.0, who="advanced composition", delta=1e-6)
+    assert factor > 2
+    advanced = factor * exact
     relative = advanced / advanced[0]
     printed = printed_adp_noise(relative, 1.0, 1.0, 1e-6, 2000, 100) * 100
     assert printed > advanced[0]  # its constants are rounder still

@@ -131,18 +131,6 @@ def test_no_record_leaves_the_range_of_its_type(dtype):
         assert np.isfinite(scaled).all()
 
 
-def test_a_pure_accountant_gets_no_gaussian_noise_by_itself(raw):
-    X, y = raw
-    solver = skdp.solvers.get_solver("gd").set_params(mechanism="laplace")
-    labels = (y > y.mean()).astype(int)
-    model = skdp.DPLogisticRegression(
-        classes=[0, 1], solver=solver, privacy=skdp.Privacy(accountant="pure")
-    )
-    assert model.fit(X, labels).privacy_.accountant == "pure"
-    with pytest.raises(ValueError, match="accountant"):
-        model.set_params(scaling="private").fit(X, labels)
-
-
 def test_records_are_mapped_by_no_other_code(rng):
     class Hostile(Columns):
         def apply(self, X, spread=map):
