@@ -24,8 +24,6 @@ METHODS = {
     "adp_sgd": ("adp_sgd", {}),
     "adp_sgd, uniform": ("adp_sgd", {"noise_schedule": "uniform"}),
     "residual_budget": ("residual_budget", {}),
-    "boost 1.02": ("residual_budget", {"boost": 1.02}),
-    "boost 1.1": ("residual_budget", {"boost": 1.1}),
 }
 # Data set, and how often: the larger it is, the less chance there is in a run.
 DATA = {breast_cancer: 20, california_housing: 10, adult: 3}

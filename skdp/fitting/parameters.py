@@ -162,11 +162,11 @@ PARAMETERS: Mapping[str, Parameter] = {
         example="skdp.steps.ExponentialNoise(0.9)",
     ),
     "clip_norm": Parameter(
-        'float, str, tuple (str, dict), ClippingRule or "auto"',
+        'float, str, tuple (str, dict), AdaptiveClipping or "auto"',
         "Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. "
         'Smaller means less noise and more bias. "adaptive" follows the gradients\' norms by noisy '
         'counts, in solvers "gd" and "adp_sgd".',
-        example="skdp.steps.GeometricClipping(10.0)",
+        example="skdp.steps.AdaptiveClipping()",
     ),
     "batch_size": Parameter(
         "int, float or None",

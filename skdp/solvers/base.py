@@ -11,9 +11,9 @@ sampling : {"poisson", "fixed_size", "shuffled"}, default="poisson"
     How batches are drawn. "poisson": every row independently, the least noise for most plans.
     "fixed_size": without replacement, under replace_one only. "shuffled": epochs of disjoint
     blocks.
-clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
-    L2 bound of one record's gradient; a rule by name, too: "adaptive" is `AdaptiveClipping`,
-    whose norm follows noisy counts, ``("geometric", {"first": 9.0})`` is `GeometricClipping`.
+clip_norm : float, str, tuple (str, dict), AdaptiveClipping or "auto", default="auto"
+    L2 bound of one record's gradient. "adaptive" is `AdaptiveClipping`, whose norm follows noisy
+    counts.
 momentum : float, str, tuple (str, dict), Momentum or "auto", default="auto"
     A number in [0, 1) is the beta of Polyak's `HeavyBall`; 0 is none. ``("averaged", {"beta":
     0.8})`` or ``AveragedGradient(0.8)`` is the bias-corrected average of gradients. Both have unit

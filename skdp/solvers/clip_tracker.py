@@ -10,7 +10,7 @@ from skdp.oracle import GaussianNoise, GradientCount, NoisyStatistic, Sampler, S
 from skdp.solvers import checks
 from skdp.solvers.base import Oracle, Problem, Public, Solver
 from skdp.solvers.defaults import descent_defaults
-from skdp.steps import AdaptiveClipping, ClipNorm, clip_norms, clipping_rule
+from skdp.steps import AdaptiveClipping, ClipNorm, clipping_rule, constant_clip
 
 
 def resolve_clip(solver: Solver, public: Public, problem: Problem) -> None:
@@ -19,12 +19,12 @@ def resolve_clip(solver: Solver, public: Public, problem: Problem) -> None:
     Raises
     ------
     ValueError
-        If it gives norms that are not positive and finite, or adapts to counts by L2 norm, which
+        If it is not positive and finite, or adapts to counts by L2 norm, which
         Laplace noise has no use for.
     """
     rule = clipping_rule(solver.clip_norm)
     if not isinstance(rule, AdaptiveClipping):
-        clip_norms(rule, solver.max_iter)
+        constant_clip(rule)
         return
     mechanism = solver.get_params(deep=False).get("mechanism", "gaussian")
     if mechanism != "gaussian":
@@ -54,7 +54,7 @@ class ClipTracker:
 
     Parameters
     ----------
-    rule : float or ClippingRule
+    rule : float or AdaptiveClipping
         Resolved by `resolve_clip`.
     noises : array of shape (n_steps,)
         Relative noise of the gradients, if there were no counts.
@@ -68,9 +68,8 @@ class ClipTracker:
     def __init__(self, rule: ClipNorm, noises: Array) -> None:
         self.noises = noises
         self._rule = rule if isinstance(rule, AdaptiveClipping) else None
-        self._step = 0
         if self._rule is None:
-            self._norms = clip_norms(rule, len(noises))
+            self._norm = constant_clip(rule)
             return
         # Gradients keep 1 - share of the squared budget; all counts have the same noise.
         share = float(self._rule.share)
@@ -82,8 +81,7 @@ class ClipTracker:
     def next(self, oracle: Oracle, point: Array, rows: Sampler) -> float:
         """Return the norm for the step from ``point`` on the rows that a sampler draws."""
         if self._rule is None:
-            self._step += 1
-            return float(self._norms[self._step - 1])
+            return self._norm
         count = noisy_count(oracle, GradientCount(point, self._norm), self._count_noise, rows)
         self._norm = self._rule.next_norm(
             self._norm, count / (rows.divisor(oracle.public) * oracle.public.weighted_share)

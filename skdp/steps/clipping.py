@@ -1,54 +1,17 @@
 """Define clipping norms, the bound on one record's gradient in each step: fixed or adaptive."""
 
-from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, Array, is_real, require_numbers, shown
+from skdp._numbers import LARGEST_CLIP_NORM, LEAST_CLIP_NORM, is_real, require_numbers, shown
 from skdp.steps.schedules import Named, named
 
 
-class ClippingRule(BaseEstimator):
-    """Base of clipping rules; an object, so that a grid search can reach its parameters."""
-
-    @abstractmethod
-    def norms(self, n_steps: int) -> Array:
-        """Return the clipping norms of steps 1..n_steps.
-
-        Returns
-        -------
-        array of shape (n_steps,)
-            Each of them positive.
-        """
-
-
-class GeometricClipping(ClippingRule):
-    """Clipping norms move geometrically from ``first`` to ``last``.
-
-    Gradients shrink as a fit proceeds, and the noise, which is proportional to the clipping norm,
-    shrinks with a norm that falls with them.
-
-    Parameters
-    ----------
-    first : float, default=10.0
-        Norm at the first step; positive.
-    last : float, default=1.0
-        Norm at the last step; positive.
-    """
-
-    def __init__(self, first: float = 10.0, last: float = 1.0) -> None:
-        self.first = first
-        self.last = last
-
-    def norms(self, n_steps: int) -> Array:
-        return np.geomspace(self.first, self.last, n_steps)
-
-
 @dataclass(eq=False, repr=False)
-class AdaptiveClipping(ClippingRule):
+class AdaptiveClipping(BaseEstimator):
     """The clipping norm follows a quantile of the gradients' norms, estimated by noisy counts.
 
     At every step a noisy count estimates the fraction of the gradients that are shorter than the
@@ -80,12 +43,6 @@ class AdaptiveClipping(ClippingRule):
     share: float = 0.05
     initial: float | str = "auto"
 
-    def norms(self, n_steps: int) -> Array:
-        raise ValueError(
-            "adaptive clipping follows noisy counts, which this solver does not request; solvers "
-            "'gd' and 'adp_sgd' do."
-        )
-
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
         shares, positive = ("quantile", "share"), ("rate", "initial")
@@ -108,13 +65,10 @@ class AdaptiveClipping(ClippingRule):
         return min(max(moved, LEAST_CLIP_NORM), LARGEST_CLIP_NORM)
 
 
-CLIPPING_RULES: dict[str, Callable[..., ClippingRule]] = {
-    "adaptive": AdaptiveClipping,
-    "geometric": GeometricClipping,
-}
+CLIPPING_RULES: dict[str, Callable[..., AdaptiveClipping]] = {"adaptive": AdaptiveClipping}
 
 # What solvers accept as ``clip_norm``, beside "auto".
-ClipNorm = float | Named | ClippingRule
+ClipNorm = float | Named | AdaptiveClipping
 
 
 def clipping_rule(given: ClipNorm) -> ClipNorm:
@@ -122,43 +76,43 @@ def clipping_rule(given: ClipNorm) -> ClipNorm:
 
     Returns
     -------
-    float, str or ClippingRule
+    float, str or AdaptiveClipping
 
     Raises
     ------
     ValueError
         If the name is unknown, or takes no such argument.
     """
-    others = "'auto', a positive number, a ClippingRule"
+    others = "'auto', a positive number, an AdaptiveClipping"
     return named("clip_norm", CLIPPING_RULES, given, others)
 
 
-def clip_norms(rule: ClipNorm, n_steps: int) -> Array:
-    """Turn a number, a name or a rule into an array of ``n_steps`` clipping norms.
+def constant_clip(given: ClipNorm) -> float:
+    """Return the clipping norm of a method that has the same norm in all steps.
 
     Returns
     -------
-    array of shape (n_steps,)
+    float
 
     Raises
     ------
     ValueError
-        If it is neither, or a norm is not positive or too small or large for float64 arithmetic.
+        If it is no number, or not positive, or too small or large for float64 arithmetic.
     """
-    rule = clipping_rule(rule)
-    if isinstance(rule, ClippingRule):
-        norms = np.asarray(rule.norms(n_steps), dtype=np.float64)
-    elif is_real(rule):
-        norms = np.full(n_steps, float(rule))
-    else:
+    rule = clipping_rule(given)
+    if isinstance(rule, AdaptiveClipping):
         raise ValueError(
-            "clip_norm must be 'auto', a positive number, a ClippingRule or its name; got "
+            "adaptive clipping follows noisy counts, which this solver does not request; solvers "
+            "'gd' and 'adp_sgd' do."
+        )
+    if not is_real(rule):
+        raise ValueError(
+            "clip_norm must be 'auto', a positive number, an AdaptiveClipping or its name; got "
             f"{shown(rule)}."
         )
-    inside = (norms >= LEAST_CLIP_NORM) & (norms <= LARGEST_CLIP_NORM)
-    if norms.shape != (n_steps,) or not inside.all():
+    if not LEAST_CLIP_NORM <= rule <= LARGEST_CLIP_NORM:
         raise ValueError(
-            f"clip_norm must give positive, finite norms, from {LEAST_CLIP_NORM:g} to "
+            f"clip_norm must be positive and finite, from {LEAST_CLIP_NORM:g} to "
             f"{LARGEST_CLIP_NORM:g}; got {shown(rule)}."
         )
-    return norms
+    return float(rule)

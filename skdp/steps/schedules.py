@@ -109,44 +109,6 @@ class ConstantStep(StepSchedule):
         return np.full(n_steps, float(self.size))
 
 
-class InverseSquareRootStep(StepSchedule):
-    """Step t has size ``initial / sqrt(1 + (t - 1) / delay)``.
-
-    Parameters
-    ----------
-    initial : float, default=0.1
-        Size of the first step; positive.
-    delay : float, default=1.0
-        Number of steps after which the size has fallen by a factor sqrt(2); positive.
-    """
-
-    def __init__(self, initial: float = 0.1, delay: float = 1.0) -> None:
-        self.initial = initial
-        self.delay = delay
-
-    def sizes(self, n_steps: int) -> Array:
-        return self.initial / np.sqrt(1 + np.arange(n_steps) / self.delay)
-
-
-class LinearDecayStep(StepSchedule):
-    """Sizes fall linearly from ``initial`` at the first step to ``final`` at the last.
-
-    Parameters
-    ----------
-    initial : float, default=0.1
-        Positive.
-    final : float, default=0.01
-        Positive.
-    """
-
-    def __init__(self, initial: float = 0.1, final: float = 0.01) -> None:
-        self.initial = initial
-        self.final = final
-
-    def sizes(self, n_steps: int) -> Array:
-        return np.linspace(self.initial, self.final, n_steps)
-
-
 class PolynomialStep(StepSchedule):
     """Step t has size ``initial / sqrt(a + c t)``.
 
@@ -377,8 +339,6 @@ class SecantRatio:
 STEP_SCHEDULES: dict[str, Callable[..., StepSchedule | AdaptiveStep]] = {
     "adaptive": AdaptiveStep,
     "constant": ConstantStep,
-    "inverse_square_root": InverseSquareRootStep,
-    "linear_decay": LinearDecayStep,
     "polynomial": PolynomialStep,
     "square_root_decay": SquareRootDecayStep,
 }

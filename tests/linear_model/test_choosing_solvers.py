@@ -134,7 +134,7 @@ def test_every_solver_is_reached_by_every_way(name, kind, rng):
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_a_solver_refuses_what_it_lacks_with_the_names_it_has(name):
     known = get_solver(name).get_params(deep=False)
-    lacking = next(key for key in ("momentum", "curvature", "boost") if key not in known)
+    lacking = next(key for key in ("momentum", "curvature", "averaging") if key not in known)
     with pytest.raises(
         ValueError, match=rf"has no {lacking}\. Solvers.*\. It has {sorted(known)[0]}"
     ):

@@ -22,7 +22,7 @@ import skdp
 from replays import seeded
 from skdp._docstrings import section_of
 from skdp.solvers import GradientDescent
-from skdp.steps import CustomNoise, ExponentialNoise, GeometricClipping, InverseSquareRootStep
+from skdp.steps import CustomNoise, ExponentialNoise, PolynomialStep
 
 MODELS = [
     getattr(skdp, name) for name in skdp.__all__ if hasattr(getattr(skdp, name), "fit_blocks")
@@ -163,12 +163,12 @@ def test_a_configured_solver_can_be_searched(case):
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"learning_rate": InverseSquareRootStep(0.3, 5.0)},
+        {"learning_rate": PolynomialStep(0.3, 5.0)},
         {"noise_schedule": "exponential"},
         {"noise_schedule": ExponentialNoise(0.8)},
         {"noise_schedule": CustomNoise(lambda t, n_steps: t)},
         {"noise_schedule": np.linspace(1, 2, 12)},
-        {"clip_norm": GeometricClipping(3.0, 0.5)},
+        {"clip_norm": 3.0},
         {"solver": GradientDescent(max_iter=12, averaging="random", momentum="averaged")},
         {"solver": GradientDescent(max_iter=12, averaging="last", momentum=0.0)},
         {"verbose": 1},

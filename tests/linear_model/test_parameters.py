@@ -124,7 +124,7 @@ def test_a_nested_name_reaches_the_object(given, name, value):
         ({"momentum": 0.5}, "momentum__beta", "momentum is 0.5.*such as momentum=AveragedGradient"),
         ({}, "learning_rate__a", "such as learning_rate=skdp.steps.PolynomialStep"),
         ({}, "noise_schedule__gamma", "such as noise_schedule=skdp.steps.ExponentialNoise"),
-        ({}, "clip_norm__first", "such as clip_norm=skdp.steps.GeometricClipping"),
+        ({}, "clip_norm__quantile", "such as clip_norm=skdp.steps.AdaptiveClipping"),
         ({}, "solver__max_iter", "solver is 'auto'.*such as solver=skdp.solvers.Gradient"),
         ({}, "epsilon__share", "epsilon is 1.0"),
     ],

@@ -17,6 +17,7 @@ from skdp.oracle.kernels import clipped_gradients as kernels
 from skdp.oracle.releases import gradients
 from skdp.oracle.releases.gradients import GradientSum
 from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic
+from skdp.solvers.clip_tracker import ClipTracker
 
 
 def _patched_sum(monkeypatch, change):
@@ -246,7 +247,13 @@ def test_replay_catches_a_kept_total_whose_gradients_had_a_larger_bound(monkeypa
 
     if is_stale:
         monkeypatch.setattr(NoisyStatistic, "answer", answer)
-    model = skdp.DPRidge(solver="gd", clip_norm="geometric", max_iter=6, scaling="none")
+
+    def falling(self, oracle, point, rows):
+        self._norm *= 0.6
+        return self._norm
+
+    monkeypatch.setattr(ClipTracker, "next", falling)
+    model = skdp.DPRidge(solver="gd", max_iter=6, scaling="none")
     report = audit.replay(model)
     assert report.ok != is_stale
     assert ("times its sensitivity" in str(report)) == is_stale

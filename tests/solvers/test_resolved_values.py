@@ -14,7 +14,7 @@ from skdp.accounting import Adjacency
 from skdp.objective import L1, L2, L1Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
 from skdp.solvers import get_solver
-from skdp.steps import AveragedGradient, ConstantStep, GeometricClipping, HeavyBall, UniformNoise
+from skdp.steps import AdaptiveClipping, AveragedGradient, ConstantStep, HeavyBall, UniformNoise
 
 RIDGE, LOGISTIC = Problem(SquaredError(), L2(0.1)), Problem(Logistic(), L2(0.1))
 # Problems with the facts that rules for "auto" look at: few rows and many, both mechanisms, no
@@ -129,16 +129,14 @@ FORMS = {
     "momentum": (HeavyBall(0.3), ("heavy_ball", {"beta": 0.3}), 0.3),
     "learning_rate": (ConstantStep(0.01), ("constant", {"size": 0.01}), 0.01),
     "noise_schedule": (UniformNoise(), ("uniform", {}), "uniform"),
-    "clip_norm": (GeometricClipping(2.0, 0.5), ("geometric", {"first": 2.0, "last": 0.5})),
+    "clip_norm": (AdaptiveClipping(0.5), ("adaptive", {"quantile": 0.5})),
 }
-# Solvers whose theory has one clipping norm.
-ONE_CLIP = {"shuffled_sgd", "boosted_ssp", "frank_wolfe"}
 TAKERS = [
     (parameter, name)
     for parameter in FORMS
     for name in skdp.solvers.available()
     if parameter in get_solver(name).get_params(deep=False)
-    and not (parameter == "clip_norm" and name in ONE_CLIP)
+    and not (parameter == "clip_norm" and name not in ("gd", "adp_sgd"))
 ]
 
 

@@ -231,14 +231,7 @@ def _noise(
 ) -> float:
     """Return alpha of the bounds, see `skdp.planning.noise_constant`."""
     clip = values["clip_norm"] if checks.is_auto(solver.clip_norm) else solver.clip_norm
-    norms = steps.clip_norms(clip, 2)
-    if norms[0] != norms[1]:
-        raise _refusal(
-            solver,
-            "max_iter='auto' with condition_number needs one clip_norm throughout; got "
-            f"{shown(clip)}",
-        )
-    return _noise_constant(public, float(norms[0]), smoothness, gap)
+    return _noise_constant(public, steps.constant_clip(clip), smoothness, gap)
 
 
 def _noise_constant(public: Public, clip_norm: float, smoothness: float, gap: float) -> float:

@@ -108,10 +108,10 @@ class Whitened(Solver):
         is no more than ``max_iter`` steps can build up.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other, as for `GradientDescent`; "auto" is "uniform".
-    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
+    clip_norm : float or "auto", default="auto"
         Largest norm of one record's gradient, in the unit of "gd", in which a row of standardised
         columns has the length ``sqrt(n_parameters)``: the cap on residuals times
-        ``row_factor * sqrt(n_parameters)``. A rule by name, too: "geometric". "auto"
+        ``row_factor * sqrt(n_parameters)``. "auto"
         is that of "gd" for losses with a bounded residual; where labels alone are private, the cap
         of a logistic loss is its largest residual.
     gram_share : float or "auto", default="auto"
@@ -212,8 +212,8 @@ class Whitened(Solver):
             row_factor = (ROW_FACTOR if is_plain else STREAM_ROW_FACTOR) * growth(public, 0.25)
         if not noisy and not checks.is_auto(self.clip_norm):
             # Without noise nothing is cut, unless gradients are to be clipped.
-            norms = steps.clip_norms(self.clip_norm, n_steps)
-            row_factor = ROW_FACTOR if norms.min() < UNBOUNDED else UNBOUNDED
+            is_cut = steps.constant_clip(self.clip_norm) < UNBOUNDED
+            row_factor = ROW_FACTOR if is_cut else UNBOUNDED
         widest = row_factor if checks.is_auto(self.row_factor) else self.row_factor
         checks.positive(row_factor=widest)
         cap = _residual_cap(public, problem, widest)
@@ -253,7 +253,7 @@ class Whitened(Solver):
         steps.momentum_rule(self.momentum)
         sizes = steps.step_sizes(self.learning_rate, self.max_iter)
         steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
-        steps.clip_norms(self.clip_norm, self.max_iter)
+        steps.constant_clip(self.clip_norm)
         checks.share(gram_share=self.gram_share)
         if self.hessian_share != 0:
             checks.share(hessian_share=self.hessian_share)
@@ -290,11 +290,11 @@ class Whitened(Solver):
         transform = eigen.vectors / np.sqrt(lifted)
         coordinates = moments.Coordinates(transform)
         # 2. The length to which rows are shrunk there, about their root mean square length, and the
-        # caps on residuals that make for the clipping norms.
+        # cap on residuals that makes for the clipping norm.
         expected = math.sqrt(float((eigen.values / lifted).sum()) / public.total_weight)
         row_norm = min(self.row_factor * expected, UNBOUNDED)
         longest = self.row_factor * math.sqrt(public.n_parameters)
-        caps = steps.clip_norms(self.clip_norm, n_steps) / longest
+        cap = steps.constant_clip(self.clip_norm) / longest
         # 3. Steps, by default of one over the curvature.
         sizes = steps.step_sizes(self.learning_rate, n_steps)
         costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
@@ -331,7 +331,7 @@ class Whitened(Solver):
         rates = np.where(flat, 0.0, rate)
         times = 1 if self.hessian_share else min(self.most_releases, times)
         following, middle, kept = 0, n_steps // 2, 1
-        for step, (size, cap, cost) in enumerate(zip(sizes, caps, shares, strict=True)):
+        for step, (size, cost) in enumerate(zip(sizes, shares, strict=True)):
             if step == middle > 0:
                 kept = len(path)
                 if oracle.checkpoint(transform @ informed(np.mean(path[kept // 2 :], axis=0))):
@@ -347,9 +347,10 @@ class Whitened(Solver):
                 coef, noisy = transform @ here, np.zeros_like(here)
                 if self.hessian_share and step == n_steps // 4:
                     hessian = _hessian(oracle, coef, coordinates, row_norm, self.hessian_share)
+                largest = cap
                 if step == 0 and not start.any():
-                    cap = min(cap, (problem.loss.residual_at_zero or UNBOUNDED) * (1 + 1e-6))
-                request = moments.ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
+                    largest = min(cap, (problem.loss.residual_at_zero or UNBOUNDED) * (1 + 1e-6))
+                request = moments.ShrunkGradientSum(coef, row_norm, largest, coordinates)
                 first, following = step, min(step + times, middle if step < middle else n_steps)
             answer, std = oracle.with_share(request, float(cost))
             noisy += answer / (following - first)
@@ -400,16 +401,16 @@ class Whitened(Solver):
         expected = math.sqrt(float((eigen.values / lifted).sum()) / (first * public.mean_weight))
         row_norm = min(self.row_factor * expected, UNBOUNDED)
         longest = self.row_factor * math.sqrt(public.n_parameters)
-        caps = steps.clip_norms(self.clip_norm, n_steps) / longest * size_of_residuals
+        cap = steps.constant_clip(self.clip_norm) / longest * size_of_residuals
         # 2. A step on each of the other blocks.
         sizes = steps.step_sizes(self.learning_rate, n_steps)
         costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
         shares = costs / costs.max()
         direction = steps.momentum_rule(self.momentum).start()
         point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
-        for step, (size, cap, share) in enumerate(zip(sizes, caps, shares, strict=True)):
+        for step, (size, share) in enumerate(zip(sizes, shares, strict=True)):
             coef = transform @ point
-            request = moments.ShrunkGradientSum(coef, row_norm, float(cap), coordinates)
+            request = moments.ShrunkGradientSum(coef, row_norm, cap, coordinates)
             block = Cut(0, cuts, step + 1, once=True)
             gradient, _ = oracle.with_share(request, float(share), block)
             # As if of as many rows as the matrix.

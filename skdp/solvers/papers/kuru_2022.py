@@ -66,9 +66,8 @@ class Accelerated(Solver):
     ----------
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
         Distribution of the noise; "auto" is Laplace if delta is 0, else Gaussian.
-    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
-        Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise; a
-        rule by name, too: "geometric".
+    clip_norm : float or "auto", default="auto"
+        Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
     learning_rate : float, "inverse_curvature" or "auto", default="auto"
         Step size a, at most ``1/L``; with stages, that of the first stage. "inverse_curvature" is
         ``1/L`` with the L in force, the noisy one where ``curvature="private"``; so is "auto", as a
@@ -177,7 +176,7 @@ class Accelerated(Solver):
         curvature = resolved._public_curvature(public, problem)
         resolved._choose_steps(curvature, public, problem)
         checks.count(max_iter=resolved.max_iter)
-        steps.clip_norms(resolved.clip_norm, resolved.max_iter)
+        steps.constant_clip(resolved.clip_norm)
         resolved._noises(curvature, public, problem)
         return resolved
 
@@ -242,7 +241,7 @@ class Accelerated(Solver):
 
     def _sampling_variance(self, public: Public) -> float:
         """Return the squared length of a batch's deviation, for the bounds."""
-        clip = float(steps.clip_norms(self.clip_norm, 1)[0])
+        clip = steps.constant_clip(self.clip_norm)
         if self.batch_size is None or not public.is_noisy:
             return 0.0  # without noise the clipping norm is no size of a gradient
         return sampling_variance(clip, batch_rows(self.batch_size, public.n_rows), public.n_rows)
@@ -270,7 +269,7 @@ class Accelerated(Solver):
     def _variance_of_one_step(self, public: Public) -> float:
         """Return the squared length of the noise of a single step with the whole budget."""
         size = math.prod(public.shape)
-        clip = float(steps.clip_norms(self.clip_norm, 1)[0])
+        clip = steps.constant_clip(self.clip_norm)
         unit = clip / public.n_rows
         if not public.is_noisy:
             return 0.0
@@ -315,9 +314,9 @@ class Accelerated(Solver):
         if self.curvature == "private":
             curvature = self._release_curvature(oracle, noises, curvature)
         path = self._path(oracle.start(), curvature, problem)
-        clips = steps.clip_norms(self.clip_norm, n_steps)
+        clip_norm = steps.constant_clip(self.clip_norm)
         batches = samplers(self.batch_size, self.sampling, public)
-        for clip_norm, noise, batch in zip(clips, noises, batches, strict=False):
+        for noise, batch in zip(noises, batches, strict=False):
             point = path.point
             gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
             path.step(gradient + problem.penalty_gradient(point))

@@ -31,7 +31,7 @@ from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings,
 from skdp.solvers.batches import BatchSize, batch_rate, check_batches, samplers
 from skdp.solvers.core.bound_rules import svrg_rule
 from skdp.solvers.defaults import count_within, descent_defaults
-from skdp.steps import clip_norms, constant_size, relative_noise
+from skdp.steps import constant_clip, constant_size, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
 
 # ------------------------------------------------------------------ accelerated mirror descent
@@ -70,8 +70,8 @@ class AcceleratedMirrorDescent(Solver):
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other. "auto" matches it to alpha, which minimises the
         noise term ``sum alpha_k**2 sigma_k**2`` of the bound.
-    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient; a rule by name, too: "geometric".
+    clip_norm : float or "auto", default="auto"
+        L2 bound of one record's gradient.
 
     Notes
     -----
@@ -161,7 +161,7 @@ class AcceleratedMirrorDescent(Solver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.positive(curvature=self.curvature)
-        clip_norms(self.clip_norm, self.max_iter)
+        constant_clip(self.clip_norm)
         self._noises()
 
     def _alphas(self) -> Array:
@@ -173,7 +173,7 @@ class AcceleratedMirrorDescent(Solver):
 
     def solve(self, oracle: Oracle) -> Solution:
         public, problem, n_steps = oracle.public, oracle.problem, self.max_iter
-        clips = clip_norms(self.clip_norm, n_steps)
+        clip_norm = constant_clip(self.clip_norm)
         mirror = mirror_map(problem.constraint, _n_coefficients(public))
         unit = _intercept_unit(public, problem, mirror)
         z = oracle.start()
@@ -182,8 +182,8 @@ class AcceleratedMirrorDescent(Solver):
             first = mirror.interior(z[: public.n_features].ravel())
         z[: public.n_features] = first.reshape(-1, public.n_outputs)
         y = z
-        steps = zip(self._alphas(), clips, self._noises(), strict=True)
-        for k, (alpha, clip_norm, noise) in enumerate(steps):
+        steps = zip(self._alphas(), self._noises(), strict=True)
+        for k, (alpha, noise) in enumerate(steps):
             r = 2.0 / (k + 2.0)
             # 1. The noisy gradient between the two sequences; that of the penalty is public.
             x = r * z + (1 - r) * y
@@ -254,9 +254,8 @@ class VarianceReduced(Solver):
         How batches are drawn; "fixed_size" under replace_one only.
     learning_rate : float, "bb" or "auto", default="auto"
         Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots, noised "once".
-    clip_norm : float, str, tuple (str, dict), ClippingRule or "auto", default="auto"
-        L2 bound of one record's gradient in a snapshot; a rule, by name, too ("geometric"), counts
-        epochs as steps.
+    clip_norm : float or "auto", default="auto"
+        L2 bound of one record's gradient in a snapshot.
     difference_clip : float or "auto", default="auto"
         L2 bound of one record's difference. The bound in force falls with the distance from the
         snapshot, and the noise with it: ``min(difference_clip, difference_slope * curvature *
@@ -350,7 +349,7 @@ class VarianceReduced(Solver):
                 "snapshot_noise='fresh' does not do; take snapshot_noise='once' or a number as "
                 "learning_rate."
             )
-        clip_norms(self.clip_norm, self.n_epochs)
+        constant_clip(self.clip_norm)
         clip = self.difference_clip
         is_valid = is_real(clip) and LEAST_CLIP_NORM <= clip <= LARGEST_CLIP
         allowed = f"be 'auto' or a number from {LEAST_CLIP_NORM:g} to {LARGEST_CLIP:g}"
@@ -383,14 +382,14 @@ class VarianceReduced(Solver):
 
     def solve(self, oracle: Oracle) -> Solution:
         public, lengths = oracle.public, self._lengths()
-        clips = clip_norms(self.clip_norm, len(lengths))
+        clip_norm = constant_clip(self.clip_norm)
         batches = samplers(self.batch_size, self.sampling, public)
         snapshots, inner = self._noises(public, lengths)
         longest = defaults.longest_plain_step(public, oracle.problem, PLAIN_STEP)
         step = BarzilaiBorwein(longest) if checks.is_word(self.learning_rate, "bb") else None
         size = longest if step is not None else constant_size(self.learning_rate)
         point = anchor = oracle.problem.prox(oracle.start(), 0.0)
-        for length, clip_norm in zip(lengths, clips, strict=True):
+        for length in lengths:
             # 1. The snapshot: released once, or noised afresh for each step inside of the pass.
             snapshot: Array | NoisyStatistic
             if self.snapshot_noise == "once":

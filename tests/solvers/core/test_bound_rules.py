@@ -19,9 +19,8 @@ from skdp.solvers.defaults import descent_defaults
 from skdp.steps import (
     AveragedGradient,
     ExponentialNoise,
-    GeometricClipping,
-    InverseSquareRootStep,
     MomentumNoise,
+    PolynomialStep,
     StepMatchedNoise,
 )
 
@@ -149,12 +148,12 @@ def test_curvature_of_rows_without_a_bound_is_that_of_unit_columns():
         ({"momentum": 0.5}, r"bias-corrected average, as in .*got momentum=0\.5"),
         ({"momentum": ("averaged", {"beta": 1.5})}, "momentum must be"),
         ({"learning_rate": 10.0}, "need steps shorter than 2/M"),
-        ({"learning_rate": InverseSquareRootStep()}, "one step size throughout"),
+        ({"learning_rate": PolynomialStep()}, "one step size throughout"),
         (
             {"learning_rate": 1.0, "momentum": AveragedGradient(0.9)},
             "with momentum 0.9 the utility bounds need steps of .* or less",
         ),
-        ({"clip_norm": GeometricClipping()}, "needs one clip_norm throughout"),
+        ({"clip_norm": "adaptive"}, "adaptive clipping follows noisy counts"),
         ({"noise_schedule": np.ones(9)}, "fits one number of steps only"),
     ],
     ids=str,

@@ -240,7 +240,7 @@ def test_hyperparameters_choose_a_solver_that_has_them():
     facts, problem = public(100_000), Problem(Logistic())
     assert automatic_solver(facts, problem, {"max_iter": 9}) == "whitened"
     assert automatic_solver(facts, problem, {"learning_rate": 0.1}) == "whitened"
-    assert automatic_solver(facts, problem, {"clip_norm": ("geometric", {})}) == "whitened"
+    assert automatic_solver(facts, problem, {"clip_norm": 2.0}) == "whitened"
     assert automatic_solver(facts, problem, {"batch_size": 0.1}) == "gd"
     assert automatic_solver(facts, problem, {"clip_norm": "adaptive"}) == "gd"
     assert automatic_solver(facts, problem, {"learning_rate": "adaptive"}) == "adp_sgd"
@@ -348,19 +348,19 @@ def requests_of(monkeypatch, X, y, **hyperparameters):
     return model.fit(X, y), requests, np.array(noises)
 
 
-def test_whitened_has_the_clipping_norms_and_the_noise_of_its_schedules(regression, monkeypatch):
+def test_whitened_has_the_clipping_norm_and_the_noise_of_its_schedule(regression, monkeypatch):
     """A row of standardised columns is sqrt(p) long, at most row_factor times the expected one."""
-    clips, noise = np.geomspace(4.0, 1.0, 5), np.array([3.0, 2.0, 2.0, 1.0, 1.0])
+    noise = np.array([3.0, 2.0, 2.0, 1.0, 1.0])
     model, requests, noises = requests_of(
         monkeypatch,
         *regression,
         max_iter=5,
         row_factor=1.5,
-        clip_norm=("geometric", {"first": 4.0, "last": 1.0}),
+        clip_norm=4.0,
         noise_schedule=noise,
     )
     caps = [request.residual_bound for request in requests]
-    np.testing.assert_allclose(np.multiply(caps, 1.5 * math.sqrt(6)), clips)
+    np.testing.assert_allclose(np.multiply(caps, 1.5 * math.sqrt(6)), [4.0] * 5)
     np.testing.assert_allclose(noises / noises[-1], noise)
     assert model.privacy_.epsilon <= 1.0
 

@@ -17,7 +17,7 @@ from skdp.oracle import Public, SolverStage, make_plan
 from skdp.planning import nesterov_bounds
 from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
 from skdp.solvers.defaults import loss_curvature
-from skdp.steps import InverseSquareRootStep
+from skdp.steps import PolynomialStep
 
 ROOT = Path(__file__).parents[2]
 SOLVERS = [HeavyBallDescent, MultistageNesterov, Nesterov]
@@ -280,7 +280,7 @@ class TestRefusals:
         [
             {"learning_rate": 0.0},
             {"learning_rate": 100.0},
-            {"learning_rate": InverseSquareRootStep()},
+            {"learning_rate": PolynomialStep()},
             {"learning_rate": "public"},
             {"curvature": "guessed"},
             {"curvature": -1.0},

@@ -18,7 +18,7 @@ from skdp.oracle import Public, SolverStage, make_plan
 from skdp.oracle.oracle import Oracle
 from skdp.solvers import get_solver
 from skdp.solvers.papers.wu_2021 import AdaptiveNoiseSGD
-from skdp.steps import AdaptiveStep, GeometricClipping, PolynomialStep, SquareRootDecayStep
+from skdp.steps import AdaptiveStep, PolynomialStep, SquareRootDecayStep
 
 PROBLEM = Problem(SquaredError())
 
@@ -142,7 +142,7 @@ def test_adaptive_steps_use_the_noisy_gradient_and_take_the_noise_off(monkeypatc
 
     rule = AdaptiveStep(0.5, first=1.0, least=1e-4)
     solver = AdaptiveNoiseSGD(
-        max_iter=15, learning_rate=rule, averaging="last", clip_norm=GeometricClipping(4, 1)
+        max_iter=15, learning_rate=rule, averaging="last", clip_norm="adaptive"
     )
     model = skdp.DPLinearRegression(
         solver=solver,
@@ -233,7 +233,7 @@ def test_default_fits_are_useful(classification, regression):
         ({"sampling": "all"}, "sampling must be one of"),
         ({"averaging": "first"}, "averaging must be one of"),
         ({"noise_schedule": "linear"}, "noise_schedule must be .* one of"),
-        ({"clip_norm": 0}, "clip_norm must give positive"),
+        ({"clip_norm": 0}, "clip_norm must be positive"),
         ({"batch_size": 401}, "batch_size must be None"),
     ],
     ids=str,

@@ -12,7 +12,7 @@ from benchmarks.papers.theory import printed_number_of_steps
 from replays import differing
 from skdp.accounting import Adjacency
 from skdp.objective import L2, Problem, SquaredError
-from skdp.oracle import BudgetError, Public
+from skdp.oracle import BudgetError, Public, Solution
 from skdp.oracle.ledger import Ledger, PrivacyFilter
 from skdp.oracle.oracle import Oracle
 from skdp.oracle.releases.base import PublicContext
@@ -50,7 +50,7 @@ def test_an_exact_schedule_keeps_its_last_step(name, adjacency):
         assert spent == pytest.approx(1.0, rel=1e-8)
 
 
-def test_a_schedule_without_boost_is_gradient_descent(regression):
+def test_a_schedule_is_gradient_descent(regression):
     given = {"max_iter": 30, "noise_schedule": ExponentialNoise(0.9), "momentum": 0.5}
     both = [
         skdp.DPRidge(
@@ -65,50 +65,29 @@ def test_a_schedule_without_boost_is_gradient_descent(regression):
     assert both[0].n_iter_ == 30
 
 
-def test_boosted_steps_are_fewer_and_less_noisy():
-    solution, spent, noise = rehearse(ResidualBudget(max_iter=50, boost=1.2), facts())
-    assert solution.n_iter < 50
-    assert spent <= 1 + 1e-9
-    assert (np.diff(noise) <= 1e-12).all()
-    ratios = np.unique(np.round((noise[:-1] / noise[1:]) ** 2, 6))
-    assert set(ratios) <= {1.0, 1.2}
-    # the next step would not have fitted
-    asked = noise[-1] ** -2 * 1.2
-    assert spent + asked > 1
+class Doubling(ResidualBudget, registered=False):
+    """Requests twice as much whenever the last noisy gradient was no larger than its noise.
 
+    ``keeps_to`` is the share of the budget at which it ends.
+    """
 
-def test_boost_waits_for_the_noise(regression):
-    """Gradients far above the noise leave the schedule as it is."""
-    X, y = regression
-    clear = skdp.DPRidge(
-        solver=ResidualBudget(max_iter=5, boost=2.0, learning_rate=1e-6), epsilon=1e3, delta=1e-6
-    ).fit(X, 100 * y)
-    assert clear.n_iter_ == 5
-    noisy = skdp.DPRidge(
-        solver=ResidualBudget(max_iter=5, boost=2.0),
-        epsilon=1e-3,
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(X, y)
-    assert noisy.n_iter_ < 5
-    assert noisy.privacy_.epsilon <= 1e-3
+    keeps_to = 1.0
 
-
-@pytest.mark.parametrize("averaging", ["last", "tail", "random"])
-@pytest.mark.parametrize("boost", [1.0, 1.5, 1e6])
-def test_a_run_that_ends_early_returns_something(averaging, boost):
-    solver = ResidualBudget(max_iter=12, boost=boost, averaging=averaging)
-    solution, _, _ = rehearse(solver, facts())
-    assert solution.coef.shape == (6, 1)
-    assert np.isfinite(solution.coef).all()
-    assert solution.coef.any()
+    def solve(self, oracle):
+        point, spent, share = oracle.start(), 0.0, 1 / self.max_iter
+        while spent + share <= self.keeps_to:
+            gradient = oracle.gradient(point, self.clip_norm, share**-0.5)
+            point, spent = point - self.learning_rate * gradient, spent + share
+            expected = gradient.size * oracle.gradient_std(self.clip_norm, share**-0.5, None) ** 2
+            share *= 2 if np.sum(gradient**2) < 2 * expected else 1
+        return Solution(point, 1)
 
 
 def test_the_filter_refuses_a_solver_that_overspends(monkeypatch, regression):
     """A mutant that forgets to look at what is left is stopped by the guard."""
-    from skdp.solvers.papers import hong_2022
-
-    monkeypatch.setattr(hong_2022, "ROUNDING", math.inf)
-    model = skdp.DPRidge(solver=ResidualBudget(max_iter=9, boost=3.0), epsilon=0.01)
+    model = skdp.DPRidge(solver=Doubling(max_iter=9), epsilon=0.01)
+    model.fit(*regression)
+    monkeypatch.setattr(Doubling, "keeps_to", math.inf)
     with pytest.raises(BudgetError, match="of which"):
         model.fit(*regression)
 
@@ -145,7 +124,6 @@ def test_the_number_of_steps_follows_from_the_bound(adjacency):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"boost": 0.5}, "boost must be a number, at least 1"),
         ({"condition_number": 1.0}, "condition_number must be None or above 1"),
         ({"condition_number": 10.0, "initial_gap": 0.0}, "initial_gap must be None or above 0"),
         ({"momentum": 1.0}, "momentum must be 'auto' or a number in"),
@@ -163,12 +141,11 @@ def test_bad_hyperparameters_are_refused(bad, message):
 def test_nothing_but_releases_when_noise_follows_the_answers(replay, leak, regression, adjacency):
     """And a mutant, whose noise follows the rows, is caught."""
     X, y = regression[0][:60], regression[1][:60]
-    boost = [1.3]
+    n_steps = [20]
 
     def make():
-        solver = ResidualBudget(max_iter=20, boost=boost[0])
         return skdp.DPRidge(
-            solver=solver,
+            solver=Doubling(max_iter=n_steps[0]),
             privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
             epsilon=0.1,
         )
@@ -177,7 +154,7 @@ def test_nothing_but_releases_when_noise_follows_the_answers(replay, leak, regre
     replay.check(make, *pair, adjacency)
 
     def read():
-        boost[0] += 0.1  # stands for a value read from other rows
+        n_steps[0] += 1  # stands for a value read from other rows
         return make()
 
     with pytest.raises(leak):
