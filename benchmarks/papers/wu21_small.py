@@ -17,7 +17,7 @@ import numpy as np
 import skdp
 from benchmarks.papers import wu21
 from benchmarks.papers.report import Report, errorbar, mean_and_error
-from skdp.steps import AdaptiveStep, ConstantStep, PolynomialStep, SquareRootDecayStep
+from skdp.steps import AdaptiveStep, PolynomialStep, SquareRootDecayStep
 
 REPETITIONS, STEPS = 10, 300
 TABLE = "0.1-c sqrt(t)"
@@ -25,7 +25,7 @@ GROWTHS, RESET = (1e-3, 1e-2, 1e-1, 1.0), 39
 RULES = {
     wu21.PAPER: PolynomialStep(),
     TABLE: SquareRootDecayStep(),
-    "constant": ConstantStep(0.1),
+    "constant": 0.1,
     "resetting": AdaptiveStep(initial=1.0, first=20**0.5, weight=512.0, growth=1e-2, reset=RESET),
     **{f"C={C:g}": AdaptiveStep(initial=1.0, first=20**0.5, growth=C) for C in GROWTHS},
 }

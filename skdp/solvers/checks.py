@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from typing import TypeGuard
 
 from skdp._numbers import is_integer, is_real, require
-from skdp.steps import ConstantStep, step_schedule, step_sizes
-from skdp.steps.schedules import is_named
+from skdp.steps import step_sizes
 
 
 def is_word(value: object, word: str) -> TypeGuard[str]:
@@ -57,16 +56,9 @@ def choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 
 def given_steps(max_iter: object, learning_rate: object) -> tuple[int | None, float | None]:
-    """Check the number of steps and their size; return None for each that is no number yet.
-
-    A constant schedule, by name, too, is a number.
-    """
+    """Check the number of steps and their size; return None for each that is no number yet."""
     if not is_auto(max_iter):
         count(max_iter=max_iter)
-    if is_named(learning_rate) and learning_rate not in ("auto", "bb"):
-        learning_rate = step_schedule(learning_rate)
-    if isinstance(learning_rate, ConstantStep):
-        learning_rate = learning_rate.size
     size = float(learning_rate) if is_real(learning_rate) else None
     if size is not None:
         step_sizes(size, 1)

@@ -239,52 +239,6 @@ class MomentumNoise(NoiseSchedule):
         return np.asarray(tails - 2 * decay, dtype=np.float64)
 
 
-def flattening_horizon(gamma: float, beta: float) -> float:
-    """Return the number of steps up to which momentum flattens the influence, or inf.
-
-    That is the greatest t with ``gamma**(t-1) >= (1-beta) / (1-beta**t)`` (Hong, Wang, Zhou 2022,
-    Thm 4.7). The difference of the logarithms is concave in t and 0 at t = 1, so it changes sign
-    once.
-    """
-    check_rates("flattening_horizon", gamma, beta)
-    if gamma == 1:
-        return math.inf
-
-    def is_flat(t: int) -> bool:
-        if beta == 0:
-            return t == 1
-        gain = math.log(-math.expm1(t * math.log(beta))) - math.log1p(-beta)
-        return (t - 1) * math.log(gamma) + gain >= -1e-12
-
-    low, high = 1, 2
-    while is_flat(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_flat(middle) else (low, middle)
-    return low
-
-
-class TwoPhaseMomentumNoise(MomentumNoise):
-    """Noise for momentum in closed form: it rises in short runs and falls in long ones.
-
-    ``q_t = gamma**(T+t)`` if the run ends by `flattening_horizon`, else ``gamma**(T-t)``, up to
-    constants (Hong, Wang, Zhou 2022, Thm 4.8). It bounds `MomentumNoise` from above.
-
-    Parameters
-    ----------
-    gamma : float, default=0.95
-        Contraction of one step in (0, 1].
-    beta : float, default=0.9
-        Momentum in [0, 1).
-    """
-
-    def log_influence(self, n_steps: int) -> Array:
-        if n_steps <= flattening_horizon(self.gamma, self.beta):
-            return powers(self.gamma, n_steps)[::-1].copy()
-        return powers(self.gamma, n_steps)
-
-
 class NesterovNoise(NoiseSchedule):
     """Noise for accelerated gradient descent: ``q_t = (1 - sqrt(c/kappa)) ** (T - t)``.
 
@@ -445,7 +399,6 @@ NOISE_SCHEDULES: dict[str, Callable[..., NoiseSchedule]] = {
     "custom": CustomNoise,
     "exponential": ExponentialNoise,
     "momentum": MomentumNoise,
-    "momentum_two_phase": TwoPhaseMomentumNoise,
     "multistage": MultistageNoise,
     "nesterov": NesterovNoise,
     "step_matched": StepMatchedNoise,

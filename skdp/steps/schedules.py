@@ -93,22 +93,6 @@ class StepSchedule(BaseEstimator):
         """
 
 
-class ConstantStep(StepSchedule):
-    """The same step size throughout.
-
-    Parameters
-    ----------
-    size : float, default=0.1
-        Positive.
-    """
-
-    def __init__(self, size: float = 0.1) -> None:
-        self.size = size
-
-    def sizes(self, n_steps: int) -> Array:
-        return np.full(n_steps, float(self.size))
-
-
 class PolynomialStep(StepSchedule):
     """Step t has size ``initial / sqrt(a + c t)``.
 
@@ -338,7 +322,6 @@ class SecantRatio:
 
 STEP_SCHEDULES: dict[str, Callable[..., StepSchedule | AdaptiveStep]] = {
     "adaptive": AdaptiveStep,
-    "constant": ConstantStep,
     "polynomial": PolynomialStep,
     "square_root_decay": SquareRootDecayStep,
 }

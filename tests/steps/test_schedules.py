@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 
 from skdp.steps import (
     NOISE_SCHEDULES,
-    ConstantStep,
     CustomNoise,
     ExponentialNoise,
     LocalSizes,
@@ -24,7 +23,6 @@ from skdp.steps.schedules import SecantRatio
 
 
 def test_step_sizes_in_closed_form():
-    np.testing.assert_allclose(step_sizes(ConstantStep(0.2), 3), [0.2] * 3)
     np.testing.assert_allclose(step_sizes(0.3, 2), [0.3] * 2)
     expected = [0.5 / np.sqrt(3), 0.5 / np.sqrt(4), 0.5 / np.sqrt(5)]
     np.testing.assert_allclose(step_sizes(PolynomialStep(0.5, a=2.0), 3), expected)

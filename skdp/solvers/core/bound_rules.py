@@ -23,7 +23,7 @@ from skdp.solvers.defaults import count_within, expected_row_norm
 from skdp.steps import ExponentialNoise, MomentumNoise, StepMatchedNoise
 
 # Names of noise schedules that follow the solver's momentum and condition number.
-ADAPTING_SCHEDULES = ("exponential", "momentum", "momentum_two_phase")
+ADAPTING_SCHEDULES = ("exponential", "momentum")
 # Most steps of a random iterate's run; each is a pass over the rows.
 MAX_STEPS = 100_000
 

@@ -40,8 +40,8 @@ class GradientDescent(Solver):
     {sampling}
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other. Names take arguments as those of step sizes do:
-        ``("exponential", {"gamma": 0.9})``. "exponential", "momentum" and "momentum_two_phase"
-        without arguments follow ``momentum``, and ``condition_number`` if it is given.
+        ``("exponential", {"gamma": 0.9})``. "exponential" and "momentum" without arguments follow
+        ``momentum``, and ``condition_number`` if it is given.
     {clip_norm}
     averaging : {"last", "tail", "random", "sparse"} or "auto", default="auto"
         Which iterate is returned: the last; the mean of the last half ("tail"); a uniformly random

@@ -23,7 +23,7 @@ from skdp.oracle.oracle import Oracle
 from skdp.solvers import get_solver
 from skdp.solvers.auto import automatic_solver
 from skdp.solvers.core import whitened
-from skdp.steps import ConstantStep, HeavyBall
+from skdp.steps import HeavyBall
 from skdp.steps.shrinkage import Spectrum
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
@@ -368,7 +368,7 @@ def test_whitened_has_the_clipping_norm_and_the_noise_of_its_schedule(regression
 def test_whitened_steps_are_those_of_a_plain_loop(regression):
     """No noise: the Gram matrix, the first gradient, averaged momentum, a schedule; by hand."""
     X, y = regression
-    step, beta = ConstantStep(0.5), 0.6
+    step, beta = 0.5, 0.6
     model = skdp.DPRidge(
         0.0,
         epsilon=math.inf,

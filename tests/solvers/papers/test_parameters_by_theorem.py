@@ -204,7 +204,6 @@ NAMED = {
     "polynomial": steps.PolynomialStep(),
     ("polynomial", ("a", 50.0)): steps.PolynomialStep(a=50.0),
     ("square_root_decay", ("final", 1e-3)): steps.SquareRootDecayStep(final=1e-3),
-    "constant": steps.ConstantStep(),
 }
 
 
@@ -229,7 +228,7 @@ def test_noise_and_adaptive_steps_by_name():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("polynomal", r"a StepSchedule or one of 'adaptive', 'constant'"),
+        ("polynomal", r"a StepSchedule or one of 'adaptive', 'polynomial'"),
         (("polynomial", {"b": 1.0}), "'polynomial' takes initial, a, c; got 'b'"),
     ],
 )
