@@ -76,7 +76,9 @@ TABLE = {
     "hessian, residuals capped": (hessian(residual_bound=0.99), set()),
 }
 MADE = {type(statistic) for statistic, _ in TABLE.values()}
-TABLE |= {kind.__name__: (STATISTICS[kind](POINT), set()) for kind in STATISTICS if kind not in MADE}
+TABLE |= {
+    kind.__name__: (STATISTICS[kind](POINT), set()) for kind in STATISTICS if kind not in MADE
+}
 # Adjacency "label", weights, groups, rows that are read once: public in the first case alone.
 SITUATIONS = [*itertools.product([True, False], repeat=4)]
 
