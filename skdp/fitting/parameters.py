@@ -12,8 +12,8 @@ import inspect
 import math
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 import numpy as np
 from sklearn.base import clone
@@ -38,6 +38,7 @@ Scaling = Literal["auto", "private", "none"] | PublicRange | PublicSample | RowN
 ConstraintChoice = Constraint | Named | None
 InferenceChoice = Literal["coefficients"] | CoefficientInference | None
 Calibration = Literal["auto", "private", "none"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -254,6 +255,24 @@ PARAMETERS: Mapping[str, Parameter] = {
         check_verbose,
     ),
 }
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def declared(estimator: type[T]) -> type[T]:
+    """Give an estimator an ``__init__`` that stores its annotated attributes, by keyword.
+
+    The signature begins with the parameters that are not in the table, which only some estimators
+    have. Those in the table follow in its order.
+    """
+    made = dataclass(kw_only=True, eq=False, repr=False)(estimator)
+    places = {name: place for place, name in enumerate(PARAMETERS)}
+    signature = inspect.signature(made.__init__)
+    itself, *given = signature.parameters.values()
+    given.sort(key=lambda parameter: (parameter.kind, places.get(parameter.name, -1)))
+    made.__init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[itself, *given]
+    )
+    return made
 
 
 # Objects that a message shows where a nested name, such as ``solver__row_norm``, needs one.

@@ -3,7 +3,7 @@
 import importlib
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from skdp.fitting import assumptions, noise_warnings, parameters, user_warnings
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.labels import checked_labels
 from skdp.fitting.preparation import Prepared, planned_once
+from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import refuse_columns, refuse_missing_targets
 from skdp.fitting.rows import Blocks, Reading, rows_of
 from skdp.fitting.units import Targets, in_raw_units, scaled_scores, starting_point
@@ -43,21 +44,33 @@ HANDED_ON: dict[str, Any] = {
 Start = tuple[Array, Array]  # coefficients (features by outputs) and intercepts
 
 
+@parameters.declared
 class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     """Base of the estimators: from rows to coefficients, through the oracle.
 
     Subclasses say what the targets are, which problem is solved, and how coefficients are shown.
     """
 
+    epsilon: float = 1.0
+    delta: float = 1e-6
     solver: parameters.SolverChoice = "auto"
-    scaling: parameters.Scaling
-    target_bound: float | None = None
-    calibration: parameters.Calibration = "none"
+    max_iter: int | parameters.Auto = "auto"
+    learning_rate: parameters.StepSize = "auto"
+    momentum: parameters.AnyMomentum = "auto"
+    noise_schedule: parameters.RelativeNoise = "auto"
+    clip_norm: parameters.ClipNorm = "auto"
+    batch_size: int | float | None = None
+    scaling: parameters.Scaling = "auto"
     constraint: parameters.ConstraintChoice = None
-    inference: parameters.InferenceChoice = None
-    fit_intercept: bool
-    fixed_effects: bool = False
-    verbose: int
+    fit_intercept: bool = True
+    privacy: Privacy | None = None
+    verbose: int = 0
+    # Values of the parameters that only some estimators declare, for the others.
+    target_bound: float | None = field(default=None, init=False)
+    calibration: parameters.Calibration = field(default="none", init=False)
+    inference: parameters.InferenceChoice = field(default=None, init=False)
+    fixed_effects: bool = field(default=False, init=False)
+
     _protects_labels = True
     _multi_output = False  # True if y may have several columns
 

@@ -1,19 +1,20 @@
 """Differentially private least squares with L1 and elastic-net penalties."""
 
-from typing import Any
+from dataclasses import field
+from typing import Any, ClassVar
 
 from scipy import sparse
 from sklearn import linear_model
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.fitting import parameters
-from skdp.fitting.privacy import Privacy
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import Penalty, net
 
 
 @documented
+@parameters.declared
 class DPElasticNet(DPLinearRegressor):
     """Differentially private least squares with an L1 and an L2 penalty.
 
@@ -59,44 +60,9 @@ class DPElasticNet(DPLinearRegressor):
     (1, 10)
     """
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        l1_ratio: float = 0.5,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        target_bound: float | None = None,
-        constraint: parameters.ConstraintChoice = None,
-        fit_intercept: bool = True,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.target_bound = target_bound
-        self.constraint = constraint
-        self.fit_intercept = fit_intercept
-        self.privacy = privacy
-        self.verbose = verbose
+    alpha: float = field(default=1.0, kw_only=False)
+    l1_ratio: float = field(default=0.5, kw_only=False)
+    target_bound: float | None = None
 
     @property
     def sparse_coef_(self) -> sparse.csr_array:
@@ -118,6 +84,7 @@ class DPElasticNet(DPLinearRegressor):
 
 
 @documented
+@parameters.declared
 class DPLasso(DPElasticNet):
     """Differentially private least squares with an L1 penalty.
 
@@ -153,41 +120,4 @@ class DPLasso(DPElasticNet):
     (10,)
     """
 
-    l1_ratio = 1.0  # as of an elastic net, and no parameter
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        target_bound: float | None = None,
-        constraint: parameters.ConstraintChoice = None,
-        fit_intercept: bool = True,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.target_bound = target_bound
-        self.constraint = constraint
-        self.fit_intercept = fit_intercept
-        self.privacy = privacy
-        self.verbose = verbose
+    l1_ratio: ClassVar[float] = 1.0  # type: ignore[misc]  # not a parameter here

@@ -11,11 +11,10 @@ from sklearn.metrics import d2_tweedie_score
 from skdp._numbers import MatrixLike, is_real, require
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
-from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import without_cells
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score
-from skdp.linear_model import inference
+from skdp.linear_model import inference as intervals
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import Loss, Penalty, SquaredError, TweedieLog, net
@@ -24,57 +23,21 @@ from skdp.oracle import Solution
 from skdp.stages.column_bounds import RowNorm
 
 
+@parameters.declared
 class DPTweedieModel(DPLinearRegressor):
     """Base of generalised linear models whose variance is a power of the mean."""
 
     _multi_output = False
     power = 1.0
     link = "log"
-    alpha: float
-    conf_int = inference.conf_int
-    summary = inference.summary
-    wald_test = inference.wald_test
+    alpha: float = 0.0
+    target_bound: float | None = None
+    calibration: parameters.Calibration = "auto"
+    inference: parameters.InferenceChoice = None
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.0,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        target_bound: float | None = None,
-        calibration: parameters.Calibration = "auto",
-        constraint: parameters.ConstraintChoice = None,
-        inference: parameters.InferenceChoice = None,
-        fit_intercept: bool = True,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.target_bound = target_bound
-        self.calibration = calibration
-        self.constraint = constraint
-        self.inference = inference
-        self.fit_intercept = fit_intercept
-        self.privacy = privacy
-        self.verbose = verbose
+    conf_int = intervals.conf_int
+    summary = intervals.summary
+    wald_test = intervals.wald_test
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return D2, the share of the deviance that is explained, computed without noise.
@@ -264,6 +227,7 @@ class DPGammaRegressor(DPTweedieModel):
 
 
 @documented
+@parameters.declared
 class DPTweedieRegressor(DPTweedieModel):
     """Differentially private regression with the deviance of Tweedie's family.
 
@@ -321,50 +285,8 @@ class DPTweedieRegressor(DPTweedieModel):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        power: float = 0.0,
-        link: str = "auto",
-        alpha: float = 0.0,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        target_bound: float | None = None,
-        calibration: parameters.Calibration = "auto",
-        constraint: parameters.ConstraintChoice = None,
-        inference: parameters.InferenceChoice = None,
-        fit_intercept: bool = True,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.power = power
-        self.link = link
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.target_bound = target_bound
-        self.calibration = calibration
-        self.constraint = constraint
-        self.inference = inference
-        self.fit_intercept = fit_intercept
-        self.privacy = privacy
-        self.verbose = verbose
+    power: float = 0.0
+    link: str = "auto"
 
     def _check_own_parameters(self) -> None:
         power, link = self.power, self.link

@@ -12,13 +12,13 @@ from skdp import objective
 from skdp._numbers import Array
 from skdp.fitting import parameters
 from skdp.fitting.dask_collections import on_partitions
-from skdp.fitting.privacy import Privacy
-from skdp.linear_model import inference
+from skdp.linear_model import inference as intervals
 from skdp.linear_model.classification import DPLinearClassifier
 from skdp.linear_model.documentation import documented
 
 
 @documented
+@parameters.declared
 class DPLogisticRegression(DPLinearClassifier):
     """Differentially private logistic regression.
 
@@ -30,8 +30,6 @@ class DPLogisticRegression(DPLinearClassifier):
     ----------
     C : float, default=1.0
         Inverse strength of the penalty, in scikit-learn's scale; positive, inf for no penalty.
-    l1_ratio : float, default=0.0
-        Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
     classes : array of shape (n_classes,) or None, default=None
         Public set of labels. None takes it from y, which a `PrivacyLeakWarning` says and the
         statement lists among the assumptions: a label that one record alone has would give it away.
@@ -70,55 +68,17 @@ class DPLogisticRegression(DPLinearClassifier):
     True
     """
 
-    conf_int = inference.conf_int
-    marginal_effects = inference.marginal_effects
-    summary = inference.summary
-    wald_test = inference.wald_test
+    C: float = 1.0
+    classes: ArrayLike | None = None
+    class_weight: Mapping[Any, float] | None = None
+    l1_ratio: float = 0.0
+    calibration: parameters.Calibration = "auto"
+    inference: parameters.InferenceChoice = None
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        l1_ratio: float = 0.0,
-        classes: ArrayLike | None = None,
-        class_weight: Mapping[Any, float] | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        calibration: parameters.Calibration = "auto",
-        constraint: parameters.ConstraintChoice = None,
-        inference: parameters.InferenceChoice = None,
-        fit_intercept: bool = True,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.classes = classes
-        self.class_weight = class_weight
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.calibration = calibration
-        self.constraint = constraint
-        self.inference = inference
-        self.fit_intercept = fit_intercept
-        self.privacy = privacy
-        self.verbose = verbose
+    conf_int = intervals.conf_int
+    summary = intervals.summary
+    wald_test = intervals.wald_test
+    marginal_effects = intervals.marginal_effects
 
     @on_partitions
     def predict_proba(self, X: Any) -> Array:

@@ -1,6 +1,7 @@
 """Differentially private quantile regression."""
 
 from collections.abc import Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from skdp._numbers import MatrixLike, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.dask_collections import on_partitions
-from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import without_cells
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score
@@ -22,6 +22,7 @@ from skdp.objective import Loss, Penalty, SmoothedPinball, net
 
 
 @documented
+@parameters.declared
 class DPQuantileRegressor(DPLinearRegressor):
     """Differentially private regression of one quantile of the target, or of several.
 
@@ -74,48 +75,11 @@ class DPQuantileRegressor(DPLinearRegressor):
 
     _multi_output = False
 
-    def __init__(
-        self,
-        quantile: float = 0.5,
-        *,
-        quantiles: Sequence[float] | None = None,
-        alpha: float = 0.0,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        target_bound: float | None = None,
-        calibration: parameters.Calibration = "auto",
-        constraint: parameters.ConstraintChoice = None,
-        fit_intercept: bool = True,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.quantile = quantile
-        self.quantiles = quantiles
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.target_bound = target_bound
-        self.calibration = calibration
-        self.constraint = constraint
-        self.fit_intercept = fit_intercept
-        self.privacy = privacy
-        self.verbose = verbose
+    quantile: float = field(default=0.5, kw_only=False)
+    quantiles: Sequence[float] | None = None
+    alpha: float = 0.0
+    target_bound: float | None = None
+    calibration: parameters.Calibration = "auto"
 
     @on_partitions
     def predict(self, X: Any, return_std: bool = False) -> Any:

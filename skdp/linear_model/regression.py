@@ -1,5 +1,6 @@
 """Differentially private least squares, plain, with an L2 penalty, and robust."""
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,10 @@ from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.estimator import Fit
-from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import without_cells
 from skdp.fitting.units import Targets, range_of_targets
 from skdp.fitting.user_warnings import warn_about_score
-from skdp.linear_model import inference
+from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.objective import Huber, Loss, NoPenalty, Penalty, SquaredError, net
@@ -48,7 +48,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
             which are inf unless all coefficients are determined.
         """
         if return_std:
-            means, errors = inference.mean_response(self, X)
+            means, errors = intervals.mean_response(self, X)
             loss = self._loss(1)
             if loss.link != "log":
                 return means, errors
@@ -172,6 +172,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 
 
 @documented
+@parameters.declared
 class DPLinearRegression(DPLinearRegressor):
     """Differentially private ordinary least squares.
 
@@ -214,53 +215,18 @@ class DPLinearRegression(DPLinearRegressor):
     True
     """
 
-    conf_int = inference.conf_int
-    summary = inference.summary
-    wald_test = inference.wald_test
+    target_bound: float | None = None
+    calibration: parameters.Calibration = "auto"
+    fixed_effects: bool = False
+    inference: parameters.InferenceChoice = None
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        target_bound: float | None = None,
-        calibration: parameters.Calibration = "auto",
-        constraint: parameters.ConstraintChoice = None,
-        inference: parameters.InferenceChoice = None,
-        fit_intercept: bool = True,
-        fixed_effects: bool = False,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.target_bound = target_bound
-        self.calibration = calibration
-        self.constraint = constraint
-        self.inference = inference
-        self.fit_intercept = fit_intercept
-        self.fixed_effects = fixed_effects
-        self.privacy = privacy
-        self.verbose = verbose
+    conf_int = intervals.conf_int
+    summary = intervals.summary
+    wald_test = intervals.wald_test
 
 
 @documented
+@parameters.declared
 class DPRidge(DPLinearRegressor):
     """Differentially private least squares with an L2 penalty.
 
@@ -291,52 +257,15 @@ class DPRidge(DPLinearRegressor):
     True
     """
 
-    conf_int = inference.conf_int
-    summary = inference.summary
-    wald_test = inference.wald_test
+    alpha: float = field(default=1.0, kw_only=False)
+    target_bound: float | None = None
+    calibration: parameters.Calibration = "auto"
+    fixed_effects: bool = False
+    inference: parameters.InferenceChoice = None
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        target_bound: float | None = None,
-        calibration: parameters.Calibration = "auto",
-        constraint: parameters.ConstraintChoice = None,
-        inference: parameters.InferenceChoice = None,
-        fit_intercept: bool = True,
-        fixed_effects: bool = False,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.target_bound = target_bound
-        self.calibration = calibration
-        self.constraint = constraint
-        self.inference = inference
-        self.fit_intercept = fit_intercept
-        self.fixed_effects = fixed_effects
-        self.privacy = privacy
-        self.verbose = verbose
+    conf_int = intervals.conf_int
+    summary = intervals.summary
+    wald_test = intervals.wald_test
 
     def _plain_model(self) -> Any:
         return linear_model.Ridge(self.alpha, fit_intercept=self._has_intercept)
@@ -350,6 +279,7 @@ LARGEST_THRESHOLD = 1e50
 
 
 @documented
+@parameters.declared
 class DPHuberRegressor(DPLinearRegressor):
     """Differentially private regression with Huber's loss.
 
@@ -392,50 +322,14 @@ class DPHuberRegressor(DPLinearRegressor):
     (442,)
     """
 
-    conf_int = inference.conf_int
-    summary = inference.summary
-    wald_test = inference.wald_test
+    threshold: float = field(default=1.35, kw_only=False)
+    alpha: float = 0.0001
+    target_bound: float | None = None
+    inference: parameters.InferenceChoice = None
 
-    def __init__(
-        self,
-        threshold: float = 1.35,
-        *,
-        alpha: float = 0.0001,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        target_bound: float | None = None,
-        constraint: parameters.ConstraintChoice = None,
-        inference: parameters.InferenceChoice = None,
-        fit_intercept: bool = True,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.threshold = threshold
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.target_bound = target_bound
-        self.constraint = constraint
-        self.inference = inference
-        self.fit_intercept = fit_intercept
-        self.privacy = privacy
-        self.verbose = verbose
+    conf_int = intervals.conf_int
+    summary = intervals.summary
+    wald_test = intervals.wald_test
 
     def _check_own_parameters(self) -> None:
         fine = is_real(self.threshold) and 0 < self.threshold <= LARGEST_THRESHOLD

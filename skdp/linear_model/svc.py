@@ -9,13 +9,13 @@ from sklearn.svm import LinearSVC
 
 from skdp._numbers import AnyArray
 from skdp.fitting import parameters
-from skdp.fitting.privacy import Privacy
 from skdp.linear_model.classification import DPLinearClassifier
 from skdp.linear_model.documentation import documented
 from skdp.objective import Loss, Penalty, SmoothedHinge, net
 
 
 @documented
+@parameters.declared
 class DPLinearSVC(DPLinearClassifier):
     """Differentially private linear support vector classification.
 
@@ -65,44 +65,9 @@ class DPLinearSVC(DPLinearClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: Mapping[Any, float] | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        solver: parameters.SolverChoice = "auto",
-        max_iter: int | parameters.Auto = "auto",
-        learning_rate: parameters.StepSize = "auto",
-        momentum: parameters.AnyMomentum = "auto",
-        noise_schedule: parameters.RelativeNoise = "auto",
-        clip_norm: parameters.ClipNorm = "auto",
-        batch_size: int | float | None = None,
-        scaling: parameters.Scaling = "auto",
-        constraint: parameters.ConstraintChoice = None,
-        fit_intercept: bool = True,
-        privacy: Privacy | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.C = C
-        self.classes = classes
-        self.class_weight = class_weight
-        self.epsilon = epsilon
-        self.delta = delta
-        self.solver = solver
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.noise_schedule = noise_schedule
-        self.clip_norm = clip_norm
-        self.batch_size = batch_size
-        self.scaling = scaling
-        self.constraint = constraint
-        self.fit_intercept = fit_intercept
-        self.privacy = privacy
-        self.verbose = verbose
+    C: float = 1.0
+    classes: ArrayLike | None = None
+    class_weight: Mapping[Any, float] | None = None
 
     def _targets_of_codes(self, codes: AnyArray, n_outputs: int, dtype: np.dtype[Any]) -> AnyArray:
         if n_outputs == 1:

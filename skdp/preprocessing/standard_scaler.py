@@ -13,7 +13,7 @@ from skdp.accounting import PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.parameters import planned_records
+from skdp.fitting.parameters import declared, planned_records
 from skdp.fitting.partitions import transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
@@ -25,6 +25,7 @@ from skdp.stages.sequence import scaling_alone
 
 
 @transforms_partitions
+@declared
 class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     """Differentially private standardisation of columns.
 
@@ -83,18 +84,10 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        scaling: Literal["private"] | PublicRange | PublicSample = "private",
-        privacy: Privacy | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scaling = scaling
-        self.privacy = privacy
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    scaling: Literal["private"] | PublicRange | PublicSample = "private"
+    privacy: Privacy | None = None
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
         """Find the ranges, centres and sizes, spending the budget.

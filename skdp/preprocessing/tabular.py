@@ -1,7 +1,7 @@
 """Turn a raw data frame into numbers: categories, missing values and dates, on one ledger."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from skdp.fitting import tables
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.parameters import planned_records
+from skdp.fitting.parameters import declared, planned_records
 from skdp.fitting.partitions import transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
@@ -30,6 +30,7 @@ from skdp.stages.medians import MedianStage, without_missing
 
 
 @transforms_partitions
+@declared
 class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     """Turn a data frame of numbers, categories, dates and missing values into columns of numbers.
 
@@ -116,30 +117,16 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     0.0
     """
 
-    def __init__(
-        self,
-        categories: Mapping[Hashable, Sequence[object]] | None = None,
-        *,
-        impute: str = "constant",
-        fill_value: object | Mapping[Hashable, object] = None,
-        missing: str | Sequence[Hashable] = "all",
-        drop: str | Mapping[Hashable, object] | None = None,
-        origin: str = "2000-01-01",
-        sparse_output: bool = False,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: Privacy | None = None,
-    ) -> None:
-        self.categories = categories
-        self.impute = impute
-        self.fill_value = fill_value
-        self.missing = missing
-        self.drop = drop
-        self.origin = origin
-        self.sparse_output = sparse_output
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
+    categories: Mapping[Hashable, Sequence[object]] | None = field(default=None, kw_only=False)
+    impute: str = "constant"
+    fill_value: object | Mapping[Hashable, object] = None
+    missing: str | Sequence[Hashable] = "all"
+    drop: str | Mapping[Hashable, object] | None = None
+    origin: str = "2000-01-01"
+    sparse_output: bool = False
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    privacy: Privacy | None = None
 
     def fit(
         self,

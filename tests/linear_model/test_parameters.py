@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import pickle
 import warnings
@@ -70,11 +71,26 @@ def test_there_are_few_parameters():
         assert n_parameters <= most.get(estimator, 18), estimator
 
 
-def test_estimators_share_the_order_of_their_parameters():
-    order = [name for name in inspect.signature(skdp.DPRidge).parameters if name != "target_bound"]
-    for estimator in MODELS:
-        shared = [name for name in inspect.signature(estimator).parameters if name in order]
-        assert shared == [name for name in order if name in shared]
+@pytest.mark.parametrize("estimator", [*MODELS, skdp.DPStandardScaler, skdp.DPTabularPreprocessor])
+def test_parameters_are_declared_fields(estimator):
+    """The signature has their defaults, in the order of the table, and ``__init__`` only stores."""
+    signature = inspect.signature(estimator).parameters
+    defaults = {one.name: one.default for one in dataclasses.fields(estimator) if one.init}
+    assert {name: one.default for name, one in signature.items()} == defaults
+    own = [name for name in signature if name not in PARAMETERS]
+    shared = [name for name in PARAMETERS if name in signature]
+    positional = [name for name, one in signature.items() if one.kind != one.KEYWORD_ONLY]
+    assert list(signature)[len(positional) :] == [
+        name for name in own + shared if name not in positional
+    ]
+    values = {name: object() for name in signature}
+    assert vars(estimator(**values)) == values
+    assert vars(estimator(*(values[name] for name in positional))) == {
+        **defaults,
+        **{name: values[name] for name in positional},
+    }
+    with pytest.raises(TypeError, match="positional"):
+        estimator(*range(len(positional) + 1))
 
 
 @pytest.mark.parametrize("estimator", MODELS, ids=lambda cls: cls.__name__)
