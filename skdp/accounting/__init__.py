@@ -19,6 +19,7 @@ from skdp.accounting.additive import (
     gaussian_epsilon,
     gaussian_mu,
 )
+from skdp.accounting.cost import Cost, composed
 from skdp.accounting.events import *  # noqa: F403 - all events, listed in events/__init__.py
 from skdp.accounting.interchange import from_dp_event, to_dp_event
 from skdp.accounting.mixed import MixedAccountant
@@ -32,6 +33,7 @@ from skdp.accounting.statement import PrivacyStatement, compose_statements, mode
 __all__ = [
     "Accountant",
     "Calibration",
+    "Cost",
     "GDPAccountant",
     "MixedAccountant",
     "PLDAccountant",
@@ -44,6 +46,7 @@ __all__ = [
     "available_accountants",
     "calibrate",
     "compose_statements",
+    "composed",
     "from_dp_event",
     "gaussian_delta",
     "gaussian_epsilon",

@@ -1,21 +1,30 @@
 """Price a plain search of scikit-learn around a private estimator, from public facts."""
 
+from __future__ import annotations
+
+import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone, is_classifier
 from sklearn.model_selection import BaseCrossValidator, GridSearchCV, RandomizedSearchCV, check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags, get_tags
 
+from skdp._numbers import is_integer
 from skdp._warnings import warn
-from skdp.accounting import PrivacyStatement, ReleaseRecord, compose_statements
+from skdp.accounting import Cost, PrivacyStatement, composed
+from skdp.fitting.between_fits import reads_rows
+from skdp.fitting.estimator import is_private_model
 from skdp.fitting.parameters import check_counts
-from skdp.fitting.user_warnings import NotPrivateWarning, PrivacyLeakWarning, PrivacyWarning
-from skdp.model_selection import fitted_search
-from skdp.model_selection.fitted_search import Membership, PrivateFit, Round, Shape, Splits
+from skdp.fitting.user_warnings import NotPrivateWarning, PrivacyLeakWarning
+from skdp.model_selection.memberships import BY_LABELS, Membership, Splits, memberships_of
+from skdp.model_selection.total import refuse_resampling
 
 SCORES = (
     "The scores are NOT private and NOT part of this price: every held-out score is computed from "
@@ -29,35 +38,28 @@ LABELS = (
     "to other folds. That is NOT part of this price, which holds for splits that are given. Pass "
     "cv=KFold(..., shuffle=True) for splits that do not look."
 )
-TAKEN = (
-    "The splits are taken as public, made without looking at rows or labels. (StratifiedKFold, the "
-    "default for classifiers, looks at the labels.)"
-)
 SORTED = (
     "The labels of groups have a total order, as numbers and strings do: scikit-learn's splitters "
-    "sort labels, and may take rows of one group apart where they have none."
+    "sort labels, and may divide the rows of one group if they have none."
 )
 NOT_FITTED = (
     "The search has not been fitted: this is the price of fitting it once, as it is now, to so "
     "many records and columns."
 )
-FAILED = (
-    "{} of {} candidates fail in every training: the plan of the estimator is refused before its "
-    "charge, so it costs nothing. The first refusal: {} Private steps before it count, and so do "
-    "fits that fail for other reasons."
+REFITTED = (
+    "The refit on all rows is counted as that of the candidate that makes the total largest, since "
+    "scores chose it."
 )
-PROMISES = "such guarantees neither compare nor add up, so fit all candidates under one of them"
+UNCHANGED = "Since the search was fitted, its estimator and its cv have not been changed."
 SEEDED = (
     "The fits had seeded noise: those with the same seed have the same noise, which "
     "the difference of two models takes off again. This price does NOT hold for them; it is that "
     "of the same search with noise='system'."
 )
 
-T = TypeVar("T", str, float)
-
 
 def privacy_of(
-    search: BaseEstimator | Mapping[str, Any],
+    search: BaseEstimator,
     *,
     delta: float | None = None,
     n_samples: int | None = None,
@@ -65,53 +67,49 @@ def privacy_of(
     n_outputs: int | None = None,
     splits: Iterable[tuple[ArrayLike, ArrayLike]] | None = None,
     n_groups: int | None = None,
-    groups: ArrayLike | None = None,
 ) -> PrivacyStatement:
-    """Return what the fits of a plain search or cross-validation cost together.
+    """Return what the fits of a plain search cost together.
 
     All candidates are counted, each record in the trainings that it takes part in (K - 1 of K in
     K-fold cross-validation), and the refit. Scores are not counted, because they are not private:
     ``assumptions`` says so. The price is computed without rows, from what is public, so that a
-    search can be priced before it is fitted.
+    search can be priced before it is fitted. A search over one candidate with ``refit=False`` has
+    the price of `sklearn.model_selection.cross_validate`.
 
     Parameters
     ----------
-    search : GridSearchCV, RandomizedSearchCV or halving search, or result of cross_validate
-        Around an estimator of skdp, alone or as the last step of a pipeline; fitted or not. A
-        random search that is not fitted needs an integer as ``random_state``. `cross_validate`
-        needs ``return_estimator=True``; with ``return_indices=True`` its price is lower.
+    search : GridSearchCV, RandomizedSearchCV or halving search
+        Around an estimator of skdp, or around a pipeline that ends in one; fitted or not. A
+        random search that is not fitted needs an integer as ``random_state``.
     delta : float or None, default=None
         In [0, 1): the delta at which the total is stated; None for that of the fits.
     n_samples : int or None, default=None
-        Number of rows. None takes it from the refitted model; without one it is needed, as are
-        the following two.
+        Number of rows. None reads it from the refitted model; without one it is needed, and so
+        are the following two.
     n_features : int, array of shape (n_candidates,) or None, default=None
-        Columns that reach the estimator. None takes it from the refitted model.
+        Columns that reach the estimator. None reads it from the refitted model.
     n_outputs : int or None, default=None
         Classes of a classifier, all of them in every training set, or targets of a regressor. None
-        takes it from the refitted model; before the fit a regressor has one target, unless stated
-        otherwise, and a classifier those of its ``classes``.
+        reads it from the refitted model; before the fit a regressor has one target, and a
+        classifier its declared ``classes``.
     splits : iterable of (train, test) pairs or None, default=None
-        The splits, where they do not follow from ``search.cv`` and the number of rows. They are
-        taken as public.
+        The splits, if they do not follow from ``search.cv`` and the number of rows. They are
+        assumed to be public.
     n_groups : int or None, default=None
-        Number of groups, where the fits got ``groups``; a record is a group then. None takes it
-        from the refitted model.
-    groups : array of shape (n_samples,) or None, default=None
-        Labels of the rows, where the fits got them and splits are given by row numbers: as
-        ``splits``, or in a result of `cross_validate`. ``GroupKFold(shuffle=True)``,
-        `GroupShuffleSplit` and the splitters that leave groups out need none.
+        Number of groups, if the fits get ``groups``; a record is a group then. Groups must be
+        split by ``GroupKFold(shuffle=True)``, `GroupShuffleSplit` or a splitter that leaves groups
+        out.
 
     Returns
     -------
     PrivacyStatement
-        Its releases are those that touch one record, the one that meets most.
+        Its releases are those that read one record, the one in most trainings.
 
     Raises
     ------
     ValueError
-        If something that is needed is not known, the estimator is none of skdp's, or candidates
-        have different adjacencies: their guarantees cannot be compared, nor added up.
+        If a fact that is needed is not known, a candidate is refused, or candidates have different
+        adjacencies: their guarantees cannot be compared, nor added up.
 
     Examples
     --------
@@ -125,202 +123,385 @@ def privacy_of(
     >>> round(skdp.privacy_of(search.fit(X, y)).epsilon, 2)
     2.0
     """
-    if isinstance(search, Mapping):
-        return _of_cross_validation(search, delta, groups)
     # The halving searches are experimental in scikit-learn, hence known by what they have.
     is_halving = hasattr(search, "resource") and hasattr(search, "factor")
     if not (isinstance(search, GridSearchCV | RandomizedSearchCV) or is_halving):
         raise ValueError(
-            "privacy_of needs a GridSearchCV, RandomizedSearchCV or halving search, or the "
-            f"result of cross_validate(..., return_estimator=True); got {type(search).__name__}. "
-            "For fitted models there is total_privacy, and plan() of those that are not."
+            "privacy_of needs a GridSearchCV, RandomizedSearchCV or halving search; got "
+            f"{type(search).__name__}. For fitted models there is total_privacy, and plan() for "
+            "models that are not fitted."
         )
-    given = {"n_samples": n_samples, "n_outputs": n_outputs, "n_groups": n_groups}
-    check_counts("privacy_of", **{name: n for name, n in given.items() if n is not None})
-    splits = None if splits is None else list(splits)
-    if hasattr(search, "cv_results_"):
-        unchecked = fitted_search.require_as_fitted(search)
-    else:
-        n_records = fitted_search.known("n_samples", n_samples) if n_groups is None else n_groups
-        if n_outputs is None and not is_classifier(search.estimator):
-            n_outputs = 1
-        n_splits = _n_splits(_splitter(search, splits), n_records)
-        search = fitted_search.rehearsed(search, n_records, n_outputs, n_splits)
-        unchecked = (NOT_FITTED,)
-    shape = Shape.of(search, n_samples, n_groups, n_features, n_outputs)
-    return _of_search(search, shape, delta, _splitter(search, splits), groups, unchecked)
-
-
-def _of_search(
-    search: BaseEstimator,
-    shape: Shape,
-    delta: float | None,
-    splitter: BaseCrossValidator | Splits,
-    groups: ArrayLike | None,
-    unchecked: tuple[str, ...],
-) -> PrivacyStatement:
-    """Return the price of a search that was fitted, or rehearsed."""
+    counts = {"n_samples": n_samples, "n_outputs": n_outputs, "n_groups": n_groups}
+    check_counts("privacy_of", **{name: n for name, n in counts.items() if n is not None})
+    shape = _shape(search, n_samples, n_features, n_outputs, n_groups)
+    splitter = _splitter(search) if splits is None else list(splits)
     n_splits = _n_splits(splitter, shape.n_records)
-    if n_splits != search.n_splits_:
+    done = search if hasattr(search, "cv_results_") else _rehearsed(search, shape, n_splits)
+    if n_splits != done.n_splits_:
         raise ValueError(
             f"privacy_of: cv of this {type(search).__name__} was changed after the fit, or other "
-            f"splits were passed: these are {n_splits} splits, the search made "
-            f"{search.n_splits_}. Restore cv, or pass splits=..., those of the fit."
+            f"splits were passed: these are {n_splits} splits, the search made {done.n_splits_}. "
+            "Restore cv, or pass splits=..., those of the fit."
         )
-    if shape.unit == "row":
-        memberships = fitted_search.memberships_of(splitter, shape.n_records)
-    else:
-        if getattr(search, "resource", None) == "n_samples":
-            raise ValueError(
-                "privacy_of: this search trains on some of the rows first (resource='n_samples'), "
-                "so how many groups are in a training is not known. Use another resource, or "
-                "GridSearchCV."
-            )
-        memberships = fitted_search.memberships_of_groups(splitter, shape.n_records, groups)
-    rounds = fitted_search.rounds_of(search, shape)
-    fits = [candidate for one in rounds for candidate in one.candidates]
-    refitted = rounds.pop() if fitted_search.is_refitted(search) else None
-    sizes = {size for membership in memberships for size in membership}
-    failed = _failed(rounds[0], sizes, shape)
-    plans = {
-        size: [plan for one in rounds for parts in one.plans(size, shape) for plan in parts]
-        for size in sizes
-    }
-    delta = _common_delta(itertools.chain(*plans.values()), delta)
-    # Any candidate may be the one that is refitted: the most expensive total counts.
-    refits = [] if refitted is None else refitted.plans(shape.n_records, shape)
-    total, membership = max(
-        (_most_expensive(memberships, plans, refit, delta) for refit in refits or [()]),
-        key=lambda priced: priced[0].epsilon,
-    )
-    unchecked += failed
-    assumptions = _assumptions(search, rounds, membership, splitter, shape.unit, unchecked)
-    return _statement(total, assumptions, fits)
-
-
-def _failed(first: Round, sizes: set[int], shape: Shape) -> tuple[str, ...]:
-    """Say how many candidates failed at each training without a charge; ValueError if all did."""
-    sizes = {first.n_records(size) for size in sizes}
-    by_candidate = [[one.refusal(size, shape) for size in sizes] for one in first.candidates]
-    failed = [refusals[0] for refusals in by_candidate if all(refusals)]
-    if len(failed) == len(first.candidates):
-        raise ValueError(f"privacy_of: every candidate is refused. The first: {failed[0]}")
-    n_candidates = len(first.candidates)
-    return (FAILED.format(len(failed), n_candidates, failed[0]),) if failed else ()
-
-
-def _assumptions(
-    search: BaseEstimator,
-    rounds: list[Round],
-    membership: Membership,
-    splitter: BaseCrossValidator | Splits,
-    unit: str,
-    unchecked: tuple[str, ...],
-) -> list[str]:
-    """Return what the price of a search rests on."""
-    n_trained = sum(one.n_chosen or len(one.candidates) for one in rounds)
+    if hasattr(search, "best_estimator_"):
+        _require_as_fitted(search, shape)
+    if shape.unit == "group" and getattr(search, "resource", None) == "n_samples":
+        raise ValueError(
+            "privacy_of: this search trains on some of the rows first (resource='n_samples'), so "
+            "the number of groups in a training is not known. Use another resource, or "
+            "GridSearchCV."
+        )
+    memberships = memberships_of(splitter, shape.n_records, shape.unit)
+    rounds, is_refitted = _rounds(done, shape), hasattr(done, "refit_time_")
+    total, n_trainings = _most_expensive(memberships, rounds, shape, is_refitted, delta)
     assumptions = [
         SCORES,
-        f"{n_trained} candidates are trained on {search.n_splits_} splits each; a record takes "
-        f"part in at most {membership.total()} of those trainings.",
-        "The refit on all rows is counted as that of the candidate that makes the total largest, "
-        "since scores chose it."
-        if fitted_search.is_refitted(search)
-        else "There was no refit.",
-        *unchecked,
+        f"{sum(one.n_trained for one in rounds)} candidates are trained on {n_splits} splits each; "
+        f"a record takes part in at most {n_trainings} of those trainings.",
+        REFITTED if is_refitted else "There was no refit.",
+        UNCHANGED if done is search else NOT_FITTED,
+        *_assumed_of_splits(splitter, shape.unit),
     ]
-    if any(one.n_chosen for one in rounds):
+    if len(rounds) > 1:
         assumptions.append(
             "Later rounds are counted as of all candidates that scores might have chosen."
         )
-    if type(splitter) in fitted_search.SPLITTERS_BY_LABELS:
-        assumptions.append(_warned(LABELS.format(type(splitter).__name__), PrivacyLeakWarning))
-    else:
-        assumptions.append(f"The splits are public: {unit} numbers alone decide on them.")
-    if unit == "group" and not isinstance(splitter, Sequence):
-        assumptions.append(SORTED)
-    return assumptions
-
-
-def _of_cross_validation(
-    results: Mapping[str, Any], delta: float | None, groups: ArrayLike | None
-) -> PrivacyStatement:
-    if "estimator" not in results:
-        raise ValueError(
-            "privacy_of: this result of cross_validate holds no fitted models. Pass "
-            "return_estimator=True to it (and return_indices=True, for a lower price)."
+    reading = {name for one in rounds[0].candidates for name in one.steps_that_read_rows}
+    if reading:
+        assumptions.append(
+            f"Steps before the estimator are fitted on the rows: {', '.join(sorted(reading))}. "
+            "That is NOT part of this price, and through them one record moves all rows; it holds "
+            "for steps that were fitted on public data."
         )
-    fits = [PrivateFit.of(estimator) for estimator in results["estimator"]]
-    if not all(hasattr(fit.model, "privacy_") for fit in fits):
-        raise ValueError("privacy_of: some of these fits failed, so what they cost is not known.")
-    # Private steps before the estimator read the same rows.
-    statements = [[fit.model.privacy_, *fit.statements_before] for fit in fits]
-    is_grouped = fits[0].model.privacy_.unit == "group"
-    if "indices" in results and not (is_grouped and groups is None):
-        trains, tests = results["indices"]["train"], results["indices"]["test"]
-        if is_grouped:
-            numbers = fitted_search.trainings_of_groups(trains, groups)
-            n_records = 1 + max(int(one.max()) for one in numbers)
-        else:
-            n_records = 1 + max(int(np.max(rows)) for rows in (*trains, *tests))
-            numbers = [fitted_search.row_numbers(train, n_records) for train in trains]
-        memberships = fitted_search.memberships_among(numbers, range(len(fits)), n_records)
-        splits = TAKEN
-    else:
-        memberships = [Membership(range(len(fits)))]
-        splits = (
-            "Which records each training used is not known, so that each is counted in all of "
-            "them; cross_validate(..., return_indices=True) shows it, with groups if the fits got "
-            f"them. {TAKEN}"
-        )
-    delta = _common_delta(itertools.chain(*statements), delta)
-    total, membership = _most_expensive(memberships, dict(enumerate(statements)), (), delta)
-    taking_part = f"A record takes part in at most {membership.total()} of {len(fits)} trainings."
-    return _statement(total, [SCORES, splits, taking_part], fits)
+    if total.noise_source == "seeded":
+        warn(f"privacy_of: {SEEDED}", NotPrivateWarning)
+        assumptions.append(SEEDED)
+    return replace(total, assumptions=(*assumptions, *total.assumptions)).statement()
 
 
 def _most_expensive(
     memberships: list[Membership],
-    plans: Mapping[int, list[PrivacyStatement]],
-    refit: tuple[PrivacyStatement, ...],
-    delta: float,
-) -> tuple[PrivacyStatement, Membership]:
-    """Return the largest price of a membership: of its trainings and the refit."""
-    priced = []
-    order: dict[tuple[ReleaseRecord, ...], int] = {}
-    for membership in memberships:
-        met = [plan for kind, times in membership.items() for plan in plans[kind] * times]
-        met = sorted([*met, *refit], key=lambda plan: order.setdefault(plan.releases, len(order)))
-        if met:
-            priced.append((compose_statements(met, delta), membership))
-    return max(priced, key=lambda pair: pair[0].epsilon)
+    rounds: list[Round],
+    shape: Shape,
+    is_refitted: bool,
+    delta: float | None,
+) -> tuple[Cost, int]:
+    """Return the largest cost of a membership with a refit, and its number of trainings.
+
+    Any candidate of the last round may be the one that is refitted.
+    """
+    sizes = {size for membership in memberships for size in membership}
+    trainings = {
+        size: [cost for one in rounds for cost in one.trainings(size, shape)] for size in sizes
+    }
+    last = replace(rounds[-1], share=1.0, n_chosen=1)
+    refits = [[refit] for refit in last.trainings(shape.n_records, shape)] if is_refitted else [[]]
+    totals = []
+    for membership, refit in itertools.product(memberships, refits):
+        met = [cost for size in membership.elements() for cost in trainings[size]]
+        total = composed("privacy_of", [*met, *refit], delta)
+        totals.append((total, membership.total()))
+    return max(totals, key=lambda total: total[0].price()[0])
 
 
-def _statement(
-    total: PrivacyStatement, assumptions: list[str], fits: list[PrivateFit]
-) -> PrivacyStatement:
-    """Return the total with its assumptions."""
-    reading = dict.fromkeys(step for fit in fits for step in fit.steps_that_read_rows)
-    if reading:
-        assumptions.append(
-            f"Steps before the estimator are fitted on the rows: {', '.join(reading)}. That is NOT "
-            "part of this price, and through them one record moves all rows; it holds for steps "
-            "that were fitted on public data."
+def _require_as_fitted(search: BaseEstimator, shape: Shape) -> None:
+    """Raise ValueError if the search as it is now would not fit the model that it refitted.
+
+    A search keeps its estimator by reference, so that a change of it would change the price.
+    """
+    stated = _private_model(search.best_estimator_).privacy_
+    best = clone(search.estimator).set_params(**clone(search.best_params_, safe=False))
+    candidate = Candidate(best, _private_model(search.best_estimator_).n_features_in_)
+    kinds = itertools.product((False, True), repeat=2)
+    plans = (
+        candidate.plan_of(
+            _private_model(best), shape.n_records, shape, sparse=sparse, weighted=weighted
         )
-    if total.noise_source == "seeded":
-        assumptions.append(_warned(SEEDED, NotPrivateWarning))
-    return replace(total, assumptions=(*assumptions, *total.assumptions))
+        for sparse, weighted in kinds
+    )
+    terms = stated.releases, stated.noise_source
+    if not any((plan.releases, plan.noise_source) == terms for plan in plans):
+        raise ValueError(
+            f"privacy_of: the estimator of this {type(search).__name__} was changed after the fit: "
+            "it would not fit the model that was refitted. Restore it, so that the candidates are "
+            "priced as they were fitted."
+        )
 
 
-def _warned(sentence: str, category: type[PrivacyWarning]) -> str:
-    warn(f"privacy_of: {sentence}", category)
-    return sentence
+# ---------------------------------------------------------------- public facts
 
 
-def _splitter(search: BaseEstimator, splits: Splits | None) -> BaseCrossValidator | Splits:
+@dataclass(frozen=True)
+class Shape:
+    """Public shape of the data of a search.
+
+    Attributes
+    ----------
+    n_records : int
+        Rows, or groups.
+    n_features : int or sequence of int
+        Columns that reach the estimator; a sequence has a number for each candidate.
+    n_outputs : int or None
+        Classes or targets; None if the estimator declares its classes.
+    unit : {"row", "group"}
+        What a record is.
+    """
+
+    n_records: int
+    n_features: int | Sequence[int]
+    n_outputs: int | None
+    unit: str
+
+
+def _shape(
+    search: BaseEstimator,
+    n_samples: int | None,
+    n_features: int | Sequence[int] | None,
+    n_outputs: int | None,
+    n_groups: int | None,
+) -> Shape:
+    """Complete the numbers that were passed by those of the refitted model."""
+    model, unit = _private_model(search.estimator), "row" if n_groups is None else "group"
+    records = columns = outputs = None
+    if hasattr(search, "best_estimator_"):
+        refitted = _private_model(search.best_estimator_)
+        statement, columns = refitted.privacy_, refitted.n_features_in_
+        if (unit, statement.unit) == ("group", "row"):
+            raise ValueError(
+                "privacy_of: n_groups was passed, but the refitted model protects single rows: "
+                "its fit got no groups. (Metadata reaches the fits of a search if routing "
+                "is enabled and the estimator requests it: set_fit_request(groups=True).)"
+            )
+        unit = statement.unit
+        records = statement.n_rows if unit == "row" else statement.n_groups
+        own = refitted.classes_ if is_classifier(refitted) else np.atleast_2d(refitted.coef_)
+        outputs = len(own)
+        names = {name for candidate in search.cv_results_["params"] for name in candidate}
+        path = _path(search.estimator)
+        if n_features is None and not all(f"{name}__".startswith(path) for name in names):
+            raise ValueError(
+                "privacy_of: the candidates differ in steps before the estimator, so it is not "
+                "known how many columns reach it. Pass n_features, one number for each candidate "
+                "(or one for all)."
+            )
+    elif not is_classifier(model) and n_outputs is None:
+        outputs = 1
+    if n_features is None or is_integer(n_features):
+        n_features = _known("n_features", n_features, columns)
+    name, number = ("n_samples", n_samples) if unit == "row" else ("n_groups", n_groups)
+    declares_classes = getattr(model, "classes", None) is not None
+    return Shape(
+        n_records=_known(name, number, records),
+        n_features=n_features,
+        n_outputs=None if declares_classes else _known("n_outputs", n_outputs, outputs),
+        unit=unit,
+    )
+
+
+def _known(name: str, given: int | None, refitted: int | None) -> int:
+    """Return a number that was passed or that the refitted model has; ValueError without one."""
+    if given is not None and refitted is not None and given != refitted:
+        raise ValueError(
+            f"privacy_of: {name}={given} was passed, but the refitted model says {refitted}."
+        )
+    known = refitted if given is None else given
+    if known is None:
+        raise ValueError(
+            f"privacy_of: {name} is not known, as the search holds no refitted model (it is not "
+            f"fitted yet, or refit=False). Pass {name}=... ."
+        )
+    return known
+
+
+# ---------------------------------------------------------------- candidates and rounds
+
+
+def _steps(estimator: BaseEstimator) -> list[tuple[str, BaseEstimator]]:
+    """Return the steps of a pipeline, and those of a pipeline at its end; the model is the last."""
+    if not isinstance(estimator, Pipeline):
+        return [("", estimator)]
+    refuse_resampling("privacy_of", estimator)
+    return [*estimator.steps[:-1], *_steps(estimator.steps[-1][1])]
+
+
+def _path(estimator: BaseEstimator) -> str:
+    """Return the prefix of the names of the model's parameters."""
+    if not isinstance(estimator, Pipeline):
+        return ""
+    name, last = estimator.steps[-1]
+    return f"{name}__{_path(last)}"
+
+
+def _private_model(estimator: BaseEstimator) -> Any:
+    """Return the model at the end of an estimator; ValueError if it is not private."""
+    _, model = _steps(estimator)[-1]
+    if not is_private_model(model):
+        raise ValueError(
+            f"privacy_of: {type(model).__name__} is not an estimator of skdp, so what its fits "
+            "release is not known. Search over an estimator of skdp, or over a Pipeline that ends "
+            "in one."
+        )
+    return model
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A candidate, and how many columns reach its private fits.
+
+    Private steps before the model keep the number of columns. If a later step changes it, their
+    cost does not change: it is their epsilon for any number.
+    """
+
+    estimator: BaseEstimator
+    n_features: int
+
+    @property
+    def steps_that_read_rows(self) -> list[str]:
+        """Steps before the model that are fitted on rows, and are not priced."""
+        before = _steps(self.estimator)[:-1]
+        return [
+            f"{name} ({type(step).__name__})"
+            for name, step in before
+            if reads_rows(step) and not _is_priced(step)
+        ]
+
+    def cost(self, n_records: int, shape: Shape) -> Cost:
+        """Return the cost of the private fits on so many records."""
+        fits = [step for _, step in _steps(self.estimator) if _is_priced(step)]
+        costs = (Cost.of(self.plan_of(fit, n_records, shape)) for fit in fits)
+        return functools.reduce(operator.add, costs)
+
+    def plan_of(
+        self, fit: BaseEstimator, n_records: int, shape: Shape, **kind: bool
+    ) -> PrivacyStatement:
+        """Return the plan of one private fit."""
+        rows, groups = (n_records, None) if shape.unit == "row" else (None, n_records)
+        outputs = (shape.n_outputs,) if is_private_model(fit) and shape.n_outputs else ()
+        plan: PrivacyStatement = fit.plan(rows, self.n_features, *outputs, n_groups=groups, **kind)
+        return plan
+
+
+def _is_priced(step: BaseEstimator) -> bool:
+    """Whether a step states without rows what its fit costs."""
+    keeps_columns = isinstance(step, OneToOneFeatureMixin) and hasattr(step, "plan")
+    return keeps_columns or is_private_model(step)
+
+
+@dataclass(frozen=True)
+class Round:
+    """Candidates that were trained on the same splits, with the same resources.
+
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+    share : float, default=1.0
+        Share of each training set that was used.
+    n_chosen : int or None, default=None
+        Number of them that were trained, being chosen by scores; None for all of them.
+    """
+
+    candidates: tuple[Candidate, ...]
+    share: float = 1.0
+    n_chosen: int | None = None
+
+    @property
+    def n_trained(self) -> int:
+        """Number of candidates that were trained."""
+        return self.n_chosen or len(self.candidates)
+
+    def trainings(self, n_train: int, shape: Shape) -> list[Cost]:
+        """Return the costs of training on ``n_train`` records.
+
+        Which candidates were chosen by scores must not change the price, and the one that is most
+        expensive alone need not be so beside others. So each distinct cost is counted as often as
+        any was chosen.
+        """
+        costs = [one.cost(int(self.share * n_train), shape) for one in self.candidates]
+        if self.n_chosen is None:
+            return costs
+        return [*{cost.releases: cost for cost in costs}.values()] * self.n_chosen
+
+
+def _rounds(done: BaseEstimator, shape: Shape) -> list[Round]:
+    """Return the rounds of a search that was fitted or rehearsed.
+
+    A search has one round, successive halving several: scores choose which candidates of the
+    first round go on to a later one.
+    """
+    results, resource = done.cv_results_, getattr(done, "resource", None)
+    iterations = list(results.get("iter", [0] * len(results["params"])))
+    amounts = results.get("n_resources", [None] * len(iterations))
+    first = results["params"][: iterations.count(0)]
+    n_features = np.broadcast_to(shape.n_features, len(first)).tolist()
+    rounds = []
+    for iteration, amount in sorted(dict(zip(iterations, amounts, strict=True)).items()):
+        changed = {} if resource in (None, "n_samples") else {resource: amount}
+        candidates = tuple(
+            Candidate(clone(done.estimator).set_params(**clone(entry | changed, safe=False)), n)
+            for entry, n in zip(first, n_features, strict=True)
+        )
+        share = amount / shape.n_records if resource == "n_samples" else 1.0
+        rounds.append(Round(candidates, share, iterations.count(iteration) if iteration else None))
+    return rounds
+
+
+class _Untrained(BaseEstimator):
+    """Replaces an estimator: it accepts the same parameters, and learns nothing."""
+
+    def __init__(self, estimator: BaseEstimator) -> None:
+        self.estimator = estimator
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"estimator": self.estimator} | (self.estimator.get_params() if deep else {})
+
+    def set_params(self, **params: object) -> BaseEstimator:
+        return self
+
+    def fit(self, X: object, y: object) -> BaseEstimator:
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        return get_tags(self.estimator)
+
+
+def _rehearsed(search: BaseEstimator, shape: Shape, n_splits: int) -> BaseEstimator:
+    """Return a search that went through all rounds without rows, as if it was fitted.
+
+    Neither candidates nor rounds depend on scores, but for those that go on to the next round.
+    """
+    kind, model = type(search), _private_model(search.estimator)
+    if kind.__module__.partition(".")[0] != "sklearn":
+        raise ValueError(
+            f"privacy_of: which fits a {kind.__name__} makes is not known before it is fitted. "
+            "Count them by a PrivacyBudget, or use a search of scikit-learn."
+        )
+    if hasattr(search, "param_distributions") and not is_integer(search.random_state):
+        raise ValueError(
+            f"privacy_of: this {kind.__name__} draws its candidates as it is fitted. Set its "
+            "random_state to an integer, so that they are known before; no noise depends on it."
+        )
+    is_halving, rows = hasattr(search, "resource"), np.arange(shape.n_records)
+    # A halving search asks for a number of rows that depends on the number of classes.
+    n_classes = shape.n_outputs or len(getattr(model, "classes", None) or [0])
+    settings = {
+        "estimator": _Untrained(search.estimator),
+        "scoring": lambda *of_nothing: 0.0,
+        "cv": [(rows, rows)] * n_splits if is_halving else [([0], [0])],
+        "refit": bool(search.refit),
+        "n_jobs": 1,
+        "verbose": 0,
+    }
+    rehearsal = kind(**{**search.get_params(deep=False), **settings})
+    rehearsal.fit(np.zeros((shape.n_records, 1)), rows % n_classes)
+    rehearsal.n_splits_ = n_splits
+    return rehearsal.set_params(estimator=search.estimator)
+
+
+# ---------------------------------------------------------------- splits
+
+
+def _splitter(search: BaseEstimator) -> BaseCrossValidator | Splits:
     """Return the splitter of a search, or the list of its splits."""
-    if splits is not None:
-        return splits
     if isinstance(search.cv, Iterable) and not hasattr(search.cv, "split"):
         if not isinstance(search.cv, Sequence):
             raise ValueError(
@@ -337,18 +518,11 @@ def _n_splits(splitter: BaseCrossValidator | Splits, n_records: int) -> int:
     return int(splitter.get_n_splits(np.zeros((n_records, 1)), None, np.arange(n_records)))
 
 
-def _common_delta(statements: Iterable[PrivacyStatement], delta: float | None) -> float:
-    """Return the delta of a total; ValueError if the fits make different promises."""
-    costly = [statement for statement in statements if statement.releases]
-    _common("adjacencies", (one.adjacency for one in costly), PROMISES)
-    _common("units of privacy", (one.unit for one in costly), PROMISES)
-    if delta is not None:
-        return delta
-    return _common("deltas", (one.delta for one in costly), "pass the delta of the total")
-
-
-def _common(what: str, values: Iterable[T], advice: str) -> T:
-    distinct = sorted(set(values))
-    if len(distinct) > 1:
-        raise ValueError(f"privacy_of: the fits have different {what} ({distinct}); {advice}.")
-    return distinct[0]
+def _assumed_of_splits(splitter: BaseCrossValidator | Splits, unit: str) -> list[str]:
+    """Return the assumptions on how the splits were made."""
+    if type(splitter) in BY_LABELS:
+        labels = LABELS.format(type(splitter).__name__)
+        warn(f"privacy_of: {labels}", PrivacyLeakWarning)
+        return [labels]
+    public = f"The splits are public: {unit} numbers alone decide on them."
+    return [public, SORTED] if unit == "group" else [public]

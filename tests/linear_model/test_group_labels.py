@@ -14,12 +14,10 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import GroupKFold
 
 import skdp
 from skdp.fitting.grouping import number_labels
 from skdp.model_selection import DPHoldout, dp_train_test_split
-from skdp.model_selection.fitted_search import memberships_of_groups
 from skdp.preprocessing import DPStandardScaler
 
 SECRET = "Ada Lovelace"
@@ -330,16 +328,3 @@ def test_no_person_is_on_both_sides_of_a_split(kind, form):
     holdout = DPHoldout(X, y, groups=labels)
     assert repr(holdout) == "<DPHoldout: 23 groups to fit on, 8 to score on>"
     assert holdout.fit(skdp.DPRidge()).privacy_.n_groups == 23
-
-
-def test_a_price_counts_the_trainings_of_persons():
-    codes = households()
-    labels = [NATURAL["frozenset"](int(code)) for code in codes]
-    splits = list(GroupKFold(3).split(codes, codes, codes))
-    found = memberships_of_groups(splits, 31, labels)
-    assert found == memberships_of_groups(splits, 31, codes)
-    with pytest.raises(ValueError, match=r"privacy_of.*missing labels"):
-        memberships_of_groups(splits, 31, [("site", NAN)] * 400)
-    with pytest.raises(ValueError, match=r"beyond n_samples = \.\.\.") as refusal:
-        memberships_of_groups(splits, 31, labels[:-1])
-    assert "399" not in str(refusal.value)

@@ -12,12 +12,11 @@ from sklearn.model_selection import (
     KFold,
     LeaveOneGroupOut,
     LeavePGroupsOut,
-    cross_validate,
 )
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp.model_selection import fitted_search
+from skdp.model_selection.memberships import memberships_of
 from skdp.preprocessing import DPStandardScaler
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -100,7 +99,7 @@ def test_splits_that_follow_from_the_number_of_groups(rng, cv):
         tuple(sorted(len(set(groups[train])) for train in trains if group in groups[train]))
         for group in range(9)
     }
-    found = fitted_search.memberships_of_groups(cv, 9)
+    found = memberships_of(cv, 9, "group")
     counted = {tuple(sorted(membership.elements())) for membership in found}
     assert counted <= expected
     assert max(map(sum, counted)) == max(map(sum, expected))
@@ -116,48 +115,13 @@ def test_a_search_that_leaves_each_group_out(panel):
 
 
 def test_a_shuffle_that_nobody_can_repeat_counts_every_training():
-    found = fitted_search.memberships_of_groups(GroupShuffleSplit(3), 10)
+    found = memberships_of(GroupShuffleSplit(3), 10, "group")
     assert [list(membership.elements()) for membership in found] == [[8, 8, 8]]
 
 
 @pytest.mark.parametrize("cv", [GroupKFold(4), KFold(4)], ids=["by sizes", "of rows"])
 def test_folds_that_follow_from_rows_are_refused(panel, cv):
     search = search_over(ridge(), panel, cv)
-    with pytest.raises(ValueError, match="number of groups"):
-        skdp.privacy_of(search)
-    splits = list(cv.split(*panel))
-    with pytest.raises(ValueError, match="pass groups"):
-        skdp.privacy_of(search, splits=splits)
-    assert skdp.privacy_of(search, splits=splits, groups=panel[2]).unit == "group"
-
-
-def test_a_group_in_all_folds_of_rows_pays_for_all_of_them(panel):
-    X, y, groups = panel
-    options = {"params": {"groups": groups}, "return_estimator": True, "return_indices": True}
-    by_group = cross_validate(ridge(), X, y, cv=FOLDS, **options)
-    by_row = cross_validate(ridge(), X, y, cv=KFold(4), **options)
-    prices = [
-        skdp.privacy_of(by_group, groups=groups).epsilon,
-        skdp.privacy_of(by_group).epsilon,
-        skdp.privacy_of(by_row, groups=groups).epsilon,
-        skdp.privacy_of(by_row).epsilon,
-    ]
-    totals = [
-        skdp.total_privacy(*models, delta=1e-6).epsilon
-        for models in (
-            by_group["estimator"][:3], by_group["estimator"], by_row["estimator"],
-            by_row["estimator"],
-        )
-    ]  # fmt: skip
-    assert prices == pytest.approx(totals, rel=1e-6)
-
-
-def test_halving_by_rows_is_refused(panel):
-    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-    from sklearn.model_selection import HalvingGridSearchCV
-
-    X, y, groups = panel
-    search = HalvingGridSearchCV(ridge(), {"alpha": [1.0, 10.0]}, cv=FOLDS, min_resources=200)
-    search.fit(X, y, groups=groups)
-    with pytest.raises(ValueError, match="resource='n_samples'"):
-        skdp.privacy_of(search)
+    for splits in (None, list(cv.split(*panel))):
+        with pytest.raises(ValueError, match="number of groups"):
+            skdp.privacy_of(search, splits=splits)

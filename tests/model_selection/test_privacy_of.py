@@ -1,332 +1,381 @@
-"""The price of a plain search, against the arithmetic by hand."""
+"""The price of plain searches: one table of figures, what they count, and what has no price."""
 
 from __future__ import annotations
 
-import math
-import warnings
+from collections import Counter
 from functools import partial
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    GroupShuffleSplit,
     HalvingGridSearchCV,
+    HalvingRandomSearchCV,
     KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    LeavePGroupsOut,
+    PredefinedSplit,
     RandomizedSearchCV,
-    cross_validate,
+    RepeatedKFold,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    TimeSeriesSplit,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 import skdp
 from composition import DELTA, together
-from skdp.accounting import gaussian_epsilon, gaussian_mu
+from skdp.model_selection import search_price
+from skdp.model_selection.memberships import memberships_of
 from skdp.solvers import GradientDescent
 
-RIDGE = partial(skdp.DPRidge, scaling="none")
-LOGISTIC = partial(skdp.DPLogisticRegression, classes=[0, 1])
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning"),
+]
+RIDGE = partial(skdp.DPRidge, scaling="none", solver="gd", max_iter=5)
+LOGISTIC = partial(skdp.DPLogisticRegression, classes=[0, 1], max_iter=5)
+GRID = {"alpha": [0.1, 1.0], "epsilon": [0.1, 0.4]}
+CS = {"C": [0.1, 1.0, 10.0]}
+ALPHAS = {"alpha": [0.1, 1.0]}
+SHAPE = {"n_samples": 400, "n_features": 5}
+SCALED = make_pipeline(skdp.DPStandardScaler(epsilon=0.7), RIDGE())
+READING = make_pipeline(StandardScaler(), FunctionTransformer(), RIDGE())
+OF_STEPS = {"resource": "max_iter", "max_resources": 20, "random_state": 0}
+BATCHES = GradientDescent(batch_size=30, sampling="poisson", max_iter=4)
+BLOCKS = GradientDescent(batch_size=100, sampling="shuffled", max_iter=2)
+UNSCALED = partial(skdp.DPRidge, scaling="none")
+
+# ---------------------------------------------------------------- one table (tool, epsilon)
+
+# Of 400 rows and 5 columns.
+PRICES = {
+    "grid": (GridSearchCV(RIDGE(), GRID), 1.3482419421748904),
+    "folds": (GridSearchCV(RIDGE(), GRID, cv=KFold(3, shuffle=True)), 0.9781472715294786),
+    "repeated folds": (
+        GridSearchCV(RIDGE(), GRID, cv=RepeatedKFold(n_splits=3, n_repeats=2)),
+        1.3482419421748904,
+    ),
+    "random splits": (GridSearchCV(RIDGE(), GRID, cv=ShuffleSplit(3)), 1.1754071478493748),
+    "time series": (GridSearchCV(RIDGE(), GRID, cv=TimeSeriesSplit(3)), 1.1754071478493748),
+    "predefined": (
+        GridSearchCV(RIDGE(), {"alpha": [1.0]}, cv=PredefinedSplit(np.arange(400) % 7)),
+        2.8898815819986874,
+    ),
+    "pairs": (
+        GridSearchCV(RIDGE(), GRID, cv=list(KFold(4).split(np.zeros(400)))),
+        1.1754071478493748,
+    ),
+    "no refit": (
+        GridSearchCV(RIDGE(), [{"alpha": [0.1]}, {"max_iter": [1, 9]}], cv=2, refit=False),
+        1.8137839562338451,
+    ),
+    "several scores": (
+        GridSearchCV(RIDGE(), GRID, cv=2, scoring=["r2", "neg_mean_squared_error"], refit="r2"),
+        together(*2 * [0.1, 0.4], 0.4),
+    ),
+    "private scaler": (
+        GridSearchCV(SCALED, {"dpridge__alpha": [0.1, 1.0]}, cv=4),
+        3.642658953009456,
+    ),
+    "scaler": (GridSearchCV(READING, {"dpridge__alpha": [0.1, 1.0]}, cv=4), 2.8898815819986874),
+    "classifier": (GridSearchCV(LOGISTIC(), CS, cv=4), 3.5247099758556826),
+    "declared classes": (
+        GridSearchCV(LOGISTIC(classes=[0, 1, 2]), {"C": [0.1]}, cv=KFold(2), refit=False),
+        1.0,
+    ),
+    "default": (GridSearchCV(skdp.DPRidge(), ALPHAS), 3.323289511264411),
+    "random": (
+        RandomizedSearchCV(RIDGE(), GRID, n_iter=3, cv=4, random_state=3),
+        1.156150656820418,
+    ),
+    "halving": (HalvingGridSearchCV(RIDGE(), GRID, random_state=0), 1.9093935196518321),
+    "halving, eliminating": (
+        HalvingGridSearchCV(RIDGE(), GRID, cv=3, min_resources=30, aggressive_elimination=True),
+        1.3482419421748904,
+    ),
+    "halving, smallest": (
+        HalvingGridSearchCV(LOGISTIC(), CS, cv=3, min_resources="smallest", factor=2),
+        3.7179384957161603,
+    ),
+    "halving of steps": (
+        HalvingGridSearchCV(RIDGE(), GRID, cv=2, refit=False, **OF_STEPS),
+        0.8739983940764671,
+    ),
+    # All three may be the one that went on to the second round.
+    "halving of budgets": (
+        HalvingGridSearchCV(
+            RIDGE(), {"epsilon": [0.1, 0.2, 1.0]}, cv=2, factor=3, min_resources=100
+        ),
+        together(0.1, 0.2, 1.0, 0.1, 0.2, 1.0, 1.0),
+    ),
+    "halving, random": (
+        HalvingRandomSearchCV(RIDGE(), GRID, cv=3, random_state=1),
+        1.3482419421748904,
+    ),
+    "batches": (GridSearchCV(UNSCALED(solver=BATCHES), ALPHAS, cv=KFold(3)), 1.727480970774236),
+    "blocks": (GridSearchCV(UNSCALED(solver=BLOCKS), ALPHAS, cv=2), together(1.0, 1.0, 1.0)),
+}
 
 
-def by_hand(n_candidates, n_trainings, *, train=1.0, refit=1.0):
-    refits = [] if refit is None else [refit]
-    return pytest.approx(together(*n_candidates * n_trainings * [train], *refits), rel=1e-6)
+@pytest.mark.parametrize("name", PRICES)
+def test_price_before_and_after_the_fit(name, regression, classification):
+    search, expected = clone(PRICES[name][0]), PRICES[name][1]
+    data = classification if "C" in search.get_params()["estimator"].get_params() else regression
+    parameters = {name: str(value) for name, value in search.get_params().items()}
+    before = skdp.privacy_of(search, **SHAPE)
+    assert before.epsilon == pytest.approx(expected, rel=1e-6)
+    assert {name: str(value) for name, value in search.get_params().items()} == parameters
+    assert not hasattr(search, "cv_results_")
+    after = skdp.privacy_of(search.fit(*data), **({} if search.refit else SHAPE))
+    assert before.releases == after.releases
+    assert before.epsilon == after.epsilon
+    only_before = set(before.assumptions) - set(after.assumptions)
+    assert [text for text in only_before if "not been fitted" in text] == list(only_before)
 
 
-def said(statement):
-    return " ".join(statement.assumptions)
+GROUPED = {
+    GroupKFold(4, shuffle=True): 2.8898815819986874,
+    GroupShuffleSplit(3): 2.8898815819986874,
+    LeaveOneGroupOut(): 5.648746143477774,
+    LeavePGroupsOut(2): 14.406613052199706,
+}
 
 
-# ---------------------------------------------------------------- searches
+@pytest.mark.parametrize("cv", GROUPED, ids=str)
+def test_price_of_groups(cv):
+    price = skdp.privacy_of(GridSearchCV(RIDGE(), ALPHAS, cv=cv), n_groups=12, n_features=5)
+    assert (price.unit, price.n_groups) == ("group", None)
+    assert price.epsilon == pytest.approx(GROUPED[cv], rel=1e-9)
 
 
-def test_no_refit(regression):
-    search = GridSearchCV(RIDGE(max_iter=5), {"alpha": [0.1, 1.0]}, cv=4, refit=False)
-    search.fit(*regression)
-    for known, missing in [
-        ({}, "n_features"),
-        ({"n_features": 5}, "n_samples"),
-        ({"n_features": 5, "n_samples": 400}, "n_outputs"),
-    ]:
-        with pytest.raises(ValueError, match=f"{missing} is not known.*Pass {missing}="):
-            skdp.privacy_of(search, **known)
-    price = skdp.privacy_of(search, n_samples=400, n_features=5, n_outputs=1)
-    assert price.epsilon == by_hand(2, 3, refit=None)
-    assert "There was no refit" in said(price)
+def test_leaving_each_row_out_is_rehearsed_once(monkeypatch):
+    fits = []
+    monkeypatch.setattr(search_price._Untrained, "fit", lambda self, X, y: fits.append(1) or self)
+    price = skdp.privacy_of(GridSearchCV(RIDGE(), GRID, cv=LeaveOneOut()), **SHAPE)
+    assert sum(record.count for record in price.releases) == 5 * (4 * 399 + 1)
+    assert price.epsilon == pytest.approx(17.795734660286513, rel=1e-9)
+    assert len(fits) <= 5
+
+
+def test_batches_by_hand():
+    """Folds have two sizes, and sampling rates depend on them: the largest price counts."""
+    train = [UNSCALED(solver=BATCHES).plan(n, 5) for n in (266, 267, 400)]
+    small, large, refit = train
+    totals = [
+        skdp.total_privacy(*2 * [small, large], refit), skdp.total_privacy(*4 * [large], refit)
+    ]  # fmt: skip
+    expected = max(total.epsilon for total in totals)
+    assert PRICES["batches"][1] == pytest.approx(expected, rel=1e-9)
+
+
+def test_delta_of_the_total():
+    search = GridSearchCV(RIDGE(delta=1e-7), {"alpha": [0.1, 1.0, 10.0]}, cv=KFold(3))
+    for delta in (None, 1e-7, 1e-5):
+        price = skdp.privacy_of(search, delta=delta, **SHAPE)
+        whole = skdp.total_privacy(*7 * [RIDGE(delta=1e-7).plan(400, 5)], delta=delta)
+        assert price.delta == (delta or 1e-7)
+        assert price.epsilon == pytest.approx(whole.epsilon, rel=1e-9)
+    search = GridSearchCV(RIDGE(), {"delta": [1e-6, 1e-7]}, cv=2)
+    with pytest.raises(ValueError, match=r"different deltas.*pass the delta of the total"):
+        skdp.privacy_of(search, **SHAPE)
+    assert skdp.privacy_of(search, delta=1e-6, **SHAPE).epsilon < np.inf
+
+
+def test_a_budget_counts_all_trainings(regression):
+    """A budget does not know the folds; with the same rows in each, it agrees."""
+    rows = np.arange(400)
+    for cv, n_trainings in ((4, 3), ([(rows, rows)] * 2, 2)):
+        search = GridSearchCV(RIDGE(), GRID, cv=cv)
+        price = skdp.privacy_of(search, **SHAPE)
+        with skdp.PrivacyBudget(99.0, DELTA) as budget:
+            search.fit(*regression)
+        assert budget.n_fits == 4 * search.n_splits_ + 1
+        # Scores may choose the cheaper candidate for the refit; the price is of the other.
+        expected = together(*2 * n_trainings * [0.1, 0.4], 0.4)
+        assert price.epsilon == pytest.approx(expected, rel=1e-6)
+        if cv != 4:
+            assert budget.spent <= price.epsilon * (1 + 1e-9)
+
+
+def test_statement_of_a_search(regression, classification):
+    price = skdp.privacy_of(GridSearchCV(RIDGE(), {"alpha": [0.1, 1.0, 9.0]}, cv=4), **SHAPE)
+    assert (price.delta, price.adjacency, price.accountant) == (DELTA, "zero_out", "gdp")
+    text = " ".join(price.assumptions)
+    for said in (
+        "scores are NOT private", "best_params_", "refit on all rows", "n = 400", "n = 300",
+        "3 candidates are trained on 4 splits each; a record takes part in at most 3",
+    ):  # fmt: skip
+        assert said in text
+    assert "There was no refit" in str(skdp.privacy_of(PRICES["no refit"][0], **SHAPE))
+    assert "Later rounds are counted as" in str(skdp.privacy_of(PRICES["halving"][0], **SHAPE))
+    text = str(skdp.privacy_of(PRICES["scaler"][0], **SHAPE))
+    assert "fitted on the rows: standardscaler (StandardScaler). That is NOT" in text
+    assert "DPStandardScaler" not in str(skdp.privacy_of(PRICES["private scaler"][0], **SHAPE))
+    with pytest.warns(skdp.PrivacyWarning, match=r"looking at the labels \(StratifiedKFold\)"):
+        skdp.privacy_of(PRICES["classifier"][0], **SHAPE)
+    seeded = RIDGE(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)))
+    with pytest.warns(skdp.PrivacyWarning, match="does NOT hold for them"):
+        price = skdp.privacy_of(GridSearchCV(seeded, ALPHAS, cv=2), **SHAPE)
+    assert price.noise_source == "seeded"
+
+
+def test_fits_without_noise_have_no_finite_price():
+    search = GridSearchCV(RIDGE(), {"epsilon": [1.0, np.inf]}, cv=2)
+    assert skdp.privacy_of(search, **SHAPE).epsilon == np.inf
+
+
+# ---------------------------------------------------------------- which trainings a record is in
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"n_samples": 399}, {"n_features": 4}, {"n_outputs": 2}], ids=str
+    ("splitter", "expected"),
+    [
+        (KFold(5), [{320: 4}]),
+        (KFold(5, shuffle=True), [{320: 4}]),
+        (StratifiedKFold(5), [{320: 4}]),
+        (KFold(3), [{266: 1, 267: 1}, {267: 2}]),
+        (StratifiedKFold(3, shuffle=True), [{266: 1, 267: 1}, {267: 2}]),
+        (RepeatedKFold(n_splits=4, n_repeats=3), [{300: 9}]),
+        (RepeatedStratifiedKFold(n_splits=4, n_repeats=2), [{300: 6}]),
+        (
+            RepeatedKFold(n_splits=3, n_repeats=2),
+            [{266: 2, 267: 2}, {266: 1, 267: 3}, {267: 4}],
+        ),
+        (LeaveOneOut(), [{399: 399}]),
+        (TimeSeriesSplit(3), [{100: 1, 200: 1, 300: 1}]),
+        (PredefinedSplit([-1] * 200 + [0] * 100 + [1] * 100), [{300: 2}]),
+        (ShuffleSplit(6, test_size=0.5), [{200: 6}]),
+        (StratifiedShuffleSplit(6, test_size=0.25, random_state=0), [{300: 6}]),
+        ([(np.arange(300), np.arange(300, 400)), (np.arange(400) >= 200, [0])], [{300: 1, 200: 1}]),
+    ],
+    ids=str,
 )
-def test_what_is_passed_must_agree_with_the_refit(regression, wrong):
-    search = GridSearchCV(RIDGE(max_iter=5), {"alpha": [0.1]}, cv=2).fit(*regression)
-    with pytest.raises(ValueError, match=f"{next(iter(wrong))}=.*the refitted model says"):
-        skdp.privacy_of(search, **wrong)
+def test_memberships(splitter, expected):
+    found = memberships_of(splitter, 400)
+    assert sorted(map(repr, found)) == sorted(repr(Counter(membership)) for membership in expected)
 
 
-def test_random_search_and_another_delta(regression):
-    search = RandomizedSearchCV(
-        RIDGE(max_iter=5, delta=1e-7),
-        {"alpha": [0.1, 1.0, 10.0]},
-        n_iter=2,
-        cv=KFold(3, shuffle=True),
-    ).fit(*regression)
-    mu = gaussian_mu(1.0, 1e-7) * math.sqrt(2 * 2 + 1)
-    for delta in (None, 1e-7, 1e-5):
-        price = skdp.privacy_of(search, delta=delta)
-        assert price.delta == (delta or 1e-7)
-        assert price.epsilon == pytest.approx(gaussian_epsilon(mu, price.delta), rel=1e-6)
-
-
-def test_different_deltas_ask_for_one(regression):
-    search = GridSearchCV(RIDGE(max_iter=5), {"delta": [1e-6, 1e-7]}, cv=2).fit(*regression)
-    with pytest.raises(ValueError, match=r"different deltas.*pass the delta of the total"):
-        skdp.privacy_of(search)
-    assert skdp.privacy_of(search, delta=1e-6).epsilon < math.inf
-
-
-def test_plans_follow_each_training_set(regression):
-    """Plans that depend on the number of rows, folds of two sizes: the largest price counts."""
-    batches = GradientDescent(batch_size=30, sampling="poisson", max_iter=4)
-    search = GridSearchCV(RIDGE(solver=batches), {"alpha": [0.1, 1.0]}, cv=KFold(3))
-    search.fit(*regression)
-
-    def plans(n):
-        return [RIDGE(solver=batches).plan(n, 5)] * 2
-
-    memberships = [plans(266) + plans(267), plans(267) * 2]
-    by_hand_too = max(
-        skdp.total_privacy(*membership, RIDGE(solver=batches).plan(400, 5), delta=DELTA).epsilon
-        for membership in memberships
-    )
-    assert skdp.privacy_of(search).epsilon == pytest.approx(by_hand_too, rel=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore:PrivacyBudget:skdp.PrivacyWarning")  # of other scores
-def test_it_agrees_with_a_budget(regression):
-    """A budget is charged for all K trainings, since it does not know the folds."""
-    with skdp.PrivacyBudget(99.0, DELTA) as budget:
-        search = GridSearchCV(RIDGE(max_iter=5), {"alpha": [0.1, 1.0]}, cv=4).fit(*regression)
-        price = skdp.privacy_of(search)  # costs nothing
-    assert budget.n_fits == 9
-    assert budget.spent == by_hand(2, 4)
-    assert price.epsilon == by_hand(2, 3)
-
-
-def test_no_noise_has_no_price(regression):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", skdp.PrivacyWarning)
-        search = GridSearchCV(RIDGE(max_iter=5), {"epsilon": [1.0, math.inf]}, cv=2).fit(
-            *regression
-        )
-    assert skdp.privacy_of(search).epsilon == math.inf
-
-
-def test_blocks_are_priced_for_each_training(regression):
-    solver = GradientDescent(batch_size=100, sampling="shuffled", max_iter=2)
-    search = GridSearchCV(RIDGE(solver=solver), {"alpha": [0.1, 1.0]}, cv=2).fit(*regression)
-    assert skdp.privacy_of(search).epsilon == by_hand(2, 1)
-
-
-# ---------------------------------------------------------------- halving
-
-
-@pytest.mark.parametrize("resource", ["n_samples", "max_iter"])
-def test_halving(regression, resource):
-    limits = {} if resource == "n_samples" else {"min_resources": 2, "max_resources": 6}
-    search = HalvingGridSearchCV(
-        RIDGE(max_iter=5), {"alpha": [0.1, 1.0, 10.0]}, resource=resource, cv=2, **limits
-    ).fit(*regression)
-    price = skdp.privacy_of(search)
-    assert price.epsilon == by_hand(sum(search.n_candidates_), 1)
-    assert "successive" not in said(price)
-    assert "Later rounds are counted as of all candidates" in said(price)
-
-
-def test_halving_does_not_tell_who_went_on(regression):
-    """The plans differ, and scores chose who went on: any of them may have."""
-    search = HalvingGridSearchCV(
-        RIDGE(max_iter=5), {"epsilon": [0.1, 0.2, 1.0]}, cv=2, factor=3, min_resources=100
-    ).fit(*regression)
-    assert search.n_candidates_ == [3, 1]
-    squared = sum(gaussian_mu(e, DELTA) ** 2 for e in (0.1, 0.2, 1.0, 0.1, 0.2, 1.0, 1.0))
-    by_hand_too = gaussian_epsilon(math.sqrt(squared), DELTA)
-    assert skdp.privacy_of(search).epsilon == pytest.approx(by_hand_too, rel=1e-6)
-
-
-# ---------------------------------------------------------------- pipelines and classifiers
-
-
-def test_pipeline(classification):
-    pipeline = make_pipeline(StandardScaler(), FunctionTransformer(), LOGISTIC(max_iter=5))
-    grid = {"dplogisticregression__C": [0.1, 1.0]}
-    search = GridSearchCV(pipeline, grid, cv=KFold(5, shuffle=True)).fit(*classification)
-    price = skdp.privacy_of(search)
-    assert price.epsilon == by_hand(2, 4)
-    assert "fitted on the rows: standardscaler (StandardScaler). That is NOT" in said(price)
-    assert "functiontransformer" not in said(price)
-
-
-def test_columns_that_differ_between_candidates(regression):
-    pipeline = make_pipeline(PolynomialFeatures(), RIDGE())
-    grid = {"polynomialfeatures__degree": [1, 2], "dpridge": [RIDGE(), RIDGE(alpha=3.0)]}
-    search = GridSearchCV(pipeline, grid, cv=2).fit(*regression)
-    with pytest.raises(
-        ValueError, match="Pass n_features, one number for each of the 4 candidates"
+def test_memberships_agree_with_the_splits(rng):
+    """Against counting, on labels that the bound does not know."""
+    y = rng.integers(0, 3, 50)
+    for splitter in (
+        KFold(7, shuffle=True),
+        StratifiedKFold(4),
+        StratifiedKFold(4, shuffle=True),
+        RepeatedStratifiedKFold(n_splits=3, n_repeats=2),
+        ShuffleSplit(5),
+        ShuffleSplit(5, random_state=0),
+        StratifiedShuffleSplit(5),
+        TimeSeriesSplit(4),
     ):
-        skdp.privacy_of(search)
-    columns = [
-        6 if p["polynomialfeatures__degree"] == 1 else 21 for p in search.cv_results_["params"]
-    ]
-    price = skdp.privacy_of(search, n_features=columns)
-    assert price.epsilon == by_hand(4, 1)
+        times = [Counter() for _ in range(50)]
+        for train, _ in splitter.split(np.zeros((50, 1)), y):
+            for row in train:
+                times[row][len(train)] += 1
+        bound = memberships_of(splitter, 50)
+        assert all(any(membership <= other for other in bound) for membership in times), splitter
+    bound = memberships_of(ShuffleSplit(5, random_state=0), 50)
+    assert max(membership.total() for membership in bound) == 5
 
 
-def test_labels_that_made_the_folds(classification):
-    search = GridSearchCV(LOGISTIC(max_iter=5), {"C": [0.1, 1.0]}, cv=5).fit(*classification)
-    with pytest.warns(skdp.PrivacyWarning, match=r"looking at the labels \(StratifiedKFold\)"):
-        price = skdp.privacy_of(search)
-    assert price.epsilon == by_hand(2, 4)
-    assert "StratifiedKFold" in said(price)
+# ---------------------------------------------------------------- mutants
 
 
-def test_declared_classes(classification):
-    search = GridSearchCV(
-        LOGISTIC(max_iter=5, classes=[0, 1, 2]), {"C": [0.1]}, cv=KFold(2), refit=False
-    ).fit(*classification)
-    assert skdp.privacy_of(search, n_samples=400, n_features=5).epsilon == by_hand(1, 1, refit=None)
+def check_grid_search():
+    price = skdp.privacy_of(GridSearchCV(RIDGE(), {"alpha": [0.1, 1.0, 9.0]}, cv=4), **SHAPE)
+    assert price.epsilon == pytest.approx(together(*(3 * 3 + 1) * [1.0]), rel=1e-6)
 
 
-def test_seeds_are_told(regression):
-    seeded = skdp.Privacy(noise=skdp.SeededNoise(0))
-    model = RIDGE(max_iter=5, privacy=seeded)
-    search = GridSearchCV(model, {"alpha": [0.1]}, cv=2).fit(*regression)
-    with pytest.warns(skdp.PrivacyWarning, match="does NOT hold for them"):
-        price = skdp.privacy_of(search)
-    assert price.noise_source == "seeded"
-    assert "same noise" in said(price)
+def check_refit():
+    """Whichever candidate scores choose, the price is the same: it must not tell which."""
+    price = skdp.privacy_of(GridSearchCV(RIDGE(), {"epsilon": [0.1, 1.0]}, cv=2), **SHAPE)
+    assert price.epsilon == pytest.approx(together(0.1, 1.0, 1.0), rel=1e-6)
 
 
-# ---------------------------------------------------------------- cross_validate
+def memberships(counts):
+    return lambda patch: patch.setattr(search_price, "memberships_of", lambda *of: [counts])
 
 
-def test_cross_validate(regression):
-    results = cross_validate(RIDGE(max_iter=5), *regression, cv=4)
-    with pytest.raises(ValueError, match="return_estimator=True"):
-        skdp.privacy_of(results)
-    results = cross_validate(RIDGE(max_iter=5), *regression, cv=4, return_estimator=True)
-    price = skdp.privacy_of(results)
-    assert price.epsilon == by_hand(1, 4, refit=None)  # splits unknown: all of them
-    assert "return_indices=True" in said(price)
-    results = cross_validate(
-        make_pipeline(StandardScaler(), RIDGE(max_iter=5)),
-        *regression,
-        cv=4,
-        return_estimator=True,
-        return_indices=True,
+def refit_forgotten(patch):
+    priced = search_price._most_expensive
+    patch.setattr(
+        search_price,
+        "_most_expensive",
+        lambda members, rounds, shape, is_refitted, delta: priced(
+            members, rounds, shape, False, delta
+        ),
     )
-    price = skdp.privacy_of(results)
-    assert price.epsilon == by_hand(1, 3, refit=None)
-    assert "scores are NOT private" in said(price)
-    assert "StandardScaler" in said(price)
-    assert "at most 3 of 4 trainings" in said(price)
 
 
-def test_failed_fits_have_no_known_price(regression):
-    results = cross_validate(RIDGE(max_iter=5), *regression, cv=4, return_estimator=True)
-    del results["estimator"][2].privacy_
-    with pytest.raises(ValueError, match="some of these fits failed"):
-        skdp.privacy_of(results)
+def first_candidate_only(patch):
+    trainings = search_price.Round.trainings
+    patch.setattr(search_price.Round, "trainings", lambda *of_round: trainings(*of_round)[:1])
 
 
-# ---------------------------------------------------------------- refusals
+@pytest.mark.parametrize(
+    ("mutant", "check"),
+    [
+        (memberships(Counter({300: 4})), check_grid_search),
+        (memberships(Counter({300: 1})), check_grid_search),
+        (refit_forgotten, check_grid_search),
+        (first_candidate_only, check_grid_search),
+        (first_candidate_only, check_refit),
+    ],
+)
+def test_mutants_are_caught(mutant, check, monkeypatch):
+    check()
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        check()
 
 
-def test_what_is_no_search(regression):
-    for other in (RIDGE().fit(*regression), 3, "search"):
-        with pytest.raises(ValueError, match="privacy_of needs a GridSearchCV"):
-            skdp.privacy_of(other)
+@pytest.mark.parametrize(("batch_size", "max_iter"), [(5, 20), (1, 5)])
+def test_the_refit_that_makes_the_total_most_expensive_is_counted(batch_size, max_iter):
+    """The candidate that is most expensive by itself need not be so beside the others."""
+    ridge = skdp.DPRidge(delta=1e-5, scaling=skdp.RowNorm(3), target_bound=3, max_iter=max_iter)
+    grid = [
+        {"batch_size": [None], "epsilon": [0.99]},
+        {"batch_size": [batch_size], "epsilon": [1.0]},
+    ]
+    priced = skdp.privacy_of(GridSearchCV(ridge, grid, cv=KFold(2)), n_samples=300, n_features=2)
+    models = [skdp.DPRidge(**{**ridge.get_params(deep=False), **one}) for one in (
+        {name: values[0] for name, values in space.items()} for space in grid
+    )]  # fmt: skip
+    trained = [model.plan(150, 2) for model in models]
+    for model in models:
+        total = skdp.total_privacy(*trained, model.plan(300, 2), delta=1e-5)
+        assert total.epsilon <= priced.epsilon * (1 + 1e-9)
 
 
-def test_what_is_no_private_estimator(regression, classification):
-    search = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=2).fit(*regression)
-    with pytest.raises(ValueError, match="Ridge is not an estimator of skdp"):
-        skdp.privacy_of(search)
-    wrapped = CalibratedClassifierCV(LOGISTIC(max_iter=5), cv=2)
-    search = GridSearchCV(wrapped, {"ensemble": [True]}, cv=2).fit(*classification)
-    with pytest.raises(ValueError, match="CalibratedClassifierCV is not an estimator of skdp"):
-        skdp.privacy_of(search)
-
-
-# ---------------------------------------------------------------- splits
-
-
-@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
-@pytest.mark.parametrize("cv", [GroupKFold(4), "custom"])
-def test_splits_that_must_be_passed(regression, cv):
-    X, y = regression
-    groups = np.arange(400) % 8
-    if cv == "custom":
-
-        class Custom(KFold):
-            pass
-
-        cv = Custom(4)
-    search = GridSearchCV(RIDGE(max_iter=5), {"alpha": [1.0]}, cv=cv).fit(X, y, groups=groups)
-    with pytest.raises(ValueError, match="Pass splits="):
-        skdp.privacy_of(search)
-    splits = list(cv.split(X, y, groups))
-    assert skdp.privacy_of(search, splits=splits).epsilon == by_hand(1, 3)
-    with pytest.raises(ValueError, match="these are 3 splits, the search made 4"):
-        skdp.privacy_of(search, splits=splits[:3])
-    with pytest.raises(ValueError, match="rows beyond n_samples"):
-        skdp.privacy_of(search, splits=[(train + 9, test) for train, test in splits])
-    with pytest.raises(ValueError, match="names a row twice"):
-        skdp.privacy_of(
-            search, splits=[(np.append(train, train[0]), test) for train, test in splits]
-        )
-
-
-def test_splits_given_to_the_search(regression):
-    X, y = regression
-    splits = list(KFold(4).split(X))
-    search = GridSearchCV(RIDGE(max_iter=5), {"alpha": [1.0]}, cv=splits).fit(X, y)
-    assert skdp.privacy_of(search).epsilon == by_hand(1, 3)
-    search = GridSearchCV(RIDGE(max_iter=5), {"alpha": [1.0]}, cv=iter(splits)).fit(X, y)
-    with pytest.raises(ValueError, match=r"iterator.*splits="):
-        skdp.privacy_of(search)
-    assert skdp.privacy_of(search, splits=splits).epsilon == by_hand(1, 3)
-
-
-def test_a_private_step_before_the_estimator_counts(regression):
-    pipeline = make_pipeline(skdp.DPStandardScaler(epsilon=0.7), RIDGE(epsilon=0.7, max_iter=5))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        search = GridSearchCV(pipeline, {"dpridge__alpha": [0.1, 1.0]}, cv=4).fit(*regression)
-    price = skdp.privacy_of(search)
-    # Each training is two fits of the same price.
-    assert price.epsilon == pytest.approx(together(*2 * (2 * 3 + 1) * [0.7]), rel=1e-6)
-    assert "DPStandardScaler" not in said(price)
+# ---------------------------------------------------------------- fitted searches
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (lambda search: search.estimator.set_params(epsilon=0.2), "other values of epsilon"),
-        (
-            lambda search: search.estimator.set_params(solver="gd", max_iter=5),
-            "other values of max_iter, solver",
-        ),
+        (lambda search: search.estimator.set_params(epsilon=0.2), "was changed after the fit"),
+        (lambda search: search.estimator.set_params(max_iter=2), "was changed after the fit"),
         (lambda search: search.set_params(cv=KFold(2)), "cv of this GridSearchCV was changed"),
     ],
 )
 def test_a_search_is_priced_as_it_was_fitted(regression, changed, message):
-    """Attack: what is changed after the fit would make it look cheaper."""
-    search = GridSearchCV(RIDGE(epsilon=2.0), {"alpha": [0.1, 1.0]}, cv=KFold(5)).fit(*regression)
+    """Attack: a change after the fit would make it look cheaper."""
+    search = GridSearchCV(RIDGE(epsilon=2.0), ALPHAS, cv=KFold(5)).fit(*regression)
     fair = skdp.privacy_of(search)
+    search.refit = False
+    assert skdp.privacy_of(search) == fair
     changed(search)
     with pytest.raises(ValueError, match=message):
         skdp.privacy_of(search)
@@ -334,19 +383,139 @@ def test_a_search_is_priced_as_it_was_fitted(regression, changed, message):
     assert skdp.privacy_of(search) == fair
 
 
-def test_a_refit_counts_whatever_the_parameter_says_later(regression):
-    search = GridSearchCV(RIDGE(epsilon=2.0), {"alpha": [0.1, 1.0]}, cv=3).fit(*regression)
-    fair = skdp.privacy_of(search)
-    search.refit = False
-    assert skdp.privacy_of(search) == fair
+def test_fits_of_sparse_rows_and_with_weights_are_those_of_the_search(regression):
+    X, y = regression
+    search = GridSearchCV(skdp.DPRidge(), ALPHAS, cv=2)
+    price = skdp.privacy_of(search, **SHAPE).epsilon
+    assert skdp.privacy_of(search.fit(sklearn.utils.check_array(X), y)).epsilon == price
+    from scipy.sparse import csr_array
+
+    assert skdp.privacy_of(search.fit(csr_array(X), y)).epsilon == pytest.approx(price)
+    assert skdp.privacy_of(search.fit(X, y, sample_weight=np.ones(400))).epsilon == price
 
 
-def test_what_cannot_be_checked_is_assumed(regression):
-    grid = [{"max_iter": [5], "solver": ["gd"]}, {"alpha": [1.0], "solver": ["gd"]}]
-    search = GridSearchCV(RIDGE(), grid, cv=2).fit(*regression)
-    best = (set(search.best_params_) - {"solver"}).pop()
-    said = [text for text in skdp.privacy_of(search).assumptions if "not been changed" in text]
-    assert said[0].endswith(f"nor their value(s) of {best}.")
-    search = GridSearchCV(RIDGE(), {"alpha": [0.1]}, cv=2, refit=False).fit(*regression)
-    said = skdp.privacy_of(search, n_samples=400, n_features=5, n_outputs=1).assumptions
-    assert any("nothing shows it" in text for text in said)
+@pytest.mark.parametrize(
+    "wrong", [{"n_samples": 399}, {"n_features": 4}, {"n_outputs": 2}], ids=str
+)
+def test_what_is_passed_must_agree_with_the_refit(regression, wrong):
+    search = GridSearchCV(RIDGE(), {"alpha": [0.1]}, cv=2).fit(*regression)
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))}=.*the refitted model says"):
+        skdp.privacy_of(search, **wrong)
+
+
+def test_columns_that_differ_between_candidates(regression):
+    pipeline = make_pipeline(PolynomialFeatures(), RIDGE())
+    grid = {"polynomialfeatures__degree": [1, 2], "dpridge": [RIDGE(), RIDGE(alpha=3.0)]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(*regression)
+    with pytest.raises(ValueError, match="Pass n_features, one number for each candidate"):
+        skdp.privacy_of(search)
+    columns = [
+        6 if p["polynomialfeatures__degree"] == 1 else 21 for p in search.cv_results_["params"]
+    ]
+    epsilon = skdp.privacy_of(search, n_features=columns).epsilon
+    assert epsilon == pytest.approx(together(*5 * [1.0]), rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+@pytest.mark.parametrize("cv", [GroupKFold(4), "custom"])
+def test_splits_that_must_be_passed(regression, cv):
+    X, y = regression
+    groups = np.arange(400) % 8
+    cv = type("Custom", (KFold,), {})(4) if cv == "custom" else cv
+    search = GridSearchCV(RIDGE(), {"alpha": [1.0]}, cv=cv).fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match="Pass splits="):
+        skdp.privacy_of(search)
+    splits = list(cv.split(X, y, groups))
+    assert skdp.privacy_of(search, splits=splits).epsilon == pytest.approx(together(*4 * [1.0]))
+    for wrong, message in (
+        (splits[:3], "these are 3 splits, the search made 4"),
+        ([(train + 9, test) for train, test in splits], "rows beyond n_samples"),
+        ([(np.append(train, train[0]), test) for train, test in splits], "names a row twice"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            skdp.privacy_of(search, splits=wrong)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+class Own(GridSearchCV):
+    """Which fits it makes is not known."""
+
+
+NO_PRICE = [
+    (RIDGE(), {}, "privacy_of needs a GridSearchCV.*got DPRidge"),
+    ("search", {}, "privacy_of needs a GridSearchCV.*got str"),
+    (GridSearchCV(RIDGE(), GRID), {}, "n_features is not known.*Pass n_features="),
+    (GridSearchCV(RIDGE(), GRID), {"n_features": 9}, "n_samples is not known"),
+    (GridSearchCV(RIDGE(), GRID), {"n_samples": 0}, "n_samples must be at least 1.*got 0"),
+    (GridSearchCV(RIDGE(), GRID), {"n_samples": "9"}, "n_samples must be at least 1.*got '9'"),
+    (GridSearchCV(skdp.DPLogisticRegression(), CS, cv=KFold(2)), SHAPE, "n_outputs is not known"),
+    (HalvingGridSearchCV(skdp.DPLogisticRegression(), CS), SHAPE, "n_outputs is not known"),
+    (RandomizedSearchCV(RIDGE(), GRID), SHAPE, "Set its random_state to an integer"),
+    (
+        HalvingRandomSearchCV(RIDGE(), GRID, random_state=np.random.RandomState(0)),
+        SHAPE,
+        "Set its random_state to an integer",
+    ),
+    (Own(RIDGE(), GRID), SHAPE, "which fits a Own makes is not known.*PrivacyBudget"),
+    (GridSearchCV(RIDGE(), GRID, cv=GroupKFold(3)), SHAPE, "GroupKFold.*Pass splits="),
+    (GridSearchCV(RIDGE(), GRID, cv=iter([([0], [1])])), SHAPE, "iterator.*pass splits="),
+    (
+        GridSearchCV(LogisticRegression(), {"C": [1.0]}),
+        SHAPE,
+        "LogisticRegression is not an estimator of skdp",
+    ),
+    (
+        GridSearchCV(CalibratedClassifierCV(LOGISTIC()), {"ensemble": [True]}),
+        SHAPE,
+        "CalibratedClassifierCV is not an estimator of skdp",
+    ),
+    (GridSearchCV(RIDGE(), {"momentum": [0.5, 7.0]}), SHAPE, "momentum"),
+    (
+        GridSearchCV(RIDGE(), {"privacy": [None, skdp.Privacy(adjacency="replace_one")]}),
+        SHAPE,
+        r"different adjacencies \(\['replace_one', 'zero_out'\]\)",
+    ),
+    (
+        GridSearchCV(
+            make_pipeline(
+                skdp.DPStandardScaler(privacy=skdp.Privacy(adjacency="replace_one")), RIDGE()
+            ),
+            {"dpridge__alpha": [1.0]},
+        ),
+        SHAPE,
+        "different adjacencies",
+    ),
+    (
+        GridSearchCV(RIDGE(), GRID, cv=GroupKFold(4)),
+        {"n_groups": 60, "n_features": 5},
+        "number of groups.*PrivacyBudget",
+    ),
+    (
+        GridSearchCV(RIDGE(), GRID, cv=list(KFold(4).split(np.zeros(400)))),
+        {"n_groups": 60, "n_features": 5},
+        "given by row numbers",
+    ),
+    (
+        HalvingGridSearchCV(RIDGE(), GRID, cv=GroupKFold(4, shuffle=True)),
+        {"n_groups": 60, "n_features": 5},
+        "resource='n_samples'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("search", "known", "message"), NO_PRICE)
+def test_what_has_no_price(search, known, message):
+    with pytest.raises(ValueError, match=message):
+        skdp.privacy_of(search, **known)
+
+
+def test_no_refit_needs_the_numbers(regression):
+    search = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=2).fit(*regression)
+    with pytest.raises(ValueError, match="Ridge is not an estimator of skdp"):
+        skdp.privacy_of(search)
+    search = GridSearchCV(RIDGE(), ALPHAS, cv=4, refit=False).fit(*regression)
+    for known, missing in (({}, "n_features"), ({"n_features": 5}, "n_samples")):
+        with pytest.raises(ValueError, match=f"{missing} is not known.*Pass {missing}="):
+            skdp.privacy_of(search, **known)
