@@ -24,36 +24,27 @@ def given(options: argparse.Namespace, **arguments: str) -> dict:
 
 
 def utility(module, names, options) -> None:
-    module.run(
+    """Run, unless the file is to be read, and print the summary."""
+    from benchmarks import verdict
+
+    rows = verdict.read(options.output) if options.verdict else module.run(
         options.output, options.command, names, options.methods, runs=options.runs,
         jobs=options.jobs, everything=options.all,
         **given(options, epsilons="epsilon", delta="delta", conditions="conditions"),
     )  # fmt: skip
-
-
-def verdict(module, names, options) -> None:
-    from benchmarks import table
-
-    print(*module.report(table.read(options.output)[1], options.all), sep="\n")
-
-
-def groups(module, names, options) -> None:
-    module.run(options.output, options.command, options.runs, names)
+    print(*verdict.report(rows), sep="\n")
 
 
 def held_out(module, names, options) -> None:
-    """Run, or read the file, and say what came out."""
-    from benchmarks import held_out_verdict
+    """Run, unless the file is to be read, and print the summary."""
+    from benchmarks import verdict
 
-    if options.verdict:
-        rows = held_out_verdict.read(options.output, options.half)
-    else:
-        rows = module.run(
-            options.output, options.command, names, options.methods, runs=options.runs,
-            jobs=options.jobs, half=options.half,
-            **given(options, epsilons="epsilon", delta="delta", conditions="conditions"),
-        )  # fmt: skip
-    print(*held_out_verdict.report(rows, options.all), sep="\n")
+    rows = verdict.read(options.output, options.half) if options.verdict else module.run(
+        options.output, options.command, names, options.methods, runs=options.runs,
+        jobs=options.jobs, half=options.half,
+        **given(options, epsilons="epsilon", delta="delta", conditions="conditions"),
+    )  # fmt: skip
+    print(*verdict.report(rows), sep="\n")
 
 
 def cases(module, names, options) -> None:
@@ -72,24 +63,12 @@ def cases(module, names, options) -> None:
         raise SystemExit(1)
 
 
-def constants(module, names, options) -> None:
-    """Run, unless the file is to be read, and say what came out."""
-    rows = module.read(options.output)[1]
-    if not options.verdict:
-        rows = module.run(
-            options.output, options.command, names, runs=options.runs, jobs=options.jobs,
-            **given(options, epsilons="epsilon", delta="delta"),
-        )  # fmt: skip
-    print(*module.report(rows), sep="\n")
-
-
 def inference(module, names, options) -> None:
     """Run a part of the benchmark of intervals, or say what its file says."""
     from benchmarks import inference_peers, inference_real
 
     parts = {
         "real": inference_real.run,
-        "price": inference_real.price,
         "peers": inference_peers.run,
         "links": module.run_links,
     }
@@ -132,13 +111,6 @@ def counts(module, names, options) -> None:
             half=options.half, **given(options, epsilons="epsilon"),
         )  # fmt: skip
     print(*module.report(module.results_file.read(options.output)[1]), sep="\n")
-
-
-def selection(module, names, options) -> None:
-    module.run(
-        options.output, options.command, names, runs=options.runs,
-        **given(options, epsilons="epsilon", delta="delta"),
-    )  # fmt: skip
 
 
 def reports(module, names, options) -> None:
@@ -184,15 +156,10 @@ COMMANDS = {
         "utility", utility, "accuracy at a given budget, merged into utility.csv", "utility.csv",
         "DATA SET",
     ),
-    "verdict": Command("verdict", verdict, "what utility.csv says about the aims", "utility.csv"),
     "speed": Command(
         "speed",
         lambda module, names, options: module.run(options.output, options.command, False, names),
         "ratios, measured in one run", "speed.csv", "PART",
-    ),
-    "groups": Command(
-        "groups", groups,
-        "price of protecting groups; kinds: simulated, real, coverage, time", "groups.csv", "KIND",
     ),
     "held_out": Command(
         "held_out", held_out,
@@ -202,17 +169,13 @@ COMMANDS = {
         "cases.running", cases,
         "generated data with ugly columns: raw, and with free scaling", "cases.csv", "CASE",
     ),
-    "constants": Command(
-        "constants", constants,
-        "fits with half and with twice each constant of scaling", "constants.csv", "CONSTANT", 3,
-    ),
     "expected": Command(
         "expected", lambda module, names, options: module.run(),
         "what plans say a budget is worth, fitted anew and written into the package",
     ),
     "inference": Command(
         "inference", inference,
-        "coverage and width of intervals; parts: real, price, peers, links", None, "PART",
+        "coverage and width of intervals; parts: real, peers, links", None, "PART",
     ),
     "scores": Command(
         "score_coverage", scores, "coverage of private scores", "scores.csv", "METRIC"
@@ -229,22 +192,10 @@ COMMANDS = {
         "counts", counts, "counts and costs of real tables, beside least squares", "counts.csv",
         "DATA SET", 5,
     ),
-    "solver_choice": Command(
-        "solver_choice",
-        lambda module, names, options: module.run(options.output, options.command, options.runs),
-        "\"whitened\" beside \"gd\", by signal to noise", "solver_choice.csv", "", 4,
-    ),
-    "noise": Command(
-        "noise", lambda module, names, options: module.run(),
-        "timing of the sampler, attacks on floating point",
-    ),
     "reports": Command(
         "reports.running", reports,
         "inputs of public bug reports: the right value, the package's, the verdict", "reports.csv",
         "KIND or REPORT",
-    ),
-    "selection": Command(
-        "selection", selection, "when a private search pays", "selection.csv", "DATA SET"
     ),
 }  # fmt: skip
 
@@ -278,12 +229,12 @@ def parse(arguments=None):
     parser.add_argument("--conditions", nargs="+", help="raw, standardised; both by default")
     parser.add_argument("--epsilon", type=float, nargs="+")
     parser.add_argument("--delta", type=float)
-    parser.add_argument("--runs", type=int, help="10 by default, of constants 3")
+    parser.add_argument("--runs", type=int, help="10 by default, of counts 5")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
         "--all",
         action="store_true",
-        help="also solvers that are there for study; a verdict on every cell",
+        help="also solvers that are there for study",
     )
     parser.add_argument(
         "--half", choices=[*HALVES, "made up", "all"], default=HALVES[0], help="of held_out, counts"
@@ -302,16 +253,7 @@ def parse(arguments=None):
 
 def smoke() -> None:
     """All of it once, on data that come with scikit-learn."""
-    from benchmarks import (
-        constants,
-        counts,
-        groups,
-        inference,
-        solver_choice,
-        speed,
-        utility,
-        verdict,
-    )
+    from benchmarks import counts, inference, speed, utility, verdict
     from benchmarks.cases import running
     from benchmarks.reports import running as reports_running
 
@@ -320,16 +262,10 @@ def smoke() -> None:
     print(*verdict.report(rows), sep="\n")
     found = running.run(None, "smoke", running.SMOKE, [1.0], utility.DELTA, 2, 1, most_rows=500)
     print(*running.report(found, found), sep="\n")
-    found = constants.run(
-        None, "smoke", epsilons=[1.0], runs=1, jobs=1, data=constants.SMOKE, most_rows=500
-    )
-    print(*constants.report(found), sep="\n")
     speed.run(None, "smoke", smoke=True)
     with TemporaryDirectory() as folder:
         inference.run(Path(folder) / "inference.csv", "smoke", runs=2, minutes=1, smoke=True)
-    groups.run(None, "smoke", 2, smoke=True)
     print(*counts.report(counts.run(None, "smoke", counts.SMOKE, [1.0], 2, 1)), sep="\n")
-    solver_choice.run(None, "smoke", 2, [("2 classes", 4, (6.0,))])
     print(*reports_running.lines(reports_running.run(None, "smoke", reports_running.SMOKE)))
 
 

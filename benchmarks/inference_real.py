@@ -1,14 +1,12 @@
-"""Intervals on real tables: coverage of the population's fit, and what they cost in predictions.
+"""Intervals on real tables: coverage of the population's fit.
 
     python -m benchmarks inference real --runs 40      inference_real.csv
-    python -m benchmarks inference price --runs 5      inference_price.csv
 
-"real" draws rows with replacement from a table, which so is the population, and counts how often
+It draws rows with replacement from a table, which so is the population, and counts how often
 intervals hold two sets of its coefficients: the bounded fit of the whole table, in the coordinates
 and with the bounds that a run released, which is what intervals are about; and the plain fit (least
 squares, or maximum likelihood), which they do not promise to hold. Columns and targets are
-standardised by the table's own moments. "price" fits the sets of the accuracy page with more than
-10,000 rows with and without an inference, at the same epsilon.
+standardised by the table's own moments.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from scipy.special import expit
 
 import skdp
 from benchmarks import results_file
-from benchmarks.registry import Unavailable, modules, shared_file
+from benchmarks.registry import Unavailable, shared_file
 from benchmarks.table import mean_and_error
 from skdp.stages.inference.stage import InferenceStage
 
@@ -42,9 +40,6 @@ REAL = (
     "data", "rows", "columns", "epsilon", "runs", "determined", "bounded", "bounded_se", "full",
     "full_se", "width",
 )  # fmt: skip
-PRICED = ("adult", "bank", "california_housing", "diamonds", "bike")
-PRICE = ("data", "rows", "epsilon", "runs", "without", "loss", "loss_se", "most", "kept")
-MOST_LOSS = {True: 0.005, False: 0.01}  # aims: of accuracy for classifiers, else of R2
 
 
 @cache
@@ -171,54 +166,15 @@ def run(output: Path, command: str, runs: int, names=()) -> None:
                 except Unavailable as reason:
                     print(f"{name}: left out, {reason}")
                     continue
-                _written(output, command, REAL, lines)
+                _written(output, command, lines)
 
 
-def price(output: Path, command: str, runs: int, names=(), epsilon: float = 1.0) -> list[dict]:
-    """Compare scores with and without an inference, split by split; the loss is the mean."""
-    lines, available = [], modules("datasets")
-    for name in names or PRICED:
-        try:
-            splits = [available[name].load(seed) for seed in range(runs)]
-        except Unavailable as reason:
-            print(f"{name}: left out, {reason}")
-            continue
-        scores = {inference: [] for inference in (None, "coefficients")}
-        for seed, split in enumerate(splits):
-            for inference, kept in scores.items():
-                kept.append(_score(split, inference, epsilon, seed))
-        loss, error = mean_and_error(np.subtract(scores[None], scores["coefficients"]))
-        most = MOST_LOSS[splits[0].is_classification]
-        lines.append({
-            "data": name, "rows": len(splits[0].y_train), "epsilon": epsilon, "runs": runs,
-            "without": np.mean(scores[None]), "loss": loss, "loss_se": error, "most": most,
-            "kept": "yes" if loss <= most else "NO",
-        })  # fmt: skip
-        _written(output, command, PRICE, lines)
-    return lines
-
-
-def _score(split, inference: str | None, epsilon: float, seed: int) -> float:
-    """Return the score on test rows of a fit with or without an inference."""
-    terms = {
-        "epsilon": epsilon, "delta": DELTA, "inference": inference,
-        "privacy": skdp.Privacy(noise=skdp.SeededNoise(seed)),
-    }  # fmt: skip
-    if split.is_classification:
-        model = skdp.DPLogisticRegression(classes=list(split.classes), **terms)
-    else:
-        model = skdp.DPLinearRegression(**terms)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return model.fit(split.X_train, split.y_train).score(split.X_test, split.y_test)
-
-
-def _written(output: Path, command: str, columns, lines) -> None:
+def _written(output: Path, command: str, lines) -> None:
     """Print the last line, and write all of them with the command that made them."""
     texts = [
         {name: f"{one[name]:.4g}" if isinstance(one.get(name), float) else one.get(name, "")
-         for name in columns}
+         for name in REAL}
         for one in lines
     ]  # fmt: skip
     print(*texts[-1].values(), flush=True)
-    results_file.write(output, [command], columns, texts)
+    results_file.write(output, [command], REAL, texts)

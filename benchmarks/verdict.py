@@ -1,7 +1,6 @@
-"""What the table says about the aims: each as met or missed, with the figures.
+"""Summarise a table of accuracy: distances to the non-private model, rivals that win, warnings.
 
-Every aim is about default parameters, delta = 1e-6 and means over at least ten runs. Distances to
-the non-private model are means of differences on the same split.
+Distances and comparisons are means of differences on the same split, at default parameters.
 """
 
 from __future__ import annotations
@@ -9,58 +8,16 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from benchmarks import table
 
 DEFAULT, TWIN, CONSTANT = "skdp", "non-private", "constant"
-LARGE = 5000
-LARGEST_BUDGET = 10.0
-
-# Data set, epsilon, least mean score, columns raw.
-THRESHOLDS = (
-    ("california_housing", 1.0, 0.58),
-    ("california_housing", 0.3, 0.50),
-    ("diamonds", 1.0, 0.90),
-    ("adult", 1.0, 0.845),
-    ("adult", 0.1, 0.83),
-)
-RAW_DISTANCE = (("bank", "bike", "wine"), 1.0, 0.02)
-# Epsilon -> most that accuracy, log loss, AUC and R2 may lose, columns standardised.
-DISTANCES = {1.0: (0.005, 0.015, 0.005, 0.01), 0.1: (0.01, 0.05, 0.015, 0.03)}
-WORSE_THAN_CONSTANT = 0.02
 TINY = 0.002  # of a score, log loss or AUC
-RAW_RIVALS = "raw columns, no rival better by two standard errors and 0.002 (wanted: 95 %)"
-FEWEST_RUNS = 10
-FALSE_ALARMS = 40  # cells of which one at most may be warned of without need
-# Column of the table, sign of a gain, name.
-METRICS = (("score", 1.0, "score"), ("log_loss", -1.0, "log loss"), ("auc", 1.0, "AUC"))
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One aim in one cell.
-
-    Attributes
-    ----------
-    aim, cell : str
-    figure : str
-        What was measured, and what was wanted.
-    met : bool or None
-        None where the table has no row for it.
-    """
-
-    aim: str
-    cell: str
-    figure: str
-    met: bool | None
-
-    def __str__(self) -> str:
-        word = {True: "met   ", False: "MISSED", None: "absent"}[self.met]
-        return f"{word}  {self.cell}: {self.figure}"
+# Name, its column in the table, sign of a gain.
+METRICS = (("R2", "score", 1), ("accuracy", "score", 1), ("log loss", "log_loss", -1),
+           ("AUC", "auc", 1))  # fmt: skip
 
 
 class Table:
@@ -102,54 +59,35 @@ def is_classification(row) -> bool:
     return known(row.get("log_loss"))
 
 
-def raw_thresholds(cells: Table) -> Iterator[Finding]:
-    """Scores on raw columns, no bounds, no scaler."""
-    aim = "raw columns, score"
-    for data, epsilon, wanted in THRESHOLDS:
-        row = cells.get(data, "raw", DEFAULT, epsilon)
-        cell = f"{data}, epsilon {epsilon:g}"
-        if row is None:
-            yield Finding(aim, cell, f"wanted {wanted:g}", None)
-            continue
-        figure = f"{row['score']:.4f}, wanted {wanted:g}"
-        yield Finding(aim, cell, figure, row["score"] >= wanted)
-    names, epsilon, most = RAW_DISTANCE
-    for data in names:
-        row = cells.get(data, "raw", DEFAULT, epsilon)
-        cell = f"{data}, epsilon {epsilon:g}"
-        if row is None:
-            yield Finding(aim, cell, f"wanted {most:g} from non-private at most", None)
-            continue
-        figure = f"{row['score_gap']:+.4f} from non-private, wanted {-most:g}"
-        yield Finding(aim, cell, figure, row["score_gap"] >= -most)
+def conditions_and_budgets(cells: Table) -> Iterator[tuple[str, float, list[dict]]]:
+    """Condition, epsilon and the rows of the default there."""
+    for condition, epsilon in sorted({key[1:] for key in cells.cells()}):
+        names = [key[0] for key in cells.cells() if key[1:] == (condition, epsilon)]
+        yield condition, epsilon, [cells.get(name, condition, DEFAULT, epsilon) for name in names]
 
 
-def losses(row) -> Iterator[tuple[str, float, float]]:
-    """Metric, what is lost to the non-private model, what may be lost at that epsilon."""
-    accuracy, loss, auc, r2 = DISTANCES[row["epsilon"]]
-    wanted = [("R2", -row["score_gap"], r2)]
-    if is_classification(row):
-        wanted = [
-            ("accuracy", -row["score_gap"], accuracy),
-            ("log loss", row["log_loss_gap"], loss),
-            ("AUC", -row.get("auc_gap", math.nan), auc),
+def of_metric(rows, metric) -> list[float]:
+    """What each row that has a metric loses in it to the non-private model."""
+    column, sign = next((column, sign) for name, column, sign in METRICS if name == metric)
+    if metric in ("R2", "accuracy"):
+        rows = [row for row in rows if is_classification(row) == (metric == "accuracy")]
+    gaps = [row.get(f"{column}_gap") for row in rows]
+    return [-sign * gap for gap in gaps if known(gap)]
+
+
+def distances(cells: Table) -> Iterator[str]:
+    """Lines: mean and median of what is lost to the non-private model."""
+    for condition, epsilon, rows in conditions_and_budgets(cells):
+        lost = {name: of_metric(rows, name) for name, *_ in METRICS}
+        figures = [
+            f"{name} {np.mean(values):.4f} ({np.median(values):.4f})"
+            for name, values in lost.items()
+            if values
         ]
-    yield from (item for item in wanted if known(item[1]))
+        yield f"  {condition}, epsilon {epsilon:g}: {', '.join(figures)}"
 
 
-def standardised_distances(cells: Table) -> Iterator[Finding]:
-    """Distances to the non-private model on standardised columns, n >= 5000."""
-    aim = "standardised columns, distance to non-private, n >= 5000"
-    for data, condition, epsilon in cells.cells():
-        row = cells.get(data, condition, DEFAULT, epsilon)
-        if condition != "standardised" or epsilon not in DISTANCES or row["rows"] < LARGE:
-            continue
-        for name, lost, most in losses(row):
-            figure = f"{name} loses {lost:.4f}, at most {most:g}"
-            yield Finding(aim, f"{data}, epsilon {epsilon:g}", figure, lost <= most)
-
-
-def advantage(row, other, metric="score", sign=1.0) -> tuple[float, float]:
+def advantage(row, other, metric="score", sign=1) -> tuple[float, float]:
     """How much better ``other`` is than ``row``, and the standard error of that.
 
     Scores are compared run by run, as runs of a seed share their split, if not their budget. Other
@@ -162,159 +100,73 @@ def advantage(row, other, metric="score", sign=1.0) -> tuple[float, float]:
     return difference, math.hypot(other[f"{metric}_gap_se"], row[f"{metric}_gap_se"])
 
 
-def against_rivals(cells: Table) -> Iterator[Finding]:
-    """No rival better by more than two standard errors; the strongest rival of each cell.
-
-    On raw columns it is judged once more with tiny differences forgiven.
-    """
-    aim = "no rival better by more than two standard errors"
+def lost_cells(cells: Table, metric, sign) -> list[bool]:
+    """For each cell with rivals: whether one is better by more than two standard errors."""
+    lost = []
     for data, condition, epsilon in cells.cells():
         row = cells.get(data, condition, DEFAULT, epsilon)
-        for metric, sign, word in METRICS:
-            others = [
-                other
-                for other in cells.rivals(data, condition, epsilon)
-                if known(other.get(f"{metric}_gap")) and known(row.get(f"{metric}_gap"))
-            ]
-            if not others:
-                continue
-            # The one that is surely better by most, or else the one with the best mean.
-            found = [(*advantage(row, other, metric, sign), other) for other in others]
-            better, error, best = max(found, key=lambda item: (item[0] > 2 * item[1], item[0]))
-            figure = (
-                f"{word} {row[metric]:.4f}, {best['method']} {best[metric]:.4f}, "
-                f"{better:+.4f} +- {error:.4f}"
-            )
-            cell = f"{data}, {condition}, epsilon {epsilon:g}"
-            yield Finding(f"{aim}, {word}", cell, figure, not better > 2 * error)
-            if condition == "raw":
-                met = not better > max(2 * error, TINY)
-                yield Finding(RAW_RIVALS, f"{data}, epsilon {epsilon:g}", figure, met)
+        found = [
+            advantage(row, other, metric, sign)
+            for other in cells.rivals(data, condition, epsilon)
+            if known(other.get(f"{metric}_gap")) and known(row.get(f"{metric}_gap"))
+        ]
+        if found:
+            lost.append(any(better > 2 * error for better, error in found))
+    return lost
 
 
 def by_rival(cells: Table) -> Iterator[str]:
-    """Lines: how often each rival is better by two standard errors and a tiny difference.
-
-    Apart from that, how often it is where skdp is behind the non-private model by as much: with its
-    bounds, a rival may be better than that, too.
-    """
-    better, behind = defaultdict(list), defaultdict(list)
+    """Lines: how often each rival is better by two standard errors and a tiny difference."""
+    better = defaultdict(list)
     for data, condition, epsilon in cells.cells():
         row = cells.get(data, condition, DEFAULT, epsilon)
         for other in cells.rivals(data, condition, epsilon):
-            for metric, sign, _ in METRICS:
-                gap = f"{metric}_gap"
-                if not (known(other.get(gap)) and known(row.get(gap))):
-                    continue
-                difference, error = advantage(row, other, metric, sign)
-                least = max(2 * error, TINY)
-                key = other["method"], condition
-                better[key].append(difference > least)
-                behind[key].append(difference > least and -sign * row[gap] > least)
-    for key, each in sorted(better.items()):
-        yield (
-            f"{key[0]}, {key[1]} columns: better in {np.mean(each):.1%} of {len(each)} scores; "
-            f"in {np.mean(behind[key]):.1%} the non-private model is, too"
-        )
+            for _, metric, sign in METRICS[1:]:
+                if known(other.get(f"{metric}_gap")) and known(row.get(f"{metric}_gap")):
+                    difference, error = advantage(row, other, metric, sign)
+                    won = difference > max(2 * error, TINY)
+                    better[other["method"], condition].append(won)
+    for (name, condition), each in sorted(better.items()):
+        yield f"{name}, {condition} columns: better in {np.mean(each):.1%} of {len(each)} scores"
 
 
-def against_constant(cells: Table) -> Iterator[Finding]:
-    """Never worse than the constant predictor by more than 0.02."""
-    for data, condition, epsilon in cells.cells():
-        row = cells.get(data, condition, DEFAULT, epsilon)
-        constant = cells.get(data, condition, CONSTANT, math.inf)
-        if constant is None or epsilon < 0.1:
-            continue
-        difference = row["score_gap"] - constant["score_gap"]
-        yield Finding(
-            "never worse than the constant predictor by more than 0.02",
-            f"{data}, {condition}, epsilon {epsilon:g}",
-            f"{row['score']:.4f}, constant {constant['score']:.4f}",
-            difference >= -WORSE_THAN_CONSTANT,
-        )
+def warnings_of_noise(cells: Table) -> Iterator[tuple[str, bool]]:
+    """Name each cell that counted warnings, and whether it warned of what happened.
 
-
-def warnings_of_noise(cells: Table) -> Iterator[Finding]:
-    """A NoiseWarning in at least half of the runs where these end below a constant, and only there.
-
-    In R2 or log loss; of tables that have counted warnings.
+    A warning in at least half of the runs belongs to cells that end below a constant, in R2 or log
+    loss, and to no others.
     """
     for data, condition, epsilon in cells.cells():
         row = cells.get(data, condition, DEFAULT, epsilon)
         constant = cells.get(data, condition, CONSTANT, math.inf)
         if constant is None or not known(row.get(table.WARNED)):
             continue
-        metric, sign = ("log_loss", -1.0) if is_classification(row) else ("score", 1.0)
-        gain, is_warned = sign * (row[metric] - constant[metric]), row[table.WARNED] >= 1 / 2
-        figure = f"gains {gain:.4f}, {row[table.WARNED]:.0%} of the runs warn"
-        cell = f"{data}, {condition}, epsilon {epsilon:g}"
-        if gain < 0:
-            yield Finding("worse than a constant, and warned of", cell, figure, is_warned)
-        else:
-            aim = f"better than a constant, and not warned of (wanted: all but 1 in {FALSE_ALARMS})"
-            yield Finding(aim, cell, figure, not is_warned)
+        metric, sign = ("log_loss", -1) if is_classification(row) else ("score", 1)
+        is_worse, is_warned = sign * (row[metric] - constant[metric]) < 0, row[table.WARNED] >= 0.5
+        name = f"{data}, {condition}, epsilon {epsilon:g}"
+        word = "missing warning" if is_worse else "false alarm"
+        yield f"{word}: {name}", is_worse == is_warned
 
 
-def more_budget(cells: Table) -> Iterator[Finding]:
-    """Scores do not fall as the budget grows, and end at the non-private one."""
-    keys = cells.cells()
-    for data, condition in sorted({key[:2] for key in keys}):
-        budgets = [epsilon for name, how, epsilon in keys if (name, how) == (data, condition)]
-        for less, more in pairwise(budgets):
-            row = cells.get(data, condition, DEFAULT, less)
-            other = cells.get(data, condition, DEFAULT, more)
-            gained, error = advantage(row, other)
-            yield Finding(
-                "more budget never hurts, two standard errors",
-                f"{data}, {condition}, epsilon {less:g} to {more:g}",
-                f"{row['score']:.4f} to {other['score']:.4f}, {gained:+.4f} +- {error:.4f}",
-                not gained < -2 * error,
-            )
-        if budgets[-1] > LARGEST_BUDGET:
-            row = cells.get(data, condition, DEFAULT, budgets[-1])
-            gap, error = row["score_gap"], row["score_gap_se"]
-            yield Finding(
-                "a huge budget gives the non-private score",
-                f"{data}, {condition}, epsilon {budgets[-1]:g}",
-                f"{gap:+.4f} +- {error:.4f} from non-private",
-                abs(gap) <= max(2 * error, 0.005) or gap > 0,
-            )
-
-
-def enough_runs(cells: Table) -> Iterator[Finding]:
-    """Means are over ten runs or more."""
-    few = [key for key, row in cells.rows.items() if row["runs"] < FEWEST_RUNS]
-    figure = f"{len(few)} of {len(cells.rows)} rows have less"
-    yield Finding("ten runs or more", "all rows", figure, not few)
-
-
-CHECKS = (
-    raw_thresholds,
-    standardised_distances,
-    against_rivals,
-    against_constant,
-    warnings_of_noise,
-    more_budget,
-    enough_runs,
-)
-
-
-def findings(rows) -> list[Finding]:
-    """All aims in all cells of the table."""
+def report(rows) -> Iterator[str]:
+    """Lines: distances, how often each rival is better, and warnings that were wrong."""
+    if not rows:
+        yield "no data set could be read"
+        return
     cells = Table(rows)
-    return [finding for check in CHECKS for finding in check(cells)]
+    yield f"{len({row['data'] for row in rows})} data sets"
+    yield "lost to the non-private model: mean (median) over data sets"
+    yield from distances(cells)
+    yield from by_rival(cells)
+    warned = list(warnings_of_noise(cells))
+    yield f"warnings of noise: right in {sum(right for _, right in warned)} of {len(warned)} cells"
+    yield from (f"  {name}" for name, right in warned if not right)
 
 
-def report(rows, everything=True) -> Iterator[str]:
-    """Lines: rivals, then the aims, each with the cells where it is missed, or with all of them."""
-    yield from by_rival(Table(rows))
-    yield from lines(findings(rows), everything)
-
-
-def lines(found, everything) -> Iterator[str]:
-    """Lines of findings, aim by aim."""
-    for aim in dict.fromkeys(finding.aim for finding in found):
-        own = [finding for finding in found if finding.aim == aim]
-        met = sum(finding.met is True for finding in own)
-        yield f"{aim}: {met} of {len(own)} met"
-        yield from (f"  {finding}" for finding in own if everything or finding.met is not True)
+def read(path, half="all") -> list[dict]:
+    """Rows of the data sets of a half from a file, or of all."""
+    rows = table.read(path)[1]
+    rows = [row for row in rows if half == "all" or row["half"] == half]
+    if not rows:
+        raise SystemExit(f"{path} has no rows of half {half!r}")
+    return rows

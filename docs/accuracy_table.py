@@ -15,7 +15,7 @@ import numpy as np
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))
 
-from benchmarks import held_out_verdict, table, verdict  # noqa: E402
+from benchmarks import table, verdict  # noqa: E402
 
 RESULTS = DOCS.parent / "benchmarks" / "results" / "utility.csv"
 HELD_OUT = RESULTS.with_name("held_out.csv")
@@ -155,11 +155,9 @@ def rivals(rows):
         data = ", ".join(dict.fromkeys(cell[2] for cell in own))
         text += f"* **{name}** on {data}, by {max(cell[4] for cell in own):.4f} at most: "
         text += f"{WHY.get(name, 'not looked into yet.')}\n"
-    judged = list(verdict.against_rivals(verdict.Table(rows)))
-    for word in ("log loss", "AUC"):
-        own = [one for one in judged if one.aim.endswith(word)]
-        n_won = sum(not one.met for one in own)
-        text += f"\nBy {word} a rival is better in {n_won} of {len(own)} cells."
+    for word, metric, sign in verdict.METRICS[2:]:
+        lost = verdict.lost_cells(verdict.Table(rows), metric, sign)
+        text += f"\nBy {word} a rival is better in {sum(lost)} of {len(lost)} cells."
     return text + "\n"
 
 
@@ -214,8 +212,8 @@ def held_out_distances(rows):
     """What the default loses on held-out sets: mean and median over data sets."""
     metrics = ("R2", "accuracy", "log loss", "AUC")
     lines = [["columns, epsilon", "R²", *metrics[1:]]]
-    for condition, epsilon, own in held_out_verdict.conditions_and_budgets(verdict.Table(rows)):
-        lost = [held_out_verdict.of_metric(own, metric) for metric in metrics]
+    for condition, epsilon, own in verdict.conditions_and_budgets(verdict.Table(rows)):
+        lost = [verdict.of_metric(own, metric) for metric in metrics]
         cells = [spread(values) if values else "-" for values in lost]
         lines.append([f"{condition}, {epsilon:g}", *cells])
     return grid(lines)
@@ -224,9 +222,9 @@ def held_out_distances(rows):
 def held_out_medians(rows):
     """What the default loses on raw columns of half of the held-out sets, at most."""
     lines = [["epsilon", "R²", "accuracy"]]
-    for condition, epsilon, own in held_out_verdict.conditions_and_budgets(verdict.Table(rows)):
+    for condition, epsilon, own in verdict.conditions_and_budgets(verdict.Table(rows)):
         if condition == "raw":
-            lost = [held_out_verdict.of_metric(own, metric) for metric in ("R2", "accuracy")]
+            lost = [verdict.of_metric(own, metric) for metric in ("R2", "accuracy")]
             lines.append([f"{epsilon:g}", *(number(float(np.median(one))) for one in lost)])
     return grid(lines)
 
@@ -247,7 +245,7 @@ def texts(rows, others):
 def main():
     """Write all of it."""
     _, rows = table.read(RESULTS)
-    others = held_out_verdict.read(HELD_OUT, "test")
+    others = verdict.read(HELD_OUT, "test")
     for name, text in texts(rows, others).items():
         (DOCS / name).write_text(text, encoding="utf-8")
     page = README.read_text(encoding="utf-8")

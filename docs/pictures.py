@@ -114,30 +114,6 @@ def intervals():
     return figure
 
 
-def groups():
-    """R² that simulated panels lose against rows for each person."""
-    rows = [row for row in rows_of("groups") if row["correlation"] == "0.3"]
-    figure, axes = plt.subplots(figsize=(7.5, 3.8))
-    colours = {
-        "average, then clip": RED,
-        "clip, then average": BLUE,
-        "group privacy": GREY,
-        "one row": BLACK,
-    }
-    for name, colour in colours.items():
-        own = [row for row in rows if row["method"] == name and row["k"].isdigit()]
-        own = sorted(own, key=lambda row: int(row["k"]))
-        lost = [0.5 - float(row["score"]) for row in own]
-        axes.plot([int(row["k"]) for row in own], lost, marker="o", ms=4, color=colour, label=name)
-    axes.set(
-        xscale="log", yscale="log", xlabel="rows of each person", ylabel="R² lost (of 0.5)",
-    )  # fmt: skip
-    axes.set_xticks([3, 10, 30], ["3", "10", "30"])
-    axes.minorticks_off()
-    axes.legend()
-    return figure
-
-
 def speed():
     """Milliseconds of a default fit against the number of rows."""
     rows = rows_of("speed")
@@ -174,27 +150,6 @@ def certainty():
     return figure
 
 
-def constants():
-    """Mean change of the score for half and twice each constant of scaling."""
-    rows = [row for row in rows_of("constants") if float(row["changed"])]
-    names = sorted({row["constant"] for row in rows}, reverse=True)
-    figure, axes = plt.subplots(figsize=(8, 0.2 * len(names) + 1.2))
-    for row in rows:
-        is_low = row["at"] in ("half", "below")
-        place = names.index(row["constant"]) + (0.2 if is_low else -0.2)
-        axes.barh(
-            place, float(row["score"]), 0.38, color=BLUE if is_low else RED,
-            xerr=float(row["score_se"]), error_kw={"lw": 0.6, "ecolor": GREY},
-        )  # fmt: skip
-    axes.axvline(0, color=BLACK, lw=0.8)
-    axes.set_yticks(range(len(names)), names, fontsize=7)
-    axes.set_xlabel("mean change of accuracy or R²: blue half, red twice; grey one standard error")
-    axes.set_ylim(-1, len(names))
-    axes.set_xscale("symlog", linthresh=0.005)
-    axes.set_xticks([-0.1, -0.01, 0, 0.01], ["-0.1", "-0.01", "0", "0.01"])
-    return figure
-
-
 def boundary():
     """The trust boundary: where rows are, and what leaves."""
     figure, axes = plt.subplots(figsize=(9, 2.9))
@@ -226,7 +181,7 @@ def boundary():
     return figure
 
 
-PICTURES = (accuracy, boundary, certainty, constants, dots, groups, intervals, speed)
+PICTURES = (accuracy, boundary, certainty, dots, intervals, speed)
 
 
 def main(folder=DOCS / "generated" / "pictures"):

@@ -29,8 +29,8 @@ MEASURED_LOSSES = {"squared_error": "regression", "tweedie_log": "log link"}
 MEASURED_LOSSES |= {"logistic": "two classes", "multinomial": "more classes"}
 # There is a warning after a fit with mu n times the mean curvature of the loss below the first of
 # two figures, if by the coefficients it gains less than the second over a constant, in the loss.
-# Chosen on utility.csv and the development half of held_out.csv; `python -m benchmarks verdict` and
-# `held_out --verdict` count the warnings.
+# Chosen on utility.csv and the development half of held_out.csv; `python -m benchmarks utility
+# --verdict` and `held_out --verdict` count the warnings.
 LEAST_GAINS = {"regression": (125.0, 0.0625), "two classes": (20.0, 0.0225)}
 
 # ---------------------------------------------------------------- noise of batches

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import held_out_verdict, table
+from benchmarks import table, verdict
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,7 +27,7 @@ def rows(page):
 
 def test_the_page_is_that_of_the_results(page, rows):
     """If not: python docs/accuracy_table.py."""
-    others = held_out_verdict.read(page.HELD_OUT, "test")
+    others = verdict.read(page.HELD_OUT, "test")
     for name, text in page.texts(rows, others).items():
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, name
     readme = page.README.read_text(encoding="utf-8")

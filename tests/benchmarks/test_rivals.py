@@ -10,7 +10,7 @@ from scipy.stats import norm
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from benchmarks import rivals
-from benchmarks.methods import adassp, amp, boosted_adassp, dp_gd, tukey_em
+from benchmarks.methods import adassp, amp, boosted_adassp, dp_gd, output_perturbation, tukey_em
 from benchmarks.methods import objective_perturbation as perturbation
 from skdp.accounting import gaussian_delta, gaussian_mu
 
@@ -138,6 +138,20 @@ def test_amp_splits_epsilon():
         assert noise + curvature + output == pytest.approx(epsilon)
         assert min(noise, curvature, output) > 0
         assert curvature < 1  # a condition of the theorem
+
+
+def test_output_perturbation_adds_noise_to_the_ridge_minimum(labels, monkeypatch):
+    """Its noise is the row bound over the ridge, for a Gaussian release of the whole budget."""
+    X, y = labels
+    monkeypatch.setattr(output_perturbation, "RIDGE", 5 / len(X))
+    model = output_perturbation.OutputPerturbation(ENOUGH, 1e-6, 0)
+    twin = LogisticRegression(C=1 / 5, fit_intercept=False, tol=1e-12)
+    twin.fit(np.column_stack([X, np.ones(len(X))]), y)
+    assert_allclose(model.fit(X, y).coef.ravel(), twin.coef_[0], atol=5e-3)
+    coefs = [output_perturbation.OutputPerturbation(1.0, 1e-6, k).fit(X[:99], y[:99]).coef.ravel()
+             for k in range(300)]  # fmt: skip
+    size = 2 / (99 * 5 / len(X)) / gaussian_mu(1.0, 1e-6)
+    assert_allclose(np.std(coefs, axis=0), size, rtol=0.15)
 
 
 @pytest.mark.parametrize("method", [amp.AMP, perturbation.ObjectivePerturbation])

@@ -308,7 +308,7 @@ def test_a_curvature_that_is_released_shows_how_rare_a_class_is(rng, monkeypatch
     ],
 )
 def test_gains_so_little_are_warned_of(rng, monkeypatch, make, n_rows, few, least):
-    """By the tables that the limits were chosen on: `python -m benchmarks verdict` counts."""
+    """By the tables that the limits were chosen on: `benchmarks utility --verdict` counts."""
     fits = []
     X = rng.standard_normal((n_rows, 3))
     with monkeypatch.context() as patch:
