@@ -2,12 +2,11 @@
 
 import html
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Self
 
-from skdp._numbers import html_table, require
+from skdp._numbers import require
 from skdp.accounting.accountant import price, supporting_accountants
 from skdp.accounting.additive import GDPAccountant
 from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, UnknownCost, walk
@@ -22,19 +21,6 @@ _NOISE = {
     "system": "operating system's cryptographic source",
     "seeded": "seeded generator: the noise can be removed by whoever knows the seed",
     "none": "no noise was added",
-}
-# Beginnings of the assumptions that state which facts about the rows are public.
-_ROWS = ("One record", "The number of", "That no value", "That weights")
-_DEFENCES = {
-    "floating_point": (
-        "Sums are rounded to a grid, integer multiples of which are added as noise: exact samples "
-        "of rounded continuous noise. Rounding errors of sums are bounded, and charged."
-    ),
-    "timing": (
-        "Out of scope: how long a fit takes may depend on rows and noise. Do not let others time "
-        "single fits."
-    ),
-    "other_side_channels": "Out of scope: memory use, caches, swap files, crash dumps.",
 }
 
 
@@ -173,84 +159,14 @@ class PrivacyStatement:
             ],
         }
 
-    def to_registry(self) -> dict[str, Plain]:
-        """Return an entry for a registry of deployments of differential privacy.
-
-        The fields are those that such registries require (Dwork, Kohli, Mulligan 2019,
-        "Differential privacy in practice: expose your epsilons!"; Nanayakkara, Ghazi, Vadhan 2025,
-        arXiv:2509.13509): who is protected, what is not, mechanisms, composition, tuning and
-        preprocessing, and implementation. Fields under "deployment" are None where only the
-        deployer knows: fill them in.
-
-        Returns
-        -------
-        dict
-            Plain Python objects, ready for JSON.
-        """
-        public = [text for text in self.assumptions if text.startswith(_ROWS)]
-        return {
-            "deployment": {
-                "name": None,
-                "deployer": None,
-                "data_product": "linear model: coefficients and intercept",
-                "data_source": None,
-                "intended_use": None,
-                "release_date": None,
-                "contact": None,
-            },
-            "model": {"trust": "central", "access": "non-interactive: one fit"},
-            "guarantee": {
-                "flavor": self._flavor,
-                "epsilon": plain(self.epsilon),
-                "delta": self.delta,
-                "mu": plain(self.mu),
-            },
-            "unit_of_privacy": {
-                "unit": self._one_unit,
-                "adjacency": _ADJACENCY[self.adjacency],
-                "stated": [text for text in public if text.startswith(_ROWS[0])],
-            },
-            "unprotected_quantities": list(public),
-            "mechanisms": [
-                {
-                    "statistic": line.what,
-                    "count": line.count,
-                    "rows": line.rows or "all",
-                    "noise_multiplier": line.noise,
-                }
-                for line in release_lines(self.releases)
-            ],
-            "composition": {
-                "accountant": self.accountant,
-                "scope": "one fit; other uses of the same rows have to be added",
-            },
-            "tuning_and_preprocessing": [text for text in self.assumptions if text not in public],
-            "post_processing": "everything after the listed releases",
-            "implementation": {
-                "library": "skdp",
-                "randomness": _NOISE[self.noise_source],
-                **_DEFENCES,
-            },
-        }
-
-    @property
-    def _flavor(self) -> str:
-        if math.isinf(self.epsilon):
-            return "none"
-        if self.delta == 0:
-            return "pure differential privacy"
-        gaussian = "" if self.mu is None else " and Gaussian"
-        return f"approximate{gaussian} differential privacy"
-
     @property
     def _one_unit(self) -> str:
         """Name of the unit of privacy, with the number of units if it is public."""
-        if self.unit == "row" and self.n_rows is None:
-            return "one row of the training data"
-        n_units = self.n_rows if self.unit == "row" else self.n_groups
+        is_row = self.unit == "row"
+        n_units = self.n_rows if is_row else self.n_groups
         if n_units is None:
-            return "one group of rows of the training data"
-        return f"one of {n_units} {self.unit}s"
+            return f"one {'row' if is_row else 'group of rows'} of the training data"
+        return f"one of {n_units} {'rows' if is_row else 'groups of rows'}"
 
     @classmethod
     def from_dict(cls, stated: Mapping[str, Any]) -> Self:
@@ -320,44 +236,51 @@ class PrivacyStatement:
         """
         return cls.from_dict(json.loads(text))
 
-    def _guarantee(self, whom: str = "") -> str:
-        mu = "" if self.mu is None else f", Gaussian DP with mu = {self.mu:.6g}"
-        return f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{whom}{mu}"
+    def facts(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the statement in words: labels, each with one text or several.
 
-    @property
-    def _headline(self) -> tuple[str, str]:
-        """The guarantee, and its terms."""
-        return (
-            self._guarantee(" for each group of rows" if self.unit == "group" else ""),
-            f"adjacency {self.adjacency}, accountant {self.accountant}, noise source: "
-            f"{self.noise_source}",
-        )
+        The text of a statement, its HTML and its section in a model card consist of these facts.
+
+        Returns
+        -------
+        list of (str, tuple of str)
+            Labels without a text are left out.
+        """
+        mu = "" if self.mu is None else f", Gaussian DP with mu = {self.mu:.6g}"
+        lines = release_lines(self.releases, self.unit)
+        released = [*map(str, lines), footnote(lines, self.unit)] if lines else ["nothing"]
+        named: list[tuple[str, tuple[str, ...]]] = [
+            (
+                "guarantee",
+                (f"({self.epsilon:.6g}, {self.delta:.6g})-differentially private{mu}",),
+            ),
+            ("unit of privacy", (self._one_unit,)),
+            ("adjacency", (f"{self.adjacency} ({_ADJACENCY[self.adjacency]})",)),
+            ("accountant", (self.accountant,)),
+            ("noise source", (f"{self.noise_source} ({_NOISE[self.noise_source]})",)),
+            ("released", tuple(filter(None, released))),
+            ("assumed", self.assumptions),
+            ("chosen", self.notes),
+            ("expected", self.expectations),
+        ]
+        return [(label, texts) for label, texts in named if texts]
 
     def __str__(self) -> str:
-        releases = release_lines(self.releases, self.unit)
-        lines = [", ".join(self._headline), "released:"]
-        lines += [f"  {line}" for line in releases] or ["  nothing"]
-        lines += [f"  {note}"] if (note := footnote(releases, self.unit)) else []
-        lines += ["assumed:", *(f"  - {text}" for text in self.assumptions)]
-        for title, texts in (("chosen", self.notes), ("expected", self.expectations)):
-            if texts:
-                lines += [f"{title}:", *(f"  - {text}" for text in texts)]
-        return "\n".join(lines)
+        return "\n".join(
+            f"{label}:{_in_lines(texts, '  - ', ' ')}" for label, texts in self.facts()
+        )
 
     def _repr_html_(self) -> str:
-        releases = release_lines(self.releases, self.unit)
-        guarantee, terms = map(html.escape, self._headline)
-        header = "release", "count", "rows", "noise multiplier"
-        rows = ((line.what, line.count, line.rows, line.noise) for line in releases)
-        note = footnote(releases, self.unit)
-        note = f"<p>{note}</p>" if note else ""
-        lists = (("Assumed", self.assumptions), ("Chosen", self.notes))
-        items = "".join(
-            f"<p>{title}:</p><ul>{''.join(f'<li>{html.escape(text)}</li>' for text in texts)}</ul>"
-            for title, texts in (*lists, ("Expected", self.expectations))
-            if texts
+        rows = "".join(
+            f"<tr><th>{label}</th><td>{'<br>'.join(map(html.escape, texts))}</td></tr>"
+            for label, texts in self.facts()
         )
-        return f"<p><b>{guarantee}</b>, {terms}</p>{html_table(header, rows)}{note}{items}"
+        return f"<table>{rows}</table>"
+
+
+def _in_lines(texts: Sequence[str], bullet: str, single: str) -> str:
+    """Return one text on the line of its label, or several as a list below it."""
+    return f"{single}{texts[0]}" if len(texts) == 1 else "".join(f"\n{bullet}{it}" for it in texts)
 
 
 def model_card_section(statement: PrivacyStatement) -> dict[str, str]:
@@ -378,25 +301,11 @@ def model_card_section(statement: PrivacyStatement) -> dict[str, str]:
     >>> from skdp.accounting import model_card_section
     >>> section = model_card_section(DPRidge().plan(1000, 5))
     >>> print(section["Privacy"].splitlines()[0])
-    The model is (1, 1e-06)-differentially private, Gaussian DP with mu = 0.236704.
+    - **guarantee**: (1, 1e-06)-differentially private, Gaussian DP with mu = 0.236704
     """
-    lines = release_lines(statement.releases)
-    text = [
-        f"The model is {statement._guarantee()}.",
-        "",
-        f"Unit of privacy: {statement._one_unit}; {_ADJACENCY[statement.adjacency]}. Accountant: "
-        f"{statement.accountant}. Randomness: {_NOISE[statement.noise_source]}.",
-        "",
-        "| release | count | rows | noise multiplier |",
-        "|---|---|---|---|",
-        *(f"| {one.what} | {one.count} | {one.rows or 'all'} | {one.noise} |" for one in lines),
-        "",
-        "Assumed, and not paid for:",
-        "",
-        *(f"- {assumption}" for assumption in statement.assumptions),
-        "",
-    ]
-    return {"Privacy": "\n".join(text)}
+    facts = statement.facts()
+    lines = [f"- **{label}**:{_in_lines(texts, '  - ', ' ')}" for label, texts in facts]
+    return {"Privacy": "\n".join(lines)}
 
 
 def compose_statements(statements: Sequence[PrivacyStatement], delta: float) -> PrivacyStatement:

@@ -120,11 +120,6 @@ def test_blocks_of_two_fits_do_add_up():
     assert "20 x gradient (disjoint blocks of rows: a row is in at most 2)" in str(both)
 
 
-def test_a_statement_of_nothing():
-    nothing = PrivacyStatement(0.0, 0.0, "zero_out", "gdp", (), (), "system")
-    assert "  nothing" in str(nothing)
-
-
 def test_a_delta_of_0_has_no_sign():
     planned = skdp.DPRidge(epsilon=2.0, delta=-0.0).plan(100, 3)
     budget = skdp.PrivacyBudget(2.0, -0.0)

@@ -233,7 +233,7 @@ def test_statement_says_what_the_unit_is(rng):
     n_groups = len(np.unique(labels))
     statement = skdp.DPLogisticRegression(classes=[0, 1]).fit(X, y, groups=labels).privacy_
     assert (statement.unit, statement.n_groups, statement.n_rows) == ("group", n_groups, None)
-    assert "for each group of rows" in str(statement)
+    assert f"one of {n_groups} groups of rows" in str(statement)
     assert any("all rows with the same value of `groups`" in text for text in statement.assumptions)
     assert str(len(y)) not in str(statement)
     plain = skdp.DPLogisticRegression(classes=[0, 1]).fit(X, y).privacy_

@@ -70,4 +70,4 @@ def test_notebooks_show_budgets_and_statements():
         skdp.DPLogisticRegression(classes=[0, 1]).fit(X, Y)
     shown = budget._repr_html_()
     assert "&lt;PrivacyBudget: epsilon=3" in shown
-    assert "<td>gradient</td>" in shown
+    assert " x gradient, noise multiplier" in shown

@@ -1,0 +1,71 @@
+"""A statement as text, as HTML and in a model card lists the same facts."""
+
+from __future__ import annotations
+
+import html
+
+import pytest
+
+import skdp
+from skdp.accounting import PrivacyStatement, gaussian_epsilon, gaussian_mu, model_card_section
+
+SHAPE = (1000, 5)
+
+
+def test_mu_stands_beside_epsilon_and_means_the_same():
+    statement = skdp.DPRidge(epsilon=2.0).plan(*SHAPE)
+    assert statement.mu == pytest.approx(gaussian_mu(2.0, 1e-6))
+    assert gaussian_epsilon(statement.mu, 1e-9) == pytest.approx(statement.epsilon_at(1e-9))
+    assert f"mu = {statement.mu:.6g}" in str(statement)
+    assert f"mu = {statement.mu:.6g}" in statement._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"delta": 0.0}, {"solver": "gd", "batch_size": 50, "max_iter": 20, "scaling": "none"}],
+    ids=["Laplace", "batches"],
+)
+def test_what_has_no_mu_says_none(parameters):
+    statement = skdp.DPRidge(**parameters).plan(*SHAPE)
+    assert statement.mu is None
+    assert "Gaussian DP" not in str(statement)
+    assert statement.to_dict()["mu"] is None
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        skdp.DPRidge(),
+        skdp.DPRidge(delta=0.0),
+        skdp.DPRidge(epsilon=float("inf")),
+        skdp.DPRidge(privacy=skdp.Privacy(adjacency="replace_one"), solver="shuffled_sgd"),
+    ],
+    ids=str,
+)
+def test_every_rendering_contains_every_fact(model):
+    statement = model.plan(*SHAPE)
+    facts = dict(statement.facts())
+    assert facts["assumed"] == statement.assumptions
+    assert len(facts["released"]) >= len({release.kind for release in statement.releases})
+    [(title, card)] = model_card_section(statement).items()
+    assert title == "Privacy"
+    for rendering in (str(statement), html.unescape(statement._repr_html_()), card):
+        for label, texts in facts.items():
+            assert label in rendering
+            assert all(text in rendering for text in texts)
+
+
+def test_facts_of_a_fit_with_groups_say_who_is_protected():
+    model = skdp.DPRidge()
+    grouped, plain = model.plan(None, 5, n_groups=987), model.plan(987, 5)
+    facts, of_rows = dict(grouped.facts()), dict(plain.facts())
+    assert facts["unit of privacy"] == ("one of 987 groups of rows",)
+    assert of_rows["unit of privacy"] == ("one of 987 rows",)
+    assert any("numbers of their rows are not" in text for text in facts["assumed"])
+    assert facts["released"] == of_rows["released"]
+
+
+def test_a_statement_of_nothing():
+    nothing = PrivacyStatement(0.0, 0.0, "zero_out", "gdp", (), (), "system")
+    assert "released: nothing" in str(nothing)
+    assert "assumed" not in str(nothing)
