@@ -128,6 +128,7 @@ def check_count(replay, rng, statistic, adjacency):
 
 
 @both
+@pytest.mark.usefixtures("raw_weights")
 def test_the_statistic_moves_by_no_more_than_it_says(replay, rng, module_of, adjacency):
     module = module_of("development/add_a_release.rst", HOME, AUDITED)
     check_count(replay, rng, module.CorrectCount, adjacency)
@@ -141,6 +142,7 @@ def test_the_statistic_moves_by_no_more_than_it_says(replay, rng, module_of, adj
     ],
     ids=["counts weights", "half the bound"],
 )
+@pytest.mark.usefixtures("raw_weights")
 def test_mutants_of_the_statistic_are_caught(replay, leak, rng, module_of, seeded):
     mutant = module_of("development/add_a_release.rst", HOME, AUDITED, seeded)
     with pytest.raises(leak, match="times its sensitivity"):
