@@ -39,8 +39,9 @@ COMMON = {
 PRIVACY = {
     "adjacency": ["zero_out", "replace_one", "zero_out", "replace_one", "add_remove", None],
 }
+BATCHES = [("auto", {"batch_size": size}) for size in (1, 7, 1000, 0)]
 MODEL = {
-    "solver": [*sorted(skdp.solvers.available()), "auto", "auto", "auto", "sgd", None],
+    "solver": [*sorted(skdp.solvers.available()), *BATCHES, "auto", "auto", "auto", "sgd", None],
     "scaling": [
         *["auto", "auto", "none", "none", "private", "private", "all", None],
         *map(skdp.PublicRange, [-1.0, 0.0, 1.0, -math.inf], [1.0, 1e300, 1.0, 0.0]),
@@ -48,7 +49,6 @@ MODEL = {
     ],
     "fit_intercept": [True, False, True, False, 1],
     "max_iter": ["auto", "auto", 1, 2, 7, 30, 0, -3, 2.5],
-    "batch_size": [None, None, None, 1, 7, 1000, 0],
     "clip_norm": ["auto", "auto", 0.1, 10.0, 1e-120, 1e99, "adaptive", -1.0],
     "learning_rate": ["auto", "auto", 0.1, 1e6, 1e-300, 0.0],
     "momentum": ["auto", "auto", 0.0, 0.9, 1.0],

@@ -122,8 +122,10 @@ REFUSED = {
     "momentum": (fit(lambda: LOGISTIC(momentum=1)), "momentum", "[0, 1)", "1"),
     "max_iter": (fit(lambda: LOGISTIC(max_iter=0)), "max_iter", "at least 1", "0"),
     "learning_rate": (fit(lambda: LOGISTIC(learning_rate="fast")), "learning_rate", "'fast'"),
-    "batch_size": (fit(lambda: LOGISTIC(batch_size=0)), "batch_size", "0"),
-    "batch of more": (fit(lambda: LOGISTIC(batch_size=N + 1)), "batch_size", str(N)),
+    "batch_size": (fit(lambda: LOGISTIC(solver=("auto", {"batch_size": 0}))), "batch_size", "0"),
+    "batch of more": (
+        fit(lambda: LOGISTIC(solver=("gd", {"batch_size": N + 1}))), "batch_size", str(N),
+    ),
     "row norm": (fit(lambda: LOGISTIC(scaling=RowNorm(-1))), "RowNorm: norm", "positive", "got -1"),
     "range turned": (
         fit(lambda: LOGISTIC(scaling=PublicRange(1, 0))), "PublicRange", "low < high",

@@ -135,9 +135,10 @@ PARAMETERS: Mapping[str, Parameter] = {
     ),
     "solver": Parameter(
         "str, tuple (str, dict) or Solver",
-        "Name from `skdp.solvers.available`, its name and hyperparameters, or a configured solver, "
-        'whose own can be searched as ``solver__row_norm`` and so on. "auto" chooses one by public '
-        "facts: the best one that has all hyperparameters set here.",
+        'Name from `skdp.solvers.available`, a name and hyperparameters such as ``("gd", '
+        '{"batch_size": 50})``, or a configured solver, whose hyperparameters a search reaches as '
+        '``solver__batch_size`` and so on. "auto" chooses a solver by public facts: the best one '
+        "that has all hyperparameters set here.",
         example="skdp.solvers.GradientDescent()",
     ),
     "max_iter": Parameter(
@@ -168,11 +169,6 @@ PARAMETERS: Mapping[str, Parameter] = {
         'Smaller means less noise and more bias. "adaptive" follows the gradients\' norms by noisy '
         'counts, in solvers "gd" and "adp_sgd".',
         example="skdp.steps.AdaptiveClipping()",
-    ),
-    "batch_size": Parameter(
-        "int, float or None",
-        "Rows in a batch, as a number or a fraction of n_samples; None takes all rows at every "
-        "step, which is the most accurate where the time allows it.",
     ),
     "scaling": Parameter(
         '{"auto", "private", "none"}, PublicRange, PublicSample or RowNorm',

@@ -27,20 +27,14 @@ from skdp.objective import Loss, Penalty, Problem
 from skdp.objective.tweedie import LARGEST_EXPONENT
 from skdp.oracle import Public, Solution, make_plan
 from skdp.solvers import Solver, auto
+from skdp.solvers.checks import is_auto
 from skdp.stages.base import StageParameters
 from skdp.stages.column_bounds import DeclaredBounds, RowNorm, declared_bounds, known_moments
 from skdp.stages.inference.stage import inference_share
 from skdp.stages.sequence import check_stages, stages_of
 
-# Hyperparameters that an estimator hands on to a solver chosen by name, with their defaults.
-HANDED_ON: dict[str, Any] = {
-    "max_iter": "auto",
-    "learning_rate": "auto",
-    "momentum": "auto",
-    "batch_size": None,
-    "noise_schedule": "auto",
-    "clip_norm": "auto",
-}
+# Hyperparameters that an estimator hands on to a solver chosen by name; their default is "auto".
+HANDED_ON = ("max_iter", "learning_rate", "momentum", "noise_schedule", "clip_norm")
 Start = tuple[Array, Array]  # coefficients (features by outputs) and intercepts
 
 
@@ -59,7 +53,6 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     momentum: parameters.AnyMomentum = "auto"
     noise_schedule: parameters.RelativeNoise = "auto"
     clip_norm: parameters.ClipNorm = "auto"
-    batch_size: int | float | None = None
     scaling: parameters.Scaling = "auto"
     constraint: parameters.ConstraintChoice = None
     fit_intercept: bool = True
@@ -430,10 +423,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def _is_default(self, prepared: Prepared, n_outputs: int) -> bool:
         """Return whether solver and hyperparameters are those that "auto" stands for."""
         public, given = prepared.public, self.get_params(deep=False)
-        automatic = {"solver": "auto", **HANDED_ON}
-        default = type(self)(
-            **given | {name: automatic[name] for name in automatic if name in given}
-        )
+        default = type(self)(**given | dict.fromkeys(("solver", *HANDED_ON), "auto"))
         names = ("grouped", "sparse", "weighted", "label_weights")
         facts = {name: getattr(public, name) for name in names}
         alike = default._prepare(public.n_rows, public.n_features, n_outputs, **facts)
@@ -524,9 +514,10 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             f"{what} is left out: it is possible only with {need}."
             for what, need in sequence.left_out.items()
         ]
-        chosen = self.get_params(deep=False).get("solver")
-        if isinstance(chosen, str) and chosen == "auto":
-            notes.insert(0, auto.note_on_choice(public, problem, self._given(), solver.name))
+        name, arguments = auto.name_and_arguments(self.solver)
+        if is_auto(name):
+            settings = {**self._given(), **arguments}
+            notes.insert(0, auto.note_on_choice(public, problem, settings, solver.name))
         return Prepared(public, problem, sequence.stages, plan, sequence.solver, tuple(notes))
 
     @property
@@ -537,12 +528,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def _given(self) -> dict[str, Any]:
         """Hyperparameters that were set, to be handed on to a solver chosen by name."""
-        given = {}
-        for name, default in HANDED_ON.items():
-            value = getattr(self, name, default)
-            if not (value is default or (isinstance(value, str) and value == default)):
-                given[name] = value
-        return given
+        values = {name: getattr(self, name) for name in HANDED_ON}
+        return {name: value for name, value in values.items() if not is_auto(value)}
 
     def _choose_solver(self, public: Public, problem: Problem) -> Solver:
         """Return the solver, with "auto" for what is not set."""

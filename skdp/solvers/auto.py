@@ -19,6 +19,7 @@ a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Mea
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from skdp._numbers import Array, listed, shown
 from skdp.objective import Problem
@@ -114,6 +115,11 @@ def note_on_choice(
     )
 
 
+def name_and_arguments(solver: object) -> tuple[object, Any]:
+    """Return the name and the hyperparameters of a solver that is not configured yet."""
+    return solver if isinstance(solver, tuple) and len(solver) == 2 else (solver, {})
+
+
 def choose_solver(
     who: str, solver: object, given: Mapping[str, object], public: Public, problem: Problem
 ) -> Solver:
@@ -144,7 +150,7 @@ def choose_solver(
                 f"{', '.join('solver__' + name for name in sorted(given))} instead."
             )
         return solver
-    name, arguments = solver if isinstance(solver, tuple) and len(solver) == 2 else (solver, {})
+    name, arguments = name_and_arguments(solver)
     if not (isinstance(name, str) and isinstance(arguments, Mapping)):
         raise ValueError(
             f"{who}: solver must be a name, a pair of a name and hyperparameters, or a Solver; got "

@@ -22,7 +22,7 @@ def test_mu_stands_beside_epsilon_and_means_the_same():
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"delta": 0.0}, {"solver": "gd", "batch_size": 50, "max_iter": 20, "scaling": "none"}],
+    [{"delta": 0.0}, {"solver": ("gd", {"batch_size": 50, "max_iter": 20}), "scaling": "none"}],
     ids=["Laplace", "batches"],
 )
 def test_what_has_no_mu_says_none(parameters):

@@ -29,7 +29,7 @@ MODELS = [
     *(skdp.DPLogisticRegression(solver=name, scaling="none") for name in sorted(available())),
     skdp.DPRidge(solver="whitened", privacy=skdp.Privacy(adjacency="replace_one")),
     skdp.DPLogisticRegression(delta=0),
-    skdp.DPLogisticRegression(batch_size=0.5),
+    skdp.DPLogisticRegression(solver=("auto", {"batch_size": 0.5})),
     skdp.DPLogisticRegression(
         solver=GradientDescent(sampling="fixed_size", batch_size=0.5, max_iter=3),
         privacy=skdp.Privacy(adjacency="replace_one"),

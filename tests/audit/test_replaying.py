@@ -126,7 +126,7 @@ def test_functions_without_names_hide_no_steps_of_a_pipeline(solver):
 @pytest.mark.parametrize(
     "estimator",
     [
-        skdp.DPLogisticRegression(classes=[0, 1], batch_size=9, max_iter=5),
+        skdp.DPLogisticRegression(classes=[0, 1], solver=("gd", {"batch_size": 9}), max_iter=5),
         skdp.DPLinearRegression(solver="shuffled_sgd", max_iter=60),
         make_pipeline(skdp.DPStandardScaler(), skdp.DPRidge(**FEW)),
     ],

@@ -575,6 +575,9 @@ def test_mutants_are_caught(mutant, check, file, regression, monkeypatch):
 if __name__ == "__main__":
     budget = opened(HERE / "ledger_format_1.db", data="trial")
     charge(budget)
-    charge(budget, skdp.DPLogisticRegression(epsilon=0.5, batch_size=0.1).plan(1000, 5))
+    charge(
+        budget,
+        skdp.DPLogisticRegression(epsilon=0.5, solver=("auto", {"batch_size": 0.1})).plan(1000, 5),
+    )
     budget.charge_external(Laplace(1.0, spread=1), "a count by another tool")
     print(budget)

@@ -104,7 +104,12 @@ OPTIONS = [
     ("exact", "logistic", "zero_out", {"epsilon": np.inf}),
     ("pure", "ridge", "replace_one", {"delta": 0.0, "epsilon": 5.0}),
     ("ball", "linear", "zero_out", BALL),
-    ("batches", "logistic", "replace_one", {"batch_size": 50, "max_iter": 20}),
+    (
+        "batches",
+        "logistic",
+        "replace_one",
+        {"solver": ("auto", {"batch_size": 50}), "max_iter": 20},
+    ),
     ("adaptive clip", "three classes", "zero_out", {"clip_norm": "adaptive", "max_iter": 12}),
 ]
 

@@ -52,7 +52,7 @@ POSSIBLE = [
     {"max_iter": 50},
     {"learning_rate": 0.1},
     {"momentum": 0.5},
-    {"batch_size": 64},
+    {"solver": ("auto", {"batch_size": 64})},
     {"noise_schedule": "exponential"},
     {"clip_norm": 1.0},
 ]

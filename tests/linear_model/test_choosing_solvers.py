@@ -17,7 +17,9 @@ from skdp.solvers import available, get_solver
 ALL = set(available())
 CASES = {
     "lasso with momentum": skdp.DPLasso(alpha=0.1, momentum=0.5, scaling="none"),
-    "linear on batches": skdp.DPLinearRegression(batch_size=0.5, scaling="none"),
+    "linear on batches": skdp.DPLinearRegression(
+        solver=("auto", {"batch_size": 0.5}), scaling="none"
+    ),
     "ridge, pure": skdp.DPRidge(delta=0.0),
     "schedule": skdp.DPRidge(noise_schedule="optimal", scaling="none"),
     "huber in a ball": skdp.DPHuberRegressor(constraint=skdp.L2Ball(), scaling="none"),

@@ -103,7 +103,7 @@ def test_names_of_columns_are_kept():
 REFUSED = {
     "by number": ({"solver": "svrg"}, "taken by number"),
     "in order": ({"solver": "shuffled_sgd"}, "order"),
-    "batches": ({"solver": "gd", "batch_size": 50}, "taken by number"),
+    "batches": ({"solver": ("gd", {"batch_size": 50})}, "taken by number"),
 }
 
 

@@ -97,6 +97,6 @@ def test_a_hyperparameter_selects_the_best_solver_that_has_it():
     model = skdp.DPRidge()
     assert resolved(model, MANY).name == "whitened"
     assert model.plan(*MANY).notes[0] == "solver='auto' is 'whitened' here."
-    model.set_params(batch_size=100)
+    model.set_params(solver=("auto", {"batch_size": 100}))
     assert resolved(model, MANY).name == "gd"
     assert "does not take batch_size=100" in model.plan(*MANY).notes[0]

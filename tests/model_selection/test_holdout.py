@@ -119,7 +119,7 @@ def test_more_than_the_part_around_is_all_of_the_rows(regression):
 def test_passes_over_blocks_of_a_part(regression):
     """Blocks inside of a part, each drawn anew in every fit."""
     X_train, X_test, y_train, y_test = dp_train_test_split(*regression)
-    passing = partial(FIT, solver="gd", batch_size=100)
+    passing = partial(FIT, solver=("gd", {"batch_size": 100}))
     model = passing().fit(X_train, y_train)
     scores = score(model, X_test, y_test)
     assert total(model, scores.privacy_) == pytest.approx(1.0, rel=1e-2)

@@ -168,7 +168,7 @@ REFUSED = {
     "has a budget of its own": {
         "estimator": RIDGE(privacy=skdp.Privacy(budget=skdp.PrivacyBudget(1.0, 1e-6)))
     },
-    "so that its choice has no price": {"grid": {"solver": ["gd"], "batch_size": [50]}},
+    "so that its choice has no price": {"grid": {"solver": [("gd", {"batch_size": 50})]}},
     "n_candidates must be": {"n_candidates": 1},
     "scoring must be None or one of": {"scoring": "mean_squared_error"},
     "needs delta > 0": {"delta": 0.0},

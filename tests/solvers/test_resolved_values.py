@@ -159,11 +159,11 @@ def test_objects_names_and_numbers_make_the_same_fit(parameter, name, rng):
         np.testing.assert_array_equal(fits[0], other)
 
 
-def test_all_descents_have_the_six_names_that_their_theory_allows():
+def test_all_descents_have_the_names_that_their_theory_allows():
     """Left out on purpose: see the docstrings of the solvers."""
-    six = {"max_iter", "learning_rate", "momentum", "noise_schedule", "clip_norm", "batch_size"}
+    names = {"max_iter", "learning_rate", "momentum", "noise_schedule", "clip_norm", "batch_size"}
     missing = {
-        name: sorted(six - get_solver(name).get_params(deep=False).keys())
+        name: sorted(names - get_solver(name).get_params(deep=False).keys())
         for name in skdp.solvers.available()
     }
     direct = {"boosted_ssp", "newton"}

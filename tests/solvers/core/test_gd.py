@@ -196,7 +196,8 @@ def test_sampling_needs_less_noise_than_it_would_without(regression):
     X, y = regression
     noise = {}
     for batch_size in (None, 40):
-        ridge = skdp.DPRidge(solver="gd", max_iter=50, batch_size=batch_size, scaling="none")
+        solver = GradientDescent(max_iter=50, batch_size=batch_size)
+        ridge = skdp.DPRidge(solver=solver, scaling="none")
         model = ridge.fit(X, y)
         noise[batch_size] = model.privacy_.releases[0].noise_multiplier
     assert noise[40] < noise[None] / 3
@@ -205,7 +206,7 @@ def test_sampling_needs_less_noise_than_it_would_without(regression):
 @pytest.mark.parametrize("bad", [0, -3, 1.5, 401, "all", True])
 def test_bad_batch_sizes(bad, regression):
     with pytest.raises(ValueError, match="batch_size must be None, an integer in"):
-        skdp.DPRidge(batch_size=bad).fit(*regression)
+        skdp.DPRidge(solver=("auto", {"batch_size": bad})).fit(*regression)
 
 
 def test_the_bounds_are_for_gaussian_noise(regression):

@@ -316,7 +316,7 @@ def test_auto_reaches_the_estimators(rng):
     model = skdp.DPLogisticRegression(
         classes=[0, 1],
         privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        batch_size=0.1,
+        solver=("auto", {"batch_size": 0.1}),
         scaling="none",
     )
     assert model.fit(X, X[:, 0] > 0).solver_.name == "gd"

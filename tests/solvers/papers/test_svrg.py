@@ -207,7 +207,7 @@ def test_gradients_are_counted(classification):
     model = skdp.DPLogisticRegression(classes=[0, 1], **few).fit(X, y)
     assert model.n_gradients_ == 20 * 400
     model = skdp.DPLogisticRegression(
-        classes=[0, 1], max_iter=20, batch_size=0.25, scaling="none"
+        classes=[0, 1], max_iter=20, solver=("gd", {"batch_size": 0.25}), scaling="none"
     ).fit(X, y)
     assert model.n_gradients_ == 20 * 100
 
