@@ -346,8 +346,8 @@ def test_the_refit_that_makes_the_total_most_expensive_is_counted(batch_size, ma
     """The candidate that is most expensive by itself need not be so beside the others."""
     ridge = skdp.DPRidge(delta=1e-5, scaling=skdp.RowNorm(3), target_bound=3, max_iter=max_iter)
     grid = [
-        {"batch_size": [None], "epsilon": [0.99]},
-        {"batch_size": [batch_size], "epsilon": [1.0]},
+        {"solver": ["auto"], "epsilon": [0.99]},
+        {"solver": [("auto", {"batch_size": batch_size})], "epsilon": [1.0]},
     ]
     priced = skdp.privacy_of(GridSearchCV(ridge, grid, cv=KFold(2)), n_samples=300, n_features=2)
     models = [skdp.DPRidge(**{**ridge.get_params(deep=False), **one}) for one in (
