@@ -28,7 +28,7 @@ from skdp.accounting.rdp import RDPAccountant
 from skdp.accounting.records import ReleaseRecord
 from skdp.accounting.selection import SelectionAccountant, selection_delta, selection_epsilon
 from skdp.accounting.shuffle import ShuffleAccountant
-from skdp.accounting.statement import PrivacyStatement, compose_statements, model_card_section
+from skdp.accounting.statement import PrivacyStatement, model_card_section
 
 __all__ = [
     "Accountant",
@@ -45,7 +45,6 @@ __all__ = [
     "ShuffleAccountant",
     "available_accountants",
     "calibrate",
-    "compose_statements",
     "composed",
     "from_dp_event",
     "gaussian_delta",

@@ -115,14 +115,16 @@ class Cost:
                 "some of the fits protect single rows and some protect groups of rows, and such "
                 "guarantees do not add up to one; fit all of them with the same groups."
             )
-        counts: dict[tuple[str, Event], ReleaseRecord] = {}
+        distinct: dict[tuple[str, Event], ReleaseRecord] = {}
         for record in releases:
-            known = counts.setdefault((record.kind, record.event), replace(record, count=0))
-            counts[record.kind, record.event] = replace(known, count=known.count + record.count)
+            key = record.kind, record.event
+            known = distinct.get(key)
+            count = record.count if known is None else known.count + record.count
+            distinct[key] = record if known is None else replace(known, count=count)
         # A step that releases nothing, such as a preprocessor with constants, states a delta of 0.
         deltas = {cost.delta for cost in (self, other) if cost.releases} or {self.delta}
         return Cost(
-            tuple(counts.values()),
+            tuple(distinct.values()),
             deltas.pop() if len(deltas) == 1 else None,
             self.adjacency,
             self.unit,

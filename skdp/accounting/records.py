@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -37,6 +37,13 @@ class ReleaseRecord:
     count: int
     noise_multiplier: float
     event: Event = field(repr=False)
+
+    @classmethod
+    def of(cls, kind: str, event: Event, count: int = 1) -> Self:
+        """Return a record; its noise multiplier is nan unless its mechanisms are all alike."""
+        parts = {part for part, _ in walk(event) if not part.inner()}
+        noise = getattr(parts.pop(), "noise_multiplier", math.nan) if len(parts) == 1 else math.nan
+        return cls(kind, count, float(noise), event)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 import html
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Self
 
 from skdp._numbers import require
 from skdp.accounting.accountant import price, supporting_accountants
 from skdp.accounting.additive import GDPAccountant
-from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, UnknownCost, walk
+from skdp.accounting.events import Adjacency, Composed, UnknownCost
 from skdp.accounting.records import Plain, ReleaseRecord, footnote, from_plain, plain, release_lines
 
 _ADJACENCY = {
@@ -306,157 +306,3 @@ def model_card_section(statement: PrivacyStatement) -> dict[str, str]:
     facts = statement.facts()
     lines = [f"- **{label}**:{_in_lines(texts, '  - ', ' ')}" for label, texts in facts]
     return {"Privacy": "\n".join(lines)}
-
-
-def compose_statements(statements: Sequence[PrivacyStatement], delta: float) -> PrivacyStatement:
-    """Return the statement of several fits on the same rows, one after the other.
-
-    Parameters
-    ----------
-    statements : sequence of PrivacyStatement
-        At least one. The releases of a later fit may depend on the answers of earlier ones. Each
-        fit draws its own batches and blocks, so those of different fits are distinct, and its own
-        noise: the total does not hold for fits that were given the same seed.
-    delta : float
-        In [0, 1): the delta at which the total is stated.
-
-    Returns
-    -------
-    PrivacyStatement
-
-    Raises
-    ------
-    ValueError
-        If the fits state different adjacencies or units of privacy (such guarantees do not add up
-        to one), or delta is not in [0, 1).
-    UnknownCost
-        If no accountant supports all releases together.
-    """
-    require("total_privacy: delta", delta, "lie in [0, 1)", 0 <= delta < 1)
-    relations = {statement.adjacency for statement in statements}
-    if len(relations) > 1:
-        raise ValueError(
-            f"total_privacy: the models state different adjacencies ({sorted(relations)}); "
-            "fit them under one."
-        )
-    units = {statement.unit for statement in statements}
-    if len(units) > 1:
-        raise ValueError(
-            "total_privacy: some of the models protect single rows and some protect groups of "
-            "rows, and such guarantees do not add up to one; fit all of them with the same groups."
-        )
-    releases = _in_sequence(statements)
-    event = Composed(tuple((record.event, record.count) for record in releases))
-    epsilon, certifier = price(event, delta, statements[0]._relation)
-    order = ("none", "seeded", "system")  # from the weakest to the strongest
-    assumptions = dict.fromkeys(text for item in statements for text in item.assumptions)
-    return PrivacyStatement(
-        epsilon=epsilon,
-        delta=delta,
-        adjacency=statements[0].adjacency,
-        accountant=certifier,
-        releases=releases,
-        assumptions=tuple(assumptions),
-        noise_source=min((item.noise_source for item in statements), key=order.index),
-        n_rows=_shared(item.n_rows for item in statements),
-        unit=statements[0].unit,
-        n_groups=_shared(item.n_groups for item in statements),
-    )
-
-
-def _shared(numbers: Iterable[int | None]) -> int | None:
-    """Return the number that all have in common, or None."""
-    distinct = set(numbers)
-    return distinct.pop() if len(distinct) == 1 else None
-
-
-def _in_sequence(statements: Iterable[PrivacyStatement]) -> tuple[ReleaseRecord, ...]:
-    """Return the releases of all fits in order, with distinct partitions for each.
-
-    Consecutive equal releases are merged.
-    """
-    releases: list[ReleaseRecord] = []
-    epochs = 0
-    for statement in statements:
-        events, epochs = _from_epoch(statement, epochs)
-        for record, event in zip(statement.releases, events, strict=True):
-            last = releases[-1] if releases else None
-            if last is not None and (last.kind, last.event) == (record.kind, event):
-                releases[-1] = replace(last, count=last.count + record.count)
-            else:
-                releases.append(replace(record, event=event))
-    return tuple(releases)
-
-
-def _from_epoch(statement: PrivacyStatement, first: int) -> tuple[list[Event], int]:
-    """Return the events of a fit on partitions numbered from ``first``, and the next number."""
-    events = [_in_later_epochs(record.event, first) for record in statement.releases]
-    blocks = [part for event in events for part, _ in walk(event) if isinstance(part, OnBlock)]
-    own = [block.partition.epoch + 1 for block in blocks if not block.partition.shared]
-    return events, max([first, *own])
-
-
-class RunningTotal:
-    """Price of fits on the same rows as one after the other is added.
-
-    It costs as much as there are different events, not fits.
-
-    Parameters
-    ----------
-    delta : float
-    adjacency : str
-
-    Attributes
-    ----------
-    statements : list of PrivacyStatement
-        In order.
-    """
-
-    def __init__(self, delta: float, adjacency: str) -> None:
-        self._terms = delta, Adjacency.parse(adjacency, labels=True)
-        self._counts: dict[Event, int] = {}
-        self._epochs = 0
-        self.statements: list[PrivacyStatement] = []
-
-    @property
-    def event(self) -> Composed:
-        """All releases as one event, those that are equal together."""
-        return Composed(tuple(self._counts.items()))
-
-    def add(self, *more: PrivacyStatement) -> None:
-        """Add fits."""
-        self._counts, self._epochs = self._with(more)
-        self.statements += more
-
-    def epsilon(self, *more: PrivacyStatement) -> float:
-        """Return the certified epsilon of all fits, and of some more, which are not added.
-
-        Raises
-        ------
-        UnknownCost
-            If no accountant supports all releases together.
-        """
-        counts, _ = self._with(more)
-        return price(Composed(tuple(counts.items())), *self._terms)[0]
-
-    def _with(self, more: Iterable[PrivacyStatement]) -> tuple[dict[Event, int], int]:
-        counts, epochs = dict(self._counts), self._epochs
-        for statement in more:
-            events, epochs = _from_epoch(statement, epochs)
-            for record, event in zip(statement.releases, events, strict=True):
-                counts[event] = counts.get(event, 0) + record.count
-        return counts, epochs
-
-
-def _in_later_epochs(event: Event, shift: int) -> Event:
-    """Return the same event on partitions whose epoch numbers are larger by ``shift``.
-
-    Every fit numbers its epochs from 0 and draws its own divisions of the rows. Where fits are
-    composed, their partitions must not be taken for each other: a record may lie in the costliest
-    block of each. A division that fits share, by name, keeps its number.
-    """
-    moved = event.with_inner(lambda part: _in_later_epochs(part, shift))
-    if isinstance(moved, OnBlock) and not moved.partition.shared:
-        epoch = moved.partition.epoch + shift
-        return replace(moved, partition=replace(moved.partition, epoch=epoch))
-    return moved

@@ -20,8 +20,8 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from skdp import accounting
 from skdp._numbers import require
 from skdp.accounting.accountant import check_budget
+from skdp.accounting.cost import Cost
 from skdp.accounting.records import from_plain, plain
-from skdp.accounting.statement import RunningTotal
 from skdp.fitting import assumptions
 from skdp.fitting import ledger as ledgers
 from skdp.fitting.between_fits import RETURNED_TARGET, FitData, FitHistory
@@ -196,7 +196,7 @@ class PrivacyBudget:
         """Certified epsilon of all fits so far, at the budget's delta."""
         self._look("reading what is spent")
         if self._spent is None:
-            self._spent = self._charged.epsilon()
+            self._spent = 0.0 if self._charged is None else self._charged.price()[0]
         return self._spent
 
     @property
@@ -213,15 +213,16 @@ class PrivacyBudget:
         if self._account is not None:
             said = [assumptions.IN_LEDGER.format(self._account.path.name, self._identity[-2])]
             said += [assumptions.RENEWED.format(self._unit)] * (self._account.renew is not None)
-        if not self._n_fits:
-            nothing = 0.0, self.delta, self.adjacency, "none", (), tuple(said), "system"
-            return accounting.PrivacyStatement(*nothing)
-        total = accounting.compose_statements(self._charged.statements, delta=self.delta)
-        is_filter = total.accountant in FILTERS and self.epsilon < math.inf
+        if self._charged is None:
+            nothing = Cost((), self.delta, self.adjacency, assumptions=tuple(said))
+            return replace(nothing, certified=(0.0, "none")).statement()
+        certified = self._charged.price()
+        is_filter = certified[1] in FILTERS and self.epsilon < math.inf
         chosen = assumptions.ANY_ORDER if is_filter else assumptions.SETTLED
         returned = [assumptions.NO_RETURNED_TARGET] if self.adjacency == accounting.LABEL else []
         said = [assumptions.NOT_SCORES, chosen.format(self.epsilon), *said, *returned]
-        return replace(total, assumptions=(*said, *total.assumptions))
+        every = (*said, *self._charged.assumptions)
+        return replace(self._charged, assumptions=every, certified=certified).statement()
 
     def remaining_epsilon(self, delta: float | None = None) -> float:
         """Return the largest epsilon that one more fit of full-batch Gaussian releases may have.
@@ -252,7 +253,8 @@ class PrivacyBudget:
     def _remaining_mu(self) -> float:
         _, delta, name = self._terms
         adjacency = accounting.Adjacency.parse(name, labels=True)
-        event = self._charged.event
+        charged = self._charged or Cost((), delta, name)
+        event = charged.event
         high = accounting.gaussian_mu(self.epsilon, delta)
         exact = accounting.GDPAccountant()
         if exact.why_unsupported(event, adjacency) is None:
@@ -260,12 +262,9 @@ class PrivacyBudget:
 
         def admitted(mu: float) -> bool:
             noise = accounting.Gaussian(1.0).sensitivity(adjacency) / mu
+            fit = accounting.ReleaseRecord.of("fit", accounting.Gaussian(noise))
             try:
-                spent, _ = accounting.price(
-                    accounting.Composed(((event, 1), (accounting.Gaussian(noise), 1))),
-                    delta,
-                    adjacency,
-                )
+                spent, _ = (charged + replace(charged, releases=(fit,))).price()
             except accounting.UnknownCost:
                 return False
             return spent <= self.epsilon
@@ -331,19 +330,25 @@ class PrivacyBudget:
             began, charges, last = self._account.read(opened[self._account.path])
             if began:
                 self._forget()
-            if charges:
-                self._charged.add(*charges)
-                self._spent = None
+            for stated in charges:
+                self._add(stated)
             # Last: were it interrupted before, charges are counted twice rather than never.
             self._account.last = last
 
     def _forget(self) -> None:
-        self._charged = RunningTotal(self.delta, self.adjacency)
+        self._charged: Cost | None = None
+        self._n_fits = 0
         self._spent = 0.0
 
-    @property
-    def _n_fits(self) -> int:
-        return len(self._charged.statements)
+    def _with(self, stated: accounting.PrivacyStatement) -> Cost:
+        """Return the cost of all fits and one more, at the budget's delta."""
+        cost = replace(Cost.of(stated), delta=self.delta)
+        return cost if self._charged is None else self._charged + cost
+
+    def _add(self, stated: accounting.PrivacyStatement, total: float | None = None) -> None:
+        """Count one more fit, which brings the total to this epsilon if it is known."""
+        self._charged, self._spent = self._with(stated), total
+        self._n_fits += 1
 
     def _look(self, what: str) -> None:
         """Bring the total up to date; PrivacyBudgetError where it is not known."""
@@ -357,7 +362,7 @@ class PrivacyBudget:
         self._require_process(f"a fit of {who}")
         plan = f"{who} requested epsilon={stated.epsilon:.6g}, delta={stated.delta:.6g}"
         end = "It was refused; nothing was released and nothing was charged."
-        unit = self._unit or (*self._charged.statements[:1], stated)[0].unit
+        unit = self._unit or (self._charged or stated).unit
         if (stated.adjacency, stated.unit) != (self.adjacency, unit):
             raise PrivacyBudgetError(
                 f"{plan}, under {stated.adjacency!r} for each {stated.unit}, but its budget "
@@ -376,7 +381,7 @@ class PrivacyBudget:
                 f"another seed, or noise='system'. {end}"
             )
         try:
-            total = self._charged.epsilon(stated)
+            total, _ = self._with(stated).price()
         except accounting.UnknownCost as reason:
             raise PrivacyBudgetError(
                 f"{plan}, which its budget {self!r} cannot price. {reason} {end}"
@@ -401,8 +406,7 @@ class PrivacyBudget:
         line: ledgers.Line | None = None,
     ) -> None:
         """Remember the debt. There is no way to take it back."""
-        self._charged.add(stated)
-        self._spent = total
+        self._add(stated, total)
         self._seeds.update(() if seed is None else (seed,))
         if self._account is not None and line is not None:
             self._account.last = line
@@ -430,30 +434,20 @@ class PrivacyBudget:
             If the event is not known.
         """
         require("note", note, "say what is released", isinstance(note, str) and note.strip() != "")
-        relation = accounting.Adjacency.parse(self.adjacency, labels=True)
         if not isinstance(event, accounting.Event):
             event = accounting.from_dp_event(event, self.adjacency)
         event = from_plain(plain(event))  # priced with the numbers that a ledger keeps
+        with _lock:
+            unit = self._unit or (self._charged.unit if self._charged is not None else "row")
+        record = accounting.ReleaseRecord.of("external release", event)
+        assumed = (assumptions.EXTERNAL.format(note),)
         try:
-            epsilon, accountant = accounting.price(event, self.delta, relation)
+            cost = Cost((record,), self.delta, self.adjacency, str(unit), assumptions=assumed)
+            stated = cost.statement()
         except accounting.UnknownCost as reason:
             raise PrivacyBudgetError(
                 f"{self!r} cannot price the release. {reason} Nothing was charged."
             ) from reason
-        with _lock:
-            units = [self._unit, *(item.unit for item in self._charged.statements[:1]), "row"]
-        noise = getattr(event, "noise_multiplier", math.nan)
-        record = accounting.ReleaseRecord("external release", 1, noise, event)
-        stated = accounting.PrivacyStatement(
-            epsilon,
-            self.delta,
-            self.adjacency,
-            accountant,
-            (record,),
-            (assumptions.EXTERNAL.format(note),),
-            "system",
-            unit=str(next(filter(None, units))),
-        )
         charge("external", stated, self, None)
 
 

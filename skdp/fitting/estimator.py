@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from skdp._numbers import AnyArray
-from skdp.accounting import Adjacency, PrivacyStatement, compose_statements
+from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
 from skdp.accounting.records import release_lines
 from skdp.fitting import noise_warnings, parts, refusals, user_warnings
 from skdp.fitting.between_fits import (
@@ -345,7 +345,8 @@ def prepare_fit(model: PrivateEstimator, rows: Rows, *start: object) -> Fit:
     source = model._terms.noise_source
     resampled = user_warnings.resampling_around()
     assumptions = *resampled, *model._assumptions(prepared), *reading.assumptions
-    statement = plan.statement(public, assumptions, source)
+    cost = plan.cost(public, assumptions, source)
+    statement = cost.statement()
     if statement.releases and not public.grouped:
         refusals.refuse_groups_of_others(model._who)
     parts.require_charged_unit(model._who, public.unit)
@@ -357,7 +358,7 @@ def prepare_fit(model: PrivateEstimator, rows: Rows, *start: object) -> Fit:
             )
     has_long_passes = solver is not None and solver.has_long_passes(prepared.public_after)
     compiled.prepare((public.n_rows, public.n_features), has_long_passes)
-    return Fit(reading, prepared, parts.statement_on_part(statement, reading.part))
+    return Fit(reading, prepared, replace(cost, part=reading.part).statement())
 
 
 def charge_fit(
@@ -424,9 +425,11 @@ def with_earlier_fits(
         return statement
     text = user_warnings.REFITTED.format(len(fits))
     try:
-        total = compose_statements(fits, statement.delta)
+        cost = composed(model._who, map(Cost.of, fits), statement.delta)
     except ValueError:  # under several adjacencies, or for several units of privacy
         total, text = statement, f"{text} Their guarantees do not add up, and are NOT stated here."
+    else:
+        total = cost.statement()
     user_warnings.warn_about_refit(model._who, text, total.epsilon)
     return replace(total, assumptions=(text, *total.assumptions))
 

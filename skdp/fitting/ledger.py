@@ -37,8 +37,8 @@ from typing import Any, NoReturn, TypeAlias
 from skdp._numbers import shown
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
+from skdp.accounting.cost import Cost, composed
 from skdp.accounting.records import plain
-from skdp.accounting.statement import RunningTotal
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -432,9 +432,8 @@ def totals(lines: Sequence[Line]) -> list[tuple[Entry, str, int, float]]:
             if (line.entry["data"], line.entry["unit"]) == key:
                 charges.setdefault(line.entry["period"], []).append(_statement_in(line))
         for period, statements in charges.items():
-            total = RunningTotal(budget["delta"], budget["adjacency"])
-            total.add(*statements)
-            prices.append((budget, period, len(statements), total.epsilon()))
+            total = composed("ledger", map(Cost.of, statements), budget["delta"])
+            prices.append((budget, period, len(statements), total.price()[0]))
     return prices
 
 

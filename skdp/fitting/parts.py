@@ -15,14 +15,12 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from skdp._numbers import is_real
-from skdp.accounting import Event, OnBlock, Partition, PrivacyStatement
+from skdp.accounting import Partition
+from skdp.accounting.cost import Part as Part
 
-# A part of a split, or of a split of a part: from the outermost split to the innermost.
-Part: TypeAlias = tuple[tuple[Partition, int], ...]
 Place: TypeAlias = tuple[int, Part]
 
 # By the id of an array: its part, the unit of that, and a number of the rows that were split.
@@ -155,30 +153,3 @@ def require_charged_unit(who: str, unit: str) -> None:
             f"{who}: this fit protects a {unit}, and the search or cross-validation around it was "
             f"charged for a {charged}; the two guarantees do not add up. Nothing was released."
         )
-
-
-def on_part(event: Event, part: Part) -> Event:
-    """Return an event on the rows of a part."""
-    for partition, number in reversed(part):
-        event = OnBlock(partition, number, event)
-    return event
-
-
-def statement_on_part(statement: PrivacyStatement, part: Part) -> PrivacyStatement:
-    """Return the statement of a fit on a part, for those who add up several fits."""
-    if not part:
-        return statement
-    numbers = " of ".join(
-        f"part {number + 1} of {partition.n_blocks}" for partition, number in reversed(part)
-    )
-    assumption = (
-        f"These {statement.unit}s are {numbers} of a random split that did not look at them, with "
-        f"public sizes; what is asked of its other parts costs these {statement.unit}s nothing."
-    )
-    return replace(
-        statement,
-        releases=tuple(
-            replace(record, event=on_part(record.event, part)) for record in statement.releases
-        ),
-        assumptions=(*statement.assumptions, assumption),
-    )

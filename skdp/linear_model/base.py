@@ -411,8 +411,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         noise_warnings.warn_about_noise(self._who, plan, public, prepared.problem)
         noise_warnings.warn_about_inference(self._who, prepared)
         noise_warnings.warn_about_units(self._who, self.scaling, prepared)
-        statement = plan.statement(public, self._assumptions(prepared), self._terms.noise_source)
-        statement = replace(statement, notes=prepared.notes)
+        cost = plan.cost(public, self._assumptions(prepared), self._terms.noise_source)
+        statement = replace(cost.statement(), notes=prepared.notes)
         inference = noise_warnings.inference_expectation(prepared)
         if inference is not None:
             return replace(statement, expectations=inference[:1])

@@ -1,9 +1,10 @@
 """Check the candidates of a private search, and give each of its fits a budget."""
 
 import functools
+import itertools
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,9 @@ from skdp.fitting.labels import sorted_labels
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
 from skdp.fitting.user_warnings import warn_about_label_set
+from skdp.metrics import Scores, SubgroupScores
 from skdp.metrics.dataset import Dataset, PartitionedDataset
+from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection.total import (
     any_part_reads_rows,
     may_be_sparse,
@@ -91,6 +94,11 @@ class RunBudget:
                 return epsilon
         raise ValueError(TOO_SMALL.format(self.delta, LEAST_EPSILON))
 
+    @property
+    def answer(self) -> accounting.Event:
+        """One noisy number that costs as much as a run."""
+        return accounting.Gaussian(0.0 if np.isinf(self.mu) else 1 / self.mu, spread=1.0)
+
     def parameters(self, n_fits: int = 1, seed: int = 0) -> dict[str, Any]:
         """Return the parameters of each of ``n_fits`` private fits, or of a scorer, in a run."""
         privacy = Privacy(adjacency=self.adjacency)
@@ -121,19 +129,18 @@ def priced_search(
     noise_source: str,
     n_records: int,
     unit: str = "row",
-) -> tuple[RunBudget, accounting.PrivacyStatement]:
-    """Return the budget of each run of a search, and the statement of the whole.
+) -> tuple[RunBudget, accounting.Cost]:
+    """Return the budget of each run of a search, and the cost of the whole.
 
     A run draws a candidate, fits it on one part and scores it on the other: a record meets one of
     the two. Each of them is mu-Gaussian DP, hence so is the run; drawing the candidate at random
     does not change that, as a mean of trade-off functions that lie above a convex one does, too.
     """
     relation = accounting.Adjacency.parse(adjacency)
-    split = accounting.Partition(0, 2)
-    # One noisy number that costs as much as any candidate's fit, or its score.
-    answer = accounting.Gaussian(1.0, spread=1.0)
-    run = accounting.Composed(tuple((accounting.OnBlock(split, i, answer), 1) for i in (0, 1)))
-    event = accounting.Selected(run, float(n_candidates))
+    unit_run = RunBudget(1.0, delta, str(relation), noise_source)
+    release = accounting.ReleaseRecord.of("fit or score", unit_run.answer)
+    one = accounting.Cost((release,), delta, str(relation))
+    event = accounting.Selected((one | one).event, float(n_candidates))
     calibrated = accounting.calibrate(event, epsilon, delta, relation)
     mu = math.sqrt(1 - MARGIN) / calibrated.scale if calibrated.scale > 0 else math.inf
     assumptions = (
@@ -147,23 +154,18 @@ def priced_search(
         "fails later counts as the worst.",
         *noise_assumptions(noise_source, epsilon),
     )
-    scaled = event.scaled(calibrated.scale)
-    statement = accounting.PrivacyStatement(
-        epsilon=calibrated.epsilon,
+    best = accounting.ReleaseRecord.of("best of several fits", event.scaled(calibrated.scale))
+    cost = accounting.Cost(
+        releases=(best,),
         delta=delta,
         adjacency=str(relation),
-        accountant=calibrated.accountant,
-        releases=(accounting.ReleaseRecord("best of several fits", 1, calibrated.scale, scaled),),
+        unit=unit,
+        n=n_records,
         assumptions=assumptions,
         noise_source="none" if calibrated.scale == 0 else noise_source,
-        **record_counts(n_records, unit),
+        certified=(calibrated.epsilon, calibrated.accountant),
     )
-    return RunBudget(mu, delta, str(relation), noise_source), statement
-
-
-def record_counts(n_records: int, unit: str) -> dict[str, Any]:
-    """Return what a statement says of the unit of privacy and how many there are, by name."""
-    return {"unit": unit, "n_rows" if unit == "row" else "n_groups": n_records}
+    return RunBudget(mu, delta, str(relation), noise_source), cost
 
 
 def private_fits(
@@ -316,6 +318,77 @@ def check_terms(who: str, terms: Privacy) -> None:
         )
 
 
+def checked(
+    who: str,
+    estimator: BaseEstimator,
+    pool: list[dict[str, object]],
+    run_budget: RunBudget,
+    data: Dataset | PartitionedDataset,
+    n_train: Iterable[int],
+    epsilon: float,
+    has_range: bool,
+) -> tuple[list[BaseEstimator], int]:
+    """Return the candidates with the budget of a run, and the number of outputs.
+
+    Raises
+    ------
+    ValueError
+        If a candidate or the data is refused, or a candidate costs more than a run may for one of
+        these numbers of records. Nothing is released then.
+    """
+    labels = public_labels(who, estimator, data.labels, epsilon)
+    ready = [prepared_candidate(who, estimator, entry, run_budget, labels) for entry in pool]
+    check_rows(who, ready, data)
+    n_outputs = 1 if labels is None else len(labels)
+    for candidate, n_records in itertools.product(ready, n_train):
+        shape = n_records, data.n_features, n_outputs
+        check_price(who, candidate, run_budget, shape, has_range, data.unit)
+    return ready, n_outputs
+
+
+def fitted_and_scored(
+    who: str,
+    candidate: BaseEstimator,
+    score_budget: RunBudget,
+    sides: Sequence[dict[str, Any]],
+    draws: NoiseSource,
+    **scoring: Any,
+) -> tuple[BaseEstimator, Scores | SubgroupScores]:
+    """Fit a clone of a candidate on one side of a split, and score it on the other.
+
+    Parameters
+    ----------
+    who : str
+    candidate : estimator
+    score_budget : RunBudget
+    sides : pair of dict
+        Arguments of a fit.
+    draws : NoiseSource
+        Of seeds, for noise that is seeded.
+    **scoring
+        Metrics and range of targets.
+    """
+    model = clone(candidate)
+    for fit in private_fits(who, model):
+        if fit._terms.noise_source == "seeded":
+            fit.set_params(privacy__noise=SeededNoise(new_seed(draws)))
+    terms = score_budget.parameters(seed=new_seed(draws))
+    judge = PrivateScorer(model, **scoring, **terms)
+    fitted(who, model, **sides[0])
+    return model, judge.fit(**sides[1]).scores_
+
+
+def state_whole(who: str, model: BaseEstimator, statement: accounting.PrivacyStatement) -> None:
+    """Give all private fits in a model the statement of the whole, and no seed.
+
+    Seeds would remove the noise of the model.
+    """
+    for fit in private_fits(who, model):
+        fit.privacy_ = statement
+        if fit._terms.noise_source == "seeded":
+            fit.set_params(privacy__noise=SeededNoise(0))
+
+
 def public_labels(
     who: str, estimator: BaseEstimator, y: ArrayLike, epsilon: float
 ) -> AnyArray | None:
@@ -389,20 +462,6 @@ def check_price(
             "without looking at them. Pass target_range=(low, high), or target_bound to the "
             "estimator, or let it scale targets privately. Nothing was released."
         )
-
-
-def forget_seeds(who: str, estimator: BaseEstimator) -> None:
-    """Take the seeds of its noise out of a fitted candidate: they would take the noise off it."""
-    for fit in private_fits(who, estimator):
-        if fit._terms.noise_source == "seeded":
-            fit.set_params(privacy__noise=SeededNoise(0))
-
-
-def new_seeds(candidate: BaseEstimator, draws: NoiseSource) -> None:
-    """Give every private fit in a candidate a seed of its own, for noise that is seeded."""
-    for fit in private_fits("", candidate):
-        if fit._terms.noise_source == "seeded":
-            fit.set_params(privacy__noise=SeededNoise(new_seed(draws)))
 
 
 def new_seed(draws: NoiseSource) -> int:

@@ -2,29 +2,29 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from skdp import accounting
-from skdp._numbers import MatrixLike, is_integer, is_real, require
+from skdp._numbers import MatrixLike, is_integer, require
 from skdp.fitting import parts
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import charge_fit
 from skdp.fitting.parameters import check_parameters
-from skdp.fitting.privacy import Privacy, SeededNoise
+from skdp.fitting.privacy import Privacy
 from skdp.metrics import Score, Scores, requests
-from skdp.metrics.dataset import Dataset, PartitionedDataset, read_rows
+from skdp.metrics.dataset import read_rows
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.scores import AnyScore
 from skdp.model_selection import candidates
-from skdp.oracle import NoiseSource
 from skdp.oracle.sources.keyed_split import equal_sizes
 from skdp.oracle.sources.partitioned import Partitions
 
 WHO = "dp_cross_validate"
+SCORE_SHARE = 0.1  # of the scores in the squared Gaussian-DP parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,6 @@ def dp_cross_validate(
     cv: int = 5,
     epsilon: float = 1.0,
     delta: float = 1e-6,
-    score_share: float = 0.1,
     privacy: Privacy | None = None,
     target_range: tuple[float, float] | None = None,
     groups: ArrayLike | None = None,
@@ -95,8 +94,6 @@ def dp_cross_validate(
         Privacy budget of all fits and scores together; positive.
     delta : float, default=1e-6
         In (0, 1).
-    score_share : float, default=0.1
-        Share of the scores in the squared Gaussian-DP parameter, in (0, 1).
     privacy, target_range
         As for `skdp.model_selection.DPSearchCV`.
     groups : array of shape (n_samples,) or None, default=None
@@ -130,100 +127,63 @@ def dp_cross_validate(
     terms = Privacy() if privacy is None else privacy
     candidates.check_terms(WHO, terms)
     require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
-    fine = is_real(score_share) and 0 < score_share < 1
-    require("score_share", score_share, "lie between 0 and 1", fine)
     require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
-    # 1. Plan: the budget of each fit and each score, and the price of all; refuse what has to be.
+    # 1. Plan: the budget of each fit and each score, and the cost of all; refuse bad input.
     data = read_rows(WHO, X, y, groups, not candidates.labels_are_public(WHO, estimator))
-    unit = data.unit
-    part = parts.part_of(X, y, groups, unit=unit)
-    require("cv", cv, f"be at most the number of {unit}s, {data.n_records}", cv <= data.n_records)
-    relation = accounting.Adjacency.parse(terms.adjacency)
+    n_records, unit = data.n_records, data.unit
+    require("cv", cv, f"be at most the number of {unit}s, {n_records}", cv <= n_records)
     mu = accounting.gaussian_mu(epsilon, delta) * math.sqrt(1 - candidates.MARGIN)
-    fit_budget, score_budget = (
-        candidates.RunBudget(mu * math.sqrt(share), delta, str(relation), terms.noise_source)
-        for share in ((1 - score_share) / (cv - 1), score_share)
+    fitting, scoring = (
+        candidates.RunBudget(mu * math.sqrt(share), delta, terms.adjacency, terms.noise_source)
+        for share in ((1 - SCORE_SHARE) / (cv - 1), SCORE_SHARE)
     )
-    statement = _statement(int(cv), fit_budget, score_budget, data.n_records, unit, epsilon)
-    labels = candidates.public_labels(WHO, estimator, data.labels, epsilon)
-    model = candidates.prepared_candidate(WHO, estimator, {}, fit_budget, labels)
-    n_outputs = 1 if labels is None else len(labels)
-    candidates.check_rows(WHO, [model], data)
+    sizes = equal_sizes(n_records, int(cv))
+    n_train = {n_records - size for size in sizes}
+    has_range = target_range is not None
+    (model,), n_outputs = candidates.checked(
+        WHO, estimator, [{}], fitting, data, n_train, epsilon, has_range
+    )
     requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
-    for size in set(equal_sizes(data.n_records, cv)):
-        shape = data.n_records - size, data.n_features, n_outputs
-        candidates.check_price(WHO, model, fit_budget, shape, target_range is not None, unit)
-    scoring = score_budget.parameters()
-    scoring["privacy"].set_params(budget=terms.budget, noise=terms.noise)
-    scorer = PrivateScorer(model, metrics, **scoring, target_range=target_range)
+    own = scoring.parameters()
+    own["privacy"].set_params(budget=terms.budget, noise=terms.noise)
+    asked: dict[str, Any] = {"metrics": metrics, "target_range": target_range}
+    scorer = PrivateScorer(model, **own, **asked)
     scorer.check_before_fit()
     # 2. Charge, and run.
-    statement = parts.statement_on_part(statement, part)
+    cost = _cost(int(cv), fitting, scoring, n_records, unit, epsilon)
+    statement = replace(cost, part=parts.part_of(X, y, groups, unit=unit)).statement()
     draws = charge_fit(scorer, statement, who=WHO)
-    with parts.charged_as_a_whole(unit):
-        models, folds = _run(scorer, data, int(cv), draws)
-    return _aggregate(models, folds, statement)
-
-
-def _run(
-    scorer: PrivateScorer, data: Dataset | PartitionedDataset, cv: int, draws: NoiseSource
-) -> tuple[list[BaseEstimator], list[Scores]]:
-    """Fit and score one fold after the other; RuntimeError if that fails."""
-    split: list[Any] = list(data.split(equal_sizes(data.n_records, cv), draws))
-    models: list[BaseEstimator] = []
-    folds: list[Scores] = []
+    split: list[Any] = list(data.split(sizes, draws))
+    runs = []
     try:
-        for fold, scored in enumerate(split):
-            others = split[:fold] + split[fold + 1 :]
-            model = clone(scorer.model)
-            candidates.new_seeds(model, draws)
-            candidates.fitted(WHO, model, **data.subset(*others))
-            judge = clone(scorer).set_params(model=model, privacy__budget=None)
-            if scorer._terms.noise_source == "seeded":
-                judge.set_params(privacy__noise=SeededNoise(candidates.new_seed(draws)))
-            folds.append(judge.fit(**data.subset(scored)).scores_)
-            models.append(model)
+        with parts.charged_as_a_whole(unit):
+            for fold, scored in enumerate(split):
+                sides = data.subset(*split[:fold], *split[fold + 1 :]), data.subset(scored)
+                run = candidates.fitted_and_scored(WHO, model, scoring, sides, draws, **asked)
+                runs.append(run)
     except Exception as reason:  # its message may quote a cell, or say that nothing was charged
         raise RuntimeError(
             f"{WHO}: a fit or a score failed with {type(reason).__name__}. The budget of this "
             "cross-validation is spent. Fit the estimator by itself, to see why."
         ) from None
-    return models, folds
+    models, folds = zip(*runs, strict=True)
+    for fitted in models:
+        candidates.state_whole(WHO, fitted, statement)
+    means = {name: _mean([fold[name] for fold in folds]) for name in folds[0]}
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    return CrossValidation(known, folds, models, statement)
 
 
-def _aggregate(
-    models: list[BaseEstimator], folds: list[Scores], statement: accounting.PrivacyStatement
-) -> CrossValidation:
-    """Return the models with the statement of the whole, and the means of scores over folds."""
-    for model in models:
-        candidates.forget_seeds(WHO, model)
-        for fit in candidates.private_fits(WHO, model):
-            fit.privacy_ = statement
-    scores = {name: [fold[name] for fold in folds] for name in folds[0]}
-    means = {name: mean for name in scores if (mean := _mean(scores[name])) is not None}
-    return CrossValidation(means, tuple(folds), tuple(models), statement)
-
-
-def _statement(
+def _cost(
     cv: int,
-    fit_budget: candidates.RunBudget,
-    score_budget: candidates.RunBudget,
+    fitting: candidates.RunBudget,
+    scoring: candidates.RunBudget,
     n_records: int,
     unit: str,
     epsilon: float,
-) -> accounting.PrivacyStatement:
-    """Return the statement: each record takes part in all fits but one, and in one score."""
-    relation = accounting.Adjacency.parse(fit_budget.adjacency)
-    records = []
-    for kind, count, run_budget in (
-        ("fit without a fold", cv - 1, fit_budget),
-        ("scores", 1, score_budget),
-    ):
-        noise = 0.0 if math.isinf(run_budget.mu) else 1 / run_budget.mu
-        event = accounting.Gaussian(noise, spread=1.0)
-        records.append(accounting.ReleaseRecord(kind, count, noise, event))
-    whole = accounting.Composed(tuple((record.event, record.count) for record in records))
-    spent, accountant = accounting.price(whole, fit_budget.delta, relation)
+) -> accounting.Cost:
+    """Return the cost: each record is in all fits but one, and in one score."""
+    source = fitting.noise_source
     assumptions = (
         *unit_assumptions(n_records, unit, "each model and each score"),
         "The number of columns is public, and so are the labels.",
@@ -231,18 +191,15 @@ def _statement(
         f"the {cv} fits and in one of the scores: these are listed.",
         "Every step before the estimator that is not private learns nothing from rows. That no fit "
         f"and no score fails on these {unit}s is public: a failure is reported.",
-        *noise_assumptions(fit_budget.noise_source, epsilon),
+        *noise_assumptions(source, epsilon),
     )
-    return accounting.PrivacyStatement(
-        epsilon=spent,
-        delta=fit_budget.delta,
-        adjacency=str(relation),
-        accountant=accountant,
-        releases=tuple(records),
-        assumptions=assumptions,
-        noise_source="none" if math.isinf(epsilon) else fit_budget.noise_source,
-        **candidates.record_counts(n_records, unit),
+    releases = (
+        accounting.ReleaseRecord.of("fit without a fold", fitting.answer, cv - 1),
+        accounting.ReleaseRecord.of("scores", scoring.answer),
     )
+    source = "none" if math.isinf(epsilon) else source
+    terms = fitting.delta, fitting.adjacency, unit, n_records, assumptions, source
+    return accounting.Cost(releases, *terms)
 
 
 def _mean(scores: list[AnyScore]) -> Score | None:

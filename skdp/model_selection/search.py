@@ -3,11 +3,12 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
@@ -20,7 +21,6 @@ from skdp.fitting.estimator import PrivateEstimator, charge_fit, with_earlier_fi
 from skdp.fitting.parameters import planned_records
 from skdp.fitting.privacy import Privacy
 from skdp.metrics.dataset import read_rows
-from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import METRICS, default_metric
 from skdp.model_selection import candidates
 from skdp.model_selection.holdout import scored_records
@@ -202,22 +202,16 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         n_scored = scored_records(self.holdout, n_records, unit, "holdout")
         # 1. Candidates, each of them priced; the statement of the whole.
         pool = self._pool()
-        run_budget, statement = self._priced(n_records, unit)
-        labels = candidates.public_labels(who, self.estimator, data.labels, self.epsilon)
-        ready = [
-            candidates.prepared_candidate(who, self.estimator, entry, run_budget, labels)
-            for entry in pool
-        ]
-        candidates.check_rows(who, ready, data)
-        shape = n_records - n_scored, data.n_features, 1 if labels is None else len(labels)
-        for candidate in ready:
-            has_range = self.target_range is not None
-            candidates.check_price(who, candidate, run_budget, shape, has_range, unit)
+        run_budget, cost = self._priced(n_records, unit)
+        n_train, has_range = n_records - n_scored, self.target_range is not None
+        ready, _ = candidates.checked(
+            who, self.estimator, pool, run_budget, data, [n_train], self.epsilon, has_range
+        )
         # 2. One charge for all; then the runs.
-        statement = parts.statement_on_part(statement, part)
+        statement = replace(cost, part=part).statement()
         drawn_from = charge_fit(self, statement)
         statement = with_earlier_fits(self, (X, y), statement)
-        split: list[Any] = list(data.split([n_records - n_scored, n_scored], drawn_from))
+        split: list[Any] = list(data.split([n_train, n_scored], drawn_from))
         with parts.charged_as_a_whole(unit):
             best = self._best_of_runs(
                 lambda: [data.subset(one) for one in split], ready, run_budget, metric, drawn_from
@@ -231,9 +225,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self.privacy_ = statement
         self.best_estimator_, self.best_params_ = best.estimator, pool[best.number]
         self.best_score_ = best.score
-        candidates.forget_seeds(who, self.best_estimator_)
-        for fit in candidates.private_fits(who, self.best_estimator_):
-            fit.privacy_ = self.privacy_
+        candidates.state_whole(who, self.best_estimator_, statement)
         self.n_features_in_ = data.n_features
         return self
 
@@ -267,21 +259,16 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     ) -> candidates.Run:
         """Fit and score a candidate; one that fails is the worst."""
         coin = int(drawn_from.integers(2**62, 1)[0])
-        candidate = clone(ready[number])
-        candidates.new_seeds(candidate, drawn_from)
-        scorer = PrivateScorer(
-            candidate,
-            [metric],
-            **run_budget.parameters(seed=candidates.new_seed(drawn_from)),
-            target_range=self.target_range,
-        )
+        scoring = {"metrics": [metric], "target_range": self.target_range}
         try:
-            candidates.fitted(self._who, candidate, **sides[0])
-            score = getattr(scorer.fit(**sides[1]).scores_[metric], "value", math.nan)
+            model, scores = candidates.fitted_and_scored(
+                self._who, ready[number], run_budget, sides, drawn_from, **scoring
+            )
+            score = getattr(scores[metric], "value", math.nan)
         except Exception:  # the best run's answer alone is paid for: no failure is reported
             return candidates.Run(-math.inf, coin, None, number)
         score = -math.inf if np.isnan(score) else float(score)
-        return candidates.Run(score, coin, candidate, number)
+        return candidates.Run(score, coin, model, number)
 
     # ------------------------------------------------------------------ before any row is read
 
@@ -334,12 +321,12 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         """
         self._check_parameters()
         n_records = planned_records("plan", n_samples, n_groups, n_features=n_features)
-        return self._priced(n_records, parts.unit_of(n_groups))[1]
+        return self._priced(n_records, parts.unit_of(n_groups))[1].statement()
 
     def _priced(
         self, n_records: int, unit: str = "row"
-    ) -> tuple[candidates.RunBudget, accounting.PrivacyStatement]:
-        """Return what each run gets, and the statement of the whole."""
+    ) -> tuple[candidates.RunBudget, accounting.Cost]:
+        """Return the budget of each run, and the cost of the whole."""
         terms = self._terms
         given = float(self.epsilon), float(self.delta), terms.adjacency, terms.noise_source
         return candidates.priced_search(int(self.n_candidates), *given, n_records, unit)

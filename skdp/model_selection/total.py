@@ -10,7 +10,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 
 from skdp._warnings import warn
-from skdp.accounting import PrivacyStatement, compose_statements
+from skdp.accounting import Cost, PrivacyStatement, composed
 from skdp.fitting.between_fits import everything_in, parts_of, reads_rows
 from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.user_warnings import RESAMPLES, NotPrivateWarning, resampler_in
@@ -123,15 +123,7 @@ def total_privacy(
             )
         statements += collector.statements
         uncovered |= dict.fromkeys(collector.uncovered)
-    # A step that released nothing, such as a preprocessor with constants, states a delta of 0.
-    costly = [statement for statement in statements if statement.releases]
-    stated = {statement.delta for statement in costly or statements}
-    if delta is None and len(stated) > 1:
-        raise ValueError(
-            f"total_privacy: the models state different deltas, {sorted(stated)}; pass the delta "
-            "of the total."
-        )
-    total = compose_statements(statements, min(stated) if delta is None else delta)
+    total = composed("total_privacy", map(Cost.of, statements), delta)
     assumptions = []
     if uncovered:
         assumptions.append(
@@ -143,7 +135,7 @@ def total_privacy(
         assumptions.append(SEEDED)
     for text in assumptions:
         warn(f"total_privacy: {text}", NotPrivateWarning)
-    return replace(total, assumptions=(*assumptions, *total.assumptions))
+    return replace(total, assumptions=(*assumptions, *total.assumptions)).statement()
 
 
 def require_private(who: str, model: BaseEstimator, is_sparse: bool) -> None:

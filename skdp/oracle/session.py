@@ -262,41 +262,32 @@ class Plan:
         """
         return PrivacyFilter(public.adjacency) if self.adaptive else FollowPlan(self.entries)
 
-    def statement(
+    def cost(
         self, public: Public, assumptions: tuple[str, ...], noise_source: str
-    ) -> accounting.PrivacyStatement:
-        """Return the privacy statement of a run that keeps to the plan.
+    ) -> accounting.Cost:
+        """Return the cost of a run that keeps to the plan.
 
-        A run that stops early has the same statement: what it might have asked is what it costs,
-        because where it stopped tells something, too.
+        A run that stops early costs the same: the releases that it might have requested count,
+        because the step at which it stopped is information as well.
 
         Returns
         -------
-        PrivacyStatement
+        Cost
         """
         scale = self.calibration.scale
-        return accounting.PrivacyStatement(
-            epsilon=self.calibration.epsilon,
-            delta=public.delta,
-            adjacency=public.adjacency_name,
-            accountant=self.calibration.accountant,
+        return accounting.Cost(
             releases=tuple(
-                _record(entry.kind, entry.event.scaled(scale), entry.count)
+                accounting.ReleaseRecord.of(entry.kind, entry.event.scaled(scale), entry.count)
                 for entry in self.entries
             ),
+            delta=public.delta,
+            adjacency=public.adjacency_name,
+            unit=public.unit,
+            n=public.n_rows,
             assumptions=assumptions,
             noise_source="none" if scale == 0 else noise_source,
-            n_rows=None if public.grouped else public.n_rows,
-            unit=public.unit,
-            n_groups=public.n_rows if public.grouped else None,
+            certified=(self.calibration.epsilon, self.calibration.accountant),
         )
-
-
-def _record(kind: str, event: accounting.Event, count: int) -> accounting.ReleaseRecord:
-    """Record a release; its noise multiplier is nan unless its mechanisms are all alike."""
-    parts = {part for part, _ in accounting.walk(event) if not part.inner()}
-    noise = getattr(parts.pop(), "noise_multiplier", math.nan) if len(parts) == 1 else math.nan
-    return accounting.ReleaseRecord(kind, count, float(noise), event)
 
 
 def rehearse(

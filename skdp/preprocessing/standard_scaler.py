@@ -162,7 +162,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         n_records = planned_records("plan", n_samples, n_groups, n_features=n_features)
         prepared = self._prepare(n_records, n_features, n_groups is not None, sparse=sparse)
         public, assumptions = prepared.public, self._assumptions(prepared)
-        return prepared.plan.statement(public, assumptions, self._terms.noise_source)
+        return prepared.plan.cost(public, assumptions, self._terms.noise_source).statement()
 
     @on_partitions
     def transform(self, X: Any) -> Any:

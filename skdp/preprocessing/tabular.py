@@ -187,7 +187,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             shape = reading.n_records, len(kinds), reading.grouped
             nothing = self._prepare_stages(lambda _: (), *shape, epsilon=0.0, delta=0.0)
             texts = *texts, *reading.assumptions
-            self.privacy_ = nothing.plan.statement(nothing.public, texts, "system")
+            self.privacy_ = nothing.plan.cost(nothing.public, texts, "system").statement()
         self.kinds_ = kinds
         return self
 
@@ -233,7 +233,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             *self._table_assumptions(n_records, n_numbers, unit),
             *prepared.stages[0].assumptions(),
         )
-        return prepared.plan.statement(prepared.public, texts, self._terms.noise_source)
+        return prepared.plan.cost(prepared.public, texts, self._terms.noise_source).statement()
 
     @on_partitions
     def transform(self, X: MatrixLike | Partitions) -> Any:

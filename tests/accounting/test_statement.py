@@ -7,6 +7,7 @@ import pytest
 import skdp
 from skdp.accounting import (
     Composed,
+    Cost,
     DisjointPass,
     Gaussian,
     OnBlock,
@@ -14,7 +15,6 @@ from skdp.accounting import (
     PoissonSampled,
     PrivacyStatement,
     Shuffled,
-    compose_statements,
     gaussian_epsilon,
 )
 from skdp.accounting.records import ReleaseRecord, release_lines
@@ -116,14 +116,14 @@ def test_blocks_of_two_fits_do_add_up():
     solver = GradientDescent(max_iter=10, batch_size=100, sampling="shuffled")
     plan = skdp.DPRidge(solver=solver, scaling="none").plan(1000, 3)
     assert "10 x gradient (disjoint blocks of rows: a row is in at most 1)" in str(plan)
-    both = compose_statements([plan, plan], delta=1e-6)
+    both = (Cost.of(plan) + Cost.of(plan)).statement()
     assert "20 x gradient (disjoint blocks of rows: a row is in at most 2)" in str(both)
 
 
 def test_a_delta_of_0_has_no_sign():
     planned = skdp.DPRidge(epsilon=2.0, delta=-0.0).plan(100, 3)
     budget = skdp.PrivacyBudget(2.0, -0.0)
-    total = compose_statements([planned], -0.0)
+    total = Cost.of(planned).statement(-0.0)
     for statement in (planned, total):
         assert "(2, 0)-differentially private" in str(statement)
     assert "-0" not in str([planned.to_dict(), total.to_dict(), budget])
@@ -137,10 +137,7 @@ def test_blocks_of_two_fits_are_not_taken_for_each_other():
             ReleaseRecord("gram", 1, noise, OnBlock(Partition(0, 2), i, Gaussian(noise, 1.0)))
             for i, noise in enumerate(noises)
         )
-        return PrivacyStatement(
-            epsilon=1.0, delta=1e-6, adjacency="zero_out", accountant="gdp", releases=records,
-            assumptions=(), noise_source="system", n_rows=100,
-        )  # fmt: skip
+        return Cost(records, 1e-6, "zero_out", n=100)
 
-    total = compose_statements([fit(5.0, 500.0), fit(500.0, 5.0)], 1e-6)
+    total = (fit(5.0, 500.0) + fit(500.0, 5.0)).statement()
     assert total.epsilon == pytest.approx(gaussian_epsilon(math.sqrt(2) / 5, 1e-6), rel=1e-3)

@@ -24,7 +24,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import skdp
 from composition import DELTA, together
 from skdp.accounting import ApproximateDP, Composed, Gaussian, Laplace, records
-from skdp.accounting.statement import RunningTotal
 from skdp.fitting import budget as budgets
 from skdp.fitting import estimator as path
 from skdp.fitting import ledger
@@ -242,7 +241,7 @@ def test_an_interrupted_reading_forgets_no_charge(file, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(RunningTotal, "add", interrupted)
+        patch.setattr(skdp.PrivacyBudget, "_add", interrupted)
         with pytest.raises(KeyboardInterrupt):
             budget.spent  # noqa: B018 - a property that reads
     assert budget.n_fits == 1

@@ -47,11 +47,11 @@ def check_price_and_rows(monkeypatch, X, y):
     X = X.copy()
     X[:, 4] = np.arange(len(y)) / len(y)  # tells rows apart
     met, seen, both = np.zeros(len(y)), [], set()
-    statement, fit, score = Plan.statement, DPLinearModel._fit, PrivateScorer.fit
+    cost, fit, score = Plan.cost, DPLinearModel._fit, PrivateScorer.fit
     state = {}
 
     def stated(self, *arguments):
-        found = statement(self, *arguments)
+        found = cost(self, *arguments)
         state["cost"] = GDPAccountant().mu(found.event, Adjacency.ZERO_OUT) ** 2
         return found
 
@@ -72,7 +72,7 @@ def check_price_and_rows(monkeypatch, X, y):
 
     with monkeypatch.context() as patch:
         patch.setattr(cross_validation.candidates, "check_price", lambda *arguments: None)
-        patch.setattr(Plan, "statement", stated)
+        patch.setattr(Plan, "cost", stated)
         patch.setattr(DPLinearModel, "_fit", fitted)
         patch.setattr(PrivateScorer, "fit", scored)
         found = seeded(RIDGE(), X, y, cv=5)
@@ -131,7 +131,6 @@ def test_means_over_folds(classification):
     [
         ("cv must be", {"cv": 1}),
         ("cv must be at most", {"cv": 401}),
-        ("score_share must", {"score_share": 1.0}),
         ("delta must be above 0", {"delta": 0.0}),
         ("epsilon must be", {"epsilon": 0.0}),
         ("metrics of a regressor must be", {"metrics": "accuracy"}),

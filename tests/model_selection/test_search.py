@@ -82,7 +82,8 @@ def test_a_search_is_charged_once(regression, adjacency):
             DPSearchCV(
                 RIDGE(), GRID, epsilon=1.5, privacy=skdp.Privacy(adjacency=str(adjacency))
             ).fit(*regression)
-    run_budget, statement = candidates.priced_search(7, 1.0, 1e-6, str(adjacency), "system", 400)
+    run_budget, cost = candidates.priced_search(7, 1.0, 1e-6, str(adjacency), "system", 400)
+    statement = cost.statement()
     assert selection_epsilon(run_budget.mu, 7, 1e-6) == pytest.approx(1.0, rel=1e-4)
     assert statement.epsilon_at(1e-6) == pytest.approx(statement.epsilon)
 

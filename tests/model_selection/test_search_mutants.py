@@ -16,7 +16,7 @@ from skdp.accounting import Adjacency, GDPAccountant
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics import dataset
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.model_selection import DPSearchCV, candidates, search
+from skdp.model_selection import DPSearchCV, candidates
 from skdp.oracle import Plan, noise_source
 
 
@@ -59,10 +59,10 @@ def check_runs_keep_to_their_price(monkeypatch, data):
     X = X.copy()
     X[:, 4] = np.arange(len(y)) / len(y)  # tells rows apart
     costs, rows = [], {"fit": [], "score": []}
-    statement, fit, score = Plan.statement, DPLinearModel._fit, PrivateScorer.fit
+    cost, fit, score = Plan.cost, DPLinearModel._fit, PrivateScorer.fit
 
     def stated(self, *arguments):
-        found = statement(self, *arguments)
+        found = cost(self, *arguments)
         costs.append(GDPAccountant().mu(found.event, Adjacency.ZERO_OUT))
         return found
 
@@ -78,7 +78,7 @@ def check_runs_keep_to_their_price(monkeypatch, data):
         tool = seeded(n_candidates=5, seed=4)
         run_budget, _ = tool._priced(len(y))
         patch.setattr(candidates, "check_price", lambda *arguments: None)  # asks for plans, too
-        patch.setattr(Plan, "statement", stated)
+        patch.setattr(Plan, "cost", stated)
         patch.setattr(DPLinearModel, "_fit", fitted)
         patch.setattr(PrivateScorer, "fit", scored)
         tool.fit(X, y)
@@ -192,7 +192,7 @@ def mutant_maximum_of_exact_scores(monkeypatch):
         def __init__(self, model, metrics, *, epsilon, **options):
             super().__init__(model, metrics, epsilon=1e6, **options)
 
-    monkeypatch.setattr(search, "PrivateScorer", Exact)
+    monkeypatch.setattr(candidates, "PrivateScorer", Exact)
 
 
 def mutant_parts_overlap_by_one_row(monkeypatch):
