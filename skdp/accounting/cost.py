@@ -61,7 +61,16 @@ class Cost:
 
     @classmethod
     def of(cls, statement: PrivacyStatement) -> Cost:
-        """Return what a statement states."""
+        """Return what a statement states.
+
+        Parameters
+        ----------
+        statement : PrivacyStatement
+
+        Returns
+        -------
+        Cost
+        """
         n = statement.n_rows if statement.unit == "row" else statement.n_groups
         return cls(
             statement.releases,
@@ -143,6 +152,11 @@ class Cost:
         delta : float or None, default=None
             In [0, 1); None for that of the cost.
 
+        Returns
+        -------
+        epsilon : float
+        theorem : str
+
         Raises
         ------
         ValueError
@@ -162,6 +176,10 @@ class Cost:
         ----------
         delta : float or None, default=None
             In [0, 1); None for that of the cost.
+
+        Returns
+        -------
+        PrivacyStatement
 
         Raises
         ------
@@ -215,6 +233,10 @@ def composed(who: str, costs: Iterable[Cost], delta: float | None = None) -> Cos
         At least one.
     delta : float or None, default=None
         Of the total; None for the one that all of them state.
+
+    Returns
+    -------
+    Cost
 
     Raises
     ------
