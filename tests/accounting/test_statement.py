@@ -13,7 +13,6 @@ from skdp.accounting import (
     OnBlock,
     Partition,
     PoissonSampled,
-    PrivacyStatement,
     Shuffled,
     gaussian_epsilon,
 )
