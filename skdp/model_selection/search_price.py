@@ -21,7 +21,7 @@ from skdp._warnings import warn
 from skdp.accounting import Cost, PrivacyStatement, composed
 from skdp.fitting.between_fits import reads_rows
 from skdp.fitting.estimator import is_private_model
-from skdp.fitting.parameters import check_counts
+from skdp.fitting.parameters import planned_records
 from skdp.fitting.user_warnings import NotPrivateWarning, PrivacyLeakWarning
 from skdp.model_selection.memberships import BY_LABELS, Membership, Splits, memberships_of
 from skdp.model_selection.total import refuse_resampling
@@ -42,15 +42,13 @@ SORTED = (
     "The labels of groups have a total order, as numbers and strings do: scikit-learn's splitters "
     "sort labels, and may divide the rows of one group if they have none."
 )
-NOT_FITTED = (
-    "The search has not been fitted: this is the price of fitting it once, as it is now, to so "
-    "many records and columns."
+AS_IT_IS = (
+    "This is the price of fitting the search once, as it is now, to so many records and columns."
 )
 REFITTED = (
     "The refit on all rows is counted as that of the candidate that makes the total largest, since "
     "scores chose it."
 )
-UNCHANGED = "Since the search was fitted, its estimator and its cv have not been changed."
 SEEDED = (
     "The fits had seeded noise: those with the same seed have the same noise, which "
     "the difference of two models takes off again. This price does NOT hold for them; it is that "
@@ -61,44 +59,42 @@ SEEDED = (
 def privacy_of(
     search: BaseEstimator,
     *,
-    delta: float | None = None,
     n_samples: int | None = None,
     n_features: int | Sequence[int] | None = None,
     n_outputs: int | None = None,
-    splits: Iterable[tuple[ArrayLike, ArrayLike]] | None = None,
     n_groups: int | None = None,
+    splits: Iterable[tuple[ArrayLike, ArrayLike]] | None = None,
+    delta: float | None = None,
 ) -> PrivacyStatement:
-    """Return what the fits of a plain search cost together.
+    """Return what fitting a plain search costs, from public facts and before the fit.
 
     All candidates are counted, each record in the trainings that it takes part in (K - 1 of K in
     K-fold cross-validation), and the refit. Scores are not counted, because they are not private:
-    ``assumptions`` says so. The price is computed without rows, from what is public, so that a
-    search can be priced before it is fitted. A search over one candidate with ``refit=False`` has
-    the price of `sklearn.model_selection.cross_validate`.
+    ``assumptions`` says so. A search over one candidate with ``refit=False`` has the price of
+    `sklearn.model_selection.cross_validate`. After the fit the price is the same, if the search
+    was not changed.
 
     Parameters
     ----------
     search : GridSearchCV, RandomizedSearchCV or halving search
         Around an estimator of skdp, or around a pipeline that ends in one; fitted or not. A
-        random search that is not fitted needs an integer as ``random_state``.
-    delta : float or None, default=None
-        In [0, 1): the delta at which the total is stated; None for that of the fits.
+        random search needs an integer as ``random_state``.
     n_samples : int or None, default=None
-        Number of rows. None reads it from the refitted model; without one it is needed, and so
-        are the following two.
-    n_features : int, array of shape (n_candidates,) or None, default=None
-        Columns that reach the estimator. None reads it from the refitted model.
+        Number of rows; None with ``n_groups``.
+    n_features : int or array of shape (n_candidates,)
+        Columns that reach the estimator.
     n_outputs : int or None, default=None
-        Classes of a classifier, all of them in every training set, or targets of a regressor. None
-        reads it from the refitted model; before the fit a regressor has one target, and a
-        classifier its declared ``classes``.
-    splits : iterable of (train, test) pairs or None, default=None
-        The splits, if they do not follow from ``search.cv`` and the number of rows. They are
-        assumed to be public.
+        Classes of a classifier that does not declare them, all of them in every training set, or
+        targets of a regressor; None for one target.
     n_groups : int or None, default=None
         Number of groups, if the fits get ``groups``; a record is a group then. Groups must be
         split by ``GroupKFold(shuffle=True)``, `GroupShuffleSplit` or a splitter that leaves groups
         out.
+    splits : iterable of (train, test) pairs or None, default=None
+        The splits, if they do not follow from ``search.cv`` and the number of rows. They are
+        assumed to be public.
+    delta : float or None, default=None
+        In [0, 1): the delta at which the total is stated; None for that of the fits.
 
     Returns
     -------
@@ -108,19 +104,15 @@ def privacy_of(
     Raises
     ------
     ValueError
-        If a fact that is needed is not known, a candidate is refused, or candidates have different
-        adjacencies: their guarantees cannot be compared, nor added up.
+        If the fits of the search are not known before it is fitted, a candidate is refused, or
+        candidates have different adjacencies: their guarantees cannot be compared, nor added up.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.model_selection import GridSearchCV
     >>> import skdp
-    >>> X, y = load_diabetes(return_X_y=True)
     >>> search = GridSearchCV(skdp.DPRidge(epsilon=0.5), {"alpha": [0.1, 1.0, 10.0]})
     >>> round(skdp.privacy_of(search, n_samples=442, n_features=10).epsilon, 2)
-    2.0
-    >>> round(skdp.privacy_of(search.fit(X, y)).epsilon, 2)
     2.0
     """
     # The halving searches are experimental in scikit-learn, hence known by what they have.
@@ -131,20 +123,11 @@ def privacy_of(
             f"{type(search).__name__}. For fitted models there is total_privacy, and plan() for "
             "models that are not fitted."
         )
-    counts = {"n_samples": n_samples, "n_outputs": n_outputs, "n_groups": n_groups}
-    check_counts("privacy_of", **{name: n for name, n in counts.items() if n is not None})
-    shape = _shape(search, n_samples, n_features, n_outputs, n_groups)
+    n_records = planned_records("privacy_of", n_samples, n_groups)
+    shape = Shape(n_records, n_features, n_outputs, "row" if n_groups is None else "group")
     splitter = _splitter(search) if splits is None else list(splits)
-    n_splits = _n_splits(splitter, shape.n_records)
-    done = search if hasattr(search, "cv_results_") else _rehearsed(search, shape, n_splits)
-    if n_splits != done.n_splits_:
-        raise ValueError(
-            f"privacy_of: cv of this {type(search).__name__} was changed after the fit, or other "
-            f"splits were passed: these are {n_splits} splits, the search made {done.n_splits_}. "
-            "Restore cv, or pass splits=..., those of the fit."
-        )
-    if hasattr(search, "best_estimator_"):
-        _require_as_fitted(search, shape)
+    n_splits = _n_splits(splitter, n_records)
+    done = _rehearsed(search, shape, n_splits)
     if shape.unit == "group" and getattr(search, "resource", None) == "n_samples":
         raise ValueError(
             "privacy_of: this search trains on some of the rows first (resource='n_samples'), so "
@@ -159,7 +142,7 @@ def privacy_of(
         f"{sum(one.n_trained for one in rounds)} candidates are trained on {n_splits} splits each; "
         f"a record takes part in at most {n_trainings} of those trainings.",
         REFITTED if is_refitted else "There was no refit.",
-        UNCHANGED if done is search else NOT_FITTED,
+        AS_IT_IS,
         *_assumed_of_splits(splitter, shape.unit),
     ]
     if len(rounds) > 1:
@@ -204,31 +187,7 @@ def _most_expensive(
     return max(totals, key=lambda total: total[0].price()[0])
 
 
-def _require_as_fitted(search: BaseEstimator, shape: Shape) -> None:
-    """Raise ValueError if the search as it is now would not fit the model that it refitted.
-
-    A search keeps its estimator by reference, so that a change of it would change the price.
-    """
-    stated = _private_model(search.best_estimator_).privacy_
-    best = clone(search.estimator).set_params(**clone(search.best_params_, safe=False))
-    candidate = Candidate(best, _private_model(search.best_estimator_).n_features_in_)
-    kinds = itertools.product((False, True), repeat=2)
-    plans = (
-        candidate.plan_of(
-            _private_model(best), shape.n_records, shape, sparse=sparse, weighted=weighted
-        )
-        for sparse, weighted in kinds
-    )
-    terms = stated.releases, stated.noise_source
-    if not any((plan.releases, plan.noise_source) == terms for plan in plans):
-        raise ValueError(
-            f"privacy_of: the estimator of this {type(search).__name__} was changed after the fit: "
-            "it would not fit the model that was refitted. Restore it, so that the candidates are "
-            "priced as they were fitted."
-        )
-
-
-# ---------------------------------------------------------------- public facts
+# ---------------------------------------------------------------- candidates and rounds
 
 
 @dataclass(frozen=True)
@@ -242,78 +201,15 @@ class Shape:
     n_features : int or sequence of int
         Columns that reach the estimator; a sequence has a number for each candidate.
     n_outputs : int or None
-        Classes or targets; None if the estimator declares its classes.
+        Classes or targets; None for declared classes, or for one target.
     unit : {"row", "group"}
         What a record is.
     """
 
     n_records: int
-    n_features: int | Sequence[int]
+    n_features: int | Sequence[int] | None
     n_outputs: int | None
     unit: str
-
-
-def _shape(
-    search: BaseEstimator,
-    n_samples: int | None,
-    n_features: int | Sequence[int] | None,
-    n_outputs: int | None,
-    n_groups: int | None,
-) -> Shape:
-    """Complete the numbers that were passed by those of the refitted model."""
-    model, unit = _private_model(search.estimator), "row" if n_groups is None else "group"
-    records = columns = outputs = None
-    if hasattr(search, "best_estimator_"):
-        refitted = _private_model(search.best_estimator_)
-        statement, columns = refitted.privacy_, refitted.n_features_in_
-        if (unit, statement.unit) == ("group", "row"):
-            raise ValueError(
-                "privacy_of: n_groups was passed, but the refitted model protects single rows: "
-                "its fit got no groups. (Metadata reaches the fits of a search if routing "
-                "is enabled and the estimator requests it: set_fit_request(groups=True).)"
-            )
-        unit = statement.unit
-        records = statement.n_rows if unit == "row" else statement.n_groups
-        own = refitted.classes_ if is_classifier(refitted) else np.atleast_2d(refitted.coef_)
-        outputs = len(own)
-        names = {name for candidate in search.cv_results_["params"] for name in candidate}
-        path = _path(search.estimator)
-        if n_features is None and not all(f"{name}__".startswith(path) for name in names):
-            raise ValueError(
-                "privacy_of: the candidates differ in steps before the estimator, so it is not "
-                "known how many columns reach it. Pass n_features, one number for each candidate "
-                "(or one for all)."
-            )
-    elif not is_classifier(model) and n_outputs is None:
-        outputs = 1
-    if n_features is None or is_integer(n_features):
-        n_features = _known("n_features", n_features, columns)
-    name, number = ("n_samples", n_samples) if unit == "row" else ("n_groups", n_groups)
-    declares_classes = getattr(model, "classes", None) is not None
-    return Shape(
-        n_records=_known(name, number, records),
-        n_features=n_features,
-        n_outputs=None if declares_classes else _known("n_outputs", n_outputs, outputs),
-        unit=unit,
-    )
-
-
-def _known(name: str, given: int | None, refitted: int | None) -> int:
-    """Return a number that was passed or that the refitted model has; ValueError without one."""
-    if given is not None and refitted is not None and given != refitted:
-        raise ValueError(
-            f"privacy_of: {name}={given} was passed, but the refitted model says {refitted}."
-        )
-    known = refitted if given is None else given
-    if known is None:
-        raise ValueError(
-            f"privacy_of: {name} is not known, as the search holds no refitted model (it is not "
-            f"fitted yet, or refit=False). Pass {name}=... ."
-        )
-    return known
-
-
-# ---------------------------------------------------------------- candidates and rounds
 
 
 def _steps(estimator: BaseEstimator) -> list[tuple[str, BaseEstimator]]:
@@ -322,14 +218,6 @@ def _steps(estimator: BaseEstimator) -> list[tuple[str, BaseEstimator]]:
         return [("", estimator)]
     refuse_resampling("privacy_of", estimator)
     return [*estimator.steps[:-1], *_steps(estimator.steps[-1][1])]
-
-
-def _path(estimator: BaseEstimator) -> str:
-    """Return the prefix of the names of the model's parameters."""
-    if not isinstance(estimator, Pipeline):
-        return ""
-    name, last = estimator.steps[-1]
-    return f"{name}__{_path(last)}"
 
 
 def _private_model(estimator: BaseEstimator) -> Any:
@@ -368,17 +256,15 @@ class Candidate:
     def cost(self, n_records: int, shape: Shape) -> Cost:
         """Return the cost of the private fits on so many records."""
         fits = [step for _, step in _steps(self.estimator) if _is_priced(step)]
-        costs = (Cost.of(self.plan_of(fit, n_records, shape)) for fit in fits)
-        return functools.reduce(operator.add, costs)
-
-    def plan_of(
-        self, fit: BaseEstimator, n_records: int, shape: Shape, **kind: bool
-    ) -> PrivacyStatement:
-        """Return the plan of one private fit."""
         rows, groups = (n_records, None) if shape.unit == "row" else (None, n_records)
-        outputs = (shape.n_outputs,) if is_private_model(fit) and shape.n_outputs else ()
-        plan: PrivacyStatement = fit.plan(rows, self.n_features, *outputs, n_groups=groups, **kind)
-        return plan
+
+        def plan(fit: BaseEstimator) -> PrivacyStatement:
+            takes_outputs = is_private_model(fit) and shape.n_outputs is not None
+            outputs = (shape.n_outputs,) if takes_outputs else ()
+            stated: PrivacyStatement = fit.plan(rows, self.n_features, *outputs, n_groups=groups)
+            return stated
+
+        return functools.reduce(operator.add, (Cost.of(plan(fit)) for fit in fits))
 
 
 def _is_priced(step: BaseEstimator) -> bool:
@@ -432,7 +318,7 @@ def _rounds(done: BaseEstimator, shape: Shape) -> list[Round]:
     iterations = list(results.get("iter", [0] * len(results["params"])))
     amounts = results.get("n_resources", [None] * len(iterations))
     first = results["params"][: iterations.count(0)]
-    n_features = np.broadcast_to(shape.n_features, len(first)).tolist()
+    n_features = np.broadcast_to(np.asarray(shape.n_features), len(first)).tolist()
     rounds = []
     for iteration, amount in sorted(dict(zip(iterations, amounts, strict=True)).items()):
         changed = {} if resource in (None, "n_samples") else {resource: amount}
@@ -481,8 +367,13 @@ def _rehearsed(search: BaseEstimator, shape: Shape, n_splits: int) -> BaseEstima
             "random_state to an integer, so that they are known before; no noise depends on it."
         )
     is_halving, rows = hasattr(search, "resource"), np.arange(shape.n_records)
-    # A halving search asks for a number of rows that depends on the number of classes.
-    n_classes = shape.n_outputs or len(getattr(model, "classes", None) or [0])
+    # A halving search requires a number of rows that depends on the number of classes.
+    n_classes = shape.n_outputs or len(getattr(model, "classes", None) or ())
+    if is_classifier(model) and not n_classes:
+        raise ValueError(
+            "privacy_of: n_outputs is not known. Pass n_outputs, the number of classes, or "
+            f"declare classes=[...] of {type(model).__name__}."
+        )
     settings = {
         "estimator": _Untrained(search.estimator),
         "scoring": lambda *of_nothing: 0.0,
@@ -492,7 +383,7 @@ def _rehearsed(search: BaseEstimator, shape: Shape, n_splits: int) -> BaseEstima
         "verbose": 0,
     }
     rehearsal = kind(**{**search.get_params(deep=False), **settings})
-    rehearsal.fit(np.zeros((shape.n_records, 1)), rows % n_classes)
+    rehearsal.fit(np.zeros((shape.n_records, 1)), rows % max(n_classes, 1))
     rehearsal.n_splits_ = n_splits
     return rehearsal.set_params(estimator=search.estimator)
 

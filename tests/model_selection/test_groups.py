@@ -40,43 +40,31 @@ def ridge(**parameters):
     return skdp.DPRidge(scaling="none", **parameters).set_fit_request(groups=True)
 
 
-def search_over(model, panel, cv=FOLDS, name="alpha", **options):
+def price_of(cv, **shape):
+    search = GridSearchCV(ridge(), {"alpha": [1.0, 10.0]}, cv=cv)
+    return skdp.privacy_of(search, n_features=3, **shape)
+
+
+@pytest.mark.parametrize("in_a_pipeline", [False, True])
+def test_a_search_routes_groups_to_fits_and_folds(panel, in_a_pipeline):
+    """A group is in 3 of 4 trainings of both candidates, of 45 groups each, and in the refit."""
     X, y, groups = panel
-    return GridSearchCV(model, {name: [1.0, 10.0]}, cv=cv, **options).fit(X, y, groups=groups)
-
-
-def test_a_search_routes_groups_to_fits_and_folds(panel):
-    search = search_over(ridge(), panel)
-    statement = search.best_estimator_.privacy_
-    assert (statement.unit, statement.n_groups) == ("group", N_GROUPS)
-    price = skdp.privacy_of(search)
-    assert price.unit == "group"
-    # A group is in 3 of 4 trainings of both candidates, of 45 groups each, and in the refit.
-    trained = ridge().plan(None, 3, n_groups=45)
-    whole = ridge().plan(None, 3, n_groups=N_GROUPS)
-    expected = skdp.total_privacy(*[trained] * 6, whole, delta=1e-6)
-    assert price.epsilon == pytest.approx(expected.epsilon, rel=1e-9)
-
-
-def test_a_pipeline_in_a_search(panel):
     scaler = DPStandardScaler(scaling=skdp.PublicRange(-3, 3)).set_fit_request(groups=True)
-    search = search_over(make_pipeline(scaler, ridge()), panel, name="dpridge__alpha")
-    assert [step.privacy_.unit for _, step in search.best_estimator_.steps] == ["group", "group"]
-    assert skdp.privacy_of(search).unit == "group"
-
-
-def test_without_a_refit_the_number_of_groups_is_asked_for(panel):
-    search = search_over(ridge(), panel, refit=False)
-    shape = {"n_features": 3, "n_outputs": 1}
-    assert skdp.privacy_of(search, n_groups=N_GROUPS, **shape).unit == "group"
-    with pytest.raises(ValueError, match="n_groups=59 was passed"):
-        skdp.privacy_of(search_over(ridge(), panel), n_groups=59)
-
-
-def test_groups_that_reached_no_fit_are_noticed(panel):
-    search = search_over(skdp.DPRidge(scaling="none").set_fit_request(groups=False), panel)
-    with pytest.raises(ValueError, match="protects single rows"):
-        skdp.privacy_of(search, n_groups=N_GROUPS)
+    model = make_pipeline(scaler, ridge()) if in_a_pipeline else ridge()
+    name = "dpridge__alpha" if in_a_pipeline else "alpha"
+    search = GridSearchCV(model, {name: [1.0, 10.0]}, cv=FOLDS)
+    price = skdp.privacy_of(search, n_groups=N_GROUPS, n_features=3)
+    assert price.unit == "group"
+    best = search.fit(X, y, groups=groups).best_estimator_
+    fits = [step for _, step in best.steps] if in_a_pipeline else [best]
+    assert {(fit.privacy_.unit, fit.privacy_.n_groups) for fit in fits} == {("group", N_GROUPS)}
+    trained = [ridge().plan(None, 3, n_groups=45)] * 6
+    whole = [ridge().plan(None, 3, n_groups=N_GROUPS)]
+    if in_a_pipeline:
+        trained += [scaler.plan(None, 3, n_groups=45)] * 6
+        whole += [scaler.plan(None, 3, n_groups=N_GROUPS)]
+    expected = skdp.total_privacy(*trained, *whole, delta=1e-6)
+    assert price.epsilon == pytest.approx(expected.epsilon, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -105,13 +93,11 @@ def test_splits_that_follow_from_the_number_of_groups(rng, cv):
     assert max(map(sum, counted)) == max(map(sum, expected))
 
 
-def test_a_search_that_leaves_each_group_out(panel):
-    X, y, groups = panel
-    few = groups < 8
-    search = search_over(ridge(), (X[few], y[few], groups[few]), LeaveOneGroupOut())
+def test_a_search_that_leaves_each_group_out():
     trained, whole = (ridge().plan(None, 3, n_groups=n) for n in (7, 8))
     expected = skdp.total_privacy(*[trained] * 14, whole, delta=1e-6)
-    assert skdp.privacy_of(search).epsilon == pytest.approx(expected.epsilon, rel=1e-9)
+    price = price_of(LeaveOneGroupOut(), n_groups=8)
+    assert price.epsilon == pytest.approx(expected.epsilon, rel=1e-9)
 
 
 def test_a_shuffle_that_nobody_can_repeat_counts_every_training():
@@ -121,7 +107,6 @@ def test_a_shuffle_that_nobody_can_repeat_counts_every_training():
 
 @pytest.mark.parametrize("cv", [GroupKFold(4), KFold(4)], ids=["by sizes", "of rows"])
 def test_folds_that_follow_from_rows_are_refused(panel, cv):
-    search = search_over(ridge(), panel, cv)
     for splits in (None, list(cv.split(*panel))):
         with pytest.raises(ValueError, match="number of groups"):
-            skdp.privacy_of(search, splits=splits)
+            price_of(cv, n_groups=N_GROUPS, splits=splits)

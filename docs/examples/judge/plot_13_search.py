@@ -25,7 +25,7 @@ print(table.to_string(index=False))
 # %%
 # The price of all fits, including the refit, is several times that of one.
 
-print(skdp.privacy_of(search))
+print(skdp.privacy_of(search, n_samples=len(X), n_features=X.shape[1]))
 
 figure, axes = plt.subplots(figsize=(7, 3))
 axes.errorbar(
