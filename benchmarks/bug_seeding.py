@@ -28,7 +28,6 @@ def three_steps(adjacency):
         max_iter=3,
         classes=[0, 1],
         clip_norm=0.3,
-        calibration="none",
         privacy=skdp.Privacy(adjacency=adjacency),
         **STEP,
     )

@@ -435,7 +435,6 @@ def search(adjacency):
     model = skdp.DPLogisticRegression(
         classes=[0, 1],
         max_iter=3,
-        calibration="none",
         privacy=skdp.Privacy(adjacency=adjacency),
         **STEP,
     )

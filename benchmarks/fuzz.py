@@ -67,7 +67,6 @@ OWN = {
         "l1_ratio": [0.0, 0.5, 1.0, 2.0],
         "class_weight": [None, None, {0: 1.0, 1: 1e6}, "balanced"],
         "classes": [[0, 1], [0, 1, 2], [0, 1], None, [0], [1, 0, 1]],
-        "calibration": ["auto", "none", "private", "all"],
     },
 }
 

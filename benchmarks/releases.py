@@ -135,7 +135,6 @@ def _statistic(kind, factor=0.5, classes=(0, 1)):
             classes=list(classes),
             solver=Asking(kind),
             scaling="none",
-            calibration="none",
             privacy=skdp.Privacy(adjacency=adjacency),
         )
 
@@ -172,7 +171,6 @@ def _model(**parameters):
         return skdp.DPLogisticRegression(
             classes=[0, 1],
             scaling="none",
-            calibration="none",
             privacy=skdp.Privacy(adjacency=adjacency),
             **parameters,
         )

@@ -266,9 +266,6 @@ REFUSED = {
         fit(lambda: RIDGE(inference="coefficients"), (X, np.c_[TARGET, TARGET])), "DPRidge",
         "one target", "alone",
     ),
-    "calibration typo": (
-        fit(lambda: LOGISTIC(calibration="platt")), "calibration", "'private'", "'platt'",
-    ),
     "weights that miss": (
         lambda: RIDGE().fit(X, TARGET, sample_weight=np.full(N, np.nan)), "sample_weight",
         "missing", "0 for one that does not count",

@@ -5,7 +5,6 @@ to see what they do.
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,6 +20,17 @@ def estimator(split, epsilon, delta, seed, **parameters):
     if split.is_classification:
         return skdp.DPLogisticRegression(classes=split.classes, **parameters)
     return skdp.DPLinearRegression(**parameters)
+
+
+class Uncalibrated(skdp.DPLogisticRegression):
+    """Logistic regression without the calibration at the end of a fit."""
+
+    _calibrates = False
+
+
+def uncalibrated(split, epsilon, delta, seed):
+    """A classifier without calibration."""
+    return Uncalibrated(**estimator(split, epsilon, delta, seed).get_params(deep=False))
 
 
 @dataclass(frozen=True)
@@ -88,7 +98,7 @@ METHODS = [
     Method(
         "skdp uncalibrated",
         "solver",
-        partial(estimator, calibration="none"),
+        uncalibrated,
         lambda split: split.is_classification,
         on_demand=True,
     ),

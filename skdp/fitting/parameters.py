@@ -37,7 +37,6 @@ SolverChoice = str | Solver | tuple[str, Mapping[str, object]]
 Scaling = Literal["auto", "private", "none"] | PublicRange | PublicSample | RowNorm
 ConstraintChoice = Constraint | Named | None
 InferenceChoice = Literal["coefficients"] | CoefficientInference | None
-Calibration = Literal["auto", "private", "none"]
 T = TypeVar("T")
 
 
@@ -193,15 +192,6 @@ PARAMETERS: Mapping[str, Parameter] = {
         "targets. None: the range is estimated privately as part of the fit, as ``scaling`` says; "
         'with ``scaling="none"`` targets of about unit scale are expected.',
         lambda value: require_bound("target_bound", value, is_optional=True),
-    ),
-    "calibration": Parameter(
-        '{"auto", "private", "none"}',
-        "Whether the fit ends with a slope and a shift of its predictions or, for classes, of its "
-        "margins (a slope alone with more than two), from noisy sums that take at most 5 % of the "
-        "budget, in mu squared. Noise and clipping bias predictions; this corrects the bias as far "
-        'as it exceeds its noise. "auto" is "none" with ``scaling="none"`` or a `RowNorm`, and '
-        'where it is not possible, as with a constraint or an L1 penalty; "private" refuses a fit '
-        "then.",
     ),
     "constraint": Parameter(
         "L2Ball, L1Ball, Box, Simplex, str, tuple (str, dict) or None",

@@ -60,12 +60,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     verbose: int = 0
     # Values of the parameters that only some estimators declare, for the others.
     target_bound: float | None = field(default=None, init=False)
-    calibration: parameters.Calibration = field(default="none", init=False)
     inference: parameters.InferenceChoice = field(default=None, init=False)
     fixed_effects: bool = field(default=False, init=False)
 
     _protects_labels = True
     _multi_output = False  # True if y may have several columns
+    _calibrates = False  # True if fits end with a calibration
 
     # ------------------------------------------------------------------ what subclasses say
 
@@ -504,7 +504,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             who,
             self.scaling if isinstance(self.scaling, str) else "auto" if bounds else "none",
             bounds,
-            self.calibration,
+            self._calibrates,
             inference_share(self.inference),
             public.has_weights,
         )
@@ -537,7 +537,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def _check_parameters(self) -> None:
         parameters.check_parameters(self.get_params(deep=False))
-        check_stages(self.scaling, self.calibration, self.constraint)
+        check_stages(self.scaling, self.constraint)
         self._check_own_parameters()
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:

@@ -28,11 +28,11 @@ class DPTweedieModel(DPLinearRegressor):
     """Base of generalised linear models whose variance is a power of the mean."""
 
     _multi_output = False
+    _calibrates = True
     power = 1.0
     link = "log"
     alpha: float = 0.0
     target_bound: float | None = None
-    calibration: parameters.Calibration = "auto"
     inference: parameters.InferenceChoice = None
 
     conf_int = intervals.conf_int

@@ -72,12 +72,12 @@ class DPLogisticRegression(DPLinearClassifier):
     classes: ArrayLike | None = None
     class_weight: Mapping[Any, float] | None = None
     l1_ratio: float = 0.0
-    calibration: parameters.Calibration = "auto"
     inference: parameters.InferenceChoice = None
 
     conf_int = intervals.conf_int
     summary = intervals.summary
     wald_test = intervals.wald_test
+    _calibrates = True
     marginal_effects = intervals.marginal_effects
 
     @on_partitions

@@ -74,12 +74,12 @@ class DPQuantileRegressor(DPLinearRegressor):
     """
 
     _multi_output = False
+    _calibrates = True
 
     quantile: float = field(default=0.5, kw_only=False)
     quantiles: Sequence[float] | None = None
     alpha: float = 0.0
     target_bound: float | None = None
-    calibration: parameters.Calibration = "auto"
 
     @on_partitions
     def predict(self, X: Any, return_std: bool = False) -> Any:

@@ -216,10 +216,10 @@ class DPLinearRegression(DPLinearRegressor):
     """
 
     target_bound: float | None = None
-    calibration: parameters.Calibration = "auto"
     fixed_effects: bool = False
     inference: parameters.InferenceChoice = None
 
+    _calibrates = True
     conf_int = intervals.conf_int
     summary = intervals.summary
     wald_test = intervals.wald_test
@@ -259,10 +259,10 @@ class DPRidge(DPLinearRegressor):
 
     alpha: float = field(default=1.0, kw_only=False)
     target_bound: float | None = None
-    calibration: parameters.Calibration = "auto"
     fixed_effects: bool = False
     inference: parameters.InferenceChoice = None
 
+    _calibrates = True
     conf_int = intervals.conf_int
     summary = intervals.summary
     wald_test = intervals.wald_test

@@ -18,9 +18,11 @@ class StageParameters:
     ----------
     who : str
         The estimator, for refusals.
-    scaling, calibration : {"auto", "private", "none"}
+    scaling : {"auto", "private", "none"}
         A bound on rows, `RowNorm`, is "none".
     bounds : DeclaredBounds or None
+    calibrates : bool
+        Whether fits of the estimator end with a calibration.
     inference_share : float, "auto" or None
         Share of the inference, in mu squared, of what scaling leaves; None for no inference.
     has_weights : bool
@@ -34,7 +36,7 @@ class StageParameters:
     who: str
     scaling: str = "none"
     bounds: DeclaredBounds | None = None
-    calibration: str = "none"
+    calibrates: bool = False
     inference_share: float | Literal["auto"] | None = None
     has_weights: bool = False
     adaptive: bool = False

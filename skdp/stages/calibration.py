@@ -51,20 +51,13 @@ class CalibrationStage(OptionalStage):
 
     @classmethod
     def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
-        return parameters.calibration != "none" and is_regression(problem) == cls.of_regressions
-
-    @classmethod
-    def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        demanded = parameters.calibration == "private" and public.is_noisy
-        return "calibration='private'" if demanded else None
+        return parameters.calibrates and is_regression(problem) == cls.of_regressions
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
         needs = {
             "noise: a finite epsilon": not public.is_noisy,
-            "scaling other than 'none', or calibration='private'": (
-                parameters.calibration == "auto" and parameters.scaling == "none"
-            ),
+            "scaling other than 'none'": parameters.scaling == "none",
         }
         return (
             first_missing(needs)
@@ -506,7 +499,7 @@ class Correction(CalibrationStage):
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
         missing = super().applies(public, problem, parameters) or _missing_of_targets(public)
-        if missing is not None or parameters.calibration == "private":
+        if missing is not None:
             return missing
         # If a shift cannot exceed its noise, the stage would add noise alone.
         signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_RULE.share)

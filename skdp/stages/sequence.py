@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from skdp._numbers import require, shown
+from skdp._numbers import shown
 from skdp.objective import Problem
 from skdp.oracle import Public, Scaling, SolverStage, Stage
 from skdp.oracle.session import inside
@@ -18,7 +18,6 @@ from skdp.stages.scaling.stage import ScalingStage, note_on_bounds
 from skdp.stages.scaling.weights import WeightStage
 from skdp.stages.scaling.widening import Widening
 
-CALIBRATIONS = ("auto", "private", "none")  # values of the parameter calibration
 PLACES = ("before", "checkpoint", "after")  # of optional stages
 
 # All optional stages, in the order of their run. The solver stands after those "before" it, and
@@ -92,12 +91,9 @@ def stages_of(
     return Sequence((*chosen["before"], inner, *reversed(chosen["after"])), solver, left_out)
 
 
-def check_stages(scaling: object, calibration: object, constraint: object) -> None:
+def check_stages(scaling: object, constraint: object) -> None:
     """Raise ValueError unless the parameters of the stages are in order and agree."""
     column_bounds.check_scaling(scaling)
-    allowed = f"be one of {', '.join(map(repr, CALIBRATIONS))}"
-    is_known = isinstance(calibration, str) and calibration in CALIBRATIONS
-    require("calibration", calibration, allowed, is_known)
     standardises = scaling == "private" or isinstance(
         scaling, column_bounds.PublicRange | column_bounds.PublicSample
     )

@@ -50,7 +50,6 @@ VARIANTS = {
     "inference": {"inference": "coefficients"},
     "inference of three classes": {"inference": "coefficients", "classes": [0, 1, 2]},
     "fixed effects": {"fixed_effects": True},
-    "recalibration": {"calibration": "private"},
     "quantiles": {"quantiles": [0.2, 0.8]},
     "pure": {"delta": 0.0},
     "batches": {"solver": ("gd", {"batch_size": 15})},

@@ -134,7 +134,7 @@ def cases():
     yield "weights, logistic, zero_out", fitted(LOGISTIC, X, LABELS, WEIGHTS, **zero_out)
     yield "two targets, replace_one", fitted(RIDGE, X, np.c_[Y, -Y], **replace_one)
     yield "l1, zero_out", fitted(LOGISTIC, X, LABELS, l1_ratio=1.0, **zero_out)
-    recalibrated = {"calibration": "private", "solver": "gd", **replace_one}
+    recalibrated = {"solver": "gd", **replace_one}
     yield "calibrated, replace_one", fitted(LOGISTIC, X, LABELS, **recalibrated)
     yield "scaler, zero_out", fitted(skdp.DPStandardScaler, X, **zero_out)
     sparse_rows = sparse.csr_array(X)

@@ -9,14 +9,12 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import log_loss
 
 import skdp
 from replays import seeded
 from skdp.fitting.user_warnings import NoiseWarning
-from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
 from skdp.stages.calibration import (
     LEAST_SLOPE,
@@ -26,6 +24,15 @@ from skdp.stages.calibration import (
 )
 
 LOGISTIC = functools.partial(skdp.DPLogisticRegression, classes=[0, 1])
+
+
+class Uncalibrated(skdp.DPLogisticRegression):
+    """Logistic regression without a calibration."""
+
+    _calibrates = False
+
+
+UNCALIBRATED = functools.partial(Uncalibrated, classes=[0, 1])
 
 
 def is_calibrated(**parameters):
@@ -67,33 +74,32 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize("parameters", POSSIBLE, ids=str)
-def test_auto_is_private_with_every_solver(parameters):
+def test_fits_with_every_solver_are_calibrated(parameters):
     assert is_calibrated(**parameters)
-    assert is_calibrated(calibration="private", **parameters)
-    assert not is_calibrated(calibration="none", **parameters)
 
 
 @pytest.mark.parametrize("scaling", ["none", skdp.RowNorm(3.0)], ids=str)
-def test_auto_is_none_for_records_as_they_are(scaling):
+def test_fits_to_records_as_they_are_are_not_calibrated(scaling):
     """The solver's own releases, and no others."""
     for solver in ("auto", "gd"):
         chosen = {"solver": solver, "scaling": scaling}
-        assert is_calibrated(calibration="private", **chosen)
-        plain = LOGISTIC(calibration="none", **chosen).plan(2000, 6)
+        plain = UNCALIBRATED(**chosen).plan(2000, 6)
         assert LOGISTIC(**chosen).plan(2000, 6).releases == plain.releases
 
 
-@pytest.mark.parametrize("parameters", [given for given, _ in IMPOSSIBLE], ids=str)
-def test_auto_is_none_where_it_cannot_be_had(parameters):
+@pytest.mark.parametrize(("parameters", "needs"), IMPOSSIBLE, ids=str)
+def test_a_fit_that_cannot_be_calibrated_says_so(parameters, needs):
     assert not is_calibrated(**parameters)
+    (note,) = [n for n in LOGISTIC(**parameters).plan(2000, 6).notes if "calibration" in n]
+    assert needs in note
 
 
 def test_without_privacy_nothing_changes(classification):
     X, y = classification
     fits = []
-    for calibration in ("none", "auto", "private"):
+    for model in (LOGISTIC, UNCALIBRATED):
         with pytest.warns(skdp.PrivacyWarning):
-            fits.append(LOGISTIC(epsilon=math.inf, calibration=calibration).fit(X, y))
+            fits.append(model(epsilon=math.inf).fit(X, y))
     for fit in fits:
         assert {record.kind for record in fit.privacy_.releases}.isdisjoint({"calibration"})
         assert (fit.coef_ == fits[0].coef_).all()
@@ -109,62 +115,6 @@ def test_streams_are_not_calibrated(rng):
     model = LOGISTIC(scaling="none", privacy=seeded())
     model.fit_blocks(blocks(), n_samples=2000, n_features=3)
     assert "calibration" not in {record.kind for record in model.privacy_.releases}
-
-
-# ---------------------------------------------------------------------- what is refused
-
-
-@pytest.fixture
-def nothing_is_released(monkeypatch):
-    ask = Oracle.request
-
-    def guarded(self, release):
-        assert self._source is None, "a release was answered"
-        return ask(self, release)
-
-    monkeypatch.setattr(Oracle, "request", guarded)
-
-
-def refused(message, classification, **parameters):
-    X, y = classification
-    budget = skdp.PrivacyBudget(10.0, 1e-5)
-    with budget, pytest.raises(ValueError, match=message):
-        LOGISTIC(**parameters).fit(X, y)
-    with pytest.raises(ValueError, match=message):
-        LOGISTIC(**parameters).plan(400, 5)
-    assert budget.n_fits == 0
-    assert budget.spent == 0
-
-
-@pytest.mark.parametrize(("parameters", "needs"), IMPOSSIBLE, ids=str)
-def test_what_cannot_be_had_is_refused(nothing_is_released, classification, parameters, needs):
-    message = f"DPLogisticRegression: calibration='private' is .*{needs}.*Nothing was released"
-    refused(message, classification, calibration="private", **parameters)
-
-
-@pytest.mark.parametrize(
-    "word", ["Auto", "platt", "", None, True, False, 1.0, ["auto"], np.array(["auto"])], ids=repr
-)
-def test_wrong_words_are_refused(nothing_is_released, classification, word):
-    refused(
-        "calibration must be one of 'auto', 'private', 'none'", classification, calibration=word
-    )
-
-
-def test_a_stream_that_asks_for_it_is_refused_before_a_block_is_asked_for():
-    def blocks():
-        raise AssertionError("a block was asked for")
-        yield
-
-    model = LOGISTIC(classes=[0, 1], scaling="none", calibration="private")
-    with pytest.raises(ValueError, match="rows that can be read more than once"):
-        model.fit_blocks(blocks(), n_samples=2000, n_features=3)
-
-
-def test_the_parameter_is_stored_and_cloned():
-    model = LOGISTIC(calibration="private")
-    assert clone(model).calibration == "private"
-    assert LOGISTIC().calibration == "auto"
 
 
 # ---------------------------------------------------------------------- what it leaves alone
@@ -191,12 +141,12 @@ def fitted(X, y, patch, **parameters):
 @pytest.mark.parametrize("layout", [np.asarray, np.float32, sparse.csr_array])
 def test_the_order_of_binary_predictions_stays(classification, monkeypatch, layout, epsilon):
     X, y = classification
-    given = {"scaling": skdp.RowNorm(3.0), "calibration": "private"}
+    given = {"scaling": skdp.PublicRange(-3.0, 3.0)}
     model, before, after = fitted(layout(X), y, monkeypatch, epsilon=epsilon, **given)
     slope = after[0, 0] / before[0, 0]
     assert LEAST_SLOPE * (1 - 1e-9) <= slope <= MOST_SLOPE * (1 + 1e-9)
     np.testing.assert_allclose(after[:-1], slope * before[:-1], rtol=1e-12)
-    scores = (X * np.minimum(1, 3.0 / np.linalg.norm(X, axis=1))[:, None]) @ before[:-1, 0]
+    scores = np.clip(X, -3.0, 3.0) @ before[:-1, 0]
     order = np.argsort(model.decision_function(layout(X)))
     assert np.diff(scores[order]).min() > -1e-6 * np.abs(scores).max()
 
@@ -242,7 +192,7 @@ def mean_log_loss(make, adjacency, seeds=6):
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
 def test_weak_signals_are_better_calibrated(adjacency, monkeypatch):
     """By more than any fixed slope could that is not far below what is expected."""
-    plain = mean_log_loss(lambda **given: LOGISTIC(calibration="none", **given), adjacency)
+    plain = mean_log_loss(UNCALIBRATED, adjacency)
     assert mean_log_loss(LOGISTIC, adjacency) < plain - 0.03
     # Mutant: a budget for the calibration, and a model that is left as it was.
     monkeypatch.setattr(GaussianPosterior, "best", property(lambda self: np.array([1.0, 0.0])))

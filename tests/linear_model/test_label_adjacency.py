@@ -105,8 +105,8 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant):
 
 def test_the_budget_goes_to_the_targets(rng):
     X, y = problem(skdp.DPLogisticRegression, rng, 2000)
-    model = made(skdp.DPLogisticRegression, solver="gd", calibration="none").fit(X, y)
-    assert [release.kind for release in model.privacy_.releases] == ["gradient"]
+    model = made(skdp.DPLogisticRegression, solver="gd").fit(X, y)
+    assert [release.kind for release in model.privacy_.releases] == ["gradient", "calibration"]
     assert model.privacy_.adjacency == "label"
     assert any("features are public" in line for line in model.privacy_.assumptions)
     assert not any("found privately" in line for line in model.privacy_.assumptions)
@@ -137,7 +137,7 @@ def test_columns_are_read_exactly(rng):
 
 def test_without_stages_it_costs_what_replacing_a_record_does(rng):
     X, y = problem(skdp.DPLogisticRegression, rng, 500)
-    given = {"scaling": "none", "solver": "gd", "max_iter": 20, "calibration": "none"}
+    given = {"scaling": "none", "solver": "gd", "max_iter": 20}
     label = made(skdp.DPLogisticRegression, **given).fit(X, y)
     record = made(skdp.DPLogisticRegression, **given).set_params(privacy__adjacency="replace_one")
     assert np.array_equal(label.coef_, record.fit(X, y).coef_)

@@ -92,8 +92,7 @@ def test_recalibration_and_declared_bounds(replay, rng, adjacency):
     def make():
         return skdp.DPLogisticRegression(
             classes=[0, 1],
-            scaling=skdp.RowNorm(1.5),
-            calibration="private",
+            scaling=skdp.PublicRange(-1.5, 1.5),
             privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
         )
 

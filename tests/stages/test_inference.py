@@ -449,9 +449,7 @@ def test_the_noise_has_the_covariance_that_is_stated_within_five_percent(rng, ki
         pytest.param(
             "linear", {"adjacency": "replace_one", "epsilon": 6.0}, marks=pytest.mark.slow
         ),
-        pytest.param(
-            "logistic", {"scaling": "private", "calibration": "none"}, marks=pytest.mark.slow
-        ),
+        pytest.param("logistic", {"scaling": "private"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -57,12 +57,13 @@ both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 classes = pytest.mark.parametrize("n_classes", [2, 3])
 
 
+BOUNDS = skdp.PublicRange(-4.0, 4.0)  # whose fits have no releases for scaling
 SETTINGS = [
     {},
     {"scaling": "private"},
     {"fit_intercept": False},
-    {"C": np.inf, "scaling": "none", "calibration": "private"},
-    {"scaling": skdp.RowNorm(1.5), "calibration": "private", "epsilon": 20.0},
+    {"C": np.inf, "scaling": BOUNDS},
+    {"scaling": skdp.PublicRange(-1.5, 1.5), "epsilon": 20.0},
     {"class_weight": {0: 5.0}},
 ]
 
@@ -122,7 +123,7 @@ def test_after_any_solver(replay, rng, solver, adjacency):
     few = {"max_iter": 6} if "max_iter" in get_solver(solver).get_params() else {}
     pairs = list(neighbours(2, X, y, adjacency, weighted=solver == "gd"))
     replay.check_each(
-        lambda: make(2, adjacency, solver=solver, calibration="private", **few),
+        lambda: make(2, adjacency, solver=solver, **few),
         pairs[1::2],
         adjacency,
     )
@@ -178,7 +179,7 @@ def mutant_bound_from_the_rows(patch):
 
     def init(self, records, *arguments):
         original(self, records, *arguments)
-        seen.append(1.0 + (np.abs(records.X).max() > 100))
+        seen.append(1.0 + (np.abs(records.X).max() > 1.7))
 
     patch.setattr(calibration, "DirectionalSum", directional_sum)
     patch.setattr(MemorySource, "__init__", init)
@@ -213,7 +214,7 @@ def test_replay_catches_mutants(replay, rng, monkeypatch, mutant, adjacency):
     X, y = data_for(2, rng)
     MUTANTS[mutant](monkeypatch)
     pairs = neighbours(2, X, y, adjacency)
-    given = {"scaling": "none", "calibration": "private", "epsilon": 20.0}
+    given = {"scaling": BOUNDS, "epsilon": 20.0}
     assert replay.finds_a_leak(lambda: make(2, adjacency, **given), pairs, adjacency)
 
 
@@ -249,7 +250,7 @@ def test_replay_catches_a_forgotten_factor_of_replace_one(replay, leak, rng, mon
     monkeypatch.setattr(
         gradients, "clipped_gradients", lambda records, loss, point, *rest: point + 1
     )
-    gd = {"solver": "gd", "calibration": "private", "scaling": "none"}
+    gd = {"solver": "gd", "scaling": BOUNDS}
     with pytest.raises(leak, match="times its sensitivity"):
         replay.check(
             lambda: make(2, "replace_one", epsilon=20.0, **gd),

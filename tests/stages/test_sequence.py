@@ -16,7 +16,7 @@ from skdp.stages.sequence import STAGES, stages_of
 
 PUBLIC = Public(5000, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=5.0, provides=IN_MEMORY)
 RIDGE, LOGISTIC = Problem(SquaredError(), L2(0.1)), Problem(Logistic(), L2(0.1))
-AUTO = StageParameters("Model", scaling="auto", calibration="auto")
+AUTO = StageParameters("Model", scaling="auto", calibrates=True)
 
 
 def sequence(parameters, problem=RIDGE, public=PUBLIC, solver="gd"):
@@ -65,8 +65,6 @@ def test_the_solver_gets_the_product_of_what_the_others_leave(monkeypatch):
     [
         ({"inference_share": 0.25}, Problem(SquaredError(), L1(0.1)),
          r"Model: inference about coefficients is possible .* no L1 penalty.*Nothing was released"),
-        ({"calibration": "private"}, Problem(SquaredError(), L1(0.1)),
-         r"Model: calibration='private' is possible .* no L1 penalty.*Nothing was released"),
     ],
 )  # fmt: skip
 def test_a_stage_that_is_demanded_is_not_left_out(parameters, problem, message):
