@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
 
 import skdp
-from skdp.accounting import Adjacency, Composed, Gaussian, PLDAccountant, PoissonSampled
+from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, price
 
 PASSES = 5, 25  # of two fits, whose difference is the time of a pass
 WORKERS = 100  # of the cluster that is simulated
@@ -77,7 +77,7 @@ def in_threads(smoke: bool):
     count = 1000 if smoke else 10_000
     levels = np.geomspace(0.8, 1.6, count)
     plan = Composed.of(PoissonSampled(0.01, Gaussian(float(level))) for level in levels)
-    seconds = seconds_of(lambda: PLDAccountant().epsilon(plan, 1e-5, Adjacency.ZERO_OUT))
+    seconds = seconds_of(lambda: price(plan, 1e-5, Adjacency.ZERO_OUT))
     yield f"epsilon of {count} Poisson batches, each with its own noise, seconds", seconds, "<= 5"
 
 

@@ -18,8 +18,8 @@ from skdp.accounting import (
     UnknownCost,
     calibrate,
 )
-from skdp.accounting.accountant import least_factor
 from skdp.accounting.papers import advanced_epsilon, zcdp_epsilon
+from skdp.accounting.pricing import least_factor
 
 EPSILON, DELTA, STEPS = 1.0, 1e-6, 100
 PLANS = {
@@ -62,7 +62,7 @@ def by_paper(theorem):
         def cost(factor):
             return theorem(event.scaled(factor), DELTA, adjacency)
 
-        return least_factor(cost, EPSILON, who=theorem.__name__, delta=DELTA)
+        return least_factor(cost, EPSILON, DELTA)
 
     return scale
 

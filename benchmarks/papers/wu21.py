@@ -21,8 +21,8 @@ from benchmarks.papers.report import Report, mean_and_error
 from benchmarks.papers.theory import improvement_ratio, printed_adp_noise
 from benchmarks.registry import shared_file
 from skdp.accounting import Adjacency, price
-from skdp.accounting.accountant import least_factor
 from skdp.accounting.papers import advanced_epsilon
+from skdp.accounting.pricing import least_factor
 from skdp.solvers import AdaptiveNoiseSGD
 from skdp.steps import AdaptiveStep, PolynomialStep, SquareRootDecayStep, relative_noise, step_sizes
 
@@ -93,7 +93,7 @@ def exact_epsilon(plan, epsilon):
     def by_paper(factor):
         return advanced_epsilon(plan.event.scaled(factor), DELTA, Adjacency.ZERO_OUT)
 
-    factor = least_factor(by_paper, epsilon, who="advanced composition", delta=DELTA)
+    factor = least_factor(by_paper, epsilon, DELTA)
     return price(plan.event.scaled(factor), DELTA, Adjacency.ZERO_OUT)[0]
 
 

@@ -1,6 +1,5 @@
-"""Accountants whose figures add up over releases: epsilon with delta = 0, and squared mu."""
+"""Figures that add up over releases: epsilon with delta = 0, and squared mu."""
 
-import itertools
 import math
 
 import numpy as np
@@ -8,12 +7,11 @@ from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
 
 from skdp._numbers import require
-from skdp.accounting.accountant import Accountant
 from skdp.accounting.events.base import Adjacency, Event, UnknownCost
-from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, NoisyMaximum
+from skdp.accounting.events.mechanisms import ApproximateDP, Laplace, NoisyMaximum
 from skdp.accounting.events.wrappers import Sampled, Selected
 from skdp.accounting.pairs import amplified
-from skdp.accounting.plan import EventCounts, counts_of, paths, sampled_counts, squared_mu
+from skdp.accounting.plan import EventCounts, counts_of, sampled_counts
 
 # Relative amount by which results are moved towards the private side. It covers the error of the
 # root finding, a few units in the last place (2e-16), and of `_log_delta`, which the tests compare
@@ -51,25 +49,6 @@ def pure_epsilon(event: Event, adjacency: Adjacency) -> float:
 def pure_total(counts: EventCounts, adjacency: Adjacency) -> float:
     """Sum of the epsilons of all events (Dwork, McSherry, Nissim, Smith 2006)."""
     return sum(count * pure_epsilon(event, adjacency) for event, count in counts.items())
-
-
-class PureDPAccountant(Accountant):
-    """Sum of epsilons: the only one for delta = 0, loose for long plans with delta > 0."""
-
-    name = "pure"
-    rank = 20
-
-    def examine(self, event: Event, adjacency: Adjacency) -> list[float]:
-        return [pure_total(path, adjacency) for path in paths(event, adjacency)]
-
-    def path_epsilon(self, total: float, delta: float) -> float:
-        return total
-
-    def path_delta(self, total: float, epsilon: float) -> float:
-        if total <= epsilon:
-            return 0.0
-        # The delta of randomised response (Kairouz, Oh, Viswanath 2015, Thm 3.4).
-        return -math.expm1(epsilon - total) / (1 + math.exp(-total))
 
 
 def require_figures(delta: float = 0.0, **figures: float) -> None:
@@ -200,57 +179,3 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         brentq(lambda m: max(_log_delta(m, epsilon), -1e9) - target, high / 2, high, xtol=1e-300)
     )
     return root * (1 - SAFETY)
-
-
-class GDPAccountant(Accountant):
-    """Exact for full-batch Gaussian releases of any noise schedule, also on disjoint blocks.
-
-    The composition is exactly mu-GDP with ``mu**2 = sum (sensitivity_t / sigma_t)**2``
-    (Dong, Roth, Su 2019, Cor. 3.3), converted by Balle and Wang 2018, Thm 8. A record lies in one
-    block of each partition, so the costliest block of each partition is charged.
-    """
-
-    name = "gdp"
-    rank = 10
-    is_tight = True
-    path_epsilon = staticmethod(gaussian_epsilon)
-    path_delta = staticmethod(gaussian_delta)
-
-    def examine(self, event: Event, adjacency: Adjacency) -> list[float]:
-        met = paths(event, adjacency)
-        for part in itertools.chain(*met):
-            if not isinstance(part, Gaussian):
-                raise UnknownCost(
-                    f"no exact Gaussian-DP theorem for {type(part).__name__} under {adjacency}."
-                )
-        return [math.sqrt(squared_mu(path, adjacency)) for path in met]
-
-    def mu(self, event: Event, adjacency: Adjacency) -> float:
-        """Return the Gaussian-DP parameter of ``event``.
-
-        Parameters
-        ----------
-        event : Event
-        adjacency : Adjacency
-
-        Returns
-        -------
-        float
-            inf without noise.
-
-        Raises
-        ------
-        UnknownCost
-            If there is no theorem for ``event``; the message names the accountant.
-        """
-        return float(max(self.require(event, adjacency)))
-
-    def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-        # In closed form: mu is inversely proportional to the noise.
-        allowed = gaussian_mu(epsilon, delta)
-        if allowed == 0:
-            raise UnknownCost(
-                f"Gaussian noise cannot meet epsilon={epsilon:g} with delta={delta:g}, "
-                "however much of it is added."
-            )
-        return self.mu(event, adjacency) / allowed

@@ -19,9 +19,10 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import brentq
 
 from skdp._numbers import Array
-from skdp.accounting.accountant import MAX_EXPONENT
 from skdp.accounting.pairs import Pair
 
+# Largest argument of exp; the range of float64 ends at exp(709.78).
+MAX_EXPONENT = 700.0
 # Bound on the error of an FFT of n numbers, relative to their Euclidean norm, over log2(n). It is
 # at least five times the error against extended precision (tests/accounting/test_pairs.py).
 FFT_ERROR = float(np.finfo(float).eps)
@@ -348,10 +349,12 @@ def epsilon_of(
     coarse : tuple of (Pair, count)
         A shorter list that costs no less, with which the tail is located.
     delta : float
-        Above 0.
+        At 0 it is the sum of the largest losses.
     """
     if not pairs or delta >= 1:
         return 0.0
+    if delta == 0:
+        return _largest_loss(pairs) if infinity_mass_of(pairs) == 0 else math.inf
     count = sum(times for _, times in pairs)
     tail = max(delta * _CUT / count, _LEAST)
     sketch = [(sketch_atoms(pair, tail), times) for pair, times in coarse]
@@ -418,7 +421,7 @@ def delta_of(
         return log_bound
 
     costlier, *others = sorted(bounds, key=lambda side: -bounds[side])
-    log_bound = solved(costlier)
+    log_bound = min(solved(costlier), bounds[costlier])
     for side in others:
         if bounds[side] > log_bound:
             log_bound = max(log_bound, min(solved(side), bounds[side]))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from skdp._numbers import require
-from skdp.accounting.accountant import price
 from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, Partition, walk
+from skdp.accounting.pricing import price
 from skdp.accounting.records import ReleaseRecord
 from skdp.accounting.statement import PrivacyStatement
 

@@ -3,8 +3,8 @@
 from typing import Any, TypeAlias
 
 from skdp.accounting import events
-from skdp.accounting.additive import GDPAccountant
 from skdp.accounting.events import Adjacency, Composed, Event, UnknownCost
+from skdp.accounting.pricing import event_mu
 
 DpEvent: TypeAlias = Any  # dp_accounting.DpEvent, which is optional
 
@@ -55,7 +55,7 @@ def from_dp_event(event: DpEvent, adjacency: str) -> Event:
             return events.PoissonSampled(event.sampling_probability, inside(event.event))
     raise ValueError(
         f"from_dp_event: {type(event).__name__} has no counterpart under {adjacency!r}. Charge its "
-        "guarantee, ApproximateDP(epsilon, delta), as an accountant computes it."
+        "guarantee, ApproximateDP(epsilon, delta), as an accountant of dp-accounting computes it."
     )
 
 
@@ -95,7 +95,7 @@ def to_dp_event(event: Event, adjacency: str) -> DpEvent:
             inner = to_dp_event(event.event, adjacency)
             return dp_accounting.PoissonSampledDpEvent(event.rate, inner)
     try:
-        mu = GDPAccountant().mu(event, relation)
+        mu = event_mu(event, relation)
     except UnknownCost:
         if not isinstance(event, Composed):
             raise UnknownCost(

@@ -12,8 +12,8 @@ from scipy.optimize import brentq, minimize_scalar
 
 from skdp.accounting.additive import require_figures
 from skdp.accounting.events.base import Adjacency, Event
-from skdp.accounting.guarantees import guarantee, needs_delta
-from skdp.accounting.plan import EventCounts, paths
+from skdp.accounting.plan import EventCounts, opened, paths
+from skdp.accounting.shuffle import guarantee, needs_delta
 
 # (epsilon_i, delta_i, number of mechanisms with both)
 Guarantees = list[tuple[float, float, int]]
@@ -153,7 +153,7 @@ def advanced_epsilon(event: Event, delta: float, adjacency: Adjacency) -> float:
     >>> round(advanced_epsilon(Composed(((Gaussian(50.0), 10),)), 1e-6, Adjacency.ZERO_OUT), 3)
     0.818
     """
-    return max(_path_epsilon(path, delta, adjacency) for path in paths(event, adjacency))
+    return max(_path_epsilon(opened(path), delta, adjacency) for path in paths(event, adjacency))
 
 
 def _path_epsilon(path: EventCounts, delta: float, adjacency: Adjacency) -> float:

@@ -2,17 +2,15 @@
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterable
 
 from skdp.accounting import events
 from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, UnknownCost
 from skdp.accounting.events.mechanisms import Gaussian, Laplace
-from skdp.accounting.events.wrappers import OnBlock, Partition, Sampled
+from skdp.accounting.events.wrappers import OnBlock, Partition, Sampled, Shuffled
 
 # Distinct events with their numbers of occurrences; the order does not matter for the cost.
 EventCounts = dict[Event, int]
-Kind = TypeVar("Kind", bound=Event)
 
 # Maximum number of combinations of blocks that a record can lie in; plans with more raise
 # UnknownCost. A choice of ours: each combination is priced separately.
@@ -31,15 +29,6 @@ def _merged(pairs: Iterable[tuple[Event, int]]) -> EventCounts:
     return total
 
 
-def only_event(event: Event, kind: type[Kind], what: str) -> Kind:
-    """Return the single event in ``event``; raise UnknownCost unless it is of type ``kind``."""
-    counts = counts_of(event)
-    part = next(iter(counts), None)
-    if not isinstance(part, kind) or counts != {part: 1}:
-        raise UnknownCost(f"only a single {what} is supported here; use 'mixed'.")
-    return part
-
-
 def by_block(event: Event) -> tuple[EventCounts, dict[Partition, dict[int, EventCounts]]]:
     """Separate the events on all rows from the events on each block of each partition."""
     common: EventCounts = {}
@@ -52,20 +41,14 @@ def by_block(event: Event) -> tuple[EventCounts, dict[Partition, dict[int, Event
     return common, blocks
 
 
-def paths(
-    event: Event, adjacency: Adjacency, *, keep: tuple[type[Event], ...] = ()
-) -> list[EventCounts]:
+def paths(event: Event, adjacency: Adjacency) -> list[EventCounts]:
     """Return the collections of events that a single record can meet; the costliest is the cost.
 
     A record lies in one block of each partition. So it meets the events on all rows and, for every
     partition, those on one of its blocks. Blocks that cannot be the costliest are left out.
     Parallel composition holds under both relations: a row keeps its number, hence its block.
-    A pass over bins or shuffled records counts as the one answer that uses the record, unless its
-    type is among those to ``keep``.
     """
-    return [
-        _merged(_passes_opened(path, keep)) for path in _block_paths(counts_of(event), adjacency)
-    ]
+    return _block_paths(counts_of(event), adjacency)
 
 
 def _block_paths(counts: EventCounts, adjacency: Adjacency) -> list[EventCounts]:
@@ -90,15 +73,10 @@ def _block_paths(counts: EventCounts, adjacency: Adjacency) -> list[EventCounts]
     ]
 
 
-def _passes_opened(
-    counts: EventCounts, keep: tuple[type[Event], ...]
-) -> Iterator[tuple[Event, int]]:
-    """Yield events with counts; a pass that uses each record once as the answer that uses it."""
-    for event, count in counts.items():
-        if isinstance(event, keep) or not isinstance(event, events.Shuffled):
-            yield event, count
-        else:
-            yield from Composed(((event.event, count),)).flattened()
+def opened(path: EventCounts) -> EventCounts:
+    """Return the events with shuffled passes as the one answer that uses the record."""
+    parts = ((part.event if isinstance(part, Shuffled) else part, n) for part, n in path.items())
+    return counts_of(Composed(tuple(parts)))
 
 
 def _costliest(contents: Iterable[EventCounts], adjacency: Adjacency) -> list[EventCounts]:

@@ -30,7 +30,7 @@ class ReleaseRecord:
         Noise standard deviation over the bound on one record's contribution; nan for releases
         that have no single figure.
     event : Event
-        One of the ``count`` releases, for an accountant.
+        One of the ``count`` releases, as it is priced.
     """
 
     kind: str

@@ -1,140 +1,118 @@
-"""Private selection, the best of a random number of runs: its theorems and its accountant."""
+"""Private selection: the price of the best of a random number of runs."""
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 
-import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import ndtr
+from scipy.optimize import brentq
 
-from skdp._numbers import Array
-from skdp.accounting.accountant import Accountant
-from skdp.accounting.additive import GDPAccountant, gaussian_delta, gaussian_epsilon
-from skdp.accounting.events import Adjacency, Composed, Event, Selected
-from skdp.accounting.plan import only_event, paths
+from skdp.accounting.dominating import profile
+from skdp.accounting.events.base import Adjacency, Parts
+from skdp.accounting.events.wrappers import Selected
+from skdp.accounting.plan import paths
 
-
-def selection_shift(mu: float, gamma: float, shape: float) -> float:
-    """Return the c that selection adds to epsilon, while delta is divided by the mean of K.
-
-    The best of K runs has density Q(y) f'(Q(< y)), where f is the generating function of K and
-    ``f'(x)`` is proportional to ``(1 - (1-gamma) x)**-(shape+1)``. Between neighbours the change of
-    ``1 - Q(< y)`` is bounded by the Gaussian trade-off curve, so f' changes by a factor of at most
-    exp(c),
-
-        ``c = (shape + 1) max_z log (gamma + (1-gamma) Phi(z+mu)) / (gamma + (1-gamma) Phi(z))``,
-
-    and f' is at most the mean.
-    """
-
-    def gain(z: Array) -> Array:
-        growth: Array = (ndtr(z + mu) - ndtr(z)) / (gamma + (1 - gamma) * ndtr(z))
-        return np.log1p((1 - gamma) * growth)
-
-    grid: Array = np.linspace(-mu - 40, 40, 8001)
-    values = gain(grid)
-    best = int(np.argmax(values))
-    around = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
-    refined = minimize_scalar(
-        lambda z: -float(gain(np.asarray(z))),
-        bounds=around,
-        method="bounded",
-        options={"xatol": 1e-12},
-    )
-    return (shape + 1) * max(-float(refined.fun), float(values[best])) * (1 + 1e-10)
+# Relative width to which the search for the shift narrows it down.
+WIDTH = 1e-12
 
 
-def selection_epsilon(mu: float, mean_runs: float, delta: float, shape: float = 1.0) -> float:
-    """Epsilon of the best of a random number of mu-Gaussian-DP runs.
+def selection_epsilon(event: Selected, delta: float, adjacency: Adjacency) -> float:
+    """Epsilon of the best of a random number of runs that have a privacy profile.
 
-    ``delta_selected(c + epsilon) <= mean_runs * delta_mu(epsilon)`` with c from `selection_shift`,
-    in the spirit of Koskela, Redberg, Wang 2024 (arXiv:2402.06701).
+    Let Q be the distribution of a run and Q' that of a run on neighbouring data, both in the order
+    of their scores with ties broken by coins, and let ``delta(epsilon)`` bound the hockey-stick
+    divergences between Q and Q' in both directions. For every ``e_1`` with
+
+        ``(1 - gamma) delta(e_1) <= gamma (exp(e_1) - 1)``                                      (1)
+
+    and every ``e_2 >= 0``, the best run is
+    ``((shape + 1) e_1 + e_2, mean_runs * delta(e_2))``-DP.
+
+    Proof. Let f be the generating function of the number of runs, truncated negative binomial with
+    parameters ``gamma`` and ``shape``. The best run has the density ``Q(y) f'(1 - a(y))``, where
+    ``a(y)`` is the probability under Q of a result that is at least y. On neighbouring data it has
+    ``Q'(y) f'(1 - a'(y))``. By the definition of delta, applied to the set of results that are at
+    least y, ``a' <= exp(e_1) a + delta(e_1)``. So (1) implies
+
+        ``gamma + (1-gamma) a' <= exp(e_1) (gamma + (1-gamma) a)``.
+
+    ``f'(1 - a)`` is proportional to ``(gamma + (1-gamma) a)**-(shape+1)`` (Papernot and Steinke
+    2022, arXiv:2110.03620, Def. 1). Hence with ``u = f'(1 - a)`` and ``u' = f'(1 - a')``, ``u <=
+    exp((shape + 1) e_1) u'``. For every set, the probability of the best run minus ``exp((shape +
+    1) e_1 + e_2)`` times that on neighbouring data is therefore at most the integral of ``u (Q -
+    exp(e_2) Q')``. As ``0 <= u <= f'(1) = mean_runs``, it is at most ``mean_runs * delta(e_2)``.
+
+    No smaller factor bounds ``u / u'`` for all runs with this profile, if ``e_1`` is the least
+    solution of (1): some set then attains ``a' = exp(e_1) a + delta(e_1)``. The idea of a bound by
+    profiles is that of Koskela, Redberg, Wang 2024 (arXiv:2402.06701).
 
     Parameters
     ----------
-    mu : float
-        Gaussian-DP parameter of one run, including its score.
-    mean_runs : float
-        Expected number of runs, greater than 1.
+    event : Selected
     delta : float
         In [0, 1).
-    shape : float, default=1.0
-        See `Selected`.
+    adjacency : Adjacency
 
     Returns
     -------
     float
+        inf if no finite epsilon holds.
 
     Raises
     ------
-    ValueError
-        If the mean is not above 1, or the shape negative.
-
-    Examples
-    --------
-    >>> from skdp.accounting import gaussian_mu, selection_epsilon
-    >>> round(selection_epsilon(gaussian_mu(1.0, 1e-5), mean_runs=10, delta=1e-5), 4)
-    1.6254
+    UnknownCost
+        If a run has no privacy profile.
     """
-    if mu == 0:
-        return 0.0
-    if math.isinf(mu):
-        return math.inf
-    shift = selection_shift(mu, Selected(Composed(), mean_runs, shape).gamma, shape)
-    return shift + gaussian_epsilon(mu, delta / mean_runs)
+    costs = []
+    for path in paths(event.event, adjacency):
+        _, epsilon_of_run = profile(path, adjacency)
+        beyond = epsilon_of_run(delta / event.mean_runs)
+        shift = 0.0
+        if not math.isinf(beyond):
+            shift = _shift_of_path(tuple(path.items()), event.gamma, adjacency)
+        costs.append((event.shape + 1) * shift + beyond)
+    return max(costs)
 
 
-def selection_delta(mu: float, mean_runs: float, epsilon: float, shape: float = 1.0) -> float:
-    """Delta of the best of a random number of mu-Gaussian-DP runs; see `selection_epsilon`.
+@lru_cache(maxsize=256)
+def _shift_of_path(path: Parts, gamma: float, adjacency: Adjacency) -> float:
+    delta_of_run, epsilon_of_run = profile(dict(path), adjacency)
+    return selection_shift(delta_of_run, gamma, epsilon_of_run(min(gamma, 0.5)))
+
+
+def selection_shift(
+    delta_of_run: Callable[[float], float], gamma: float, guess: float = 1.0
+) -> float:
+    """Return nearly the least ``e_1`` that satisfies (1) of `selection_epsilon`.
 
     Parameters
     ----------
-    mu, mean_runs : float
-        As there.
-    epsilon : float
-        At least 0.
-    shape : float, default=1.0
-        As there.
+    delta_of_run : callable (float) -> float
+        Upper bound on the privacy profile of a run.
+    gamma : float
+        In (0, 1).
+    guess : float, default=1.0
+        At which the search begins.
 
     Returns
     -------
     float
-
-    Raises
-    ------
-    ValueError
-        If the mean is not above 1, or the shape negative.
-
-    Examples
-    --------
-    >>> from skdp.accounting import gaussian_mu, selection_delta
-    >>> 0 < selection_delta(gaussian_mu(1.0, 1e-5), mean_runs=10, epsilon=1.6254) < 1.001e-5
-    True
     """
-    if mu == 0:
-        return 0.0
-    if math.isinf(mu):
-        return 1.0
-    shift = selection_shift(mu, Selected(Composed(), mean_runs, shape).gamma, shape)
-    return 1.0 if epsilon < shift else min(1.0, mean_runs * gaussian_delta(mu, epsilon - shift))
 
+    def excess(log_epsilon: float) -> float:
+        epsilon = math.exp(log_epsilon)
+        bound = max((1 - gamma) * delta_of_run(epsilon), 1e-320)
+        return math.log(bound) - math.log(gamma * math.expm1(epsilon))
 
-class SelectionAccountant(Accountant):
-    """Profile bound for the best of a random number of Gaussian-DP runs; tighter than "rdp"."""
-
-    name = "selection"
-    rank = 25
-    special = (Selected,)
-
-    def examine(self, event: Event, adjacency: Adjacency) -> list[tuple[Selected, float]]:
-        met = paths(event, adjacency)  # a selection among runs on one part of the rows, too
-        event = Composed(tuple(met[0].items())) if len(met) == 1 else event
-        part = only_event(event, Selected, "selection")
-        return [(part, mu) for mu in GDPAccountant().examine(part.event, adjacency)]
-
-    def path_epsilon(self, facts: tuple[Selected, float], delta: float) -> float:
-        part, mu = facts
-        return selection_epsilon(mu, part.mean_runs, delta, part.shape)
-
-    def path_delta(self, facts: tuple[Selected, float], epsilon: float) -> float:
-        part, mu = facts
-        return selection_delta(mu, part.mean_runs, epsilon, part.shape)
+    largest = -math.log(gamma) * (1 + 1e-9)  # as delta is at most 1
+    high = math.log(min(guess or largest, largest))
+    if excess(high) > 0:
+        high = math.log(largest)
+    low = high - 1
+    while excess(low) <= 0:
+        if low < -600:
+            return 0.0
+        high, low = low, 2 * low - high
+    root = float(brentq(excess, low, high, xtol=WIDTH))
+    while excess(root) > 0:
+        root += WIDTH
+    return math.exp(root + WIDTH)  # beyond what rounding may hide

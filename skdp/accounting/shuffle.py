@@ -9,16 +9,49 @@ from scipy.special import bdtr, bdtrc
 from scipy.stats import binom
 
 from skdp._numbers import Array, Indices
-from skdp.accounting.accountant import MAX_EXPONENT, Accountant
-from skdp.accounting.events import Adjacency, Event, Shuffled
-from skdp.accounting.guarantees import guarantee, needs_delta
-from skdp.accounting.plan import only_event
+from skdp.accounting import events
+from skdp.accounting.additive import gaussian_epsilon, pure_epsilon
+from skdp.accounting.composition import MAX_EXPONENT
+from skdp.accounting.events import Adjacency, ApproximateDP, Event, Shuffled, UnknownCost
+from skdp.accounting.events.wrappers import Sampled
+from skdp.accounting.pairs import amplified
+from skdp.accounting.plan import joint_mu, sampled_counts
 
 # A randomiser has to hold between any two records, so its guarantee is taken under replace-one for
 # both relations: exchanging a record for the null record is one of the replacements.
 _LOCAL = Adjacency.REPLACE_ONE
 # Local deltas that are tried, as shares of delta / n. Each gives a valid epsilon; the least counts.
 _SHARES = (1e-3, 0.01, 0.03, 0.06, 0.1, 0.2, 0.3, 0.45)
+
+
+def guarantee(event: Event, delta: float, adjacency: Adjacency) -> tuple[float, float]:
+    """Return an (epsilon, delta) that ``event`` guarantees, at the given delta if it has a choice.
+
+    Mechanisms with delta = 0, or with a delta of their own, keep it. For samples, epsilon shrinks
+    to ``log(1 + q (exp(epsilon) - 1))`` and delta to ``q delta`` (Balle, Barthe, Gaboardi 2018, Thm
+    8 and 9; Thm 2 for Poisson samples under replace-one).
+    """
+    match event:
+        case events.Gaussian():
+            return gaussian_epsilon(event.mu(adjacency), delta), delta
+        case events.Laplace() | events.NoisyMaximum():
+            return event.pure_epsilon(adjacency), 0.0
+        case ApproximateDP():
+            return event.epsilon, event.delta
+        case Sampled():
+            mu = joint_mu(sampled_counts(event, adjacency), adjacency)
+            if mu is None:
+                return pure_epsilon(event, adjacency), 0.0
+            epsilon = gaussian_epsilon(mu, min(delta / event.rate, 1.0))
+            return amplified(epsilon, event.rate), delta
+    raise UnknownCost(
+        f"{type(event).__name__} has no single (epsilon, delta) theorem under {adjacency}."
+    )
+
+
+def needs_delta(event: Event, adjacency: Adjacency) -> bool:
+    """Whether ``event`` needs a share of delta to have a finite epsilon."""
+    return guarantee(event, 1e-3, adjacency)[1] == 1e-3 and not isinstance(event, ApproximateDP)
 
 
 def clone_delta(n: int, local_epsilon: float, epsilon: float) -> float:
@@ -116,34 +149,34 @@ def _at_least(threshold: Array, clones: Indices) -> Array:
     return np.where(threshold <= 0, 1.0, tail)
 
 
-class ShuffleAccountant(Accountant):
-    """Amplification by hiding among clones, for one pass of local randomisers.
+def shuffle_epsilon(event: Shuffled, delta: float, adjacency: Adjacency) -> float:
+    """Epsilon of one pass of local randomisers over shuffled records, by hiding among clones.
 
-    Feldman, McMillan, Talwar 2021, by the exact sum of `clone_delta`; for randomisers with a
-    privacy curve, the best point (local epsilon, local delta) on it. Never more than the cost of
-    one randomiser: each record is used once (parallel composition).
+    By the exact sum of `clone_delta` (Feldman, McMillan, Talwar 2021); for randomisers with a
+    privacy curve, by the best of some points (local epsilon, local delta) on it. Never more than
+    the epsilon of one randomiser: each record is used once.
+
+    Parameters
+    ----------
+    event : Shuffled
+    delta : float
+        In [0, 1).
+    adjacency : Adjacency
+        Of the plan; the guarantee of a randomiser holds between any two records in any case.
+
+    Returns
+    -------
+    float
+        inf if no finite epsilon holds.
+
+    Raises
+    ------
+    UnknownCost
+        If the randomiser has no single (epsilon, delta).
     """
-
-    name = "shuffle"
-    rank = 50
-    special = (Shuffled,)
-    delta_precision = 1e-6
-
-    def examine(self, event: Event, adjacency: Adjacency) -> list[tuple[Shuffled, Adjacency]]:
-        part = only_event(event, Shuffled, "shuffled pass")
-        guarantee(part.event, 1e-6, _LOCAL)
-        return [(part, adjacency)]
-
-    def path_epsilon(self, facts: tuple[Shuffled, Adjacency], delta: float) -> float:
-        shuffled, adjacency = facts
-        n, randomiser = shuffled.n, shuffled.event
-        bound, own_delta = guarantee(randomiser, delta, adjacency)
-        alone = bound if own_delta <= delta else math.inf
-
-        def amplified(local_delta: float) -> float:
-            local_epsilon, local_delta = guarantee(randomiser, local_delta, _LOCAL)
-            return clone_epsilon(n, local_epsilon, delta, local_delta)
-
-        if delta == 0 or not needs_delta(randomiser, _LOCAL):
-            return min(alone, amplified(0.0))
-        return min(alone, *(amplified(share * delta / n) for share in _SHARES))
+    randomiser = event.event
+    once, spent_once = guarantee(randomiser, delta, adjacency)  # parallel composition
+    once = once if spent_once <= delta else math.inf
+    shares = _SHARES if delta > 0 and needs_delta(randomiser, _LOCAL) else (0.0,)
+    points = (guarantee(randomiser, share * delta / event.n, _LOCAL) for share in shares)
+    return min(once, *(clone_epsilon(event.n, epsilon, delta, spent) for epsilon, spent in points))

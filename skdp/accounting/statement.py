@@ -7,9 +7,8 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Self
 
 from skdp._numbers import require
-from skdp.accounting.accountant import price, supporting_accountants
-from skdp.accounting.additive import GDPAccountant
 from skdp.accounting.events import Adjacency, Composed, UnknownCost
+from skdp.accounting.pricing import delta_at, event_mu, price
 from skdp.accounting.records import Plain, ReleaseRecord, footnote, from_plain, plain, release_lines
 
 _ADJACENCY = {
@@ -36,7 +35,7 @@ class PrivacyStatement:
     adjacency : str
         The neighbouring relation of the guarantee.
     accountant : str
-        The accountant that certifies it.
+        The theorem that certifies it, as `skdp.accounting.price` names it.
     releases : tuple of ReleaseRecord
         Every noisy answer that depends on rows, in order.
     assumptions : tuple of str
@@ -91,7 +90,7 @@ class PrivacyStatement:
         same rows compose to the root of the sum of their squares.
         """
         try:
-            return GDPAccountant().mu(self.event, self._relation)
+            return event_mu(self.event, self._relation)
         except UnknownCost:
             return None
 
@@ -113,7 +112,7 @@ class PrivacyStatement:
         ValueError
             If delta is not in [0, 1).
         UnknownCost
-            If no accountant supports the releases together.
+            If no theorem covers the releases together.
         """
         require("epsilon_at: delta", delta, "lie in [0, 1)", 0 <= delta < 1)
         return price(self.event, delta, self._relation)[0]
@@ -136,11 +135,10 @@ class PrivacyStatement:
         ValueError
             If epsilon is negative.
         UnknownCost
-            If no accountant supports the releases together.
+            If no theorem covers the releases together.
         """
         require("delta_at: epsilon", epsilon, "be at least 0", epsilon >= 0)
-        supporting = supporting_accountants(self.event, self._relation)
-        return min(item.delta(self.event, epsilon, self._relation) for item in supporting)
+        return delta_at(self.event, epsilon, self._relation)
 
     def to_dict(self) -> dict[str, Plain]:
         """Return the statement as plain Python objects, ready for JSON (inf becomes "inf").

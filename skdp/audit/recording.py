@@ -63,7 +63,7 @@ class Answer:
         return self.event.sensitivity(adjacency) * self.bound
 
     def multiplier(self, adjacency: Adjacency) -> float:
-        """Return the noise in units of the sensitivity, as accountants take it."""
+        """Return the noise in units of the sensitivity, as prices depend on it."""
         # of Laplace noise a multiplier is a scale, not a standard deviation
         scale = self.std / (1 if self.order == 2 else np.sqrt(2))
         return float(scale / self.sensitivity(adjacency))
@@ -380,8 +380,6 @@ def record(
         noting_reads(recorder.note_read),
     ):
         warnings.simplefilter("always")
-        # An accountant imports its reference at first use, which warns once, whatever the rows.
-        warnings.simplefilter("ignore", ImportWarning)
         try:
             returned = model.fit(**fit)
         except Exception as refusal:  # of whatever type: it is compared with the other fit's

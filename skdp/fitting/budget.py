@@ -19,8 +19,8 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skdp import accounting
 from skdp._numbers import require
-from skdp.accounting.accountant import check_budget
 from skdp.accounting.cost import Cost
+from skdp.accounting.pricing import check_budget
 from skdp.accounting.records import from_plain, plain
 from skdp.fitting import assumptions
 from skdp.fitting import ledger as ledgers
@@ -256,9 +256,10 @@ class PrivacyBudget:
         charged = self._charged or Cost((), delta, name)
         event = charged.event
         high = accounting.gaussian_mu(self.epsilon, delta)
-        exact = accounting.GDPAccountant()
-        if exact.why_unsupported(event, adjacency) is None:
-            return math.sqrt(max(0.0, high**2 - exact.mu(event, adjacency) ** 2))
+        try:
+            return math.sqrt(max(0.0, high**2 - accounting.event_mu(event, adjacency) ** 2))
+        except accounting.UnknownCost:
+            pass  # other releases have no mu, and the price decides
 
         def admitted(mu: float) -> bool:
             noise = accounting.Gaussian(1.0).sensitivity(adjacency) / mu

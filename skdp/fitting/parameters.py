@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdp._numbers import is_integer, is_real, require, require_bound, shown
-from skdp.accounting.accountant import check_budget
+from skdp.accounting.pricing import check_budget
 from skdp.fitting.privacy import Privacy, check_privacy
 from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver

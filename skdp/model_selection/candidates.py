@@ -22,7 +22,7 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from skdp import accounting
 from skdp._numbers import AnyArray, MatrixLike, are_numbers
-from skdp.accounting.accountant import LEAST_EPSILON
+from skdp.accounting.pricing import LEAST_EPSILON
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
@@ -438,14 +438,14 @@ def check_price(
         require_takes_groups(who, candidate)
     if np.isinf(run_budget.mu):
         return
-    exact, adjacency = accounting.GDPAccountant(), accounting.Adjacency.parse(run_budget.adjacency)
+    adjacency = accounting.Adjacency.parse(run_budget.adjacency)
     total = 0.0
     fits = private_fits(who, candidate)
     for fit in fits:
         try:
             with warnings.catch_warnings(action="ignore"):
                 plan = fit.plan(*shape if is_private_model(fit) else shape[:2], **counted)
-            mu = exact.mu(plan.event, adjacency)
+            mu = accounting.event_mu(plan.event, adjacency)
         except accounting.UnknownCost as reason:
             raise ValueError(
                 f"{who}: a candidate's {type(fit).__name__} takes releases that are not Gaussian "

@@ -117,7 +117,7 @@ def utility_bound(
     batch_noise : float, default=0.0
         b of private *stochastic* gradient descent (Thms 4.9 and 4.10); 0 for steps on all rows.
         With batches, alpha is computed from the rows of a batch and the sum of ``sigma_t**-2`` that
-        the accountant of a sampled plan allows. The paper's
+        the price of a sampled plan allows. The paper's
         ``alpha_g sigma_g**2`` is ``kappa b``, the limit of the sum in long runs.
 
     Returns

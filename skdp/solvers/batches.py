@@ -72,7 +72,7 @@ def check_batches(batch_size: BatchSize, sampling: str, public: Public) -> None:
         raise ValueError(
             "sampling='with_replacement' is not offered: a row that is drawn k times moves the sum "
             "of a batch k times as far, which costs more for the same noise (Balle, Barthe, "
-            "Gaboardi 2018, Thm 10), and no accountant here computes that cost. Papers that sample "
+            "Gaboardi 2018, Thm 10), and no theorem here prices it. Papers that sample "
             "batches with replacement mean that a row may come back in the *next* batch: 'poisson' "
             "and 'fixed_size', which draw each batch afresh. Nothing was released."
         )

@@ -28,7 +28,7 @@ with
 
 The sqrt(d) is due to the L1 norm (a row with d entries of unit size has L1 norm d and L2 norm
 sqrt(d)), the sqrt(2) to the tails of the Laplace distribution, and the sqrt(T) to epsilons that add
-up instead of their squares; with delta > 0 the accountant adds up squares here, too. So with
+up instead of their squares; with delta > 0 a price adds up squares here, too. So with
 delta = 0 there are few steps, ``3 sqrt(a)`` with a the signal-to-noise ratio at T = 1, from 1 (8
 where residuals have no bound and clipping makes the way long) to 60. The momentum is
 ``beta = 1 - 5/T``, at least 0.5, which takes fewer steps to build up. Step sizes are at most what

@@ -16,14 +16,12 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.pld.common import DifferentialPrivacyParameters
 from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
-from dp_accounting.rdp import RdpAccountant
 
 HERE = Path(__file__).parent
 RELATIONS = {
     "zero_out": dpa.NeighboringRelation.ADD_OR_REMOVE_ONE,
     "replace_one": dpa.NeighboringRelation.REPLACE_ONE,
 }
-ORDERS = [1.25, 1.5, 2.0, 2.5, 3.0, 4.75, 8.0, 10.5, 16.0, 32.0, 64.0, 128.0]
 
 
 def pld_epsilon(event, relation, deltas, interval):
@@ -80,35 +78,6 @@ def response_cases():
         yield {"parts": parts, "delta": 1e-5, "epsilon": total.get_epsilon_for_delta(1e-5)}
 
 
-def renyi_cases():
-    for rate, noise in itertools.product((0.001, 0.02, 0.3), (0.6, 1.0, 4.0)):
-        gaussian = dpa.GaussianDpEvent(noise)
-        samples = {
-            "poisson": (dpa.PoissonSampledDpEvent(rate, gaussian), "zero_out"),
-            "without_replacement": (
-                dpa.SampledWithoutReplacementDpEvent(1000, round(1000 * rate), gaussian),
-                "replace_one",
-            ),
-        }
-        for kind, (event, relation) in samples.items():
-            accountant = RdpAccountant(ORDERS, RELATIONS[relation])
-            accountant.compose(event)
-            yield {
-                "kind": kind,
-                "rate": rate,
-                "noise_over_sensitivity": noise,
-                "divergences": list(map(float, accountant.rdp)),
-            }
-    for epsilon in (0.05, 1.0, 5.0):
-        accountant = RdpAccountant(ORDERS, RELATIONS["zero_out"])
-        accountant.compose(dpa.LaplaceDpEvent(1 / epsilon))
-        yield {
-            "kind": "laplace",
-            "epsilon": epsilon,
-            "divergences": list(map(float, accountant.rdp)),
-        }
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--overwrite", action="store_true")
@@ -116,11 +85,9 @@ def main():
     if target.exists() and not parser.parse_args().overwrite:
         raise SystemExit(f"{target} exists; pass --overwrite to replace it.")
     golden = {
-        "orders": ORDERS,
         "poisson": list(poisson_cases()),
         "heterogeneous": list(heterogeneous_cases()),
         "response": list(response_cases()),
-        "renyi": list(renyi_cases()),
     }
     target.write_text(json.dumps(golden, indent=1) + "\n")
 

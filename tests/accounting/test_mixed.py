@@ -2,20 +2,19 @@
 
 import pytest
 
+from costs import by_pairs, cost
 from skdp.accounting import (
     Adjacency,
     Composed,
     Gaussian,
-    MixedAccountant,
-    PLDAccountant,
+    Laplace,
     PoissonSampled,
     Selected,
-    SelectionAccountant,
     Shuffled,
     calibrate,
+    delta_at,
     gaussian_epsilon,
     price,
-    supporting_accountants,
 )
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
@@ -24,13 +23,12 @@ ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 def test_a_selection_inside_a_plan():
     chosen, refit = Selected(Gaussian(8.0), 10), Gaussian(8.0)
     plan = Composed(((chosen, 1), (refit, 1)))
-    assert [item.name for item in supporting_accountants(plan, ZERO_OUT)] == ["rdp", "mixed"]
     found, name = price(plan, 1e-5, ZERO_OUT)
-    alone = SelectionAccountant().epsilon(chosen, 1e-5, ZERO_OUT)
+    once = cost(chosen, 1e-5, ZERO_OUT)
     assert name == "mixed"
-    halves = SelectionAccountant().epsilon(chosen, 5e-6, ZERO_OUT) + gaussian_epsilon(1 / 8, 5e-6)
-    assert alone < found <= halves
-    assert MixedAccountant().delta(plan, found, ZERO_OUT) <= 1.01e-5
+    halves = cost(chosen, 5e-6, ZERO_OUT) + gaussian_epsilon(1 / 8, 5e-6)
+    assert once < found <= halves
+    assert delta_at(plan, found, ZERO_OUT) <= 1.01e-5
     assert calibrate(plan, 1.0, 1e-5, REPLACE_ONE).epsilon == pytest.approx(1.0, rel=1e-3)
 
 
@@ -38,4 +36,12 @@ def test_a_shuffled_pass_and_a_polish():
     plan = Composed(((Shuffled(5000, Gaussian(6.0)), 1), (PoissonSampled(0.01, Gaussian(2.0)), 20)))
     found, name = price(plan, 1e-6, ZERO_OUT)
     assert name == "mixed"
-    assert found < PLDAccountant().epsilon(plan, 1e-6, ZERO_OUT)
+    assert found < by_pairs(plan, 1e-6, ZERO_OUT)
+
+
+def test_pure_parts_compose_without_delta():
+    plan = Composed(((Selected(Laplace(50.0), 10), 2), (Laplace(10.0), 3)))
+    found, name = price(plan, 0.0, ZERO_OUT)
+    each = cost(Selected(Laplace(50.0), 10), 0.0, ZERO_OUT)
+    assert (found, name) == (pytest.approx(2 * each + 0.3), "mixed")
+    assert found < 2 * 3 / 50 + 0.3

@@ -11,36 +11,32 @@ import pytest
 
 import skdp.accounting.additive as additive_module
 import skdp.accounting.composition as composition_module
-import skdp.accounting.mixed as mixed_module
+import skdp.accounting.dominating as dominating_module
 import skdp.accounting.papers as papers_module
 import skdp.accounting.plan as plan_module
-import skdp.accounting.pld as pld_module
+import skdp.accounting.pricing as pricing_module
+import skdp.accounting.selection as selection_module
+from costs import by_pairs, cost
 from skdp.accounting import (
     Adjacency,
     ApproximateDP,
     Composed,
     FixedSizeSampled,
     Gaussian,
-    GDPAccountant,
     Laplace,
-    MixedAccountant,
     OnBlock,
     Partition,
-    PLDAccountant,
     PoissonSampled,
-    PureDPAccountant,
     Selected,
-    SelectionAccountant,
-    ShuffleAccountant,
     Shuffled,
+    delta_at,
     gaussian_delta,
     gaussian_epsilon,
 )
-from skdp.accounting.guarantees import guarantee
 from skdp.accounting.pairs import AntipodalPair, GaussianPair, SampledPair
+from skdp.accounting.shuffle import guarantee
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
-gdp, pld = GDPAccountant(), PLDAccountant()
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +44,10 @@ def forget():
     """Costs are remembered; a mutant must not see those of the sound code, nor leave its own."""
 
     def clear():
-        pld_module._facts.cache_clear()
+        dominating_module.dominating_pairs.cache_clear()
         composition_module.epsilon_of.cache_clear()
         composition_module.delta_of.cache_clear()
+        selection_module._shift_of_path.cache_clear()
 
     clear()
     yield clear
@@ -82,21 +79,18 @@ def mutate(monkeypatch, forget):
 
 
 def replace_one_doubles():
-    assert gdp.epsilon(Gaussian(2.0), 1e-6, REPLACE_ONE) == pytest.approx(
-        gaussian_epsilon(1.0, 1e-6)
-    )
-    assert PureDPAccountant().epsilon(Laplace(2.0), 0.0, REPLACE_ONE) == pytest.approx(1.0)
+    assert cost(Gaussian(2.0), 1e-6, REPLACE_ONE) == pytest.approx(gaussian_epsilon(1.0, 1e-6))
+    assert cost(Laplace(2.0), 0.0, REPLACE_ONE) == pytest.approx(1.0)
 
 
 def zero_out_is_one_bound():
-    assert gdp.epsilon(Gaussian(2.0), 1e-6, ZERO_OUT) == pytest.approx(gaussian_epsilon(0.5, 1e-6))
+    assert cost(Gaussian(2.0), 1e-6, ZERO_OUT) == pytest.approx(gaussian_epsilon(0.5, 1e-6))
 
 
 def more_noise_costs_less():
     for base in (Gaussian(1.0), PoissonSampled(0.1, Gaussian(1.0)), Laplace(1.0)):
-        accountant = pld
-        quiet = accountant.epsilon(base.scaled(0.5), 1e-6, ZERO_OUT)
-        assert accountant.epsilon(base.scaled(2.0), 1e-6, ZERO_OUT) < quiet
+        quiet = by_pairs(base.scaled(0.5), 1e-6, ZERO_OUT)
+        assert by_pairs(base.scaled(2.0), 1e-6, ZERO_OUT) < quiet
 
 
 def one_sampled_step_in_closed_form():
@@ -104,39 +98,39 @@ def one_sampled_step_in_closed_form():
     rate, sigma = 0.1, 1.0
     for epsilon in (0.5, 2.0):
         amplified = math.log1p(rate * math.expm1(epsilon))
-        found = pld.delta(PoissonSampled(rate, Gaussian(sigma)), amplified, ZERO_OUT)
+        found = delta_at(PoissonSampled(rate, Gaussian(sigma)), amplified, ZERO_OUT)
         assert found == pytest.approx(rate * gaussian_delta(1 / sigma, epsilon), rel=1e-3)
         fixed = FixedSizeSampled(1, 10, Gaussian(sigma))
-        found = pld.delta(fixed, amplified, REPLACE_ONE)
+        found = delta_at(fixed, amplified, REPLACE_ONE)
         assert found == pytest.approx(rate * gaussian_delta(2 / sigma, epsilon), rel=1e-3)
 
 
 def sampled_laplace_in_closed_form():
-    found = PureDPAccountant().epsilon(PoissonSampled(0.1, Laplace(1.0)), 0.0, ZERO_OUT)
+    found = cost(PoissonSampled(0.1, Laplace(1.0)), 0.0, ZERO_OUT)
     assert found == pytest.approx(math.log1p(0.1 * math.expm1(1.0)))
-    found = PureDPAccountant().epsilon(FixedSizeSampled(1, 10, Laplace(1.0)), 0.0, REPLACE_ONE)
+    found = cost(FixedSizeSampled(1, 10, Laplace(1.0)), 0.0, REPLACE_ONE)
     assert found == pytest.approx(math.log1p(0.1 * math.expm1(2.0)))
 
 
 def poisson_under_replace_one_in_closed_form():
     """At epsilon 0 the divergence is the total variation of the two mixtures."""
     rate, sigma = 0.3, 1.0
-    found = pld.delta(PoissonSampled(rate, Gaussian(sigma)), 0.0, REPLACE_ONE)
+    found = delta_at(PoissonSampled(rate, Gaussian(sigma)), 0.0, REPLACE_ONE)
     assert found == pytest.approx(rate * math.erf(1 / sigma / math.sqrt(2)), rel=1e-3)
 
 
 def a_block_asked_twice_is_charged_twice():
     block = OnBlock(Partition(0, 4), 1, Gaussian(1.0))
-    twice = gdp.epsilon(Composed(((block, 1), (block, 1))), 1e-6, ZERO_OUT)
+    twice = cost(Composed(((block, 1), (block, 1))), 1e-6, ZERO_OUT)
     assert twice == pytest.approx(gaussian_epsilon(math.sqrt(2), 1e-6))
     sampled = OnBlock(Partition(0, 4), 1, PoissonSampled(0.1, Gaussian(1.0)))
     pair = Composed(((sampled, 1), (sampled, 1)))
-    assert pld.epsilon(pair, 1e-6, ZERO_OUT) > pld.epsilon(sampled, 1e-6, ZERO_OUT)
+    assert by_pairs(pair, 1e-6, ZERO_OUT) > by_pairs(sampled, 1e-6, ZERO_OUT)
 
 
 def two_epochs_are_charged_twice():
     blocks = [OnBlock(Partition(epoch, 4), 1, Gaussian(1.0)) for epoch in (0, 1)]
-    found = gdp.epsilon(Composed.of(blocks), 1e-6, ZERO_OUT)
+    found = cost(Composed.of(blocks), 1e-6, ZERO_OUT)
     assert found == pytest.approx(gaussian_epsilon(math.sqrt(2), 1e-6))
 
 
@@ -144,14 +138,14 @@ def the_costliest_block_is_charged():
     partition = Partition(0, 2)
     for order in ((1.0, 5.0), (5.0, 1.0)):
         plan = Composed.of(OnBlock(partition, k, Gaussian(s)) for k, s in enumerate(order))
-        assert gdp.epsilon(plan, 1e-6, ZERO_OUT) == pytest.approx(gaussian_epsilon(1.0, 1e-6))
+        assert cost(plan, 1e-6, ZERO_OUT) == pytest.approx(gaussian_epsilon(1.0, 1e-6))
 
 
 def both_directions_are_composed():
     """Removing a record is costlier here than adding one; alone it is known in closed form."""
     event = PoissonSampled(0.1, Gaussian(0.5))
     epsilon = math.log1p(0.1 * math.expm1(4.0))
-    found = pld.delta(event, epsilon, ZERO_OUT)
+    found = delta_at(event, epsilon, ZERO_OUT)
     assert found >= 0.1 * gaussian_delta(2.0, 4.0) * (1 - 1e-9)
 
 
@@ -193,32 +187,30 @@ def deltas_are_charged_in_advanced_composition():
 def deltas_are_charged_in_mixed_composition():
     """The selection enters with the delta at which it was priced, out of the same total."""
     chosen, rest, delta = Selected(Gaussian(8.0), 10), Gaussian(20.0), 1e-5
-    found = MixedAccountant().epsilon(Composed(((chosen, 1), (rest, 1))), delta, ZERO_OUT)
+    found = cost(Composed(((chosen, 1), (rest, 1))), delta, ZERO_OUT)
     points = [
-        ApproximateDP(SelectionAccountant().epsilon(chosen, share * delta, ZERO_OUT), share * delta)
+        ApproximateDP(cost(chosen, share * delta, ZERO_OUT), share * delta)
         for share in (0.2, 0.5, 0.8)
     ]
     plans = [Composed(((point, 1), (rest, 1))) for point in points]
-    assert found >= min(pld.epsilon(plan, delta, ZERO_OUT) for plan in plans) * (1 - 1e-9)
+    assert found >= min(by_pairs(plan, delta, ZERO_OUT) for plan in plans) * (1 - 1e-9)
 
 
 def local_deltas_are_charged_in_shuffling():
     leaky = Shuffled(1000, ApproximateDP(1.0, 1e-10))
-    assert ShuffleAccountant().epsilon(leaky, 1e-6, ZERO_OUT) > ShuffleAccountant().epsilon(
-        Shuffled(1000, ApproximateDP(1.0)), 1e-6, ZERO_OUT
-    )
+    assert cost(leaky, 1e-6, ZERO_OUT) > cost(Shuffled(1000, ApproximateDP(1.0)), 1e-6, ZERO_OUT)
 
 
 def lost_mass_is_charged():
     plan = Composed(((ApproximateDP(0.1, 1e-6), 5), (Gaussian(2.0), 1)))
-    assert pld.epsilon(plan, 4e-6, ZERO_OUT) == math.inf
-    assert pld.delta(plan, 50.0, ZERO_OUT) == pytest.approx(5e-6, rel=1e-3)
+    assert by_pairs(plan, 4e-6, ZERO_OUT) == math.inf
+    assert delta_at(plan, 50.0, ZERO_OUT) == pytest.approx(5e-6, rel=1e-3)
 
 
 def discretisation_errs_upwards():
     for delta in (1e-3, 1e-6, 1e-10):
         exact = gaussian_epsilon(1.0, delta)
-        assert exact <= pld.epsilon(Gaussian(1.0), delta, ZERO_OUT) <= exact * (1 + 1e-5)
+        assert exact <= by_pairs(Gaussian(1.0), delta, ZERO_OUT) <= exact * (1 + 1e-5)
 
 
 # The mutants.
@@ -232,8 +224,8 @@ def test_sensitivity_halved(mutate):
 
 
 def test_sensitivity_halved_in_the_dominating_pair(mutate):
-    real = pld_module.pairs.GaussianPair
-    mutate(one_sampled_step_in_closed_form, pld_module.pairs, "GaussianPair",
+    real = dominating_module.pairs.GaussianPair
+    mutate(one_sampled_step_in_closed_form, dominating_module.pairs, "GaussianPair",
            lambda mu: real(mu / 2))  # fmt: skip
 
 
@@ -243,30 +235,30 @@ def test_replace_one_treated_as_zero_out(mutate, event):
 
 
 def test_replace_one_treated_as_zero_out_where_sampled_without_replacement(mutate):
-    real = pld_module._base
-    mutate(one_sampled_step_in_closed_form, pld_module, "_base",
+    real = dominating_module._base
+    mutate(one_sampled_step_in_closed_form, dominating_module, "_base",
            lambda inner, adjacency, sampled: real(inner, ZERO_OUT, sampled))  # fmt: skip
 
 
 def test_poisson_under_replace_one_with_the_factor_twice(mutate):
-    mutate(poisson_under_replace_one_in_closed_form, pld_module.pairs, "AntipodalPair",
+    mutate(poisson_under_replace_one_in_closed_form, dominating_module.pairs, "AntipodalPair",
            lambda mu, rate: AntipodalPair(2 * mu, rate))  # fmt: skip
 
 
 def test_poisson_under_replace_one_with_the_pair_of_zero_out(mutate):
-    mutate(poisson_under_replace_one_in_closed_form, pld_module.pairs, "AntipodalPair",
+    mutate(poisson_under_replace_one_in_closed_form, dominating_module.pairs, "AntipodalPair",
            lambda mu, rate: SampledPair(GaussianPair(mu), rate))  # fmt: skip
 
 
 def test_rate_squared(mutate):
-    real = pld_module.pairs.SampledPair
-    mutate(one_sampled_step_in_closed_form, pld_module.pairs, "SampledPair",
+    real = dominating_module.pairs.SampledPair
+    mutate(one_sampled_step_in_closed_form, dominating_module.pairs, "SampledPair",
            lambda base, rate: real(base, rate**2))  # fmt: skip
 
 
 def test_rate_squared_without_replacement(mutate):
-    real = pld_module.pairs.SymmetricSampledPair
-    mutate(one_sampled_step_in_closed_form, pld_module.pairs, "SymmetricSampledPair",
+    real = dominating_module.pairs.SymmetricSampledPair
+    mutate(one_sampled_step_in_closed_form, dominating_module.pairs, "SymmetricSampledPair",
            lambda base, rate: real(base, rate**2))  # fmt: skip
 
 
@@ -339,8 +331,8 @@ def test_delta_split_forgotten_in_advanced_composition(mutate):
 
 
 def test_delta_split_forgotten_in_mixed_composition(mutate):
-    real = mixed_module.ApproximateDP
-    mutate(deltas_are_charged_in_mixed_composition, mixed_module, "ApproximateDP",
+    real = pricing_module.ApproximateDP
+    mutate(deltas_are_charged_in_mixed_composition, pricing_module, "ApproximateDP",
            lambda epsilon, delta: real(epsilon, 0.0))  # fmt: skip
 
 
@@ -370,10 +362,10 @@ def test_losses_rounded_down(mutate):
 
 def test_counts_ignored(mutate):
     def thirty_steps():
-        found = pld.epsilon(Composed(((Gaussian(5.0), 30),)), 1e-6, ZERO_OUT)
+        found = by_pairs(Composed(((Gaussian(5.0), 30),)), 1e-6, ZERO_OUT)
         assert found == pytest.approx(gaussian_epsilon(math.sqrt(30) / 5, 1e-6), rel=1e-5)
 
-    real = pld_module.epsilon_of
-    mutate(thirty_steps, pld_module, "epsilon_of",
+    real = dominating_module.epsilon_of
+    mutate(thirty_steps, dominating_module, "epsilon_of",
            lambda pairs, coarse, delta, effort: real(
                tuple((pair, 1) for pair, _ in pairs), coarse, delta, effort))  # fmt: skip

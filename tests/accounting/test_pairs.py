@@ -18,6 +18,7 @@ from skdp.accounting import (
     gaussian_delta,
 )
 from skdp.accounting.composition import FFT_ERROR, connect_the_dots, delta_of, epsilon_of
+from skdp.accounting.dominating import dominating_pair
 from skdp.accounting.pairs import (
     AntipodalPair,
     GaussianPair,
@@ -26,7 +27,6 @@ from skdp.accounting.pairs import (
     SampledPair,
     SymmetricSampledPair,
 )
-from skdp.accounting.pld import dominating_pair
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 EPSILONS = np.array([0.0, 0.05, 0.3, 1.0, 2.5])

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from costs import by_pairs
 from skdp.accounting import (
     Adjacency,
     Composed,
@@ -11,7 +12,6 @@ from skdp.accounting import (
     Laplace,
     OnBlock,
     Partition,
-    PLDAccountant,
     PoissonSampled,
     gaussian_epsilon,
     price,
@@ -36,14 +36,13 @@ def test_the_costliest_block_is_found_among_mixed_contents():
             (Gaussian(5.0), 1),
         )
     )
-    pld = PLDAccountant()
     contents = [Gaussian(3.0), PoissonSampled(0.1, Gaussian(1.0)), Laplace(1.0)]
     contents.append(Composed(((Gaussian(3.0), 1), (Laplace(9.0), 1))))
     alone = [
-        pld.epsilon(Composed(((content, 1), (Gaussian(5.0), 1))), 1e-6, ZERO_OUT)
+        by_pairs(Composed(((content, 1), (Gaussian(5.0), 1))), 1e-6, ZERO_OUT)
         for content in contents
     ]
-    assert pld.epsilon(plan, 1e-6, ZERO_OUT) == pytest.approx(max(alone), rel=1e-9)
+    assert by_pairs(plan, 1e-6, ZERO_OUT) == pytest.approx(max(alone), rel=1e-9)
 
 
 def test_repeated_questions_to_one_block_add_up():

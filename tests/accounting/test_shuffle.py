@@ -1,15 +1,15 @@
-"""Amplification by shuffling: the sum over clones, and what the accountant makes of it."""
+"""Amplification by shuffling: the sum over clones, and the price that follows from it."""
 
 import math
 
 import pytest
 
+from costs import cost
 from skdp.accounting import (
     Adjacency,
     ApproximateDP,
     Gaussian,
     Laplace,
-    ShuffleAccountant,
     Shuffled,
     price,
 )
@@ -52,8 +52,8 @@ def test_a_million_shuffled_records():
 def test_shuffling_never_costs_more_than_one_answer():
     for adjacency in Adjacency:
         for n in (1, 10, 1000):
-            cost = price(Shuffled(n, G), 1e-6, adjacency)[0]
-            assert cost <= price(G, 1e-6, adjacency)[0]
+            spent = price(Shuffled(n, G), 1e-6, adjacency)[0]
+            assert spent <= price(G, 1e-6, adjacency)[0]
 
 
 def test_shuffling_prices_randomisers_between_any_two_records():
@@ -61,13 +61,13 @@ def test_shuffling_prices_randomisers_between_any_two_records():
     local = 2 / 1.0
     event = Shuffled(10_000, Laplace(1.0))
     for adjacency in Adjacency:
-        found = ShuffleAccountant().epsilon(event, 1e-6, adjacency)
+        found = cost(event, 1e-6, adjacency)
         assert clone_delta(10_000, local, found) == pytest.approx(1e-6, rel=1e-4)
 
 
 def test_shuffled_local_deltas_are_charged():
-    clean = ShuffleAccountant().epsilon(Shuffled(1000, ApproximateDP(1.0)), 1e-6, ZERO_OUT)
-    leaky = ShuffleAccountant().epsilon(Shuffled(1000, ApproximateDP(1.0, 1e-10)), 1e-6, ZERO_OUT)
+    clean = cost(Shuffled(1000, ApproximateDP(1.0)), 1e-6, ZERO_OUT)
+    leaky = cost(Shuffled(1000, ApproximateDP(1.0, 1e-10)), 1e-6, ZERO_OUT)
     assert clean < leaky < 1.0
     hopeless = Shuffled(1000, ApproximateDP(1.0, 1e-5))
-    assert ShuffleAccountant().epsilon(hopeless, 1e-6, ZERO_OUT) == math.inf
+    assert cost(hopeless, 1e-6, ZERO_OUT) == math.inf

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.fixes import parse_version
 
 import skdp
-from skdp.accounting import Adjacency, GDPAccountant
+from skdp.accounting import Adjacency, event_mu
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics import dataset, evaluate
 from skdp.metrics.evaluation import PrivateScorer
@@ -52,7 +52,7 @@ def check_price_and_rows(monkeypatch, X, y):
 
     def stated(self, *arguments):
         found = cost(self, *arguments)
-        state["cost"] = GDPAccountant().mu(found.event, Adjacency.ZERO_OUT) ** 2
+        state["cost"] = event_mu(found.event, Adjacency.ZERO_OUT) ** 2
         return found
 
     def numbers(X):
@@ -78,7 +78,7 @@ def check_price_and_rows(monkeypatch, X, y):
         found = seeded(RIDGE(), X, y, cv=5)
     assert not both, "a model scored what it had seen"
     assert found.privacy_.epsilon <= 1.0, "it costs more than was asked for"
-    charged = GDPAccountant().mu(found.privacy_.event, Adjacency.ZERO_OUT) ** 2
+    charged = event_mu(found.privacy_.event, Adjacency.ZERO_OUT) ** 2
     assert met.max() <= charged * (1 + 1e-9), "a row meets more than was charged"
     assert met.min() >= charged * (1 - 1e-4)
 

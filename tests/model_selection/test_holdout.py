@@ -28,6 +28,7 @@ from sklearn.preprocessing import (
 
 import skdp
 from composition import DELTA, together
+from costs import by_pairs
 from skdp.accounting import Adjacency, Gaussian, OnBlock, Partition, price
 from skdp.fitting import parts
 from skdp.metrics import dataset, evaluate
@@ -254,11 +255,11 @@ def test_blocks_of_blocks_are_priced_by_the_costliest_path():
             (Gaussian(5.0), 1),
         )
     )
-    found = skdp.accounting.GDPAccountant().mu(event, Adjacency.ZERO_OUT)
+    found = skdp.accounting.event_mu(event, Adjacency.ZERO_OUT)
     in_first, in_second = 1 + 2 / 9, 1 / 0.81
     assert found == pytest.approx(np.sqrt(max(in_first, in_second) + 1 / 25))
-    assert price(event, 1e-6, Adjacency.ZERO_OUT, "pld")[0] == pytest.approx(
-        price(event, 1e-6, Adjacency.ZERO_OUT, "gdp")[0], rel=1e-4
+    assert price(event, 1e-6, Adjacency.ZERO_OUT)[0] == pytest.approx(
+        by_pairs(event, 1e-6, Adjacency.ZERO_OUT), rel=1e-4
     )
 
 

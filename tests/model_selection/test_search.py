@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skdp
 from searches import GRID, RIDGE, seeded
-from skdp.accounting import Adjacency, selection_epsilon
+from skdp.accounting import Adjacency, Gaussian, Selected, price
 from skdp.metrics import dataset
 from skdp.model_selection import DPSearchCV, candidates, dp_cross_validate
 from skdp.oracle import noise_source
@@ -84,7 +84,8 @@ def test_a_search_is_charged_once(regression, adjacency):
             ).fit(*regression)
     run_budget, cost = candidates.priced_search(7, 1.0, 1e-6, str(adjacency), "system", 400)
     statement = cost.statement()
-    assert selection_epsilon(run_budget.mu, 7, 1e-6) == pytest.approx(1.0, rel=1e-4)
+    search = Selected(Gaussian(1 / run_budget.mu), 7)
+    assert price(search, 1e-6, Adjacency.ZERO_OUT)[0] == pytest.approx(1.0, rel=1e-4)
     assert statement.epsilon_at(1e-6) == pytest.approx(statement.epsilon)
 
 

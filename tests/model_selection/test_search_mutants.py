@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skdp
 from searches import GRID, RIDGE, seeded
-from skdp.accounting import Adjacency, GDPAccountant
+from skdp.accounting import Adjacency, event_mu
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics import dataset
 from skdp.metrics.evaluation import PrivateScorer
@@ -63,7 +63,7 @@ def check_runs_keep_to_their_price(monkeypatch, data):
 
     def stated(self, *arguments):
         found = cost(self, *arguments)
-        costs.append(GDPAccountant().mu(found.event, Adjacency.ZERO_OUT))
+        costs.append(event_mu(found.event, Adjacency.ZERO_OUT))
         return found
 
     def fitted(self, given, *start):

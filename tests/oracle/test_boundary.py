@@ -376,7 +376,7 @@ def test_a_filter_refuses_what_is_over_before_it_is_read(rows):
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 def test_a_filter_costs_what_was_asked_for(adjacency):
     """All of a filter's budget, spent anyhow, is the (epsilon, delta) asked for."""
-    from skdp.accounting import GDPAccountant
+    from skdp.accounting import price
 
     public = replace(PUBLIC, adjacency=adjacency)
     plan = make_plan((SolverStage(Asks(None, adaptive=True)),), public, PROBLEM)
@@ -385,7 +385,7 @@ def test_a_filter_costs_what_was_asked_for(adjacency):
     left = 1 - sum(noise**-2 for noise in noises)
     noises.append(left**-0.5)
     spent = Composed.of(Gaussian(noise).scaled(scale) for noise in noises)
-    epsilon = GDPAccountant().epsilon(spent, 1e-6, adjacency)
+    epsilon = price(spent, 1e-6, adjacency)[0]
     assert 0.999 < epsilon <= 1.0
 
 

@@ -2,7 +2,7 @@
 
 An event describes a release in units that do not depend on its scale: noise is measured against
 the *contribution bound*, the most that one record can add to the released sum. The cost of an event
-is computed by an accountant; see :mod:`skdp.accounting.accountant`.
+is computed by :func:`skdp.accounting.price`.
 """
 
 from skdp.accounting.events.base import (

@@ -245,7 +245,7 @@ class ShuffledPass(base.Release):
     the coins cannot make it more (the hockey-stick divergence is jointly convex). That is a
     `DisjointPass`. With ``n_steps = n`` each step is a local randomiser of a single record, so that
     the secret order makes for amplification by shuffling (Feldman, McMillan, Talwar 2021, Thm 3.1):
-    that is `Shuffled`, of which an accountant charges the smaller of both prices. A stream's order
+    that is `Shuffled`, of which the smaller of both prices is charged. A stream's order
     is not secret, so it is charged as `DisjointPass`.
     *Rounding.* Sums are put on a grid, and noise is a multiple of that grid, added exactly: see
     `GaussianNoise`, and `StepNoise` for steps on one record. Nothing enters a point that

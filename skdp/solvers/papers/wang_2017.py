@@ -479,7 +479,7 @@ class SVRG(VarianceReduced):
     Notes
     -----
     The paper's noise is sufficient for ``epsilon <= c T m / n**2``, which its own experiments
-    exceed by far. Here the accountant computes the noise. A `NoiseWarning` names batches that
+    exceed by far. Here the noise is calibrated to the budget. A `NoiseWarning` names batches that
     are too small for it.
 
     References

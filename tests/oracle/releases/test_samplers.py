@@ -12,8 +12,8 @@ from skdp.accounting import (
     Composed,
     FixedSizeSampled,
     Gaussian,
-    GDPAccountant,
     PoissonSampled,
+    event_mu,
 )
 from skdp.objective import SquaredError
 from skdp.oracle import AllRows, Block, FixedSize, Poisson, Public, noise_source
@@ -61,11 +61,10 @@ def test_epochs_are_divided_anew(rows):
 
 def test_epochs_are_charged_one_by_one():
     """A record may lie in the costliest block of each; blocks of one epoch cost as much as one."""
-    accountant = GDPAccountant()
 
     def mu(*places):
         events = [Block(epoch, 4, index).event(Gaussian(1.0), PUBLIC) for epoch, index in places]
-        return accountant.mu(Composed.of(events), Adjacency.ZERO_OUT)
+        return event_mu(Composed.of(events), Adjacency.ZERO_OUT)
 
     assert mu((0, 0), (0, 1), (0, 2)) == pytest.approx(mu((0, 0)))
     assert mu((0, 0), (1, 1)) == pytest.approx(2**0.5 * mu((0, 0)))
@@ -129,7 +128,7 @@ def test_places_that_are_none(place):
 
 def cost(samplers):
     event = Composed.of(sampler.event(Gaussian(2.0), PUBLIC) for sampler in samplers)
-    return GDPAccountant().mu(event, Adjacency.ZERO_OUT) ** 2
+    return event_mu(event, Adjacency.ZERO_OUT) ** 2
 
 
 def test_disjoint_blocks_cost_their_maximum():

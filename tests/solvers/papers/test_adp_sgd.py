@@ -11,8 +11,8 @@ import skdp
 from benchmarks.papers.theory import printed_adp_noise
 from replays import differing
 from skdp.accounting import Adjacency, Composed, FixedSizeSampled, Gaussian
-from skdp.accounting.accountant import least_factor
 from skdp.accounting.papers import advanced_epsilon
+from skdp.accounting.pricing import least_factor
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.oracle.oracle import Oracle
@@ -112,7 +112,7 @@ def test_noise_from_advanced_composition_is_the_papers_order():
     def by_paper(factor):
         return advanced_epsilon(event.scaled(factor), 1e-6, Adjacency.REPLACE_ONE)
 
-    factor = least_factor(by_paper, 1.0, who="advanced composition", delta=1e-6)
+    factor = least_factor(by_paper, 1.0, 1e-6)
     assert factor > 2
     advanced = factor * exact
     relative = advanced / advanced[0]

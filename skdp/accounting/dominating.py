@@ -1,4 +1,4 @@
-"""Privacy-loss distributions: the dominating pair of each event, and the accountant that sums them.
+"""The dominating pair of each event, and the privacy profile of events that a record can meet.
 
 For a Gaussian sum with noise multiplier z and a sampling rate q the pairs are:
 
@@ -19,27 +19,23 @@ replace_one, the profile of the sample of fixed size.
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, singledispatch
+from functools import lru_cache, partial, singledispatch
 
 from skdp.accounting import pairs
-from skdp.accounting.accountant import Accountant, least_factor
-from skdp.accounting.additive import pure_epsilon
-from skdp.accounting.composition import FULL, ROUGH, LatticeResolution, Pairs, delta_of, epsilon_of
-from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, UnknownCost
+from skdp.accounting.additive import gaussian_delta, gaussian_epsilon, pure_epsilon
+from skdp.accounting.composition import FULL, LatticeResolution, Pairs, delta_of, epsilon_of
+from skdp.accounting.events.base import Adjacency, Event, Parts, UnknownCost
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, NoisyMaximum
 from skdp.accounting.events.wrappers import PoissonSampled, Sampled, Selected
 from skdp.accounting.pairs import Pair
-from skdp.accounting.plan import EventCounts, coarsened, counts_of, joint_mu, paths, sampled_counts
+from skdp.accounting.plan import EventCounts, coarsened, joint_mu, opened, sampled_counts
 
 # Plans with more distinct noise levels than this are priced with levels rounded down to powers of
 # LIMIT_RATIO, hence as if they had up to 0.05 % less noise. It bounds the time.
 MAX_LEVELS, LIMIT_RATIO = 2000, 1.0005
-# The search of a calibration rounds noise levels down to powers of this ratio.
-SEARCH_RATIO = 1.005
 # Smaller deltas cannot be resolved: their tails get lost among the smallest numbers of float64.
 LEAST_DELTA = 1e-280
-# Up to this number of levels, an evaluation takes milliseconds and the search ends nearer to the
-# budget.
+# Up to this number of levels, tails are located with the pairs themselves.
 FEW_LEVELS = 32
 
 
@@ -110,100 +106,54 @@ def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | N
     return dominating_pair(part, adjacency)
 
 
-# Dominating pairs of all events on a path, and a shorter list that costs no less; None where no
-# finite epsilon holds.
-Facts = tuple[Pairs, Pairs] | None
+# The smallest delta at which a privacy profile is known, and the least epsilon at a delta.
+Profile = tuple[Callable[[float], float], Callable[[float], float]]
 
 
-class PLDAccountant(Accountant):
-    """Fast Fourier transform of privacy losses: tight for sampled, Laplace and mixed plans.
+def profile(path: EventCounts, adjacency: Adjacency) -> Profile:
+    """Return delta as a function of epsilon, and epsilon as a function of delta, of a path.
 
-    Each event is replaced by its dominating pair, and each pair by its connect-the-dots
-    discretisation; the two directions of a pair are composed separately, and the larger cost is
-    charged. With delta = 0 there is no finite answer here; use "pure".
+    Both are upper bounds: in closed form for Gaussian events, else by composition.
+
+    Raises
+    ------
+    UnknownCost
+        If an event has no dominating pair.
     """
+    whole = opened(path)
+    mu = joint_mu(whole, adjacency)
+    if mu is not None:
+        return partial(gaussian_delta, mu), partial(gaussian_epsilon, mu)
+    pairs = dominating_pairs(tuple(whole.items()), adjacency)
+    delta = (lambda epsilon: 1.0) if pairs is None else partial(delta_of, *pairs)
+    return delta, partial(pairs_epsilon, whole, adjacency=adjacency)
 
-    name = "pld"
-    rank = 30
-    is_tight = True
 
-    def paths(self, event: Event, adjacency: Adjacency) -> list[EventCounts]:
-        """Return the collections of events that a single record can meet.
+def pairs_epsilon(
+    path: EventCounts, delta: float, adjacency: Adjacency, resolution: LatticeResolution = FULL
+) -> float:
+    """Epsilon of the events on a path by composition of their dominating pairs.
 
-        Parameters
-        ----------
-        event : Event
-        adjacency : Adjacency
-
-        Returns
-        -------
-        list of dict
-            From distinct events to their numbers of occurrences.
-
-        Raises
-        ------
-        UnknownCost
-            If there are too many collections.
-        """
-        return paths(event, adjacency)
-
-    def examine(self, event: Event, adjacency: Adjacency) -> list[Facts]:
-        return [_facts(tuple(path.items()), adjacency) for path in self.paths(event, adjacency)]
-
-    def path_epsilon(
-        self, facts: Facts, delta: float, resolution: LatticeResolution = FULL
-    ) -> float:
-        if 0 < delta < LEAST_DELTA:
-            raise UnknownCost(
-                f"accountant {self.name!r} cannot distinguish a delta of {delta:g} from 0; choose "
-                f"at least {LEAST_DELTA:g}, or 0 for pure differential privacy."
-            )
-        if facts is None or (delta == 0 and facts[0]):
-            return math.inf
-        return epsilon_of(*facts, delta, resolution)
-
-    def path_delta(self, facts: Facts, epsilon: float) -> float:
-        return 1.0 if facts is None else delta_of(*facts, epsilon)
-
-    def scale(self, event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-        # With a rough bound (few noise levels, coarse lattice) first, then with the full one.
-        counts = tuple(counts_of(event).items())
-        rough = Composed(coarsened(counts, SEARCH_RATIO))
-        rougher = Composed(coarsened(counts, SEARCH_RATIO**2))
-
-        def cost_roughly(plan: Composed) -> float:
-            met = self.require(plan, adjacency)
-            return max(self.path_epsilon(facts, delta, ROUGH) for facts in met)
-
-        def spent_roughly(factor: float) -> float:
-            return cost_roughly(rough.scaled(factor))
-
-        def spent(factor: float) -> float:
-            return self.epsilon(event.scaled(factor), delta, adjacency)
-
-        factor = least_factor(spent_roughly, epsilon, who=self.name, delta=delta)
-        if event.scaled(2.0) == event:
-            return factor
-        # Doubling the rounding adds about as much to the cost as the rounding itself has added.
-        rougher_share = cost_roughly(rougher.scaled(factor)) / epsilon
-        if not rougher_share > 0:  # delta is so large that the rough bound is 0
-            return least_factor(spent, epsilon, who=self.name, delta=delta, guess=factor)
-        target = epsilon * rougher_share  # for the rough bound
-        width = 1e-4 if len(counts) <= FEW_LEVELS else 9e-4  # accepted relative distance to epsilon
-        for _ in range(5):
-            target *= 1 - width / 3
-            factor = least_factor(spent_roughly, target, who=self.name, delta=delta, guess=factor)
-            cost = spent(factor)
-            if (1 - width) * epsilon <= cost <= epsilon:
-                return factor
-            if not 0.5 * epsilon < cost < 2 * epsilon:
-                break
-            target *= epsilon / cost
-        return least_factor(spent, epsilon, who=self.name, delta=delta, guess=factor)
+    Raises
+    ------
+    UnknownCost
+        If an event has no dominating pair, or delta is too small to be resolved.
+    """
+    pairs = dominating_pairs(tuple(path.items()), adjacency)
+    if 0 < delta < LEAST_DELTA:
+        raise UnknownCost(
+            f"composition cannot distinguish a delta of {delta:g} from 0; choose at least "
+            f"{LEAST_DELTA:g}, or 0 for pure differential privacy."
+        )
+    return math.inf if pairs is None else epsilon_of(*pairs, delta, resolution)
 
 
 @lru_cache(maxsize=256)
-def _facts(path: Parts, adjacency: Adjacency) -> Facts:
+def dominating_pairs(path: Parts, adjacency: Adjacency) -> tuple[Pairs, Pairs] | None:
+    """Return dominating pairs of events with counts, and a shorter list that costs no less.
+
+    None if no finite epsilon holds.
+    """
     few = path if len(path) <= MAX_LEVELS else coarsened(path, LIMIT_RATIO)
     full = _pairs(few, adjacency)
     for ratio in (1.01, 1.03, 1.1):  # so few that a sketch of every level is quick
