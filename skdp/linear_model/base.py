@@ -397,7 +397,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         n_records = parameters.planned_records("plan", n_samples, n_groups, **counts)
         for name, given in (("sparse", is_sparse), ("weighted", weighted)):
             require(name, given, "be True or False", isinstance(given, bool | np.bool_))
-        # Whether labels have weights decides what a fit consists of, not which weights.
+        # Whether labels have weights, and any of them 0, decides what a fit consists of.
+        by_label = getattr(self, "class_weight", None)
         prepared = self._prepare(
             n_records,
             n_features,
@@ -405,7 +406,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             grouped=n_groups is not None,
             sparse=is_sparse,
             weighted=weighted,
-            label_weights=() if getattr(self, "class_weight", None) is None else (1.0,),
+            label_weights=() if by_label is None else (1.0, *[0.0] * (0 in by_label.values())),
         )
         public, plan = prepared.public, prepared.plan
         noise_warnings.warn_about_noise(self._who, plan, public, prepared.problem)

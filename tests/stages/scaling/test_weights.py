@@ -16,6 +16,7 @@ from skdp import audit
 from skdp.oracle import Weights
 from skdp.oracle.releases import weights as releases
 from skdp.solvers import available
+from skdp.stages.scaling.weights import WeightStage
 
 N_ROWS = 20_000
 SHIFT = 2.0**20  # exact, and by whole bins of counts: fits with the same noise are equal
@@ -183,6 +184,36 @@ def test_rows_of_weight_0_are_as_if_left_out(rng, share):
             skdp.DPRidge(epsilon=2.0), 3, bootstrap=False, max_samples=0.5, random_state=0
         )
         assert r2_score(y, bag.fit(X, y).predict(X)) > 0.91
+
+
+def test_rows_of_a_label_of_weight_0_are_as_if_left_out(rng):
+    """Three rows of four have the label 0."""
+    X = rng.standard_normal((6_000, 3))
+    y = np.argmax(X @ rng.standard_normal((3, 3)) + rng.gumbel(size=X.shape) + [2.5, 0, 0], axis=1)
+    by_label = {0: 0, 1: 1, 2: 3}
+    theirs = linear_model.LogisticRegression(C=0.1, class_weight=by_label).fit(X, y)
+    model = made(skdp.DPLogisticRegression, classes=[0, 1, 2], C=0.1, class_weight=by_label)
+    for weights in (None, np.full(6_000, 7.0)):
+        found = model.fit(100 * X + 3000, y, weights).predict_proba(100 * X + 3000)
+        assert np.abs(found - theirs.predict_proba(X)).mean() < 0.02  # 0.2 with wrong ranges
+    planned = model.plan(6_000, n_features=3, n_classes=3, weighted=True)
+    assert [one.kind for one in planned.releases] == [one.kind for one in model.privacy_.releases]
+
+
+@pytest.mark.parametrize(("std", "unit"), [(27.0, 1e-6), (40.0, 1.0)])
+def test_noise_is_hardly_ever_taken_for_weights(monkeypatch, rng, std, unit):
+    """Of 300 rows with one weight: in nearly all fits the scale is at most 4 times as large."""
+    weights = releases.logarithms(np.full(300, unit))
+
+    def counts(self, oracle, request, share):
+        places = np.clip((weights - request.low) / request.width, 0, request.n_bins - 1)
+        exact = np.bincount(places.astype(int), minlength=request.n_bins)
+        return exact + std * rng.standard_normal(request.n_bins), std
+
+    monkeypatch.setattr(WeightStage, "_request", counts)
+    scales = np.array([WeightStage()._scale(None) for _ in range(2_000)])
+    assert np.sum(scales > 30 * unit) <= 4
+    assert np.sum(scales > 4 * unit) <= 200
 
 
 def test_a_scaler_leaves_out_rows_of_weight_0(rng):
