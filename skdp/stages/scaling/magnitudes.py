@@ -19,12 +19,15 @@ from skdp.oracle.releases.histograms import (
     SIDE,
     STEPS,
 )
-from skdp.stages.scaling.estimates import MIN_BULK_SHARE, Z_ONE, z_of_largest
+from skdp.stages.scaling.estimates import MIN_BULK_SHARE, z_of_largest
 
 # All figures are choices of ours.
 # Step of the largest values of a column in its unit: above them there is room for rare values.
 LARGEST = 9
 MOST = BEYOND - STEPS  # step of a unit, on either side of 1
+# In standard deviations: by how much blocks and digits of far values stand out more than other
+# counts, and noise on the number of other values. A unit that follows from noise makes all values 0.
+MARGIN, Z_OTHERS = 1.0, 3.5
 ADJACENT = 4  # near steps below the far ones: if they have values, the far ones are not isolated
 
 
@@ -58,7 +61,7 @@ def in_own_units(counts: Array, n_rows: Array | float, std: float) -> OwnUnits:
         Standard deviation of the noise on each count.
     """
     n_columns, near, blocks = len(counts), counts[:, :N_NEAR].copy(), counts[:, BLOCK]
-    seen = np.where(blocks > z_of_largest(blocks.size) * std, blocks, 0.0) / DIGIT
+    seen = np.where(blocks > (z_of_largest(blocks.size) + MARGIN) * std, blocks, 0.0) / DIGIT
     n_rows, noise = np.broadcast_to(n_rows, n_columns), np.full(n_columns, std)
     steps, limit = np.zeros(n_columns), z_of_largest(near.size) * std
     for one in np.flatnonzero(seen.any(axis=1)):
@@ -79,16 +82,17 @@ def _step_of_unit(
     there are no others, as a difference of numbers that is rounding error is no number of its own.
     """
     large, small = seen[BLOCKS > 0].sum(), seen[BLOCKS < 0].sum()
+    noise = std * np.sqrt(1 + np.count_nonzero(seen[BLOCKS < 0]) / DIGIT**2)
     is_tail = max(near[:ADJACENT].max(), near[-ADJACENT:].max()) > limit
     if large > 0 and (is_tail or large >= (1 - MIN_BULK_SHARE) * n_others):
         side = BLOCKS > 0
-    elif small > 0 and n_others - small <= 2 * Z_ONE * std + 1e-9 * n_others:
+    elif small > 0 and n_others - small <= Z_OTHERS * noise + 1e-9 * n_others:
         side = BLOCKS < 0
     else:
         return 0
     steps = STEPS * BLOCKS[side & (seen > 0)][-1] + np.arange(STEPS)
     values = digits[:, steps % SIDE].max(axis=0)
-    visible = np.flatnonzero(values > limit / DIGIT)
+    visible = np.flatnonzero(values > (limit + MARGIN * std) / DIGIT)
     largest = steps[visible[-1] if len(visible) else values.argmax()]
     return int(np.clip(largest - LARGEST, -MOST, MOST))
 

@@ -74,6 +74,15 @@ def test_a_tail_beyond_the_near_magnitudes_is_seen_with_the_rest(rng):
     assert found.counts[0, low > 0].sum() == pytest.approx(N_ROWS, rel=0.05)
 
 
+@pytest.mark.parametrize("unit", [1e-13, 1e-15, 1e13, 1e15])
+def test_noise_hardly_ever_decides_the_unit_of_far_values(rng, unit):
+    """A unit that is off by more than 5 steps of 4 loses values, or all of them."""
+    counts, std = counts_of(unit * rng.standard_normal(N_ROWS)), 30.0
+    noise = std * rng.standard_normal((3_000, 1, N_MAGNITUDES))
+    units = np.array([in_own_units(counts + one, N_ROWS, std).units[0] for one in noise])
+    assert np.sum(np.abs(np.log(units / np.median(units))) > 5 * np.log(4)) <= 3
+
+
 def test_noise_hardly_ever_moves_a_unit(rng):
     """Of 4000 noisy tables of 10 columns; of columns that are noise alone as well."""
     values, moved = rng.standard_normal(N_ROWS), 0
