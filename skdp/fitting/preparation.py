@@ -1,11 +1,11 @@
 """Keep the plans of fits: all that is settled before any row is read."""
 
-import io
-import pickle
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
+
+import numpy as np
 
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public, public_after
@@ -50,17 +50,30 @@ NOT_PLANNED = frozenset({"verbose"})
 MAX_PLANS = 64
 
 
-_plans: dict[tuple[Any, ...], Prepared] = {}
+_plans: dict[Hashable, Prepared] = {}
 
 
-class _Values(pickle.Pickler):
-    """Pickles values, and refuses what is pickled by its name and may be defined anew."""
+def _frozen(value: Any) -> Hashable:
+    """Return a value of a parameter as a key; TypeError if its state may not be all in it.
 
-    def reducer_override(self, value: Any) -> Any:
-        by_name = isinstance(value, types.FunctionType | type)
-        if by_name and value.__module__ == "__main__":
-            raise pickle.PicklingError(f"{value!r} may be defined anew under its name.")
-        return NotImplemented
+    Objects of skdp are their attributes. Of other objects and of functions this is not known.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str) or isinstance(value, np.generic):
+        return kind, value
+    if isinstance(value, Enum):
+        return kind, value.name
+    if kind is np.ndarray and value.dtype != object:
+        return value.dtype.str, value.shape, value.tobytes()
+    if kind in (list, tuple):
+        return kind, *map(_frozen, value)
+    if kind is frozenset:
+        return kind, frozenset(map(_frozen, value))
+    if kind is dict:
+        return kind, *((name, _frozen(inside)) for name, inside in value.items())
+    if kind.__module__.partition(".")[0] == "skdp" and hasattr(value, "__dict__"):
+        return kind, _frozen(vars(value))
+    raise TypeError(f"{kind.__name__} is no key.")
 
 
 def planned_once(model: Any, facts: tuple[Any, ...], prepare: Callable[[], Prepared]) -> Prepared:
@@ -78,10 +91,8 @@ def planned_once(model: Any, facts: tuple[Any, ...], prepare: Callable[[], Prepa
     parameters = model.get_params(deep=False) | {"privacy": model._terms.for_plans()}
     planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
     try:
-        values = io.BytesIO()
-        _Values(values).dump((planned, facts))
-        key = type(model), values.getvalue()
-    except (pickle.PicklingError, TypeError, AttributeError):
+        key = type(model), _frozen([planned, facts])
+    except TypeError:
         return prepare()
     known = _plans.get(key)
     if known is None:
