@@ -54,8 +54,8 @@ MODEL = {
     "momentum": ["auto", "auto", 0.0, 0.9, 1.0],
     "constraint": [
         *[None, None, None, None, None, "l2_ball", ("simplex", {"total": 2.0}), "cube"],
-        *[skdp.L2Ball(2.0), skdp.L1Ball(1.0), skdp.Box(-1.0, 2.0)],
-        *[skdp.L2Ball(1e-200), skdp.L1Ball(0.0), skdp.Box(1.0, -1.0)],
+        *[skdp.objective.L2Ball(2.0), skdp.objective.L1Ball(1.0), skdp.objective.Box(-1.0, 2.0)],
+        *[skdp.objective.L2Ball(1e-200), skdp.objective.L1Ball(0.0), skdp.objective.Box(1.0, -1.0)],
     ],
     "verbose": [0, 0, 1],
 }

@@ -197,7 +197,7 @@ PROOFS = {
     selection.VertexSelection: Proof(
         _model(
             solver=skdp.solvers.FrankWolfe(max_iter=6, clip_norm=CLIP),
-            constraint=skdp.L1Ball(),
+            constraint=skdp.objective.L1Ball(),
             fit_intercept=False,
         ),
         _halved(selection.VertexSelection, "contribution"),

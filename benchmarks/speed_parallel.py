@@ -109,7 +109,7 @@ def in_chunks(smoke: bool):
     model = skdp.DPLogisticRegression(delta=1e-9, classes=[0, 1], solver="gd", max_iter=5)
     with threadpool_limits(2):
         tracemalloc.start()
-        seconds = seconds_of(lambda: model.fit(skdp.Chunks(X, y)))
+        seconds = seconds_of(lambda: model.fit(skdp.data.Chunks(X, y)))
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     what = f"gd in chunks ({n_rows}, 20), scaling and 5 steps, two threads, wall time in seconds"
@@ -119,7 +119,7 @@ def in_chunks(smoke: bool):
     yield "  peak memory beside the rows that are held, megabytes", peak / 1e6, ""
 
 
-class Copies(skdp.Partitions):
+class Copies(skdp.data.Partitions):
     """A partition, and what many workers that held one like it would send."""
 
     def __init__(self, X, y):

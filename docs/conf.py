@@ -74,11 +74,11 @@ html_css_files = ["style.css"]
 
 
 # What users need, by task; all else is for those who extend the package.
-USERS = ("skdp", "skdp.model_selection", "skdp.metrics", "skdp.audit")
+USERS = ("skdp", "skdp.data", "skdp.model_selection", "skdp.metrics", "skdp.audit")
 TASKS = {
     "Estimators": lambda module, item: hasattr(item, "predict"),
     "Preparation": lambda module, item: hasattr(item, "transform"),
-    "Splits, searches and scores": lambda module, item: module in USERS[1:3],
+    "Splits, searches and scores": lambda module, item: module in USERS[2:4],
     "Pictures and tables": lambda module, item: item.__name__.endswith("Display"),
     "Warnings and errors": lambda module, item: item.__name__.endswith(("Warning", "Error")),
     "Audit": lambda module, item: module == "skdp.audit",

@@ -3,12 +3,12 @@
 import importlib
 from typing import TYPE_CHECKING
 
-from skdp import solvers
-from skdp._version import __version__
+from skdp import data as data
+from skdp import solvers as solvers
+from skdp._version import __version__ as __version__
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.linear_model import (
-    CoefficientDisplay,
     DPElasticNet,
     DPGammaRegressor,
     DPHuberRegressor,
@@ -29,17 +29,10 @@ from skdp.linear_model import (
     PrivacyWarning,
     SeededNoiseWarning,
 )
-from skdp.objective import Box, L1Ball, L2Ball, Simplex
-from skdp.oracle.sources.partitioned import Chunks, ParquetColumns, Partitions
 from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp.stages.inference.stage import CoefficientInference
-from skdp.steps import AveragedGradient, HeavyBall
 
 __all__ = [
-    "AveragedGradient",
-    "Box",
-    "Chunks",
-    "CoefficientDisplay",
     "CoefficientInference",
     "DPElasticNet",
     "DPGammaRegressor",
@@ -55,34 +48,25 @@ __all__ = [
     "DPTabularPreprocessor",
     "DPTweedieRegressor",
     "ExactScoreWarning",
-    "HeavyBall",
-    "L1Ball",
-    "L2Ball",
     "NoiseWarning",
     "NotPrivateWarning",
-    "ParquetColumns",
-    "Partitions",
     "Privacy",
     "PrivacyBudget",
     "PrivacyBudgetError",
     "PrivacyLeakWarning",
     "PrivacyStatement",
-    "PrivacyUtilityDisplay",
     "PrivacyWarning",
     "PublicRange",
     "PublicSample",
     "RowNorm",
     "SeededNoise",
     "SeededNoiseWarning",
-    "Simplex",
-    "__version__",
     "privacy_of",
-    "solvers",
     "total_privacy",
 ]
 
 if TYPE_CHECKING:
-    from skdp.model_selection import PrivacyUtilityDisplay, privacy_of, total_privacy
+    from skdp.model_selection import privacy_of, total_privacy
     from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
 else:
     _LATER = "model_selection", "preprocessing", "metrics"  # no fit needs them

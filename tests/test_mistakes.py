@@ -251,7 +251,7 @@ REFUSED = {
         "Rename",
     ),
     "passes over chunks": (
-        lambda: RIDGE(solver="svrg").fit(skdp.Chunks(X, TARGET)), "svrg", "taken by number",
+        lambda: RIDGE(solver="svrg").fit(skdp.data.Chunks(X, TARGET)), "svrg", "taken by number",
         "Rows in memory",
     ),
     "no targets": (fit(RIDGE, (X, None)), "DPRidge", "requires y"),

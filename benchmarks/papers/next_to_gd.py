@@ -37,7 +37,7 @@ SOLVERS = (
     "accelerated_mirror_descent",
 )
 # A ball that holds the minimum of every problem here, for the solver that needs a set.
-BALL = {"constraint": skdp.L2Ball(3.0)}
+BALL = {"constraint": skdp.objective.L2Ball(3.0)}
 
 
 @cache

@@ -37,7 +37,7 @@ def score(n_rows, n_columns, solver, delta, epsilon, seed):
         epsilon=epsilon,
         delta=delta,
         solver=solver,
-        constraint=skdp.L1Ball(sum(map(abs, TRUTH))),
+        constraint=skdp.objective.L1Ball(sum(map(abs, TRUTH))),
         fit_intercept=False,
         scaling="none",
         privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),

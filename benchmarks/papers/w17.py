@@ -31,6 +31,7 @@ import skdp
 from benchmarks.papers.report import Report, errorbar, mean_and_error
 from benchmarks.registry import shared_file
 from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, UnknownCost, price
+from skdp.objective import L1Ball, L2Ball
 from skdp.solvers import SVRG, GradientDescent, SVRGPlusPlus
 
 DELTA, EPSILONS, STRENGTH = 1e-3, (0.2, 0.5, 1.0), 1e-2
@@ -156,9 +157,13 @@ def dimension(report):
         for seed in range(REPETITIONS):
             X, y = wide_rows(p, np.random.default_rng(seed))
             for name, solver, constraint in (
-                ("mirror descent, L1 ball", "accelerated_mirror_descent", skdp.L1Ball(RADIUS)),
-                ("gd, L1 ball", "gd", skdp.L1Ball(RADIUS)),
-                ("gd, L2 ball", "gd", skdp.L2Ball(RADIUS)),
+                (
+                    "mirror descent, L1 ball",
+                    "accelerated_mirror_descent",
+                    L1Ball(RADIUS),
+                ),
+                ("gd, L1 ball", "gd", L1Ball(RADIUS)),
+                ("gd, L2 ball", "gd", L2Ball(RADIUS)),
             ):
                 model = skdp.DPLinearRegression(
                     solver=solver,

@@ -31,7 +31,8 @@ from benchmarks.reports.verdicts import (
     rows,
     supported,
 )
-from skdp import Chunks, DPLinearRegression, DPRidge, DPTabularPreprocessor
+from skdp import DPLinearRegression, DPRidge, DPTabularPreprocessor
+from skdp.data import Chunks
 
 
 @report("formats", "scikit-learn #10590; butterfree #284; rally #79", "times in milliseconds")
@@ -368,8 +369,8 @@ def parquet():
             write_table(whole.slice(part * 10_000, 10_000), f"{folder}/part-{part}.parquet")
 
         def fit(path, *columns):
-            target = skdp.ParquetColumns(path, "t")
-            return DPRidge().fit(Chunks(skdp.ParquetColumns(path, list(columns)), target))
+            target = skdp.data.ParquetColumns(path, "t")
+            return DPRidge().fit(Chunks(skdp.data.ParquetColumns(path, list(columns)), target))
 
         file = f"{folder}/part-0.parquet"
         return [

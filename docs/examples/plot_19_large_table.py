@@ -22,7 +22,7 @@ X[:] = rng.standard_normal(X.shape) * [10, 100, 1000, 1] + [50, 0, 0, 0]
 y = X @ [0.1, 0.02, -0.001, 0.0] + rng.standard_normal(n_rows)
 X[rng.random(n_rows) < 0.1, 1] = np.nan
 
-holdout = DPHoldout(skdp.Chunks(X, y, rows_at_once=20_000), test_size=0.2)
+holdout = DPHoldout(skdp.data.Chunks(X, y, rows_at_once=20_000), test_size=0.2)
 
 # %%
 # Two candidates, and the better one again, with intervals. Both are fits of few passes:

@@ -17,7 +17,7 @@ import numpy as np
 import skdp
 
 
-class SparkRows(skdp.Partitions):
+class SparkRows(skdp.data.Partitions):
     """Rows of a data frame of Spark, whose partitions must not depend on private values."""
 
     def __init__(self, frame, columns, target):

@@ -55,7 +55,7 @@ def replay(
         in some pairs so does their number.
     partitions : callable, default=None
         ``partitions(X, y, **beside)`` puts a data set in partitions, in a class of your own or in
-        `skdp.Chunks`, which are fitted in place of it; ``beside`` are ``sample_weight`` and
+        `skdp.data.Chunks`, which are fitted in place of it; ``beside`` are ``sample_weight`` and
         ``groups``, if any. What it returns must divide rows by their places or their groups alone.
     adjacency : {"zero_out", "replace_one", "label"}, default=None
         Relation to audit, set on the clones; None for the estimator's own.

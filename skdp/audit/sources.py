@@ -143,12 +143,12 @@ def check_source(
     Raises
     ------
     TypeError
-        If it is no `skdp.Partitions`.
+        If it is no `skdp.data.Partitions`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import Partitions
+    >>> from skdp.data import Partitions
     >>> from skdp.audit import check_source
     >>> class Lists(Partitions):
     ...     def __init__(self, pairs):
@@ -162,7 +162,7 @@ def check_source(
     """
     if not isinstance(source, Partitions):
         raise TypeError(
-            f"check_source: source must be a subclass of skdp.Partitions; got "
+            f"check_source: source must be a subclass of skdp.data.Partitions; got "
             f"{type(source).__name__}."
         )
     findings: list[str] = []

@@ -155,7 +155,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         'float, str, tuple (str, dict), Momentum or "auto"',
         "In [0, 1): Polyak's heavy ball. ``AveragedGradient(beta)`` is the bias-corrected average "
         'of gradients, in solvers "gd", "whitened" and "residual_budget".',
-        example="AveragedGradient(0.9)",
+        example="skdp.steps.AveragedGradient(0.9)",
     ),
     "noise_schedule": Parameter(
         'str, tuple (str, dict), NoiseSchedule, array of shape (max_iter,) or "auto"',
@@ -198,7 +198,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         "Set that the coefficients, taken as one vector, have to lie in; it costs no budget. "
         'Short for ``L2Ball(2.0)`` is ``("l2_ball", {"radius": 2.0})``. The intercept is free.',
         constraint_set,
-        example="L2Ball(1.0)",
+        example="skdp.objective.L2Ball(1.0)",
     ),
     "inference": Parameter(
         '"coefficients", CoefficientInference or None',

@@ -66,7 +66,7 @@ KINDS: Mapping[str, str] = {
 }
 
 _SHAPE = "blocks of rows are taken by fit_blocks, whose shape is declared."
-_TWICE = "{rows} is read once, and {why}. Collect the blocks in files: see skdp.Chunks."
+_TWICE = "{rows} is read once, and {why}. Collect the blocks in files: see skdp.data.Chunks."
 _SPLITS = _TWICE.replace("{why}", "each part of a random split is read several times")
 
 # By tool, the kinds that it does not take, each with the reason.

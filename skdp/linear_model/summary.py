@@ -183,7 +183,8 @@ class CoefficientDisplay:
     Examples
     --------
     >>> from sklearn.datasets import make_regression
-    >>> from skdp import CoefficientDisplay, DPLinearRegression
+    >>> from skdp import DPLinearRegression
+    >>> from skdp.linear_model import CoefficientDisplay
     >>> X, y = make_regression(20000, 4, noise=10.0, random_state=0)
     >>> model = DPLinearRegression(inference="coefficients").fit(X, y)
     >>> display = CoefficientDisplay.from_estimator(model)  # doctest: +SKIP

@@ -60,7 +60,7 @@ def evaluate(
     model : fitted classifier or regressor
         Of skdp, of scikit-learn, a pipeline or a search. It has to predict each row by itself.
     X : array, sparse matrix or data frame of shape (n_samples, n_features), Partitions or iterator
-        Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are: the
+        Rows in partitions, such as `Chunks`, and collections of dask stay where they are: the
         model, which must be possible to pickle, predicts there, once for a check and once for each
         release. An iterator of blocks ``(X, y)``, or ``(X, y, groups)`` of whole groups, is read
         once; what is kept are a few numbers of each row.

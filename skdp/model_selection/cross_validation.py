@@ -82,7 +82,7 @@ def dp_cross_validate(
     estimator : estimator of skdp, or Pipeline that ends in one
         Its own epsilon, delta, adjacency and noise source are replaced.
     X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
-        Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are: each
+        Rows in partitions, such as `Chunks`, and collections of dask stay where they are: each
         fold is read there.
     y : array of shape (n_samples,) or None, default=None
         Left out for partitions, which have the targets.

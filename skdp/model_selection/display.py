@@ -46,7 +46,8 @@ class PrivacyUtilityDisplay:
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from skdp import DPLogisticRegression, PrivacyUtilityDisplay
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.model_selection import PrivacyUtilityDisplay
     >>> X, y = load_breast_cancer(return_X_y=True)  # public data
     >>> display = PrivacyUtilityDisplay.from_estimator(
     ...     DPLogisticRegression(classes=[0, 1]), X[:400], y[:400], X[400:], y[400:], plot=False

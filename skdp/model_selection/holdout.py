@@ -55,7 +55,7 @@ def dp_train_test_split(
     Parameters
     ----------
     *arrays : arrays, sparse matrices or data frames with the same number of rows, or Partitions
-        Of rows in partitions, such as `skdp.Chunks`, which come alone, both parts are partitions
+        Of rows in partitions, such as `Chunks`, which come alone, both parts are partitions
         again, each of them read in passes over the given ones. Their groups are kept together.
         Of dask's collections arrays are taken, and both parts are arrays of dask.
     test_size : float or int, default=0.25
@@ -178,7 +178,7 @@ class DPHoldout:
     Parameters
     ----------
     X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
-        Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are.
+        Rows in partitions, such as `Chunks`, and collections of dask stay where they are.
     y : array of shape (n_samples,) or None, default=None
         Left out for partitions, which have the targets.
     test_size : float or int, default=0.25

@@ -173,7 +173,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
-            Rows in partitions, such as `skdp.Chunks`, and collections of dask stay where they are:
+            Rows in partitions, such as `Chunks`, and collections of dask stay where they are:
             each part of the split is read there.
         y : array of shape (n_samples,) or None, default=None
             Left out for partitions, which have the targets.

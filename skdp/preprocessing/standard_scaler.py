@@ -95,7 +95,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features), or Partitions
-            Rows in partitions, such as `skdp.Chunks`, and collections of dask are counted where
+            Rows in partitions, such as `Chunks`, and collections of dask are counted where
             they are.
         y : ignored, default=None
         groups : array of shape (n_samples,) or None, default=None

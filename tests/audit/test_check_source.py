@@ -18,7 +18,7 @@ LABELS = np.array(["n", "p"])[(Y > 0).astype(int)]
 CUTS = slice(0, 90), slice(90, 90), slice(90, 210), slice(210, 300)
 
 
-class Correct(skdp.Partitions):
+class Correct(skdp.data.Partitions):
     """Tasks and results are pickled, as on their way to other processes."""
 
     def __init__(self, X=X, y=Y, **beside):
@@ -127,7 +127,7 @@ def test_chunks_of_files_pass_and_keep_no_rows_in_memory():
         def __getitem__(self, rows):
             return X[rows].copy()
 
-    report = check_source(skdp.Chunks(Read(), Y, 50), X, Y)
+    report = check_source(skdp.data.Chunks(Read(), Y, 50), X, Y)
     assert report.ok, str(report)
     assert not report.notes
 
@@ -188,5 +188,5 @@ def test_a_class_that_gives_no_places_is_noted():
 
 
 def test_other_objects_are_refused():
-    with pytest.raises(TypeError, match=r"must be a subclass of skdp\.Partitions; got list"):
+    with pytest.raises(TypeError, match=r"must be a subclass of skdp\.data\.Partitions; got list"):
         check_source([(X, Y)])

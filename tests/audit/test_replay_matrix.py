@@ -37,8 +37,8 @@ KINDS = {
 }
 # What a solver needs of a problem, by the capability that it states.
 PROVIDED = {
-    "l1_ball": {"constraint": skdp.L1Ball(2.0)},
-    "bounded_set": {"constraint": skdp.L1Ball(2.0)},
+    "l1_ball": {"constraint": skdp.objective.L1Ball(2.0)},
+    "bounded_set": {"constraint": skdp.objective.L1Ball(2.0)},
     "no_intercept": {"fit_intercept": False},
     "strongly_convex": {"alpha": 1.0},
 }

@@ -18,7 +18,7 @@ MODELS = {
 }
 
 
-class Parts(skdp.Partitions):
+class Parts(skdp.data.Partitions):
     """Four partitions, of rows or of whole groups."""
 
     def __init__(self, X, y, **beside):

@@ -66,7 +66,7 @@ def fits(frame):
         lambda: skdp.DPTabularPreprocessor(missing=[]).fit(frame),
         lambda: skdp.DPRidge().fit(frame, NUMBERS),
         lambda: skdp.DPStandardScaler().fit(frame),
-        lambda: skdp.DPRidge().fit(skdp.Chunks(Rows(frame), NUMBERS, rows_at_once=20)),
+        lambda: skdp.DPRidge().fit(skdp.data.Chunks(Rows(frame), NUMBERS, rows_at_once=20)),
         lambda: skdp.DPRidge().fit_blocks([(frame, NUMBERS)], n_samples=N, n_features=2),
     )
 
@@ -140,7 +140,7 @@ def test_hidden_cells_are_missing():
         ("y", lambda: skdp.DPRidge().fit(X, y)),
         ("y", lambda: skdp.DPLogisticRegression(classes=[0, 1]).fit(X, marks)),
         ("sample_weight", lambda: skdp.DPRidge().fit(X, NUMBERS, ones)),
-        ("X", lambda: skdp.DPRidge().fit(skdp.Chunks(hidden, NUMBERS))),
+        ("X", lambda: skdp.DPRidge().fit(skdp.data.Chunks(hidden, NUMBERS))),
     ):
         with pytest.raises(ValueError, match=f"{name} is a masked array.*missing.*released"):
             fit()

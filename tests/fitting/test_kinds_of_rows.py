@@ -71,7 +71,7 @@ SPLITS = {"dp_train_test_split", "DPHoldout"}  # they charge nothing
 
 
 # Collections of dask need a cluster where they are not computed: test_dask.py.
-class InOne(skdp.Partitions):
+class InOne(skdp.data.Partitions):
     """One partition."""
 
     def __init__(self, beside):
@@ -89,7 +89,7 @@ def rows_of_kind(kind):
     if kind in HELD:
         return (InOne({name: BESIDE[name]}), None), {}
     if place == "partitions":
-        rows = skdp.Chunks(X, Y), None
+        rows = skdp.data.Chunks(X, Y), None
     if kind == "blocks":
         return (iter([(X[:150], Y[:150]), (X[150:], Y[150:])]), None), {}
     if place == "dask":
@@ -132,7 +132,7 @@ def test_a_tool_takes_what_the_table_says(tool, kind, fitted):
 EDGES = [0, 50, 120, 120, 250, 300, 398, 400]  # even, so that pairs of rows stay together
 
 
-class InSeven(skdp.Partitions):
+class InSeven(skdp.data.Partitions):
     """Rows in partitions of different sizes, one of them empty; tasks and results are pickled."""
 
     def __init__(self, X, y, **beside):
@@ -271,7 +271,7 @@ def test_inference_takes_no_blocks():
 
 
 def test_every_tool_is_in_the_table():
-    rooms = skdp, metrics, model_selection, preprocessing
+    rooms = skdp, skdp.data, metrics, model_selection, preprocessing
     exported = {name: getattr(room, name) for room in rooms for name in room.__all__}
     tools = {
         name

@@ -58,8 +58,8 @@ KINDS = {
     "logistic": (LOGISTIC, (X, LABELS)),
     "three classes": (functools.partial(LOGISTIC, classes=[0, 1, 2]), (X, SEVERAL)),
 }
-BALL = {"constraint": skdp.L2Ball(2.0)}
-L1_BALL = {"constraint": skdp.L1Ball(2.0), "fit_intercept": False}
+BALL = {"constraint": skdp.objective.L2Ball(2.0)}
+L1_BALL = {"constraint": skdp.objective.L1Ball(2.0), "fit_intercept": False}
 SEED = skdp.SeededNoise(7)
 
 
@@ -169,8 +169,8 @@ def cases():
     yield "public sample, ridge", fitted(RIDGE, X[40:], Y[40:], scaling=sample, **zero_out)
     tail = np.exp(X)  # long tails, so that ranges of columns are enlarged on the way
     yield "long tails, ridge", fitted(RIDGE, tail, tail @ np.ones(5), epsilon=20.0, **zero_out)
-    yield "chunks, ridge, zero_out", fitted(RIDGE, skdp.Chunks(X, Y, 90), **zero_out)
-    yield "chunks, logistic", fitted(LOGISTIC, skdp.Chunks(X, LABELS, 90), classes=[0, 1])
+    yield "chunks, ridge, zero_out", fitted(RIDGE, skdp.data.Chunks(X, Y, 90), **zero_out)
+    yield "chunks, logistic", fitted(LOGISTIC, skdp.data.Chunks(X, LABELS, 90), classes=[0, 1])
     for name, (model, arguments) in KINDS.items():
         yield (
             f"scores, {name}",

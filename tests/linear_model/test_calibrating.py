@@ -66,7 +66,7 @@ POSSIBLE = [
 IMPOSSIBLE = [
     ({"l1_ratio": 1.0}, "no L1 penalty, no constraint"),
     ({"l1_ratio": 0.5}, "no L1 penalty, no constraint"),
-    ({"constraint": skdp.L2Ball()}, "no L1 penalty, no constraint"),
+    ({"constraint": skdp.objective.L2Ball()}, "no L1 penalty, no constraint"),
     ({"delta": 0.0}, "delta > 0"),
     ({"privacy": REPLACED, "delta": 0.0}, "delta > 0"),
     ({"solver": "residual_budget"}, "a solver that plans its noise beforehand"),

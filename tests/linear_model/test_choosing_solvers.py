@@ -22,7 +22,7 @@ CASES = {
     ),
     "ridge, pure": skdp.DPRidge(delta=0.0),
     "schedule": skdp.DPRidge(noise_schedule="optimal", scaling="none"),
-    "huber in a ball": skdp.DPHuberRegressor(constraint=skdp.L2Ball(), scaling="none"),
+    "huber in a ball": skdp.DPHuberRegressor(constraint=skdp.objective.L2Ball(), scaling="none"),
     "logistic": skdp.DPLogisticRegression(learning_rate=0.1, classes=[0, 1]),
 }
 
@@ -80,8 +80,8 @@ ESTIMATORS = {
 }
 # Pairs that are refused with their defaults: what to declare, or what they say.
 NEEDS_A_SET = {
-    "accelerated_mirror_descent": {"constraint": skdp.L2Ball()},
-    "frank_wolfe": {"constraint": skdp.L1Ball(), "fit_intercept": False},
+    "accelerated_mirror_descent": {"constraint": skdp.objective.L2Ball()},
+    "frank_wolfe": {"constraint": skdp.objective.L1Ball(), "fit_intercept": False},
 }
 DECLARED = {
     (name, "linear"): {"strong_convexity": 0.5}

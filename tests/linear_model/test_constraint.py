@@ -14,10 +14,10 @@ SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
 
 # By a size, which is a radius or a total: the set, and whether it holds coefficients.
 SETS = {
-    "l2_ball": (skdp.L2Ball, lambda w, r: np.linalg.norm(w) <= r),
-    "l1_ball": (skdp.L1Ball, lambda w, r: np.abs(w).sum() <= r),
-    "box": (lambda r: skdp.Box(-r, r), lambda w, r: np.abs(w).max() <= r),
-    "simplex": (skdp.Simplex, lambda w, r: abs(w.sum() - r) < 1e-9 and (w >= 0).all()),
+    "l2_ball": (skdp.objective.L2Ball, lambda w, r: np.linalg.norm(w) <= r),
+    "l1_ball": (skdp.objective.L1Ball, lambda w, r: np.abs(w).sum() <= r),
+    "box": (lambda r: skdp.objective.Box(-r, r), lambda w, r: np.abs(w).max() <= r),
+    "simplex": (skdp.objective.Simplex, lambda w, r: abs(w.sum() - r) < 1e-9 and (w >= 0).all()),
 }
 
 
@@ -37,10 +37,10 @@ def test_coefficients_lie_in_the_set(name, size, regression, classification):
 def test_names_and_pairs_are_short_for_sets(regression):
     given = {"privacy": SEEDED, "max_iter": 5}
     for short, constraint in (
-        ("l1_ball", skdp.L1Ball(1.0)),
-        (("l2_ball", {"radius": 0.1}), skdp.L2Ball(0.1)),
-        (("box", {"low": 0.0, "high": math.inf}), skdp.Box(0.0, math.inf)),
-        ("simplex", skdp.Simplex(1.0)),
+        ("l1_ball", skdp.objective.L1Ball(1.0)),
+        (("l2_ball", {"radius": 0.1}), skdp.objective.L2Ball(0.1)),
+        (("box", {"low": 0.0, "high": math.inf}), skdp.objective.Box(0.0, math.inf)),
+        ("simplex", skdp.objective.Simplex(1.0)),
     ):
         one, other = (
             skdp.DPRidge(constraint=value, **given).fit(*regression).coef_
@@ -51,16 +51,16 @@ def test_names_and_pairs_are_short_for_sets(regression):
 
 def test_a_change_of_a_set_reaches_no_plan_of_an_earlier_fit(regression):
     given = {"epsilon": 100.0, "scaling": "none"}
-    model = skdp.DPRidge(constraint=skdp.L2Ball(0.05), **given).fit(*regression)
+    model = skdp.DPRidge(constraint=skdp.objective.L2Ball(0.05), **given).fit(*regression)
     model.set_params(constraint__radius=5.0)
-    other = skdp.DPRidge(constraint=skdp.L2Ball(0.05), **given).fit(*regression)
+    other = skdp.DPRidge(constraint=skdp.objective.L2Ball(0.05), **given).fit(*regression)
     assert np.linalg.norm(other.coef_) <= 0.05 * (1 + 1e-9)
 
 
 def test_a_wide_set_changes_nothing(regression):
     given = {"privacy": SEEDED, "scaling": "none", "solver": "gd"}
     free = skdp.DPRidge(**given).fit(*regression)
-    wide = skdp.DPRidge(constraint=skdp.L2Ball(1e6), **given)
+    wide = skdp.DPRidge(constraint=skdp.objective.L2Ball(1e6), **given)
     np.testing.assert_allclose(wide.fit(*regression).coef_, free.coef_)
 
 
@@ -70,7 +70,7 @@ def test_without_noise_it_is_the_constrained_minimum(regression):
     X, y = regression
     with pytest.warns(skdp.PrivacyWarning):
         model = skdp.DPLinearRegression(
-            epsilon=math.inf, constraint=skdp.L2Ball(0.5), scaling="none", max_iter=3000
+            epsilon=math.inf, constraint=skdp.objective.L2Ball(0.5), scaling="none", max_iter=3000
         ).fit(X, y)
     found = minimize(
         lambda w: np.mean((X @ w[:-1] + w[-1] - y) ** 2),
@@ -102,13 +102,13 @@ def test_a_set_of_any_size_gives_a_model(name, solver, regression):
         (("l2_ball", {"size": 2.0}), "'l2_ball' takes radius; got 'size'"),
         (("l2_ball", {"radius": 0.0}), "L2Ball: radius must be"),
         (1, r"constraint must be None or one of L2Ball\(...\)"),
-        (skdp.L2Ball, r"constraint must be None or one of L2Ball\(...\)"),
-        (skdp.L2Ball(0), "L2Ball: radius must be"),
-        (skdp.L2Ball(None), "L2Ball: radius must be"),
-        (skdp.L1Ball(1e-200), "L1Ball: radius must be .*1e-50 to"),
-        (skdp.L1Ball(1e200), "L1Ball: radius must be .*1e-50 to"),
-        (skdp.Simplex(-1.0), "Simplex: total must be"),
-        (skdp.Box(1.0, -1.0), "Box: low and high must be numbers with low <= high"),
+        (skdp.objective.L2Ball, r"constraint must be None or one of L2Ball\(...\)"),
+        (skdp.objective.L2Ball(0), "L2Ball: radius must be"),
+        (skdp.objective.L2Ball(None), "L2Ball: radius must be"),
+        (skdp.objective.L1Ball(1e-200), "L1Ball: radius must be .*1e-50 to"),
+        (skdp.objective.L1Ball(1e200), "L1Ball: radius must be .*1e-50 to"),
+        (skdp.objective.Simplex(-1.0), "Simplex: total must be"),
+        (skdp.objective.Box(1.0, -1.0), "Box: low and high must be numbers with low <= high"),
     ],
     ids=str,
 )

@@ -49,7 +49,7 @@ def with_dummies(X, y, weights, codes):
     return np.linalg.lstsq(columns * root, y * root[:, 0], rcond=None)[0][: X.shape[1]]
 
 
-class InParts(skdp.Partitions):
+class InParts(skdp.data.Partitions):
     """Three partitions of whole groups."""
 
     def __init__(self, X, y, sample_weight, groups):

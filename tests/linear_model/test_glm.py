@@ -283,7 +283,7 @@ def test_positive_targets_that_vanish_in_float32_are_positive(model, rows, least
     fit = {
         "arrays": lambda one: one.fit(X, y),
         "groups": lambda one: one.fit(X, y, groups=np.arange(300)),
-        "chunks": lambda one: one.fit(skdp.Chunks(X, y, 100)),
+        "chunks": lambda one: one.fit(skdp.data.Chunks(X, y, 100)),
     }[rows]
     found = fit(clone(model))
     assert np.isfinite(found.coef_).all()

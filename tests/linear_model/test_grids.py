@@ -27,7 +27,7 @@ def rows(rng):
 def test_a_grid_over_all_that_solvers_share(rows):
     grid = {
         "solver": ["auto", "gd", "whitened", "residual_budget", "heavy_ball"],
-        "momentum": [0.5, skdp.HeavyBall(0.5)],
+        "momentum": [0.5, skdp.steps.HeavyBall(0.5)],
         "noise_schedule": ["uniform", ("exponential", {"gamma": 0.9})],
         "clip_norm": ["auto", 2.0],
         "scaling": [skdp.PublicRange(-4.0, 4.0)],
@@ -43,7 +43,7 @@ def test_a_grid_over_all_that_solvers_share(rows):
     }
     averaged = {
         "solver": ["gd", "whitened", "residual_budget"],
-        "momentum": ["auto", skdp.AveragedGradient(0.5)],
+        "momentum": ["auto", skdp.steps.AveragedGradient(0.5)],
     }
     search = searched([grid, relations, others, averaged], *rows)
     assert len(search.cv_results_["params"]) == 5 * 2**3 + 5 * 2 + 5 * 3 + 3 * 2
@@ -56,7 +56,7 @@ def test_nested_names_reach_every_object(rows):
         "privacy__noise__seed": [1, 2],
         "scaling": [skdp.PublicRange(-4.0, 4.0)],
         "scaling__high": [3.0, 5.0],
-        "momentum": [skdp.AveragedGradient(0.9)],
+        "momentum": [skdp.steps.AveragedGradient(0.9)],
         "momentum__beta": [0.1, 0.5],
         "solver": ["gd"],
     }
@@ -66,7 +66,7 @@ def test_nested_names_reach_every_object(rows):
     assert objects["momentum"][0].beta == 0.9  # candidates are clones
     inferred = skdp.DPRidge(inference=skdp.CoefficientInference(), constraint=None)
     assert inferred.set_params(inference__share=0.5).inference.share == 0.5
-    bounded = skdp.DPRidge(constraint=skdp.L2Ball(2.0)).set_params(constraint__radius=0.1)
+    bounded = skdp.DPRidge(constraint=skdp.objective.L2Ball(2.0)).set_params(constraint__radius=0.1)
     assert np.linalg.norm(bounded.fit(*rows).coef_) <= 0.1 * (1 + 1e-9)
 
 

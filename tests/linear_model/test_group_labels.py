@@ -267,7 +267,7 @@ MIXED = {
 }
 
 
-class Halves(skdp.Partitions):
+class Halves(skdp.data.Partitions):
     """Two partitions, whose labels of groups are of one kind each."""
 
     def __init__(self, X, y, labels):

@@ -74,7 +74,7 @@ def test_a_later_fit_without_forgets(model):
     for asked in (
         found.conf_int,
         found.summary,
-        lambda: skdp.CoefficientDisplay.from_estimator(found),
+        lambda: skdp.linear_model.CoefficientDisplay.from_estimator(found),
     ):
         with pytest.raises(AttributeError, match="inference='coefficients'"):
             asked()
@@ -109,7 +109,7 @@ def test_several_classes_have_rows_of_their_own():
         "high: age", "low: <b>", "high: (intercept)", "middle: (intercept)",
     ]  # fmt: skip
     np.testing.assert_allclose(frame["coef"].iloc[:9], model.coef_debiased_.ravel())
-    display = skdp.CoefficientDisplay.from_estimator(model)
+    display = skdp.linear_model.CoefficientDisplay.from_estimator(model)
     assert len(display.ax_.get_yticklabels()) == 9
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.conf_int(), model.conf_int())
@@ -368,7 +368,7 @@ def test_the_table_flags_what_is_not_determined():
     table = found.summary()
     assert str(table).count("  not determined") == 2  # the intercept, too
     assert table.to_frame()["determined"].tolist() == [True, True, False, False]
-    display = skdp.CoefficientDisplay(table).plot(intercept=True)
+    display = skdp.linear_model.CoefficientDisplay(table).plot(intercept=True)
     assert len(display.ax_.get_yticks()) == 4
     assert len(display.ax_.collections[0].get_segments()) == 2
     assert np.isinf(found.predict(X[:3], return_std=True)[1]).all()
@@ -377,7 +377,7 @@ def test_the_table_flags_what_is_not_determined():
 @models
 def test_the_picture_has_bars_in_two_parts(model):
     found = fitted(model)
-    display = skdp.CoefficientDisplay.from_estimator(found, level=0.9)
+    display = skdp.linear_model.CoefficientDisplay.from_estimator(found, level=0.9)
     outer, inner = (
         np.array([np.ptp(np.array(one)[:, 0]) for one in bars.get_segments()])
         for bars in display.ax_.collections[:2]
@@ -409,7 +409,7 @@ def test_the_plan_is_what_happens(model):
 
 INFERENCE = skdp.CoefficientInference
 REFUSED = [
-    (skdp.DPLinearRegression, {"constraint": skdp.L2Ball()}, "no constraint"),
+    (skdp.DPLinearRegression, {"constraint": skdp.objective.L2Ball()}, "no constraint"),
     (skdp.DPLogisticRegression, {"l1_ratio": 0.5}, "no L1 penalty"),
     (skdp.DPLinearRegression, {"delta": 0.0}, "delta > 0"),
     (skdp.DPLogisticRegression, {"class_weight": {"yes": 2.0}}, "without weights"),

@@ -23,7 +23,7 @@ PENALISED = {"heavy_ball", "nesterov", "multistage_nesterov"}
 # Their solution does not depend on a start.
 WITHOUT_START = {"frank_wolfe"}
 BALL = {
-    "constraint": skdp.L2Ball(50.0),
+    "constraint": skdp.objective.L2Ball(50.0),
 }
 
 

@@ -23,7 +23,7 @@ def search(model):
 
 FITS = {
     "memory": lambda model: model.fit(X, Y),
-    "partitions": lambda model: model.fit(skdp.Chunks(X, Y)),
+    "partitions": lambda model: model.fit(skdp.data.Chunks(X, Y)),
     "search": search,
     "search in a pipeline": lambda model: DPSearchCV(
         make_pipeline(model), {"dplogisticregression__C": [0.1]}, n_candidates=2, epsilon=9.0

@@ -20,11 +20,11 @@ from skdp.fitting.parameters import PARAMETERS
 MODELS = [
     getattr(skdp, name) for name in skdp.__all__ if hasattr(getattr(skdp, name), "fit_blocks")
 ]
-CONSTRAINED = {"constraint": skdp.L2Ball(1.0)}
+CONSTRAINED = {"constraint": skdp.objective.L2Ball(1.0)}
 OBJECTS = {
     "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
     "scaling": skdp.PublicRange(-4.0, 4.0),
-    "momentum": skdp.AveragedGradient(0.5),
+    "momentum": skdp.steps.AveragedGradient(0.5),
     "inference": skdp.CoefficientInference(0.5),
 }
 # Parameters of an estimator, a nested name, and a new value.
@@ -37,8 +37,8 @@ NESTED = [
     (OBJECTS, "inference__share", 0.25),
     (OBJECTS, "momentum__beta", 0.8),
     (CONSTRAINED, "constraint__radius", 0.2),
-    ({"constraint": skdp.Box(-1.0, 1.0)}, "constraint__low", 0.0),
-    ({"constraint": skdp.Simplex(1.0)}, "constraint__total", 2.0),
+    ({"constraint": skdp.objective.Box(-1.0, 1.0)}, "constraint__low", 0.0),
+    ({"constraint": skdp.objective.Simplex(1.0)}, "constraint__total", 2.0),
 ]
 
 
@@ -57,6 +57,13 @@ def test_each_parameter_is_documented_once(estimator):
 def test_the_table_has_no_entry_that_no_estimator_uses():
     used = {name for estimator in MODELS for name in inspect.signature(estimator).parameters}
     assert set(PARAMETERS) <= used
+
+
+def test_there_are_few_names():
+    """Sets, momentum, partitions and displays have one public place: their subpackages."""
+    assert len(skdp.__all__) <= 30
+    for room in (skdp.data, skdp.objective, skdp.steps):
+        assert all(vars(skdp).get(name) is not getattr(room, name) for name in room.__all__)
 
 
 def test_there_are_few_parameters():
@@ -132,12 +139,20 @@ def test_a_nested_name_reaches_the_object(given, name, value):
         ),
         ({}, "scaling__low", "scaling is 'auto'.*such as scaling=PublicRange"),
         ({"scaling": "none"}, "scaling__norm", "scaling is 'none'.*such as scaling=PublicRange"),
-        ({}, "constraint__radius", "constraint is None.*such as constraint=L2Ball"),
-        ({"constraint": "l2_ball"}, "constraint__radius", "constraint is 'l2_ball'.*=L2Ball"),
+        ({}, "constraint__radius", "constraint is None.*such as constraint=skdp.objective.L2Ball"),
+        (
+            {"constraint": "l2_ball"},
+            "constraint__radius",
+            "constraint is 'l2_ball'.*objective.L2Ball",
+        ),
         ({}, "inference__share", "inference is None.*such as inference=CoefficientInference"),
         ({"inference": "coefficients"}, "inference__share", "is 'coefficients'.*=CoefficientInf"),
-        ({}, "momentum__beta", "momentum is 'auto'.*such as momentum=AveragedGradient"),
-        ({"momentum": 0.5}, "momentum__beta", "momentum is 0.5.*such as momentum=AveragedGradient"),
+        ({}, "momentum__beta", "momentum is 'auto'.*such as momentum=skdp.steps.AveragedGradient"),
+        (
+            {"momentum": 0.5},
+            "momentum__beta",
+            "momentum is 0.5.*momentum=skdp.steps.Averaged",
+        ),
         ({}, "learning_rate__a", "such as learning_rate=skdp.steps.PolynomialStep"),
         ({}, "noise_schedule__gamma", "such as noise_schedule=skdp.steps.ExponentialNoise"),
         ({}, "clip_norm__quantile", "such as clip_norm=skdp.steps.AdaptiveClipping"),

@@ -72,7 +72,7 @@ CASES = {
 def test_a_fit_is_that_of_rows_in_memory(name, kind):
     model, options, rows, targets = CASES[name]
     if kind == "chunks":
-        held = skdp.Chunks(Sliced(rows), Sliced(targets), rows_at_once=700)
+        held = skdp.data.Chunks(Sliced(rows), Sliced(targets), rows_at_once=700)
     else:
         edges = [0, 300, 1700, 2000]
         parts = [slice(*pair) for pair in itertools.pairwise(edges)]
@@ -112,7 +112,7 @@ def test_what_needs_more_is_refused_by_name_before_the_charge(name):
     options, match = REFUSED[name]
     with skdp.PrivacyBudget(3.0, 1e-5) as budget:
         with pytest.raises(ValueError, match=match):
-            seeded(skdp.DPLogisticRegression, **options).fit(skdp.Chunks(X, LABELS))
+            seeded(skdp.DPLogisticRegression, **options).fit(skdp.data.Chunks(X, LABELS))
         assert budget.n_fits == 0
 
 
@@ -158,7 +158,7 @@ def test_rows_that_change_during_a_fit_are_refused():
             return found
 
     with pytest.raises(ValueError, match="spent"):
-        skdp.DPRidge().fit(skdp.Chunks(Changing(rows), Y, 1000))
+        skdp.DPRidge().fit(skdp.data.Chunks(Changing(rows), Y, 1000))
 
 
 class Additions(int):
@@ -168,7 +168,7 @@ class Additions(int):
         return Additions(1 + max(int(self), int(other)))
 
 
-class Summands(skdp.Partitions):
+class Summands(skdp.data.Partitions):
     def __init__(self, n_partitions):
         self._n_partitions = n_partitions
 
@@ -191,24 +191,24 @@ def test_sums_make_no_more_additions_than_are_charged(n_partitions):
 @pytest.mark.parametrize("n_rows", [30_000, 10**6, 10**9])
 def test_tables_of_any_size_are_taken_in_chunks_of_the_usual_size(n_features, n_rows):
     rows = types.SimpleNamespace(shape=(n_rows, n_features), __getitem__=None)
-    require_few_partitions(len(skdp.Chunks(rows, range(n_rows))._slices))
+    require_few_partitions(len(skdp.data.Chunks(rows, range(n_rows))._slices))
 
 
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        (lambda: skdp.Chunks(Y, Y), "shape"),
-        (lambda: skdp.Chunks(X, Y[:-1]), "rows"),
-        (lambda: skdp.Chunks(X, Y, 0), "rows_at_once"),
-        (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), Y), "leave y out"),
-        (lambda: skdp.Chunks(X, Y, sample_weight=Y[:-1]), "sample_weight has 1999"),
+        (lambda: skdp.data.Chunks(Y, Y), "shape"),
+        (lambda: skdp.data.Chunks(X, Y[:-1]), "rows"),
+        (lambda: skdp.data.Chunks(X, Y, 0), "rows_at_once"),
+        (lambda: skdp.DPRidge().fit(skdp.data.Chunks(X, Y), Y), "leave y out"),
+        (lambda: skdp.data.Chunks(X, Y, sample_weight=Y[:-1]), "sample_weight has 1999"),
         (
-            lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), sample_weight=Y),
+            lambda: skdp.DPRidge().fit(skdp.data.Chunks(X, Y), sample_weight=Y),
             "labels of groups beside its rows; leave sample_weight out. Nothing was released",
         ),
-        (lambda: skdp.DPRidge().fit(skdp.Chunks(X, Y), groups=Y), "leave groups out"),
+        (lambda: skdp.DPRidge().fit(skdp.data.Chunks(X, Y), groups=Y), "leave groups out"),
         (
-            lambda: skdp.DPLogisticRegression(epsilon=np.inf).fit(skdp.Chunks(X, 0 * Y)),
+            lambda: skdp.DPLogisticRegression(epsilon=np.inf).fit(skdp.data.Chunks(X, 0 * Y)),
             "2 classes|at least 2",
         ),
     ],
@@ -222,12 +222,12 @@ def test_parquet_files_are_read_by_row_groups(tmp_path):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     frame = pd.DataFrame(X, columns=list("abcd")).assign(target=LABELS)
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=300, index=False)
-    columns = skdp.ParquetColumns(tmp_path / "rows.parquet", list("abcd"))
+    columns = skdp.data.ParquetColumns(tmp_path / "rows.parquet", list("abcd"))
     assert columns.shape == X.shape
     for start, stop in ((0, 2000), (0, 1), (299, 301), (1999, 2000), (600, 900)):
         assert np.array_equal(columns[start:stop], X[start:stop])
-    target = skdp.ParquetColumns(tmp_path / "rows.parquet", "target")
-    found = seeded(skdp.DPLogisticRegression).fit(skdp.Chunks(columns, target, 700))
+    target = skdp.data.ParquetColumns(tmp_path / "rows.parquet", "target")
+    found = seeded(skdp.DPLogisticRegression).fit(skdp.data.Chunks(columns, target, 700))
     expected = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
 
@@ -254,16 +254,16 @@ def parquet(tmp_path):
 
 @pytest.mark.parametrize("path", ["file", "spark", "pandas"])
 def test_directories_of_parquet_files_are_read_as_one(parquet, path):
-    columns = skdp.ParquetColumns(parquet / path, [*"abcd", "year"])
+    columns = skdp.data.ParquetColumns(parquet / path, [*"abcd", "year"])
     assert columns.shape == (len(X), 5)
     expected = np.column_stack([X, np.repeat([2020, 2021], len(X) // 2)])
     for start, stop in ((0, 2000), (900, 1100), (999, 1001), (1999, 2000)):
         np.testing.assert_array_equal(np.asarray(columns[start:stop]), expected[start:stop])
-    given = skdp.Chunks(columns, skdp.ParquetColumns(parquet / path, "label"), 700)
+    given = skdp.data.Chunks(columns, skdp.data.ParquetColumns(parquet / path, "label"), 700)
     model = skdp.DPLogisticRegression(classes=["n", "p"]).fit(given)
     assert list(model.feature_names_in_) == [*"abcd", "year"]
     table = skdp.DPTabularPreprocessor({"label": ["n", "p"]}, missing=[]).fit(
-        skdp.Chunks(skdp.ParquetColumns(parquet / path, ["a", "label", "day"]), Y, 700)
+        skdp.data.Chunks(skdp.data.ParquetColumns(parquet / path, ["a", "label", "day"]), Y, 700)
     )
     assert list(table.kinds_.values()) == ["number", "category", "date"]
 
@@ -271,8 +271,8 @@ def test_directories_of_parquet_files_are_read_as_one(parquet, path):
 def test_refusals_name_columns_of_parquet_files(parquet):
     def fit(column, target="target"):
         file = parquet / "spark"
-        rows = skdp.ParquetColumns(file, ["a", column]), skdp.ParquetColumns(file, target)
-        skdp.DPRidge().fit(skdp.Chunks(*rows))
+        rows = skdp.data.ParquetColumns(file, ["a", column]), skdp.data.ParquetColumns(file, target)
+        skdp.DPRidge().fit(skdp.data.Chunks(*rows))
 
     for column, match in (
         ("day", "X holds dates .*in column 'day'"),
@@ -388,7 +388,7 @@ def test_the_error_of_a_cell_in_a_chunk_is_not_quoted(model, where, error):
     given = {"X": X.astype(object), "y": (Y > 0).astype(object)}
     given[where].flat[1500] = cell
     with pytest.raises(ValueError, match=model.__name__) as refusal:
-        model().fit(skdp.Chunks(given["X"], given["y"], 700))
+        model().fit(skdp.data.Chunks(given["X"], given["y"], 700))
     assert str(SECRET) not in str(refusal.value)
 
 
@@ -413,7 +413,7 @@ def test_weights_count_as_in_memory(name, kind):
         options["classes"] = ["n", "p"]
     held = in_seven(rows, targets, WEIGHTS)
     if kind == "chunks":
-        held = skdp.Chunks(*map(Sliced, (rows, targets)), 300, sample_weight=Sliced(WEIGHTS))
+        held = skdp.data.Chunks(*map(Sliced, (rows, targets)), 300, sample_weight=Sliced(WEIGHTS))
     found = model(**options).fit(held)
     expected = model(**options).fit(rows, targets, sample_weight=WEIGHTS)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)

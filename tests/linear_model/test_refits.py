@@ -28,7 +28,7 @@ ROWS = {
     "arrays": (X, Y),
     "a data frame": (pd.DataFrame(X), pd.Series(Y)),
     "sparse rows": (sparse.csr_array(X), Y),
-    "partitions": (skdp.Chunks(X, Y), None),
+    "partitions": (skdp.data.Chunks(X, Y), None),
     "new columns": (lambda: X.copy(), Y),
     "new targets": (X, lambda: Y.copy()),
 }
@@ -144,7 +144,7 @@ def test_a_score_on_rows_of_the_fit_is_warned_of(scored):
 
 
 def test_a_hold_out_knows_the_rows_that_it_split():
-    for rows in ((X, Y), (skdp.Chunks(X, Y),)):
+    for rows in ((X, Y), (skdp.data.Chunks(X, Y),)):
         holdout = DPHoldout(*rows)
         everything = clone(RIDGE).fit(*rows)
         with pytest.warns(skdp.PrivacyWarning, match="was fitted on these rows"):

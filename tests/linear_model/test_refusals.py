@@ -191,9 +191,9 @@ PARAMETERS = {
     "norm": lambda rows: skdp.DPRidge(scaling=skdp.RowNorm(rows)),
     "low": lambda rows: skdp.DPRidge(scaling=skdp.PublicRange(rows, 0.0)),
     "by_column": lambda rows: skdp.DPRidge(scaling=skdp.PublicRange(by_column=rows)),
-    "radius": lambda rows: skdp.DPRidge(constraint=skdp.L2Ball(rows)),
+    "radius": lambda rows: skdp.DPRidge(constraint=skdp.objective.L2Ball(rows)),
     "share": lambda rows: skdp.DPRidge(inference=skdp.CoefficientInference(rows)),
-    "beta": lambda rows: skdp.DPRidge(momentum=skdp.AveragedGradient(rows)),
+    "beta": lambda rows: skdp.DPRidge(momentum=skdp.steps.AveragedGradient(rows)),
 }
 
 

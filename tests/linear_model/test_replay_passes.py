@@ -9,6 +9,7 @@ from sklearn.base import clone
 import skdp
 from replays import data_for, differing, neighbours
 from skdp.accounting import Adjacency
+from skdp.objective import L1Ball
 from skdp.oracle.kernels import difference_steps
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.releases import svrg_pass
@@ -170,7 +171,11 @@ def epochs(batch_size):
     }
 
 
-MIRROR = {"solver": "accelerated_mirror_descent", "max_iter": 6, "constraint": skdp.L1Ball()}
+MIRROR = {
+    "solver": "accelerated_mirror_descent",
+    "max_iter": 6,
+    "constraint": L1Ball(),
+}
 
 
 def check_all(replay, rng, adjacency, parameters):

@@ -21,7 +21,7 @@ ESTIMATORS = {
     "counts": skdp.DPPoissonRegressor(),
     "lasso": skdp.DPLasso(),
     "elastic net": skdp.DPElasticNet(),
-    "ball": skdp.DPRidge(constraint=skdp.L2Ball(2.0)),
+    "ball": skdp.DPRidge(constraint=skdp.objective.L2Ball(2.0)),
     "inference": skdp.DPRidge(inference="coefficients"),
 }
 IN_FULL = ["ridge", "two classes"]  # each value by itself, of the solvers in turn

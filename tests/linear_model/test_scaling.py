@@ -73,7 +73,7 @@ def test_without_noise_any_columns_converge(raw):
 def test_auto_leaves_alone_what_is_declared(regression):
     X, y = regression
     assert skdp.DPRidge(scaling=skdp.RowNorm(3.0)).fit(X, y).scaling_ is None
-    assert skdp.DPRidge(constraint=skdp.L2Ball()).fit(X, y).scaling_ is None
+    assert skdp.DPRidge(constraint=skdp.objective.L2Ball()).fit(X, y).scaling_ is None
     assert skdp.DPRidge(scaling="none").fit(X, y).scaling_ is None
     assert skdp.DPRidge(scaling="private").fit(X, y).scaling_.columns is not None
 
@@ -89,7 +89,7 @@ def test_declared_bounds_are_free(raw):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"scaling": "private", "constraint": skdp.L2Ball()}, "set one of the two"),
+        ({"scaling": "private", "constraint": skdp.objective.L2Ball()}, "set one of the two"),
         ({"scaling": skdp.PublicRange(0, [1.0, 2.0])}, "2 .* for 5 columns"),
     ],
 )

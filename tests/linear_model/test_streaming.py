@@ -15,6 +15,7 @@ from sklearn.base import clone
 import skdp
 from skdp.accounting import DisjointPass
 from skdp.fitting.rows import BlockReader
+from skdp.objective import L2Ball
 from skdp.oracle import compiled
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 from streams import SOLVERS, W, data, in_blocks, linear
@@ -359,8 +360,11 @@ def test_raw_columns_are_warned_about_before_a_block_is_requested():
         model.fit_blocks(blocks(), n_samples=10_000, n_features=2)
 
     for model, what in (
-        (skdp.DPRidge(constraint=skdp.L2Ball(1.0)), "columns and targets"),
-        (skdp.DPLogisticRegression(classes=[0, 1], constraint=skdp.L2Ball(1.0)), "columns"),
+        (skdp.DPRidge(constraint=L2Ball(1.0)), "columns and targets"),
+        (
+            skdp.DPLogisticRegression(classes=[0, 1], constraint=L2Ball(1.0)),
+            "columns",
+        ),
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("error", skdp.NoiseWarning)

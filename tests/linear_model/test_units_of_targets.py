@@ -116,7 +116,7 @@ BOUNDS, BOUND = {"scaling": skdp.PublicRange(-4, 4)}, {"target_bound": 8.0}
 NOT_STANDARDISED = [
     {"scaling": "none"},
     {"scaling": skdp.RowNorm(5.0), **BOUND},
-    {"constraint": skdp.L2Ball(4.0), **BOUND},
+    {"constraint": skdp.objective.L2Ball(4.0), **BOUND},
     {"delta": 0, **BOUND},
     {"delta": 0, **BOUNDS},
 ]

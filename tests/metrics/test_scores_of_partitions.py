@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import skdp
 from replays import data_for, neighbours
 from skdp.accounting import Adjacency
+from skdp.data import ParquetColumns
 from skdp.metrics import evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import METRICS
@@ -33,7 +34,7 @@ FRAME = pd.DataFrame(X, columns=list("abc"))
 SECRET = 123456.789
 
 
-class Elsewhere(skdp.Partitions):
+class Elsewhere(skdp.data.Partitions):
     """Partitions of these sizes; tasks and what they return are pickled."""
 
     def __init__(self, rows, targets, sizes=(0, 300, 1400, 0, 300)):
@@ -83,7 +84,7 @@ def test_scores_are_those_of_rows_in_memory(name, kind):
     if kind == "elsewhere":
         partitions = Elsewhere(rows, targets)
     else:
-        partitions = skdp.Chunks(np.asarray(rows), np.asarray(targets), 700)
+        partitions = skdp.data.Chunks(np.asarray(rows), np.asarray(targets), 700)
         model = LinearRegression().fit(X, Y) if name == "names" else model
     found = evaluate(model, partitions, metrics=metrics, **options)
     np.testing.assert_allclose(numbers(found), numbers(expected), rtol=1e-9, atol=1e-9)
@@ -110,11 +111,9 @@ def test_a_scorer_says_nothing_of_columns():
 def test_columns_of_a_file(tmp_path):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     FRAME.assign(target=LABELS).to_parquet(tmp_path / "rows.parquet", row_group_size=300)
-    columns = [
-        skdp.ParquetColumns(tmp_path / "rows.parquet", name) for name in (list("abc"), "target")
-    ]
+    columns = [ParquetColumns(tmp_path / "rows.parquet", name) for name in (list("abc"), "target")]
     model = CASES["two classes"][0]
-    found = evaluate(model, skdp.Chunks(*columns, 700), **PRIVATE)
+    found = evaluate(model, skdp.data.Chunks(*columns, 700), **PRIVATE)
     np.testing.assert_allclose(numbers(found), numbers(evaluate(model, X, LABELS, **PRIVATE)))
 
 
@@ -179,7 +178,7 @@ def test_refusals_are_those_of_rows_in_memory(kind):
     rows[-1, 0] = SECRET
     options = {"target_range": (-6.0, 6.0)} if kind.endswith(("target", "targets")) else {}
     with skdp.PrivacyBudget(3.0, 1e-5) as budget:
-        for given in ((skdp.Chunks(rows, targets, 700),), (rows, targets)):
+        for given in ((skdp.data.Chunks(rows, targets, 700),), (rows, targets)):
             with pytest.raises(ValueError, match=rf"^evaluate: .*{match}") as refusal:
                 evaluate(model, *given, **options)
             assert str(refusal.value).endswith("Nothing was released.")
@@ -213,7 +212,7 @@ def test_a_model_that_fails_after_the_check_has_spent_the_budget():
     rows[-1, 0] = SECRET
     with skdp.PrivacyBudget(3.0, 1e-5) as budget:
         with pytest.raises(ValueError, match=r"ValueError. The budget of this fit is spent") as no:
-            evaluate(Given(fail_later), skdp.Chunks(rows, (Y > 0).astype(int), 700))
+            evaluate(Given(fail_later), skdp.data.Chunks(rows, (Y > 0).astype(int), 700))
         assert budget.n_fits == 1
     assert str(SECRET) not in str(no.value)
 
@@ -223,7 +222,7 @@ def test_a_model_that_fails_after_the_check_has_spent_the_budget():
 
 class InChunks(PrivateScorer):
     def fit(self, X, y, sample_weight=None):
-        return super().fit(skdp.Chunks(X, y, 25))
+        return super().fit(skdp.data.Chunks(X, y, 25))
 
 
 def check(replay, kind, metrics, rng, **options):

@@ -106,7 +106,7 @@ def test_labels_may_come_in_columns_arrays_partitions_and_blocks(two_classes):
         evaluate(model, X, y, by=text, subgroups=named, **options),
         evaluate(model, X, y, by=pd.Series(text, dtype="category"), subgroups=named, **options),
         evaluate(model, X, y, by=list(X[:, 3]), subgroups=REGIONS, **options),
-        evaluate(model, skdp.Chunks(X, y, 700), **options, **chosen),
+        evaluate(model, skdp.data.Chunks(X, y, 700), **options, **chosen),
         evaluate(model, blocks, **options, **chosen),
     ):
         for name, scores in expected.items():
@@ -240,7 +240,7 @@ WRONG = {
     "by must be a column of X": [{"by": np.zeros((2000, 2))}, {"by": 0.5}],
     "by must not be a masked": [{"by": np.ma.masked_equal(np.arange(2000), 3)}],
     "by have a column of X|by a column of X": [
-        {"X": lambda X, y: skdp.Chunks(X, y, 700), "y": None, "by": np.zeros(2000)}
+        {"X": lambda X, y: skdp.data.Chunks(X, y, 700), "y": None, "by": np.zeros(2000)}
     ],
     "cannot be hashed": [{"by": [[SECRET := "a secret"]] * 2000}],
     "groups must have one entry": [{"by": np.zeros(1999), "groups": np.arange(2000)}],

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import skdp
+from skdp.model_selection import PrivacyUtilityDisplay
 
 matplotlib = pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 matplotlib.use("Agg")
@@ -22,7 +23,7 @@ def test_scores_at_each_budget():
         skdp.DPStandardScaler(scaling=skdp.PublicRange(0, 5000)),
         skdp.DPLogisticRegression(classes=[0, 1]),
     )
-    display = skdp.PrivacyUtilityDisplay.from_estimator(
+    display = PrivacyUtilityDisplay.from_estimator(
         model,
         *SPLIT,
         epsilons=[0.5, 20.0],
@@ -45,7 +46,7 @@ def test_scores_at_each_budget():
 @pytest.mark.parametrize("options", [{"n_repeats": 0}, {"epsilons": []}])
 def test_nothing_to_draw(options):
     with pytest.raises(ValueError, match=r"n_repeats must|epsilons must"):
-        skdp.PrivacyUtilityDisplay.from_estimator(skdp.DPLogisticRegression(), *SPLIT, **options)
+        PrivacyUtilityDisplay.from_estimator(skdp.DPLogisticRegression(), *SPLIT, **options)
 
 
 def test_table_of_coefficients():

@@ -30,7 +30,7 @@ LABELS = np.array(["n", "p"])[(Y > 0).astype(int)]
 RIDGE = skdp.DPRidge(solver="gd", max_iter=2, target_bound=10.0, scaling=skdp.RowNorm(3.0))
 
 
-class Held(skdp.Partitions):
+class Held(skdp.data.Partitions):
     """Rows of a list of partitions; ``numbered`` is whether these know their places."""
 
     def __init__(self, *columns, names=("X", "y"), numbered=True, sizes=(300, 0, 450, 150)):

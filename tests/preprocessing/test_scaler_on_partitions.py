@@ -21,7 +21,7 @@ SECRET = 123456.789
 FITTED = ("low_", "high_", "mean_", "scale_")
 
 
-class InLists(skdp.Partitions):
+class InLists(skdp.data.Partitions):
     """Partitions of rows alone."""
 
     def __init__(self, *parts):
@@ -109,10 +109,10 @@ def test_a_partition_that_counts_twice_is_caught(replay, leak, monkeypatch):
 def test_a_pipeline_is_that_of_rows_in_memory():
     y = X @ [1.0, 0.01, 100.0]
     ridge = skdp.DPRidge(scaling=skdp.RowNorm(3.0), target_bound=20.0, privacy=PRIVATE)
-    found = make_pipeline(scaler(), ridge).fit(skdp.Chunks(X, y, 700))
+    found = make_pipeline(scaler(), ridge).fit(skdp.data.Chunks(X, y, 700))
     expected = make_pipeline(scaler(), clone(ridge)).fit(X, y)
     np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, rtol=1e-9)
-    given, here = (expected[0].transform(rows) for rows in (skdp.Chunks(X, y, 700), X))
+    given, here = (expected[0].transform(rows) for rows in (skdp.data.Chunks(X, y, 700), X))
     scores = [
         evaluate(found[-1], *rows, privacy=PRIVATE)["r2"].value for rows in ((given,), (here, y))
     ]

@@ -26,7 +26,7 @@ PUBLIC = {"sex": ["f", "m"]}
 PRIVATE = skdp.Privacy(noise=skdp.SeededNoise(3))
 
 
-class Tables(skdp.Partitions):
+class Tables(skdp.data.Partitions):
     """Three partitions of a frame, the second of them empty."""
 
     def __init__(self, frame, *beside, names=("y",)):

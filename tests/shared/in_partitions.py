@@ -25,7 +25,7 @@ LABELS = np.array(["n", "p"])[(np.median(Y) < Y).astype(int)]
 SECRET = 123456.789
 
 
-class Pickled(skdp.Partitions):
+class Pickled(skdp.data.Partitions):
     """Partitions elsewhere: what goes there and what comes back is pickled, last ones first."""
 
     def __init__(self, *pairs, beside=("sample_weight", "groups"), lost_after=10**6):

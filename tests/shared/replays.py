@@ -102,8 +102,8 @@ def make_with_inference(kind, adjacency, rows_per_group=None, **parameters):
 
 # What a solver needs of a problem that the estimators do not have by themselves.
 ASKED_BY = {
-    "accelerated_mirror_descent": {"constraint": skdp.L1Ball(2.0)},
-    "frank_wolfe": {"constraint": skdp.L1Ball(2.0), "fit_intercept": False},
+    "accelerated_mirror_descent": {"constraint": skdp.objective.L1Ball(2.0)},
+    "frank_wolfe": {"constraint": skdp.objective.L1Ball(2.0), "fit_intercept": False},
 }
 PROBLEMS = {
     "logistic": (Logistic(), L2(0.1)),

@@ -125,7 +125,7 @@ def check_the_minimum_without_noise(solver):
     # A set that is wide enough to hold the minimum.
     ball = (
         {
-            "constraint": skdp.L2Ball(2.0),
+            "constraint": skdp.objective.L2Ball(2.0),
         }
         if "bounded_set" in solver.needs
         else {}

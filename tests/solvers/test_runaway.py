@@ -106,7 +106,7 @@ def test_gradients_may_grow_from_a_start_outside_of_the_set(radius, regression):
     """At zero gradients are short, and on a large simplex they cannot be."""
     model = ridge(
         "gd",
-        constraint=skdp.Simplex(radius),
+        constraint=skdp.objective.Simplex(radius),
     ).fit(*regression)
     assert model.coef_.sum() == pytest.approx(radius)
 

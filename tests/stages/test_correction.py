@@ -171,7 +171,7 @@ def test_the_mean_of_long_tailed_counts_is_corrected():
     [
         ({"scaling": "none"}, "scaling other than 'none'"),
         ({"delta": 0.0, "solver": "gd"}, "delta > 0"),
-        ({"constraint": skdp.L2Ball()}, "no constraint"),
+        ({"constraint": skdp.objective.L2Ball()}, "no constraint"),
     ],
 )
 def test_a_fit_that_cannot_be_corrected_says_so(parameters, needs):

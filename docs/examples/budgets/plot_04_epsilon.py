@@ -3,8 +3,8 @@ Score against epsilon
 =====================
 
 How much accuracy does privacy cost? On public data, or data made for the purpose,
-`skdp.PrivacyUtilityDisplay` draws it. On private rows every point would spend budget, and the
-scores would not be private.
+`skdp.model_selection.PrivacyUtilityDisplay` draws it. On private rows every point would spend
+budget, and the scores would not be private.
 """
 
 from sklearn.datasets import load_breast_cancer
@@ -15,7 +15,7 @@ import skdp
 
 X, y = load_breast_cancer(return_X_y=True)  # public data
 X, X_test, y, y_test = train_test_split(X, y, random_state=0)
-display = skdp.PrivacyUtilityDisplay.from_estimator(
+display = skdp.model_selection.PrivacyUtilityDisplay.from_estimator(
     skdp.DPLogisticRegression(classes=[0, 1]),
     X,
     y,

@@ -33,7 +33,7 @@ def run_task(number, task):
     return task(*_rows[number], index=number)
 
 
-class InProcesses(skdp.Partitions):
+class InProcesses(skdp.data.Partitions):
     """Partitions that live in processes of this machine, one each."""
 
     def __init__(self, n_partitions):

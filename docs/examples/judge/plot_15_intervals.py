@@ -42,6 +42,6 @@ print(model.summary())
 
 table = model.summary()
 sizes = np.append(model.scaling_.columns.scale, 1.0)
-per_size = skdp.CoefficientDisplay(table.rescaled(sizes)).plot()
+per_size = skdp.linear_model.CoefficientDisplay(table.rescaled(sizes)).plot()
 per_size.ax_.set_xlabel("log odds for a step of one size of the column, 95% interval")
 per_size.figure_.tight_layout()

@@ -392,7 +392,8 @@ class Chunks(Partitions):
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from skdp import Chunks, DPRidge
+    >>> from skdp import DPRidge
+    >>> from skdp.data import Chunks
     >>> rng = np.random.default_rng(0)
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     X = np.memmap(file, np.float32, "w+", shape=(20_000, 3))

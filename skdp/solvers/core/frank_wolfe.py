@@ -51,7 +51,8 @@ class FrankWolfe(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import DPLinearRegression, L1Ball
+    >>> from skdp import DPLinearRegression
+    >>> from skdp.objective import L1Ball
     >>> X = np.random.default_rng(0).standard_normal((500, 30))
     >>> model = DPLinearRegression(
     ...     solver="frank_wolfe", constraint=L1Ball(1.0), fit_intercept=False

@@ -92,7 +92,8 @@ class AcceleratedMirrorDescent(Solver):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp import DPLinearRegression, L1Ball
+    >>> from skdp import DPLinearRegression
+    >>> from skdp.objective import L1Ball
     >>> X = np.random.default_rng(0).standard_normal((500, 30))
     >>> model = DPLinearRegression(solver="accelerated_mirror_descent", constraint=L1Ball(1.0))
     >>> bool(abs(model.fit(X, X[:, 3]).coef_).sum() <= 1.0 + 1e-9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skdp import Chunks
+from skdp.data import Chunks
 from skdp.oracle.sources.partitioned import MOST_PARTITIONS
 
 MEBIBYTE = 1 << 20

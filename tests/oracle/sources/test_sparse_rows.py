@@ -296,7 +296,7 @@ OTHERS = {
     "ridge": (skdp.DPRidge, FEW),
     "boosted": (skdp.DPLinearRegression, {"solver": "boosted_ssp"}),
     "svrg": (skdp.DPRidge, {"solver": "svrg", "max_iter": 50}),
-    "in balls": (skdp.DPRidge, {"constraint": skdp.L2Ball(), "solver": "gd", **FEW}),
+    "in balls": (skdp.DPRidge, {"constraint": skdp.objective.L2Ball(), "solver": "gd", **FEW}),
     "pure": (
         skdp.DPLogisticRegression,
         {"delta": 0.0, "scaling": skdp.PublicRange(-60.0, 60.0), "epsilon": 5.0, **FEW},

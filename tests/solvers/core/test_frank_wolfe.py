@@ -123,7 +123,7 @@ def test_no_accountant_takes_a_selection_for_laplace_noise():
 def test_without_noise_it_approaches_the_minimum_on_the_ball(rng):
     X = rng.standard_normal((300, 5))
     y = X @ np.array([1.0, -0.5, 0.25, 0.0, 0.5]) + 0.1 * rng.standard_normal(300)
-    asked = {"constraint": skdp.L1Ball(1.0), "fit_intercept": False, "scaling": "none"}
+    asked = {"constraint": skdp.objective.L1Ball(1.0), "fit_intercept": False, "scaling": "none"}
     with pytest.warns(skdp.PrivacyWarning):
         model = skdp.DPRidge(alpha=30.0, epsilon=math.inf, solver="frank_wolfe", **asked).fit(X, y)
 
@@ -152,7 +152,7 @@ def test_with_delta_0_it_finds_few_of_many_columns(rng):
             epsilon=3.0,
             delta=0.0,
             solver=solver,
-            constraint=skdp.L1Ball(1.2),
+            constraint=skdp.objective.L1Ball(1.2),
             fit_intercept=False,
             scaling="none",
             privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),

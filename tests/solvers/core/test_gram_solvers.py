@@ -114,7 +114,7 @@ def test_rounds_of_boosting(rounds, regression):
 def test_constraints_and_kinks_are_refused(solver, regression):
     X, y = regression
     with pytest.raises(ValueError, match="unconstrained"):
-        skdp.DPRidge(solver=solver, constraint=skdp.L2Ball()).fit(X, y)
+        skdp.DPRidge(solver=solver, constraint=skdp.objective.L2Ball()).fit(X, y)
     with pytest.raises(ValueError, match="smooth_penalty"):
         get_solver(solver).check(Problem(SquaredError(), L1(0.1)))
 

@@ -123,7 +123,7 @@ def test_ten_thousand_columns_and_500_rows(kind, as_sparse, rng):
     estimator = skdp.DPLinearRegression if kind == "linear" else logistic
     model = estimator(
         solver="accelerated_mirror_descent",
-        constraint=skdp.L1Ball(2.0),
+        constraint=L1Ball(2.0),
         privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         scaling="none",
     ).fit(X, column if kind == "linear" else (column > 0.1).astype(int))
@@ -142,7 +142,7 @@ def test_noise_in_many_columns_hurts_little(rng):
         fits = [
             skdp.DPLinearRegression(
                 solver="accelerated_mirror_descent",
-                constraint=skdp.L1Ball(2.0),
+                constraint=L1Ball(2.0),
                 scaling=skdp.RowNorm(1.0),
                 fit_intercept=False,
                 epsilon=4.0,
@@ -160,7 +160,7 @@ def test_needs_are_named():
         skdp.DPRidge(solver="accelerated_mirror_descent").plan(100, 5)
     with pytest.raises(ValueError, match="smooth_penalty"):
         skdp.DPLogisticRegression(
-            solver="accelerated_mirror_descent", constraint=skdp.L1Ball(), l1_ratio=0.5
+            solver="accelerated_mirror_descent", constraint=L1Ball(), l1_ratio=0.5
         ).plan(100, 5)
 
 
@@ -168,7 +168,7 @@ def test_needs_are_named():
     "wrong", [{"curvature": 0.0}, {"curvature": "big"}, {"max_iter": 0}, {"clip_norm": -1.0}]
 )
 def test_wrong_parameters_are_refused(wrong):
-    model = skdp.DPRidge(solver=AcceleratedMirrorDescent(**wrong), constraint=skdp.L1Ball())
+    model = skdp.DPRidge(solver=AcceleratedMirrorDescent(**wrong), constraint=L1Ball())
     with pytest.raises(ValueError, match=next(iter(wrong))):
         model.plan(100, 5)
 
@@ -192,7 +192,7 @@ def test_defaults_hold_for_every_set(constraint, n_outputs, n_features):
     assert resolved.max_iter >= 30
 
 
-@pytest.mark.parametrize(("constraint", "most"), [(skdp.L1Ball, 0.05), (skdp.L2Ball, 0.1)])
+@pytest.mark.parametrize(("constraint", "most"), [(L1Ball, 0.05), (L2Ball, 0.1)])
 def test_default_steps_get_there_on_short_rows(constraint, most):
     """Three columns tell, 27 are noise; a run that is too short keeps a third of the variance."""
     rng = np.random.default_rng(0)

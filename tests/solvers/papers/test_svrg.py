@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import skdp
 from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, UnknownCost
-from skdp.objective import L2, Logistic, Problem
+from skdp.objective import L2, Box, L1Ball, L2Ball, Logistic, Problem, Simplex
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import SVRG, SVRGPlusPlus, get_solver
 from skdp.solvers.papers.wang_2017 import BarzilaiBorwein
@@ -124,7 +124,12 @@ def test_every_sampling_and_step_size_agree(sampling, learning_rate, regression)
 @NO_NOISE
 @pytest.mark.parametrize(
     "constraint",
-    [skdp.L2Ball(0.6), skdp.L1Ball(0.6), skdp.Box(-0.6, 0.6), skdp.Simplex(0.6)],
+    [
+        L2Ball(0.6),
+        L1Ball(0.6),
+        Box(-0.6, 0.6),
+        Simplex(0.6),
+    ],
     ids=str,
 )
 def test_it_projects(constraint, regression):
@@ -276,7 +281,7 @@ def test_lasso_under_noise_stays_finite(regression):
     solver = SVRG(max_iter=40, inner_steps=8)
     model = skdp.DPLinearRegression(
         solver=solver,
-        constraint=skdp.L1Ball(1.0),
+        constraint=L1Ball(1.0),
         privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
         scaling="none",
     ).fit(X, y)

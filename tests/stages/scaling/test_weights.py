@@ -116,7 +116,7 @@ KINDS = {
     "csr": lambda model, X, y, w: model.set_params(max_iter=100).fit(sparse.csr_array(X), y, w),
     "groups": lambda model, X, y, w: model.fit(X, y, w, groups=GROUPS),
     "chunks": lambda model, X, y, w: model.set_params(max_iter=100).fit(
-        skdp.Chunks(X, y, 7_000, sample_weight=w)
+        skdp.data.Chunks(X, y, 7_000, sample_weight=w)
     ),
     "stream": lambda model, X, y, w: model.fit_blocks(
         in_blocks(X, y, w), n_samples=N_ROWS, n_features=3, weighted=True
@@ -220,7 +220,7 @@ def test_a_scaler_leaves_out_rows_of_weight_0(rng):
     X = rng.standard_normal((6_000, 3)) * [1.0, 10.0, 0.1]
     weights = (np.arange(len(X)) >= 0.8 * len(X)).astype(float)
     scaler = skdp.DPStandardScaler(epsilon=2.0, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)))
-    scaler.fit(skdp.Chunks(X, X[:, 0], 2_000, sample_weight=weights))
+    scaler.fit(skdp.data.Chunks(X, X[:, 0], 2_000, sample_weight=weights))
     np.testing.assert_allclose(scaler.scale_, [1.0, 10.0, 0.1], rtol=0.5)
 
 
