@@ -26,7 +26,7 @@ from skdp.stages.scaling.estimates import MIN_BULK_SHARE, z_of_largest
 LARGEST = 9
 MOST = BEYOND - STEPS  # step of a unit, on either side of 1
 # In standard deviations: by how much blocks and digits of far values stand out more than other
-# counts, and noise on the number of other values. A unit that follows from noise makes all values 0.
+# counts, and noise on the number of other values. A unit that is read from noise loses all values.
 MARGIN, Z_OTHERS = 1.0, 3.5
 ADJACENT = 4  # near steps below the far ones: if they have values, the far ones are not isolated
 
