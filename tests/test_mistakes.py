@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -21,11 +22,13 @@ import skdp
 from skdp import Privacy, PublicRange, RowNorm
 from skdp.metrics import evaluate
 from skdp.model_selection import DPSearchCV, dp_train_test_split
+from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent, get_solver
 
 SEEDED = Privacy(noise=skdp.SeededNoise(0))
 
 LOGISTIC, RIDGE, LINEAR = skdp.DPLogisticRegression, skdp.DPRidge, skdp.DPLinearRegression
+MODELS = LOGISTIC, RIDGE, LINEAR
 SECRET = 987654.25
 N = 300
 
@@ -79,18 +82,11 @@ def same_seed_twice():
 
 # What is done, and what the message has to hold: who or what, what was asked, what is allowed.
 REFUSED = {
-    "epsilon 0": (fit(lambda: LOGISTIC(epsilon=0)), "epsilon", "positive number", "got 0"),
-    "epsilon -1": (fit(lambda: LOGISTIC(epsilon=-1)), "epsilon", "positive number", "got -1"),
-    "epsilon text": (fit(lambda: LOGISTIC(epsilon="1")), "epsilon", "positive number", "got '1'"),
-    "epsilon nan": (fit(lambda: LOGISTIC(epsilon=np.nan)), "epsilon", "positive", "got nan"),
-    "delta 1": (fit(lambda: LOGISTIC(delta=1)), "delta", "in [0, 1)", "got 1"),
-    "delta negative": (fit(lambda: LOGISTIC(delta=-0.1)), "delta", "in [0, 1)", "got -0.1"),
     "pure and gaussian": (
         fit(lambda: LOGISTIC(delta=0, solver="newton")), "DPLogisticRegression", "delta=0",
         "'newton'", "Solvers that can", "gd",
     ),
     "solver typo": (fit(lambda: LOGISTIC(solver="lbfgs")), "solver", "'lbfgs'", "'gd'"),
-    "solver class": (fit(lambda: LOGISTIC(solver=3)), "DPLogisticRegression", "a pair", "3"),
     "solver of regression": (
         fit(lambda: LOGISTIC(solver="boosted_ssp")), "'boosted_ssp'",
         "DPLinearRegression and DPRidge", "Solvers that fit it:\ngd: ", "\nnewton: ",
@@ -104,29 +100,14 @@ REFUSED = {
         lambda: LOGISTIC().set_params(privacy__adjacency="label"), "DPLogisticRegression",
         "privacy__adjacency", "privacy is None", "privacy=Privacy()",
     ),
-    "two steps counts": (
-        fit(lambda: LOGISTIC(solver=GradientDescent(), max_iter=3)), "max_iter", "solver__max_iter",
-    ),
-    "schedule typo": (
-        fit(lambda: LOGISTIC(noise_schedule="cosine")), "noise_schedule", "'cosine'", "'uniform'",
-    ),
-    "adjacency typo": (
-        fit(lambda: LOGISTIC(privacy=Privacy(adjacency="add"))), "adjacency", "'add'",
-        "'zero_out', 'replace_one'",
-    ),
     "text as targets, sparse rows": (
         fit(RIDGE, (sparse.csr_array(X), LABELS.astype(object))), "DPRidge", "y holds text",
         "numbers",
     ),
-    "clip_norm": (fit(lambda: LOGISTIC(clip_norm=0)), "clip_norm", "positive", "0"),
-    "momentum": (fit(lambda: LOGISTIC(momentum=1)), "momentum", "[0, 1)", "1"),
-    "max_iter": (fit(lambda: LOGISTIC(max_iter=0)), "max_iter", "at least 1", "0"),
-    "learning_rate": (fit(lambda: LOGISTIC(learning_rate="fast")), "learning_rate", "'fast'"),
     "batch_size": (fit(lambda: LOGISTIC(solver=("auto", {"batch_size": 0}))), "batch_size", "0"),
     "batch of more": (
         fit(lambda: LOGISTIC(solver=("gd", {"batch_size": N + 1}))), "batch_size", str(N),
     ),
-    "row norm": (fit(lambda: LOGISTIC(scaling=RowNorm(-1))), "RowNorm: norm", "positive", "got -1"),
     "range turned": (
         fit(lambda: LOGISTIC(scaling=PublicRange(1, 0))), "PublicRange", "low < high",
         "high=0", "low=1",
@@ -150,12 +131,7 @@ REFUSED = {
     "constraint typo": (
         fit(lambda: LOGISTIC(constraint="ball")), "constraint", "'ball'", "'l2_ball'",
     ),
-    "alpha": (fit(lambda: RIDGE(alpha=-1), (X, TARGET)), "alpha", "at least 0", "got -1"),
-    "C": (fit(lambda: LOGISTIC(C=0)), "C must", "positive number", "got 0"),
-    "l1_ratio": (fit(lambda: LOGISTIC(l1_ratio=2)), "l1_ratio", "[0, 1]", "got 2"),
-    "intercept": (fit(lambda: LOGISTIC(fit_intercept="no")), "fit_intercept", "True", "'no'"),
     "classes 2": (fit(lambda: LOGISTIC(classes=2)), "classes", "as in [0, 1]", "got 2"),
-    "one class declared": (fit(lambda: LOGISTIC(classes=[1])), "classes", "at least 2", "[1]"),
     "classes as text": (
         fit(lambda: LOGISTIC(classes=["0", "1"])), "classes are text ('0', '1')", "y are numbers",
     ),
@@ -171,9 +147,6 @@ REFUSED = {
     ),
     "one class": (fit(LOGISTIC, (X, 0 * Y)), "DPLogisticRegression", "at least 2 classes"),
     "real labels": (fit(LOGISTIC, (X, TARGET)), "continuous"),
-    "balanced": (
-        fit(lambda: LOGISTIC(class_weight="balanced")), "'balanced'", "private labels", "a dict",
-    ),
     "words as targets": (fit(RIDGE, (X, LABELS)), "DPRidge", "y must hold real numbers"),
     "text column": (
         fit(RIDGE, (FRAME[["age", "sex"]], TARGET)), "DPRidge", "text", "column 'sex'",
@@ -198,13 +171,6 @@ REFUSED = {
     "one column": (fit(RIDGE, (X[:, 0], TARGET)), "DPRidge", "X.reshape(-1, 1)"),
     "weights below 0": (
         lambda: RIDGE().fit(X, TARGET, sample_weight=-np.ones(N)), "sample_weight", "not be neg",
-    ),
-    "budget a number": (
-        fit(lambda: LOGISTIC(privacy=Privacy(budget=1.0))), "budget", "PrivacyBudget", "1.0",
-    ),
-    "terms in a word": (
-        fit(lambda: LOGISTIC(privacy="replace_one")), "privacy", "'replace_one'",
-        "Privacy(adjacency='replace_one')",
     ),
     "budget spent": (spend_twice, "DPLogisticRegression", "1", "epsilon"),
     "same seed": (same_seed_twice, "seed"),
@@ -245,7 +211,6 @@ REFUSED = {
         "total_privacy", "[1e-07, 1e-06]", "pass the delta",
     ),
     "epsilon, several": (fit(lambda: RIDGE(epsilon=[1, 2])), "epsilon", "positive", "[1, 2]"),
-    "delta nan": (fit(lambda: RIDGE(delta=np.nan)), "delta", "in [0, 1)", "got nan"),
     "names twice": (
         fit(RIDGE, (FRAME[["age", "age"]], TARGET)), "DPRidge", "columns of the same name",
         "Rename",
@@ -257,7 +222,6 @@ REFUSED = {
     "no targets": (fit(RIDGE, (X, None)), "DPRidge", "requires y"),
     "no rows": (fit(RIDGE, (X[:0], TARGET[:0])), "0 sample(s)", "DPRidge"),
     "max_iter text": (fit(lambda: RIDGE(solver="gd", max_iter="many")), "max_iter", "'many'"),
-    "target_bound": (fit(lambda: RIDGE(target_bound=-1)), "target_bound", "positive", "got -1"),
     "range without end": (
         fit(lambda: RIDGE(scaling=PublicRange(0, np.inf))), "PublicRange", "finite", "high=inf",
     ),
@@ -332,6 +296,32 @@ REFUSED = {
     ),
     "predict before fit": (lambda: RIDGE().predict(X), "DPRidge", "not fitted yet", "'fit'"),
     "other columns": (lambda: clone(FITTED).fit(X, TARGET).predict(X[:, :1]), "1 feat", "2 feat"),
+    "weights too few": (
+        lambda: RIDGE().fit(X, TARGET, sample_weight=np.ones(3)), "inconsistent numbers",
+    ),
+    "weights in a column": (
+        lambda: RIDGE().fit(X, TARGET, sample_weight=np.ones((N, 1))), "1D array or scalar",
+    ),
+    "plan of no columns": (lambda: RIDGE().plan(10, 0), "n_features", "must be at least 1"),
+    "plan of other classes": (
+        lambda: LOGISTIC(classes={0, 1, 2}).plan(10, 2, n_classes=2), "3 classes are declared",
+    ),
+    "plan of one class": (
+        lambda: LOGISTIC().plan(10, 2, n_classes=1), "n_classes must be at least 2",
+    ),
+    "rows of no shape": (fit(RIDGE, (np.full((), SECRET), [1.0])), "Reshape your data"),
+    "complex targets": (fit(RIDGE, (X, TARGET + 1j * SECRET)), "Complex data not supported"),
+    "parts that overflow": (
+        fit(RIDGE, (sparse.csr_array(([1.7e308, 1.7e308, 1.0], [0, 0, 1], [0, 2, 3])), [0.0, 1.0])),
+        "add up to infinity",
+    ),
+    "sparse columns of ones": (
+        fit(RIDGE, (pd.DataFrame(X > 0).astype(pd.SparseDtype(float, 1.0)), TARGET)), "DPRidge",
+        "fill value is not 0", "Nothing was released",
+    ),
+    "categories of the rows": (
+        fit(RIDGE, (FRAME[["sex"]].astype("category"), TARGET)), "'sex', whose levels were learnt",
+    ),
 }  # fmt: skip
 FITTED = RIDGE()
 
@@ -361,6 +351,133 @@ def test_a_refusal_says_what_to_do(mistake):
     for cell in ("secret", "1999", "987", *(f"{value:.4g}" for value in X[:3].ravel())):
         assert cell not in message
     assert len(message) < 800
+
+
+# Parameters of any estimator, and those of one, with the message that `fit` and `plan` raise.
+SETTINGS = [
+    ({"epsilon": 1e-300}, "epsilon must be a positive number from 1e-6 to 1e9"),
+    ({"epsilon": 1e300}, "epsilon must be a positive number from 1e-6 to 1e9"),
+    ({"epsilon": 0}, "epsilon must be a positive number.*got 0"),
+    ({"epsilon": -1.0}, "epsilon must be a positive number.*got -1"),
+    ({"epsilon": np.nan}, "epsilon must be a positive number"),
+    ({"epsilon": "1"}, "epsilon must be a positive number.*got '1'"),
+    ({"epsilon": True}, "epsilon must be a positive number"),
+    ({"delta": -1e-9}, r"delta must be a number in \[0, 1\)"),
+    ({"delta": 1.0}, r"delta must be a number in \[0, 1\).*got 1"),
+    ({"delta": np.nan}, r"delta must be a number in \[0, 1\)"),
+    (
+        {"delta": 0, "solver": GradientDescent(mechanism="gaussian")},
+        "delta=0 asks for pure differential privacy.*Solvers that can",
+    ),
+    ({"delta": 0, "solver": "residual_budget"}, "pure differential privacy.*Solvers that can"),
+    (
+        {"solver": "newton-cg"},
+        r"solver must be 'auto', .*; got 'newton-cg'.*\nSolvers:\ngd: .*\nwhitened: ",
+    ),
+    ({"solver": 3}, "solver must be a name, .*, or a Solver; got 3"),
+    ({"noise_schedule": "cosine"}, r"noise_schedule must be 'auto', .*'uniform'"),
+    ({"noise_schedule": [1.0, 2.0], "max_iter": 3}, "3 positive, finite numbers"),
+    ({"noise_schedule": [1.0, -2.0], "max_iter": 2}, "2 positive, finite numbers"),
+    (
+        {"privacy": Privacy(adjacency="add_one")},
+        "adjacency must be one of 'zero_out', 'replace_one'",
+    ),
+    ({"clip_norm": -1.0}, "clip_norm must be positive and finite"),
+    ({"clip_norm": 0}, "clip_norm must be positive and finite"),
+    ({"clip_norm": np.inf}, "clip_norm must be positive and finite"),
+    ({"clip_norm": "median"}, "clip_norm must be 'auto', a positive number, an Adaptive"),
+    ({"clip_norm": 1e-320}, r"clip_norm must be .*, from 1e-100 to 1e\+100"),
+    ({"clip_norm": 1e-320, "solver": "residual_budget"}, "clip_norm must be positive and finite"),
+    ({"clip_norm": 1.7e308}, "clip_norm must be positive and finite"),
+    ({"clip_norm": 1e-320, "solver": "shuffled_sgd"}, "clip_norm must be positive and finite"),
+    ({"scaling": RowNorm(1e-300)}, r"norm must be .*, from 1e-50 to 1e\+50; got 1e-300"),
+    ({"scaling": RowNorm(0.0)}, "RowNorm: norm must be a positive, finite number"),
+    ({"scaling": RowNorm(np.inf)}, "RowNorm: norm must be a positive, finite number"),
+    ({"privacy": "replace_one"}, "privacy must be None or a Privacy object.*got 'replace_one'"),
+    ({"privacy": Privacy}, "privacy must be None or a Privacy object"),
+    ({"privacy": {"adjacency": "label"}}, "privacy must be None or a Privacy object"),
+    ({"privacy": Privacy(budget=1.0)}, "budget must be None or a PrivacyBudget; got 1"),
+    ({"privacy": Privacy(rows_per_group=0)}, "rows_per_group must be None or a positive"),
+    ({"verbose": "loud"}, "verbose must be an integer, at least 0; got 'loud'"),
+    ({"noise_schedule": None}, "noise_schedule, where .*, one per step; got None"),
+    ({"noise_schedule": Privacy()}, r"noise_schedule, where .*; got Privacy\(\)"),
+    ({"noise_schedule": ("exponential",)}, r"noise_schedule, where .*; got \('exponential',\)"),
+    ({"learning_rate": "adaptive", "solver": "gd"}, "which solver 'adp_sgd' alone can do"),
+    ({"max_iter": 0}, "max_iter must be 'auto' or an integer, at least 1"),
+    ({"max_iter": 2.5}, "max_iter must be 'auto' or an integer, at least 1"),
+    ({"learning_rate": -0.1}, "learning_rate must give positive, finite steps"),
+    ({"learning_rate": "fast"}, "learning_rate must be 'auto', a positive number"),
+    ({"fit_intercept": "no"}, "fit_intercept must be True or False"),
+    ({"momentum": 1.0}, r"momentum must be 'auto' or a number in \[0, 1\)"),
+    ({"momentum": -0.5}, r"momentum must be 'auto' or a number in \[0, 1\)"),
+    (
+        {"solver": GradientDescent(), "max_iter": 7},
+        "max_iter was set beside a configured solver.*solver__max_iter",
+    ),
+    ({"solver": GradientDescent(averaging="best")}, "averaging must be one of 'last'"),
+]
+OWN = [
+    (RIDGE, {"alpha": -1.0}, "alpha must be a finite number, at least 0"),
+    (RIDGE, {"alpha": np.nan}, "alpha must be a finite number, at least 0"),
+    (RIDGE, {"target_bound": -1.0}, "target_bound must be None or a positive"),
+    (LINEAR, {"target_bound": np.nan}, "target_bound must be None or a positive"),
+    (LINEAR, {"target_bound": 1.7e308}, r"target_bound must be .*, from 1e-50 to 1e\+50"),
+    (LOGISTIC, {"C": 0}, "C must be a positive number"),
+    (LOGISTIC, {"l1_ratio": 1.5}, r"l1_ratio must be a number in \[0, 1\]"),
+    (LOGISTIC, {"class_weight": "balanced"}, "would have to count the private labels"),
+    (LOGISTIC, {"class_weight": [1, 2]}, "class_weight must be None or a dict"),
+    (LOGISTIC, {"class_weight": {7: 1.0}}, "class_weight names labels that are not among"),
+    (LOGISTIC, {"class_weight": {1: -1.0}}, "class_weight must be finite and not negative"),
+    (LOGISTIC, {"classes": [1]}, "classes must name at least 2 labels"),
+    (LOGISTIC, {"classes": [1, 2]}, "label that is not among the declared classes"),
+]
+SETTINGS = [
+    *((MODELS[place % 3], *row) for place, row in enumerate(SETTINGS)),
+    *OWN,
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "message"), SETTINGS, ids=lambda one: str(one)[:40]
+)
+def test_a_parameter_is_refused_before_rows_are_read(model, parameters, message, monkeypatch):
+    def answered(self, release):
+        assert self._source is None, "a release was answered"
+        return ask(self, release)
+
+    ask = Oracle.request
+    monkeypatch.setattr(Oracle, "request", answered)
+    with pytest.raises(ValueError, match=message):
+        model(**parameters).fit(X, Y)
+    if parameters.keys().isdisjoint({"class_weight", "classes"}):  # labels are in the rows
+        with pytest.raises(ValueError, match=message):
+            model(**parameters).plan(N, 2)
+
+
+def test_a_refused_fit_leaves_no_trace():
+    model = LOGISTIC()
+    with pytest.raises(ValueError, match="must not be negative"):
+        model.fit(X, Y, sample_weight=-np.ones(N))
+    assert not hasattr(model, "classes_")
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_a_solver_whose_needs_are_not_met():
+    class Picky(GradientDescent):
+        needs = frozenset({"strongly_convex"})
+
+    with pytest.raises(ValueError, match="'gd' needs strongly_convex, a penalty that is strongly"):
+        LINEAR(solver=Picky()).fit(X, Y)
+    RIDGE(solver=Picky()).plan(400, 5)
+
+
+def test_an_estimator_has_to_say_how_its_targets_are_read():
+    class Unfinished(skdp.linear_model.base.DPLinearModel):
+        pass
+
+    with pytest.raises(TypeError, match=r"_declared_targets.*_read_targets"):
+        Unfinished()
 
 
 WARNED = {
