@@ -252,7 +252,7 @@ class Oracle:
         self._last_event = self._last_rehearsed = None
         self._context = replace(self._context, public=public)
 
-    def weigh(self, weights: Weights, mean: float, share: float) -> None:
+    def weigh(self, weights: Weights, mean: float, share: float, left: float = 1.0) -> None:
         """Answer for records whose weights are in these units from here on.
 
         It releases nothing, as `standardise`. Sums are divided by the total weight.
@@ -263,10 +263,12 @@ class Oracle:
         mean, share : float
             Mean of the weights in these units without the factors of labels, and share of records
             whose weight is positive; both follow from answers.
+        left : float, default=1.0
+            Share of the squared Gaussian-DP parameter that is left to later stages.
         """
         scaling = Scaling(weights=weights)
         _require_plain(scaling)
-        public = replace(self.public, mean_weight=mean, weighted_share=share)
+        public = replace(self.public, mean_weight=mean, weighted_share=share, share=left)
         if self._source is not None:
             self._source = self._source.transformed(scaling, public.row_bound)
         self.scaling, self.public, self._last_rehearsed = scaling, public, None

@@ -29,6 +29,7 @@ from skdp.oracle import (
     WeightSums,
 )
 from skdp.oracle.releases.weights import weight_of
+from skdp.oracle.session import inside
 from skdp.stages.base import OptionalStage, StageParameters, missing_gaussian
 from skdp.stages.scaling.shares import SHARE_OF_WEIGHTS, mu_per_count
 from skdp.stages.scaling.stage import ScalingStage, number_weighted
@@ -129,14 +130,18 @@ class WeightStage(OptionalStage):
         return public.divided(self.first)[1] if self.first else public
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        left = inside(self, oracle.public).share
         with oracle.first_records(self.first) if self.first else nullcontext():
-            self.measure(oracle)
+            self._measure(oracle, left)
         return replace(solution, scaling=oracle.scaling)
 
-    def measure(self, oracle: Oracle) -> None:
-        """Release the scale of the weights and their sum, and put weights in this unit."""
+    def _measure(self, oracle: Oracle, left: float) -> None:
+        """Release the scale of the weights and their sum, and put weights in this unit.
+
+        ``left`` is the share of the budget for later stages.
+        """
         if self.known is not None and all(self.by_label):
-            oracle.weigh(self.known, 1.0, 1.0)
+            oracle.weigh(self.known, 1.0, 1.0, left)
             return
         n_rows = oracle.public.n_rows
         scale = self.known.scale if self.known is not None else self.max_weight
@@ -147,7 +152,7 @@ class WeightStage(OptionalStage):
         # Rows of labels with weight 0 are not counted in their number, but in the sum of weights.
         total = min(max(total, std, 1.0 / n_rows), number if all(self.by_label) else n_rows)
         weights = Weights(scale, self.by_label, is_clipped=oracle.is_noisy)
-        oracle.weigh(weights, total / n_rows, number / n_rows)
+        oracle.weigh(weights, total / n_rows, number / n_rows, left)
 
     def assumptions(self) -> tuple[str, ...]:
         if self.known is not None:

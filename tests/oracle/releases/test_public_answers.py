@@ -28,6 +28,7 @@ from skdp.oracle.releases import (
     one_step,
     samplers,
     spectral,
+    weights,
 )
 from skdp.oracle.releases.base import PublicContext, Release
 from skdp.oracle.sources.base import IN_MEMORY, REPEATABLE
@@ -70,6 +71,10 @@ TABLE = {
     "bins with targets": (bins(True, True), set()),
     "gram": (moments.GramSum(1.0), EVERY),
     "gram with targets": (moments.GramSum(1.0, target_unit=1.0), set()),
+    # Without weights, that is: "label" with weights is another situation.
+    "weights": (weights.WeightCounts(-2.0, 1.0, 4), EVERY),
+    "sums of weights": (weights.WeightSums(1.0, np.zeros(0)), EVERY),
+    "sums of weights by label": (weights.WeightSums(1.0, np.ones(2)), set()),
     "largest eigenvalue": (spectral.LargestEigenvalue(), EVERY),
     "newton": (spectral.NewtonDirection(POINT, POINT, 1.0, 1.0, 1.0), {"squared", "logistic"}),
     "hessian": (hessian(residual_bound=1.0), {"logistic"}),
