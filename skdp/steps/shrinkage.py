@@ -34,6 +34,28 @@ class Spectrum:
     noise_norm: float
 
 
+def variation(gram: Array, std: float, has_constant: bool) -> tuple[Array, Array]:
+    """Return the slope of each column on the constant, and how far the rest exceeds noise.
+
+    The rest is its square sum, in standard deviations of the noise, at least 0; infinite of the
+    constant.
+
+    Parameters
+    ----------
+    gram : array of shape (p, p), symmetric
+    std : float
+        Standard deviation of the noise on the diagonal.
+    has_constant : bool
+        Whether the last column is constant.
+    """
+    slope = has_constant * gram[-1] / max(float(gram[-1, -1]), std, 1e-300)
+    noise = max(std, 1e-300) * (1 + np.square(slope))
+    spread = np.maximum(np.diag(gram) - slope * gram[-1], 0.0) / noise
+    if has_constant:
+        spread[-1] = math.inf
+    return slope, spread
+
+
 def spectrum(gram: Array, std: float, known: Array | None = None) -> Spectrum:
     """Decompose a Gram matrix with noise, std on the diagonal, std/sqrt(2) off it.
 

@@ -14,7 +14,7 @@ from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings,
 from skdp.solvers.core.bound_rules import named_noise
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.schedules import SecantRatio
-from skdp.steps.shrinkage import Spectrum, bayes_step, shortened, spectrum
+from skdp.steps.shrinkage import Spectrum, bayes_step, shortened, spectrum, variation
 
 # Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
 # distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep its effect constant.
@@ -53,6 +53,10 @@ FRESH_START = 600.0
 # in their expected length, size of a target next to that, and cap on residuals in their own size.
 STREAM_GRAM, STREAM_STEPS, STREAM_ROW, STREAM_TARGET, STREAM_CAP = 0.5, 4, 0.8, 0.25, 1.5
 STREAM_ROW_FACTOR = 0.6  # in place of ROW_FACTOR, for losses with a bounded residual
+# Standard deviations of noise below which coefficients are 0, by their own size and the spread of
+# their column, which rare values have. More where the raw coefficient would be that of a column
+# more than FAR scales from 0, as constants are.
+DETERMINED_STDS, DETERMINED_FAR, FAR = 2.0, 4.0, 100.0
 STREAM_AMPLE = 7.0  # signal-to-noise ratio from which on steps are not shortened
 LEAST_RESIDUAL = 0.2  # size of residuals, in that of targets: smaller estimates are not reliable
 
@@ -285,6 +289,7 @@ class Whitened(Solver):
             remaining -= self.gram_share
         else:
             gram, std = _known_gram(public, public.moments), 0.0
+        slope, spread = variation(gram, std, public.has_intercept)
         eigen = spectrum(gram, std or _gram_std(public, self.row_norm, self.gram_share), known)
         lifted = eigen.values + eigen.noise_norm
         transform = eigen.vectors / np.sqrt(lifted)
@@ -385,6 +390,13 @@ class Whitened(Solver):
         # Without noise the last iterate is the best.
         result = np.mean(path[kept:], axis=0) if oracle.is_noisy else point
         coef = transform @ informed(result)
+        if oracle.is_noisy and not oracle.is_rehearsal:
+            moves, n_outputs = result - path[0], public.n_outputs
+            noise = np.sqrt(transform**2 @ np.square(moves[:, n_outputs:]).sum(axis=1))
+            size = np.abs(transform @ moves[:, :n_outputs]).max(axis=1) / noise
+            is_noise = np.hypot(size, spread) < _needed(oracle)
+            coef[-1] += slope[is_noise] @ coef[is_noise]
+            coef[is_noise] = 0.0
         return Solution(coef, len(path) - 1, slopes=tuple(oracle.gradient_lengths))
 
     def _in_one_pass(self, oracle: Oracle) -> Solution:
@@ -477,6 +489,15 @@ def _times(eigen: Spectrum, public: Public, n_steps: int) -> tuple[int, float]:
     rate = (1 - root) / (1 + root)
     enough = max(math.log(public.signal_to_noise) / -math.log(rate), FEWEST_STEPS / 2)
     return max(1, int(n_steps / 2 / enough)), rate
+
+
+def _needed(oracle: Oracle) -> Array:
+    """Return how many standard deviations of the noise tell a coefficient from 0."""
+    needed, scaling = np.full(oracle.public.n_parameters, DETERMINED_STDS), oracle.scaling
+    if scaling is not None and scaling.columns is not None:
+        columns = scaling.columns
+        needed[: columns.n_columns][np.abs(columns.centre) > FAR * columns.scale] = DETERMINED_FAR
+    return needed
 
 
 def _has_hessian(public: Public, problem: Problem) -> bool:

@@ -90,9 +90,9 @@ def keep_standardised(columns: Columns, magnitudes: Histogram, is_final: bool) -
 MIN_SPREAD = 3  # bins that a column has to fill for its scale to be known
 MAX_NOISE = 0.09  # on the count of a window, as a share of the rows
 # Largest range of a point, relative to its distance from 0, and the noise allowed in its count.
-POINT_WIDTH, Z_POINT = 2.0**-20, 2.5
+POINT_WIDTH, Z_POINT = 2.0**-20, 2.0
 # Largest noise on the count of a point: rare values beside it, clipped to an end, are signal.
-POINT_NOISE = 0.009
+POINT_NOISE = 0.0036
 # Largest noise on the count of zeros, as a share of the rows. With more, rare ones have signal that
 # counts do not show: at 0.02, R2 fell by 0.03 with 1 % ones.
 ZEROS_NOISE = 0.0005
