@@ -54,9 +54,9 @@ FRESH_START = 600.0
 STREAM_GRAM, STREAM_STEPS, STREAM_ROW, STREAM_TARGET, STREAM_CAP = 0.5, 4, 0.8, 0.25, 1.5
 STREAM_ROW_FACTOR = 0.6  # in place of ROW_FACTOR, for losses with a bounded residual
 # Standard deviations of noise below which coefficients are 0, by their own size and the spread of
-# their column, which rare values have. More where the raw coefficient would be that of a column
-# more than FAR scales from 0, as constants are.
-DETERMINED_STDS, DETERMINED_FAR, FAR = 2.0, 4.0, 100.0
+# their column, which rare values have. More in cases of columns without any: fits without a
+# constant, as with fixed effects, and columns more than FAR scales from 0.
+DETERMINED_STDS, DETERMINED_SURELY, FAR = 2.0, 4.0, 100.0
 STREAM_AMPLE = 7.0  # signal-to-noise ratio from which on steps are not shortened
 LEAST_RESIDUAL = 0.2  # size of residuals, in that of targets: smaller estimates are not reliable
 
@@ -493,10 +493,11 @@ def _times(eigen: Spectrum, public: Public, n_steps: int) -> tuple[int, float]:
 
 def _needed(oracle: Oracle) -> Array:
     """Return how many standard deviations of the noise tell a coefficient from 0."""
-    needed, scaling = np.full(oracle.public.n_parameters, DETERMINED_STDS), oracle.scaling
+    usual = DETERMINED_STDS if oracle.public.has_intercept else DETERMINED_SURELY
+    needed, scaling = np.full(oracle.public.n_parameters, usual), oracle.scaling
     if scaling is not None and scaling.columns is not None:
         columns = scaling.columns
-        needed[: columns.n_columns][np.abs(columns.centre) > FAR * columns.scale] = DETERMINED_FAR
+        needed[: columns.n_columns][np.abs(columns.centre) > FAR * columns.scale] = DETERMINED_SURELY
     return needed
 
 
