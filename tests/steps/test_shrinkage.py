@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdp.steps.shrinkage import DescentEstimate, bayes_step, shortened, spectrum
+from skdp.steps.shrinkage import DescentEstimate, bayes_step, shortened, spectrum, variation
 
 
 def gram_of(rng, n=500, p=6):
@@ -101,3 +101,11 @@ def test_values_that_are_noise_are_shortened_and_others_kept():
     assert 180 < shortened(values, std)[3, 0] <= 200
     values[3] = 20.0
     np.testing.assert_array_equal(shortened(values, 0 * std), values)
+
+
+def test_the_variation_of_columns_leaves_out_the_constant():
+    rows = np.c_[np.full(100, 3.0), np.tile([-1.0, 1.0], 50), np.full(100, 2.0)]
+    slope, spread = variation(rows.T @ rows, 5.0, has_constant=True)
+    np.testing.assert_allclose(slope, [1.5, 0.0, 1.0])
+    np.testing.assert_allclose(spread, [0.0, 20.0, np.inf])
+    np.testing.assert_allclose(variation(rows.T @ rows, 5.0, False)[1], [180.0, 20.0, 80.0])

@@ -56,7 +56,10 @@ STREAM_ROW_FACTOR = 0.6  # in place of ROW_FACTOR, for losses with a bounded res
 # Standard deviations of noise below which coefficients are 0, by their own size and the spread of
 # their column, which rare values have. More in cases of columns without any: fits without a
 # constant, as with fixed effects, and columns more than FAR scales from 0.
-DETERMINED_STDS, DETERMINED_SURELY, FAR = 2.0, 4.0, 100.0
+DETERMINED_STDS, DETERMINED_SURELY, FAR = 2.0, 4.0, 2.0**22
+# Least spread of a column of unit size, in standard deviations of the noise: columns near 0 are
+# not told from constants below it. Diabetes lost 0.012 of R2 at 18, bank marketing 0.009 at 4.
+CLEAR_SPREAD = 20.0
 STREAM_AMPLE = 7.0  # signal-to-noise ratio from which on steps are not shortened
 LEAST_RESIDUAL = 0.2  # size of residuals, in that of targets: smaller estimates are not reliable
 
@@ -290,6 +293,7 @@ class Whitened(Solver):
         else:
             gram, std = _known_gram(public, public.moments), 0.0
         slope, spread = variation(gram, std, public.has_intercept)
+        gram_std = std
         eigen = spectrum(gram, std or _gram_std(public, self.row_norm, self.gram_share), known)
         lifted = eigen.values + eigen.noise_norm
         transform = eigen.vectors / np.sqrt(lifted)
@@ -394,7 +398,7 @@ class Whitened(Solver):
             moves, n_outputs = result - path[0], public.n_outputs
             noise = np.sqrt(transform**2 @ np.square(moves[:, n_outputs:]).sum(axis=1))
             size = np.abs(transform @ moves[:, :n_outputs]).max(axis=1) / noise
-            is_noise = np.hypot(size, spread) < _needed(oracle)
+            is_noise = np.hypot(size, spread) < _needed(oracle, gram_std)
             coef[-1] += slope[is_noise] @ coef[is_noise]
             coef[is_noise] = 0.0
         return Solution(coef, len(path) - 1, slopes=tuple(oracle.gradient_lengths))
@@ -491,13 +495,17 @@ def _times(eigen: Spectrum, public: Public, n_steps: int) -> tuple[int, float]:
     return max(1, int(n_steps / 2 / enough)), rate
 
 
-def _needed(oracle: Oracle) -> Array:
-    """Return how many standard deviations of the noise tell a coefficient from 0."""
-    usual = DETERMINED_STDS if oracle.public.has_intercept else DETERMINED_SURELY
-    needed, scaling = np.full(oracle.public.n_parameters, usual), oracle.scaling
+def _needed(oracle: Oracle, gram_std: float) -> Array:
+    """Return how many standard deviations of the noise tell each coefficient from 0."""
+    public, scaling = oracle.public, oracle.scaling
+    usual = DETERMINED_STDS if public.has_intercept else DETERMINED_SURELY
+    is_clear = public.n_rows >= CLEAR_SPREAD * gram_std
+    needed = np.full(public.n_parameters, usual * is_clear)
     if scaling is not None and scaling.columns is not None:
         columns = scaling.columns
-        needed[: columns.n_columns][np.abs(columns.centre) > FAR * columns.scale] = DETERMINED_SURELY
+        needed[: columns.n_columns][np.abs(columns.centre) > FAR * columns.scale] = (
+            DETERMINED_SURELY
+        )
     return needed
 
 
