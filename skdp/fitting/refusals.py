@@ -1,6 +1,5 @@
 """Reword other libraries' refusals, which quote cells and, with groups, numbers of rows."""
 
-import dis
 import re
 import warnings
 from collections.abc import Iterable, Iterator
@@ -60,6 +59,15 @@ COUNT = re.compile(
     r"(?P<public>\b\d+ feature|a minimum of 1 is|dim <= 2|\.reshape\((?:-1, 1|1, -1)\))"
     r"|(?<![\w.])\d+(?:\.\d+)?(?!\w)"
 )
+# In every refusal of this package, and those of scikit-learn that are passed on: the rest of each
+# consists of numbers of rows and columns, of types, and of names of columns.
+END = "Nothing was released."
+PUBLIC = re.compile(
+    r"(Found (input variables|array) with|X has \d+ features, but|Unknown label type: [a-z-]+\."
+    r"|The feature names should match|This \w+ estimator requires y|y should be a 1d array, got"
+    r"|Sample weights must be 1D|Classification metrics can't handle a mix of) .*",
+    re.DOTALL,
+)
 NO_MEMORY = "{}: a fit of this size needs more memory than there is."
 
 
@@ -73,20 +81,14 @@ def public_refusal(message: str) -> ValueError:
     return refusal
 
 
-def quotes_no_cell(error: BaseException) -> bool:
-    """Whether an error was raised by a statement of scikit-learn or of this package.
+def quotes_no_cell(error: Exception) -> bool:
+    """Whether the text of an error is one of this package, or consists of public facts.
 
-    A cell may run code of its own when it is converted or compared. What that raises, in Python or
-    in compiled code that such a statement has called, may quote the cell.
+    A cell may run code of its own when it is converted or compared, and an error of that may quote
+    the cell. So the text of any other error is not passed on.
     """
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is None:
-        return False
-    code, package = last.tb_frame.f_code, last.tb_frame.f_globals.get("__name__", "")
-    raised = code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-    return raised and package.partition(".")[0] in ("sklearn", "skdp")
+    message = _message_of(error)
+    return END in message or PUBLIC.fullmatch(message) is not None
 
 
 @contextmanager
@@ -131,10 +133,9 @@ def without_cells(
         what = "y" if "Input y contains" in message else what
         if isinstance(refusal, OverflowError):
             why = "holds a number that is too large for float64"
-        elif why is None and not quotes_no_cell(refusal):
-            why = otherwise
-        if why is None:
+        elif why is None and quotes_no_cell(refusal):
             raise
+        why = why or otherwise
         if why == NO_NUMBERS:
             why += place
         if X is not None and what != "y" and why == UNUSABLE["contains NaN"]:

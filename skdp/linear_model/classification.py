@@ -14,7 +14,7 @@ from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, requ
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.labels import encode, largest_weight, sorted_labels, weights_by_label
-from skdp.fitting.refusals import public_refusal, without_cells
+from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference
@@ -116,7 +116,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         """
         warn_about_score(self._who, self.epsilon)
         predicted = self.predict(X)
-        with without_cells(self._who, "y or sample_weight"):
+        with without_cells(self._who, "y or sample_weight", otherwise=NO_LABELS):
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     # ------------------------------------------------------------------ what the base asks

@@ -133,6 +133,15 @@ def test_no_error_of_a_cell_comes_through(cell, regression):
         assert refusal.__suppress_context__ or refusal.__context__ is None
 
 
+def test_labels_of_another_type_are_not_quoted(classification):
+    """scikit-learn refuses them by a list of all labels."""
+    X, y = classification
+    model = skdp.DPLogisticRegression(classes=np.unique(y)).fit(X, y)
+    with pytest.raises(ValueError, match="Nothing was released") as refusal:
+        model.score(X, np.where(y == y[0], "HIV positive", "negative"))
+    assert "HIV" not in str(refusal.value)
+
+
 def test_a_target_that_is_no_array_is_not_quoted(regression):
     with pytest.raises(ValueError, match="one entry for each row") as refusal:
         skdp.DPRidge().fit(regression[0], np.array(SECRET))
