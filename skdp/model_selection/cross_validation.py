@@ -133,7 +133,7 @@ def dp_cross_validate(
     n_records, unit = data.n_records, data.unit
     require("cv", cv, f"be at most the number of {unit}s, {n_records}", cv <= n_records)
     mu = accounting.gaussian_mu(epsilon, delta) * math.sqrt(1 - candidates.MARGIN)
-    fitting, scoring = (
+    fit_budget, score_budget = (
         candidates.RunBudget(mu * math.sqrt(share), delta, terms.adjacency, terms.noise_source)
         for share in ((1 - SCORE_SHARE) / (cv - 1), SCORE_SHARE)
     )
@@ -141,16 +141,16 @@ def dp_cross_validate(
     n_train = {n_records - size for size in sizes}
     has_range = target_range is not None
     (model,), n_outputs = candidates.checked(
-        WHO, estimator, [{}], fitting, data, n_train, epsilon, has_range
+        WHO, estimator, [{}], fit_budget, data, n_train, epsilon, has_range
     )
     requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
-    own = scoring.parameters()
+    own = score_budget.parameters()
     own["privacy"].set_params(budget=terms.budget, noise=terms.noise)
-    asked: dict[str, Any] = {"metrics": metrics, "target_range": target_range}
-    scorer = PrivateScorer(model, **own, **asked)
+    scoring: dict[str, Any] = {"metrics": metrics, "target_range": target_range}
+    scorer = PrivateScorer(model, **own, **scoring)
     scorer.check_before_fit()
     # 2. Charge, and run.
-    cost = _cost(int(cv), fitting, scoring, n_records, unit, epsilon)
+    cost = _cost(int(cv), fit_budget, score_budget, n_records, unit, epsilon)
     statement = replace(cost, part=parts.part_of(X, y, groups, unit=unit)).statement()
     draws = charge_fit(scorer, statement, who=WHO)
     split: list[Any] = list(data.split(sizes, draws))
@@ -159,7 +159,9 @@ def dp_cross_validate(
         with parts.charged_as_a_whole(unit):
             for fold, scored in enumerate(split):
                 sides = data.subset(*split[:fold], *split[fold + 1 :]), data.subset(scored)
-                run = candidates.fitted_and_scored(WHO, model, scoring, sides, draws, **asked)
+                run = candidates.fitted_and_scored(
+                    WHO, model, score_budget, sides, draws, **scoring
+                )
                 runs.append(run)
     except Exception as reason:  # its message may quote a cell, or say that nothing was charged
         raise RuntimeError(
@@ -176,14 +178,14 @@ def dp_cross_validate(
 
 def _cost(
     cv: int,
-    fitting: candidates.RunBudget,
-    scoring: candidates.RunBudget,
+    fit_budget: candidates.RunBudget,
+    score_budget: candidates.RunBudget,
     n_records: int,
     unit: str,
     epsilon: float,
 ) -> accounting.Cost:
     """Return the cost: each record is in all fits but one, and in one score."""
-    source = fitting.noise_source
+    source = fit_budget.noise_source
     assumptions = (
         *unit_assumptions(n_records, unit, "each model and each score"),
         "The number of columns is public, and so are the labels.",
@@ -194,11 +196,11 @@ def _cost(
         *noise_assumptions(source, epsilon),
     )
     releases = (
-        accounting.ReleaseRecord.of("fit without a fold", fitting.answer, cv - 1),
-        accounting.ReleaseRecord.of("scores", scoring.answer),
+        accounting.ReleaseRecord.of("fit without a fold", fit_budget.answer, cv - 1),
+        accounting.ReleaseRecord.of("scores", score_budget.answer),
     )
     source = "none" if math.isinf(epsilon) else source
-    terms = fitting.delta, fitting.adjacency, unit, n_records, assumptions, source
+    terms = fit_budget.delta, fit_budget.adjacency, unit, n_records, assumptions, source
     return accounting.Cost(releases, *terms)
 
 
