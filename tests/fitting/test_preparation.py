@@ -38,7 +38,8 @@ def test_different_values_have_different_keys():
     values = [
         0, 0.0, False, "0", None, [0], (0,), [], (), {"a": 0}, {"a": 0.0}, frozenset(["a"]),
         np.int64(0), np.float32(0), np.zeros(2), np.zeros(4, np.float32), np.zeros((1, 2)),
-        skdp.objective.Box(0, 1), skdp.objective.Box(0.0, 1), skdp.PublicRange(0, 1), skdp.PublicRange(0, high=[1]),
+        skdp.objective.Box(0, 1), skdp.objective.Box(0.0, 1), skdp.PublicRange(0, 1),
+        skdp.PublicRange(0, high=[1]),
         skdp.PublicRange(0, high=np.array([1])), GradientDescent(), GradientDescent(max_iter=5),
     ]  # fmt: skip
     for one, other in itertools.combinations(values, 2):
