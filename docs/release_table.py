@@ -15,7 +15,6 @@ from skdp.oracle.releases import base, one_step
 
 PUBLIC = Public(60, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0)
 
-_newton = ROW_NORM**2 / 4
 # The bound in exact arithmetic, for the fields of `STATISTICS`.
 EXACT = {
     "GradientSum": CLIP,
@@ -31,7 +30,6 @@ EXACT = {
     "ShrunkGradientSum": ROW_NORM * CLIP,
     "ResidualSquares": 1.0,
     "LargestEigenvalue": (PUBLIC.row_norm or 0.0) ** 2,
-    "NewtonDirection": _newton / (1e3 * (1e3 + _newton)),
     "CappedHessian": Logistic().weight_bound * ROW_NORM**2,
     "ScoreSquares": (CLIP * ROW_NORM) ** 2,
     "LogisticStep": one_step.GRADIENT_WEIGHT * ROW_NORM**2,
@@ -72,7 +70,6 @@ THEOREMS = {
     "WeightCounts": ONE_CELL,
     "WeightSums": "a record adds two numbers in [0, 1]",
     "LargestEigenvalue": "Weyl's inequality",
-    "NewtonDirection": "Sherman-Morrison (Ganesh et al. 2023, Lemma 3.3)",
     "ShuffledPass": f"{PARALLEL}; amplification by shuffling (Feldman, McMillan, Talwar 2021)",
     "SVRGPass": "composition of its steps (Dong, Roth, Su 2019)",
     "GaussianNoise": "Balle and Wang 2018, Thm 8",

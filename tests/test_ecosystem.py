@@ -123,7 +123,7 @@ SCORES = {
     "search over epsilon and C": lambda: grid(
         classifier(), {"epsilon": [5.0, 20.0], "C": [0.1, 1.0]}
     ),
-    "search over solvers": lambda: grid(classifier(), {"solver": ["gd", "newton", "whitened"]}),
+    "search over solvers": lambda: grid(classifier(), {"solver": ["gd", "heavy_ball", "whitened"]}),
     "search over schedules": lambda: grid(classifier(), SCHEDULES),
     "random search": lambda: model_selection.RandomizedSearchCV(
         classifier(), {"C": [0.1, 1.0, 10.0]}, n_iter=2, cv=2, random_state=0, error_score="raise"

@@ -83,15 +83,15 @@ def same_seed_twice():
 # What is done, and what the message has to hold: who or what, what was asked, what is allowed.
 REFUSED = {
     "pure and gaussian": (
-        fit(lambda: LOGISTIC(delta=0, solver="newton")), "DPLogisticRegression", "delta=0",
-        "'newton'", "Solvers that can", "gd",
+        fit(lambda: LOGISTIC(delta=0, solver="whitened")), "DPLogisticRegression", "delta=0",
+        "'whitened'", "Solvers that can", "gd",
     ),
     "solver typo": (fit(lambda: LOGISTIC(solver="lbfgs")), "solver", "'lbfgs'", "'gd'"),
     "solver of regression": (
         fit(lambda: LOGISTIC(solver="boosted_ssp")), "'boosted_ssp'",
-        "DPLinearRegression and DPRidge", "Solvers that fit it:\ngd: ", "\nnewton: ",
+        "DPLinearRegression and DPRidge", "Solvers that fit it:\ngd: ", "\nwhitened: ",
     ),
-    "solver option": (lambda: get_solver("newton", inertia=3), "'newton'", "inertia", "max_iter"),
+    "solver option": (lambda: get_solver("gd", inertia=3), "'gd'", "inertia", "max_iter"),
     "option of auto": (
         lambda: LOGISTIC().set_params(solver__max_iter=3), "DPLogisticRegression",
         "solver__max_iter", "solver is 'auto'", "solver=skdp.solvers.GradientDescent()",

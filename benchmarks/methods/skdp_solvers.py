@@ -10,7 +10,7 @@ import skdp
 from benchmarks.methods.skdp_auto import estimator
 from benchmarks.registry import Method
 
-GENERAL = {"boosted_ssp", "gd", "newton", "whitened"}
+GENERAL = {"boosted_ssp", "gd", "whitened"}
 
 
 def with_solver(split, epsilon, delta, seed, solver):

@@ -131,7 +131,7 @@ class DPPoissonRegressor(DPTweedieModel):
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
         targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
         means of 20 or twice ``target_bound``; with noise means should then be of about unit size,
-        as default step sizes are for such (or take "newton").
+        as default step sizes are for such.
     {parameters}
 
     Attributes
@@ -185,7 +185,7 @@ class DPGammaRegressor(DPTweedieModel):
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
         targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
         means of 20 or twice ``target_bound``; with noise means should then be of about unit size,
-        as default step sizes are for such (or take "newton").
+        as default step sizes are for such.
     {parameters}
 
     Attributes
@@ -247,7 +247,7 @@ class DPTweedieRegressor(DPTweedieModel):
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
         targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
         means of 20 or twice ``target_bound``; with noise means should then be of about unit size,
-        as default step sizes are for such (or take "newton").
+        as default step sizes are for such.
     {parameters}
 
     Attributes

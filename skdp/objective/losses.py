@@ -94,7 +94,7 @@ class Loss(ABC):
 
     @property
     def weight_bound(self) -> float | None:
-        """Supremum of the norm of `working_weight`; None if the loss has none: no intervals."""
+        """Supremum of the norm of `working_weight`; None if the loss declares none."""
         return None
 
     @property

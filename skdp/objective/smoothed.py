@@ -31,6 +31,10 @@ class _Smoothed(Loss):
     def curvature(self) -> float:
         return 1 / (4 * self.width)
 
+    @property
+    def weight_bound(self) -> float:
+        return self.curvature
+
     def __post_init__(self) -> None:
         store_float(self, "width", "be positive and finite", lambda value: 0 < value < math.inf)
 

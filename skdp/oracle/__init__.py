@@ -49,7 +49,7 @@ from skdp.oracle.releases.samplers import (
 from skdp.oracle.releases.scores import InfluenceSquares, TableCounts, UnitSum
 from skdp.oracle.releases.selection import VertexSelection
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
-from skdp.oracle.releases.spectral import LargestEigenvalue, NewtonDirection
+from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.releases.svrg_pass import SVRGPass
 from skdp.oracle.releases.weights import WeightCounts, WeightSums
 from skdp.oracle.session import Plan, Solution, SolverStage, Stage, make_plan, public_after, run
@@ -81,7 +81,6 @@ __all__ = [
     "LargestEigenvalue",
     "LogisticStep",
     "MagnitudeCounts",
-    "NewtonDirection",
     "NoiseSource",
     "NoisyStatistic",
     "NotAudited",

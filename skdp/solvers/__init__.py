@@ -14,7 +14,6 @@ from skdp.solvers.base import REGISTRY, Solver, get_solver, menu
 from skdp.solvers.core.boosted_ssp import BoostedSufficientStatistics
 from skdp.solvers.core.frank_wolfe import FrankWolfe
 from skdp.solvers.core.gd import GradientDescent
-from skdp.solvers.core.newton import Newton
 from skdp.solvers.core.whitened import Whitened
 from skdp.solvers.papers.hong_2022 import ResidualBudget
 from skdp.solvers.papers.kuru_2022 import HeavyBallDescent, MultistageNesterov, Nesterov
@@ -33,7 +32,6 @@ __all__ = [
     "HeavyBallDescent",
     "MultistageNesterov",
     "Nesterov",
-    "Newton",
     "ResidualBudget",
     "SVRGPlusPlus",
     "ShuffledSGD",
@@ -104,8 +102,8 @@ def available(
     >>> fitting = skdp.solvers.available(skdp.DPLasso(momentum=0.5))
     >>> list(fitting)
     ['gd', 'residual_budget']
-    >>> print(fitting.others["newton"].partition(".")[0])
-    solver 'newton' has no momentum
+    >>> print(fitting.others["frank_wolfe"].partition(".")[0])
+    solver 'frank_wolfe' has no momentum
     """
     purposes, others = menu(), {}
     if of is not None:

@@ -1,16 +1,18 @@
 """Choose the solver that ``solver="auto"`` stands for, by public facts alone.
 
-0. For rows that arrive in blocks, and can be read only once: "whitened", which reads them once
+0. Without noise, and without hyperparameters: Newton's method, if the penalty is smooth, there is
+   no constraint and the Hessian can be summed in the time of a fit.
+1. For rows that arrive in blocks, and can be read only once: "whitened", which reads them once
    there, with one output, up to 500 columns and a at least 2, where its first moments are better
    than as many rows of steps; else "adaptive_shuffled_sgd".
-1. "gd" with delta = 0, weights under noise, an L1 penalty, a constraint, or a loss that is not
+2. "gd" with delta = 0, weights under noise, an L1 penalty, a constraint, or a loss that is not
    smooth: the others cannot solve these problems, or do it less well. Without noise its steps
    for weights are without momentum.
-2. "whitened" where a step has a signal-to-noise ratio a of at least 10, and the Gram matrix, whose
+3. "whitened" where a step has a signal-to-noise ratio a of at least 10, and the Gram matrix, whose
    ratio is ``a sqrt(K / p)``, one of at least 0.8: as accurate as "gd" or better, much better where
    columns are correlated, in fewer passes. For regressions in groups of rows with a guess
    of their number, whose means "gd" can clip at less noise, only from a = 40 on.
-3. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
+4. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
 
 a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Measurements are in
 ``docs/reference/auto_values.rst``.
@@ -25,6 +27,7 @@ from skdp._numbers import Array, listed, shown
 from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.solvers.base import REGISTRY, Solver, get_solver
+from skdp.solvers.core.newton import Newton
 
 LEAST_RATIO, LEAST_RATIO_OF_GRAM = 10.0, 0.8  # signal to noise, of a step and of the Gram matrix
 LEAST_RATIO_OF_STREAM = 2.0
@@ -106,7 +109,7 @@ def note_on_choice(
 ) -> str:
     """Return which solver "auto" stands for, and why, in a sentence."""
     best = _suited(public, problem)[0]
-    if best == chosen:
+    if chosen in (best, Newton.name):
         return f"solver='auto' is {chosen!r} here."
     refused = [name for name in given if not _takes(best, public, problem, {name: given[name]})]
     return (
@@ -159,6 +162,8 @@ def choose_solver(
     twice = sorted(set(arguments) & set(given))
     if twice:
         raise ValueError(f"{who}: {listed(twice)} is set on the solver and on the estimator.")
+    if name == "auto" and not (given or arguments) and Newton.solves(public, problem):
+        return Newton()
     if name == "auto":
         name = automatic_solver(public, problem, {**given, **arguments})
     return get_solver(name, **{**given, **arguments})

@@ -87,7 +87,6 @@ SOLVERS = [
     ("heavy_ball", "ridge", "replace_one", "auto", {}),
     ("multistage_nesterov", "logistic", "zero_out", "auto", {}),
     ("nesterov", "ridge", "zero_out", "none", {}),
-    ("newton", "logistic", "replace_one", "auto", {}),
     ("residual_budget", "three classes", "replace_one", "none", {}),
     ("shuffled_sgd", "linear", "zero_out", "auto", {}),
     ("svrg", "logistic", "replace_one", "none", {}),

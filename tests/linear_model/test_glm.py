@@ -263,7 +263,7 @@ def test_powers_and_links_without_a_convex_loss_are_refused(given, match):
 
 @pytest.mark.parametrize(
     ("power", "solver", "adjacency"),
-    [(1.0, "whitened", "zero_out"), (2.0, "gd", "replace_one"), (1.5, "newton", "zero_out")],
+    [(1.0, "whitened", "zero_out"), (2.0, "gd", "replace_one"), (1.5, "whitened", "zero_out")],
 )
 def test_nothing_but_releases(power, solver, adjacency):
     model = made(power, solver=solver, max_iter=2)

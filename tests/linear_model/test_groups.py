@@ -289,7 +289,7 @@ def test_totals_do_not_mix_units(rng):
 GROUP_STATISTICS = {
     "BinCounts", "CappedHessian", "CappedResiduals", "CutCount", "DirectionalSum", "GradientCount",
     "GradientDifference", "GradientSum", "GramSum", "InfluenceSquares", "LargestEigenvalue",
-    "LogisticStep", "MagnitudeCounts", "NewtonDirection", "ResidualCount", "ResidualSquares",
+    "LogisticStep", "MagnitudeCounts", "ResidualCount", "ResidualSquares",
     "ScoreSquares", "ShrunkGradientSum", "SquaredNormSum", "TableCounts",
     "TailSum", "UnitSum", "WeightCounts", "WeightSums",
 }  # fmt: skip

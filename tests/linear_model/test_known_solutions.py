@@ -12,7 +12,7 @@ import skdp
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 EXACT = {"epsilon": math.inf, "scaling": "none"}
-SOLVERS = ["whitened", ("gd", {"max_iter": 2000}), "newton"]
+SOLVERS = ["auto", "whitened", ("gd", {"max_iter": 2000})]
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=str)
@@ -173,7 +173,7 @@ def test_the_share_below_a_quantile(quantile):
     assert np.mean(y < model.predict(X)) == pytest.approx(quantile, abs=0.01)
 
 
-@pytest.mark.parametrize("solver", ["whitened", "newton"])
+@pytest.mark.parametrize("solver", ["auto", "whitened"])
 def test_a_weighted_median(solver):
     """``test_quantile_sample_weight`` of scikit-learn."""
     X, y = make_regression(n_samples=1000, n_features=5, random_state=0, noise=10.0)
@@ -253,11 +253,9 @@ def test_certified_coefficients(name, X, y, expected, digits):
     np.testing.assert_allclose([model.intercept_, *model.coef_], expected, rtol=10.0**-digits)
 
 
-def test_columns_as_they_are_are_fitted_but_for_longley():
-    """Its Gram matrix, of condition 2e19, exceeds double precision; that of "newton" is damped."""
-    for name, X, y, expected, _ in strd():
-        solver = "newton" if name == "longley" else "auto"
-        model = skdp.DPLinearRegression(solver=solver, **EXACT).fit(X, y)
+def test_columns_as_they_are_are_fitted():
+    for _, X, y, expected, _ in strd():
+        model = skdp.DPLinearRegression(**EXACT).fit(X, y)
         np.testing.assert_allclose([model.intercept_, *model.coef_], expected, rtol=1e-6)
 
 
@@ -269,9 +267,8 @@ def test_columns_as_they_are_are_fitted_but_for_longley():
     ],
     ids=["noint1", "noint2"],
 )
-@pytest.mark.parametrize("solver", ["auto", "newton"])
-def test_certified_slopes_without_an_intercept(x, y, slope, solver):
-    model = skdp.DPLinearRegression(fit_intercept=False, solver=solver, **EXACT)
+def test_certified_slopes_without_an_intercept(x, y, slope):
+    model = skdp.DPLinearRegression(fit_intercept=False, **EXACT)
     model.fit(np.array(x, dtype=float)[:, None], np.array(y, dtype=float))
     np.testing.assert_allclose(model.coef_, [slope], rtol=1e-9)
 
@@ -287,11 +284,11 @@ def test_ridge_by_normal_equations(shape, seed):
     penalty = np.eye(shape[1])
     penalty[-1, -1] = 0.0
     expected = np.linalg.solve(X.T @ X + penalty, X.T @ y)
-    model = skdp.DPRidge(alpha=1.0, solver="newton", **EXACT).fit(X[:, :-1], y)
+    model = skdp.DPRidge(alpha=1.0, **EXACT).fit(X[:, :-1], y)
     np.testing.assert_allclose([*model.coef_, model.intercept_], expected, rtol=1e-6)
     if shape == (12, 4):
         expected = np.linalg.lstsq(X, y, rcond=None)[0]
-        model = skdp.DPLinearRegression(solver="newton", **EXACT).fit(X[:, :-1], y)
+        model = skdp.DPLinearRegression(**EXACT).fit(X[:, :-1], y)
         np.testing.assert_allclose([*model.coef_, model.intercept_], expected, rtol=1e-4)
 
 

@@ -16,10 +16,10 @@ from replays import seeded
 from skdp.accounting import Adjacency
 from skdp.audit.neighbours import hostile_pairs
 from skdp.metrics import evaluate
-from skdp.objective import Logistic, Problem, SmoothedPinball, SquaredError
+from skdp.objective import Logistic, Problem, SquaredError
 from skdp.oracle import BinCounts, MagnitudeCounts
 from skdp.oracle.public import Public
-from skdp.oracle.releases import moments, one_step, spectral
+from skdp.oracle.releases import moments, one_step
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.moments import GramSum
 from skdp.solvers.core.whitened import Whitened
@@ -77,17 +77,12 @@ def mutants():
         patch.setattr(squares, "_bounded_by", smaller)
         return skdp.DPRidge, {"inference": "coefficients", "max_iter": 6}
 
-    def newton_of_any_loss(patch):
-        patch.setattr(spectral, "WITHOUT_TARGETS", (SmoothedPinball,))
-        return skdp.DPQuantileRegressor, {"solver": "newton"}
-
     return [
         counts_lie,
         weights_forgotten,
         labels_are_close,
         hessian_of_any_loss,
         second_moments_are_closer,
-        newton_of_any_loss,
     ]
 
 

@@ -60,7 +60,7 @@ CASES = {
     "labels": (skdp.DPLogisticRegression, FEW, X, LABELS),
     "weights": (skdp.DPLogisticRegression, {"class_weight": {"n": 2.0}, **GD}, X, LABELS),
     "whitened": (skdp.DPLogisticRegression, {"solver": "whitened", **FEW}, X, LABELS),
-    "newton": (skdp.DPLogisticRegression, {"solver": "newton"}, X, LABELS),
+    "boosted": (skdp.DPRidge, {"solver": "boosted_ssp"}, X, Y),
     "adaptive": (skdp.DPRidge, {"solver": "residual_budget", **FEW}, X, Y),
     "pure": (skdp.DPRidge, {"delta": 0.0, "epsilon": 5.0, **FEW}, X, Y),
 }

@@ -147,7 +147,7 @@ def test_huber_is_robust(rng):
         (skdp.DPHuberRegressor(0.0), "threshold must be"),
         (skdp.DPHuberRegressor(alpha=np.nan), "alpha must be"),
         (skdp.DPLasso(solver="nesterov"), "strongly convex"),
-        (skdp.DPHuberRegressor(solver="newton"), "twice differentiable"),
+        (skdp.DPHuberRegressor(solver="whitened"), "twice differentiable"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_released(model, message, asked, rng):

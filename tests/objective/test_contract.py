@@ -138,7 +138,9 @@ def test_working_weights_keep_to_their_bound(loss):
     several = loss.weight_bound is not None and len(loss.contrasts) > 1
     if several:
         margins = np.clip(margins, -1e38, 1e38) * np.linspace(-1, 1, len(loss.contrasts))
-    targets = np.ones(len(margins), dtype=int) if loss.targets == "label" else np.ones((9, 1))
+    elif loss.n_outputs:
+        margins = np.tile(margins, (1, loss.n_outputs))
+    targets = np.ones(len(margins), dtype=int) if several else np.ones(margins.shape)
     if loss.weight_bound is None:
         with pytest.raises(ValueError, match="no working weight"):
             loss.working_weight(margins, targets)

@@ -109,7 +109,6 @@ EXACT_OPTIONS = {
     "adaptive_shuffled_sgd": {"polish_iter": 3000},  # one pass ends near the minimum
     # The steps of later stages are so short that many more of them would be needed.
     "multistage_nesterov": {"max_iter": 3000, "first_stage": 2800},
-    "newton": {},
     "shuffled_sgd": {"polish_iter": 3000},
     "svrg": {"max_iter": 2000, "inner_steps": 50},
     "svrg++": {"max_iter": 2540, "inner_steps": 10},

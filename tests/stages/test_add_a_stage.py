@@ -41,7 +41,7 @@ def test_a_fit_runs_it_and_keeps_its_result(stage, regression, capsys):
 def test_a_fit_that_it_does_not_apply_to_leaves_it_out(stage, regression):
     model = skdp.DPRidge(solver="gd").fit(*regression)
     assert hasattr(model, "halfway_count_")
-    model.set_params(solver="newton").fit(*regression)  # which forgets those of the fit before
+    model.set_params(solver="boosted_ssp").fit(*regression)  # which forgets those of the fit before
     assert not hasattr(model, "halfway_count_")
     assert model.n_iter_ > 0
 

@@ -275,26 +275,6 @@ def _root_weights(records: Records) -> Array | None:
     return None if records.weights is None else np.sqrt(records.weights)
 
 
-def bounded_hessian(
-    records: Records,
-    loss: Loss,
-    point: Array,
-    row_norm: float,
-    curvature: float = np.inf,
-) -> Array:
-    """Sum of ``v v'``, v the row times its factor and the root of the loss's second derivative.
-
-    The derivative is capped at ``curvature``. Factors make weighted rows no longer than
-    ``row_norm``. For several outputs the second derivative is that of the first.
-    """
-    factors = factors_within(row_norm, records.inverse_norms, _root_weights(records))
-    curvatures = np.empty(records.n_rows)
-    for rows, block in records.numbered_blocks():
-        margins = np.nan_to_num(block.margins(point[:, :1]))
-        curvatures[rows] = loss.second_derivative(margins, block.targets)[:, 0]
-    return weighted_gram(records, factors * np.sqrt(np.minimum(curvatures, curvature)))
-
-
 # ---------------------------------------------------------------- gradients of shrunk rows
 
 

@@ -1,25 +1,21 @@
-"""Answers from second moments that are not shown themselves: eigenvalues, a Newton direction.
+"""The largest eigenvalue of second moments, which are not shown themselves.
 
-None of them is a sum over records, but one record moves them by a bounded amount.
+It is no sum over records, but one record moves it by a bounded amount.
 """
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.objective import Logistic, SquaredError
 from skdp.oracle.kernels import second_moments
 from skdp.oracle.releases import base
-from skdp.oracle.releases.moments import gram_rounding
 from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.sparse_rows import growth_of_rounding
 
 MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues
-WITHOUT_TARGETS = (Logistic, SquaredError)  # losses whose second derivative reads no target
 
 
 def eigenvalue_rounding(
@@ -49,15 +45,6 @@ def eigenvalue_rounding(
     compiled = 32.0 * growth_of_rounding() ** 2 if is_sparse else 0.0
     terms = sums + compiled + 100 * n_parameters**2
     return 1.01 * block_sizes.UNIT_ROUNDOFF * (n_parameters + 8 + 2.0 * terms * n_rows)
-
-
-def _solver_rounding(size: int) -> float:
-    """Relative backward error of LAPACK's symmetric eigensolver, with room to spare.
-
-    Its users' guide (3rd ed., sec. 4.7) bounds it by ``p(n) u`` with a "modestly growing" p, "such
-    as p(n) = n"; taken here is ``64 n**1.5``.
-    """
-    return float(64.0 * size**1.5 * block_sizes.UNIT_ROUNDOFF)
 
 
 @base.audited
@@ -112,105 +99,3 @@ class LargestEigenvalue(base.Statistic):
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         return np.linalg.eigvalsh(rows.total(second_moments.plain_gram))[-1:]
-
-
-@base.audited
-@dataclass(frozen=True, eq=False)
-class NewtonDirection(base.ParameterStatistic):
-    """``(H + damping I)^-1 vector``, H the Hessian of the summed losses at ``point``.
-
-    H is the sum of ``v v'``, v the row with its constant, times the root of its weight, shrunk to
-    L2 norm ``row_norm``, times the root of the loss's second derivative, at most ``curvature``,
-    where a larger one is capped; plus the Hessian of the problem's penalty, a constant.
-
-    Sensitivity: let ``B = row_norm**2 curvature``, with the loss's curvature if that is less, at
-    least ``|v|**2``, g the vector, and H' be H without the record ``v v'``. By Sherman and
-    Morrison, with ``M = (H' + damping)^-1``, whose eigenvalues are at most 1 / damping,
-
-        ``(H + damping)^-1 g - M g = - M v v' M g / (1 + v' M v)``,
-
-    and ``|M v|**2 <= t / damping`` with ``t = v' M v <= B / damping``, so that the norm is at most
-    ``(|g| / damping) t / (1 + t) <= |g| B / (damping (damping + B))``: the bound under zero-out. A
-    null record, of weight 0, adds nothing to H. Replace-one is two such changes: the spread is 2.
-    The vector is public: an earlier answer. A group of rows adds a mean of such products, P, with
-    ``0 <= P <= B``, which need not have rank one. The change ``M - (M^-1 + P)^-1`` lies between 0
-    and ``M - (M^-1 + B)^-1``, since inverses of positive definite matrices are in reverse order,
-    and that has the eigenvalues ``m - 1 / (1/m + B)``, at most ``B / (damping (damping + B))`` for
-    ``m <= 1 / damping``: the same bound. (Ganesh et al. 2023, "Faster differentially private
-    convex optimization via second-order methods", Lemma 3.3, for the rule "add", here with
-    constants.) With K columns the bound holds for each, ``|g|`` being the Frobenius norm of all;
-    a loss that is not quadratic takes one output.
-
-    Rounding: H is off by :func:`skdp.oracle.releases.moments.gram_rounding` times B, and its
-    eigendecomposition by a relative ``e`` in norm; either moves the answer by the error times
-    ``|g| / damping**2``.
-
-    Where targets alone are private, the answer is public for the losses of `WITHOUT_TARGETS`: their
-    second derivatives, 1 and ``p (1 - p)``, depend on the margin alone.
-
-    Parameters
-    ----------
-    point : array of shape (n_parameters, n_outputs)
-    vector : array of shape (n_parameters, n_outputs)
-    damping : float
-        Positive: added to all eigenvalues of H, which is a sum over n rows.
-    row_norm : float
-        Positive.
-    curvature : float
-        Positive: cap on second derivatives of the loss, besides the largest that it declares.
-    """
-
-    point: base.Point = field(repr=False)
-    vector: base.Point = field(repr=False)
-    damping: base.Positive
-    row_norm: base.Bound
-    curvature: base.Bound
-    kind: ClassVar[str] = "newton_direction"
-
-    def is_public(self, context: base.PublicContext) -> bool:
-        is_known = type(context.problem.loss) in WITHOUT_TARGETS
-        return is_known and context.public.features_are_public
-
-    def _cap(self, context: base.PublicContext) -> float:
-        """Return the largest second derivative that counts, whatever the loss returns."""
-        return min(self.curvature, context.problem.loss.curvature)
-
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        public, loss = context.public, context.problem.loss
-        if not (loss.quadratic or (loss.separable and public.n_outputs == 1)):
-            raise ValueError(
-                f"NewtonDirection: the Hessian of {loss.name!r} with {public.n_outputs} outputs is "
-                "not that of one matrix of rows. Nothing was released."
-            )
-        size = public.n_parameters
-        most = self.row_norm**2 * self._cap(context)
-        length = float(np.linalg.norm(self.vector)) * (1 + 1e-9) + 1e-200
-        exact = length * most / (self.damping * (self.damping + most))
-        slack = gram_rounding(context, n_rows, 1)
-        slack += (
-            2
-            * _solver_rounding(size)
-            * (n_rows + (self.damping + context.problem.strong_convexity * n_rows) / most)
-        )
-        if math.isinf(public.epsilon):
-            exact = 1.0  # no noise is measured against it, and gradients may be 0
-            slack = 0.0
-        bound = exact + 1.01 * slack * most * length / self.damping**2
-        return base.Contribution(
-            bound, spread=2.0, size=math.prod(public.shape), total=2 * length / self.damping
-        )
-
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
-        base.require_shape(self, context, "point", "vector")
-        loss = context.problem.loss
-        bounds = self.row_norm, self._cap(context)
-        hessian = rows.total(second_moments.bounded_hessian, loss, self.point, *bounds)
-        public = context.public
-        penalty = np.full(
-            public.n_parameters, context.problem.strong_convexity * public.total_weight
-        )
-        if public.has_intercept:  # which is not penalised
-            penalty[-1] = 0.0
-        values, vectors = np.linalg.eigh(hessian + np.diag(penalty))
-        lifted = np.maximum(values, 0.0) + self.damping
-        return np.asarray(vectors @ ((vectors.T @ self.vector) / lifted[:, None]))

@@ -1,139 +1,157 @@
-"""Run Newton's method with two kinds of noise: on the gradient, and on the direction."""
+"""Solve fits without noise to the precision of floating point, by damped Newton steps."""
 
 import math
 
 import numpy as np
 
-from skdp.oracle import NewtonDirection, ShrunkGradientSum
+from skdp._numbers import Array
+from skdp.objective import Loss
+from skdp.oracle import (
+    CappedHessian,
+    Coordinates,
+    GramSum,
+    LogisticStep,
+    ShrunkGradientSum,
+    Statistic,
+    gradient_weight,
+    unpack_gram,
+)
 from skdp.solvers import base, checks, defaults
-from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.base import Oracle, Problem, Public, Settings, Solution, Solver
+from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED
+
+# Relative to the largest: smaller eigenvalues are rounding errors.
+SINGULAR = 1e-14
+# Relative to the longest: gradients that are shorter, and no longer shrink, are rounding errors.
+ROUNDED = 1e-10
+# Factor by which damping falls after a step, and rises after one that went too far.
+RELIEF = 64.0
+# Most that remains of a step that went too far, and least.
+LONGEST_PART, SHORTEST_PART = 0.9, 0.1
+# Products of entries in a Hessian: more take over ten seconds.
+MOST_PRODUCTS = 2e10
 
 
 @base.hyperparameters
-class Newton(Solver):
-    """Newton's method with double noise, after Ganesh et al. (2023).
+class Newton(Solver, registered=False):
+    """Newton's method, for which ``solver="auto"`` stands without noise.
 
-    Each step releases the noisy gradient, and then the direction ``(H + damping I)^-1 gradient``
-    with separate noise. The Hessian H, with its p**2 / 2 entries, is not released. The more
-    damping, the less the direction depends on a single record. This is their rule "add" for
-    eigenvalues; their rule "clip" bounds eigenvalues from below instead, where the influence of a
-    record on the direction has no such closed bound.
+    Steps are damped in coordinates in which a bound on the Hessian is the identity, so that units
+    of columns do not matter (Levenberg and Marquardt). If the objective rises at the end of a step,
+    the secant of the slopes at both ends shortens the step. Directions that neither rows nor the
+    penalty determine stay at the start.
 
     Parameters
     ----------
-    max_iter : int or "auto", default="auto"
-        Number of steps, at least 1.
-    damping : float or "auto", default="auto"
-        Positive; added to the eigenvalues of the Hessian of the *summed* loss. "auto" is so large
-        that the noise of a direction does not raise the next gradient. Without noise it is the
-        least: steps start with far more.
-    row_norm : float or "auto", default="auto"
-        Rows longer than this are shrunk to it.
-    residual_bound : float or "auto", default="auto"
-        Larger residuals are capped to it.
-    direction_share : float, default=0.3
-        Share of the directions in the squared Gaussian-DP parameter; in (0, 1).
-
-    References
-    ----------
-    A. Ganesh, M. Haghifam, T. Steinke, A. Thakurta: Faster Differentially Private Convex
-    Optimization via Second-Order Methods. NeurIPS 2023.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from skdp import DPLogisticRegression
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(classes=[0, 1], epsilon=3.0, solver="newton", max_iter=2)
-    >>> model = model.fit(X, y)
-    >>> [release.kind for release in model.privacy_.releases][-5:-1]
-    ['gradient', 'newton_direction', 'gradient', 'newton_direction']
+    max_iter : int, default=100
+        Largest number of steps. The last step is the first one that changes no digit.
     """
 
     name = "newton"
-    purpose = "Newton (Ganesh et al. 2023), for research."
-    needs = frozenset({"smooth_loss", "separable_loss", "smooth_penalty", "unconstrained"})
-    max_columns = defaults.GRAM_COLUMNS
+    purpose = "Without noise: exact."
+    needs = frozenset({"smooth_penalty", "unconstrained"})
 
-    max_iter: Resolved[int] = AUTO
-    damping: Resolved[float] = AUTO
-    row_norm: Resolved[float] = AUTO
-    residual_bound: Resolved[float] = AUTO
-    direction_share: float = 0.3
+    max_iter: int = 100
+
+    @classmethod
+    def solves(cls, public: Public, problem: Problem) -> bool:
+        """Return whether there is no noise, and the Hessian is a sum that takes little time.
+
+        Returns
+        -------
+        bool
+        """
+        loss = problem.loss
+        if public.is_noisy or public.streamed or not cls.needs <= problem.provides:
+            return False
+        if loss.quadratic:
+            return public.n_parameters <= GRAM_COLUMNS
+        size = public.n_parameters * loss.contrasts.shape[1]
+        is_known = loss.weight_bound is not None and public.n_outputs == len(loss.contrasts)
+        return is_known and size <= GRAM_COLUMNS and public.n_rows * size**2 <= MOST_PRODUCTS
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        noisy, bound = public.is_noisy, problem.loss.residual_bound
-        n_steps, row_norm = self.max_iter, self.row_norm
-        if checks.is_auto(n_steps):
-            n_steps = 8 if noisy else 60
-        if checks.is_auto(row_norm):
-            row_norm = defaults.gram_row_norm(public, 0.9)
-        checks.count(max_iter=n_steps)
-        checks.share(direction_share=self.direction_share)
-        checks.positive(row_norm=row_norm)
-        if not noisy:
-            bound = defaults.UNBOUNDED
-        elif bound is None:
-            unit = defaults.target_unit(public) * math.sqrt(public.n_outputs)
-            bound = 1.5 * unit * defaults.growth(public, 1 / 3)
-        return {
-            "max_iter": n_steps,
-            "row_norm": row_norm,
-            "residual_bound": bound,
-            "damping": self._damping(public, problem, n_steps, row_norm),
-        }
-
-    def _damping(self, public: Public, problem: Problem, n_steps: int, row_norm: float) -> float:
-        """Return a damping with which a direction's noise raises the next gradient by half at most.
-
-        The length of that noise is about ``|g| B sqrt(p) sigma / damping**2``, with B the bound on
-        a row's contribution to the Hessian and sigma the noise multiplier. It raises the gradient
-        by the largest eigenvalue of the Hessian, here that of correlated columns of unit size.
-        """
-        if not public.is_noisy:
-            return 1e-9 * public.n_rows * problem.loss.curvature
-        root = math.sqrt(public.n_parameters * public.n_outputs)
-        mu = public.signal_to_noise * public.n_parameters * math.sqrt(public.n_outputs)
-        mu *= math.sqrt(self.direction_share / n_steps) / public.n_rows
-        curvature = problem.loss.typical_curvature
-        noise = curvature * row_norm**2 * root / mu
-        widest = max(public.n_parameters / 4.0, public.intercept_size**2)
-        largest = public.n_rows * curvature * widest
-        # Where a cap takes most of the Hessian, damping stands in for it.
-        capped = public.n_rows * curvature * (curvature < problem.loss.curvature)
-        return max(4.0 * noise, math.sqrt(2.0 * largest * noise), capped)
+        return {}
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        if problem.loss.residual_bound is not None and public.n_outputs > 1:
-            raise ValueError(f"solver 'newton' takes one output; got {public.n_outputs}.")
-        checks.positive(damping=self.damping, residual_bound=self.residual_bound)
+        checks.count(max_iter=self.max_iter)
+        if not self.solves(public, problem):
+            raise ValueError(
+                "solver 'newton' is for epsilon=inf, rows that can be read more than once, and a "
+                "loss of one output or of classes. Nothing was released."
+            )
 
     def solve(self, oracle: Oracle) -> Solution:
-        problem, n_steps, public = oracle.problem, self.max_iter, oracle.public
-        largest, damping, slopes = problem.loss.curvature, self.damping, []
-        # Few records have a larger one, and the noise of a direction grows with it.
-        curvature = problem.loss.typical_curvature if public.is_noisy else largest
-        if not public.is_noisy:  # where records lie far from a kink, the Hessian is next to 0
-            damping = max(damping, public.n_rows * curvature)
-        varies = curvature < largest or not public.is_noisy
-        point = last = oracle.start()
-        direction = last_gradient = np.zeros_like(point)
-        for _ in range(n_steps):
-            sums = ShrunkGradientSum(point, self.row_norm, self.residual_bound, whole_records=True)
-            gradient, _ = oracle.with_share(sums, (1 - self.direction_share) / n_steps)
-            gradient = gradient + public.total_weight * problem.penalty_gradient(point)
-            # Where a step went too far, the line between both gradients says how far.
-            before, after = np.sum(direction * last_gradient), np.sum(direction * gradient)
-            went_too_far = varies and after < -before / 2 < 0
-            if went_too_far:
-                part = before / (before - after)
-                point = last - part * direction
-                gradient = last_gradient + part * (gradient - last_gradient)
-            if not public.is_noisy:
-                slopes.append(float(np.linalg.norm(gradient)))
-                damping = damping * 64 if went_too_far else max(damping / 8, self.damping)
-            last, last_gradient = point, gradient
-            step = NewtonDirection(point, gradient, damping, self.row_norm, curvature)
-            direction, _ = oracle.with_share(step, self.direction_share / n_steps)
-            point = point - direction
-        return Solution(point, n_steps, slopes=tuple(slopes))
+        public, problem, loss = oracle.public, oracle.problem, oracle.problem.loss
+        contrasts = np.eye(public.n_outputs) if loss.quadratic else loss.contrasts
+        n_blocks = 1 if loss.quadratic else contrasts.shape[1]
+        gram = unpack_gram(oracle.with_share(GramSum(UNBOUNDED), 1.0)[0], public.n_parameters)
+        penalty = np.kron(np.eye(n_blocks), defaults.penalty_hessian(problem, public))
+        bound = np.kron(np.eye(n_blocks), loss.typical_curvature * gram) + penalty
+        transform = np.eye(len(bound)) if oracle.is_rehearsal else _whitening(bound)
+        # The parameter, blocks below each other, is ``first + transform @ u``.
+        first = (oracle.start() @ contrasts).T.reshape(-1, len(bound)).T
+
+        def parameter(z: Array) -> Array:
+            return np.asarray(z.T.reshape(-1, public.n_parameters).T @ contrasts.T)
+
+        u = move = np.zeros((transform.shape[1], first.shape[1]))
+        own = Coordinates(np.eye(public.n_parameters))
+        falling, damping = 0.0, float(not loss.quadratic)
+        slopes: list[float] = []
+        for _ in range(self.max_iter):
+            z = first + transform @ u
+            answers = _requested(oracle, parameter(z), own)
+            if oracle.is_rehearsal:
+                continue
+            gradient, hessian = _derivatives(answers, loss, gram)
+            # 1. The step before went too far if the objective rises steeply at its end.
+            gradient = transform.T @ (gradient + penalty @ z)
+            still_falling = float((move * gradient).sum())
+            if slopes and not still_falling >= -falling / 2:
+                part = falling / (falling - still_falling)
+                part = min(max(SHORTEST_PART, part), LONGEST_PART)
+                u = u + (1 - part) * move
+                move, falling, damping = part * move, part * falling, min(damping * RELIEF, 1.0)
+                continue
+            # 2. The next one.
+            shortest = min(slopes, default=math.inf)
+            slopes.append(float(np.linalg.norm(gradient)))
+            if shortest <= ROUNDED * max(slopes) and slopes[-1] >= shortest / 2:
+                break
+            curvature = transform.T @ (hessian + penalty) @ transform
+            curvature = curvature + damping * np.eye(len(u))
+            move = np.asarray(np.linalg.solve(curvature, gradient), dtype=np.float64)
+            u, falling = u - move, float((move * gradient).sum())
+            damping = max(damping / RELIEF, SINGULAR) if damping else 0.0
+        return Solution(parameter(first + transform @ u), len(slopes), slopes=tuple(slopes))
+
+
+def _whitening(matrix: Array) -> Array:
+    """Return T with ``T' matrix T`` the identity, a column for each determined direction."""
+    sizes = np.sqrt(np.diag(matrix))
+    inverse = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    values, vectors = np.linalg.eigh(inverse[:, None] * matrix * inverse)
+    kept = values > SINGULAR * len(values) * values.max(initial=0.0)
+    return np.asarray(inverse[:, None] * vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def _requested(oracle: Oracle, point: Array, own: Coordinates) -> list[Array]:
+    """Return answers about the gradient and, unless it is known, the Hessian."""
+    loss = oracle.problem.loss
+    statistics: list[Statistic] = [ShrunkGradientSum(point, UNBOUNDED, UNBOUNDED)]
+    if loss.link == "logit":
+        statistics = [LogisticStep(point, own, UNBOUNDED, UNBOUNDED)]
+    elif not loss.quadratic:
+        statistics.append(CappedHessian(point, own, UNBOUNDED, UNBOUNDED))
+    return [oracle.with_share(statistic, 1.0)[0] for statistic in statistics]
+
+
+def _derivatives(answers: list[Array], loss: Loss, gram: Array) -> tuple[Array, Array]:
+    """Return the gradient and the Hessian of the summed loss, over all of its blocks."""
+    first, *others = answers
+    if loss.link == "logit":
+        size = len(gram) * loss.contrasts.shape[1]
+        gradient = first[-size:, None] / (gradient_weight(loss) * UNBOUNDED)
+        return gradient, unpack_gram(first[:-size], size)
+    return first, unpack_gram(others[0], len(gram)) if others else gram

@@ -132,7 +132,6 @@ def test_sparse_sums_agree_and_no_record_adds_more(compiled_kernels, monkeypatch
             for function, arguments in (
                 (gram, (CLIP,)),
                 (gram, (CLIP, 3.0, 1.0)),
-                (second_moments.bounded_hessian, (Logistic(), point, CLIP)),
             ):
                 first, second = both_ways(function, records, *arguments)
                 assert np.linalg.norm(first - second) <= CLIP * slack
@@ -309,7 +308,7 @@ def test_counts_are_the_same(compiled_kernels, monkeypatch, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_gram_sums_are_the_same_bit_for_bit(compiled_kernels, monkeypatch, dtype):
-    worked, hessian = called(monkeypatch), second_moments.bounded_hessian
+    worked = called(monkeypatch)
     for rows in sources(dtype, monkeypatch):
         grouped = dataclasses.replace(rows.records, multipliers=np.full(rows.n_rows, 0.3))
         of_groups = MemorySource(grouped)
@@ -317,7 +316,6 @@ def test_gram_sums_are_the_same_bit_for_bit(compiled_kernels, monkeypatch, dtype
             functools.partial(rows.total, second_moments.bounded_gram, 2.0),
             functools.partial(rows.total, second_moments.bounded_gram, 2.0, 3.0, 1.0),
             functools.partial(of_groups.total, second_moments.bounded_gram, 2.0),
-            functools.partial(rows.total, hessian, Logistic(), point_of(rows), 2.0),
         ):
             worked.clear()
             first, second = both_ways(compute)

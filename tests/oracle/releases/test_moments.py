@@ -13,7 +13,6 @@ from skdp.objective import Logistic, SquaredError
 from skdp.oracle import (
     Coordinates,
     GramSum,
-    NewtonDirection,
     ResidualSquares,
     ShrunkGradientSum,
     unpack_gram,
@@ -23,7 +22,7 @@ from skdp.oracle.kernels import second_moments as moments
 from skdp.oracle.releases import moments as releases
 from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.memory import MemorySource
-from weighted_records import POINT, SIZE, context_for, data_for, records, rows_of
+from weighted_records import POINT, context_for, data_for, records, rows_of
 
 TURN = np.array([[3.0, 0.5, 0.0, 0.1], [0, 0.2, 0, 0], [0.3, 0, 1.0, 0], [0, 0, 0.4, 0.05]])
 
@@ -103,7 +102,6 @@ SUMS = {
     "turned": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN)),
     "turned records": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN), True),
     "squares": lambda: ResidualSquares(POINT, 0.6),
-    "direction": lambda: NewtonDirection(POINT, POINT[::-1], 3.0, 2.0, 0.2),
 }
 
 
@@ -221,30 +219,6 @@ def test_the_spread_of_gram_matrices_is_met(rng):
         MemorySource.of(np.array([[0, 4.0, 0]]), np.zeros((1, 1)), None, None, 0.0), context
     )
     assert np.linalg.norm(one - other) == pytest.approx(math.sqrt(2) * 4.0)
-
-
-def direction_moves(cap=1.0):
-    """How far the steepest record moves a direction along it, in units of the bound."""
-    x = math.sqrt(4.0 - SIZE**2)
-    context = context_for(Logistic(), 1, weighted=True)
-    statistic = NewtonDirection(np.zeros((4, 1)), np.array([[x], [0], [0], [SIZE]]), 3.0, 2.0, cap)
-    answers = [
-        statistic.total(rows_of(np.array([[x, 0, 0]]), [1.0], np.array([weight])), context)
-        for weight in (0.0, 1.0)
-    ]
-    return np.linalg.norm(answers[1] - answers[0]) / statistic.contribution(context, 1).bound
-
-
-def test_the_bound_on_a_direction_is_met(monkeypatch):
-    assert 0.98 < direction_moves() <= 1
-    assert 0.98 < direction_moves(cap=0.01) <= 1
-    # A mutant that forgets the cap; with it a loss may return more than it declares.
-    original = moments.bounded_hessian
-    with monkeypatch.context() as patch:
-        patch.setattr(moments, "bounded_hessian", lambda *given: original(*given[:-1]))
-        assert direction_moves(cap=0.01) > 1
-    monkeypatch.setattr(Logistic, "second_derivative", lambda self, m, y: np.ones_like(m))
-    assert 0.98 < direction_moves() <= 1
 
 
 def test_singular_coordinates_are_refused():

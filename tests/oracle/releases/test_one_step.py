@@ -144,7 +144,8 @@ def test_coordinates_that_rounding_grows_in_are_those_of_the_sum(rng, monkeypatc
     assert far(found, other) <= max(charged - plain, 1e-9 * plain)
 
 
-def test_losses_without_working_weights_are_refused():
+def test_losses_without_working_weights_are_refused(monkeypatch):
+    monkeypatch.setattr(SmoothedHinge, "weight_bound", None)
     problem = Problem(SmoothedHinge(), NoPenalty(), fit_intercept=False)
     with pytest.raises(ValueError, match="no working weight"):
         totals(whitened(one_step.CappedHessian), problem, [NULL])

@@ -76,7 +76,6 @@ TABLE = {
     "sums of weights": (weights.WeightSums(1.0, np.zeros(0)), EVERY),
     "sums of weights by label": (weights.WeightSums(1.0, np.ones(2)), set()),
     "largest eigenvalue": (spectral.LargestEigenvalue(), EVERY),
-    "newton": (spectral.NewtonDirection(POINT, POINT, 1.0, 1.0, 1.0), {"squared", "logistic"}),
     "hessian": (hessian(residual_bound=1.0), {"logistic"}),
     "hessian, residuals capped": (hessian(residual_bound=0.99), set()),
 }

@@ -20,7 +20,6 @@ from skdp.oracle import (
     LargestEigenvalue,
     LogisticStep,
     MagnitudeCounts,
-    NewtonDirection,
     Public,
     PublicContext,
     ResidualSquares,
@@ -133,20 +132,6 @@ def test_the_grid_is_charged_for_in_the_norm_of_the_noise():
         if noise.order == 1:
             charged /= np.sqrt(2)
         assert charged >= (1 + noise._grid(sums, 3.0) * moved(10_000)) * (1 - 1e-15)
-
-
-def test_the_rounding_of_newtons_directions_is_charged_for():
-    n_rows, size = 2**16, 20
-    public = Public(n_rows, size, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False)
-    context = PublicContext(public, Problem(SquaredError(), fit_intercept=False), 1.0)
-    vector, damping = np.full((size, 1), size**-0.5), 1.0
-    bound = (
-        NewtonDirection(0 * vector, vector, damping, 1.0, 1.0).contribution(context, n_rows).bound
-    )
-    most = context.problem.loss.curvature
-    chain = longest_chain(n_rows, size, Records.float64_blocks)
-    exact = most / (damping * (damping + most))
-    assert bound - exact >= 2 * chain * n_rows * 2.0**-53 * most / damping**2
 
 
 def test_bounds_that_are_roots_are_rounded_up(rng):

@@ -54,7 +54,6 @@ def test_every_statistic_is_that_of_a_copy(rng, monkeypatch, dtype, is_sparse):
         (gradients.clipped_gradients, (Logistic(), point, 0.3)),
         (second_moments.plain_gram, ()),
         (second_moments.bounded_gram, (0.8,)),
-        (second_moments.bounded_hessian, (Logistic(), point, 0.8)),
         (second_moments.shrunk_gradients, (SquaredError(), point, 0.5, 0.3)),
         (histograms.bin_counts, (True, True, np.full(6, -9.0), np.full(6, 2.5), 8)),
     ]

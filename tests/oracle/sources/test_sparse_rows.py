@@ -89,7 +89,6 @@ def test_every_statistic_is_that_of_dense_rows(either_way, rng, monkeypatch, for
         (second_moments.plain_gram, ()),
         (second_moments.bounded_gram, (0.8,)),
         (second_moments.bounded_gram, (0.8, 2.0)),
-        (second_moments.bounded_hessian, (Logistic(), point, 0.8)),
         (second_moments.shrunk_gradients, (SquaredError(), point, 0.5, 0.3)),
         (directional.directional_derivatives, (Logistic(), point, point, 1.0, True)),
         (directional.tail_derivatives, (Logistic(), point, -cut, cut, 1.5, 1.0)),
@@ -292,7 +291,6 @@ FEW = {"max_iter": 8}
 OTHERS = {
     "default": (skdp.DPLogisticRegression, FEW),
     "gd": (skdp.DPLogisticRegression, {"solver": "gd", **FEW}),
-    "newton": (skdp.DPLogisticRegression, {"solver": "newton", **FEW}),
     "ridge": (skdp.DPRidge, FEW),
     "boosted": (skdp.DPLinearRegression, {"solver": "boosted_ssp"}),
     "svrg": (skdp.DPRidge, {"solver": "svrg", "max_iter": 50}),
