@@ -3,6 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Self
 
 from skdp import accounting
@@ -143,10 +144,9 @@ class Progress:
         stated = self._statement
         spent = stated.epsilon
         if self._scale > 0 and self._step != self._n_steps:
-            debts = tuple((entry.event.scaled(self._scale), entry.count) for entry in entries)
-            relation = accounting.Adjacency.parse(stated.adjacency, labels=True)
-            terms = accounting.Composed(debts), stated.delta, relation
-            spent = min(spent, accounting.price(*terms)[0])
+            debts = tuple(entry.record(self._scale) for entry in entries)
+            so_far = replace(accounting.Cost.of(stated), releases=debts)
+            spent = min(spent, so_far.price()[0])
         return {
             "release": kind,
             "step": self._step,

@@ -326,7 +326,7 @@ def checked(
     data: Dataset | PartitionedDataset,
     n_train: Iterable[int],
     epsilon: float,
-    has_range: bool,
+    target_range: tuple[float, float] | None,
 ) -> tuple[list[BaseEstimator], int]:
     """Return the candidates with the budget of a run, and the number of outputs.
 
@@ -342,7 +342,7 @@ def checked(
     n_outputs = 1 if labels is None else len(labels)
     for candidate, n_records in itertools.product(ready, n_train):
         shape = n_records, data.n_features, n_outputs
-        check_price(who, candidate, run_budget, shape, has_range, data.unit)
+        check_price(who, candidate, run_budget, shape, target_range is not None, data.unit)
     return ready, n_outputs
 
 

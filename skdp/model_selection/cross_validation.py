@@ -1,7 +1,7 @@
 """Cross-validate privately; each row is in all fits but one, and is charged for them."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,9 +139,8 @@ def dp_cross_validate(
     )
     sizes = equal_sizes(n_records, int(cv))
     n_train = {n_records - size for size in sizes}
-    has_range = target_range is not None
     (model,), n_outputs = candidates.checked(
-        WHO, estimator, [{}], fit_budget, data, n_train, epsilon, has_range
+        WHO, estimator, [{}], fit_budget, data, n_train, epsilon, target_range
     )
     requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
     own = score_budget.parameters()
@@ -171,9 +170,7 @@ def dp_cross_validate(
     models, folds = zip(*runs, strict=True)
     for fitted in models:
         candidates.state_whole(WHO, fitted, statement)
-    means = {name: _mean([fold[name] for fold in folds]) for name in folds[0]}
-    known = {name: mean for name, mean in means.items() if mean is not None}
-    return CrossValidation(known, folds, models, statement)
+    return CrossValidation(_means(folds), folds, models, statement)
 
 
 def _cost(
@@ -202,6 +199,12 @@ def _cost(
     source = "none" if math.isinf(epsilon) else source
     terms = fit_budget.delta, fit_budget.adjacency, unit, n_records, assumptions, source
     return accounting.Cost(releases, *terms)
+
+
+def _means(folds: Sequence[Scores]) -> dict[str, Score]:
+    """Return the mean of each metric over folds, except of matrices and curves."""
+    means = {name: _mean([fold[name] for fold in folds]) for name in folds[0]}
+    return {name: mean for name, mean in means.items() if mean is not None}
 
 
 def _mean(scores: list[AnyScore]) -> Score | None:

@@ -203,9 +203,9 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         # 1. Candidates, each of them priced; the statement of the whole.
         pool = self._pool()
         run_budget, cost = self._priced(n_records, unit)
-        n_train, has_range = n_records - n_scored, self.target_range is not None
+        n_train = n_records - n_scored
         ready, _ = candidates.checked(
-            who, self.estimator, pool, run_budget, data, [n_train], self.epsilon, has_range
+            who, self.estimator, pool, run_budget, data, [n_train], self.epsilon, self.target_range
         )
         # 2. One charge for all; then the runs.
         statement = replace(cost, part=part).statement()

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from skdp.accounting import Adjacency, Event, Gaussian
+from skdp.accounting import Adjacency, Event, Gaussian, ReleaseRecord
 
 
 class PlanError(RuntimeError):
@@ -22,6 +22,10 @@ class Entry:
     kind: str
     event: Event
     count: int = 1
+
+    def record(self, scale: float) -> ReleaseRecord:
+        """Return the releases at a calibrated scale, for a statement."""
+        return ReleaseRecord.of(self.kind, self.event.scaled(scale), self.count)
 
 
 class Guard(ABC):

@@ -276,10 +276,7 @@ class Plan:
         """
         scale = self.calibration.scale
         return accounting.Cost(
-            releases=tuple(
-                accounting.ReleaseRecord.of(entry.kind, entry.event.scaled(scale), entry.count)
-                for entry in self.entries
-            ),
+            releases=tuple(entry.record(scale) for entry in self.entries),
             delta=public.delta,
             adjacency=public.adjacency_name,
             unit=public.unit,
