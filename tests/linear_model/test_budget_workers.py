@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import pickle
 import threading
-import types
 import warnings
 
 import joblib
@@ -21,19 +20,13 @@ import skdp
 from skdp.fitting import budget as budgets
 from skdp.fitting import estimator as path
 from skdp.fitting.budget import PrivacyBudget
+from workers import sendable
 
 RIDGE = skdp.DPRidge
 HOW = r"n_jobs=1.*threading.*budget in each worker.*[Nn]othing was released"
 DELTA = 1e-6
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-
-def sendable(function):
-    """The same function without a module, so that it travels to workers, which import no tests."""
-    twin = types.FunctionType(function.__code__, function.__globals__, function.__name__)
-    twin.__module__ = "__main__"
-    return twin
 
 
 def check_workers(data, as_parameter):

@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 import skdp
 from skdp.metrics import evaluate
 from skdp.model_selection import dp_cross_validate
+from workers import sendable
 
 
 def models(X, y):
@@ -42,9 +43,9 @@ def outcome(tool, model, X, y):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_scores_in_workers_are_charged_or_refused(regression, tmp_path):
     fitted = models(*regression)
-    calls = [delayed(outcome)(evaluate, model, *regression) for model in fitted.values()]
+    calls = [delayed(sendable(outcome))(evaluate, model, *regression) for model in fitted.values()]
     calls += [
-        delayed(outcome)(dp_cross_validate, fitted[kind], *regression)
+        delayed(sendable(outcome))(dp_cross_validate, fitted[kind], *regression)
         for kind in ("estimator", "last step")
     ]
     with skdp.PrivacyBudget(9.0, 1e-6) as budget:
@@ -72,7 +73,7 @@ def test_a_scorer_costs_the_same_for_any_number_of_workers(rng, tmp_path):
         with skdp.PrivacyBudget(20.0, 1e-6, ledger=file) as budget, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = skdp.DPRidge(epsilon=1.0)
-            cross_validate(model, X, y, cv=KFold(4), scoring=private_r2, n_jobs=n_jobs)
+            cross_validate(model, X, y, cv=KFold(4), scoring=sendable(private_r2), n_jobs=n_jobs)
         assert budget.n_fits == 8
         spent.append(budget.spent)
     assert spent[1] == pytest.approx(spent[0], rel=1e-9)

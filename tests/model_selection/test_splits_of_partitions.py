@@ -101,7 +101,7 @@ def test_groups_are_in_one_part_with_all_of_their_rows():
 def test_groups_without_an_order_are_refused():
     """Each pass could number them in another way, and so put them into another part."""
     people = np.empty(900, dtype=object)
-    people[:] = [-1, -2, "p"] * 300  # -1 and -2 have one hash value
+    people[:] = [frozenset([-1]), frozenset([-2]), frozenset("p")] * 300
     held = Held(X, Y, people, names=("X", "y", "groups"), sizes=(900,))
     for use in (dp_train_test_split, RIDGE.fit):
         with pytest.raises(ValueError, match=r"without an order.*Nothing was released"):

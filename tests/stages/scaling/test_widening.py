@@ -309,7 +309,6 @@ def test_its_share_beside_steps_on_few_rows(epsilon):
     [
         {"solver": "gd", "max_iter": 1},
         {"solver": "whitened", "max_iter": 1},
-        {"solver": ("gd", {"release": "last"}), "max_iter": 10, "learning_rate": 0.01},
     ],
 )
 def test_a_run_without_a_checkpoint_states_none(given):
