@@ -28,7 +28,6 @@ from skdp.fitting.callbacks import (
     CallbackSupport,
     Progress,
     supports_callbacks,
-    warn_about_rows,
     with_callbacks,
 )
 from skdp.fitting.parameters import EXAMPLES, check_parameters
@@ -72,14 +71,11 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
     def set_callbacks(self, *callbacks: Any) -> Self:
         """Set callbacks, which are called after each release with how far the fit is.
 
-        They need scikit-learn 1.9. A fit is one task, and each of its releases is a task of it,
-        named after what was released. A hook that asks for ``metadata`` gets public facts, all of
-        which follow from the plan: ``release``, ``step``, ``n_steps`` (None if the solver decides
-        on the way), ``epsilon_spent`` (what the releases so far cost), ``epsilon`` and ``delta``
-        (what the fit was charged for, before its first release). ``X``, ``y`` and
-        ``fitted_estimator`` are always None: what a callback computed from rows would not be
-        private. Nor can a callback end a fit, whose budget is spent. The fits inside of a private
-        search or cross-validation call none, as their number is part of what is protected.
+        They need scikit-learn 1.9. A fit is one task, and each of its releases is a subtask with
+        the name of the statistic. ``X``, ``y``, ``metadata`` and ``fitted_estimator`` are always
+        None: whatever a callback computed from rows would not be private. A callback cannot end a
+        fit, whose budget is spent. The fits inside a private search or cross-validation call no
+        callbacks, as their number is secret.
 
         Parameters
         ----------
@@ -97,7 +93,6 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         >>> model = DPRidge().set_callbacks(ProgressBar())
         """
         super().set_callbacks(*callbacks)
-        warn_about_rows(self, callbacks)
         return self
 
     @property
@@ -442,7 +437,7 @@ def run_fit(model: PrivateEstimator, fit: Fit, source: Source, drawn_from: Noise
     plan, public, problem = prepared.plan, prepared.public, prepared.problem
     # A fit without a solver makes no choices of its own.
     rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
-    progress = Progress.of(model, plan, fit.statement)
+    progress = Progress.of(model, plan)
     on_release = None if progress is None else progress.released
     solution = run(plan, prepared.stages, public, problem, source, drawn_from, rng, on_release)
     user_warnings.warn_unless_converged(model._who, solution, public)

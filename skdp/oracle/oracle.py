@@ -10,7 +10,7 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.accounting import Event
 from skdp.objective import Problem
-from skdp.oracle.ledger import Entry, Ledger
+from skdp.oracle.ledger import Ledger
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
@@ -23,7 +23,7 @@ from skdp.oracle.sources.column_map import Columns, Scaling, Weights
 from skdp.oracle.sources.stream import StreamSource
 
 # Called after each answer, with the kind of the release and the debts so far.
-ReleaseCallback = Callable[[str, tuple[Entry, ...]], None]
+ReleaseCallback = Callable[[str], None]
 # Runs stages at a point that a solver has reached, given how much of the squared Gaussian-DP
 # parameter the solver's releases take in all, in the solver's own unit.
 Checkpoint = Callable[[Array, float], None]
@@ -128,7 +128,7 @@ class Oracle:
         with self._noise_source.answering():
             answer = release.answer(self._source, context, self._noise_source)
         if self._on_release is not None and not is_public:
-            self._on_release(release.kind, self._ledger.entries)
+            self._on_release(release.kind)
         return answer
 
     def _in_units_of_plan(self, event: Event) -> Event:

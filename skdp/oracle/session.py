@@ -418,8 +418,7 @@ def run(
     rng : numpy.random.Generator
         For choices of solvers that need not be secret.
     on_release : callable or None, default=None
-        Called after each answer with the kind of the release and the debts so far, both of them
-        public, and not with the answer.
+        Called after each answer with the kind of the release, and not with the answer.
 
     Returns
     -------
