@@ -10,9 +10,11 @@ Thm 10), each direction by itself.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 
 from skdp._numbers import Array
@@ -120,6 +122,53 @@ class ResponsePair(_BoundedPair):
     def forward(self, epsilon: Array) -> Array:
         truth = (1 - self.delta) / (1 + math.exp(-self.bound))
         return np.asarray(self.delta - truth * np.expm1(np.minimum(epsilon - self.bound, 0.0)))
+
+
+@dataclass(frozen=True)
+class SelectedPair(Pair):
+    """The best of a random number of mu-Gaussian-DP runs, ``mean`` in expectation.
+
+    Its profile p is at most ``d(e) = mean * delta_mu(e - shift)`` (see
+    `skdp.accounting.dominating.selection_shift`), and as the selection is (e, d(e))-DP for every e,
+    on ``[0, e]`` also at most the profile of `ResponsePair` with e and d(e), which is the straight
+    line ``1 - B (1 + a)`` in ``a = exp(epsilon)``, ``B = (1 - d(e)) / (1 + exp(e))``. The e of the
+    largest B gives the lowest line. It is a tangent of the convex d, so that both together are
+    convex in a, decreasing and at least 0, hence the profile of some pair (Zhu, Dong, Wang 2022).
+    """
+
+    mu: float
+    mean: float
+    shift: float
+
+    @cached_property
+    def _tangent(self) -> tuple[float, float]:
+        """The e of the tangent, and d there."""
+
+        def minus_log_slope(epsilon: float) -> float:
+            kept = max(1 - float(self._bound(np.asarray(epsilon))), 1e-300)
+            return float(np.logaddexp(0.0, epsilon)) - math.log(kept)
+
+        far = self.shift + GaussianPair(self.mu).reach(1e-3 / self.mean)[0]
+        grid = np.linspace(self.shift, far, 65)
+        best = int(np.argmin([minus_log_slope(epsilon) for epsilon in grid.tolist()]))
+        around = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, 64)])
+        options = {"xatol": 1e-12 * far}
+        least = minimize_scalar(minus_log_slope, bounds=around, method="bounded", options=options)
+        return float(least.x), float(self._bound(np.asarray(least.x)))
+
+    def _bound(self, epsilon: Array) -> Array:
+        beyond = np.maximum(epsilon - self.shift, 0.0)
+        return np.asarray(self.mean * GaussianPair(self.mu).forward(beyond))
+
+    def forward(self, epsilon: Array) -> Array:
+        end, delta = self._tangent
+        line = ResponsePair(end, delta).forward(np.minimum(epsilon, end))
+        return np.where(epsilon < end, line, np.minimum(self._bound(epsilon), delta))
+
+    def reach(self, tail: float) -> tuple[float, float]:
+        epsilon = self.shift + GaussianPair(self.mu).reach(tail / self.mean)[0]
+        epsilon = max(epsilon, self._tangent[0])
+        return epsilon, epsilon
 
 
 @dataclass(frozen=True)

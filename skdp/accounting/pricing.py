@@ -10,12 +10,17 @@ from scipy.optimize import brentq
 from skdp._numbers import is_real, require
 from skdp.accounting.additive import gaussian_epsilon, gaussian_mu, pure_total
 from skdp.accounting.composition import FULL, ROUGH, LatticeResolution
-from skdp.accounting.dominating import pairs_epsilon, profile
+from skdp.accounting.dominating import (
+    dominating_pair,
+    pairs_epsilon,
+    profile,
+    selection_epsilon,
+)
 from skdp.accounting.events.base import Adjacency, Composed, Event, UnknownCost
 from skdp.accounting.events.mechanisms import ApproximateDP
 from skdp.accounting.events.wrappers import Selected, Shuffled
+from skdp.accounting.pairs import SelectedPair
 from skdp.accounting.plan import EventCounts, coarsened, counts_of, joint_mu, opened, paths
-from skdp.accounting.selection import selection_epsilon
 from skdp.accounting.shuffle import shuffle_epsilon
 
 # Of a finite epsilon: below, prices lose precision, and above noise is lost in rounding.
@@ -68,8 +73,9 @@ def price(event: Event, delta: float, adjacency: Adjacency) -> tuple[float, str]
     * "pure": the sum of epsilons of releases that need no delta;
     * "pld": composition of dominating pairs, by `skdp.accounting.composition`;
     * "selection" and "shuffle": those of one `Selected` or `Shuffled` event;
-    * "mixed": such events beside others. Each of them enters the composition of dominating pairs
-      as one (epsilon_i, delta_i) that its own theorem certifies.
+    * "mixed": such events beside others, in a composition of dominating pairs. A selection of
+      Gaussian runs has a pair of its own. Any other such event enters as one (epsilon_i, delta_i)
+      that its own theorem certifies.
 
     Parameters
     ----------
@@ -125,9 +131,15 @@ def _path_price(
             "pld": partial(pairs_epsilon, whole, delta, adjacency, resolution),
         }
     special = [event for event in path if type(event) in THEOREMS]
-    if special:
-        name = THEOREMS[type(special[0])][0] if path == {special[0]: 1} else "mixed"
-        routes[name] = partial(_by_theorems, path, delta, adjacency, resolution)
+    if special and path == {special[0]: 1}:
+        name, theorem = THEOREMS[type(special[0])]
+        routes[name] = partial(theorem, special[0], delta, adjacency)
+        if isinstance(special[0], Selected):  # of which no pair is tighter
+            del routes["pld"]
+    elif special:
+        if not any(_needs_point(event, adjacency) for event in special):
+            del routes["pld"]  # the same
+        routes["mixed"] = partial(_by_points, path, delta, adjacency, resolution)
     costs: dict[str, float] = {}
     reasons: dict[str, None] = {}
     for name, route in routes.items():
@@ -141,17 +153,25 @@ def _path_price(
     return costs[name], name
 
 
-def _by_theorems(
+def _needs_point(event: Event, adjacency: Adjacency) -> bool:
+    """Whether only a point of the curve of an event is known, or more than its dominating pair."""
+    try:
+        return type(event) in THEOREMS and not isinstance(
+            dominating_pair(event, adjacency), SelectedPair
+        )
+    except UnknownCost:
+        return True
+
+
+def _by_points(
     path: EventCounts, delta: float, adjacency: Adjacency, resolution: LatticeResolution
 ) -> float:
     """Price events with theorems of their own by one point each, and compose it with the others."""
-    special = {event: count for event, count in path.items() if type(event) in THEOREMS}
-    others = opened({event: count for event, count in path.items() if event not in special})
-
+    special = {event: n for event, n in path.items() if _needs_point(event, adjacency)}
+    others = opened({event: n for event, n in path.items() if event not in special})
     times = sum(special.values())
-    if times == 1 and not others:
-        (event,) = special
-        return THEOREMS[type(event)][1](event, delta, adjacency)
+    if not special:
+        return pairs_epsilon(others, delta, adjacency, resolution)
     bounds = []
     for share in SHARES:
         each = share * delta / times
@@ -235,12 +255,12 @@ def event_mu(event: Event, adjacency: Adjacency) -> float:
     0.5
     """
     met = [opened(path) for path in paths(event, adjacency)]
-    found = [(path, joint_mu(path, adjacency)) for path in met]
-    for path, mu in found:
+    pairs = [(path, joint_mu(path, adjacency)) for path in met]
+    for path, mu in pairs:
         if mu is None:
             kinds = ", ".join(sorted({type(part).__name__ for part in path}))
             raise UnknownCost(f"no Gaussian-DP parameter is known for {kinds} under {adjacency}.")
-    return max(mu for _, mu in found if mu is not None)
+    return max(mu for _, mu in pairs if mu is not None)
 
 
 def check_budget(epsilon: object, delta: object) -> None:

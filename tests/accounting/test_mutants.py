@@ -15,7 +15,6 @@ import skdp.accounting.dominating as dominating_module
 import skdp.accounting.papers as papers_module
 import skdp.accounting.plan as plan_module
 import skdp.accounting.pricing as pricing_module
-import skdp.accounting.selection as selection_module
 from costs import by_pairs, cost
 from skdp.accounting import (
     Adjacency,
@@ -47,7 +46,7 @@ def forget():
         dominating_module.dominating_pairs.cache_clear()
         composition_module.epsilon_of.cache_clear()
         composition_module.delta_of.cache_clear()
-        selection_module._shift_of_path.cache_clear()
+        dominating_module._shift_of_path.cache_clear()
 
     clear()
     yield clear
@@ -186,7 +185,8 @@ def deltas_are_charged_in_advanced_composition():
 
 def deltas_are_charged_in_mixed_composition():
     """The selection enters with the delta at which it was priced, out of the same total."""
-    chosen, rest, delta = Selected(Gaussian(8.0), 10), Gaussian(20.0), 1e-5
+    run = Composed(((Gaussian(8.0), 1), (Laplace(50.0), 1)))  # whose selection has no known pair
+    chosen, rest, delta = Selected(run, 10), Gaussian(20.0), 1e-5
     found = cost(Composed(((chosen, 1), (rest, 1))), delta, ZERO_OUT)
     points = [
         ApproximateDP(cost(chosen, share * delta, ZERO_OUT), share * delta)

@@ -22,11 +22,11 @@ from skdp.accounting import (
     Selected,
     calibrate,
     delta_at,
+    dominating,
     gaussian_delta,
     price,
 )
-from skdp.accounting import selection as selection_module
-from skdp.accounting.selection import selection_shift
+from skdp.accounting.dominating import selection_shift
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 G = Gaussian(1.5)
@@ -35,9 +35,9 @@ G = Gaussian(1.5)
 @pytest.fixture(autouse=True)
 def forget():
     """Shifts are remembered; a mutant must not see those of the sound code, nor leave its own."""
-    selection_module._shift_of_path.cache_clear()
+    dominating._shift_of_path.cache_clear()
     yield
-    selection_module._shift_of_path.cache_clear()
+    dominating._shift_of_path.cache_clear()
 
 
 def test_delta_and_epsilon_are_inverse():
@@ -130,12 +130,12 @@ def test_the_bound_lies_above_the_best_of_all_orders_of_scores(run, shape):
 
 
 def shift_forgotten(monkeypatch):
-    monkeypatch.setattr(selection_module, "selection_shift", lambda delta, gamma, guess: 0.0)
+    monkeypatch.setattr(dominating, "selection_shift", lambda delta, gamma, guess: 0.0)
 
 
 def shape_forgotten(monkeypatch):
-    real = selection_module.selection_shift
-    monkeypatch.setattr(selection_module, "selection_shift", lambda *given: real(*given) / 4)
+    real = dominating.selection_shift
+    monkeypatch.setattr(dominating, "selection_shift", lambda *given: real(*given) / 4)
 
 
 def mean_forgotten(monkeypatch):
@@ -143,8 +143,8 @@ def mean_forgotten(monkeypatch):
         delta_of_run, epsilon_of_run = profile(path, adjacency)
         return delta_of_run, lambda delta: epsilon_of_run(min(10 * delta, 1.0))
 
-    profile = selection_module.profile
-    monkeypatch.setattr(selection_module, "profile", forgetful)
+    profile = dominating.profile
+    monkeypatch.setattr(dominating, "profile", forgetful)
 
 
 @pytest.mark.parametrize("mutant", [shift_forgotten, shape_forgotten, mean_forgotten])
@@ -281,3 +281,60 @@ def test_a_run_on_two_parts_of_the_rows_costs_as_much_as_the_costlier_one():
     run = Composed(((OnBlock(split, 0, Gaussian(3.0)), 1), (OnBlock(split, 1, Laplace(9.0)), 1)))
     costs = [cost(Selected(one, 10), 1e-6, ZERO_OUT) for one in (Gaussian(3.0), Laplace(9.0))]
     assert cost(Selected(run, 10), 1e-6, ZERO_OUT) == max(costs)
+
+
+# A selection of Gaussian runs in a composition.
+
+
+@pytest.mark.parametrize("mean", [1.01, 10.0, 1e5])
+@pytest.mark.parametrize("mu", [1e-6, 0.1, 1.0, 8.0])
+def test_the_curve_of_a_selection_is_a_profile(mu, mean):
+    """Convex and decreasing in exp(epsilon), also around 0, where it is its own mirror image."""
+    pair = dominating.dominating_pair(Selected(Gaussian(1 / mu), mean), ZERO_OUT)
+    grid = np.concatenate(([0.0], np.geomspace(1e-9, 1.0, 400))) * pair.reach(1e-6)[0]
+    profile, a = pair.forward(grid), np.exp(grid)
+    widths = np.diff(a)
+    slopes, rounding = np.diff(profile) / widths, 1e-15 / widths
+    assert 0 < profile[0] <= 1
+    middle = 20  # nearer to 0, differences are lost in rounding
+    assert slopes[middle] >= (profile[0] - 1) / 2 * (1 + 1e-3) - rounding[middle]
+    room = 1e-9 * abs(slopes[0]) + np.maximum(rounding[:-1], rounding[1:])
+    assert (np.diff(slopes) >= -room).all()
+    assert (slopes <= 0).all()
+
+
+@pytest.mark.parametrize("shape", [0.0, 1.0])
+@pytest.mark.parametrize("mu", [0.3, 1.2])
+def test_composed_selections_cost_no_less_than_the_exact_ones(mu, shape):
+    """The best of runs whose score is the answer, twice, and once beside a Gaussian release."""
+    cells = cells_of((norm.pdf(COARSE, mu), norm.pdf(COARSE)))
+    chosen = Selected(Gaussian(1 / mu), 10, shape)
+    order = np.arange(len(COARSE))
+    once = tuple(best_of(one, order, chosen.gamma, shape) for one in cells)
+    for parts, factors in (
+        (((chosen, 2),), (once, once)),
+        (((chosen, 1), (Gaussian(1 / mu), 1)), (once, cells)),
+    ):
+        first, second = cells_of(*factors)
+        for one, other in ((first, second), (second, first)):
+            for epsilon in (0.0, 0.2, 1.0, 3.0):
+                actual = np.maximum(one - math.exp(epsilon) * other, 0.0).sum()
+                assert actual <= delta_at(Composed(parts), epsilon, ZERO_OUT) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("parts", "delta", "by_renyi"),
+    [
+        (((Selected(Gaussian(6.0), 10), 1), (Gaussian(5.0), 1)), 1e-9, 2.31927),
+        (((Selected(Gaussian(3.0), 10), 1), (Gaussian(1.5), 1)), 1e-6, 5.41337),
+        (((Selected(Gaussian(30.0), 10), 1), (Gaussian(3.0), 1)), 1e-6, 1.77177),
+        (((Selected(Gaussian(6.0), 10), 10),), 1e-9, 11.7221),
+        (((Selected(Gaussian(20.0), 10), 30),), 1e-6, 9.82223),
+        (((Selected(Gaussian(2.0), 50), 1), (Gaussian(1.0), 1)), 1e-9, 10.5499),
+    ],
+)
+def test_selections_beside_other_events_cost_less_than_by_renyi_divergences(parts, delta, by_renyi):
+    """Figures of an accountant of Renyi divergences, which composes selections."""
+    found, theorem = price(Composed(parts), delta, ZERO_OUT)
+    assert theorem == "mixed"
+    assert found < by_renyi
