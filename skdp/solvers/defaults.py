@@ -315,3 +315,13 @@ def penalty_hessian(problem: Problem, public: Public) -> Array:
     if public.has_intercept:
         diagonal[-1] = 0.0
     return np.diag(diagonal)
+
+
+def typical_curvature(public: Public, problem: Problem) -> float:
+    """Return the curvature of the loss at the start, or more if steps were unstable."""
+    largest = problem.loss.typical_curvature
+    if problem.loss.separable:
+        return largest
+    n_outputs = public.n_outputs
+    # Steps with momentum beta are stable up to 2 (1 + beta) over the largest curvature.
+    return max(2 * (n_outputs - 1) / n_outputs**2, largest / 2.9)

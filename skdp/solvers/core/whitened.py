@@ -6,15 +6,16 @@ import numpy as np
 
 from skdp import steps
 from skdp._numbers import Array
-from skdp.oracle import CappedHessian, Cut
-from skdp.oracle.public import TARGET_RANGE, Moments
+from skdp.oracle import CappedHessian
+from skdp.oracle.public import Moments
 from skdp.oracle.releases import moments
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.core.bound_rules import named_noise
+from skdp.solvers.core.whitened_stream import solve_in_one_pass
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.schedules import SecantRatio
-from skdp.steps.shrinkage import Spectrum, bayes_step, shortened, spectrum, variation
+from skdp.steps.shrinkage import Spectrum, shortened, spectrum, variation
 
 # Powers of the signal-to-noise ratio. Noise in directions of little curvature grows with the
 # distance, steps / (1 - momentum), times cap**2 / ratio**2: so these two keep its effect constant.
@@ -50,18 +51,17 @@ CURVATURE_AFTER_WIDENING = 3.0
 FRESH_START = 600.0
 
 # Of a stream: share of the rows for the Gram matrix, number of steps, bound on rows of the matrix
-# in their expected length, size of a target next to that, and cap on residuals in their own size.
-STREAM_GRAM, STREAM_STEPS, STREAM_ROW, STREAM_TARGET, STREAM_CAP = 0.5, 4, 0.8, 0.25, 1.5
+# in their expected length, and cap on residuals in their own size.
+STREAM_GRAM, STREAM_STEPS, STREAM_ROW, STREAM_CAP = 0.5, 4, 0.8, 1.5
 STREAM_ROW_FACTOR = 0.6  # in place of ROW_FACTOR, for losses with a bounded residual
 # Standard deviations of noise below which coefficients are 0, by their own size and the spread of
 # their column, which rare values have. More in cases of columns without any: fits without a
 # constant, as with fixed effects, and columns more than FAR scales from 0.
-DETERMINED_STDS, DETERMINED_SURELY, FAR = 2.0, 4.0, 2.0**22
+NONZERO_STDS, STRICT_STDS, FAR = 2.0, 4.0, 2.0**22
 # Least spread of a column of unit size, in standard deviations of the noise: columns near 0 are
 # not told from constants below it. Diabetes lost 0.012 of R2 at 18, bank marketing 0.009 at 4.
 CLEAR_SPREAD = 20.0
 STREAM_AMPLE = 7.0  # signal-to-noise ratio from which on steps are not shortened
-LEAST_RESIDUAL = 0.2  # size of residuals, in that of targets: smaller estimates are not reliable
 
 
 @base.hyperparameters
@@ -224,7 +224,7 @@ class Whitened(Solver):
         widest = row_factor if checks.is_auto(self.row_factor) else self.row_factor
         checks.positive(row_factor=widest)
         cap = _residual_cap(public, problem, widest)
-        size = _caution(public, problem) * _gain(beta) / _typical_curvature(public, problem)
+        size = _caution(public, problem) * _gain(beta) / defaults.typical_curvature(public, problem)
         # Where targets follow closely from the columns, quantiles have nearly the largest
         # curvature: steps that stayed too long for it never settled, the less the less noise. Few
         # steps by request have to stay long to cover the distance.
@@ -280,9 +280,9 @@ class Whitened(Solver):
 
     def solve(self, oracle: Oracle) -> Solution:
         if oracle.public.streamed:
-            return self._in_one_pass(oracle)
+            return solve_in_one_pass(self, oracle)
         public, problem = oracle.public, oracle.problem
-        n_steps, curvature = self.max_iter, _typical_curvature(public, problem)
+        n_steps, curvature = self.max_iter, defaults.typical_curvature(public, problem)
         # 1. The Gram matrix, and coordinates in which it is about the identity.
         known = defaults.penalty_hessian(problem, public) / curvature
         remaining = 1.0 - self.hessian_share
@@ -403,78 +403,6 @@ class Whitened(Solver):
             coef[is_noise] = 0.0
         return Solution(coef, len(path) - 1, slopes=tuple(oracle.gradient_lengths))
 
-    def _in_one_pass(self, oracle: Oracle) -> Solution:
-        """Return the solution where each release has a block of the stream to itself."""
-        public, problem, n_steps = oracle.public, oracle.problem, self.max_iter
-        first = math.ceil(self.gram_share * (public.n_rows - n_steps))
-        others = public.n_rows - first
-        cuts = (0, *(first + others * step // n_steps for step in range(n_steps + 1)))
-        # 1. Coordinates, a start and the size of residuals.
-        eigen, start, size_of_residuals = self._first_block(oracle, Cut(0, cuts, 0, once=True))
-        lifted = eigen.values + eigen.noise_norm
-        transform = eigen.vectors / np.sqrt(lifted)
-        coordinates = moments.Coordinates(transform)
-        expected = math.sqrt(float((eigen.values / lifted).sum()) / (first * public.mean_weight))
-        row_norm = min(self.row_factor * expected, UNBOUNDED)
-        longest = self.row_factor * math.sqrt(public.n_parameters)
-        cap = steps.constant_clip(self.clip_norm) / longest * size_of_residuals
-        # 2. A step on each of the other blocks.
-        sizes = steps.step_sizes(self.learning_rate, n_steps)
-        costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
-        shares = costs / costs.max()
-        direction = steps.momentum_rule(self.momentum).start()
-        point = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ start)
-        for step, (size, share) in enumerate(zip(sizes, shares, strict=True)):
-            coef = transform @ point
-            request = moments.ShrunkGradientSum(coef, row_norm, cap, coordinates)
-            block = Cut(0, cuts, step + 1, once=True)
-            gradient, _ = oracle.with_share(request, float(share), block)
-            # As if of as many rows as the matrix.
-            pull = public.mean_weight * problem.penalty_gradient(coef)
-            gradient = first / block.divisor(public) * gradient + transform.T @ (first * pull)
-            oracle.note_direction(gradient)
-            point = point - size * direction(gradient)
-        return Solution(transform @ point, n_steps)
-
-    def _first_block(self, oracle: Oracle, block: Cut) -> tuple[Spectrum, Array, float]:
-        """Return a block's Gram matrix, a start, and the size of residuals in that of targets.
-
-        Of targets that a moment suffices for, the matrix is joint with these: the start is one
-        Newton step, shrunk according to the noise.
-        """
-        public, problem, n_parameters = oracle.public, oracle.problem, oracle.public.n_parameters
-        start, weight = oracle.start(), block.divisor(public) * public.mean_weight
-        curvature = _typical_curvature(public, problem)
-        penalty = (
-            weight / public.total_weight * defaults.penalty_hessian(problem, public) / curvature
-        )
-        is_real = "quadratic_loss" in problem.provides
-        # Residuals at zero are 1/2 less the label, and the constant's moments give the sum of rows.
-        is_label = problem.loss.name == "logistic" and public.has_intercept and not start.any()
-        if not (is_real or is_label):
-            answer, std = oracle.with_share(moments.GramSum(self.row_norm), 1.0, block)
-            return spectrum(moments.unpack_gram(answer, n_parameters), std, penalty), start, 1.0
-        largest, bound = 1.0, math.inf
-        if is_real:
-            largest = defaults.target_unit(public)
-            bound = TARGET_RANGE * largest if oracle.is_noisy else math.inf
-        unit = largest / (STREAM_TARGET * self.row_norm) if oracle.is_noisy else largest
-        norm = self.row_norm * math.hypot(1.0, STREAM_TARGET)
-        answer, std = oracle.with_share(moments.GramSum(norm, unit, bound), 1.0, block)
-        joint = moments.unpack_gram(answer, n_parameters + public.n_outputs)
-        gram, push = joint[:n_parameters, :n_parameters], joint[:n_parameters, n_parameters:] * unit
-        eigen, noise = spectrum(gram, std, penalty), std * unit / math.sqrt(2)
-        if is_label:
-            push = push - 0.5 / public.intercept_size * gram[:, -1:]
-            noise = math.hypot(noise, 0.5 / public.intercept_size * std)
-            return eigen, bayes_step(eigen, push / curvature, noise / curvature, std), 1.0
-        rest = push - gram @ start - weight * problem.penalty_gradient(start)
-        point = start + bayes_step(eigen, rest, noise, std)
-        squares = np.trace(joint[n_parameters:, n_parameters:]) * unit**2
-        squares += float((point * (gram @ point - 2 * push)).sum())
-        size = math.sqrt(max(squares, 0.0) / (weight * public.n_outputs)) / largest
-        return eigen, point, min(max(size, LEAST_RESIDUAL), 1.0) if oracle.is_noisy else 1.0
-
 
 def _times(eigen: Spectrum, public: Public, n_steps: int) -> tuple[int, float]:
     """Return how many releases each step may have, and what the heavy ball leaves at each.
@@ -496,16 +424,14 @@ def _times(eigen: Spectrum, public: Public, n_steps: int) -> tuple[int, float]:
 
 
 def _needed(oracle: Oracle, gram_std: float) -> Array:
-    """Return how many standard deviations of the noise tell each coefficient from 0."""
+    """Return the number of noise deviations above which each coefficient is kept."""
     public, scaling = oracle.public, oracle.scaling
-    usual = DETERMINED_STDS if public.has_intercept else DETERMINED_SURELY
+    usual = NONZERO_STDS if public.has_intercept else STRICT_STDS
     is_clear = public.n_rows >= CLEAR_SPREAD * gram_std
     needed = np.full(public.n_parameters, usual * is_clear)
     if scaling is not None and scaling.columns is not None:
         columns = scaling.columns
-        needed[: columns.n_columns][np.abs(columns.centre) > FAR * columns.scale] = (
-            DETERMINED_SURELY
-        )
+        needed[: columns.n_columns][np.abs(columns.centre) > FAR * columns.scale] = STRICT_STDS
     return needed
 
 
@@ -554,7 +480,7 @@ def _steps(
     distance *= defaults.column_curvature(public, problem)
     if n_steps is None:
         n_steps = max(math.ceil(SETTLING * math.sqrt(distance)), FEWEST_STEPS)
-    step = problem.loss.curvature / _typical_curvature(public, problem)
+    step = problem.loss.curvature / defaults.typical_curvature(public, problem)
     return n_steps, max(0.0, 1 - n_steps * step / distance)
 
 
@@ -619,13 +545,3 @@ def _known_gram(public: Public, moments: Moments) -> Array:
     size[-1] = public.intercept_size
     gram = moments.matrix * np.outer(size, size) * public.total_weight
     return np.asarray(gram[: public.n_parameters, : public.n_parameters])
-
-
-def _typical_curvature(public: Public, problem: Problem) -> float:
-    """Return the curvature of the loss at the start, or more if steps were unstable."""
-    largest = problem.loss.typical_curvature
-    if problem.loss.separable:
-        return largest
-    n_outputs = public.n_outputs
-    # Steps with momentum beta are stable up to 2 (1 + beta) over the largest curvature.
-    return max(2 * (n_outputs - 1) / n_outputs**2, largest / 2.9)
