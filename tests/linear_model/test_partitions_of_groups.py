@@ -1,4 +1,4 @@
-"""Groups of rows in partitions: fits are those of groups in memory."""
+"""Groups of rows in partitions: refusals, and passes over other groups."""
 
 from __future__ import annotations
 
@@ -7,22 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import skdp
 from in_partitions import (
-    EDGES,
-    FEW,
-    GD,
-    LABELS,
+    PEOPLE,
     RNG,
     SECRET,
-    WEIGHTS,
     LaterPasses,
     Pickled,
     X,
     Y,
-    in_seven,
     seeded,
 )
 from skdp.fitting import partitions
@@ -33,56 +27,6 @@ from skdp.oracle.sources.partitioned import (
 )
 
 # ---------------------------------------------------------------- groups of rows
-
-
-def whole_groups():
-    """Return a label for each row, none of which is in two partitions."""
-    people, edges = RNG.integers(0, 40, 2000), np.searchsorted(EDGES, np.arange(2000), "right")
-    return np.array([f"person {edge}.{one}" for edge, one in zip(edges, people, strict=True)])
-
-
-PEOPLE = whole_groups()
-ROWS = X.copy()
-ROWS[::97] *= 1e8  # longer than any bound
-INTERVALS = {"inference": "coefficients", "epsilon": 3.0, **FEW}
-GROUPED = {
-    "default": (skdp.DPRidge, FEW, ROWS, Y),
-    "sparse": (skdp.DPLinearRegression, FEW, sparse.csr_array(ROWS), Y),
-    "labels": (skdp.DPLogisticRegression, FEW, ROWS, LABELS),
-    "means": (skdp.DPLogisticRegression, {"rows_per_group": 9, **GD}, ROWS, LABELS),
-    "counts of means": (skdp.DPRidge, {"rows_per_group": 9, **GD}, ROWS, Y),
-    "intervals": (skdp.DPRidge, INTERVALS, X, Y),
-    "odds": (skdp.DPLogisticRegression, INTERVALS, X, LABELS),
-}
-
-
-@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning", "ignore::skdp.NoiseWarning")
-@pytest.mark.parametrize(
-    ("name", "weighted"),
-    [*((name, False) for name in GROUPED), ("default", True), ("labels", True)],
-)
-def test_groups_in_partitions_count_as_in_memory(name, weighted):
-    model, options, rows, targets = GROUPED[name]
-    options, weights = dict(options), WEIGHTS if weighted else None
-    options["privacy"] = skdp.Privacy(
-        noise=skdp.SeededNoise(3), rows_per_group=options.pop("rows_per_group", None)
-    )
-    if model is skdp.DPLogisticRegression:
-        options["classes"] = ["n", "p"]
-    columns, beside = [rows, targets, PEOPLE], ["groups"]
-    if weighted:
-        columns, beside = [*columns, weights], [*beside, "sample_weight"]
-    found = model(**options).fit(in_seven(*columns, beside=beside))
-    expected = model(**options).fit(rows, targets, weights, groups=PEOPLE)
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found.intercept_, expected.intercept_, rtol=1e-9, atol=1e-9)
-    if "inference" in options:
-        np.testing.assert_allclose(found.coef_covariance_, expected.coef_covariance_, rtol=1e-9)
-    statement = found.privacy_
-    assert statement.releases == expected.privacy_.releases
-    assert (statement.unit, statement.n_rows) == ("group", None)
-    assert statement.n_groups == len(np.unique(PEOPLE))
-    assert any("k partitions counts as k groups" in text for text in statement.assumptions)
 
 
 def in_parts(*pairs):

@@ -84,3 +84,12 @@ def in_seven(*columns, **options):
     """Return rows in partitions of different sizes, one of them empty."""
     parts = [slice(*pair) for pair in itertools.pairwise(EDGES)]
     return Pickled(*[tuple(one[part] for one in columns) for part in parts], **options)
+
+
+def whole_groups():
+    """Return a label for each row, none of which is in two partitions."""
+    people, edges = RNG.integers(0, 40, 2000), np.searchsorted(EDGES, np.arange(2000), "right")
+    return np.array([f"person {edge}.{one}" for edge, one in zip(edges, people, strict=True)])
+
+
+PEOPLE = whole_groups()
