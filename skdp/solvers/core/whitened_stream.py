@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -12,19 +12,29 @@ from skdp._numbers import Array
 from skdp.oracle import Cut
 from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.releases import moments
-from skdp.solvers import defaults
-from skdp.solvers.base import Oracle, Solution
+from skdp.solvers import base, defaults
+from skdp.solvers.base import Oracle, Resolved, Solution
 from skdp.solvers.defaults import UNBOUNDED
 from skdp.steps.shrinkage import Spectrum, bayes_step, spectrum
-
-if TYPE_CHECKING:
-    from skdp.solvers.core.whitened import Whitened
 
 STREAM_TARGET = 0.25  # size of a target next to the expected length of a row
 LEAST_RESIDUAL = 0.2  # size of residuals, in that of targets: smaller estimates are not reliable
 
 
-def solve_in_one_pass(solver: Whitened, oracle: Oracle) -> Solution:
+class Settings(Protocol):
+    """Hyperparameters of "whitened" that its one-pass form uses."""
+
+    max_iter: Resolved[int]
+    learning_rate: base.StepSize
+    momentum: base.AnyMomentum
+    noise_schedule: base.RelativeNoise
+    clip_norm: base.ClipNorm
+    gram_share: Resolved[float]
+    row_norm: Resolved[float]
+    row_factor: Resolved[float]
+
+
+def solve_in_one_pass(solver: Settings, oracle: Oracle) -> Solution:
     """Return the solution for a stream, each release of which has a block to itsolver."""
     public, problem, n_steps = oracle.public, oracle.problem, solver.max_iter
     first = math.ceil(solver.gram_share * (public.n_rows - n_steps))
@@ -58,7 +68,7 @@ def solve_in_one_pass(solver: Whitened, oracle: Oracle) -> Solution:
     return Solution(transform @ point, n_steps)
 
 
-def _first_block(solver: Whitened, oracle: Oracle, block: Cut) -> tuple[Spectrum, Array, float]:
+def _first_block(solver: Settings, oracle: Oracle, block: Cut) -> tuple[Spectrum, Array, float]:
     """Return a block's Gram matrix, a start, and the size of residuals in that of targets.
 
     Of targets that a moment suffices for, the matrix is joint with these: the start is one
