@@ -353,7 +353,8 @@ def not_numbers(X: Any, present: Mapping[Any, frozenset[str]], wanted: str = "nu
         columns = [name for name in present if present[name] == kinds and name not in levels]
         if columns:
             place = "" if columns == [None] else f", in {columns_in_words(columns)}"
-            entries.append(f"{in_words(kinds - {'numbers'})} where {wanted} are needed{place}")
+            given = in_words(kinds - {"numbers"} or kinds)
+            entries.append(f"{given} where {wanted} are needed{place}")
     if levels:
         entries.append(
             f"categories where {wanted} are needed, in {columns_in_words(levels)}, whose levels "

@@ -463,3 +463,12 @@ def test_another_reference_level_is_refused(drop):
     table = skdp.DPTabularPreprocessor({"ward": ["a", "b", "c"]}, drop=drop)
     with pytest.raises(ValueError, match="drop must be None, 'first' or a dict"):
         table.fit(pd.DataFrame({"ward": ["a", "b"]}))
+
+
+@pytest.mark.parametrize("served", [[1.0, 2.0], ["1", "2"]])
+def test_a_refusal_says_what_stands_in_place_of_durations(served):
+    durations = pd.DataFrame({"wait": pd.to_timedelta(["1D", "2D"])})
+    table = skdp.DPTabularPreprocessor(missing=[]).fit(durations)
+    kind = "numbers" if served == [1.0, 2.0] else "text"
+    with pytest.raises(ValueError, match=f"X holds {kind} where durations are needed"):
+        table.transform(pd.DataFrame({"wait": served}))
