@@ -13,7 +13,7 @@ from skdp.oracle import Cut
 from skdp.oracle.public import TARGET_RANGE
 from skdp.oracle.releases import moments
 from skdp.solvers import base, defaults
-from skdp.solvers.base import Oracle, Resolved, Solution
+from skdp.solvers.base import Oracle, Solution
 from skdp.solvers.defaults import UNBOUNDED
 from skdp.steps.shrinkage import Spectrum, bayes_step, spectrum
 
@@ -24,18 +24,26 @@ LEAST_RESIDUAL = 0.2  # size of residuals, in that of targets: smaller estimates
 class Settings(Protocol):
     """Hyperparameters of "whitened" that its one-pass form uses."""
 
-    max_iter: Resolved[int]
     learning_rate: base.StepSize
     momentum: base.AnyMomentum
     noise_schedule: base.RelativeNoise
     clip_norm: base.ClipNorm
-    gram_share: Resolved[float]
-    row_norm: Resolved[float]
-    row_factor: Resolved[float]
+
+    @property
+    def max_iter(self) -> int: ...
+
+    @property
+    def gram_share(self) -> float: ...
+
+    @property
+    def row_norm(self) -> float: ...
+
+    @property
+    def row_factor(self) -> float: ...
 
 
 def solve_in_one_pass(solver: Settings, oracle: Oracle) -> Solution:
-    """Return the solution for a stream, each release of which has a block to itsolver."""
+    """Return the solution for a stream, each release of which has a block to itself."""
     public, problem, n_steps = oracle.public, oracle.problem, solver.max_iter
     first = math.ceil(solver.gram_share * (public.n_rows - n_steps))
     others = public.n_rows - first
