@@ -45,8 +45,6 @@ class Cost:
     noise_source : {"system", "seeded", "none"}, default="system"
     part : tuple of (Partition, int), default=()
         The part of the rows that is read, of a random split; () for all rows.
-    certified : (float, str) or None, default=None
-        Epsilon at ``delta`` and the theorem behind it, if a calibration has certified them.
     """
 
     releases: tuple[ReleaseRecord, ...]
@@ -57,7 +55,7 @@ class Cost:
     assumptions: tuple[str, ...] = ()
     noise_source: str = "system"
     part: Part = ()
-    certified: tuple[float, str] | None = None
+    _certified: tuple[tuple[ReleaseRecord, ...], float | None, float, str] | None = None
 
     @classmethod
     def of(cls, statement: PrivacyStatement) -> Cost:
@@ -144,6 +142,21 @@ class Cost:
 
     # ------------------------------------------------------------------ price and statement
 
+    def certify(self, epsilon: float, theorem: str) -> Cost:
+        """Return the cost with a price that is known for these very releases and this delta.
+
+        Parameters
+        ----------
+        epsilon : float
+            As a calibration has certified it.
+        theorem : str
+
+        Returns
+        -------
+        Cost
+        """
+        return replace(self, _certified=(self.releases, self.delta, epsilon, theorem))
+
     def price(self, delta: float | None = None) -> tuple[float, str]:
         """Return the certified epsilon, and the theorem behind it.
 
@@ -165,8 +178,10 @@ class Cost:
             If no theorem covers all releases together.
         """
         stated = self._stated(delta)
-        if self.certified is not None and stated == self.delta:
-            return self.certified
+        if self._certified is not None:
+            releases, delta, epsilon, theorem = self._certified
+            if releases is self.releases and delta == stated:
+                return epsilon, theorem
         return price(self.event, stated, Adjacency.parse(self.adjacency, labels=True))
 
     def statement(self, delta: float | None = None) -> PrivacyStatement:

@@ -215,14 +215,14 @@ class PrivacyBudget:
             said += [assumptions.RENEWED.format(self._unit)] * (self._account.renew is not None)
         if self._charged is None:
             nothing = Cost((), self.delta, self.adjacency, assumptions=tuple(said))
-            return replace(nothing, certified=(0.0, "none")).statement()
-        certified = self._charged.price()
-        is_filter = certified[1] in FILTERS and self.epsilon < math.inf
+            return nothing.certify(0.0, "none").statement()
+        price = self._charged.price()
+        is_filter = price[1] in FILTERS and self.epsilon < math.inf
         chosen = assumptions.ANY_ORDER if is_filter else assumptions.SETTLED
         returned = [assumptions.NO_RETURNED_TARGET] if self.adjacency == accounting.LABEL else []
         said = [assumptions.NOT_SCORES, chosen.format(self.epsilon), *said, *returned]
         every = (*said, *self._charged.assumptions)
-        return replace(self._charged, assumptions=every, certified=certified).statement()
+        return replace(self._charged.certify(*price), assumptions=every).statement()
 
     def remaining_epsilon(self, delta: float | None = None) -> float:
         """Return the largest epsilon that one more fit of full-batch Gaussian releases may have.

@@ -163,8 +163,7 @@ def priced_search(
         n=n_records,
         assumptions=assumptions,
         noise_source="none" if calibrated.scale == 0 else noise_source,
-        certified=(calibrated.epsilon, calibrated.accountant),
-    )
+    ).certify(calibrated.epsilon, calibrated.accountant)
     return RunBudget(mu, delta, str(relation), noise_source), cost
 
 

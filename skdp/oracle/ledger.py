@@ -24,7 +24,12 @@ class Entry:
     count: int = 1
 
     def record(self, scale: float) -> ReleaseRecord:
-        """Return the releases at a calibrated scale, for a statement."""
+        """Return the releases at a calibrated scale, for a statement.
+
+        Returns
+        -------
+        ReleaseRecord
+        """
         return ReleaseRecord.of(self.kind, self.event.scaled(scale), self.count)
 
 

@@ -283,8 +283,7 @@ class Plan:
             n=public.n_rows,
             assumptions=assumptions,
             noise_source="none" if scale == 0 else noise_source,
-            certified=(self.calibration.epsilon, self.calibration.accountant),
-        )
+        ).certify(self.calibration.epsilon, self.calibration.accountant)
 
 
 def rehearse(

@@ -113,10 +113,23 @@ def test_facts_of_a_sum():
     assert (groups.n_groups, groups.n_rows) == (3, None)
 
 
-def test_a_certified_price_holds_for_the_cost_it_was_certified_for_only():
-    cost = replace(fit(1.0), certified=(0.5, "a theorem"))
+def test_a_certified_price_holds_for_the_releases_and_the_delta_that_it_was_certified_for():
+    cost = fit(1.0).certify(0.5, "a theorem")
     assert cost.price() == cost.price(DELTA) == (0.5, "a theorem")
-    assert cost.price(1e-5)[1] == (cost + fit()).price()[1] == (cost | fit()).price()[1] == "gdp"
-    assert Cost.of(cost.statement()).price()[1] == "gdp"
+    part = replace(cost, part=((Partition(0, 2, shared="a"), 1),), assumptions=("a",))
+    assert part.statement().epsilon == 0.5
+    for other in (
+        cost + fit(),
+        cost | fit(),
+        replace(cost, delta=1e-5),
+        replace(cost, releases=fit(2.0).releases),
+        composed("a test", [cost], 1e-5),
+        Cost.of(cost.statement()),
+    ):
+        assert other.price()[1] == "gdp"
+    assert cost.price(1e-5)[1] == "gdp"
+
+
+def test_the_best_of_several_runs_costs_more_than_one_run():
     selected = Selected((fit() | fit()).event, 5.0)
     assert epsilon(Cost((ReleaseRecord.of("best", selected),), DELTA, "zero_out")) > 1.0
