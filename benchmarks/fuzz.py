@@ -60,8 +60,8 @@ MODEL = {
     "verbose": [0, 0, 1],
 }
 OWN = {
-    skdp.DPLinearRegression: {"target_bound": [None, 2.0, 1e-90, -1.0]},
-    skdp.DPRidge: {"alpha": [1.0, 0.0, 1e-300, 1e8, -1.0], "target_bound": [None, 2.0, 1e300]},
+    skdp.DPLinearRegression: {},
+    skdp.DPRidge: {"alpha": [1.0, 0.0, 1e-300, 1e8, -1.0]},
     skdp.DPLogisticRegression: {
         "C": [1.0, 1e-8, 1e8, 0.0],
         "l1_ratio": [0.0, 0.5, 1.0, 2.0],

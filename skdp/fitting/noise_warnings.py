@@ -124,7 +124,7 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
 # ---------------------------------------------------------------- signal of a default fit
 
 
-def warn_about_units(who: str, scaling: object, prepared: Prepared) -> None:
+def warn_about_units(who: str, scaling: str, prepared: Prepared) -> None:
     """Warn that rows are not going to be standardised, unless units are declared.
 
     These are the rows of some streams, and all rows under pure differential privacy.
@@ -132,7 +132,7 @@ def warn_about_units(who: str, scaling: object, prepared: Prepared) -> None:
     public = prepared.public
     is_scaled = any(isinstance(stage, ScalingStage) for stage in prepared.stages)
     is_raw = public.streamed or (public.is_pure and public.is_noisy)
-    if is_scaled or not is_raw or not isinstance(scaling, str) or scaling == "none":
+    if is_scaled or not is_raw or scaling == "none":
         return
     what = "columns" if prepared.problem.loss.targets == "label" else "columns and targets"
     why = "" if public.streamed else " with delta=0"
@@ -206,7 +206,7 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
             "18% with very heavy tails, as the largest targets are clipped."
         )
         if problem.loss.targets == "real":
-            others += " A range of targets that is declared, target_bound, avoids this."
+            others += " A declared range, scaling=PublicRange(target=(low, high)), avoids this."
     half = max(expected_loss(kind, signal).median, LEAST_LOSS)  # less counts as 0 there
     median = ("at least " if half == MOST_LOSS else "no more than ") + _percent(half)
     return (

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, dataclass_transform
 import numpy as np
 from sklearn.base import clone
 
-from skdp._numbers import is_integer, is_real, require, require_bound, shown
+from skdp._numbers import is_integer, is_real, require, shown
 from skdp.accounting.pricing import check_budget
 from skdp.fitting.privacy import Privacy, check_privacy
 from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
@@ -174,7 +174,8 @@ PARAMETERS: Mapping[str, Parameter] = {
         "How columns, and the targets of a regression, are standardised as part of the fit. "
         '"private" estimates their ranges, centres and scales by noisy histograms, which are paid '
         "for from the same budget. `PublicRange`, and `PublicSample` of rows that are not private, "
-        "declare those of the columns at no cost. Penalties act on the coefficients of "
+        "declare those of the columns at no cost, and all of them that of the targets, as in "
+        "``PublicRange(target=(0, 300))``. Penalties act on the coefficients of "
         "standardised columns then, as after `sklearn.preprocessing.StandardScaler`; ``coef_`` and "
         "``intercept_`` are in units of X and y. Sparse columns are not centred, and nothing is "
         'without an intercept. "none" takes records as they are, and leaves everything to the '
@@ -184,14 +185,6 @@ PARAMETERS: Mapping[str, Parameter] = {
         "constraint, with ``delta=0``, and for columns whose histograms the noise would hide, by a "
         "rule in public facts.",
         example="PublicRange(low, high)",
-    ),
-    "target_bound": Parameter(
-        "float or None",
-        "Public bound on the absolute value of a target, in the target's unit; larger targets are "
-        "clipped to it. Predictions keep to it, too, and no budget is spent on the range of the "
-        "targets. None: the range is estimated privately as part of the fit, as ``scaling`` says; "
-        'with ``scaling="none"`` targets of about unit scale are expected.',
-        lambda value: require_bound("target_bound", value, is_optional=True),
     ),
     "constraint": Parameter(
         "L2Ball, L1Ball, Box, Simplex, str, tuple (str, dict) or None",
@@ -220,7 +213,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         "Whether each group has a constant of its own, which is neither estimated nor released: "
         "the means of a group, weighted by ``sample_weight``, are subtracted from its columns and "
         "targets inside the fit, before scaling (the within estimator of panels). It costs no "
-        "budget and needs ``groups``. Ranges, norms and ``target_bound`` are of deviations from "
+        "budget and needs ``groups``. Declared ranges and norms are of deviations from "
         "the means. ``intercept_`` is 0, whatever ``fit_intercept`` is: the constants of groups "
         "take its place. Predictions are ``X @ coef_``, up to the constant of the row's group, and "
         "are not clipped. Columns that are constant within groups have no effect that could be "

@@ -40,6 +40,7 @@ from skdp.oracle.sources.partitioned import (
 )
 from skdp.oracle.sources.sparse_rows import AnyRows
 from skdp.oracle.sources.stream import Arrival, StreamSource, more_arrived, n_arriving
+from skdp.stages.column_bounds import declared_targets
 
 SourceMaker = Callable[[Public, Map], Source]
 UNSPENT = "Nothing was released."
@@ -423,8 +424,8 @@ def mapped_rows(
     if codes is None or not getattr(model, "fixed_effects", False):
         return X, values
     X, values = within_groups(X, values, weights, codes)
-    bound = np.inf if model.target_bound is None else model.target_bound
-    return X, np.clip(values, -bound, bound)
+    declared = declared_targets(model.scaling)
+    return X, values if declared is None else np.clip(values, *declared)
 
 
 class BlockReader:

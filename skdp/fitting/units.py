@@ -196,12 +196,12 @@ def _scores_of_block(
 
 
 def range_of_targets(
-    scaling: Scaling | None, target_bound: float | None, n_outputs: int
+    scaling: Scaling | None, declared: tuple[float, float] | None, n_outputs: int
 ) -> tuple[Array, Array] | None:
     """Return the range of targets, declared or estimated privately; None if there is none."""
-    if target_bound is not None:
-        bound = np.full(n_outputs, float(target_bound))
-        return -bound, bound
+    if declared is not None:
+        low, high = declared
+        return np.full(n_outputs, low), np.full(n_outputs, high)
     targets = None if scaling is None else scaling.targets
     if targets is None or (targets.high >= np.finfo(float).max).all():  # not clipped without noise
         return None

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import AnyArray, Array, require
+from skdp._numbers import AnyArray, Array, require, shown
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting import assumptions, noise_warnings, parameters, user_warnings
 from skdp.fitting.estimator import Fit, PrivateEstimator
@@ -29,7 +29,13 @@ from skdp.oracle import Public, Solution, make_plan
 from skdp.solvers import Solver, auto
 from skdp.solvers.checks import is_auto
 from skdp.stages.base import StageParameters
-from skdp.stages.column_bounds import DeclaredBounds, RowNorm, declared_bounds, known_moments
+from skdp.stages.column_bounds import (
+    DeclaredBounds,
+    RowNorm,
+    declared_bounds,
+    declared_targets,
+    known_moments,
+)
 from skdp.stages.inference.stage import inference_share
 from skdp.stages.sequence import check_stages, stages_of
 
@@ -59,7 +65,6 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     privacy: Privacy | None = None
     verbose: int = 0
     # Values of the parameters that only some estimators declare, for the others.
-    target_bound: float | None = field(default=None, init=False)
     inference: parameters.InferenceChoice = field(default=None, init=False)
     fixed_effects: bool = field(default=False, init=False)
 
@@ -123,7 +128,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def _warn_before(self, prepared: Prepared) -> None:
         who = self._who
         noise_warnings.warn_about_inference(who, prepared)
-        noise_warnings.warn_about_units(who, self.scaling, prepared)
+        noise_warnings.warn_about_units(who, self._scaling_word, prepared)
         user_warnings.warn_about_label_set(who, self._reads_label_set, self.epsilon)
         user_warnings.warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
@@ -411,7 +416,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         public, plan = prepared.public, prepared.plan
         noise_warnings.warn_about_noise(self._who, plan, public, prepared.problem)
         noise_warnings.warn_about_inference(self._who, prepared)
-        noise_warnings.warn_about_units(self._who, self.scaling, prepared)
+        noise_warnings.warn_about_units(self._who, self._scaling_word, prepared)
         cost = plan.cost(public, self._assumptions(prepared), self._terms.noise_source)
         statement = replace(cost.statement(), notes=prepared.notes)
         inference = noise_warnings.inference_expectation(prepared)
@@ -454,6 +459,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         ``names`` of columns, empty if they have none, are for a `PublicRange` that names them.
         """
         bounds, terms = declared_bounds(self.scaling, n_features, names), self._terms
+        targets = declared_targets(self.scaling)
         if self.fixed_effects and not grouped:
             raise ValueError(
                 f"{self._who}: fixed_effects=True subtracts the means of each group of rows, and "
@@ -468,7 +474,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             labels_alone=terms.adjacency == LABEL,
             has_intercept=self._has_intercept,
             data_norm=float(self.scaling.norm) if isinstance(self.scaling, RowNorm) else None,
-            target_bound=self.target_bound,
+            target_bound=None if targets is None else max(abs(end) for end in targets),
             rows_per_group=terms.rows_per_group,
             max_weight=terms.max_weight,
             **facts,
@@ -503,8 +509,9 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             public = replace(public, rows_per_group=None)
         given = StageParameters(
             who,
-            self.scaling if isinstance(self.scaling, str) else "auto" if bounds else "none",
+            self._scaling_word,
             bounds,
+            declared_targets(self.scaling),
             self._calibrates,
             inference_share(self.inference),
             public.has_weights,
@@ -536,9 +543,21 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         """Return the solver, with "auto" for what is not set."""
         return auto.choose_solver(self._who, self.solver, self._given(), public, problem)
 
+    @property
+    def _scaling_word(self) -> str:
+        """The value of ``scaling`` by which stages are chosen: declarations are part of "auto"."""
+        if isinstance(self.scaling, str):
+            return self.scaling
+        return "none" if isinstance(self.scaling, RowNorm) else "auto"
+
     def _check_parameters(self) -> None:
         parameters.check_parameters(self.get_params(deep=False))
         check_stages(self.scaling, self.constraint)
+        if declared_targets(self.scaling) is not None and is_classifier(self):
+            raise ValueError(
+                f"{self._who}: labels have no range; leave target out of {shown(self.scaling)}. "
+                "Nothing was released."
+            )
         self._check_own_parameters()
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:

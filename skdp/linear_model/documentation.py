@@ -9,7 +9,7 @@ coef_ : array of shape (n_features,) or (n_targets, n_features)
 intercept_ : float or array of shape (n_targets,)
     Intercept, 0.0 if ``fit_intercept`` is False.
 prediction_range_ : tuple of two arrays of shape (n_targets,), or None
-    Range of the targets: found privately by ``scaling``, or ``target_bound`` on both sides.
+    Range of the targets: found privately, or declared, by ``scaling``.
     Predictions are clipped to it.
 """
 

@@ -53,16 +53,15 @@ class DPElasticNet(DPLinearRegressor):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from skdp import DPElasticNet
+    >>> from skdp import DPElasticNet, PublicRange
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPElasticNet(alpha=1.0, epsilon=5.0, target_bound=350).fit(X, y)
+    >>> model = DPElasticNet(alpha=1.0, epsilon=5.0, scaling=PublicRange(target=350)).fit(X, y)
     >>> model.sparse_coef_.shape
     (1, 10)
     """
 
     alpha: float = field(default=1.0, kw_only=False)
     l1_ratio: float = field(default=0.5, kw_only=False)
-    target_bound: float | None = None
 
     @property
     def sparse_coef_(self) -> sparse.csr_array:
@@ -113,9 +112,9 @@ class DPLasso(DPElasticNet):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from skdp import DPLasso
+    >>> from skdp import DPLasso, PublicRange
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPLasso(alpha=1.0, epsilon=5.0, target_bound=350).fit(X, y)
+    >>> model = DPLasso(alpha=1.0, epsilon=5.0, scaling=PublicRange(target=350)).fit(X, y)
     >>> model.coef_.shape
     (10,)
     """

@@ -20,7 +20,7 @@ from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import Loss, Penalty, SquaredError, TweedieLog, net
 from skdp.objective.tweedie import LARGEST_RATIO
 from skdp.oracle import Solution
-from skdp.stages.column_bounds import RowNorm
+from skdp.stages.column_bounds import RowNorm, declared_targets
 
 
 @parameters.declared
@@ -32,7 +32,6 @@ class DPTweedieModel(DPLinearRegressor):
     power = 1.0
     link = "log"
     alpha: float = 0.0
-    target_bound: float | None = None
     inference: parameters.InferenceChoice = None
 
     conf_int = intervals.conf_int
@@ -108,8 +107,9 @@ class DPTweedieModel(DPLinearRegressor):
             return SquaredError()
         largest = LARGEST_RATIO
         raw = isinstance(self.scaling, RowNorm) or self.scaling == "none"
-        if raw and self.target_bound is not None:
-            largest = max(largest, 2 * self.target_bound)
+        declared = declared_targets(self.scaling)
+        if raw and declared is not None:
+            largest = max(largest, 2 * declared[1])
         return TweedieLog(self.power, largest)
 
     def _penalty(self, n_rows: int) -> Penalty:
@@ -130,8 +130,8 @@ class DPPoissonRegressor(DPTweedieModel):
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
         targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
-        means of 20 or twice ``target_bound``; with noise means should then be of about unit size,
-        as default step sizes are for such.
+        means of 20 or twice the largest declared target. With noise means should then be of about
+        unit size, for which default step sizes are made.
     {parameters}
 
     Attributes
@@ -184,8 +184,8 @@ class DPGammaRegressor(DPTweedieModel):
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
         targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
-        means of 20 or twice ``target_bound``; with noise means should then be of about unit size,
-        as default step sizes are for such.
+        means of 20 or twice the largest declared target. With noise means should then be of about
+        unit size, for which default step sizes are made.
     {parameters}
 
     Attributes
@@ -246,8 +246,8 @@ class DPTweedieRegressor(DPTweedieModel):
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
         targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
         targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
-        means of 20 or twice ``target_bound``; with noise means should then be of about unit size,
-        as default step sizes are for such.
+        means of 20 or twice the largest declared target. With noise means should then be of about
+        unit size, for which default step sizes are made.
     {parameters}
 
     Attributes

@@ -79,7 +79,6 @@ class DPQuantileRegressor(DPLinearRegressor):
     quantile: float = field(default=0.5, kw_only=False)
     quantiles: Sequence[float] | None = None
     alpha: float = 0.0
-    target_bound: float | None = None
 
     @on_partitions
     def predict(self, X: Any, return_std: bool = False) -> Any:

@@ -22,6 +22,7 @@ from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.objective import Huber, Loss, NoPenalty, Penalty, SquaredError, net
 from skdp.oracle import Solution
+from skdp.stages.column_bounds import declared_targets
 
 
 class DPLinearRegressor(RegressorMixin, DPLinearModel):
@@ -117,8 +118,9 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         largest = np.finfo(dtype).max
         values: AnyArray = np.clip(y, -largest, largest).astype(dtype, copy=False)
         one = values.ndim == 1
-        if self.target_bound is not None and not self.fixed_effects:
-            values = np.clip(values, -self.target_bound, self.target_bound)
+        declared = declared_targets(self.scaling)
+        if declared is not None and not self.fixed_effects:
+            values = np.clip(values, *declared)
         values = values.reshape(len(values), -1)
         if values.shape[1] != 1 and not self._multi_output:
             raise ValueError(
@@ -139,10 +141,11 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
                 "means of their group's rows, which follow from that group's rows alone. "
                 "Predictions clip nothing."
             )
-        if self.target_bound is not None:
+        declared = declared_targets(self.scaling)
+        if declared is not None:
             sentences.append(
-                f"target_bound = {self.target_bound:g} was chosen without looking at the targets; "
-                "larger ones were clipped to it."
+                "The range of targets, {:g} to {:g}, was chosen without looking at them; targets "
+                "outside were clipped to it.".format(*declared)
             )
         return tuple(sentences)
 
@@ -158,7 +161,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
     def _keep(self, solution: Solution, fit: Fit) -> None:
         super()._keep(solution, fit)
         n_outputs = fit.reading.targets.n_outputs
-        ranges = range_of_targets(solution.scaling, self.target_bound, n_outputs)
+        ranges = range_of_targets(solution.scaling, declared_targets(self.scaling), n_outputs)
         self.prediction_range_ = None if self.fixed_effects else ranges
 
     def _plain_model(self) -> Any:
@@ -196,9 +199,9 @@ class DPLinearRegression(DPLinearRegressor):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from skdp import DPLinearRegression
+    >>> from skdp import DPLinearRegression, PublicRange
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPLinearRegression(epsilon=1.0, target_bound=350).fit(X, y)
+    >>> model = DPLinearRegression(epsilon=1.0, scaling=PublicRange(target=350)).fit(X, y)
     >>> model.privacy_.epsilon <= 1.0
     True
 
@@ -215,7 +218,6 @@ class DPLinearRegression(DPLinearRegressor):
     True
     """
 
-    target_bound: float | None = None
     fixed_effects: bool = False
     inference: parameters.InferenceChoice = None
 
@@ -250,15 +252,14 @@ class DPRidge(DPLinearRegressor):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from skdp import DPRidge
+    >>> from skdp import DPRidge, PublicRange
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(alpha=10.0, target_bound=350).fit(X, y)
+    >>> model = DPRidge(alpha=10.0, scaling=PublicRange(target=350)).fit(X, y)
     >>> model.privacy_.epsilon <= 1.0
     True
     """
 
     alpha: float = field(default=1.0, kw_only=False)
-    target_bound: float | None = None
     fixed_effects: bool = False
     inference: parameters.InferenceChoice = None
 
@@ -294,10 +295,10 @@ class DPHuberRegressor(DPLinearRegressor):
     threshold : float, default=1.35
         Size of a residual beyond which the loss is linear (scikit-learn's ``epsilon``, which is the
         budget here), in units of ``scaling_.targets.scale``, the size of the targets that
-        ``scaling`` estimates, or a quarter of ``target_bound``. Where ``scaling_`` or its
+        ``scaling`` estimates, or a quarter of a declared bound. Where ``scaling_`` or its
         ``targets`` is None, targets are not standardised, and it is in the unit of the targets:
         with ``scaling="none"`` or a `RowNorm`, and with a constraint; in ``fit_blocks``; and with
-        ``delta=0``, unless a `PublicRange` and ``target_bound`` are both declared.
+        ``delta=0``, unless a `PublicRange` declares columns and targets.
         scikit-learn's is in units of a scale that it estimates from the residuals.
     {parameters}
 
@@ -315,16 +316,15 @@ class DPHuberRegressor(DPLinearRegressor):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from skdp import DPHuberRegressor
+    >>> from skdp import DPHuberRegressor, PublicRange
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPHuberRegressor(epsilon=5.0, target_bound=350).fit(X, y)
+    >>> model = DPHuberRegressor(epsilon=5.0, scaling=PublicRange(target=350)).fit(X, y)
     >>> model.predict(X).shape
     (442,)
     """
 
     threshold: float = field(default=1.35, kw_only=False)
     alpha: float = 0.0001
-    target_bound: float | None = None
     inference: parameters.InferenceChoice = None
 
     conf_int = intervals.conf_int

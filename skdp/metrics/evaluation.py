@@ -104,10 +104,10 @@ def evaluate(
         Of regressors: range that targets and predictions are clipped to. Scores and their intervals
         are of clipped targets. Residuals are clipped to the largest distance of a target from the
         centre that a private fit estimated, or not at all if there is no such centre. It must be
-        chosen without looking at the targets. None is the model's own range: its ``target_bound``,
-        or the range that a private fit estimated, at most four scales of the target on either
-        side. A fit that widened this range for a long tail predicts beyond it, but a wider range
-        here would add as much more noise to scores.
+        chosen without looking at the targets. None is the model's own range: the one that its
+        ``scaling`` declares, or that a private fit estimated, at most four scales of the target on
+        either side. A fit that widened this range for a long tail predicts beyond it, but a wider
+        range here would add as much more noise to scores.
     log_loss_bound : float, default=6.0
         Larger log losses count as this.
 

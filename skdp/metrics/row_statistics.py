@@ -23,6 +23,7 @@ from skdp.fitting.labels import kind_in_words
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
 from skdp.metrics.dataset import Dataset
 from skdp.oracle.public import TARGET_RANGE
+from skdp.stages.column_bounds import declared_targets
 from skdp.stages.scores import LARGEST_LOG_ODDS, LEAST_MEAN, Deviance
 
 WHO = "evaluate"
@@ -237,9 +238,9 @@ def target_range(model: BaseEstimator, declared: object) -> TargetRange:
         If none is declared and the model has estimated none privately.
     """
     model = _final_model(model)
-    bound = getattr(model, "target_bound", None)
+    known = declared_targets(getattr(model, "scaling", None))
     targets = getattr(getattr(model, "scaling_", None), "targets", None)
-    if targets is not None and (len(targets.low) > 1 or is_real(bound)):
+    if targets is not None and (len(targets.low) > 1 or known is not None):
         targets = None  # of one output only; with a declared bound their centre is no estimate
     if declared is not None:
         try:
@@ -254,8 +255,8 @@ def target_range(model: BaseEstimator, declared: object) -> TargetRange:
         centre = None if targets is None else float(np.clip(targets.centre[0], low, high))
         return TargetRange(float(low), float(high), centre)
     least = 0.0 if get_tags(model).target_tags.positive_only else -math.inf
-    if is_real(bound):
-        return TargetRange(max(-float(bound), least), float(bound), None)
+    if known is not None:
+        return TargetRange(max(known[0], least), known[1], None)
     if targets is not None:
         # Ranges that became wider halfway would make scores as much noisier.
         reach = TARGET_RANGE * targets.scale

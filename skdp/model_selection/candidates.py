@@ -458,8 +458,9 @@ def check_price(
     if is_regressor(last) and not has_range and not last._knows_target_range(*shape):
         raise ValueError(
             f"{who}: scores of this {type(last).__name__} need a range of targets that is known "
-            "without looking at them. Pass target_range=(low, high), or target_bound to the "
-            "estimator, or let it scale targets privately. Nothing was released."
+            "without looking at them. Pass target_range=(low, high), or "
+            "scaling=PublicRange(target=(low, high)) to the estimator, or let it scale targets "
+            "privately. Nothing was released."
         )
 
 

@@ -20,7 +20,13 @@ from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import Reading, rows_of
 from skdp.fitting.tables import is_dask
 from skdp.oracle import Columns, Solution
-from skdp.stages.column_bounds import PublicRange, PublicSample, check_scaling, declared_bounds
+from skdp.stages.column_bounds import (
+    PublicRange,
+    PublicSample,
+    check_scaling,
+    declared_bounds,
+    declared_targets,
+)
 from skdp.stages.sequence import scaling_alone
 
 
@@ -216,8 +222,9 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         is_private = isinstance(self.scaling, str) and self.scaling == "private"
         if is_private:
             self._require_delta("declare scaling=PublicRange(low, high) for delta=0")
-        allowed = "be 'private', PublicRange(low, high) or PublicSample(rows)"
-        is_known = is_private or isinstance(self.scaling, PublicRange | PublicSample)
+        allowed = "be 'private', PublicRange(low, high) or PublicSample(rows), without a target"
+        is_public = isinstance(self.scaling, PublicRange | PublicSample)
+        is_known = is_private or (is_public and declared_targets(self.scaling) is None)
         require("scaling", self.scaling, allowed, is_known)
         check_scaling(self.scaling)
 

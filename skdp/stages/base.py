@@ -21,6 +21,8 @@ class StageParameters:
     scaling : {"auto", "private", "none"}
         A bound on rows, `RowNorm`, is "none".
     bounds : DeclaredBounds or None
+    targets : tuple of two floats, or None
+        The declared range of targets.
     calibrates : bool
         Whether fits of the estimator end with a calibration.
     inference_share : float, "auto" or None
@@ -36,6 +38,7 @@ class StageParameters:
     who: str
     scaling: str = "none"
     bounds: DeclaredBounds | None = None
+    targets: tuple[float, float] | None = None
     calibrates: bool = False
     inference_share: float | Literal["auto"] | None = None
     has_weights: bool = False

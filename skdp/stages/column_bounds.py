@@ -11,13 +11,23 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
-from skdp._numbers import Array, listed, require, require_bound, shown
+from skdp._numbers import (
+    LARGEST_BOUND,
+    LEAST_BOUND,
+    Array,
+    is_real,
+    listed,
+    require,
+    require_bound,
+    shown,
+)
 from skdp.oracle import Columns
 from skdp.oracle.public import LONG_ROW, Moments
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 
 TRIM = 0.01  # share of the sample left out of a range at each end, about as of private columns
 LEAST_ROWS = 20
+TargetDeclaration = float | tuple[float, float] | None  # a bound, or both ends
 
 
 class PublicSample:
@@ -32,6 +42,10 @@ class PublicSample:
     ----------
     X : array or data frame of shape (n_rows, n_features)
         At least 20 rows, **none of them private**. Summaries of them are kept, the rows are not.
+    target : float, pair (low, high), or None, default=None
+        Public range of the targets of a regression, in their unit: both ends, or a bound on their
+        absolute value. Targets outside are clipped, predictions keep to the range, and no budget is
+        spent on it. None estimates the range as ``scaling="auto"`` does.
 
     Attributes
     ----------
@@ -48,12 +62,13 @@ class PublicSample:
     >>> from sklearn.datasets import load_diabetes
     >>> from skdp import DPRidge, PublicSample
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(scaling=PublicSample(X[:40]), target_bound=350).fit(X[40:], y[40:])
+    >>> model = DPRidge(scaling=PublicSample(X[:40], target=350)).fit(X[40:], y[40:])
     >>> sorted({release.kind for release in model.privacy_.releases})
     ['calibration', 'gradient']
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, target: TargetDeclaration = None) -> None:
+        self.target = target
         names = getattr(X, "columns", None)
         Z = check_array(
             X, dtype=np.float64, ensure_min_samples=LEAST_ROWS, estimator="PublicSample"
@@ -117,10 +132,11 @@ DeclaredBounds = tuple[Array, Array] | PublicSample  # as `declared_bounds` retu
 
 
 class PublicRange(BaseEstimator):
-    """Public ranges of columns, as a value of ``scaling``: they standardise columns at no cost.
+    """Public ranges of columns or targets, as a value of ``scaling``: they cost no budget.
 
     Columns are standardised as if values were evenly spread in the range; values outside are
-    clipped. The ranges must not follow from the rows.
+    clipped. The ranges must not follow from the rows. With a range of targets only, columns are
+    scaled as by ``scaling="auto"``.
 
     Parameters
     ----------
@@ -129,15 +145,19 @@ class PublicRange(BaseEstimator):
     by_column : dict or sequence of pairs, or None, default=None
         In place of both: a pair (low, high) for each column, by its name in a data frame or by its
         number, or in order: ``{"age": (0, 120), "weight": (0, 300)}``.
+    target : float, pair (low, high), or None, default=None
+        Public range of the targets of a regression, in their unit: both ends, or a bound on their
+        absolute value. Targets outside are clipped, predictions keep to the range, and no budget is
+        spent on it. None estimates the range as ``scaling="auto"`` does.
 
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> from skdp import DPRidge, PublicRange
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = DPRidge(scaling=PublicRange(-0.2, 0.2), target_bound=350).fit(X, y)
+    >>> model = DPRidge(scaling=PublicRange(-0.2, 0.2, target=350)).fit(X, y)
     >>> model.set_params(scaling__high=0.3).scaling
-    PublicRange(high=0.3, low=-0.2)
+    PublicRange(high=0.3, low=-0.2, target=350)
     """
 
     def __init__(
@@ -146,10 +166,18 @@ class PublicRange(BaseEstimator):
         high: ArrayLike | None = None,
         *,
         by_column: Mapping[Any, ArrayLike] | Sequence[ArrayLike] | None = None,
+        target: TargetDeclaration = None,
     ) -> None:
         self.low = low
         self.high = high
         self.by_column = by_column
+        self.target = target
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether it is about columns, and not only about targets."""
+        declared = self.low, self.high, self.by_column
+        return self.target is None or any(part is not None for part in declared)
 
     def limits(
         self, n_features: int | None = None, names: Sequence[str] | None = None
@@ -202,18 +230,23 @@ class RowNorm(BaseEstimator):
     ----------
     norm : float
         Bound on a row's L2 norm, without the intercept, from 1e-50 to 1e50.
+    target : float, pair (low, high), or None, default=None
+        Public range of the targets of a regression, in their unit: both ends, or a bound on their
+        absolute value. Targets outside are clipped, predictions keep to the range, and no budget is
+        spent on it. None expects targets of about unit size.
 
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> from skdp import DPRidge, RowNorm
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> DPRidge(scaling=RowNorm(0.3), target_bound=350).fit(X, y).row_bound_
+    >>> DPRidge(scaling=RowNorm(0.3, target=350)).fit(X, y).row_bound_
     0.3
     """
 
-    def __init__(self, norm: float) -> None:
+    def __init__(self, norm: float, target: TargetDeclaration = None) -> None:
         self.norm = norm
+        self.target = target
 
     def check(self) -> None:
         """Raise ValueError if the norm is out of its range."""
@@ -222,8 +255,9 @@ class RowNorm(BaseEstimator):
 
 def check_scaling(scaling: object) -> None:
     """Raise ValueError unless this is a value of the parameter ``scaling``, itself in order."""
+    declared_targets(scaling)
     if isinstance(scaling, PublicRange):
-        scaling.limits()
+        declared_bounds(scaling)
     elif isinstance(scaling, RowNorm):
         scaling.check()
     elif not isinstance(scaling, PublicSample):
@@ -254,7 +288,31 @@ def declared_bounds(
     if isinstance(scaling, PublicSample):
         scaling.check(n_features, names)
         return scaling
-    return scaling.limits(n_features, names) if isinstance(scaling, PublicRange) else None
+    if isinstance(scaling, PublicRange) and scaling.has_columns:
+        return scaling.limits(n_features, names)
+    return None
+
+
+def declared_targets(scaling: object) -> tuple[float, float] | None:
+    """Return the range of targets that ``scaling`` declares, None if it declares none.
+
+    Raises
+    ------
+    ValueError
+        If it is no bound or pair of ends, or one whose square is beyond float64.
+    """
+    target = getattr(scaling, "target", None)
+    if target is None:
+        return None
+    ends = _numbers([-target, target] if is_real(target) else target)
+    is_pair = ends.shape == (2,) and bool((np.abs(ends) <= LARGEST_BOUND).all())
+    if not is_pair or ends[1] - ends[0] < 2 * LEAST_BOUND:
+        raise ValueError(
+            f"{type(scaling).__name__}: target must be None, a positive bound on the absolute "
+            "value of targets, or a pair (low, high) with low < high, of sizes from "
+            f"{LEAST_BOUND:g} to {LARGEST_BOUND:g}; got {shown(target)}."
+        )
+    return float(ends[0]), float(ends[1])
 
 
 def _numbers(value: Any) -> Array:

@@ -94,9 +94,8 @@ def stages_of(
 def check_stages(scaling: object, constraint: object) -> None:
     """Raise ValueError unless the parameters of the stages are in order and agree."""
     column_bounds.check_scaling(scaling)
-    standardises = scaling == "private" or isinstance(
-        scaling, column_bounds.PublicRange | column_bounds.PublicSample
-    )
+    has_columns = column_bounds.declared_bounds(scaling) is not None
+    standardises = has_columns or (isinstance(scaling, str) and scaling == "private")
     if constraint is not None and standardises:
         raise ValueError(
             f"scaling={shown(scaling)} standardises columns, and a constraint bounds coefficients "

@@ -10,7 +10,7 @@ from skdp import audit
 from skdp.model_selection import DPSearchCV
 from skdp.oracle.sources.partitioned import PartitionedSource
 
-SETTINGS = {"solver": "gd", "max_iter": 2, "scaling": "none", "target_bound": 1.0}
+SETTINGS = {"solver": "gd", "max_iter": 2, "scaling": skdp.RowNorm(4.0, target=1.0)}
 RIDGE = skdp.DPRidge(**SETTINGS)
 MODELS = {
     "fit": RIDGE,

@@ -155,5 +155,5 @@ def test_groups_are_expected_to_lose_what_rows_do():
 def test_totals_of_skewed_targets_are_said_to_be_too_low():
     for model in (skdp.DPRidge(), skdp.DPPoissonRegressor(), skdp.DPGammaRegressor()):
         assert "5% too low" in model.plan(2000, 10).expectations[0]
-    for model in (skdp.DPRidge(target_bound=9.0), skdp.DPLogisticRegression()):
+    for model in (skdp.DPRidge(scaling=skdp.PublicRange(target=9.0)), skdp.DPLogisticRegression()):
         assert "too low" not in model.plan(2000, 10).expectations[0]

@@ -26,11 +26,11 @@ Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(400)
 BESIDE = {"groups": np.arange(400) // 2, "sample_weight": np.ones(400)}
 # What partitions hold beside X and y, and the kind that these rows are.
 HELD = {"weights in partitions": "partitions", "groups in partitions": "partitions"}
-RIDGE = skdp.DPRidge(target_bound=10.0)
+RIDGE = skdp.DPRidge(scaling=skdp.PublicRange(target=10.0))
 GRID = {"alpha": [1.0, 10.0]}
 # Of few passes, for tools that fit often.
-FAST = skdp.DPRidge(target_bound=10.0, solver="gd", max_iter=2, scaling=skdp.RowNorm(3.0))
-MODEL = skdp.DPRidge(target_bound=10.0, epsilon=np.inf, scaling="none")
+FAST = skdp.DPRidge(solver="gd", max_iter=2, scaling=skdp.RowNorm(3.0, target=10.0))
+MODEL = skdp.DPRidge(epsilon=np.inf, scaling=skdp.RowNorm(1e3, target=10.0))
 MSE = "neg_mean_squared_error"
 SEEDED = skdp.Privacy(noise=skdp.SeededNoise(3))
 

@@ -117,7 +117,7 @@ def test_scores(client):
 
 def test_splits(client):
     """They are those of rows in memory; each part is read on the workers."""
-    ridge = skdp.DPRidge(solver="gd", max_iter=2, target_bound=20.0, scaling=skdp.RowNorm(4.0))
+    ridge = skdp.DPRidge(solver="gd", max_iter=2, scaling=skdp.RowNorm(4.0, target=20.0))
     private = skdp.Privacy(noise=skdp.SeededNoise(3))
 
     def results(*rows):

@@ -250,7 +250,7 @@ def test_targets_are_clipped_to_their_bound(regression):
     tame = wild.copy()
     tame[0] = 3.0
     models = [
-        skdp.DPRidge(target_bound=3.0, privacy=seeded(0)).fit(X, targets)
+        skdp.DPRidge(scaling=skdp.PublicRange(target=3.0), privacy=seeded(0)).fit(X, targets)
         for targets in (wild, tame)
     ]
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)

@@ -26,7 +26,7 @@ COLUMNS = {
     "raw units": lambda Z: SIZES * Z + CENTRES,
 }
 EXACT, TIGHT = {"epsilon": math.inf}, {"tol": 1e-13, "max_iter": 1000, "solver": "newton-cholesky"}
-COUNTS = {"target_bound": 1e3, **EXACT}
+COUNTS = {"scaling": skdp.PublicRange(target=1e3), **EXACT}
 # Estimators, those of scikit-learn without a penalty, and the kind of the targets.
 TWINS = {
     "linear": (skdp.DPLinearRegression(**EXACT), linear_model.LinearRegression(), "y"),

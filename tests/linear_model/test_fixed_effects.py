@@ -117,7 +117,9 @@ def test_intervals_hold_the_truth_that_is_confounded_without_it(rng):
 
 def test_the_bound_of_targets_is_one_of_deviations(rng):
     X, y, codes = panel(rng, 60)
-    model = skdp.DPRidge(fixed_effects=True, target_bound=20.0, epsilon=1e4, privacy=seeded())
+    model = skdp.DPRidge(
+        fixed_effects=True, scaling=skdp.PublicRange(target=20.0), epsilon=1e4, privacy=seeded()
+    )
     coef = model.fit(X, y, groups=codes).coef_
     np.testing.assert_allclose(model.fit(X, y + 1e6 * codes, groups=codes).coef_, coef, rtol=1e-6)
     values = np.where(np.arange(len(y)) == 7, 1e9, y)

@@ -69,12 +69,12 @@ def test_the_solution_of_glmnet():
 
 
 @EXACT
-@pytest.mark.parametrize("scaling", ["none", "auto"])
+@pytest.mark.parametrize("scaling", [skdp.RowNorm(1e3, 1e3), skdp.PublicRange(target=1e3)])
 @pytest.mark.parametrize("power", MODELS)
 def test_without_noise_the_model_is_that_of_scikit_learn(power, scaling):
     X, y = draws(3000, 1.5, power=power)
     expected = plain(power, alpha=0.0).fit(X, y)
-    model = made(power, epsilon=np.inf, scaling=scaling, target_bound=1e3).fit(X, y)
+    model = made(power, epsilon=np.inf, scaling=scaling).fit(X, y)
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=2e-4)
     assert model.intercept_ == pytest.approx(expected.intercept_, abs=2e-4)
     np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-3)
@@ -242,9 +242,9 @@ def test_standard_errors_are_refused_without_the_advice_to_set_a_missing_paramet
         model.predict(X, return_std=True)
 
 
-@pytest.mark.parametrize("scaling", ["none", skdp.RowNorm(2.0)])
+@pytest.mark.parametrize("scaling", ["none", skdp.RowNorm(2.0, target=20)])
 def test_intervals_need_the_unit_of_the_targets(scaling):
-    model = skdp.DPPoissonRegressor(scaling=scaling, target_bound=20, inference="coefficients")
+    model = skdp.DPPoissonRegressor(scaling=scaling, inference="coefficients")
     with pytest.raises(ValueError, match="unit of the targets"):
         model.plan(5000, 3)
 

@@ -44,7 +44,9 @@ def test_poisson_of_dobson(solver):
     y = np.array([18.0, 17, 15, 20, 10, 20, 25, 13, 12])
     outcome, treatment = np.arange(9) % 3, np.arange(9) // 3
     X = np.column_stack([outcome == 1, outcome == 2, treatment == 1, treatment == 2]).astype(float)
-    model = skdp.DPPoissonRegressor(solver=solver, target_bound=25.0, **EXACT).fit(X, y)
+    model = skdp.DPPoissonRegressor(
+        solver=solver, **{**EXACT, "scaling": skdp.RowNorm(1e3, target=25.0)}
+    ).fit(X, y)
     expected = [math.log(40 / 63), math.log(47 / 63), 0.0, 0.0]  # R: -.4543, -.2930, 0, 0
     np.testing.assert_allclose(model.coef_, expected, atol=1e-7)
     assert model.intercept_ == pytest.approx(math.log(21), abs=1e-7)  # 3.045
@@ -61,9 +63,7 @@ def test_exposure_as_a_weight_is_an_offset(solver, scaling):
     for _ in range(30):  # Newton's method for the model with an offset
         means = exposure * np.exp(rows @ expected)
         expected -= np.linalg.solve((rows.T * means) @ rows, rows.T @ (means - y))
-    model = skdp.DPPoissonRegressor(
-        solver=solver, epsilon=math.inf, scaling=scaling, target_bound=50.0
-    )
+    model = skdp.DPPoissonRegressor(solver=solver, epsilon=math.inf, scaling=scaling)
     model.fit(X, y / exposure, sample_weight=exposure)
     np.testing.assert_allclose([*model.coef_, model.intercept_], expected, atol=1e-8)
 
@@ -113,7 +113,9 @@ def test_poisson_with_frequency_weights_of_stata(solver, weighted):
     X, y = EXECUTIONS[:, 1:].copy(), EXECUTIONS[:, 0]
     X[:, 3] = np.log(X[:, 3])
     weights = np.array([1.0, 1, 1, 2, 2, 2, 3, 3, 3, 1, 1, 1, 2, 2, 2, 3, 3])
-    model = skdp.DPPoissonRegressor(epsilon=math.inf, solver=solver, target_bound=100.0)
+    model = skdp.DPPoissonRegressor(
+        epsilon=math.inf, solver=solver, scaling=skdp.PublicRange(target=100.0)
+    )
     model.fit(X, y, sample_weight=weights if weighted else None)
     expected = OF_EXECUTIONS[weighted]
     np.testing.assert_allclose([*model.coef_, model.intercept_], expected, rtol=2e-6)
@@ -144,7 +146,9 @@ def test_gamma_with_variance_weights_of_r(solver, weighted):
     X = np.column_stack([AGE, drug == 2, drug == 3]).astype(float)
     weights = np.ones(48)
     weights[::5], weights[::13] = 5.0, 3.0
-    model = skdp.DPGammaRegressor(epsilon=math.inf, solver=solver, target_bound=100.0)
+    model = skdp.DPGammaRegressor(
+        epsilon=math.inf, solver=solver, scaling=skdp.PublicRange(target=100.0)
+    )
     model.fit(X, MONTHS, sample_weight=weights if weighted else None)
     expected, rtol = OF_CANCER[weighted], 1e-7 if weighted else 3e-5  # Stata stops earlier
     np.testing.assert_allclose([*model.coef_, model.intercept_], expected, rtol=rtol)
@@ -160,7 +164,9 @@ def test_gamma_with_variance_weights_of_r(solver, weighted):
 def test_quantiles_of_three_rows(quantile, alpha, intercept, slope):
     """``test_quantile_toy_example`` of scikit-learn; smoothing moves kinks by a few widths."""
     X, y = np.array([[0.0], [1], [1]]), np.array([1.0, 2, 11])
-    model = skdp.DPQuantileRegressor(quantile, alpha=alpha, epsilon=math.inf, target_bound=20.0)
+    model = skdp.DPQuantileRegressor(
+        quantile, alpha=alpha, epsilon=math.inf, scaling=skdp.PublicRange(target=20.0)
+    )
     model.fit(X, y)
     np.testing.assert_allclose([model.intercept_, *model.coef_], [intercept, slope], atol=0.8)
 

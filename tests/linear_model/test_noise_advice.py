@@ -224,7 +224,7 @@ def test_the_loss_expected_after_a_fit_follows_the_shape_of_its_targets(rng, ske
     assert (model.scaling_.targets.skewness[0] > 1.5) == skewed
     text = model.privacy_.expectations[0]
     assert ("a skewness above 2" in text, "a skewness of at most 2" in text) == (skewed, not skewed)
-    for other in ({"max_iter": 10}, {"scaling": "none", "target_bound": 9.0}):
+    for other in ({"max_iter": 10}, {"scaling": skdp.RowNorm(9.0, target=9.0)}):
         assert model.set_params(**other).fit(X, y).privacy_.expectations == ()
 
 
@@ -252,7 +252,7 @@ def test_a_warning_about_a_small_gain_comes_after_everything_is_kept(rng):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"scaling": skdp.PublicRange(-4, 4), "target_bound": 30}, {"inference": "coefficients"}],
+    [{"scaling": skdp.PublicRange(-4, 4, target=30)}, {"inference": "coefficients"}],
     ids=["declared", "inference"],
 )
 def test_no_gain_is_suggested_of_fits_unlike_those_that_were_measured(rng, parameters):

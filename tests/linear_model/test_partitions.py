@@ -81,7 +81,7 @@ SAME = [
     *((name, (model, INTERVALS | options, rows, targets), {})
       for name in ("default", "sparse", "labels")
       for model, options, rows, targets in [CASES[name]]),
-    ("bound", (skdp.DPRidge, {"scaling": "none", "target_bound": 20.0, **INTERVALS, **FEW}, X, Y),
+    ("bound", (skdp.DPRidge, {"scaling": skdp.RowNorm(9.0, target=20.0), **INTERVALS, **FEW}, X, Y),
      {}),
     ("no intercept", (skdp.DPRidge, {"fit_intercept": False, **INTERVALS, **FEW}, X, Y), {}),
     ("long", (skdp.DPRidge, FEW, LONG, Y), GROUPED),

@@ -98,7 +98,8 @@ def test_an_export_says_that_rows_beyond_the_ranges_differ():
 @pytest.mark.parametrize("bound", [None, 200.0])
 def test_predictions_keep_to_the_range_of_targets(bound):
     X, y = TARGETS
-    model = skdp.DPRidge(epsilon=3.0, target_bound=bound, privacy=SEEDED).fit(X, y)
+    scaling = "auto" if bound is None else skdp.PublicRange(target=bound)
+    model = skdp.DPRidge(epsilon=3.0, scaling=scaling, privacy=SEEDED).fit(X, y)
     low, high = model.prediction_range_
     assert low.shape == high.shape == (1,)
     if bound is not None:

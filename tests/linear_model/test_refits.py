@@ -21,7 +21,7 @@ from skdp.model_selection import DPHoldout, DPSearchCV, dp_train_test_split
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((300, 3))
 Y = X.sum(axis=1)
-RIDGE = skdp.DPRidge(scaling="none", max_iter=2, target_bound=4.0)
+RIDGE = skdp.DPRidge(scaling=skdp.RowNorm(4.0, target=4.0), max_iter=2)
 AGAIN = r"fitted {} times on the same rows.*epsilon={:.4g}"
 
 ROWS = {

@@ -81,7 +81,7 @@ def test_with_declared_bounds(replay, rng, kind, adjacency, solver):
     X, y = data_for(kind, rng)
     declared = {"scaling": skdp.RowNorm(1.5)}
     if kind in ("linear", "ridge"):
-        declared["target_bound"] = 2.0
+        declared["scaling"].set_params(target=(-1.0, 2.0))
     make = maker(kind, adjacency, solver, **declared)
     replay.check_each(make, neighbours(kind, X, y, adjacency, turn=1), adjacency)
 

@@ -80,8 +80,8 @@ def test_auto_leaves_alone_what_is_declared(regression):
 
 def test_declared_bounds_are_free(raw):
     X, y = raw
-    ranges = skdp.PublicRange([-4.0, 3000.0, -1e-3, 0.0], [4.0, 7000.0, 1e-3, 100.0])
-    model = skdp.DPRidge(scaling=ranges, target_bound=5e5, privacy=seeded(0)).fit(X, y)
+    ranges = skdp.PublicRange([-4.0, 3000.0, -1e-3, 0.0], [4.0, 7000.0, 1e-3, 100.0], target=5e5)
+    model = skdp.DPRidge(scaling=ranges, privacy=seeded(0)).fit(X, y)
     assert [record.kind for record in model.privacy_.releases][:2] == ["gram", "gradient"]
     assert any("Ranges of columns were chosen" in text for text in model.privacy_.assumptions)
 

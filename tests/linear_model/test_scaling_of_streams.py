@@ -64,9 +64,10 @@ def test_raw_columns_are_fitted():
     model.fit_blocks(in_blocks(X, y, 500), n_samples=6000, n_features=3)
     assert model.score(X, y) > 0.8
     assert "the number of rows, n = 6000," in model.privacy_.assumptions[0]
-    sample, none = skdp.PublicSample(X[:100]), skdp.PublicRange(0 * SIZES, 6 * SIZES)
+    sample = skdp.PublicSample(X[:100], target=600.0)
+    none = skdp.PublicRange(0 * SIZES, 6 * SIZES, target=600.0)
     for declared in (sample, none):
-        again = skdp.DPRidge(privacy=seeded(), scaling=declared, target_bound=600.0)
+        again = skdp.DPRidge(privacy=seeded(), scaling=declared)
         again.fit_blocks(in_blocks(X, y, 500), n_samples=6000, n_features=3)
         assert again.score(X, y) > 0.6
         assert set(places(again.privacy_)) == {"gram", "gradient"}

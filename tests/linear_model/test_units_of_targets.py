@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
@@ -112,23 +112,71 @@ def test_the_type_of_the_targets_does_not_matter(regressor, rows):
         assert found.dtype == np.float64
 
 
-BOUNDS, BOUND = {"scaling": skdp.PublicRange(-4, 4)}, {"target_bound": 8.0}
+BOUNDS = {"scaling": skdp.PublicRange(-4, 4)}
+BOUND = {"scaling": skdp.PublicRange(target=8.0)}
+BOTH = {"delta": 0, "scaling": skdp.PublicRange(-4, 4, target=8.0)}
 NOT_STANDARDISED = [
     {"scaling": "none"},
-    {"scaling": skdp.RowNorm(5.0), **BOUND},
+    {"scaling": skdp.RowNorm(5.0, target=8.0)},
     {"constraint": skdp.objective.L2Ball(4.0), **BOUND},
     {"delta": 0, **BOUND},
     {"delta": 0, **BOUNDS},
 ]
 
 
-@pytest.mark.parametrize("declared", [*NOT_STANDARDISED, {"delta": 0, **BOUNDS, **BOUND}], ids=str)
+@pytest.mark.parametrize("declared", [*NOT_STANDARDISED, BOTH], ids=str)
 def test_the_threshold_of_huber_is_in_the_unit_that_its_docstring_names(declared, rows):
     X, y = rows
     model = skdp.DPHuberRegressor(**SEEDED, **declared).fit(X, y)
     targets = None if model.scaling_ is None else model.scaling_.targets
     assert (targets is None) == (declared in NOT_STANDARDISED)
-    assert targets is None or targets.scale == BOUND["target_bound"] / 4
+    assert targets is None or targets.scale == 8.0 / 4
+
+
+DECLARED = {
+    "targets": lambda X, target: skdp.PublicRange(target=target),
+    "columns and targets": lambda X, target: skdp.PublicRange(-4.0, 4.0, target=target),
+    "public rows and targets": lambda X, target: skdp.PublicSample(X[:50], target=target),
+    "norm and targets": lambda X, target: skdp.RowNorm(5.0, target=target),
+}
+
+
+@pytest.mark.parametrize("kind", DECLARED)
+def test_a_declared_range_of_targets_costs_nothing_and_is_kept(kind, rows):
+    X, y = rows
+    declare = DECLARED[kind]
+    model = skdp.DPRidge(**SEEDED, scaling=declare(X, (-3.0, 1.0))).fit(X, y)
+    low, high = model.prediction_range_
+    assert (low, high) == (-3.0, 1.0)
+    kinds = [release.kind for release in model.privacy_.releases]
+    assert kinds.count("magnitudes") == (kind == "targets")  # of columns
+    assert any("range of targets, -3 to 1, was" in text for text in model.privacy_.assumptions)
+    # Targets outside count as the nearest end, and a bound is a range on both sides of 0.
+    again = skdp.DPRidge(**SEEDED, scaling=declare(X, [-3.0, 1.0])).fit(X, np.clip(y, -3.0, 1.0))
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    both = [
+        skdp.DPRidge(**SEEDED, scaling=declare(X, one)).fit(X, y).coef_ for one in (2, (-2.0, 2.0))
+    ]
+    np.testing.assert_array_equal(*both)
+
+
+@pytest.mark.parametrize("kind", ["columns and targets", "public rows and targets"])
+def test_a_range_of_targets_may_lie_anywhere(kind, rows):
+    """With an intercept targets are centred in their range: a shift of both changes no slope."""
+    X, y = rows
+    fits = []
+    for shift in (0.0, 1024.0):
+        target = (shift - 3.0, shift + 3.0)
+        fits.append(skdp.DPRidge(**SEEDED, scaling=DECLARED[kind](X, target)).fit(X, y + shift))
+    np.testing.assert_allclose(fits[1].coef_, fits[0].coef_, rtol=1e-9)
+    assert fits[1].intercept_ == pytest.approx(fits[0].intercept_ + 1024.0, rel=1e-9)
+
+
+def test_ranges_of_targets_are_searched_by_name(rows):
+    model = skdp.DPRidge(scaling=skdp.PublicRange(target=3.0))
+    assert clone(model).set_params(scaling__target=(0.0, 2.0)).scaling.target == (0.0, 2.0)
+    with pytest.raises(ValueError, match="without a target"):
+        skdp.DPStandardScaler(scaling=skdp.PublicRange(-1, 1, target=3.0)).fit(rows[0])
 
 
 def test_a_mean_of_doubtful_size_is_not_far_from_all_targets():

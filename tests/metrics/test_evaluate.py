@@ -476,7 +476,7 @@ def test_any_fitted_model_of_scikit_learn(two_classes, asked):
 def test_the_range_of_targets_may_be_the_models_own(regression):
     X, y = regression
     private = skdp.DPRidge(epsilon=5.0).fit(X, y)
-    bounded = skdp.DPRidge(epsilon=5.0, target_bound=3.0, scaling="none").fit(X, y)
+    bounded = skdp.DPRidge(epsilon=5.0, scaling=skdp.RowNorm(9.0, target=3.0)).fit(X, y)
     for model in (private, bounded, make_pipeline(FunctionTransformer(), private)):
         assert seeded(model, X, y, "r2", epsilon=10.0)["r2"].value > 0.3
 

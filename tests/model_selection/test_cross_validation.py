@@ -21,7 +21,7 @@ from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, cross_validation, dp_cross_validate
 from skdp.oracle import Plan
 
-RIDGE = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
+RIDGE = partial(skdp.DPRidge, scaling=skdp.RowNorm(4.0, target=5.0), max_iter=3)
 SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
 seeded = partial(dp_cross_validate, privacy=SEEDED)
 
@@ -227,7 +227,7 @@ def test_numbers_among_objects_are_refused_before_the_charge(regression, run):
     X, y = regression
     with skdp.PrivacyBudget(5.0, 1e-6) as budget:
         with pytest.raises(ValueError, match=r"y\.astype\(float\)"):
-            run(skdp.DPRidge(target_bound=5.0), X, y.astype(object))
+            run(skdp.DPRidge(scaling=skdp.PublicRange(target=5.0)), X, y.astype(object))
         assert budget.n_fits == 0
 
 
@@ -271,7 +271,9 @@ def raises(X):
 def test_steps_that_fail_are_refused_before_the_charge(regression, run, step):
     """Were it a run that failed, the choice would tell of the record that made it fail."""
     X, y = regression
-    model = make_pipeline(FunctionTransformer(step), skdp.DPRidge(target_bound=5.0))
+    model = make_pipeline(
+        FunctionTransformer(step), skdp.DPRidge(scaling=skdp.PublicRange(target=5.0))
+    )
     with skdp.PrivacyBudget(5.0, 1e-6) as budget:
         with pytest.raises(ValueError, match="Nothing was released") as refusal:
             run(model, X, y)

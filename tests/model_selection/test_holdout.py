@@ -34,7 +34,7 @@ from skdp.fitting import parts
 from skdp.metrics import dataset, evaluate
 from skdp.model_selection import DPHoldout, dp_train_test_split
 
-FIT = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
+FIT = partial(skdp.DPRidge, scaling=skdp.RowNorm(4.0, target=5.0), max_iter=3)
 
 
 def score(model, X, y, epsilon=1.0):

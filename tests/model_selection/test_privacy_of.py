@@ -359,7 +359,7 @@ def test_mutants_are_caught(mutant, check, monkeypatch):
 @pytest.mark.parametrize(("batch_size", "max_iter"), [(5, 20), (1, 5)])
 def test_the_refit_that_makes_the_total_most_expensive_is_counted(batch_size, max_iter):
     """The candidate that is most expensive by itself need not be so beside the others."""
-    ridge = skdp.DPRidge(delta=1e-5, scaling=skdp.RowNorm(3), target_bound=3, max_iter=max_iter)
+    ridge = skdp.DPRidge(delta=1e-5, scaling=skdp.RowNorm(3, target=3), max_iter=max_iter)
     grid = [
         {"solver": ["auto"], "epsilon": [0.99]},
         {"solver": [("auto", {"batch_size": batch_size})], "epsilon": [1.0]},

@@ -50,7 +50,7 @@ def test_columns_estimators_and_pipelines_as_candidates(regression):
     model = make_pipeline(columns[0], FunctionTransformer(np.tanh), RIDGE())
     grid = {
         "columntransformer": columns,
-        "dpridge": [RIDGE(), skdp.DPLinearRegression(target_bound=5.0)],
+        "dpridge": [RIDGE(), skdp.DPLinearRegression(scaling=skdp.PublicRange(target=5.0))],
     }
     found = seeded(model, grid, epsilon=50.0, n_candidates=15, target_range=(-3, 3)).fit(X, y)
     assert found.best_params_["columntransformer"].transformers[0][2] == [0, 1, 2]

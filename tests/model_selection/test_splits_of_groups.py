@@ -28,7 +28,7 @@ N_GROUPS = 80
 
 
 def ridge(**parameters):
-    return skdp.DPRidge(**{"scaling": "none", "target_bound": 5.0, "max_iter": 4, **parameters})
+    return skdp.DPRidge(**{"scaling": skdp.RowNorm(4.0, target=5.0), "max_iter": 4, **parameters})
 
 
 def nested():

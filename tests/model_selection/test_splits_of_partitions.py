@@ -27,7 +27,7 @@ X = RNG.standard_normal((900, 2))
 Y = X @ [1.0, -2.0] + RNG.standard_normal(900)
 PEOPLE = np.repeat([f"p{one:03}" for one in range(300)], 3)
 LABELS = np.array(["n", "p"])[(Y > 0).astype(int)]
-RIDGE = skdp.DPRidge(solver="gd", max_iter=2, target_bound=10.0, scaling=skdp.RowNorm(3.0))
+RIDGE = skdp.DPRidge(solver="gd", max_iter=2, scaling=skdp.RowNorm(3.0, target=10.0))
 
 
 class Held(skdp.data.Partitions):

@@ -108,7 +108,7 @@ def test_a_partition_that_counts_twice_is_caught(replay, leak, monkeypatch):
 
 def test_a_pipeline_is_that_of_rows_in_memory():
     y = X @ [1.0, 0.01, 100.0]
-    ridge = skdp.DPRidge(scaling=skdp.RowNorm(3.0), target_bound=20.0, privacy=PRIVATE)
+    ridge = skdp.DPRidge(scaling=skdp.RowNorm(3.0, target=20.0), privacy=PRIVATE)
     found = make_pipeline(scaler(), ridge).fit(skdp.data.Chunks(X, y, 700))
     expected = make_pipeline(scaler(), clone(ridge)).fit(X, y)
     np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, rtol=1e-9)
@@ -149,7 +149,7 @@ def test_rows_that_are_refused_where_they_are(first, end):
     given = scaler().fit(X).transform(LaterBad(first))
     with skdp.PrivacyBudget(3.0, 1e-5) as budget:
         with pytest.raises(ValueError, match="holds text where numbers are needed") as refusal:
-            skdp.DPRidge(target_bound=1.0).fit(given)
+            skdp.DPRidge(scaling=skdp.PublicRange(target=1.0)).fit(given)
         assert budget.n_fits == (first > 1)
     assert str(refusal.value).endswith(end)
     assert ("Nothing was released" in str(refusal.value)) is (first == 1)

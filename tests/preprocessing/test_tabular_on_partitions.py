@@ -71,7 +71,7 @@ def test_columns_are_those_of_tables_in_memory(options, grouped):
 
 
 def test_a_pipeline_and_a_search_read_tables_in_partitions():
-    model = skdp.DPRidge(solver="gd", max_iter=2, scaling=skdp.RowNorm(99.0), target_bound=200.0)
+    model = skdp.DPRidge(solver="gd", max_iter=2, scaling=skdp.RowNorm(99.0, target=200.0))
     found = make_pipeline(table(), model.set_params(privacy=PRIVATE)).fit(Tables(FRAME, Y))
     expected = make_pipeline(table(), model).fit(FRAME, Y)
     np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, rtol=1e-9)

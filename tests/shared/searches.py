@@ -7,7 +7,7 @@ from functools import partial
 import skdp
 from skdp.model_selection import DPSearchCV
 
-RIDGE = partial(skdp.DPRidge, scaling="none", max_iter=3, target_bound=5.0)
+RIDGE = partial(skdp.DPRidge, scaling=skdp.RowNorm(4.0, target=5.0), max_iter=3)
 GRID = {"alpha": [0.1, 1.0, 10.0]}
 
 

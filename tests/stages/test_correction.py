@@ -110,7 +110,8 @@ def is_corrected(model, **shape):
 def test_where_it_is_had(estimator):
     replace_one = skdp.Privacy(adjacency="replace_one")
     for parameters in (
-        {}, {"privacy": replace_one}, {"target_bound": 9}, {"solver": "gd"}, {"max_iter": 30},
+        {}, {"privacy": replace_one}, {"scaling": skdp.PublicRange(target=9)}, {"solver": "gd"},
+        {"max_iter": 30},
     ):  # fmt: skip
         assert is_corrected(estimator(**parameters))
     for parameters in ({"scaling": "none"}, {"scaling": skdp.RowNorm(2.0)}):
@@ -182,7 +183,7 @@ def test_a_fit_that_cannot_be_corrected_says_so(parameters, needs):
 
 
 def test_its_share_of_the_budget():
-    statement = skdp.DPRidge(scaling=BOUNDS, target_bound=9.0).plan(2000, 6)
+    statement = skdp.DPRidge(scaling=skdp.PublicRange(-4.0, 4.0, target=9.0)).plan(2000, 6)
     last = statement.releases[-1]
     share = (1 / last.noise_multiplier / gaussian_mu(1.0, 1e-6)) ** 2
     assert share == pytest.approx(CORRECTION_RULE.share, rel=1e-6)

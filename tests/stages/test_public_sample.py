@@ -45,8 +45,8 @@ def test_columns_of_one_value_have_a_size(rng):
 
 def test_it_costs_nothing_and_is_said(rng):
     X, y = correlated(rng, 3000)
-    sample = PublicSample(X[:60])
-    model = skdp.DPLinearRegression(scaling=sample, target_bound=20.0)
+    sample = PublicSample(X[:60], target=20.0)
+    model = skdp.DPLinearRegression(scaling=sample)
     planned = model.plan(2940, 6)
     fitted = model.fit(X[60:], y[60:])
     assert fitted.privacy_.releases == planned.releases

@@ -21,14 +21,13 @@ X, X_test, y, y_test = train_test_split(frame, y, random_state=0)
 ranges = skdp.PublicRange(by_column={
     "age": (18, 80), "sex": (1, 2), "bmi": (15, 45), "bp": (60, 140), "s1": (90, 310),
     "s2": (40, 250), "s3": (20, 100), "s4": (2, 10), "s5": (3, 6.5), "s6": (60, 130),
-})  # fmt: skip
+}, target=(0, 350))  # fmt: skip
 scores = {
     "estimated privately": [
         skdp.DPRidge(epsilon=2.0).fit(X, y).score(X_test, y_test) for _ in range(10)
     ],
     "public ranges": [
-        skdp.DPRidge(epsilon=2.0, scaling=ranges, target_bound=350).fit(X, y).score(X_test, y_test)
-        for _ in range(10)
+        skdp.DPRidge(epsilon=2.0, scaling=ranges).fit(X, y).score(X_test, y_test) for _ in range(10)
     ],
 }
 figure, axes = plt.subplots(figsize=(6, 3))

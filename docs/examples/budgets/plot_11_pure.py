@@ -17,7 +17,7 @@ y = X @ [1.0, -1.0, 0.5, 0.0] + 0.3 * rng.standard_normal(20_000)
 epsilons = (0.1, 0.3, 1.0, 3.0)
 figure, axes = plt.subplots(figsize=(7, 3.2))
 for delta in (0.0, 1e-6):
-    options = {"delta": delta, "scaling": skdp.PublicRange(-1, 1), "target_bound": 3.0}
+    options = {"delta": delta, "scaling": skdp.PublicRange(-1, 1, target=3.0)}
     scores = [
         skdp.DPRidge(epsilon=epsilon, **options).fit(X, y).score(X, y) for epsilon in epsilons
     ]
@@ -25,4 +25,4 @@ for delta in (0.0, 1e-6):
 axes.set(xscale="log", xlabel="epsilon", ylabel="R2")
 axes.legend()
 figure.tight_layout()
-print(skdp.DPRidge(delta=0, scaling=skdp.PublicRange(-1, 1), target_bound=3.0).plan(20_000, 4))
+print(skdp.DPRidge(delta=0, scaling=skdp.PublicRange(-1, 1, target=3.0)).plan(20_000, 4))

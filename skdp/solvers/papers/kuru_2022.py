@@ -88,7 +88,7 @@ class Accelerated(Solver):
     initial_gap : float or "auto", default="auto"
         Public guess of the excess at the start plus ``mu/2`` times the squared distance to the
         minimum. "auto" is the loss at zero: log 2 for a binary problem; for squared error, targets
-        are assumed to have unit size, or a quarter of ``target_bound``.
+        are assumed to have unit size, or a quarter of their declared bound.
     {batch_size}
     {sampling}
 

@@ -172,9 +172,12 @@ class ScalingStage(OptionalStage):
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
         centred, bounds = public.has_intercept, parameters.bounds
         columns, targets = declared_columns(bounds, public.n_features, centred, public.sparse), None
-        if problem.loss.targets == "real" and public.target_bound is not None:
-            bound = np.full(public.n_outputs, float(public.target_bound))
-            targets = Columns(-bound, bound, np.zeros(public.n_outputs), bound / TARGET_RANGE)
+        if problem.loss.targets == "real" and parameters.targets is not None:
+            low, high = (np.full(public.n_outputs, end) for end in parameters.targets)
+            centre = (low + high) / 2 * centred
+            targets = Columns(
+                low, high, centre, np.maximum(high - centre, centre - low) / TARGET_RANGE
+            )
         counts_targets = (
             is_regression(problem)
             and targets is None

@@ -84,7 +84,7 @@ def test_nothing_but_releases(replay, rng, kind, solver, adjacency):
     [
         ({"fit_intercept": False}, Adjacency.ZERO_OUT),
         ({"scaling": skdp.PublicRange(-5.0, [1.0, 3000.0, 2.0])}, Adjacency.REPLACE_ONE),
-        ({"target_bound": 500.0}, Adjacency.ZERO_OUT),
+        ({"scaling": skdp.PublicRange(target=(-500.0, 100.0))}, Adjacency.ZERO_OUT),
         ({"max_iter": 5, "solver": ("auto", {"batch_size": 20})}, Adjacency.REPLACE_ONE),
     ],
     ids=str,

@@ -249,7 +249,7 @@ def kinds(model, n=2000, **shape):
 def test_where_it_is_had(estimator):
     replace_one = skdp.Privacy(adjacency="replace_one")
     for parameters in (
-        {}, {"privacy": replace_one}, {"target_bound": 9.0}, {"epsilon": 0.1},
+        {}, {"privacy": replace_one}, {"scaling": skdp.PublicRange(target=9.0)}, {"epsilon": 0.1},
         {"solver": "gd"}, {"max_iter": 30},
     ):  # fmt: skip
         assert "tails" in kinds(estimator(**parameters))
