@@ -541,7 +541,9 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def _choose_solver(self, public: Public, problem: Problem) -> Solver:
         """Return the solver, with "auto" for what is not set."""
-        return auto.choose_solver(self._who, self.solver, self._given(), public, problem)
+        stages = [getattr(self, name, None) for name in ("inference", "calibration")]
+        is_last = all(one in (None, "auto", "none") for one in stages)
+        return auto.choose_solver(self._who, self.solver, self._given(), public, problem, is_last)
 
     @property
     def _scaling_word(self) -> str:

@@ -124,7 +124,12 @@ def name_and_arguments(solver: object) -> tuple[object, Any]:
 
 
 def choose_solver(
-    who: str, solver: object, given: Mapping[str, object], public: Public, problem: Problem
+    who: str,
+    solver: object,
+    given: Mapping[str, object],
+    public: Public,
+    problem: Problem,
+    is_last: bool = True,
 ) -> Solver:
     """Turn an estimator's ``solver``, and the hyperparameters set on it, into a solver.
 
@@ -138,6 +143,8 @@ def choose_solver(
         The hyperparameters on the estimator that the user changed from their defaults.
     public : Public
     problem : Problem
+    is_last : bool, default=True
+        Whether no stage follows, so that the solver may end before its plan does.
 
     Raises
     ------
@@ -162,7 +169,8 @@ def choose_solver(
     twice = sorted(set(arguments) & set(given))
     if twice:
         raise ValueError(f"{who}: {listed(twice)} is set on the solver and on the estimator.")
-    if name == "auto" and not (given or arguments) and Newton.solves(public, problem):
+    is_free = name == "auto" and is_last and not (given or arguments)
+    if is_free and Newton.solves(public, problem):
         return Newton()
     if name == "auto":
         name = automatic_solver(public, problem, {**given, **arguments})
