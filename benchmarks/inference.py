@@ -36,7 +36,7 @@ from scipy.stats import norm
 import skdp
 from benchmarks import results_file
 from benchmarks.table import mean_and_error
-from skdp.linear_model import SeededNoiseWarning
+from skdp import SeededNoiseWarning
 
 DELTA, LEVEL = 1e-6, 0.95
 SIZES = [(n, d) for n in (2_000, 10_000, 100_000) for d in (5, 20)]

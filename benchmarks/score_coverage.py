@@ -37,7 +37,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import skdp
 from benchmarks import results_file
-from skdp.linear_model import SeededNoiseWarning
+from skdp import SeededNoiseWarning
 from skdp.metrics import evaluate, row_statistics
 from skdp.metrics.scores import ScoreCurve, ScoreMatrix
 

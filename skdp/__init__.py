@@ -7,7 +7,17 @@ from skdp import data as data
 from skdp import solvers as solvers
 from skdp._version import __version__ as __version__
 from skdp.accounting import PrivacyStatement
+from skdp.fitting.budget import PrivacyBudget
+from skdp.fitting.ledger import PrivacyBudgetError
 from skdp.fitting.privacy import Privacy, SeededNoise
+from skdp.fitting.user_warnings import (
+    ExactScoreWarning,
+    NoiseWarning,
+    NotPrivateWarning,
+    PrivacyLeakWarning,
+    PrivacyWarning,
+    SeededNoiseWarning,
+)
 from skdp.linear_model import (
     DPElasticNet,
     DPGammaRegressor,
@@ -20,14 +30,6 @@ from skdp.linear_model import (
     DPQuantileRegressor,
     DPRidge,
     DPTweedieRegressor,
-    ExactScoreWarning,
-    NoiseWarning,
-    NotPrivateWarning,
-    PrivacyBudget,
-    PrivacyBudgetError,
-    PrivacyLeakWarning,
-    PrivacyWarning,
-    SeededNoiseWarning,
 )
 from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp.stages.inference.stage import CoefficientInference

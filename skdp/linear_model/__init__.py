@@ -1,15 +1,5 @@
-"""Private linear models, and the budget that several fits can share."""
+"""Private linear models."""
 
-from skdp.fitting.budget import PrivacyBudget
-from skdp.fitting.ledger import PrivacyBudgetError
-from skdp.fitting.user_warnings import (
-    ExactScoreWarning,
-    NoiseWarning,
-    NotPrivateWarning,
-    PrivacyLeakWarning,
-    PrivacyWarning,
-    SeededNoiseWarning,
-)
 from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
 from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
 from skdp.linear_model.logistic import DPLogisticRegression
@@ -31,12 +21,4 @@ __all__ = [
     "DPQuantileRegressor",
     "DPRidge",
     "DPTweedieRegressor",
-    "ExactScoreWarning",
-    "NoiseWarning",
-    "NotPrivateWarning",
-    "PrivacyBudget",
-    "PrivacyBudgetError",
-    "PrivacyLeakWarning",
-    "PrivacyWarning",
-    "SeededNoiseWarning",
 ]
