@@ -46,6 +46,7 @@ MODEL = {
         *["auto", "auto", "none", "none", "private", "private", "all", None],
         *map(skdp.PublicRange, [-1.0, 0.0, 1.0, -math.inf], [1.0, 1e300, 1.0, 0.0]),
         *map(skdp.RowNorm, [1.0, 1e-50, 1e150, 0.0, "long"]),
+        *[skdp.PublicRange(target=one) for one in (2.0, (0.0, 1e40), -1.0)],
     ],
     "fit_intercept": [True, False, True, False, 1],
     "max_iter": ["auto", "auto", 1, 2, 7, 30, 0, -3, 2.5],

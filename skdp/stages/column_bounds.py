@@ -304,15 +304,15 @@ def declared_targets(scaling: object) -> tuple[float, float] | None:
     target = getattr(scaling, "target", None)
     if target is None:
         return None
-    ends = _numbers([-target, target] if is_real(target) else target)
-    is_pair = ends.shape == (2,) and bool((np.abs(ends) <= LARGEST_BOUND).all())
-    if not is_pair or ends[1] - ends[0] < 2 * LEAST_BOUND:
+    limits = _numbers([-target, target] if is_real(target) else target)
+    is_pair = limits.shape == (2,) and bool((np.abs(limits) <= LARGEST_BOUND).all())
+    if not is_pair or limits[1] - limits[0] < 2 * LEAST_BOUND:
         raise ValueError(
             f"{type(scaling).__name__}: target must be None, a positive bound on the absolute "
             "value of targets, or a pair (low, high) with low < high, of sizes from "
             f"{LEAST_BOUND:g} to {LARGEST_BOUND:g}; got {shown(target)}."
         )
-    return float(ends[0]), float(ends[1])
+    return float(limits[0]), float(limits[1])
 
 
 def _numbers(value: Any) -> Array:
