@@ -38,6 +38,9 @@ class Columns:
         which are clipped to the range of the others. None if none were searched for.
     skewness : array of shape (n_columns,), default=None
         Estimated from the values within the range; None if it was not estimated.
+    may_be_constant : array of bool of shape (n_columns,), default=None
+        Columns of which noise hides whether they take a second value. None if none was searched
+        for.
     """
 
     low: Array
@@ -46,6 +49,7 @@ class Columns:
     scale: Array
     isolated: tuple[Mask, Mask] | None = None
     skewness: Array | None = None
+    may_be_constant: Mask | None = None
 
     def __post_init__(self) -> None:
         for name in ("low", "high", "centre", "scale"):

@@ -56,8 +56,8 @@ STREAM_GRAM, STREAM_STEPS, STREAM_ROW, STREAM_CAP = 0.5, 4, 0.8, 1.5
 STREAM_ROW_FACTOR = 0.6  # in place of ROW_FACTOR, for losses with a bounded residual
 # Standard deviations of noise below which coefficients are 0, by their own size and the spread of
 # their column, which rare values have. More in cases of columns without any: fits without a
-# constant, as with fixed effects, and columns more than FAR scales from 0.
-NONZERO_STDS, STRICT_STDS, FAR = 2.0, 4.0, 2.0**22
+# constant, as with fixed effects, and columns that may be constant.
+NONZERO_STDS, STRICT_STDS = 2.0, 4.0
 # Least spread of a column of unit size, in standard deviations of the noise: columns near 0 are
 # not told from constants below it. Diabetes lost 0.012 of R2 at 18, bank marketing 0.009 at 4.
 CLEAR_SPREAD = 20.0
@@ -429,9 +429,9 @@ def _needed(oracle: Oracle, gram_std: float) -> Array:
     usual = NONZERO_STDS if public.has_intercept else STRICT_STDS
     is_clear = public.n_rows >= CLEAR_SPREAD * gram_std
     needed = np.full(public.n_parameters, usual * is_clear)
-    if scaling is not None and scaling.columns is not None:
-        columns = scaling.columns
-        needed[: columns.n_columns][np.abs(columns.centre) > FAR * columns.scale] = STRICT_STDS
+    columns = None if scaling is None else scaling.columns
+    if columns is not None and columns.may_be_constant is not None:
+        needed[: columns.n_columns][columns.may_be_constant] = STRICT_STDS
     return needed
 
 

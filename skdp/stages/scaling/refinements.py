@@ -91,6 +91,9 @@ MIN_SPREAD = 3  # bins that a column has to fill for its scale to be known
 MAX_NOISE = 0.09  # on the count of a window, as a share of the rows
 # Largest range of a point, relative to its distance from 0, and the noise allowed in its count.
 POINT_WIDTH, Z_POINT = 2.0**-20, 2.0
+# Half the range of a point beside which noise may hide other values, relative to its distance from
+# 0, and in scales.
+POINT_REACH, REACH_IN_SCALES = 1 / 16, 4.0
 # Largest noise on the count of a point: rare values beside it, clipped to an end, are signal.
 POINT_NOISE = 0.0036
 # Largest noise on the count of zeros, as a share of the rows. With more, rare ones have signal that
@@ -145,21 +148,26 @@ def pin_points(
         n_bins, n_rounds = n_bins + used * inside.sum(axis=1), n_rounds + used
     noise = magnitudes.noise * np.sqrt(n_bins) / np.maximum(n_rounds, 1)
     hidden = Z_POINT * noise
-    is_point = (total >= n_rounds * (1 - hidden)) & (noise <= POINT_NOISE) & centred
-    is_point &= (ranges.width <= POINT_WIDTH * ranges.farthest) & ranges.far_from_0
+    is_narrow = (ranges.width <= POINT_WIDTH * ranges.farthest) & ranges.far_from_0 & centred
     # The common value c of a standardised column with a share q of others: c**2 <= q / (1 - q).
     # Noise may hide somewhat more than expected.
     is_standard = (columns.centre == 0) & (columns.scale == 1)
+    is_point = is_narrow & (total >= n_rounds * (1 - hidden)) & (noise <= POINT_NOISE)
     is_point &= ~is_standard | (ranges.farthest**2 > 4 * hidden)
     zeros, noise = magnitudes.shares[:, SIDE], magnitudes.noise
     is_0 = (zeros >= 1 - Z_POINT * noise) & (noise <= ZEROS_NOISE)
     point = np.where(is_0, 0.0, (ranges.low + ranges.high) / 2)
+    # Noise may hide other values. They are clipped to the ends of a range that is not so narrow
+    # that noise becomes a huge coefficient.
+    reach = np.where(is_point | is_0, 0.0, POINT_REACH * np.abs(point))
+    size = np.where(is_point, np.abs(point), reach / REACH_IN_SCALES)
+    is_wide = is_narrow & ~is_standard & ~is_point & ~is_0
     low, high, centre, scale = np.where(
-        is_point | is_0,
-        [point, point, point, np.where(is_0, 1.0, np.abs(point))],
+        is_point | is_0 | is_wide,
+        [point - reach, point + reach, point, np.where(is_0, 1.0, size)],
         [columns.low, columns.high, columns.centre, columns.scale],
     )
-    return replace(columns, low=low, high=high, centre=centre, scale=scale)
+    return replace(columns, low=low, high=high, centre=centre, scale=scale, may_be_constant=is_wide)
 
 
 # ------------------------------------------------------------------ long-tailed targets
