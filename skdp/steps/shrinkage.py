@@ -48,7 +48,9 @@ def variation(gram: Array, std: float, has_constant: bool) -> tuple[Array, Array
     has_constant : bool
         Whether the last column is constant.
     """
-    slope = has_constant * gram[-1] / max(float(gram[-1, -1]), std, 1e-300)
+    # A matrix made up for a rehearsal may have a negative entry for the constant.
+    least = max(std, 1e-9 * float(np.abs(gram).max()), 1e-300)
+    slope = has_constant * gram[-1] / max(float(gram[-1, -1]), least)
     noise = max(std, 1e-300) * (1 + np.square(slope))
     spread = np.maximum(np.diag(gram) - slope * gram[-1], 0.0) / noise
     if has_constant:
