@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 SECTIONS = {
-    "index": 250, "tutorial": 1000, "how_to": 7780, "concepts": 3360, "reviewers": 3340,
-    "reference": 1900, "research": 6870, "development": 5100,
+    "index": 250, "tutorial": 1070, "how_to": 8670, "concepts": 3100, "reviewers": 3000,
+    "reference": 1300, "research": 5200, "development": 4100,
 }  # fmt: skip
-PAGE, TOTAL = 1400, 25_920
+PAGE, TOTAL = 1400, 26_200
 # Generated, and a table that is a file of its own.
 UNCOUNTED = {
     "reference/changelog", "reference/users", "reference/extenders", "research/paper_items",

@@ -9,14 +9,14 @@ import pytest
 import structure
 
 LIMITS = {
-    "files": 199,
-    "code lines": 28_390,
-    "uses of Any": 451,
-    "numeric constants": 359,
-    "imports, % of code": 9.1,
+    "files": 190,
+    "code lines": 26_310,
+    "uses of Any": 459,
+    "numeric constants": 396,
+    "imports, % of code": 9.3,
     "longest internal parameter list": 13,
 }
-MOST_CLASSES, MOST_FILES, MOST_FRAMES = 12, 67, 18
+MOST_CLASSES, MOST_FILES, MOST_FRAMES = 12, 72, 19
 
 
 @pytest.fixture(scope="module")
