@@ -55,7 +55,7 @@ def test_different_values_have_different_keys():
 @pytest.mark.parametrize(
     "value",
     [len, lambda X: X, functools.partial(max, 1), Own(), OwnSolver(), np.array([None]), {1}, int],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_objects_whose_state_is_not_known_have_no_key(value):
     for within in (value, [value], {"a": value}):
