@@ -6,10 +6,11 @@ PYTHONPATH=. python tests/shared/structure.py
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
-import pkgutil
+import json
+import os
 import re
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -57,6 +58,23 @@ def numeric_constants(tree):
     return found
 
 
+def numeric_literals(tree):
+    """Number of numeric literals other than 0, 1, 2, -1 and 0.5."""
+    usual = (0, 1, 2, 0.5)
+    return sum(
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, int | float)
+        and not isinstance(node.value, bool)
+        and node.value not in usual
+        for node in ast.walk(tree)
+    )
+
+
+def lines_of_folder(name):
+    """Code lines of a folder beside the package."""
+    return sum(file.code_lines for file in read_package(PACKAGE.parent / name).values())
+
+
 def import_lines(tree):
     """Lines of import statements."""
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -83,6 +101,9 @@ def static_figures():
             for node in ast.walk(tree)
         ),
         "numeric constants": sum(len(numeric_constants(tree)) for tree in trees),
+        "numeric literals": sum(map(numeric_literals, trees)),
+        "code lines of tests": lines_of_folder("tests"),
+        "code lines of benchmarks": lines_of_folder("benchmarks"),
         "imports, % of code": round(100 * sum(map(import_lines, trees)) / code, 1),
         "longest internal parameter list": max(
             pair for pair in functions if not is_public(pair[1], package)
@@ -111,61 +132,40 @@ def longest_mro():
 
 
 class Walk:
-    """Files and frames of the package that a call enters.
-
-    Left out are properties, ``__post_init__`` and validators (functions named ``check...`` and
-    ``require...``), which are declarations rather than steps of the way.
-    """
+    """Files, functions, calls and frames of the package that a call enters, all of them."""
 
     def __init__(self):
-        self.files, self.deepest, self._stack, self._properties = set(), [], [], properties()
+        self.files, self.functions, self.n_calls, self.deepest, self._stack = (
+            set(),
+            set(),
+            0,
+            [],
+            [],
+        )
 
     def __call__(self, frame, event, _):
         code = frame.f_code
         if not code.co_filename.startswith(str(PACKAGE)) or event not in ("call", "return"):
             return
-        name = code.co_qualname.rsplit(".", 1)[-1]
-        left_out = (
-            (code.co_filename, code.co_firstlineno) in self._properties
-            or name == "__post_init__"
-            or name.lstrip("_").startswith(("check", "require"))
-        )
-        if left_out:
-            return
         if event == "return":
-            self._stack.pop()
+            if self._stack:  # else of a frame that was entered before
+                self._stack.pop()
             return
         place = str(Path(code.co_filename).relative_to(PACKAGE))
         self._stack.append(f"{place} {code.co_qualname}")
         self.files.add(place)
+        self.functions.add(self._stack[-1])
+        self.n_calls += 1
         if len(self._stack) > len(self.deepest):
             self.deepest = list(self._stack)
 
 
-def properties():
-    """Places of the code of all properties, cached ones included."""
-    for module in pkgutil.walk_packages(skdp.__path__, "skdp."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-    found = set()
-    for file in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef) and any(
-                getattr(one, "id", getattr(one, "attr", "")) in ("property", "cached_property")
-                for one in node.decorator_list
-            ):
-                # A code object begins at its first decorator.
-                found.add((str(file), node.decorator_list[0].lineno))
-    return found
-
-
 def walk_of_a_fit():
-    """Walk of the second `DPRidge().fit` on diabetes, so that plans and kernels are ready."""
+    """Walk of `DPRidge().fit` on diabetes; in a new process, that of its first fit."""
     X, y = load_diabetes(return_X_y=True)
+    walk = Walk()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        skdp.DPRidge().fit(X, y)
-        walk = Walk()
         sys.setprofile(walk)
         try:
             skdp.DPRidge().fit(X, y)
@@ -174,10 +174,28 @@ def walk_of_a_fit():
     return walk
 
 
+def first_fit():
+    """Figures of the first fit of a process, which plans and reads everything anew."""
+    folder = Path(__file__).parent
+    program = (
+        "import json, structure\n"
+        "walk = structure.walk_of_a_fit()\n"
+        "print(json.dumps([len(walk.files), len(walk.functions), walk.n_calls, walk.deepest]))"
+    )
+    path = os.pathsep.join([str(PACKAGE.parent), str(folder), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    files, functions, calls, deepest = json.loads(done.stdout.splitlines()[-1])
+    figures = {"files": files, "functions": functions, "calls": calls, "frames": len(deepest)}
+    return figures, deepest
+
+
 if __name__ == "__main__":
     for name, value in static_figures().items():
         print(f"{name}: {value}")
     print("method resolution order:", *longest_mro())
-    walk = walk_of_a_fit()
-    print(f"one fit: {len(walk.files)} files, {len(walk.deepest)} frames")
-    print(*(f"  {frame}" for frame in walk.deepest), sep="\n")
+    figures, deepest = first_fit()
+    print("first fit:", *(f"{value} {name}" for name, value in figures.items()))
+    print(*(f"  {frame}" for frame in deepest), sep="\n")
