@@ -205,7 +205,7 @@ class Mutants:
             try:
                 return admit(budget, who, asked, seed)
             except skdp.PrivacyBudgetError:
-                budget._charged.add(asked)
+                budget._add(asked)
                 raise
 
         self._patch.setattr(PrivacyBudget, "_admit", admitted)

@@ -213,6 +213,7 @@ COMPILED_MUTANTS = {
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("mutant", [None, *COMPILED_MUTANTS])
+@pytest.mark.usefixtures("raw_weights")
 def test_replay_catches_mutants_of_compiled_loops(
     compiled_kernels, replay, leak, rng, monkeypatch, mutant, adjacency
 ):

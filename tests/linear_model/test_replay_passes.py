@@ -210,6 +210,7 @@ def test_without_a_mutant_there_is_nothing_to_catch(replay, rng, parameters, adj
 @pytest.mark.parametrize("batch_size", [2, 25])
 @pytest.mark.parametrize("mutant", MUTANTS)
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.usefixtures("raw_weights")
 def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_size, adjacency):
     MUTANTS[mutant](monkeypatch)
     with pytest.raises(leak):
@@ -218,6 +219,7 @@ def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_si
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.usefixtures("raw_weights")
 def test_replay_catches_a_loop_that_does_not_clip(
     compiled_kernels, replay, leak, rng, monkeypatch, adjacency
 ):

@@ -338,6 +338,7 @@ def test_a_fit_is_that_of_dense_rows(name, rng):
     assert found.privacy_.epsilon == pytest.approx(expected.privacy_.epsilon)
 
 
+@pytest.mark.usefixtures("raw_weights")
 def test_a_norm_without_its_base_is_caught(replay, leak, rng, monkeypatch):
     """The seeded bug: long rows pass for short ones."""
     original = sparse_rows.squared_lengths
