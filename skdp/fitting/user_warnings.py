@@ -162,11 +162,13 @@ def resampling_around() -> tuple[str, ...]:
 def resampler_in(meta: Any) -> str | None:
     """Return the name of the part of an estimator that has ``fit_resample``, if there is one."""
     parts = [] if isinstance(meta, type) else list(getattr(meta, "__dict__", {}).values())
+    seen: set[int] = set()
     while parts:
         part = parts.pop()
         if isinstance(part, list | tuple):
-            parts += part
-        elif hasattr(part, "fit_resample"):
+            parts += [] if id(part) in seen else part
+            seen.add(id(part))
+        elif hasattr(type(part), "fit_resample"):
             return type(part).__name__
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ from sklearn.preprocessing import (
 
 import skdp
 from composition import DELTA
+from skdp.fitting.user_warnings import resampler_in
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((240, 3))
@@ -96,6 +98,14 @@ RESAMPLING = {
     "search": resampled(SEARCH),
     "in a search": GridSearchCV(resampled(), {}, scoring="accuracy", error_score="raise"),
 }
+
+
+def test_what_only_seems_to_resample_is_no_step():
+    """An object that answers to every name, and a list within itself."""
+    meta = Resampled([Mock()])
+    meta.steps.append(meta.steps)
+    assert resampler_in(meta) is None
+    assert resampler_in(resampled()) == "Oversampler"
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")

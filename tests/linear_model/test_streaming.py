@@ -216,6 +216,13 @@ def test_of_more_rows_than_declared_the_first_are_kept(name):
         with pytest.warns(UserWarning, match="more rows arrived than the 300 that were declared"):
             model.fit_blocks(chain(in_blocks(X, y, 50), [more]), n_samples=300, n_features=4)
         np.testing.assert_array_equal(model.coef_, first.coef_)
+
+    def failing():
+        yield from in_blocks(X, y, 50)
+        raise OSError("the disk is gone")
+
+    with pytest.warns(UserWarning, match="or the iterator of blocks failed after these"):
+        model.fit_blocks(failing(), n_samples=300, n_features=4)
     with skdp.PrivacyBudget(9.0, 1e-5) as budget:
         with pytest.raises(ValueError, match=r"more rows arrived.*Nothing was released"):
             model.fit_blocks(list(in_blocks(X, y, 50)), n_samples=299, n_features=4)

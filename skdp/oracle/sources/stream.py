@@ -121,9 +121,12 @@ class StreamSource(base.OrderedSource):
                 self._left = next(self._arrivals)
         except StopIteration:
             return
-        except Exception:  # of any type, by a block that is left out
+        except Exception:  # of any type, by a block that is left out or by the iterator
             self._left = None
-        what = more_arrived(self._n_declared, self._nothing[3] is not None)
+            end = ", or the iterator of blocks failed after these."
+        else:
+            end = "."
+        what = more_arrived(self._n_declared, self._nothing[3] is not None).removesuffix(".") + end
         warn(f"fit_blocks: {what} The model is that of the declared ones.", UserWarning)
 
     def _skip_to(self, place: int) -> None:
