@@ -10,7 +10,7 @@ import structure
 
 LIMITS = {
     "files": 190,
-    "code lines": 26_310,
+    "code lines": 26_320,
     "uses of Any": 459,
     "numeric constants": 396,
     "numeric literals": 1168,
