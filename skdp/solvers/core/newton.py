@@ -105,12 +105,8 @@ class Newton(Solver, registered=False):
             if oracle.is_rehearsal:
                 continue
             gradient, hessian = _derivatives(answers, loss, gram)
+            # 1. The step before went too far if the objective rises steeply at its end.
             gradient = transform.T @ (gradient + penalty @ z)
-            # 1. The end is where rounding keeps the gradient from getting shorter.
-            length, shortest = float(np.linalg.norm(gradient)), min(slopes, default=math.inf)
-            if shortest <= ROUNDED * max(slopes, default=0.0) and length >= shortest / 2:
-                break
-            # 2. The step before went too far if the objective rises steeply at its end.
             still_falling = float((move * gradient).sum())
             if slopes and not still_falling >= -falling / 2:
                 part = falling / (falling - still_falling)
@@ -118,8 +114,11 @@ class Newton(Solver, registered=False):
                 u = u + (1 - part) * move
                 move, falling, damping = part * move, part * falling, min(damping * RELIEF, 1.0)
                 continue
-            # 3. The next one.
-            slopes.append(length)
+            # 2. The next one.
+            shortest = min(slopes, default=math.inf)
+            slopes.append(float(np.linalg.norm(gradient)))
+            if shortest <= ROUNDED * max(slopes) and slopes[-1] >= shortest / 2:
+                break
             curvature = transform.T @ (hessian + penalty) @ transform
             curvature = curvature + damping * np.eye(len(u))
             move = np.asarray(np.linalg.solve(curvature, gradient), dtype=np.float64)
