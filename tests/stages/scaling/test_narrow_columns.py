@@ -100,7 +100,7 @@ def test_rare_values_beside_a_common_one_are_told_apart(rng, epsilon):
 def test_rare_values_beside_a_common_one_are_learnt_from(rare, adjacency):
     """R2 is 0.96 without privacy. Ranges wide enough for zeros lose the rare values nearby."""
     scores = []
-    for seed in range(4):
+    for seed in range(14 if adjacency == "label" else 4):
         rng = np.random.default_rng(seed)
         labels, others = labels_beside_others(rng)
         X = np.hstack([100 + (rare - 100) * labels, 50 * others])
@@ -110,7 +110,7 @@ def test_rare_values_beside_a_common_one_are_learnt_from(rare, adjacency):
         }
         model = skdp.DPLinearRegression(epsilon=0.3, **settings).fit(X[::2], y[::2])
         scores.append(model.score(X[1::2], y[1::2]))
-    assert np.mean(scores) > (0.87 if adjacency == "label" else 0.2)
+    assert np.mean(scores) > (0.9 if adjacency == "label" else 0.2)
 
 
 def test_a_range_of_half_its_distance_from_0_is_far_from_it():
