@@ -87,9 +87,10 @@ def canaries(
     --------
     >>> from skdp import DPLinearRegression, audit
     >>> model = DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=4)
-    >>> report = audit.canaries(model, n_fits=400)
-    >>> 0 < report.mu_lower < report.claim.mu
-    True
+    >>> report = audit.canaries(model, n_fits=100)
+    >>> print(report)  # doctest: +SKIP
+    >>> round(report.claim.mu, 2), report.confidence
+    (0.84, 0.999)
     """
     if n_fits < 100 or not 0.5 < confidence < 1:
         raise ValueError(
