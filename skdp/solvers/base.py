@@ -35,8 +35,9 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, dataclass_transform
 
 from sklearn.base import BaseEstimator, clone
@@ -58,6 +59,10 @@ __all__ = [
 ]  # fmt: skip
 
 REGISTRY: dict[str, type[Solver]] = {}
+# Names of the papers' algorithms, with the solver that runs each and its hyperparameters.
+ALGORITHMS: dict[str, tuple[str, Mapping[str, object]]] = {}
+# Values that leave an algorithm as it is, even if its theory does not have the hyperparameter.
+NEUTRAL = {"momentum": 0.0, "noise_schedule": "uniform"}
 # The solvers that "auto" takes for rows in memory, which lists name first.
 RECOMMENDED = ("gd", "whitened")
 
@@ -104,6 +109,11 @@ class Solver(BaseEstimator):
         ``registered=False`` as an argument of the class, the name is for messages only.
     purpose : str
         Problems that the solver is for, and when to prefer another one, in a line.
+    paper : str
+        Authors and year of the paper whose algorithms the solver runs; "" if there is none.
+    algorithms : tuple of (str, dict)
+        The names of these algorithms in the paper, each with the hyperparameters that select it.
+        An estimator's ``solver`` accepts these names.
     needs : frozenset of str
         Capabilities that the problem has to provide, see `skdp.objective.Problem.provides`.
     mechanisms : tuple of str
@@ -126,6 +136,8 @@ class Solver(BaseEstimator):
 
     name: ClassVar[str]
     purpose: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    algorithms: ClassVar[tuple[tuple[str, Mapping[str, object]], ...]] = ()
     needs: ClassVar[frozenset[str]] = frozenset()
     mechanisms: ClassVar[tuple[str, ...]] = ("gaussian",)
     max_columns: ClassVar[int | None] = None
@@ -148,6 +160,8 @@ class Solver(BaseEstimator):
             if cls.name in REGISTRY:
                 raise ValueError(f"a solver named {cls.name!r} is registered already.")
             REGISTRY[cls.name] = cls
+            for algorithm, settings in cls.algorithms:
+                ALGORITHMS[algorithm] = cls.name, settings
 
     @property
     def pure_dp(self) -> bool:
@@ -294,9 +308,12 @@ def get_solver(name: Named, **parameters: object) -> Solver:
     Parameters
     ----------
     name : str or tuple (str, dict)
-        A registered name, or a pair of it and hyperparameters: ``("gd", {"max_iter": 20})``.
+        A registered name, the name of an algorithm in its paper ("DP-SVRG"), or a pair of such a
+        name and hyperparameters: ``("gd", {"max_iter": 20})``.
     **parameters
-        Further hyperparameters, which come before those of the pair.
+        Further hyperparameters, which override those of the pair. ``momentum=0.0`` and
+        ``noise_schedule="uniform"`` are accepted by every solver: one whose algorithm has no such
+        hyperparameter has neither momentum nor a schedule.
 
     Returns
     -------
@@ -314,21 +331,39 @@ def get_solver(name: Named, **parameters: object) -> Solver:
     GradientDescent(max_iter=30, momentum=0.5)
     """
     word, arguments = name if is_named(name) and not isinstance(name, str) else (name, {})
-    if not isinstance(word, str) or word not in REGISTRY:
+    if not isinstance(word, str) or word not in REGISTRY.keys() | ALGORITHMS.keys():
         raise ValueError(
             "solver must be 'auto', a Solver or a name of one or ('gd', {...}); "
-            f"got {shown(name)}. Nothing was released.\nSolvers:\n{short_menu()}"
+            f"got {shown(name)}.{_similar(word)} Nothing was released.\nSolvers:\n{short_menu()}"
         )
-    parameters = {**arguments, **parameters}
-    unknown = sorted(parameters.keys() - _hyperparameters(word))
+    word, settings = ALGORITHMS.get(word, (word, {}))
+    known = _hyperparameters(word)
+    parameters = {
+        key: value
+        for key, value in {**settings, **arguments, **parameters}.items()
+        if key in known or not _is_neutral(key, value)
+    }
+    unknown = sorted(parameters.keys() - known)
     if unknown:
         able = [one for one in menu() if _hyperparameters(one).issuperset(unknown)]
         others = f"Solvers that have it: {', '.join(able)}. " if able else ""
         raise ValueError(
             f"solver {word!r} has no {', '.join(unknown)}. {others}It has "
-            f"{', '.join(sorted(_hyperparameters(word)))}. Nothing was released."
+            f"{', '.join(sorted(known))}. Nothing was released."
         )
     return REGISTRY[word](**parameters)
+
+
+def _is_neutral(key: str, value: object) -> bool:
+    return key in NEUTRAL and isinstance(value, int | float | str) and value == NEUTRAL[key]
+
+
+def _similar(word: object) -> str:
+    """Return a question that names the solver, or algorithm, with the most similar name."""
+    names = {name.lower(): name for name in (*REGISTRY, *ALGORITHMS)}
+    close = get_close_matches(str(word).lower().replace("_", "-"), names, 1)
+    close = close or get_close_matches(str(word).lower(), names, 1)
+    return f" Did you mean {names[close[0]]!r}?" if close else ""
 
 
 def _hyperparameters(name: str) -> set[str]:
@@ -341,7 +376,13 @@ def menu(names: Iterable[str] = REGISTRY) -> dict[str, str]:
     def rank(name: str) -> tuple[bool, bool, str]:
         return _is_of_a_paper(name), name not in RECOMMENDED, name
 
-    return {name: REGISTRY[name].purpose for name in sorted(names, key=rank)}
+    return {name: _described(REGISTRY[name]) for name in sorted(names, key=rank)}
+
+
+def _described(solver: type[Solver]) -> str:
+    """Return the paper and its algorithms, if there are any, and the purpose."""
+    names = " and ".join(name for name, _ in solver.algorithms)
+    return f"{names} of {solver.paper}. {solver.purpose}" if solver.paper else solver.purpose
 
 
 def short_menu(names: Iterable[str] = REGISTRY) -> str:

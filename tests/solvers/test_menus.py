@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 import importlib
+import itertools
 import pkgutil
 import re
 import statistics
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.model_selection import GridSearchCV
 
 import skdp
 from skdp.solvers import REGISTRY, available, core, get_solver, papers
+from skdp.solvers.base import ALGORITHMS
 
 ROOT = Path(__file__).parents[2]
 PAPERS = {
@@ -61,3 +66,97 @@ def test_a_paper_says_which_of_its_solvers_is_which_algorithm(paper):
     assert missing == []
     for said in ("paper", "default", "Worth using"):
         assert said in paper.__doc__
+
+
+# The grid that an estimator's search covers for every solver of a paper: momentum in (0, 0.5),
+# schedule in ("uniform", "exponential"), clip in ("auto", 1.0). Which values beside the first of
+# each pair a solver's theory has.
+SEARCHED = {
+    "accelerated_mirror_descent": {"noise_schedule", "clip_norm"},
+    "adaptive_shuffled_sgd": set(),
+    "adp_sgd": {"noise_schedule", "clip_norm"},
+    "heavy_ball": {"momentum", "noise_schedule", "clip_norm"},
+    "multistage_nesterov": {"noise_schedule", "clip_norm"},
+    "nesterov": {"noise_schedule", "clip_norm"},
+    "residual_budget": {"momentum", "noise_schedule", "clip_norm"},
+    "shuffled_sgd": {"clip_norm"},
+    "svrg": {"clip_norm"},
+    "svrg++": {"clip_norm"},
+}
+NEUTRAL = {"momentum": 0.0, "noise_schedule": "uniform", "clip_norm": "auto"}
+OTHER = {"momentum": 0.5, "noise_schedule": "exponential", "clip_norm": 1.0}
+
+
+def ridge(solver, **values):
+    """Return an estimator that every solver can fit: a penalty, and a ball where one is needed."""
+    ball = {"constraint": "l2_ball"} if solver == "accelerated_mirror_descent" else {}
+    return skdp.DPRidge(solver=solver, max_iter=10, **ball, **NEUTRAL | values)
+
+
+def test_the_grid_covers_all_solvers_of_papers():
+    assert sorted(SEARCHED) == sorted(solvers_in(papers))
+
+
+@pytest.mark.parametrize("solver", SEARCHED)
+def test_one_grid_runs_for_the_solvers_of_papers(solver):
+    """Neutral values run for each, others where the theory has them, and all else is refused."""
+    for names in itertools.chain.from_iterable(
+        itertools.combinations(OTHER, size) for size in range(4)
+    ):
+        model = ridge(solver, **{name: OTHER[name] for name in names})
+        if SEARCHED[solver].issuperset(names):
+            assert model.plan(500, 3).releases
+        else:
+            refused = ", ".join(sorted(set(names) - SEARCHED[solver]))
+            with pytest.raises(ValueError, match=f"solver '{re.escape(solver)}' has no {refused}"):
+                model.plan(500, 3)
+
+
+def test_one_search_over_the_solvers_of_papers(rng):
+    """scikit-learn's search fits all of them with one grid; what is refused scores nan."""
+    X = rng.standard_normal((300, 3))
+    grid = {
+        "solver": [name for name in SEARCHED if name != "accelerated_mirror_descent"],
+        **{name: [NEUTRAL[name], OTHER[name]] for name in OTHER},
+    }
+    with warnings.catch_warnings(action="ignore"):
+        search = GridSearchCV(ridge("gd"), grid, cv=2).fit(X, X[:, 0])
+    found = {
+        tuple(parameters.values())
+        for parameters, score in zip(
+            search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+        )
+        if np.isfinite(score)
+    }
+    runs = sum(2 ** len(SEARCHED[solver]) for solver in grid["solver"])
+    assert len(found) == runs
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_papers_names_select_their_solvers(algorithm):
+    """By name, as a pair, and in the plan of an estimator; what the user sets comes first."""
+    name, settings = ALGORITHMS[algorithm]
+    assert type(get_solver(algorithm)) is REGISTRY[name]
+    assert get_solver(algorithm).get_params().items() >= settings.items()
+    assert get_solver((algorithm, {"max_iter": 7})).max_iter == 7
+    pairs = [(name, dict(settings)), algorithm]
+    if name != "accelerated_mirror_descent":  # needs a ball
+        first, second = (skdp.DPRidge(solver=solver).plan(500, 3) for solver in pairs)
+        assert first.releases == second.releases
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("adp-sgd", "ADP-SGD"), ("svgr", "svrg"), ("DP_NAG", "DP-NAG"), ("heavyball", "heavy_ball")],
+)
+def test_an_unknown_name_is_answered_by_the_most_similar_one(given, meant):
+    with pytest.raises(ValueError, match=rf"got '{given}'\. Did you mean '{meant}'\?"):
+        get_solver(given)
+
+
+def test_values_that_are_neutral_for_others_are_kept_where_they_mean_something():
+    assert get_solver("gd", momentum=0.0).momentum == 0.0
+    with pytest.raises(ValueError, match="has no momentum"):
+        get_solver("svrg", momentum=0.1)
+    with pytest.raises(ValueError, match="has no momentum"):
+        get_solver("svrg", momentum=[0.0])

@@ -95,6 +95,7 @@ class GradientDescent(Solver):
     """
 
     name = "gd"
+    algorithms = (("DP-GD", {"momentum": 0.0, "noise_schedule": "uniform"}),)
     purpose = "For every problem: proximal gradient descent."
     mechanisms = ("gaussian", "laplace")
 

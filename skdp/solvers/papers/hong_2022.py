@@ -69,7 +69,9 @@ class ResidualBudget(Solver):
     """
 
     name = "residual_budget"
-    purpose = "Reference implementation of Hong, Wang, Zhou (2022); 'gd' makes the same steps."
+    paper = "Hong, Wang, Zhou (2022)"
+    algorithms = (("PGD", {}),)
+    purpose = "A filter guards the budget; solver 'gd' makes the same steps."
     adaptive = True
 
     max_iter: Resolved[int] = AUTO

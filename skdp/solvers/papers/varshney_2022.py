@@ -252,6 +252,8 @@ class ShuffledSGD(OnePassSolver):
     """
 
     name = "shuffled_sgd"
+    paper = "Varshney, Thakurta, Jain (2022)"
+    algorithms = (("DP-SSGD", {}),)
     purpose = "For rows that are read once. Median excess at epsilon 1: 3.5 times that of 'gd'."
     averages = tuple(AVERAGED_SHARES)
 
@@ -409,6 +411,8 @@ class AdaptiveShuffledSGD(OnePassSolver):
     """
 
     name = "adaptive_shuffled_sgd"
+    paper = "Varshney, Thakurta, Jain (2022)"
+    algorithms = (("DP-AMBSSGD", {}),)
     purpose = "For rows that are read once. Median excess at epsilon 1: 4.3 times that of 'gd'."
     averages = AVERAGES
 

@@ -101,7 +101,9 @@ class AcceleratedMirrorDescent(Solver):
     """
 
     name = "accelerated_mirror_descent"
-    purpose = "Reference implementation of DP-AccMD (Wang, Ye, Xu 2017); 'gd' was mostly better."
+    paper = "Wang, Ye, Xu (2017)"
+    algorithms = (("DP-AccMD", {}),)
+    purpose = "For L1 balls and simplexes; solver 'gd' was mostly better."
     needs = frozenset({"bounded_set", "smooth_penalty"})
 
     max_iter: Resolved[int] = AUTO
@@ -500,7 +502,9 @@ class SVRG(VarianceReduced):
     """
 
     name = "svrg"
-    purpose = "DP-SVRG (Wang, Ye, Xu 2017). For few passes the default with max_iter=4 is better."
+    paper = "Wang, Ye, Xu (2017)"
+    algorithms = (("DP-SVRG", {}),)
+    purpose = "For few passes the default with max_iter=4 is better."
 
     def _epochs(self) -> Iterator[int]:
         return itertools.repeat(self.inner_steps)
@@ -544,7 +548,9 @@ class SVRGPlusPlus(VarianceReduced):
     """
 
     name = "svrg++"
-    purpose = "DP-SVRG++ (Wang, Ye, Xu 2017). Median excess at epsilon 1: 2.4 times that of 'gd'."
+    paper = "Wang, Ye, Xu (2017)"
+    algorithms = (("DP-SVRG++", {}),)
+    purpose = "Median excess at epsilon 1: 2.4 times that of 'gd'."
 
     def _epochs(self) -> Iterator[int]:
         length = int(self.inner_steps)

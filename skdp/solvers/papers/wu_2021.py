@@ -72,7 +72,9 @@ class AdaptiveNoiseSGD(Solver):
     """
 
     name = "adp_sgd"
-    purpose = "Reference implementation of ADP-SGD (Wu et al. 2021): level with 'gd', but slower."
+    paper = "Wu, Wang, Cristali, Gu, Willett (2021)"
+    algorithms = (("ADP-SGD", {}), ("DP-SGD", {"noise_schedule": "uniform"}))
+    purpose = "About as accurate as 'gd', but slower."
 
     max_iter: Resolved[int] = AUTO
     learning_rate: base.StepSize = "auto"
