@@ -4,10 +4,8 @@ Labels are turned into numbers and forgotten. Neither they nor the number of row
 are private.
 """
 
-import dataclasses
 import itertools
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,9 +13,9 @@ from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Array, Indices
-from skdp.fitting.refusals import require_one_kind, without_sizes
-from skdp.fitting.tables import has_hidden_cells, kinds_of_labels
-from skdp.oracle import Public, noise_source
+from skdp.fitting.refusals import public_refusal, require_one_kind, without_sizes
+from skdp.fitting.tables import has_hidden_cells, is_missing, kinds_of_labels, one_dimensional
+from skdp.oracle import Public
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
@@ -68,59 +66,61 @@ class GroupLabels:
 def number_labels(who: str, labels: Any) -> tuple[Indices, int]:
     """Return the number of each label, equal labels having the same one, and how many there are.
 
-    Labels are equal as the keys of a dictionary are. Their numbers follow from the set of labels
-    alone: where the rows of a group stand, and how many they are, must not move the others, since
-    blocks of a stream, for one, are made of groups with consecutive numbers.
+    Numbers follow from the order of the labels: where the rows of a group stand, and how many they
+    are, must not move the others, since blocks of a stream, for one, are made of groups with
+    consecutive numbers, and each pass over partitions has to number labels in the same way.
 
     Parameters
     ----------
     who : str
         The estimator or function, for refusals.
     labels : array of shape (n_rows,)
-        Integers, strings, dates, tuples, records of a structured array, or anything else that can
-        be a key of a dictionary. None may be missing, in whole or in part.
+        Integers, strings, dates, tuples of these, records of a structured array, or anything else
+        that has an order and can be a key of a dictionary. None may be missing, in whole or in
+        part.
 
     Returns
     -------
     codes : array of shape (n_rows,)
-        From 0 on, in the order of the labels where they have one. Others, such as sets, are
-        ordered by their hash values; those of strings change from one Python process to the next.
+        From 0 on, in the order of the labels.
     n_labels : int
 
     Raises
     ------
     ValueError
-        If labels are missing, of several kinds, such as the number 7 and the text "7", cannot be
-        hashed or compared, or equal ones have other hash values. The message quotes none of them,
-        and does not say how many there are.
+        If labels are missing, of several kinds, such as the number 7 and the text "7", or have no
+        order. The message quotes none of them, and does not say how many there are.
     """
     column = label_column(who, labels)
-    if column.dtype.names is not None:  # one field after the other: each has an order of its own
-        codes = np.zeros(len(column), dtype=np.int64)
-        for name in column.dtype.names:
-            for part in column[name].reshape(len(column), -1).T if len(column) else ():
-                more, n_more = number_labels(who, part)
-                codes = np.unique(codes * n_more + more, return_inverse=True)[1].reshape(-1)
-        return codes.astype(np.int64, copy=False), int(codes.max(initial=-1)) + 1
-    kind = column.dtype.kind
-    if kind in SORTED_KINDS:  # by numpy, once those that have no place in the order are out
-        if kind in "fcmM" and (np.isnat(column) if kind in "mM" else np.isnan(column)).any():
+    if column.dtype.kind in SORTED_KINDS:
+        if (column != column).any():
             raise _missing(who)
         names, codes = np.unique(column, return_inverse=True)
         return codes.reshape(-1).astype(np.int64, copy=False), len(names)
-    require_one_kind(who, "groups", [kinds_of_labels(column)])
+    cells = column.tolist()
+    require_one_kind(who, "groups", [kinds_of_labels(one_dimensional(cells))])
     # A label runs code of its own when it is compared, and an error of that may quote the label.
     try:
         with warnings.catch_warnings(action="ignore"):
-            return _number_objects(who, column.tolist())
-    except (_LabelsError, MemoryError):
+            distinct = set(cells)
+            has_missing = any(map(_is_missing, distinct))
+            ordered = [] if has_missing else sorted(distinct)
+            # The order is unique if each label is less than the next, and "<" is transitive.
+            is_unique = all(one < other for one, other in itertools.pairwise(ordered))
+            numbers = {label: number for number, label in enumerate(ordered)}
+            codes = np.fromiter((numbers.get(one, -1) for one in cells), np.int64, len(cells))
+    except MemoryError:
         raise
     except Exception:
-        raise _LabelsError(
-            f"{who}: groups holds labels that cannot be compared, or cannot be hashed, as lists "
-            "and sets cannot. Make them integers, strings, or tuples of these. Nothing was "
-            "released."
-        ) from None
+        has_missing = is_unique = False
+    if has_missing:
+        raise _missing(who)
+    if not is_unique:
+        raise public_refusal(
+            f"{who}: groups holds labels without an order, or that cannot be hashed. Make them "
+            "integers, strings, or tuples of these. Nothing was released."
+        )
+    return codes, len(ordered)
 
 
 def label_column(who: str, labels: Any) -> AnyArray:
@@ -128,16 +128,9 @@ def label_column(who: str, labels: Any) -> AnyArray:
 
     NumPy alone would make strings of ``[1, "1", True]``, and two dimensions of a list of tuples.
     """
-    if isinstance(labels, list | tuple):
-        types = set(map(type, labels))
-        column = np.asarray(labels) if types in ({int}, {float}) else np.empty(0)
-        if column.dtype.kind == "i" or types == {float}:  # integers beyond int64 become floats
-            return column
-        return np.fromiter(labels, dtype=object, count=len(labels))
-    column = np.empty((0, 0)) if sparse.issparse(labels) else labels
-    if has_hidden_cells(column):
+    if has_hidden_cells(labels):
         raise _missing(who)
-    column = np.asarray(column)
+    column = np.empty((0, 0)) if sparse.issparse(labels) else one_dimensional(labels)
     if column.ndim != 1:
         raise ValueError(
             f"{who}: groups must be one-dimensional, a label for each row. Nothing was released."
@@ -145,103 +138,19 @@ def label_column(who: str, labels: Any) -> AnyArray:
     return column
 
 
-class _LabelsError(ValueError):
-    """A refusal of labels, which quotes none."""
-
-
 def _missing(who: str) -> ValueError:
-    return _LabelsError(
+    return public_refusal(
         f"{who}: groups holds missing labels (None, NaN or NaT, also as a part of a label). A row "
         "without a label belongs to nobody who could be protected: leave such rows out, or give "
         "each a label of its own. Nothing was released."
     )
 
 
-def _number_objects(who: str, labels: list[Any]) -> tuple[Indices, int]:
-    """Return the numbers of labels that NumPy cannot sort, by a dictionary."""
-    seen: dict[Any, int] = {}  # numbers in the order in which labels come, which must not stay
-    codes = np.fromiter(
-        (seen.setdefault(label, len(seen)) for label in labels), dtype=np.int64, count=len(labels)
-    )
-    if any(map(_is_missing, seen)):
-        raise _missing(who)
-    ranks = np.empty(len(seen), dtype=np.int64)
-    ranks[[seen[label] for label in _in_order(who, list(seen))]] = np.arange(len(seen))
-    return ranks[codes], len(seen)
-
-
-def _in_order(who: str, labels: list[Any]) -> list[Any]:
-    """Return distinct labels in an order that does not depend on the one in which they come."""
-    ordered, is_unique = _sorted(labels)
-    if is_unique:
-        return ordered
-    if any(one == other for one, other in itertools.pairwise(ordered)):
-        raise _LabelsError(
-            f"{who}: groups holds labels that are equal but have different hash values, so that a "
-            "dictionary takes them for different ones, such as dates of different types. Make all "
-            "labels of one type. Nothing was released."
-        )
-    # By hash value; those that share one are in random order, as any other would show which came
-    # first.
-    shuffled = [labels[place] for place in noise_source(None).permutation(len(labels))]
-    return sorted(shuffled, key=hash)
-
-
-def _sorted(labels: Iterable[Any]) -> tuple[list[Any], bool]:
-    """Return labels in order, if they are comparable, and whether that order is unique."""
-    try:
-        ordered = sorted(labels)
-        # Where each entry is less than the next, and "<" is transitive, the order is unique.
-        return ordered, all(one < other for one, other in itertools.pairwise(ordered))
-    except Exception:  # numbers next to strings, or a comparison of the label's own
-        return [], False
-
-
-def require_order(who: str, labels: AnyArray) -> None:
-    """Raise ValueError for labels that each pass over the rows may number in another way.
-
-    A group would then be in one part of a random split in one pass, and in another in the next.
-
-    Parameters
-    ----------
-    who : str
-        The estimator or function, for refusals.
-    labels : array of shape (n_rows,)
-        That `number_labels` takes.
-    """
-    for name in labels.dtype.names or ():
-        require_order(who, labels[name].reshape(-1))
-    if labels.dtype.kind in SORTED_KINDS or labels.dtype.names or _sorted(set(labels.tolist()))[1]:
-        return
-    raise _LabelsError(
-        f"{who}: groups holds labels without an order, such as sets of strings; each pass "
-        "over partitions could number them in another way. Make all labels integers, or all "
-        "strings. Nothing was released."
-    )
-
-
 def _is_missing(label: Any) -> bool:
-    """Whether a label, or a part of it, is None, or is not equal to itself, as NaN is not."""
-    if type(label) in (str, int, bytes):
-        return False
-    if label is None:
-        return True
-    try:
-        is_equal = bool(label == label)  # as a dictionary compares
-    except TypeError:  # the comparison of a missing value of pandas is missing, too
-        return True
-    return not is_equal or any(map(_is_missing, _parts_of(label)))
-
-
-def _parts_of(label: Any) -> Iterable[Any]:
-    """Return what a label is made of: two containers of the same NaN are equal, of two are not."""
-    if isinstance(label, np.void):
-        return (label.item(),)
+    """Whether a label, or a part of it, is missing."""
     if isinstance(label, tuple | frozenset):
-        return label
-    if dataclasses.is_dataclass(label):
-        return [getattr(label, field.name) for field in dataclasses.fields(label) if field.compare]
-    return ()
+        return any(map(_is_missing, label))
+    return is_missing(label)
 
 
 def _rows_of(array: Any) -> int | None:

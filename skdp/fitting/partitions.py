@@ -19,7 +19,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skdp._numbers import AnyArray
 from skdp.fitting import refusals
-from skdp.fitting.grouping import GroupLabels, label_column, require_order
+from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.tables import KindsOfLabels, kinds_of_labels
 from skdp.fitting.units import checked_targets, checked_weights, require_positive_weight
 from skdp.oracle.sources.column_map import Map
@@ -102,7 +102,6 @@ class CheckTask:
         if grouped:
             numbered = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight)
             column = label_column(who, groups)
-            require_order(who, column)
             hashes, kinds = hashes_of_labels(column, self.key), kinds_of_labels(column)
         with refusals.without_row_counts(grouped):
             X, y = model._read_rows(X, y, groups=numbered)
