@@ -85,8 +85,8 @@ coef_init, intercept_init : array or None, default=None
 
 OF_A_FIT = """
 groups : array of shape (n_samples,) or None, default=None
-    Labels of groups, such as persons, compared as the keys of a dictionary are: integers,
-    strings, tuples; none may be missing, in whole or in part. The guarantee is for a group
+    Labels of groups, such as persons, which have an order: integers, strings, dates,
+    tuples of these; none may be missing, in whole or in part. The guarantee is for a group
     then, with all of its rows, however many they are: the unit of privacy is all rows with
     one label. The number of groups is public and takes the place of n; the number of rows
     is not. Each group counts once in the model. None protects single rows.
