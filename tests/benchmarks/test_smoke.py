@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from benchmarks import (
     __main__ as command,
@@ -19,7 +20,6 @@ from benchmarks import (
     results_file,
     score_coverage,
     speed,
-    table,
     utility,
     verdict,
 )
@@ -100,18 +100,6 @@ def test_a_benchmark_runs_and_keeps_its_rows(run, small, tmp_path):
     assert all(isinstance(line, str) for line in report)
 
 
-def test_new_rows_replace_those_of_the_same_key(tmp_path):
-    path = tmp_path / "table.csv"
-    row = dict.fromkeys(table.NUMBERS, 1.0) | {"data": "a", "condition": "raw", "method": "skdp"}
-    row |= {"kind": "skdp", "scores": [0.5, -1e9], "runs": 2, "rows": 9, "columns": 3}
-    table.merge(path, "first", [row, row | {"method": "AMP", "auc": math.nan}])
-    table.merge(path, "second", [row | {"score": 0.25}])
-    commands, (other, own) = table.read(path)
-    assert commands == ["first", "second"]
-    assert (own["score"], own["scores"], other["score"]) == (0.25, [0.5, -1e9], 1.0)
-    assert math.isnan(other["auc"])
-
-
 def test_every_command_and_method_is_known():
     assert {"skdp", "non-private", "constant", "AMP", "skdp, 2 % public"} <= set(registry.methods())
     assert {method.kind for method in registry.methods().values()} == set(registry.KINDS)
@@ -129,15 +117,29 @@ def test_every_command_and_method_is_known():
             call()
 
 
-@pytest.mark.parametrize("name", sorted(registry.modules("datasets")))
-def test_a_data_set_is_split_and_standardised(name):
-    try:
-        raw = registry.modules("datasets")[name].load(0)
-    except registry.Unavailable as reason:
-        pytest.skip(str(reason))
-    scaled = raw.standardised().X_train
-    np.testing.assert_allclose(scaled.mean(axis=0), 0.0, atol=1e-8)
-    np.testing.assert_allclose(scaled.std(axis=0)[raw.X_train.std(axis=0) > 0], 1.0)
+RIVALS = {
+    "AdaSSP": (1e6, 0.01), "Boosted AdaSSP": (1e6, 0.02), "TukeyEM": (10.0, 0.02),
+    "DP-GD, 30 lines": (1e6, 0.07), "AMP": (300.0, 0.03), "objective perturbation": (300.0, 0.03),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_rival_with_an_enormous_budget_predicts_as_a_model_without_privacy(name):
+    rng = np.random.default_rng(0)
+    X = np.clip(rng.standard_normal((4000, 3)), -0.9, 0.9)
+    y = X @ [0.5, -0.3, 0.2] + 0.1 + 0.1 * rng.standard_normal(4000)
+    labels = rng.random(4000) < 1 / (1 + np.exp(-2 * X[:, 0] + X[:, 1]))
+    method, (epsilon, error), found = registry.methods()[name], RIVALS[name], []
+    for target, is_class in ((y, False), (labels.astype(int), True)):
+        split = registry.Split(X, X, target, target, is_class)
+        if method.applies(split):
+            model = method.make(split, epsilon, 1e-6, 0).fit(X, target)
+            twin = (LogisticRegression(C=1e9) if is_class else LinearRegression()).fit(X, target)
+            name = "predict_proba" if is_class else "predict"
+            difference = getattr(model, name)(X) - getattr(twin, name)(X)
+            found.append(np.abs(difference).max())
+    assert found
+    assert max(found) < error
 
 
 def test_halves_are_by_name():
