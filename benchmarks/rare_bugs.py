@@ -11,7 +11,7 @@ from benchmarks.releases import NOT_OF_LABELS, PROOFS, Asking
 from skdp.fitting import budget
 from skdp.linear_model import base
 from skdp.objective import Multinomial
-from skdp.oracle.releases import directional, moments, one_step
+from skdp.oracle.releases import moments, one_step, record_sums
 from skdp.oracle.releases.base import Statistic
 from skdp.oracle.sources.memory import MemorySource
 
@@ -19,14 +19,14 @@ LABEL = skdp.Privacy(adjacency="label")
 GROUPS["tails_no_group"] = GROUPS["multipliers_left_out"]
 
 
-@bug("the halfway test adds the rows of a group", PROOFS[directional.TailSum].estimator)
+@bug("the halfway test adds the rows of a group", PROOFS[record_sums.TailSum].estimator)
 def tails_no_group(patch):
-    original = directional.tail_derivatives
+    original = record_sums.record_sum
 
     def tails(records, *arguments):
         return original(replace(records, multipliers=None), *arguments)
 
-    patch.setattr(directional, "tail_derivatives", tails)
+    patch.setattr(record_sums, "record_sum", tails)
 
 
 def _freed(kind):

@@ -11,13 +11,12 @@ import skdp
 from skdp.oracle import Solution
 from skdp.oracle.public import INTERCEPT_SIZE, LONG_ROW
 from skdp.oracle.releases import (
-    counts,
-    directional,
     gradients,
     histograms,
     mechanisms,
     moments,
     one_step,
+    record_sums,
     samplers,
     scores,
     selection,
@@ -77,33 +76,33 @@ def _halfway(at):
 STATISTICS = {
     gradients.GradientSum: lambda at: gradients.GradientSum(at, CLIP),
     gradients.GradientDifference: lambda at: gradients.GradientDifference(at + 1.0, at, CLIP),
-    counts.ResidualCount: lambda at: counts.ResidualCount(_sure(at), 0.5),
-    counts.GradientCount: lambda at: counts.GradientCount(_sure(at), 1.0),
-    counts.SquaredNormSum: lambda at: counts.SquaredNormSum(4.0),
+    record_sums.ResidualCount: lambda at: record_sums.ResidualCount(_sure(at), 0.5),
+    record_sums.GradientCount: lambda at: record_sums.GradientCount(_sure(at), 1.0),
+    record_sums.SquaredNormSum: lambda at: record_sums.SquaredNormSum(4.0),
     histograms.MagnitudeCounts: lambda at: histograms.MagnitudeCounts(True, False),
     histograms.BinCounts: lambda at: histograms.BinCounts(
         True, False, np.full(4, -2.0), np.ones(4), 4
     ),
-    directional.DirectionalSum: lambda at: directional.DirectionalSum(
+    record_sums.DirectionalSum: lambda at: record_sums.DirectionalSum(
         at, np.ones(at.shape), CLIP, True
     ),
-    directional.TailSum: lambda at: directional.TailSum(
+    record_sums.TailSum: lambda at: record_sums.TailSum(
         at + 3.0, np.full(4, -0.5), np.full(4, 0.5), 1.0, CLIP
     ),
     moments.GramSum: lambda at: moments.GramSum(ROW_NORM),
     moments.ShrunkGradientSum: lambda at: moments.ShrunkGradientSum(at, ROW_NORM, CLIP),
-    moments.ResidualSquares: lambda at: moments.ResidualSquares(_sure(at), 1.0),
+    record_sums.ResidualSquares: lambda at: record_sums.ResidualSquares(_sure(at), 1.0),
     spectral.LargestEigenvalue: lambda at: spectral.LargestEigenvalue(),
     one_step.CappedHessian: lambda at: _whitened(one_step.CappedHessian, at, residual_bound=1.0),
     one_step.ScoreSquares: lambda at: _whitened(one_step.ScoreSquares, _halfway(at)),
     one_step.LogisticStep: lambda at: _whitened(one_step.LogisticStep, _sure(at)),
-    one_step.CappedResiduals: lambda at: one_step.CappedResiduals(at, CLIP),
-    one_step.CutCount: lambda at: _whitened(one_step.CutCount, _sure(at), residual_bound=0.5),
-    scores.UnitSum: lambda at: scores.UnitSum(0),
-    scores.InfluenceSquares: lambda at: scores.InfluenceSquares(np.ones(4), -1.0),
+    record_sums.CappedResiduals: lambda at: record_sums.CappedResiduals(at, CLIP),
+    record_sums.CutCount: lambda at: _whitened(record_sums.CutCount, _sure(at), residual_bound=0.5),
+    record_sums.UnitSum: lambda at: record_sums.UnitSum(0),
+    record_sums.InfluenceSquares: lambda at: record_sums.InfluenceSquares(np.ones(4), -1.0),
     scores.TableCounts: lambda at: scores.TableCounts(0, np.array([-1.0, 1.0])),
     weights.WeightCounts: lambda at: weights.WeightCounts(-4.0, 1.0, 8),
-    weights.WeightSums: lambda at: weights.WeightSums(1.0, np.zeros(0)),
+    record_sums.WeightSums: lambda at: record_sums.WeightSums(1.0, np.zeros(0)),
 }
 
 
@@ -211,16 +210,16 @@ PROOFS = {
 # Sums in which no label of a logistic loss plays a part, or one that cancels: labels move none.
 NOT_OF_LABELS = {
     weights.WeightCounts,
-    weights.WeightSums,
+    record_sums.WeightSums,
     gradients.GradientDifference,
-    counts.SquaredNormSum,
+    record_sums.SquaredNormSum,
     histograms.MagnitudeCounts,
     histograms.BinCounts,
     moments.GramSum,
     spectral.LargestEigenvalue,
     one_step.CappedHessian,
-    scores.UnitSum,
-    scores.InfluenceSquares,
+    record_sums.UnitSum,
+    record_sums.InfluenceSquares,
     scores.TableCounts,
     svrg_pass.SVRGPass,
 }

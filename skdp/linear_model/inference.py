@@ -186,24 +186,17 @@ class DebiasedCoefficients:
     def marginal_effects(self) -> tuple[Array, Array, Array]:
         """Return average marginal effects, standard errors and shares of these due to noise.
 
-        The coefficients times the mean weight, with errors of both by the delta method.
+        The coefficients times the mean weight, with errors by the delta method.
         """
-        weight, n_slopes = self.estimate.mean_weight, len(self.coef)
-        assert weight is not None
+        assert self.estimate.mean_weight is not None
+        (weight, slope, *variances), n_slopes = self.estimate.mean_weight, len(self.coef)
         to_raw = _map_to_raw(n_slopes, self.scaling, self.has_intercept, 1)[:n_slopes]
-        derivative = weight.value * to_raw + np.outer(self.coef, weight.slope)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            noise, total = (
-                np.einsum("ij,jk,ik->i", derivative, covariance, derivative, optimize=True)
-                + self.coef**2 * variance
-                for covariance, variance in (
-                    (self.estimate.privacy_covariance, weight.privacy_variance),
-                    (self.estimate.covariance, weight.variance),
-                )
-            )
-            shares = np.clip(noise / np.where(total > 0, total, 1.0), 0.0, 1.0)
-            errors = np.where(self.determined, np.sqrt(np.maximum(total, 0.0)), np.inf)
-        return self.coef * weight.value, errors, shares
+        derivative = weight * to_raw + np.outer(self.coef, slope)
+        total, noise = _raw_covariances(self.estimate, derivative)
+        noise = np.diag(noise) + self.coef**2 * variances[0]
+        total = np.where(self.determined, np.diag(total) + self.coef**2 * variances[1], np.inf)
+        shares = np.clip(noise / np.where(total > 0, total, 1.0), 0.0, 1.0)
+        return self.coef * weight, np.sqrt(total), shares
 
     def mean_response(self, X: Any) -> tuple[Array, Array]:
         """Return the mean response for each row, and its standard error.

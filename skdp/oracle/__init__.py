@@ -12,8 +12,6 @@ from skdp.oracle.releases.base import (
     Statistic,
     audited,
 )
-from skdp.oracle.releases.counts import GradientCount, ResidualCount, SquaredNormSum
-from skdp.oracle.releases.directional import DirectionalSum, TailSum
 from skdp.oracle.releases.gradients import (
     GradientDifference,
     GradientSum,
@@ -25,17 +23,27 @@ from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise, NoisySt
 from skdp.oracle.releases.moments import (
     Coordinates,
     GramSum,
-    ResidualSquares,
     ShrunkGradientSum,
     unpack_gram,
 )
 from skdp.oracle.releases.one_step import (
     CappedHessian,
-    CappedResiduals,
-    CutCount,
     LogisticStep,
     ScoreSquares,
     gradient_weight,
+)
+from skdp.oracle.releases.record_sums import (
+    CappedResiduals,
+    CutCount,
+    DirectionalSum,
+    GradientCount,
+    InfluenceSquares,
+    ResidualCount,
+    ResidualSquares,
+    SquaredNormSum,
+    TailSum,
+    UnitSum,
+    WeightSums,
 )
 from skdp.oracle.releases.samplers import (
     AllRows,
@@ -46,12 +54,12 @@ from skdp.oracle.releases.samplers import (
     Poisson,
     Sampler,
 )
-from skdp.oracle.releases.scores import InfluenceSquares, TableCounts, UnitSum
+from skdp.oracle.releases.scores import TableCounts
 from skdp.oracle.releases.selection import VertexSelection
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.releases.svrg_pass import SVRGPass
-from skdp.oracle.releases.weights import WeightCounts, WeightSums
+from skdp.oracle.releases.weights import WeightCounts
 from skdp.oracle.session import Plan, Solution, SolverStage, Stage, make_plan, public_after, run
 from skdp.oracle.sources.column_map import Columns, Scaling, Weights
 

@@ -26,7 +26,7 @@ LEAST_BINS, MOST_BINS = 24, 200
 # largest log-odds on either side of 0.
 SUBGROUP_DISTANCE = 8 * LARGEST_LOG_ODDS
 LEAST_MEAN = 1e-3  # in a deviance, next to the largest target
-RESOLUTION = 2.0**-20  # to which `UnitSum` and `InfluenceSquares` round what a row adds
+RESOLUTION = 2.0**-44  # of sums of facts
 
 
 @dataclass(frozen=True)

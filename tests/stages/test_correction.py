@@ -13,7 +13,7 @@ from skdp.accounting import Adjacency, gaussian_mu
 from skdp.objective import L2, NoPenalty, Problem, SquaredError, TweedieLog
 from skdp.oracle import Oracle, Public, Solution, noise_source
 from skdp.oracle.ledger import AdmitAll, Ledger
-from skdp.oracle.releases import directional
+from skdp.oracle.releases import record_sums
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource
 from skdp.stages import calibration
@@ -209,7 +209,7 @@ def test_nothing_but_releases(replay, rng, parameters):
 
 
 def mutant_nothing_clipped(patch):
-    patch.setattr(directional, "clipped", lambda vectors, bound: np.clip(vectors, -1e9, 1e9))
+    patch.setattr(record_sums, "within_ball", lambda vectors, _: np.clip(vectors, -1e9, 1e9))
 
 
 def mutant_slope_from_the_rows(patch):
@@ -224,7 +224,7 @@ def mutant_bound_from_the_rows(patch):
         largest.append(1.0 + (np.abs(records.X).max() > 1.7))
 
     def directional_sum(point, direction, clip_norm, *rest, **more):
-        return directional.DirectionalSum(point, direction, clip_norm * largest[-1], *rest, **more)
+        return record_sums.DirectionalSum(point, direction, clip_norm * largest[-1], *rest, **more)
 
     patch.setattr(MemorySource, "__init__", init)
     patch.setattr(calibration, "DirectionalSum", directional_sum)

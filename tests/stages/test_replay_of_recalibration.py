@@ -12,8 +12,8 @@ import skdp
 from replays import multiplied_by_a_mean_of_the_rows, solvers_for, with_records
 from skdp.accounting import Adjacency, Gaussian
 from skdp.objective import L2, Logistic, Problem
-from skdp.oracle.releases import directional, gradients
-from skdp.oracle.releases.directional import DirectionalSum
+from skdp.oracle.releases import gradients, record_sums
+from skdp.oracle.releases.record_sums import DirectionalSum
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
 from skdp.stages import calibration
@@ -144,26 +144,26 @@ def mutant_a_third_of_the_bound(patch):
 
 
 def mutant_nothing_clipped(patch):
-    patch.setattr(directional, "clipped", lambda vectors, bound: np.clip(vectors, -1e9, 1e9))
+    patch.setattr(record_sums, "within_ball", lambda vectors, _: np.clip(vectors, -1e9, 1e9))
 
 
 def mutant_null_records_count(patch):
-    original = directional.directional_derivatives
+    original = record_sums.record_sum
 
     def derivatives(records, *arguments):
         found = original(records.having(None, records.inverse_norms), *arguments)
         return found + 10 * (records.weights > 0).all()
 
-    patch.setattr(directional, "directional_derivatives", derivatives)
+    patch.setattr(record_sums, "record_sum", derivatives)
 
 
 def mutant_mean_over_the_weights(patch):
-    original = directional.directional_derivatives
+    original = record_sums.record_sum
 
     def derivatives(records, *arguments):
         return original(records, *arguments) * N_ROWS / records.weights.sum()
 
-    patch.setattr(directional, "directional_derivatives", derivatives)
+    patch.setattr(record_sums, "record_sum", derivatives)
 
 
 def mutant_slope_from_the_rows(patch):

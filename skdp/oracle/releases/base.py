@@ -199,6 +199,16 @@ def require_shape(record: object, context: PublicContext, *names: str) -> None:
             )
 
 
+def require_columns(record: object, context: PublicContext, *columns: int) -> None:
+    """Raise ValueError unless rows have columns of these numbers."""
+    n_columns = context.public.n_features
+    if not all(0 <= column < n_columns for column in columns):
+        raise ValueError(
+            f"{type(record).__name__}: there are {n_columns} facts about a row; got column "
+            f"{columns}. Nothing was released for it."
+        )
+
+
 # ---------------------------------------------------------------- the interfaces
 
 

@@ -1,4 +1,4 @@
-"""Statistics of second moments: Gram matrices, gradients of shrunk rows, squared residuals."""
+"""Statistics of second moments: Gram matrices, and gradients of shrunk rows."""
 
 import functools
 import math
@@ -8,14 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.objective import Logistic, Loss, Multinomial, Problem
+from skdp.objective import Logistic, Multinomial, Problem
 from skdp.oracle.kernels import second_moments as moments
-from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.column_map import read_only
-from skdp.oracle.sources.records import Records
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
 
@@ -276,48 +274,3 @@ class ShrunkGradientSum(base.ParameterStatistic):
         capped = *at, self.residual_bound, *kind
         total = rows.total(moments.shrunk_gradients_in, *capped, rows=(limits,))
         return np.asarray(transform.T @ total)
-
-
-def residual_squares(records: Records, loss: Loss, point: Array, bound: float) -> float:
-    """Sum of squared residuals, each record's weighted and cut to ``bound**2``."""
-    total = 0.0
-    for block in records.cached_blocks():
-        margins = block.margins(point)
-        with np.errstate(over="ignore", invalid="ignore"):
-            residuals = loss.residual(margins, block.targets)
-            squares = np.einsum("ij,ij->i", residuals, residuals)
-            if block.weights is not None:
-                squares = squares * block.weights
-        cut = np.minimum(np.nan_to_num(squares), bound * bound)
-        total += float(block.scaled_by_group(cut).sum())
-    return total
-
-
-@base.audited
-@dataclass(frozen=True, eq=False)
-class ResidualSquares(base.Statistic):
-    """Sum of the records' squared residuals at ``point``, each cut to ``bound**2``.
-
-    Sensitivity: a record adds its weighted ``|r|**2``, at least 0 and at most ``bound**2``, so both
-    relations move the sum by at most that: the spread is 1. A null record adds 0.
-
-    Parameters
-    ----------
-    point : array of shape (n_parameters, n_outputs)
-    bound : float
-        From 1e-100 to 1e100, in the targets' unit.
-    """
-
-    point: base.Point = field(repr=False)
-    bound: base.Bound
-    kind: ClassVar[str] = "residual_squares"
-    takes_groups: ClassVar[bool] = True
-
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        slack = gradient_rounding(n_rows, 1, 1, context.public.sparse, context.public.grouped)
-        return base.Contribution.of_sum(self.bound**2, n_rows, slack, spread=1.0, size=1)
-
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
-        base.require_shape(self, context, "point")
-        total = rows.total(residual_squares, context.problem.loss, self.point, self.bound)
-        return np.array([total])

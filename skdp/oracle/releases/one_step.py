@@ -87,10 +87,16 @@ def _blocks(
 ) -> Iterator[tuple[Records, Array, Array, Array]]:
     """Yield blocks with their vectors ``f u``, weights f, and residuals ``h r`` at the point."""
     for block in records.float64_blocks():
-        vectors, factors = _whitened(block, loss, transform, norms[0])
-        own = moments.residual_factors(block, factors, norms[1])
-        residuals = _weighted_residuals(block, loss, block.margins(point), own)
-        yield block, vectors, factors, residuals
+        yield block, *whitened(block, loss, point, transform, norms)
+
+
+def whitened(
+    block: Records, loss: Loss, point: Array, transform: Array, norms: Norms
+) -> tuple[Array, Array, Array]:
+    """Return vectors ``f u`` of a block, weights f, and residuals ``h r`` at the point."""
+    vectors, factors = _whitened(block, loss, transform, norms[0])
+    own = moments.residual_factors(block, factors, norms[1])
+    return vectors, factors, _weighted_residuals(block, loss, block.margins(point), own)
 
 
 def _weighted_residuals(block: Records, loss: Loss, margins: Array, factors: Array) -> Array:
@@ -223,46 +229,11 @@ def logistic_step(
     return np.concatenate([packed, gradient_weight(loss) * row_norm * gradient.ravel()])
 
 
-def capped_residuals(records: Records, loss: Loss, point: Array, cap: float) -> float:
-    """Sum of the residuals, each weighted and cut to plus or minus ``cap``; nan counts as 0."""
-    total = 0.0
-    for block in records.cached_blocks():
-        weights = np.ones(block.n_rows) if block.weights is None else block.weights
-        residuals = _weighted_residuals(block, loss, block.margins(point), weights)
-        total += float(block.scaled_by_group(np.clip(residuals[:, 0], -cap, cap)).sum())
-    return total
-
-
-def count_cut(
-    records: Records,
-    loss: Loss,
-    point: Array,
-    transform: Array,
-    norms: Norms,
-    cap: float,
-    with_weights: bool = False,
-) -> Array:
-    """Count the rows that are shortened, or whose residual is capped; with groups, their shares.
-
-    With weights, the sum of their working weights over the bound on these follows.
-    """
-    total, most = np.zeros(1 + with_weights), loss.weight_bound or 1.0
-    for block, _, factors, residuals in _blocks(records, loss, point, transform, norms):
-        full = np.ones(block.n_rows) if block.weights is None else np.sqrt(block.weights)
-        is_cut = (factors < full) | (_lengths(residuals) > cap)
-        total[0] += float(block.scaled_by_group(is_cut.astype(np.float64)).sum())
-        if with_weights:
-            weights = loss.working_weight(np.nan_to_num(block.margins(point)), block.targets)[:, 0]
-            parts = np.clip(np.nan_to_num(weights / most), 0.0, np.minimum(full, 1.0))
-            total[1] += float(block.scaled_by_group(parts).sum())
-    return total
-
-
 # ---------------------------------------------------------------- the statistics
 
 
 @dataclass(frozen=True, eq=False)
-class _OfWhitenedRows(base.Statistic):
+class OfWhitenedRows(base.Statistic):
     """A statistic of the vectors ``f u`` and of the residuals at ``point``.
 
     Parameters
@@ -319,7 +290,7 @@ class _OfWhitenedRows(base.Statistic):
         return context.problem.loss, self.point, transform, norms, self.residual_bound
 
 
-class _Matrix(_OfWhitenedRows):
+class _Matrix(OfWhitenedRows):
     """The upper triangle of a matrix, entries off the diagonal times sqrt(2), as in `GramSum`."""
 
     def _bounded_by(
@@ -440,42 +411,7 @@ class ScoreSquares(_Matrix):
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class CutCount(_OfWhitenedRows):
-    """Number of records with a shortened row, f < 1, or a capped residual.
-
-    Sensitivity: a record adds 0 or 1, a null record 0: either relation moves the count by at most
-    1, and a sum of ones is exact. A group of rows adds the sum of the shares of such rows, from 0
-    to 1; sums of shares are exact, too.
-
-    With ``with_weights`` a second entry is the sum of `Loss.working_weight` at the point over its
-    bound, of a loss of one margin: a record adds a number from 0 to 1 there, too. So both entries
-    of what it adds are at most sqrt(2) long and, none being negative, no farther apart.
-    """
-
-    with_weights: base.Flag = False
-    kind: ClassVar[str] = "cut_records"
-
-    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
-        if not self.with_weights:
-            return base.Contribution(1.0, spread=1.0, size=1, total=max(1.0, float(n_rows)))
-        loss = context.problem.loss
-        if loss.weight_bound is None or not loss.separable:
-            raise ValueError(
-                f"CutCount: {loss.name} has no working weight of one margin. Nothing was released "
-                "for it."
-            )
-        return base.Contribution.of_sum(
-            ROOT_TWO, max(1, n_rows), context.rounding(n_rows, 1), spread=1.0, size=2
-        )
-
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        arguments = *self._arguments(context), self.with_weights
-        return np.asarray(rows.total(count_cut, *arguments))
-
-
-@base.audited
-@dataclass(frozen=True, eq=False)
-class LogisticStep(_OfWhitenedRows):
+class LogisticStep(OfWhitenedRows):
     """Hessian and gradient of a logistic loss in one vector: the Hessian rides along for nothing.
 
     A record adds ``q (1 - q) f**2 u u'``, packed as in `GramSum`, and ``c R f**2 r u``: q is the
@@ -528,34 +464,3 @@ class LogisticStep(_OfWhitenedRows):
                 "for it."
             )
         return context.problem.loss
-
-
-@base.audited
-@dataclass(frozen=True, eq=False)
-class CappedResiduals(base.Statistic):
-    """Sum of the residuals at ``point``, each weighted and cut to plus or minus ``bound``.
-
-    Sensitivity: a record adds a number of size at most ``bound``, a null record 0. So zero-out
-    moves the sum by at most ``bound``, replace-one by at most twice that.
-
-    Parameters
-    ----------
-    point : array of shape (n_parameters, 1)
-        Finite.
-    bound : float
-        From 1e-100 to 1e100, in the targets' unit.
-    """
-
-    point: base.Point = field(repr=False)
-    bound: base.Bound
-    kind: ClassVar[str] = "capped_residuals"
-    takes_groups: ClassVar[bool] = True
-
-    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
-        slack = context.rounding(n_rows, 1)
-        return base.Contribution.of_sum(self.bound, n_rows, slack, spread=2.0, size=1)
-
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        base.require_shape(self, context, "point")
-        loss = context.problem.loss
-        return np.array([rows.total(capped_residuals, loss, self.point, self.bound)])

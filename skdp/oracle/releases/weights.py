@@ -1,4 +1,4 @@
-"""Counts of the weights of records, and their sum in units of a scale."""
+"""Counts of the weights of records."""
 
 import math
 from dataclasses import dataclass, field
@@ -9,11 +9,7 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.oracle.releases import base
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
-from skdp.oracle.sources.column_map import Weights
 from skdp.oracle.sources.records import Records
-
-UNIT_BITS = 20  # weights in units of the scale are rounded to this many bits: their sum is exact
 
 
 def logarithms(weights: Array) -> Array:
@@ -47,24 +43,6 @@ def weight_counts(records: Records, low: float, width: float, n_bins: int) -> Ar
     places = np.clip((logarithms(weights[takes_part]) - low) / width, 0, n_bins - 1)
     each = None if shares is None else shares[takes_part]
     return np.bincount(places.astype(np.intp), each, minlength=n_bins).astype(np.float64)
-
-
-def weight_sums(records: Records, weights: Weights) -> Array:
-    """Sum weights in units of their scale, and count those that are positive.
-
-    Both are in units of 2**-20, each part a whole number of them. Labels have no say in the sum; a
-    record whose label has weight 0 is not counted.
-    """
-    given = _given(records)
-    counted, factors = given > 0, weights.of_labels(records.targets)
-    if factors is not None:
-        counted &= factors > 0
-    own = np.minimum(given, weights.scale) / weights.scale
-    parts = np.ldexp(np.stack([own, counted]), UNIT_BITS)
-    if records.multipliers is None:
-        return np.asarray(np.rint(parts).sum(axis=1))
-    # Rounded down, so that those of a group add up to 1 at most.
-    return np.asarray(np.floor(parts * records.multipliers).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,42 +91,3 @@ class WeightCounts(_OfWeights):
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         return np.asarray(rows.total(weight_counts, self.low, self.width, self.n_bins))
-
-
-@base.audited
-@dataclass(frozen=True, eq=False)
-class WeightSums(_OfWeights):
-    """Sum of ``min(weight, scale) / scale`` over records, and number of positive weights.
-
-    Sensitivity: a record adds two numbers in [0, 1], a null record 0. So its part has L1 norm 2 and
-    L2 norm sqrt(2) at most, and so has the difference of two parts: the spread is 1. The mean of a
-    group's rows lies in the same square. Each part is rounded to a multiple of 2**-20
-    before it is added, so that sums of up to 2**33 of them are exact.
-
-    Parameters
-    ----------
-    scale : float
-        Positive; larger weights count as this one.
-    by_label : array of shape (n_classes,)
-        Public factors of labels, of which only those that are 0 matter; empty for none.
-    order : {1, 2}, default=2
-        Of the norm that is bounded: 1 for Laplace noise.
-    """
-
-    scale: base.Positive
-    by_label: base.Point
-    kind: ClassVar[str] = "weight_sums"
-
-    @property
-    def reads_targets(self) -> bool:
-        return bool(self.by_label.size)
-
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        bound = 2.0 ** (1 / self.order) * (1 + 8 * UNIT_ROUNDOFF)
-        return base.Contribution(
-            bound, spread=1.0, size=2, total=max(1.0, float(n_rows)), order=self.order
-        )
-
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
-        weights = Weights(self.scale, tuple(self.by_label.tolist()))
-        return np.asarray(rows.total(weight_sums, weights) / 2.0**UNIT_BITS)

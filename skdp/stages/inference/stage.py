@@ -30,7 +30,7 @@ from skdp._numbers import Array, is_real, require
 from skdp.objective import Problem
 from skdp.objective.tweedie import unbounded_unit
 from skdp.oracle import Oracle, Public, Scaling, Solution
-from skdp.oracle.releases import moments, one_step
+from skdp.oracle.releases import moments, one_step, record_sums
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
 from skdp.stages.inference.bounds import (
@@ -40,7 +40,7 @@ from skdp.stages.inference.bounds import (
     SQUARED_LIMITS,
     Bounds,
 )
-from skdp.stages.inference.weights import MeanWeight, mean_hessian, mean_weight_at, weighted_means
+from skdp.stages.inference.weights import MeanWeight, mean_hessian, weighted_means
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import LARGEST_CONDITION, inverse_of, spectrum
 
@@ -338,19 +338,20 @@ class InferenceStage(OptionalStage):
         about = self._steps_ahead(oracle, about, bounds)
         step, point = self._step(oracle, about, bounds), about[0]
         is_binary = loss.link == "logit" and loss.separable
-        count = one_step.CutCount(*about, is_binary)
+        count = record_sums.CutCount(*about, is_binary)
         cut, cut_std = oracle.with_share(count, self.share * COUNT_SHARE)
         share_cut = min(max(float(cut[0]) / n_rows, 0.0), 1.0)
         estimate = step.estimate(point, n_features, share_cut)
         if is_binary:
-            at = point[:, 0], estimate.coef, float(cut[1]), cut_std
-            estimate = replace(estimate, mean_weight=mean_weight_at(oracle, gram, *at))
+            moved = point[:, 0], estimate.coef
+            weight_of = MeanWeight.of(public, loss, gram, moved, cut, cut_std)
+            estimate = replace(estimate, mean_weight=weight_of)
 
         # 3. Capped residuals move the intercept where errors are skewed: it gets its own answer.
         is_capped = loss.quadratic or (loss.link == "log" and oracle.is_noisy)
         if is_capped and public.has_intercept:
             weight, means = weighted_means(loss, gram, estimate.coef)
-            request = one_step.CappedResiduals(estimate.coef[:, None], most)
+            request = record_sums.CappedResiduals(estimate.coef[:, None], most)
             answer, std = oracle.with_share(request, self._part(bounds, "mean"))
             # Residuals are predictions less targets.
             shift, unit = -float(answer[0]) / (weight * n_rows), (weight * n_rows) ** 2
@@ -409,7 +410,7 @@ class InferenceStage(OptionalStage):
         variances: list[float] = []
         uppers: list[float] = []
         for _ in range(n_answers):
-            request = moments.ResidualSquares(point, most)
+            request = record_sums.ResidualSquares(point, most)
             answer, std = oracle.with_share(request, self._part(bounds, "scale") / n_answers)
             variances.append(float(answer[0]) / n_rows)
             uppers.append(max(max(variances[-1], 0.0) + 2 * std / n_rows, least))

@@ -1,33 +1,14 @@
-"""Means of working weights, of normal margins where nothing was released about others."""
+"""Means of working weights for normal margins."""
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from skdp._numbers import Array
 from skdp.objective import Loss
-from skdp.oracle import Oracle
+from skdp.oracle import Public
 from skdp.solvers.defaults import ROUNDING
-
-
-@dataclass(frozen=True, eq=False)
-class MeanWeight:
-    """Mean over the rows of the derivative of a mean in its margin, at the debiased parameter.
-
-    Attributes
-    ----------
-    value : float
-    slope : array of shape (n_parameters,)
-        Its derivative in the parameter, as if margins were normal.
-    privacy_variance, variance : float
-        At a parameter that is given: due to noise, and over rows, too.
-    """
-
-    value: float
-    slope: Array
-    privacy_variance: float
-    variance: float
 
 
 def _normal_margins(gram: Array, coef: Array, constant: bool) -> tuple[Array, Array, float, float]:
@@ -81,27 +62,42 @@ def weighted_means(loss: Loss, gram: Array, coef: Array) -> tuple[float, Array]:
     return weight, (means + float(weights @ nodes) / weight * along)[:-1]
 
 
-def mean_weight_at(
-    oracle: Oracle, gram: Array, point: Array, coef: Array, answer: float, std: float
-) -> MeanWeight:
-    """Return the mean weight at ``coef`` by an answer about ``point``, which is not far from it.
+class MeanWeight(NamedTuple):
+    """Mean of the working weights at a parameter, its derivative there if margins are normal.
 
-    Its derivative leads from one to the other, and gives the share of the coefficients' error in
-    its own: both are small, so that normal margins will do for it. The variance over rows of a
-    number from 0 to W with the mean m is at most ``m (W - m)`` (Bhatia, Davis 2000).
+    The variances are those of the mean at a parameter that is given: due to noise, and in total.
     """
-    n_rows, loss = oracle.public.n_rows, oracle.problem.loss
-    most = loss.weight_bound or 0.0
-    means, along, centre, size = _normal_margins(gram, coef, oracle.public.has_intercept)
 
-    def average(centre: float, size: float) -> float:
-        return float(_working_weights(loss, centre, size)[0].sum())
+    value: float
+    slope: Array
+    privacy_variance: float
+    variance: float
 
-    step = 1e-4
-    by_centre = (average(centre + step, size) - average(centre - step, size)) / (2 * step)
-    by_size = (average(centre, size + step) - average(centre, size - step)) / (2 * step)
-    slope = by_centre * means + by_size * along
-    value = answer * most / n_rows + float(slope @ (coef - point))
-    value = min(max(value, 0.0), most)
-    noise = (std * most / n_rows) ** 2
-    return MeanWeight(value, slope, noise, noise + value * (most - value) / n_rows)
+    @classmethod
+    def of(
+        cls,
+        public: Public,
+        loss: Loss,
+        gram: Array,
+        step: tuple[Array, Array],
+        sums: Array,
+        std: float,
+    ) -> Self:
+        """Return the mean at the end of a short step from a noisy sum at its start.
+
+        The variance over rows of a number from 0 to W with the mean m is at most ``m (W - m)``
+        (Bhatia, Davis 2000).
+        """
+        (start, end), most = step, loss.weight_bound or 0.0
+        means, along, centre, size = _normal_margins(gram, end, public.has_intercept)
+
+        def average(centre: float, size: float) -> float:
+            return float(_working_weights(loss, centre, size)[0].sum())
+
+        h = 1e-4
+        slope = (average(centre + h, size) - average(centre - h, size)) / (2 * h) * means
+        slope += (average(centre, size + h) - average(centre, size - h)) / (2 * h) * along
+        value = float(sums[1]) * most / public.n_rows + float(slope @ (end - start))
+        value = min(max(value, 0.0), most)
+        noise = (std * most / public.n_rows) ** 2
+        return cls(value, slope, noise, noise + value * (most - value) / public.n_rows)

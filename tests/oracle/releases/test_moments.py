@@ -13,13 +13,11 @@ from skdp.objective import Logistic, SquaredError
 from skdp.oracle import (
     Coordinates,
     GramSum,
-    ResidualSquares,
     ShrunkGradientSum,
     unpack_gram,
 )
 from skdp.oracle.kernels import clipped_gradients
 from skdp.oracle.kernels import second_moments as moments
-from skdp.oracle.releases import moments as releases
 from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.memory import MemorySource
 from weighted_records import POINT, context_for, data_for, records, rows_of
@@ -101,7 +99,6 @@ SUMS = {
     "shrunk records": lambda: ShrunkGradientSum(POINT, 1.5, 0.4, whole_records=True),
     "turned": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN)),
     "turned records": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN), True),
-    "squares": lambda: ResidualSquares(POINT, 0.6),
 }
 
 
@@ -167,13 +164,6 @@ def mutant_weights_after_shrinking(patch):
     patch.setattr(moments, "bounded_gram", gram)
 
 
-def mutant_squares_not_cut(patch):
-    original = releases.residual_squares
-    patch.setattr(
-        releases, "residual_squares", lambda records, loss, w, b: original(records, loss, w, 2 * b)
-    )
-
-
 def mutant_target_left_out_of_the_norm(patch):
     def gram(records, row_norm, target_unit, target_bound):
         roots = np.sqrt(records.weights)
@@ -191,7 +181,6 @@ MUTANTS = {
     mutant_norms_of_the_rows_themselves: "turned",
     mutant_residuals_not_capped: "shrunk",
     mutant_weights_after_shrinking: "gram",
-    mutant_squares_not_cut: "squares",
     mutant_target_left_out_of_the_norm: "joint gram",
 }
 

@@ -18,7 +18,14 @@ from skdp.objective import (
     SquaredError,
     TweedieLog,
 )
-from skdp.oracle import Coordinates, Public, ShrunkGradientSum, unpack_gram
+from skdp.oracle import (
+    CappedResiduals,
+    Coordinates,
+    CutCount,
+    Public,
+    ShrunkGradientSum,
+    unpack_gram,
+)
 from skdp.oracle.releases import one_step
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
@@ -69,8 +76,8 @@ def far(one, other):
             whitened(one_step.ScoreSquares, reach=3.0),
             [([5.0, 0.0], 90.0, 1.0), ([0.0, 90.0], -900.0, 1.0)],
         ),
-        (one_step.CappedResiduals(np.zeros((2, 1)), 3.0), [([0, 0], 5.0, 1), ([0, 0], -9.0, 1)]),
-        (whitened(one_step.CutCount), [([500.0, 0.0], 0.0, 1.0), NULL]),
+        (CappedResiduals(np.zeros((2, 1)), 3.0), [([0, 0], 5.0, 1), ([0, 0], -9.0, 1)]),
+        (whitened(CutCount), [([500.0, 0.0], 0.0, 1.0), NULL]),
     ],
     ids=lambda one: getattr(one, "kind", ""),
 )
@@ -269,7 +276,7 @@ def test_the_statistics_of_classes_are_what_they_say(rng, groups):
     expected = (mean @ terms).T @ (mean @ terms)
     np.testing.assert_allclose(unpack_gram(found, 6), expected, rtol=1e-6, atol=1e-9)
     cut = (f < 1) | (np.linalg.norm(r * f[:, None], axis=1) > cap)
-    found = one_step.CutCount(*about).total(rows, context)
+    found = CutCount(*about).total(rows, context)
     assert found[0] == pytest.approx(mean.sum(axis=0)[cut].sum(), rel=1e-6)
 
 
@@ -279,14 +286,14 @@ def test_the_statistics_of_classes_are_what_they_say(rng, groups):
 def test_counts_with_the_mean_weight_are_what_they_say(rng):
     """Its bound is attained by a record that is cut and undecided; a null record adds nothing."""
     turn = Coordinates(np.array([[3.0, 1.0], [0.0, 0.5]]))
-    statistic = one_step.CutCount(np.array([[0.0], [0.01]]), turn, 2.0, 1.5, with_weights=True)
+    statistic = CutCount(np.array([[0.0], [0.01]]), turn, 2.0, 1.5, with_weights=True)
     one, null = totals(statistic, LOGISTIC, [([500.0, 0.0], 0.0, 1.0), NULL])
     assert not null.any()
     assert 0.99 < far(one, null) <= 1
     X, labels = rng.standard_normal((50, 2)), rng.integers(0, 2, 50) * 1.0
     public = Public(50, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False)
     point = np.array([[0.4], [-0.2]])
-    statistic = one_step.CutCount(point, turn, 2.0, 1.5, with_weights=True)
+    statistic = CutCount(point, turn, 2.0, 1.5, with_weights=True)
     rows = MemorySource.of(X, labels[:, None], constant=0.0)
     q = 1 / (1 + np.exp(-X @ point[:, 0]))
     found = statistic.total(rows, PublicContext(public, LOGISTIC, 1.0))
@@ -335,7 +342,7 @@ def test_the_statistics_are_what_they_say(rng):
     for cls in (one_step.CappedHessian, one_step.ScoreSquares):
         found = unpack_gram(cls(*about).total(rows, context), 2)
         np.testing.assert_allclose(found, matrices[cls.kind], rtol=1e-12)
-    assert one_step.CutCount(*about).total(rows, context) == cut
+    assert CutCount(*about).total(rows, context) == cut
     rows = MemorySource.of(X, labels[:, None], constant=0.0)
     both_sums = one_step.LogisticStep(*about).total(rows, PublicContext(public, LOGISTIC, 1.0))
     np.testing.assert_allclose(unpack_gram(both_sums[:-2], 2), joint[0], rtol=1e-12)
@@ -376,9 +383,9 @@ def test_the_statistics_are_those_of_groups(rng):
     np.testing.assert_allclose(found, expected, rtol=1e-7)
     found = unpack_gram(totals(one_step.ScoreSquares(*about), SquaredError(), y), 3)
     np.testing.assert_allclose(found, terms.T @ terms, rtol=1e-7)
-    found = totals(one_step.CutCount(*about), SquaredError(), y)
+    found = totals(CutCount(*about), SquaredError(), y)
     assert found[0] == pytest.approx(mean.sum(axis=0)[(f < 1) | ~kept].sum(), rel=1e-7)
-    found = totals(one_step.CappedResiduals(point, cap), SquaredError(), y)
+    found = totals(CappedResiduals(point, cap), SquaredError(), y)
     assert found[0] == pytest.approx((mean @ np.clip(plain, -cap, cap)).sum(), rel=1e-7)
     labels = (y > 0).astype(float)
     q = 1 / (1 + np.exp(-(Z @ point)[:, 0]))

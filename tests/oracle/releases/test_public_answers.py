@@ -26,6 +26,7 @@ from skdp.oracle.releases import (
     mechanisms,
     moments,
     one_step,
+    record_sums,
     samplers,
     spectral,
     weights,
@@ -73,8 +74,8 @@ TABLE = {
     "gram with targets": (moments.GramSum(1.0, target_unit=1.0), set()),
     # Without weights, that is: "label" with weights is another situation.
     "weights": (weights.WeightCounts(-2.0, 1.0, 4), EVERY),
-    "sums of weights": (weights.WeightSums(1.0, np.zeros(0)), EVERY),
-    "sums of weights by label": (weights.WeightSums(1.0, np.ones(2)), set()),
+    "sums of weights": (record_sums.WeightSums(1.0, np.zeros(0)), EVERY),
+    "sums of weights by label": (record_sums.WeightSums(1.0, np.ones(2)), set()),
     "largest eigenvalue": (spectral.LargestEigenvalue(), EVERY),
     "hessian": (hessian(residual_bound=1.0), {"logistic"}),
     "hessian, residuals capped": (hessian(residual_bound=0.99), set()),

@@ -108,17 +108,15 @@ def test_a_value_at_an_edge_lies_above_it():
 
 def test_sums_are_cut_and_exact(facts):
     assert total(UnitSum(0), facts)[0] == pytest.approx(
-        np.clip(facts[:, 0], -1, 1).sum(), abs=N * 2.0**-21
+        np.clip(facts[:, 0], -1, 1).sum(), abs=N * 2.0**-44
     )
-    many = np.full((3000, 2), 0.1)
-    assert total(UnitSum(0), many)[0] == 3000 * np.rint(0.1 * 2**20) / 2**20
 
 
 def test_squares_of_weighted_sums_are_summed(facts):
     weights, offset = np.array([0.3, -0.4]), 0.2
     found = total(InfluenceSquares(weights, offset), facts)[0]
     expected = (2 * np.minimum((offset + facts @ weights) ** 2, 1) - 1).sum()
-    assert found == pytest.approx(expected, abs=N * 2.0**-21)
+    assert found == pytest.approx(expected, abs=N * 2.0**-44)
 
 
 @pytest.mark.parametrize(

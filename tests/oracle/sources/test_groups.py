@@ -13,12 +13,10 @@ from skdp.oracle.kernels import second_moments
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
     clipped_means,
-    count_short_means,
     gradient_rounding,
     weighted_residuals,
 )
 from skdp.oracle.releases import histograms
-from skdp.oracle.releases.counts import count_short, squared_norms
 from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.base import added_in_pairs
 from skdp.oracle.sources.groups import GroupBlock, GroupedMemorySource, Groups
@@ -175,25 +173,12 @@ def test_means_are_clipped_as_a_whole(rng, form, n_outputs):
     source, point = source_of(rows, y, codes), rng.standard_normal((6, n_outputs))
     residuals = source.per_row(weighted_residuals, SquaredError(), point)
     found = source.total_over_groups(clipped_means, CLIP, rows=(residuals,))
-    count = source.total_over_groups(count_short_means, CLIP, rows=(residuals,))
     Z = source.records.written_out()
     Z = Z * source.records.multipliers[:, None]
     means = np.array([Z[codes == one].T @ residuals[codes == one] for one in range(40)])
     lengths = np.linalg.norm(means, axis=(1, 2))
     expected = (means * np.minimum(1, CLIP / lengths)[:, None, None]).sum(axis=0)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    assert count == (lengths <= CLIP).sum()
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_groups_of_null_rows_are_not_counted(rng, form):
-    """They add 0 to a count, as they do to a sum: samples compare a record with its absence."""
-    X, y, codes = data(rng)
-    weights = np.where(codes < 7, 0.0, 1.0)
-    weights[np.flatnonzero(codes == 3)[0]] = 1e-3  # one row of a group is enough
-    source = source_of(form(X), y, codes, weights)
-    residuals = source.per_row(weighted_residuals, SquaredError(), rng.standard_normal((6, 1)))
-    assert source.total_over_groups(count_short_means, 1e300, rows=(residuals,)) == 40 - 6
 
 
 def test_a_mean_that_overflows_counts_as_null():
@@ -203,22 +188,14 @@ def test_a_mean_that_overflows_counts_as_null():
     residuals = np.array([[1e10], [-1e10], [1e-310], [1e-310]])
     with np.errstate(all="ignore"):
         found = clipped_means(block, residuals, CLIP)
-        assert count_short_means(block, residuals, CLIP) == 1
     np.testing.assert_allclose(found, np.full((2, 1), 1e-2), rtol=1e-3)
 
 
 def test_a_group_adds_no_more_than_a_row_may(rng):
-    """Counts, histograms, Gram matrices: of one group with any number of rows."""
-    point = rng.standard_normal((6, 1))
+    """Histograms and Gram matrices: of one group with any number of rows."""
     for size in (1, 2, 3, 7, 50, 1000):
         X = rng.standard_normal((size, 5)) * 10.0 ** rng.integers(-3, 4, (size, 1))
         source = source_of(X, np.ones((size, 1)), np.zeros(size, dtype=np.int64))
-        counts = [
-            source.total(count_short, SquaredError(), point, 1.0, False),
-            source.total(count_short, SquaredError(), point, 1.0, True),
-            source.total(squared_norms, 1.0) / 2**20,
-        ]
-        assert all(0 <= count <= 1 for count in counts)
         table = source.total(histograms.magnitude_counts, True, True)
         assert (table.sum(axis=1) <= 1).all()
         assert (table.sum(axis=1) > 1 - 1e-6).all()

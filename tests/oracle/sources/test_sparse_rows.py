@@ -15,8 +15,8 @@ from scipy import sparse
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.objective import Logistic, Multinomial, SquaredError
-from skdp.oracle import Columns, Scaling
+from skdp.objective import Logistic, Multinomial, Problem, SquaredError
+from skdp.oracle import Columns, Public, PublicContext, Scaling
 from skdp.oracle.kernels import clipped_gradients as gradients
 from skdp.oracle.kernels import second_moments
 from skdp.oracle.kernels.clipped_gradients import (
@@ -24,7 +24,7 @@ from skdp.oracle.kernels.clipped_gradients import (
     clipped_means,
     gradient_rounding,
 )
-from skdp.oracle.releases import directional, histograms, moments
+from skdp.oracle.releases import histograms, record_sums
 from skdp.oracle.sources import block_sizes, memory, records, sparse_rows
 from skdp.oracle.sources.block_sizes import summation_depth
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
@@ -82,6 +82,8 @@ def test_every_statistic_is_that_of_dense_rows(either_way, rng, monkeypatch, for
     turned = rng.standard_normal((N_COLUMNS + 1, N_COLUMNS + 1))
     edges = np.full(N_COLUMNS + 1, -9.0), np.full(N_COLUMNS + 1, 2.51)
     cut = np.linspace(0.1, 0.8, N_COLUMNS)
+    public = Public(N_ROWS, N_COLUMNS, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
+    context = PublicContext(public, Problem(Logistic()), 1.0)
     asked = [
         (gradients.clipped_gradients, (Logistic(), point, 0.3)),
         (gradients.clipped_gradients, (Logistic(), point, 0.3, 0.5 * point)),
@@ -90,10 +92,10 @@ def test_every_statistic_is_that_of_dense_rows(either_way, rng, monkeypatch, for
         (second_moments.bounded_gram, (0.8,)),
         (second_moments.bounded_gram, (0.8, 2.0)),
         (second_moments.shrunk_gradients, (SquaredError(), point, 0.5, 0.3)),
-        (directional.directional_derivatives, (Logistic(), point, point, 1.0, True)),
-        (directional.tail_derivatives, (Logistic(), point, -cut, cut, 1.5, 1.0)),
-        (directional.tail_derivatives, (Logistic(), point, cut, 3 * cut, 9.0, 1.0)),
-        (moments.residual_squares, (SquaredError(), point, 3.0)),
+        (record_sums.record_sum, (record_sums.DirectionalSum(point, point, 1.0, True), context)),
+        (record_sums.record_sum, (record_sums.TailSum(point, -cut, cut, 1.5, 1.0), context)),
+        (record_sums.record_sum, (record_sums.TailSum(point, cut, 3 * cut, 9.0, 1.0), context)),
+        (record_sums.record_sum, (record_sums.ResidualSquares(point, 3.0), context)),
         (histograms.bin_counts, (True, True, *edges, 8)),
     ]
     for function, arguments in asked:

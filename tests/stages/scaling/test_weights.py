@@ -14,6 +14,7 @@ from sklearn.metrics import r2_score, recall_score
 import skdp
 from skdp import audit
 from skdp.oracle import Weights
+from skdp.oracle.releases import record_sums
 from skdp.oracle.releases import weights as releases
 from skdp.solvers import available
 from skdp.stages.scaling.weights import WeightStage
@@ -275,11 +276,11 @@ def test_weights_in_units_of_the_scale_are_at_most_1(scale):
 
 
 def mutant_sum_of_weights_not_clipped(patch):
-    def sums(records, weights):
-        parts = np.stack([records.weights / weights.scale, records.weights > 0])
-        return np.rint(np.ldexp(np.minimum(parts, 1e6), releases.UNIT_BITS)).sum(axis=1)
+    def sums(records, statistic, context):
+        parts = np.stack([records.weights / statistic.scale, records.weights > 0])
+        return np.minimum(parts, 1e6).sum(axis=1)
 
-    patch.setattr(releases, "weight_sums", sums)
+    patch.setattr(record_sums, "record_sum", sums)
 
 
 def mutant_counts_add_weights(patch):

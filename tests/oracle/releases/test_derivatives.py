@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from skdp.objective import Logistic, Multinomial, SquaredError
-from skdp.oracle.releases import directional
-from skdp.oracle.releases.directional import VECTOR_ROUNDING
+from skdp.oracle.releases.record_sums import FINEST, derivatives, within_ball
+from skdp.oracle.sources.records import Records
+
+ROUNDING = Fraction(2.0**-FINEST)
 
 N = 40
 CASES = [
@@ -32,6 +34,11 @@ def margins_and_targets(loss, rng):
     elif isinstance(loss, Logistic):
         y = (y > 0).astype(float)
     return rng.standard_normal(shape), rng.standard_normal(shape), y
+
+
+def block_of(targets, weights=None):
+    """Records of which only targets and weights matter."""
+    return Records(np.empty((N, 0)), targets, weights, None, np.empty(N), 1.0)
 
 
 def by_differences(loss, margins, along, y, weights, with_shift, h=2e-3):
@@ -54,7 +61,7 @@ def by_differences(loss, margins, along, y, weights, with_shift, h=2e-3):
 def test_derivatives_are_finite_differences(rng, loss, with_shift, weighted):
     margins, along, y = margins_and_targets(loss, rng)
     weights = rng.uniform(0, 3, N) if weighted else None
-    found = directional.derivatives(loss, margins, along, y, weights, with_shift)
+    found = derivatives(block_of(y, weights), loss, margins, along, with_shift)
     ones = np.ones(N) if weights is None else weights
     expected = by_differences(loss, margins, along, y, ones, with_shift)
     assert found.dtype == np.float64
@@ -69,11 +76,11 @@ def test_huge_margins_give_numbers_or_nothing(rng, loss, with_shift):
     margins, along = sizes * np.clip([margins, along], -1, 1)
     margins[0] = np.inf  # a row too long to be multiplied
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        found = directional.derivatives(loss, margins, along, y, None, with_shift)
+        found = derivatives(block_of(y), loss, margins, along, with_shift)
     usual = (np.abs(margins) <= 1e3).all(axis=1) & (np.abs(along) <= 1e3).all(axis=1)
     assert usual.any()
     assert np.isfinite(found[usual]).all()
-    lengths = np.linalg.norm(directional.clipped(found.copy(), 2.0), axis=1)
+    lengths = np.linalg.norm(within_ball(found.copy(), 2.0), axis=1)
     assert (lengths <= 2.0 * (1 + 1e-15)).all()
     assert (lengths[~np.isfinite(found).all(axis=1)] == 0).all()
 
@@ -85,11 +92,12 @@ def test_huge_margins_give_numbers_or_nothing(rng, loss, with_shift):
 )
 def test_a_clipped_vector_is_as_short_as_is_charged(vector, bound):
     """In exact arithmetic."""
-    (cut,) = directional.clipped(vector.copy(), bound)
+    with np.errstate(over="ignore", under="ignore"):
+        (cut,) = within_ball(vector.copy(), bound)
     exact = sum(Fraction(entry) ** 2 for entry in cut)
-    assert exact <= (Fraction(bound) * (1 + Fraction(VECTOR_ROUNDING))) ** 2
+    assert exact <= (Fraction(bound) * (1 + ROUNDING)) ** 2
     before = sum(Fraction(entry) ** 2 for entry in vector[0])
-    if before < Fraction(bound) ** 2 * (1 - Fraction(VECTOR_ROUNDING)):
+    if before < Fraction(bound) ** 2 * (1 - ROUNDING):
         assert (cut == vector[0]).all()
         return
     assume(before > Fraction(bound) ** 2)
@@ -102,4 +110,4 @@ def test_a_clipped_vector_is_as_short_as_is_charged(vector, bound):
 def test_what_is_not_a_number_adds_nothing(bad):
     vectors = np.ones((3, 5))
     vectors[1, 3] = bad
-    assert directional.clipped(vectors, 9.0).sum(axis=1).tolist() == [5.0, 0.0, 5.0]
+    assert within_ball(vectors, 9.0).sum(axis=1).tolist() == [5.0, 0.0, 5.0]
