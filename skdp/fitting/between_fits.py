@@ -9,7 +9,6 @@ import hashlib
 import secrets
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,8 @@ from sklearn.utils import get_tags
 
 from skdp._numbers import AnyArray, are_numbers
 from skdp._warnings import calls_around, warn
-from skdp.accounting import PrivacyStatement
+from skdp.accounting import LABEL, PrivacyStatement
+from skdp.fitting.data import Data
 from skdp.fitting.parts import Part, Place, overlap, place_of
 from skdp.fitting.user_warnings import NotPrivateWarning, PrivacyWarning
 
@@ -59,33 +59,6 @@ CHANGING_WEIGHTS = (
 # What these learn is the set of labels, or the number of columns. Both are public: the statements
 # of fits say so.
 PUBLIC_ONLY = frozenset({"LabelBinarizer", "LabelEncoder", "PolynomialFeatures"})
-
-
-@dataclass(frozen=True, eq=False)
-class FitData:
-    """What a fit on rows in memory receives.
-
-    Attributes
-    ----------
-    X : array or CSR matrix of shape (n_rows, n_features)
-    targets : tuple of arrays, each of shape (n_rows,) or (n_rows, n_outputs)
-        y as it was passed, if it holds numbers, and as the loss reads it.
-    labels_alone : bool
-        Whether the adjacency is "label".
-    n_records : int
-        Number of records.
-    sample_weight : object
-        As it was passed.
-    part : tuple of (Partition, int)
-        The part that the rows are of a random split, which does not look at them; () for all rows.
-    """
-
-    X: Any
-    targets: tuple[AnyArray, ...]
-    labels_alone: bool
-    n_records: int
-    sample_weight: Any
-    part: Part
 
 
 # What each estimator was fitted on, as long as it lives; copies of it begin anew.
@@ -206,23 +179,23 @@ class FitHistory:
         self._last_weights: dict[Part, weakref.ref[Any]] = {}
         self._weights_change = False
 
-    def has_target_among(self, data: FitData) -> bool:
-        """Return whether a column of X equals a target of an earlier fit, row by row.
+    def refuses(self, data: Data, stated: PrivacyStatement) -> bool:
+        """Return whether X is public, and a column equals a target of an earlier fit, row by row.
 
         Columns are compared in the order of the rows, and to float32's precision. Order matters:
         a comparison that ignored it would find a public indicator column that merely has as many
         ones as the targets, and the refusal would reveal that number.
         """
-        if not data.labels_alone or data.X.shape[0] not in self._lengths:
+        if stated.adjacency != LABEL or data.X.shape[0] not in self._lengths:
             return False
         return any(
             _fingerprint(*column, data.X.shape[0]) in self._targets for column in _columns(data.X)
         )
 
-    def add(self, data: FitData) -> None:
+    def add(self, data: Data, stated: PrivacyStatement) -> None:
         """Remember a fit that was charged."""
-        if data.labels_alone:
-            for target in data.targets:
+        if stated.adjacency == LABEL:
+            for target in filter(are_numbers, (np.asarray(data.y), data.targets.values)):
                 for column in target.reshape(len(target), -1).T:
                     # Columns of one value occur in many tables, and say nothing of single rows.
                     if (column != column[0]).any():
@@ -230,7 +203,7 @@ class FitHistory:
                         self._lengths.add(len(column))
         # A split explains what differs from part to part, not what differs within one.
         self._n_records.add((data.part, data.n_records))
-        weights = data.sample_weight
+        weights = data.given[2]
         if isinstance(weights, np.ndarray):
             known = self._last_weights.get(data.part)
             self._weights_change |= known is not None and known() is not weights
@@ -242,11 +215,6 @@ class FitHistory:
             warn(SELECTED_RECORDS, PrivacyWarning)
         if self._weights_change:
             warn(CHANGING_WEIGHTS, PrivacyWarning)
-
-
-def numeric_targets(*targets: Any) -> tuple[AnyArray, ...]:
-    """Return those targets that are numbers, as columns of X are."""
-    return tuple(target for target in map(np.asarray, targets) if are_numbers(target))
 
 
 def _columns(X: Any) -> Iterator[tuple[AnyArray, AnyArray]]:

@@ -24,7 +24,8 @@ from skdp.accounting.pricing import check_budget
 from skdp.accounting.records import from_plain, plain
 from skdp.fitting import assumptions
 from skdp.fitting import ledger as ledgers
-from skdp.fitting.between_fits import RETURNED_TARGET, FitData, FitHistory
+from skdp.fitting.between_fits import RETURNED_TARGET, FitHistory
+from skdp.fitting.data import Data
 from skdp.fitting.ledger import PrivacyBudgetError
 
 # Theorems whose totals keep to a budget even if fits are chosen by looking at earlier models: for
@@ -468,7 +469,7 @@ def charge(
     budget: PrivacyBudget | None,
     seed: str | None,
     sent: tuple[Identity, ...] = (),
-    data: FitData | None = None,
+    data: Data | None = None,
 ) -> None:
     """Charge a fit, before it reads rows, to its own budget and to all budgets in open blocks.
 
@@ -512,7 +513,7 @@ def charge(
             # All admit it, or none is charged.
             totals = [item._admit(who, stated, seed) for item in budgets]
             histories = [_histories.setdefault(item, FitHistory()) for item in budgets]
-            if data is not None and any(history.has_target_among(data) for history in histories):
+            if data is not None and any(one.refuses(data, stated) for one in histories):
                 raise PrivacyBudgetError(RETURNED_TARGET.format(who))
             accounts = (item._account for item in budgets)
             lines = [  # which take effect with the commit; a budget without a ledger writes none
@@ -524,7 +525,7 @@ def charge(
             item._record(stated, total, seed, line)
         if data is not None:
             for history in histories:
-                history.add(data)
+                history.add(data, stated)
 
 
 def identities_of_open_budgets(known: tuple[Identity, ...]) -> tuple[Identity, ...]:

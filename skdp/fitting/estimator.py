@@ -17,12 +17,7 @@ from skdp._numbers import AnyArray
 from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
 from skdp.accounting.records import release_lines
 from skdp.fitting import noise_warnings, parts, refusals, user_warnings
-from skdp.fitting.between_fits import (
-    FitData,
-    add_fit,
-    everything_in,
-    warn_about_steps_before,
-)
+from skdp.fitting.between_fits import add_fit, everything_in, warn_about_steps_before
 from skdp.fitting.budget import charge, identities_of_open_budgets, of_other_processes
 from skdp.fitting.callbacks import (
     CallbackSupport,
@@ -30,16 +25,16 @@ from skdp.fitting.callbacks import (
     supports_callbacks,
     with_callbacks,
 )
+from skdp.fitting.data import Data
 from skdp.fitting.parameters import EXAMPLES, check_parameters
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy, refuse_nested_names
 from skdp.fitting.refusals import refuse_columns, without_cells, without_sizes
-from skdp.fitting.rows import Reading, Rows
 from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import NoiseSource, Public, Solution, compiled, make_plan, run
 from skdp.oracle.session import Stages
-from skdp.oracle.sources.base import Source
+from skdp.oracle.sources.base import IN_MEMORY, Source
 from skdp.oracle.sources.block_sizes import row_parts
 from skdp.oracle.sources.memory import Map, row_threads
 from skdp.oracle.sources.sparse_rows import canonical
@@ -176,22 +171,23 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
 
     # ------------------------------------------------------------------ the path of a fit
 
-    def _fit(self, rows: Rows, *start: object) -> Self:
+    def _fit(self, data: Data, *start: object) -> Self:
         """Prepare, charge and run a fit on rows of any kind, and keep its results.
 
         Parameters
         ----------
-        rows : Rows
+        data : Data
         *start
             Where a solver starts, for those estimators that have one.
         """
-        fit = prepare_fit(self, rows, *start)
+        fit = prepare_fit(self, data, *start)
         public = fit.prepared.public
         n_parts = len(row_parts(public.n_rows, public.n_features, 8, public.sparse))
         with row_threads(n_parts) as spread, without_sizes(self._who, public.grouped):
             source = fit.open_source(spread)
-            drawn_from = charge_fit(self, fit.statement, fit.reading.data)
-            stated = with_earlier_fits(self, rows.arrays, fit.statement)
+            compared = self._protects_labels and fit.data.provides == IN_MEMORY
+            drawn_from = charge_fit(self, fit.statement, fit.data if compared else None)
+            stated = with_earlier_fits(self, fit.data.given[:2], fit.statement)
             solution = run_fit(self, fit, source, drawn_from)
         # Rows, oracle and generators end here.
         self._keep(solution, fit)
@@ -236,7 +232,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         """Raise ValueError for parameters that are out of range or do not agree."""
         raise NotImplementedError
 
-    def _prepare_for(self, reading: Reading, *start: Any) -> Prepared:
+    def _prepare_for(self, data: Data, *start: Any) -> Prepared:
         """Return all that is settled about a fit to rows with these public facts."""
         raise NotImplementedError
 
@@ -295,13 +291,13 @@ class Fit:
 
     Attributes
     ----------
-    reading : Reading
+    data : Data
     prepared : Prepared
     statement : PrivacyStatement
         What the fit is charged for.
     """
 
-    reading: Reading
+    data: Data
     prepared: Prepared
     statement: PrivacyStatement
 
@@ -310,36 +306,35 @@ class Fit:
 
         Whatever can fail for its size fails in here, before the charge.
         """
-        source = self.reading.make_source(self.prepared.public, spread)
+        assert self.data.make_source is not None
+        source = self.data.make_source(self.prepared.public, spread)
         source.reserve(transformed=len(self.prepared.stages) > 1)
         return source
 
 
-def prepare_fit(model: PrivateEstimator, rows: Rows, *start: object) -> Fit:
-    """Check parameters and rows, and settle the plan of a fit.
+def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
+    """Settle the plan of a fit.
 
     Parameters
     ----------
     model : PrivateEstimator
-    rows : Rows
+    data : Data
     *start
         Where a solver starts, for those estimators that have one.
 
     Raises
     ------
     ValueError
-        If a parameter or the rows are refused. Nothing is released or charged.
+        If a parameter is refused. Nothing is released or charged.
     """
-    model._check_parameters()
-    reading = rows.read(model)
-    prepared = model._prepare_for(reading, *start)
+    prepared = model._prepare_for(data, *start)
     model._warn_before(prepared)
     public, solver, plan = prepared.public, prepared.solver, prepared.plan
     if solver is not None:
         noise_warnings.warn_about_noise(model._who, plan, public, prepared.problem)
     source = model._terms.noise_source
     resampled = user_warnings.resampling_around()
-    assumptions = *resampled, *model._assumptions(prepared), *reading.assumptions
+    assumptions = *resampled, *model._assumptions(prepared), *data.assumptions
     cost = plan.cost(public, assumptions, source)
     statement = cost.statement()
     if statement.releases and not public.grouped:
@@ -353,13 +348,13 @@ def prepare_fit(model: PrivateEstimator, rows: Rows, *start: object) -> Fit:
             )
     has_long_passes = solver is not None and solver.has_long_passes(prepared.public_after)
     compiled.prepare((public.n_rows, public.n_features), has_long_passes)
-    return Fit(reading, prepared, replace(cost, part=reading.part).statement())
+    return Fit(data, prepared, replace(cost, part=data.part).statement())
 
 
 def charge_fit(
     model: PrivateEstimator,
     statement: PrivacyStatement,
-    data: FitData | None = None,
+    data: Data | None = None,
     who: str | None = None,
 ) -> NoiseSource:
     """Charge the budgets that a fit shares, and return the source of its noise.
@@ -370,8 +365,8 @@ def charge_fit(
     statement : PrivacyStatement
         What is charged: a fit, or several of them together. Those go into a block of
         `skdp.fitting.parts.charged_as_a_whole`, in which nothing is charged again.
-    data : FitData or None, default=None
-        The rows in memory, for the budgets to compare with those of earlier fits.
+    data : Data or None, default=None
+        The rows, for the budgets to compare with those of earlier fits.
     who : str or None, default=None
         Name of the tool in messages; None for that of the estimator.
 

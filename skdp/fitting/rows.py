@@ -1,34 +1,40 @@
-"""Kinds of rows: how each is checked before a charge, and the source that the oracle gets of it.
-
-A kind answers `read`: it refuses rows that cannot be fitted, and returns a `Reading`, the public
-facts about them with a function that makes their source. The path of a fit is the same for all.
-"""
+"""Check rows of every kind before a charge, and make the source that the oracle gets of them."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse as scipy_sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import AnyArray, Array, Indices, is_real, shown
-from skdp.accounting import LABEL
+from skdp._numbers import AnyArray, Array, Indices, MatrixLike, is_real, shown
 from skdp.fitting import parts
-from skdp.fitting.between_fits import FitData, numeric_targets
 from skdp.fitting.dask_collections import as_partitions
+from skdp.fitting.data import Data
 from skdp.fitting.grouping import GroupLabels, label_column, rows_in_memory, within_groups
 from skdp.fitting.parameters import planned_records
-from skdp.fitting.partitions import CheckTask, labels_in, refuse_beside, summaries
-from skdp.fitting.refusals import require_one_kind, without_row_counts, without_sizes
+from skdp.fitting.partitions import (
+    CheckTask,
+    labels_in,
+    summaries,
+)
+from skdp.fitting.refusals import (
+    require_one_kind,
+    without_cells,
+    without_row_counts,
+    without_sizes,
+)
 from skdp.fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
 from skdp.fitting.units import Targets, checked_targets, checked_weights
 from skdp.oracle import Public
-from skdp.oracle.sources.base import IN_MEMORY, NUMBERED, PARTITIONED, STREAMED, Source
+from skdp.oracle.sources.base import NUMBERED, PARTITIONED, STREAMED
 from skdp.oracle.sources.keyed_split import are_numbered
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.partitioned import (
@@ -42,8 +48,8 @@ from skdp.oracle.sources.sparse_rows import AnyRows
 from skdp.oracle.sources.stream import Arrival, StreamSource, more_arrived, n_arriving
 from skdp.stages.column_bounds import declared_targets
 
-SourceMaker = Callable[[Public, Map], Source]
 UNSPENT = "Nothing was released."
+RowCheck = Callable[[MatrixLike, AnyArray], None]  # raises ValueError to refuse X and y
 DIVISION = (
     "Rows came in partitions; how they are divided does not depend on private values, and every "
     "pass read the same rows in the same order. Whoever runs the passes over them, and carries "
@@ -53,365 +59,302 @@ WHOLE_GROUPS = (
     "All rows of a group lay in one partition: whoever has rows in k partitions counts as k groups."
 )
 
-# ---------------------------------------------------------------- which tool takes which kind
-
-# What a user may pass as X, with labels of groups or weights beside it.
-KINDS: Mapping[str, str] = {
-    "arrays": "rows in memory",
-    "groups": "groups of rows in memory",
-    "partitions": "rows in partitions, with what belongs to them: files, or a class of the user's",
-    "dask": "collections of dask",
-    "groups in dask": "collections of dask, with labels of groups",
-    "weights in dask": "collections of dask, with weights",
-    "blocks": "an iterator of blocks (X, y), or (X, y, groups), each of which is read once",
-}
-
-_SHAPE = "blocks of rows are taken by fit_blocks, whose shape is declared."
-_TWICE = "{rows} is read once, and {why}. Collect the blocks in files: see skdp.data.Chunks."
-_SPLITS = _TWICE.replace("{why}", "each part of a random split is read several times")
-
-# By tool, the kinds that it does not take, each with the reason.
-NOT_TAKEN: Mapping[str, Mapping[str, str]] = {
-    "fit": {"blocks": _SHAPE},
-    "DPStandardScaler": {"blocks": _TWICE.replace("{why}", "histograms take several passes")},
-    "DPTabularPreprocessor": {"blocks": _TWICE.replace("{why}", "medians take several passes")},
-    "evaluate": {},
-    "dp_train_test_split": {"blocks": _SPLITS},
-    "DPHoldout": {"blocks": _SPLITS},
-    "dp_cross_validate": {"blocks": _SPLITS},
-    "DPSearchCV": {"blocks": _SPLITS},
-}
+# ---------------------------------------------------------------- the kinds
 
 
-def kind_of_rows(X: object, sample_weight: object = None, groups: object = None) -> str:
-    """Return the kind, one of `KINDS`, of what a tool was given."""
-    if isinstance(X, Iterator):
-        return "blocks"
-    beside = "groups" if groups is not None else "weights" if sample_weight is not None else ""
-    if isinstance(X, Partitions):  # which hold weights and labels of their rows themselves
-        return "partitions"
-    if is_dask(X):
-        return f"{beside} in dask" if beside else "dask"
-    return "groups" if beside == "groups" else "arrays"
-
-
-def require_taken(who: str, X: object, sample_weight: object = None, groups: object = None) -> str:
-    """Return the kind of rows that a tool was given, if it takes them.
+def read_data(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    **beside: Any,
+) -> Data:
+    """Check what a tool was given as a fit of an estimator needs it.
 
     Parameters
     ----------
-    who : str
-        The tool; one that `NOT_TAKEN` does not name is an estimator's ``fit``.
-    X, sample_weight, groups
-        As the tool gets them.
+    model : estimator
+    X, y, sample_weight, groups
+        As the tool gets them; with labels of groups, a group is the unit of privacy.
+    **beside
+        What else has an entry for each row; passed on to the estimator's check of rows in memory.
 
     Raises
     ------
     ValueError
-        If it does not. Nothing is released or charged.
+        If a parameter or the rows are refused. Nothing is released or charged.
     """
-    kind = kind_of_rows(X, sample_weight, groups)
-    reason = NOT_TAKEN.get(who, NOT_TAKEN["fit"]).get(kind)
-    if reason is not None:
-        rows = type(X).__name__
-        raise ValueError(f"{who}: {reason.format(rows=rows)} Nothing was released.")
-    return kind
+    model._check_parameters()
+    who, given = model._who, (X, y, sample_weight, groups)
+    refuse_blocks(who, X)
+    if isinstance(X, Partitions) or is_dask(X):
+        partitions = as_partitions(who, X, y=y, sample_weight=sample_weight, groups=groups)
+        return _read_partitions(model._reader(), partitions, given)
+    labels = None
+    if groups is not None:
+        named = {"sample_weight": None if is_real(sample_weight) else sample_weight, **beside}
+        labels = GroupLabels(who, groups, X=X, y=y, **named)
+    grouped = labels is not None
+    with without_sizes(who, grouped), without_row_counts(grouped):
+        rows, values = model._read_rows(X, y, groups=labels, **beside)
+        targets = checked_targets(model, values, rows.dtype)
+        weights = checked_weights(who, sample_weight, rows)
+    part = parts.part_of(*given, unit=parts.unit_of(groups))
+    y = None if y is None else values
+    return data_in_memory(model, rows, targets, weights, labels, y=y, part=part, given=given[:3])
 
 
-# ---------------------------------------------------------------- the kinds
+def data_in_memory(
+    model: Any,
+    X: AnyRows,
+    targets: Targets,
+    weights: Array | None,
+    labels: GroupLabels | None,
+    y: Any = None,
+    **facts: Any,
+) -> Data:
+    """Return rows in memory that an estimator has checked, with other facts about them."""
+    codes = None if labels is None else labels.codes
+
+    def make_source(public: Public, spread: Map) -> MemorySource:
+        mapped = mapped_rows(model, X, targets.values, weights, codes)
+        return rows_in_memory(public, *mapped, weights, codes, spread)
+
+    return Data(
+        X,
+        y,
+        targets,
+        [X.shape[0] if labels is None else labels.n_groups],
+        X.shape[1],
+        groups=labels,
+        grouped=labels is not None,
+        is_sparse=bool(scipy_sparse.issparse(X)),
+        weighted=weights is not None,
+        make_source=make_source,
+        names=list(getattr(model, "feature_names_in_", ())),
+        column_kinds=getattr(model, "column_kinds", None),
+        **facts,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """Rows that were checked: what is public about them, and how the oracle gets them.
+def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Any, ...]) -> Data:
+    """Check rows that stay where they are, in files or in other processes."""
+    # A first pass checks the rows, as a fit in memory does.
+    who, reads_labels = reader._who, reader._reads_label_set
+    sizes, starts, seen = summaries(who, partitions, CheckTask(reader, reads_labels))
+    like, labels = seen[0], None
+    if reads_labels:
+        labels = reader.classes = labels_in(who, seen)
+        reader._check_parameters()
+    declared = replace(reader._declared_targets(like.n_outputs), is_column=like.is_column)
+    require_few_partitions(len(seen))
 
-    Attributes
+    def make_source(public: Public, spread: Map) -> PartitionedSource:
+        read = BlockReader(reader, public, declared)
+        task = SumTask(read, public.row_bound, public.intercept_size * public.has_intercept)
+        return PartitionedSource(partitions, sizes, task, spread, starts)
+
+    return Data(
+        partitions,
+        labels,
+        declared,
+        sizes,
+        like.n_features,
+        grouped=like.is_grouped,
+        is_sparse=like.is_sparse,
+        weighted=like.is_weighted,
+        make_source=make_source,
+        provides=PARTITIONED | ({NUMBERED} if are_numbered(sizes, starts) else set()),
+        starts=starts,
+        names=like.names,
+        column_kinds=None if like.column_kinds is None else dict(like.column_kinds),
+        part=parts.part_of(*given, unit="group" if like.is_grouped else "row"),
+        given=given[:3],
+        is_checked_here=False,
+        assumptions=(DIVISION, WHOLE_GROUPS) if like.is_grouped else (DIVISION,),
+    )
+
+
+def read_stream(
+    model: Any,
+    blocks: Iterable[tuple[Any, ...]],
+    n_features: int,
+    n_outputs: int,
+    n_samples: int | None,
+    n_groups: int | None,
+    is_sparse: bool,
+    has_weights: bool,
+) -> Data:
+    """Check the declared shape of rows that arrive block by block and are read once.
+
+    Parameters
     ----------
-    n_records : int
-        Number of rows, or of groups.
-    n_features : int
-    targets : Targets
-        Of a stream or of partitions: two or so of the declared kind.
-    is_sparse, weighted, grouped : bool
-    make_source : callable
-        Returns the source, from the public facts of the fit and a ``map`` over threads.
-    provides : frozenset of str
-        What releases can rely on, as in `skdp.oracle.sources.base`.
-    names : sequence of str or None
-        Names of the columns, empty if they have none; None if they are not known.
-    column_kinds : mapping or None
-        Of a table: how each column is read, by its name or number.
-    part : tuple of (Partition, int)
-        The part of a random split that the rows are; () for all rows.
-    data : FitData or None
-        What budgets compare with earlier fits; None for rows that are not in memory.
-    reader : estimator or None
-        Which validates blocks as they arrive, so that it learns names that are not known before.
-    is_checked_here : bool
-        Whether the estimator itself has validated X, so that it knows its columns.
-    assumptions : tuple of str
-        The privacy statement's sentences on where the rows are.
-    """
-
-    n_records: int
-    n_features: int
-    targets: Targets
-    is_sparse: bool
-    weighted: bool
-    grouped: bool
-    make_source: SourceMaker
-    provides: frozenset[str] = IN_MEMORY
-    names: Sequence[str] | None = None
-    column_kinds: Mapping[Any, str] | None = None
-    part: parts.Part = ()
-    data: FitData | None = None
-    reader: Any = None
-    is_checked_here: bool = True
-    assumptions: tuple[str, ...] = ()
-
-    @property
-    def shape(self) -> dict[str, Any]:
-        """Public facts that a plan depends on, by name."""
-        names = ("n_records", "n_features", "grouped", "weighted", "provides")
-        return {"sparse": self.is_sparse, **{name: getattr(self, name) for name in names}}
-
-    def keep_columns(self, model: Any) -> None:
-        """Set ``n_features_in_`` and ``feature_names_in_`` where validation has not done it."""
-        if self.is_checked_here:
-            return
-        model.n_features_in_ = int(self.n_features)
-        vars(model).pop("feature_names_in_", None)  # of an earlier fit
-        names = getattr(self.reader, "feature_names_in_", self.names)
-        if names is not None:
-            model.feature_names_in_ = np.array(names, dtype=object)
-
-
-class Rows(ABC):
-    """Rows of one kind."""
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """What was given for the rows, by which those of another fit are recognised."""
-        return ()
-
-    @abstractmethod
-    def read(self, model: Any) -> Reading:
-        """Check the rows as a fit of this estimator needs them.
-
-        Raises
-        ------
-        ValueError
-            If they are refused. Nothing is released or charged.
-        """
-
-
-@dataclass(frozen=True, eq=False)
-class Arrays(Rows):
-    """Rows in memory; with labels of groups, a group is the unit of privacy.
-
-    Attributes
-    ----------
-    X, y, sample_weight, groups
-        As `fit` gets them; y is None for an estimator without targets.
-    """
-
-    X: Any
-    y: Any = None
-    sample_weight: Any = None
-    groups: Any = None
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        return self.X, self.y
-
-    def read(self, model: Any) -> Reading:
-        who, given = type(model).__name__, (self.X, self.y, self.sample_weight, self.groups)
-        part = parts.part_of(*given, unit=parts.unit_of(self.groups))
-        labels = None
-        if self.groups is not None:
-            weighing = None if is_real(self.sample_weight) else self.sample_weight
-            labels = GroupLabels(who, self.groups, X=self.X, y=self.y, sample_weight=weighing)
-        grouped = labels is not None
-        with without_sizes(who, grouped), without_row_counts(grouped):
-            X, y = model._read_rows(self.X, self.y)
-            targets = checked_targets(model, y, X.dtype)
-            weights = checked_weights(who, self.sample_weight, X)
-        n_records = X.shape[0] if labels is None else labels.n_groups
-        codes = None if labels is None else labels.codes
-
-        def make_source(public: Public, spread: Map) -> MemorySource:
-            rows, values = mapped_rows(model, X, targets.values, weights, codes)
-            return rows_in_memory(public, rows, values, weights, codes, spread)
-
-        data = None
-        if self.y is not None:
-            seen, labels_alone = numeric_targets(y, targets.values), model._terms.adjacency == LABEL
-            data = FitData(X, seen, labels_alone, n_records, self.sample_weight, part)
-        return Reading(
-            n_records=n_records,
-            n_features=X.shape[1],
-            targets=targets,
-            is_sparse=bool(scipy_sparse.issparse(X)),
-            weighted=weights is not None,
-            grouped=grouped,
-            make_source=make_source,
-            names=list(getattr(model, "feature_names_in_", ())),
-            column_kinds=getattr(model, "column_kinds", None),
-            part=part,
-            data=data,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class PartitionedRows(Rows):
-    """Rows that stay where they are: in files, or in other processes.
-
-    Attributes
-    ----------
-    partitions : Partitions
-    given : tuple
-        What a tool was given for them; a random split remembers its parts by it.
-    """
-
-    partitions: Partitions
-    given: tuple[Any, ...] = ()
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        return self.given
-
-    def read(self, model: Any) -> Reading:
-        who, reader = model._who, model._reader()
-        # A first pass checks the rows, as a fit in memory does.
-        reads_labels = model._reads_label_set
-        sizes, starts, seen = summaries(who, self.partitions, CheckTask(reader, reads_labels))
-        like = seen[0]
-        if reads_labels:
-            reader.classes = labels_in(who, seen)
-            reader._check_parameters()
-        declared = replace(reader._declared_targets(like.n_outputs), is_column=like.is_column)
-        require_few_partitions(len(seen))
-
-        def make_source(public: Public, spread: Map) -> PartitionedSource:
-            read = BlockReader(reader, public, declared)
-            task = SumTask(read, public.row_bound, public.intercept_size * public.has_intercept)
-            return PartitionedSource(self.partitions, sizes, task, spread, starts)
-
-        return Reading(
-            n_records=sum(sizes),
-            n_features=like.n_features,
-            targets=declared,
-            is_sparse=like.is_sparse,
-            weighted=like.is_weighted,
-            grouped=like.is_grouped,
-            make_source=make_source,
-            provides=PARTITIONED | ({NUMBERED} if are_numbered(sizes, starts) else set()),
-            names=like.names,
-            column_kinds=None if like.column_kinds is None else dict(like.column_kinds),
-            part=parts.part_of(*self.given, unit="group" if like.is_grouped else "row"),
-            is_checked_here=False,
-            assumptions=(DIVISION, WHOLE_GROUPS) if like.is_grouped else (DIVISION,),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Blocks(Rows):
-    """Rows that arrive block by block and are read once; their shape is declared.
-
-    Attributes
-    ----------
+    model : estimator
     blocks : iterable of tuples
         (X, y), then weights of rows if there are any, then labels of groups if there are any.
     n_features, n_outputs : int
     n_samples, n_groups : int or None
     is_sparse, has_weights : bool
-    """
-
-    blocks: Iterable[tuple[Any, ...]]
-    n_features: int
-    n_outputs: int
-    n_samples: int | None
-    n_groups: int | None
-    is_sparse: bool
-    has_weights: bool = False
-
-    def read(self, model: Any) -> Reading:
-        counts = {"n_features": self.n_features, "n_outputs": self.n_outputs}
-        n_records = planned_records("fit_blocks", self.n_samples, self.n_groups, **counts)
-        # Iterators, and sequences that load their blocks, are not read before the charge.
-        listed = self.blocks if isinstance(self.blocks, list | tuple | str) else ()
-        fine = isinstance(self.blocks, Iterable) and not hasattr(self.blocks, "shape")
-        fine = fine and all(isinstance(block, tuple) for block in listed)
-        # Not even a short list is shown, as it may be one of rows.
-        given = f"{type(listed).__name__} of length {len(listed)}" if listed else shown(self.blocks)
-        if not fine:
-            raise ValueError(
-                f"fit_blocks: blocks must be an iterable of tuples (X, y); got {given}. "
-                "Nothing was released."
-            )
-        declared = model._declared_targets(self.n_outputs)
-        reader = model._reader()
-
-        def make_source(public: Public, spread: Map) -> StreamSource:
-            read = BlockReader(reader, public, declared, self.has_weights)
-            if listed:
-                rehearsal = BlockReader(reader, public, declared, self.has_weights, UNSPENT)
-                if n_arriving(rehearsal.arrivals(self.blocks)) > n_records:
-                    more = more_arrived(n_records, public.grouped)
-                    raise ValueError(
-                        f"fit_blocks: {more} Nothing was released, and no model was kept."
-                    )
-            arrivals, arrived = read.arrivals(self.blocks), partial(rows_in_memory, public)
-            return StreamSource(arrivals, n_records, arrived, read.nothing())
-
-        return Reading(
-            n_records=n_records,
-            n_features=self.n_features,
-            targets=declared,
-            is_sparse=bool(self.is_sparse),
-            weighted=self.has_weights,
-            grouped=self.n_groups is not None,
-            make_source=make_source,
-            provides=STREAMED,
-            reader=reader,
-            is_checked_here=False,
-        )
-
-
-def rows_of(
-    who: str,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    groups: Any,
-    in_memory: Callable[..., Rows] = Arrays,
-    in_blocks: Callable[..., Rows] | None = None,
-) -> Rows:
-    """Return what a tool was given as rows of their kind.
-
-    Parameters
-    ----------
-    who : str
-    X, y, sample_weight, groups
-        As the tool gets them.
-    in_memory : callable, default=Arrays
-        Makes the kind for rows in memory from these four.
-    in_blocks : callable or None, default=None
-        Makes the kind for blocks of rows from their iterator, for a tool that takes them.
 
     Raises
     ------
     ValueError
-        If it does not take rows of this kind. Nothing is released or charged.
+        If a parameter or the rows are refused. Nothing is released or charged.
     """
-    kind = require_taken(who, X, sample_weight, groups)
-    given = {"y": y, "sample_weight": sample_weight, "groups": groups}
-    if kind == "blocks" and in_blocks is not None:
-        refuse_beside(who, f"an iterator of blocks ({type(X).__name__})", **given)
-        return in_blocks(X)
-    if kind in ("arrays", "groups"):
-        return in_memory(X, y, sample_weight, groups)
-    return PartitionedRows(as_partitions(who, X, **given), (X, *given.values()))
+    model._check_parameters()
+    counts = {"n_features": n_features, "n_outputs": n_outputs}
+    n_records = planned_records("fit_blocks", n_samples, n_groups, **counts)
+    # Iterators, and sequences that load their blocks, are not read before the charge.
+    listed = blocks if isinstance(blocks, list | tuple | str) else ()
+    fine = isinstance(blocks, Iterable) and not hasattr(blocks, "shape")
+    if not (fine and all(isinstance(block, tuple) for block in listed)):
+        # Not even a short list is shown, as it may be one of rows.
+        given = f"{type(listed).__name__} of length {len(listed)}" if listed else shown(blocks)
+        raise ValueError(
+            f"fit_blocks: blocks must be an iterable of tuples (X, y); got {given}. "
+            "Nothing was released."
+        )
+    declared, reader = model._declared_targets(n_outputs), model._reader()
+
+    def make_source(public: Public, spread: Map) -> StreamSource:
+        read = BlockReader(reader, public, declared, has_weights)
+        if listed:
+            rehearsal = BlockReader(reader, public, declared, has_weights, UNSPENT)
+            if n_arriving(rehearsal.arrivals(blocks)) > n_records:
+                more = more_arrived(n_records, public.grouped)
+                raise ValueError(f"fit_blocks: {more} Nothing was released, and no model was kept.")
+        arrived = partial(rows_in_memory, public)
+        return StreamSource(read.arrivals(blocks), n_records, arrived, read.nothing())
+
+    return Data(
+        blocks,
+        None,
+        declared,
+        [n_records],
+        n_features,
+        grouped=n_groups is not None,
+        is_sparse=bool(is_sparse),
+        weighted=has_weights,
+        make_source=make_source,
+        provides=STREAMED,
+        reader=reader,
+        is_checked_here=False,
+    )
+
+
+def refuse_blocks(who: str, X: object) -> None:
+    """Raise ValueError for an iterator of blocks, for a tool that reads rows more than once."""
+    if isinstance(X, Iterator):
+        raise ValueError(
+            f"{who}: {type(X).__name__} is read once. Blocks of rows are taken by fit_blocks, "
+            "whose shape is declared, and by evaluate. For several passes collect them in files: "
+            "see skdp.data.Chunks. Nothing was released."
+        )
+
+
+# ---------------------------------------------------------------- rows to be split or scored
+
+
+def read_plain(
+    who: str, X: Any, y: Any, groups: Any = None, reads_labels: bool = False, **arrays: Any
+) -> Data:
+    """Return rows to be split or scored as they are, with y as a vector.
+
+    Parameters
+    ----------
+    who : str
+        For refusals.
+    X, y, groups
+        As the tool gets them; groups may be `GroupLabels`.
+    reads_labels : bool, default=False
+        Whether the labels of partitions are needed.
+    **arrays
+        What else has to have as many rows as there are labels.
+
+    Raises
+    ------
+    ValueError
+        If they are refused. Nothing is released or charged.
+    """
+    refuse_blocks(who, X)
+    if isinstance(X, Partitions) or is_dask(X):
+        partitions = as_partitions(who, X, y=y, groups=groups)
+        reader = PlainReader(who, reads_labels=reads_labels)
+        return _read_partitions(reader, partitions, (X, y, None, groups))
+    labels = groups
+    if groups is not None and not isinstance(groups, GroupLabels):
+        labels = GroupLabels(who, groups, X=X, y=y, **arrays)
+    if y is None:
+        raise ValueError(f"{who}: y is needed: scores compare predictions with it.")
+    with without_row_counts(labels is not None):
+        n_rows = int(_num_samples(X))
+        with without_cells(who, "y"):
+            values = column_or_1d(y)
+        if len(values) != n_rows or n_rows < 1:
+            raise ValueError(
+                f"{who}: X has {n_rows} rows and y has {len(values)}; there must be as many, and "
+                "at least one. Nothing was released."
+            )
+    sizes, width = [n_rows if labels is None else labels.n_groups], (*np.shape(X), 1)[1]
+    facts = {"groups": labels, "grouped": labels is not None}
+    return Data(X, values, Targets(values, 1), sizes, int(width), **facts)
+
+
+def require_numbered(who: str, data: Data) -> Data:
+    """Return rows that can be split once a budget is charged; ValueError for other partitions."""
+    if NUMBERED not in data.provides:
+        raise ValueError(  # a part that came out empty would have cost the budget
+            f"{who}: partitions have to pass their index to tasks, so that parts of a random split "
+            "have the sizes that were planned. Nothing was released."
+        )
+    return data
+
+
+def check_data(who: str, data: Data, check: RowCheck) -> None:
+    """Run a check of X and y where the rows are, which raises ValueError to refuse them."""
+    if isinstance(data.X, Partitions):
+        summaries(who, data.X, CheckTask(PlainReader(who, check), False))
+        return
+    with without_row_counts(data.grouped):
+        check(data.X, data.y)
+
+
+class PlainReader(BaseEstimator):
+    """Reader of partitions that takes rows as they are, or runs a check on them.
+
+    Parameters
+    ----------
+    who : str
+    check : callable or None, default=None
+    reads_labels : bool, default=False
+    """
+
+    def __init__(self, who: str, check: RowCheck | None = None, reads_labels: bool = False) -> None:
+        self.who, self.check, self.reads_labels = who, check, reads_labels
+        self._who, self._reads_label_set = who, reads_labels
+
+    def _check_parameters(self) -> None:
+        pass
+
+    def _read_rows(
+        self, X: MatrixLike, y: Any, groups: object = None, **checks: object
+    ) -> tuple[MatrixLike, AnyArray]:
+        names = names_of(X)
+        if names is not None:
+            self.feature_names_in_ = names
+        if self.check is not None:
+            rows = read_plain(self.who, X, y)
+            self.check(rows.X, rows.y)
+        if not scipy_sparse.issparse(X):  # the shape is all that is wanted
+            X = np.broadcast_to(np.zeros(()), (*np.shape(X), 1)[:2])
+        return X, np.asarray(y)
+
+    def _read_targets(self, y: AnyArray, dtype: object) -> Targets:
+        return Targets(y, 1)
+
+    def _declared_targets(self, n_outputs: int) -> Targets:
+        return Targets(np.zeros((2, 1)), 1)
 
 
 # ---------------------------------------------------------------- blocks and partitions, read

@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import AnyArray, Array, require, shown
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting import assumptions, noise_warnings, parameters, user_warnings
+from skdp.fitting.data import Data
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.labels import checked_labels
 from skdp.fitting.preparation import Prepared, planned_once
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import refuse_columns, refuse_missing_targets
-from skdp.fitting.rows import Blocks, Reading, rows_of
+from skdp.fitting.rows import read_data, read_stream
 from skdp.fitting.units import Targets, in_raw_units, scaled_scores, starting_point
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import keep_inference
@@ -117,13 +118,13 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     # ------------------------------------------------------------------ the path
 
     def _prepare_for(
-        self, reading: Reading, coef_init: Any = None, intercept_init: Any = None
+        self, data: Data, coef_init: Any = None, intercept_init: Any = None
     ) -> Prepared:
-        n_outputs = reading.targets.n_outputs
-        given = coef_init, intercept_init, reading.n_features, n_outputs, self._has_intercept
+        n_outputs = data.targets.n_outputs
+        given = coef_init, intercept_init, data.n_features, n_outputs, self._has_intercept
         start = starting_point(self._who, *given)
-        facts = {**reading.shape, "label_weights": reading.targets.label_weights}
-        return self._prepare(n_outputs=n_outputs, names=reading.names, start=start, **facts)
+        facts = {**data.shape, "label_weights": data.targets.label_weights}
+        return self._prepare(n_outputs=n_outputs, names=data.names, start=start, **facts)
 
     def _warn_before(self, prepared: Prepared) -> None:
         who = self._who
@@ -154,8 +155,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         {weights_and_start}
         {of_a_fit}
         """
-        rows = rows_of(self._who, X, y, sample_weight, groups)
-        return self._fit(rows, coef_init, intercept_init)
+        data = read_data(self, X, y, sample_weight, groups)
+        return self._fit(data, coef_init, intercept_init)
 
     def fit_blocks(
         self,
@@ -253,8 +254,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         >>> model.fit_blocks(blocks(), n_samples=20000, n_features=3).coef_.round(1).tolist()
         [1.0, -1.0, 0.5]
         """
-        rows = Blocks(blocks, n_features, n_outputs, n_samples, n_groups, sparse, weighted)
-        return self._fit(rows, coef_init, intercept_init)
+        form = blocks, n_features, n_outputs, n_samples, n_groups, sparse, weighted
+        return self._fit(read_stream(self, *form), coef_init, intercept_init)
 
     def _read_rows(self, X: Any, y: Any, groups: object = None, **checks: Any) -> Any:
         """Validate X and y, by the kind of targets that the loss takes."""
@@ -270,7 +271,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         """Store the results of a fit, in the user's units."""
         for name in [one for one in vars(self) if one.endswith("_") and not one.endswith("_in_")]:
             delattr(self, name)  # of an earlier fit
-        prepared, targets = fit.prepared, fit.reading.targets
+        prepared, targets = fit.prepared, fit.data.targets
         public, n_features = prepared.public, prepared.public.n_features
         coef, intercept = solution.coef[:n_features], np.zeros(targets.n_outputs)
         if public.has_intercept:
@@ -278,7 +279,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         self._show(*in_raw_units(coef, intercept, solution.scaling), targets)
         keep_inference(self, solution, public.has_intercept)
         if "debiased" in solution.results:
-            names = fit.reading.names
+            names = fit.data.names
             noise_warnings.warn_about_collinear_columns(
                 self._who, prepared, self.determined_, names
             )
@@ -287,7 +288,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
                 setattr(self, name, value)
         self.solver_ = clone(prepared.solver)
         self.privacy_ = fit.statement
-        fit.reading.keep_columns(self)
+        fit.data.keep_columns(self)
         if self.solver == "auto" and not self._given():
             expected = noise_warnings.expectations_after(prepared, solution.scaling)
             self.privacy_ = replace(fit.statement, expectations=expected)

@@ -160,7 +160,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
         super()._keep(solution, fit)
-        n_outputs = fit.reading.targets.n_outputs
+        n_outputs = fit.data.targets.n_outputs
         ranges = range_of_targets(solution.scaling, declared_targets(self.scaling), n_outputs)
         self.prediction_range_ = None if self.fixed_effects else ranges
 

@@ -1,7 +1,7 @@
 """Score a fitted model on private rows: one set of releases, priced and charged like a fit."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import RLock
 from typing import Any, Self
 
@@ -9,24 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, MatrixLike, is_real, require
-from skdp.fitting import grouping, parts, refusals
+from skdp._numbers import AnyArray, Array, MatrixLike, is_real, require
+from skdp.fitting import grouping, refusals
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.between_fits import was_fitted_on
+from skdp.fitting.data import Data
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.grouping import GroupLabels
+from skdp.fitting.partitions import refuse_beside
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
-from skdp.fitting.rows import Arrays, Reading, Rows, rows_of
-from skdp.fitting.tables import kinds_of_labels
+from skdp.fitting.rows import data_in_memory, read_data, read_plain
+from skdp.fitting.tables import is_dask, kinds_of_labels
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_scored_rows
 from skdp.metrics import requests, row_statistics
-from skdp.metrics.dataset import read_dataset
 from skdp.metrics.scores import Scores, SubgroupScores
 from skdp.metrics.subgroups import Subgroups, declared_subgroups, subgroup_labels
-from skdp.oracle import Public, Solution
-from skdp.oracle.sources.memory import Map, MemorySource
+from skdp.oracle import Solution
 from skdp.oracle.sources.partitioned import Partitions
 
 # A model's warnings are silenced while it predicts, for the whole process: threads that read
@@ -224,18 +224,21 @@ class PrivateScorer(PrivateEstimator):
         by: ArrayLike | None = None,
     ) -> Self:
         """Score the model; rows of weight 0 are null records, all other rows have weight 1."""
-        given = X, y, sample_weight, groups
-        rows = rows_of(self._who, *given, ScoredArrays, ScoredBlocks)
-        if by is not None:
-            if not isinstance(rows, ScoredArrays):
-                raise ValueError(
-                    f"{self._who}: rows in partitions and blocks have subgroups by a column of X; "
-                    "by must be its name or number. Nothing was released."
-                )
-            rows = replace(rows, by=by)
-        if was_fitted_on(self.model, rows.arrays):
+        labels = None if by is None else subgroup_labels(by)
+        is_elsewhere = isinstance(X, Iterator | Partitions) or is_dask(X)
+        if labels is not None and is_elsewhere:
+            raise ValueError(
+                f"{self._who}: rows in partitions and blocks have subgroups by a column of X; "
+                "by must be its name or number. Nothing was released."
+            )
+        if was_fitted_on(self.model, (X, y)):
             warn_about_scored_rows(self._who)
-        return self._fit(rows)
+        beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
+        if isinstance(X, Iterator):
+            refuse_beside(self._who, f"an iterator of blocks ({type(X).__name__})", **beside)
+            return self._fit(self._read_blocks(X))
+        by_label = {} if labels is None else {"by": labels}
+        return self._fit(read_data(self, X, **beside, **by_label))
 
     # ------------------------------------------------------------------ before any row is read
 
@@ -269,16 +272,60 @@ class PrivateScorer(PrivateEstimator):
         return requests.request_for_classifier(self.model, self._metrics(), bound, self.subgroups)
 
     def _read_rows(
-        self, X: MatrixLike, y: ArrayLike, groups: GroupLabels | None = None, **checks: object
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        groups: GroupLabels | None = None,
+        by: AnyArray | None = None,
+        **checks: object,
     ) -> tuple[Array, Array]:
-        """Return the statistics of a partition's rows, and targets, which no release reads."""
+        """Return the statistics of rows, and targets, which no release reads."""
+        data = replace(read_plain(self._who, X, y, groups), by=by)
+        if by is not None and len(by) != data.n_rows:
+            raise ValueError(
+                f"{self._who}: by must have a label for each row; its length differs from that of "
+                "X. Nothing was released."
+            )
         with _ONE_PARTITION_AT_A_TIME:
-            rows = replace(read_dataset(self._who, X, y), groups=groups)
-            statistics = self._request().statistics_of(rows)
+            statistics = self._request().statistics_of(data)
         return statistics, np.zeros((len(statistics), 1))
 
-    def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
-        return self._prepare_stages(lambda _: (self._request().stage,), **reading.shape)
+    def _read_blocks(self, blocks: Iterator[tuple[Any, ...]]) -> Data:
+        """Return the statistics of blocks (X, y), or (X, y, groups), each of which is read once."""
+        who = self._who
+        self._check_parameters()
+        statistics, labels, sizes, n_groups = [], [], set(), 0
+        for block in blocks:
+            if not isinstance(block, tuple) or len(block) not in (2, 3):
+                raise ValueError(
+                    f"{who}: a block is a pair (X, y), or a triple (X, y, groups); got "
+                    f"{type(block).__name__}. Nothing was released."
+                )
+            sizes.add(len(block))
+            if np.shape(block[0])[:1] == (0,):
+                continue
+            groups = None
+            if len(block) == 3:
+                labels.append(grouping.label_column(who, block[2]))
+                groups = GroupLabels(who, block[2], X=block[0], y=block[1])
+                n_groups += groups.n_groups
+            with refusals.without_row_counts(groups is not None):
+                statistics.append(self._read_rows(block[0], block[1], groups)[0])
+        if len(sizes) > 1 or not statistics:
+            wanted = "have labels of groups, all or none" if statistics else "hold a row at least"
+            raise ValueError(f"{who}: blocks must {wanted}. Nothing was released.")
+        refusals.require_one_kind(who, "groups", map(kinds_of_labels, labels))
+        groups = GroupLabels(who, np.concatenate(labels)) if labels else None
+        if groups is not None and groups.n_groups < n_groups:
+            raise ValueError(
+                f"{who}: rows of one group lie in several blocks, whose predictions could show "
+                "that; put all of a group's rows into one. Nothing was released."
+            )
+        array = np.concatenate(statistics)
+        return data_in_memory(self, array, Targets(np.zeros((len(array), 1)), 1), None, groups)
+
+    def _prepare_for(self, data: Data, *start: object) -> Prepared:
+        return self._prepare_stages(lambda _: (self._request().stage,), **data.shape)
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         public = prepared.public
@@ -292,7 +339,7 @@ class PrivateScorer(PrivateEstimator):
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
         self.privacy_ = fit.statement
-        by_name = self._request().scores(dict(solution.results), fit.reading.n_records)
+        by_name = self._request().scores(dict(solution.results), fit.data.n_records)
         scores = [Scores(one, fit.statement) for one in by_name]
         self.scores_: Scores | SubgroupScores
         if self.subgroups is None:
@@ -300,106 +347,3 @@ class PrivateScorer(PrivateEstimator):
         else:
             by_subgroup = dict(zip(self.subgroups.names, scores, strict=True))
             self.scores_ = SubgroupScores(by_subgroup, fit.statement)
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredArrays(Arrays):
-    """Rows in memory to score a model on; with labels of groups, a group is the unit of privacy.
-
-    Attributes
-    ----------
-    X, y, sample_weight, groups, by
-        As `PrivateScorer.fit` gets them.
-    """
-
-    by: ArrayLike | None = None
-
-    def read(self, model: PrivateScorer) -> Reading:
-        given, unit = (self.X, self.y, self.sample_weight, self.groups), parts.unit_of(self.groups)
-        part = parts.part_of(*given, unit=unit)
-        labels = None if self.by is None else subgroup_labels(self.by)
-        arrays = {"sample_weight": self.sample_weight, "by": labels}
-        scored = replace(
-            read_dataset(row_statistics.WHO, self.X, self.y, self.groups, **arrays), by=labels
-        )
-        if labels is not None and len(labels) != scored.n_rows:
-            raise ValueError(
-                f"{row_statistics.WHO}: by must have a label for each row; its length differs from "
-                "that of X. Nothing was released."
-            )
-        grouped = scored.groups is not None
-        with (
-            refusals.without_sizes(row_statistics.WHO, grouped),
-            refusals.without_row_counts(grouped),
-        ):
-            array = model._request().statistics_of(scored)
-        return _reading(scored.n_records, array, self.sample_weight, scored.groups, part)
-
-
-@dataclass(frozen=True, eq=False)
-class ScoredBlocks(Rows):
-    """Blocks of rows to score a model on, each of which is read once, for its rows' statistics.
-
-    Attributes
-    ----------
-    blocks : iterator of (X, y), or of (X, y, groups)
-    """
-
-    blocks: Iterator[tuple[Any, ...]]
-
-    def read(self, model: PrivateScorer) -> Reading:
-        statistics, labels, sizes, n_groups = [], [], set(), 0
-        for block in self.blocks:
-            if not isinstance(block, tuple) or len(block) not in (2, 3):
-                raise ValueError(
-                    f"{model._who}: a block is a pair (X, y), or a triple (X, y, groups); got "
-                    f"{type(block).__name__}. Nothing was released."
-                )
-            sizes.add(len(block))
-            if np.shape(block[0])[:1] == (0,):
-                continue
-            groups = None
-            if len(block) == 3:
-                labels.append(grouping.label_column(model._who, block[2]))
-                groups = GroupLabels(model._who, block[2], X=block[0], y=block[1])
-                n_groups += groups.n_groups
-            with refusals.without_row_counts(groups is not None):
-                statistics.append(model._read_rows(block[0], block[1], groups)[0])
-        if len(sizes) > 1 or not statistics:
-            wanted = "have labels of groups, all or none" if statistics else "hold a row at least"
-            raise ValueError(f"{model._who}: blocks must {wanted}. Nothing was released.")
-        refusals.require_one_kind(model._who, "groups", map(kinds_of_labels, labels))
-        groups = GroupLabels(model._who, np.concatenate(labels)) if labels else None
-        if groups is not None and groups.n_groups < n_groups:
-            raise ValueError(
-                f"{model._who}: rows of one group lie in several blocks, whose predictions could "
-                "show that; put all of a group's rows into one. Nothing was released."
-            )
-        array = np.concatenate(statistics)
-        n_records = len(array) if groups is None else groups.n_groups
-        return _reading(n_records, array, None, groups, ())
-
-
-def _reading(
-    n_records: int,
-    statistics: Array,
-    sample_weight: Array | None,
-    groups: GroupLabels | None,
-    part: parts.Part,
-) -> Reading:
-    """Return what is public about the statistics of rows, and their source."""
-    nothing, codes = np.zeros((len(statistics), 1)), None if groups is None else groups.codes
-
-    def make_source(public: Public, spread: Map) -> MemorySource:
-        return grouping.rows_in_memory(public, statistics, nothing, sample_weight, codes, spread)
-
-    return Reading(
-        n_records=n_records,
-        n_features=statistics.shape[1],
-        targets=Targets(nothing, 1),
-        is_sparse=False,
-        weighted=sample_weight is not None,
-        grouped=groups is not None,
-        make_source=make_source,
-        part=part,
-    )

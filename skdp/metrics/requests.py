@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from skdp._numbers import AnyArray, Array, shown
+from skdp.fitting.data import Data
 from skdp.metrics import estimates, row_statistics
-from skdp.metrics.dataset import Dataset
 from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, TargetRange
 from skdp.metrics.scores import AnyScore, Score
 from skdp.metrics.subgroups import Subgroups
@@ -358,7 +358,7 @@ class ScoreRequest:
     model: BaseEstimator
     metrics: Metrics
     statistics: tuple[RowStatistic, ...]
-    predicted: Callable[[Dataset], ClassifiedRows | PredictedRows]
+    predicted: Callable[[Data], ClassifiedRows | PredictedRows]
     assumptions: tuple[str, ...]
     bounds: Mapping[str, float]
     classes: AnyArray
@@ -382,7 +382,7 @@ class ScoreRequest:
         own = (one for one in self.statistics if one.name in self.weights)
         return {one.name: one for one in own if one.values is not None}
 
-    def statistics_of(self, data: Dataset) -> Array:
+    def statistics_of(self, data: Data) -> Array:
         """Return the statistics of rows, an array of shape (n_rows, n_statistics).
 
         Raises
@@ -494,7 +494,7 @@ def request_for_classifier(
     bounds = {"log_loss": log_loss_bound, "brier": 1.0}
     notes = {"log_loss": f"of losses clipped to {log_loss_bound:g}"}
 
-    def predicted(data: Dataset) -> ClassifiedRows:
+    def predicted(data: Data) -> ClassifiedRows:
         return ClassifiedRows(model, data, log_loss_bound, "calibration_curve" in quantities)
 
     given = model, metrics, statistics, predicted, assumptions, bounds
@@ -559,7 +559,7 @@ def request_for_regressor(
             f"and predictions below {LEAST_MEAN * high:g} as that.",
         )
 
-    def predicted(data: Dataset) -> PredictedRows:
+    def predicted(data: Data) -> PredictedRows:
         return PredictedRows(model, data, within, deviances)
 
     given = model, metrics, REGRESSOR_STATISTICS, predicted, assumptions, bounds

@@ -19,9 +19,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from skdp._numbers import AnyArray, Array, Indices, Mask, are_numbers, is_real, shown
+from skdp.fitting.data import Data
 from skdp.fitting.labels import kind_in_words
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
-from skdp.metrics.dataset import Dataset
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.column_bounds import declared_targets
 from skdp.stages.scores import LARGEST_LOG_ODDS, LEAST_MEAN, Deviance
@@ -52,7 +52,7 @@ def kind_of(model: BaseEstimator) -> str:
     )
 
 
-def predictions(model: BaseEstimator, method: str, rows: Dataset) -> AnyArray:
+def predictions(model: BaseEstimator, method: str, rows: Data) -> AnyArray:
     """Return the predictions of a model; no warning or message of its own comes through.
 
     Raises
@@ -105,7 +105,7 @@ class ClassifiedRows:
     Parameters
     ----------
     model : fitted classifier
-    data : Dataset
+    data : Data
     log_loss_bound : float
     needs_probability : bool
         Whether to refuse a model that ranks rows by decision values alone.
@@ -118,7 +118,7 @@ class ClassifiedRows:
     """
 
     def __init__(
-        self, model: BaseEstimator, data: Dataset, log_loss_bound: float, needs_probability: bool
+        self, model: BaseEstimator, data: Data, log_loss_bound: float, needs_probability: bool
     ) -> None:
         self.model, self._data, self._bound = model, data, log_loss_bound
         self._needs_probability = needs_probability
@@ -322,7 +322,7 @@ class PredictedRows:
     Parameters
     ----------
     model : fitted regressor
-    data : Dataset
+    data : Data
     within : TargetRange
     deviances : mapping from str to Deviance
         Of the quantities that are deviances.
@@ -331,7 +331,7 @@ class PredictedRows:
     def __init__(
         self,
         model: BaseEstimator,
-        data: Dataset,
+        data: Data,
         within: TargetRange,
         deviances: Mapping[str, Deviance],
     ) -> None:

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from skdp._numbers import AnyArray, Indices, shown
 from skdp.fitting import tables
+from skdp.fitting.data import Data
 from skdp.fitting.refusals import public_refusal, without_cells
-from skdp.metrics.dataset import Dataset
 from skdp.metrics.row_statistics import WHO
 
 
@@ -51,7 +51,7 @@ class Subgroups:
             "so that the price is for all of them together.",
         )
 
-    def numbers_of(self, data: Dataset) -> Indices:
+    def numbers_of(self, data: Data) -> Indices:
         """Return the number of the subgroup of each row.
 
         Raises

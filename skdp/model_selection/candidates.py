@@ -25,13 +25,14 @@ from skdp._numbers import AnyArray, MatrixLike, are_numbers
 from skdp.accounting.pricing import LEAST_EPSILON
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.callbacks import without_callbacks
+from skdp.fitting.data import Data
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
 from skdp.fitting.labels import sorted_labels
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
+from skdp.fitting.rows import check_data
 from skdp.fitting.user_warnings import warn_about_label_set
 from skdp.metrics import Scores, SubgroupScores
-from skdp.metrics.dataset import Dataset, PartitionedDataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection.total import (
     any_part_reads_rows,
@@ -322,7 +323,7 @@ def checked(
     estimator: BaseEstimator,
     pool: list[dict[str, object]],
     run_budget: RunBudget,
-    data: Dataset | PartitionedDataset,
+    data: Data,
     n_train: Iterable[int],
     epsilon: float,
     target_range: tuple[float, float] | None,
@@ -335,7 +336,7 @@ def checked(
         If a candidate or the data is refused, or a candidate costs more than a run may for one of
         these numbers of records. Nothing is released then.
     """
-    labels = public_labels(who, estimator, data.labels, epsilon)
+    labels = public_labels(who, estimator, data.y, epsilon)
     ready = [prepared_candidate(who, estimator, entry, run_budget, labels) for entry in pool]
     check_rows(who, ready, data)
     n_outputs = 1 if labels is None else len(labels)
@@ -472,17 +473,17 @@ def new_seed(draws: NoiseSource) -> int:
 # ---------------------------------------------------------------- rows that candidates refuse
 
 
-def check_rows(who: str, ready: list[BaseEstimator], rows: Dataset | PartitionedDataset) -> None:
+def check_rows(who: str, ready: list[BaseEstimator], rows: Data) -> None:
     """Raise ValueError for rows that a candidate refuses, before the charge.
 
     The steps of a pipeline are carried out, as they learn nothing, up to the first that is private:
     what that one finds is not known yet. If a failure occurred in a run only, the choice of the
     best run would depend on the record that caused it.
     """
-    if isinstance(rows, PartitionedDataset):
+    if isinstance(rows.X, Partitions):
         for candidate in ready:
             _require_takes_partitions(who, candidate)
-    rows.check(functools.partial(_check_rows, who, ready))
+    check_data(who, rows, functools.partial(_check_rows, who, ready))
 
 
 def _require_takes_partitions(who: str, candidate: BaseEstimator) -> None:

@@ -15,8 +15,8 @@ from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import charge_fit
 from skdp.fitting.parameters import check_parameters
 from skdp.fitting.privacy import Privacy
+from skdp.fitting.rows import read_plain, require_numbered
 from skdp.metrics import Score, Scores, requests
-from skdp.metrics.dataset import read_rows
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.scores import AnyScore
 from skdp.model_selection import candidates
@@ -129,7 +129,8 @@ def dp_cross_validate(
     require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
     require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
     # 1. Plan: the budget of each fit and each score, and the cost of all; refuse bad input.
-    data = read_rows(WHO, X, y, groups, not candidates.labels_are_public(WHO, estimator))
+    reads_labels = not candidates.labels_are_public(WHO, estimator)
+    data = require_numbered(WHO, read_plain(WHO, X, y, groups, reads_labels))
     n_records, unit = data.n_records, data.unit
     require("cv", cv, f"be at most the number of {unit}s, {n_records}", cv <= n_records)
     mu = accounting.gaussian_mu(epsilon, delta) * math.sqrt(1 - candidates.MARGIN)
@@ -152,7 +153,7 @@ def dp_cross_validate(
     cost = _cost(int(cv), fit_budget, score_budget, n_records, unit, epsilon)
     statement = replace(cost, part=parts.part_of(X, y, groups, unit=unit)).statement()
     draws = charge_fit(scorer, statement, who=WHO)
-    split: list[Any] = list(data.split(sizes, draws))
+    split = data.split(sizes, draws)
     runs = []
     try:
         with parts.charged_as_a_whole(unit):

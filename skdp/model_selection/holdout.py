@@ -16,13 +16,13 @@ from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require
 from skdp.fitting import parts
 from skdp.fitting.dask_collections import as_partitions
 from skdp.fitting.grouping import GroupLabels, label_column
-from skdp.fitting.rows import require_taken
+from skdp.fitting.rows import read_plain, refuse_blocks
 from skdp.fitting.tables import is_dask
-from skdp.metrics import Scores, SubgroupScores, dataset, evaluate
-from skdp.metrics.dataset import PartitionedDataset
+from skdp.metrics import Scores, SubgroupScores, evaluate
 from skdp.model_selection import candidates
 from skdp.model_selection.total import require_private
 from skdp.oracle import noise_source
+from skdp.oracle.sources.keyed_split import PartOfPartitions
 from skdp.oracle.sources.partitioned import Partitions
 
 
@@ -117,7 +117,7 @@ def _split(
     if len(arrays) <= (groups is not None):
         raise ValueError("at least one array is needed.")
     for array in arrays:
-        require_taken(who, array, groups=groups)
+        refuse_blocks(who, array)
     if isinstance(arrays[0], Partitions):
         return _split_partitions(who, arrays[0], arrays[1:], test_size, random_state)
     if any(is_dask(array) and not is_integer(array.shape[0]) for array in arrays):
@@ -135,12 +135,14 @@ def _split(
         n_records = labels.n_groups
     n_test = scored_records(test_size, n_records, unit)
     sizes = [n_records - n_test, n_test]
-    numbers = dataset.random_split(sizes, noise_source(random_state), labels)
+    codes = None if labels is None else labels.codes
+    split = PartOfPartitions.drawn(sizes, noise_source(random_state))
     sides = parts.new_split(2, of=parts.part_of(*arrays, unit=unit))
     both: list[list[Any]] = []
     if isinstance(groups, list | tuple):  # NumPy might make other labels of them
         arrays = (*arrays[:-1], label_column(who, groups))
-    for rows, side in zip(numbers, sides, strict=True):
+    for own, side in zip(split, sides, strict=True):
+        rows = own.rows(0, n_records if codes is None else len(codes), codes)
         taken = [rows_of(np.asarray(a) if isinstance(a, list) else a, rows) for a in arrays]
         for array, whole in zip(taken, arrays, strict=True):
             if isinstance(array, np.ndarray):
@@ -159,7 +161,7 @@ def _split_partitions(
             f"{who}: {type(partitions).__name__} holds targets, weights and labels of groups "
             "beside its rows. Pass it alone. Nothing was released."
         )
-    data = PartitionedDataset.read(who, partitions)
+    data = read_plain(who, partitions, None)
     n_test = scored_records(test_size, data.n_records, data.unit)
     split = data.split([data.n_records - n_test, n_test], noise_source(random_state))
     sides = parts.new_split(2, of=parts.part_of(partitions, unit=data.unit))
@@ -219,9 +221,8 @@ class DPHoldout:
         random_state: Seed = None,
         groups: ArrayLike | None = None,
     ) -> None:
-        if require_taken("DPHoldout", X, groups=groups) in ("arrays", "groups"):
-            arrays: tuple[Any, ...] = (X, y) if groups is None else (X, y, groups)
-        else:
+        arrays: tuple[Any, ...] = (X, y) if groups is None else (X, y, groups)
+        if isinstance(X, Partitions) or is_dask(X):
             arrays, groups = (as_partitions("DPHoldout", X, y=y, groups=groups),), None
         split = _split("DPHoldout", arrays, test_size, random_state, groups)
         train, test, self._parts, self._sizes, self._unit = split

@@ -20,7 +20,7 @@ from skdp.fitting import parts
 from skdp.fitting.estimator import PrivateEstimator, charge_fit, with_earlier_fits
 from skdp.fitting.parameters import planned_records
 from skdp.fitting.privacy import Privacy
-from skdp.metrics.dataset import read_rows
+from skdp.fitting.rows import read_plain, require_numbered
 from skdp.metrics.requests import METRICS, default_metric
 from skdp.model_selection import candidates
 from skdp.model_selection.holdout import scored_records
@@ -196,7 +196,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         who = self._who
         metric = self._check_parameters()
         reads_labels = not candidates.labels_are_public(who, self.estimator)
-        data = read_rows(who, X, y, groups, reads_labels)
+        data = require_numbered(who, read_plain(who, X, y, groups, reads_labels))
         n_records, unit = data.n_records, data.unit
         part = parts.part_of(X, y, groups, unit=unit)
         n_scored = scored_records(self.holdout, n_records, unit, "holdout")
@@ -211,7 +211,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         statement = replace(cost, part=part).statement()
         drawn_from = charge_fit(self, statement)
         statement = with_earlier_fits(self, (X, y), statement)
-        split: list[Any] = list(data.split([n_train, n_scored], drawn_from))
+        split = data.split([n_train, n_scored], drawn_from)
         with parts.charged_as_a_whole(unit):
             best = self._best_of_runs(
                 lambda: [data.subset(one) for one in split], ready, run_budget, metric, drawn_from

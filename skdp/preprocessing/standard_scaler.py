@@ -12,12 +12,13 @@ from skdp._numbers import AnyArray, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.dask_collections import on_partitions
+from skdp.fitting.data import Data
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import declared, planned_records
 from skdp.fitting.partitions import transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
-from skdp.fitting.rows import Reading, rows_of
+from skdp.fitting.rows import read_data
 from skdp.fitting.tables import is_dask
 from skdp.oracle import Columns, Solution
 from skdp.stages.column_bounds import (
@@ -121,7 +122,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         """
         # A partition has an X and a y; y is not read.
         y = X if is_dask(X) else None
-        return self._fit(rows_of(self._who, X, y, None, groups))
+        return self._fit(read_data(self, X, y, None, groups))
 
     def _read_rows(
         self, X: Any, y: Any, groups: object = None, **checks: object
@@ -129,8 +130,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         X = self._read("X", X, reset=True, **checks)
         return X, np.zeros((X.shape[0], 1), dtype=X.dtype)  # records have targets, if only zeros
 
-    def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
-        return self._prepare(names=reading.names, **reading.shape)
+    def _prepare_for(self, data: Data, *start: object) -> Prepared:
+        return self._prepare(names=data.names, **data.shape)
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
         assert solution.scaling is not None
@@ -139,7 +140,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         self.low_, self.high_ = columns.low.copy(), columns.high.copy()
         self.mean_, self.scale_ = columns.centre.copy(), columns.scale.copy()
         self.privacy_ = fit.statement
-        fit.reading.keep_columns(self)
+        fit.data.keep_columns(self)
 
     def plan(
         self,

@@ -1,7 +1,7 @@
 """Turn a raw data frame into numbers: categories, missing values and dates, on one ledger."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -17,13 +17,14 @@ from skdp.accounting import PrivacyStatement
 from skdp.fitting import tables
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.dask_collections import on_partitions
+from skdp.fitting.data import Data
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import declared, planned_records
 from skdp.fitting.partitions import transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import public_refusal, refuse_hidden
-from skdp.fitting.rows import Reading, Rows, rows_of
+from skdp.fitting.rows import read_data
 from skdp.oracle import Solution
 from skdp.oracle.sources.partitioned import Partitions
 from skdp.stages.medians import MedianStage, without_missing
@@ -157,17 +158,15 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         ValueError
             If a parameter or a column is refused. Nothing is released then.
         """
-        self._check_parameters()
         # A partition has an X and a y; y is not read.
         unread = X if tables.is_dask(X) else None
-        rows = rows_of(self._who, X, unread, None, groups)
-        reading = rows.read(self._reader())
-        assert reading.column_kinds is not None
-        kinds = dict(reading.column_kinds)
+        data = read_data(self._reader(), X, unread, None, groups)
+        assert data.column_kinds is not None
+        kinds = dict(data.column_kinds)
         self.n_features_in_ = len(kinds)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        if reading.names:
-            self.feature_names_in_ = np.array(reading.names, dtype=object)
+        if data.names:
+            self.feature_names_in_ = np.array(data.names, dtype=object)
         zeros = [name for name, kind in kinds.items() if kind != "category" and self._marks(name)]
         zeros = [name for name in zeros if self._given(name) is None]
         if zeros and self.impute == "constant":
@@ -177,16 +176,16 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 "elsewhere, or 0: fill_value={...}; or leave the column out of missing.",
                 UserWarning,
             )
-        if self.impute == "median" and reading.n_features:
-            self._fit(KnownRows(reading, rows))
+        if self.impute == "median" and data.n_features:
+            self._fit(data)
         else:
             names = _numbers_among(kinds)
             self.fill_values_ = dict(zip(names, self._constants(names).tolist(), strict=True))
-            unit = "group" if reading.grouped else "row"
-            texts = self._table_assumptions(reading.n_records, len(kinds), unit)
-            shape = reading.n_records, len(kinds), reading.grouped
+            unit = "group" if data.grouped else "row"
+            texts = self._table_assumptions(data.n_records, len(kinds), unit)
+            shape = data.n_records, len(kinds), data.grouped
             nothing = self._prepare_stages(lambda _: (), *shape, epsilon=0.0, delta=0.0)
-            texts = *texts, *reading.assumptions
+            texts = *texts, *data.assumptions
             self.privacy_ = nothing.plan.cost(nothing.public, texts, "system").statement()
         self.kinds_ = kinds
         return self
@@ -490,9 +489,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         given = self.fill_value
         return given.get(name) if isinstance(given, Mapping) else given
 
-    def _prepare_for(self, reading: Reading, *start: object) -> Prepared:
-        constants = self._constants(_numbers_among(reading.column_kinds or {}))
-        return self._prepare_stages(lambda _: (MedianStage(otherwise=constants),), **reading.shape)
+    def _prepare_for(self, data: Data, *start: object) -> Prepared:
+        constants = self._constants(_numbers_among(data.column_kinds or {}))
+        return self._prepare_stages(lambda _: (MedianStage(otherwise=constants),), **data.shape)
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         public = prepared.public
@@ -500,7 +499,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         return (*texts, *prepared.stages[0].assumptions())
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
-        scaling, names = solution.scaling, _numbers_among(fit.reading.column_kinds or {})
+        scaling, names = solution.scaling, _numbers_among(fit.data.column_kinds or {})
         assert scaling is not None
         assert scaling.columns is not None
         self.fill_values_ = dict(zip(names, scaling.columns.centre.tolist(), strict=True))
@@ -545,18 +544,3 @@ def _indicators(codes: Indices, n_labels: int) -> sparse.csr_array:
 def _numbers_among(kinds: Mapping[Hashable, str]) -> list[Hashable]:
     """Return the columns of numbers and dates."""
     return [name for name, kind in kinds.items() if kind != "category"]
-
-
-@dataclass(frozen=True, eq=False)
-class KnownRows(Rows):
-    """Rows that have been read already, and that another kind was made of."""
-
-    reading: Reading
-    rows: Rows
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        return self.rows.arrays
-
-    def read(self, model: object) -> Reading:
-        return self.reading

@@ -1,4 +1,4 @@
-"""Every tool takes the kinds of rows that the table says, and refuses others before a charge.
+"""Every tool takes every kind of rows, but for blocks, which most refuse before a charge.
 
 What a tool finds with the same seed is the same in memory and in partitions.
 """
@@ -15,7 +15,6 @@ from sklearn.base import clone
 
 import skdp
 from skdp import metrics, model_selection, preprocessing
-from skdp.fitting.rows import KINDS, NOT_TAKEN, kind_of_rows
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
@@ -24,8 +23,10 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 3))
 Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(400)
 BESIDE = {"groups": np.arange(400) // 2, "sample_weight": np.ones(400)}
-# What partitions hold beside X and y, and the kind that these rows are.
-HELD = {"weights in partitions": "partitions", "groups in partitions": "partitions"}
+KINDS = [
+    *("arrays", "groups", "partitions", "weights in partitions", "groups in partitions"),
+    *("dask", "groups in dask", "weights in dask", "blocks"),
+]
 RIDGE = skdp.DPRidge(scaling=skdp.PublicRange(target=10.0))
 GRID = {"alpha": [1.0, 10.0]}
 # Of few passes, for tools that fit often.
@@ -67,6 +68,7 @@ TOOLS = {
         "groups",
     ),
 }
+TAKES_BLOCKS = {"evaluate"}
 SPLITS = {"dp_train_test_split", "DPHoldout"}  # they charge nothing
 
 
@@ -86,7 +88,7 @@ def rows_of_kind(kind):
     beside, _, place = kind.rpartition(" in ")
     name = {"groups": "groups", "weights": "sample_weight"}.get(beside or place)
     rows = X, Y
-    if kind in HELD:
+    if beside and place == "partitions":
         return (InOne({name: BESIDE[name]}), None), {}
     if place == "partitions":
         rows = skdp.data.Chunks(X, Y), None
@@ -100,21 +102,15 @@ def rows_of_kind(kind):
     return rows, {} if name is None else {name: BESIDE[name]}
 
 
-@pytest.mark.parametrize("kind", [*KINDS, *HELD])
-def test_kinds_are_distinguished(kind):
-    rows, beside = rows_of_kind(kind)
-    assert kind_of_rows(rows[0], **beside) == HELD.get(kind, kind)
-
-
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-@pytest.mark.parametrize("kind", [*KINDS, *HELD])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tool", TOOLS)
-def test_a_tool_takes_what_the_table_says(tool, kind, fitted):
+def test_a_tool_takes_a_kind_of_rows_or_refuses_it(tool, kind, fitted):
     use, possible = TOOLS[tool]
     rows, beside = rows_of_kind(kind)
     if not set(beside) <= set(possible.split()):
         pytest.skip(f"{tool} has no such parameter")
-    is_taken = NOT_TAKEN[tool].keys().isdisjoint({kind, HELD.get(kind, kind)})
+    is_taken = kind != "blocks" or tool in TAKES_BLOCKS
     who = "DPRidge" if tool == "fit" else tool
     with skdp.PrivacyBudget(9.0, 1e-3) as budget:
         needs_cluster = kind.endswith("dask") and tool != "dp_train_test_split"
@@ -282,6 +278,4 @@ def test_every_tool_is_in_the_table():
     }
     others = {"Chunks", "PublicSample"}  # kinds of rows themselves, or rows that are public
     displays = {name for name in tools if name.endswith("Display")}
-    assert tools - others - displays <= set(NOT_TAKEN)
-    assert set(NOT_TAKEN) == set(TOOLS)
-    assert all(kinds.keys() <= KINDS.keys() | HELD.keys() for kinds in NOT_TAKEN.values())
+    assert tools - others - displays <= set(TOOLS)

@@ -14,7 +14,8 @@ from grouped import group_neighbours, grouped_data
 from replays import data_for, neighbours
 from skdp import Privacy, SeededNoise
 from skdp.accounting import Adjacency
-from skdp.metrics import dataset, row_statistics
+from skdp.fitting.data import Data
+from skdp.metrics import row_statistics
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import EXPLAINED, METRICS
 from skdp.metrics.subgroups import Subgroups, declared_subgroups
@@ -266,7 +267,7 @@ def test_what_a_model_warns_of_does_not_show(replay, rng, adjacency):
 
 
 def mutant_groups_are_asked_with_all_rows(monkeypatch):
-    monkeypatch.setattr(dataset.Dataset, "predicted_by", lambda self, predict: predict(self.X))
+    monkeypatch.setattr(Data, "predicted_by", lambda self, predict: predict(self.X))
 
 
 def mutant_rows_of_a_group_count_as_one_each(monkeypatch):
@@ -274,7 +275,7 @@ def mutant_rows_of_a_group_count_as_one_each(monkeypatch):
 
 
 def mutant_scores_of_groups_are_divided_by_rows(monkeypatch):
-    monkeypatch.setattr(dataset.Dataset, "n_records", property(lambda self: self.n_rows))
+    monkeypatch.setattr(Data, "n_records", property(lambda self: self.n_rows))
 
 
 def mutant_shares_of_groups_are_rounded_up(monkeypatch):

@@ -14,9 +14,10 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.fixes import parse_version
 
 import skdp
+from mutant_splits import overlap_by_one_row
 from skdp.accounting import Adjacency, event_mu
 from skdp.linear_model.base import DPLinearModel
-from skdp.metrics import dataset, evaluate
+from skdp.metrics import evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, cross_validation, dp_cross_validate
 from skdp.oracle import Plan
@@ -92,17 +93,7 @@ def mutant_each_fit_gets_the_whole_budget(monkeypatch):
     monkeypatch.setattr(run_budget, "epsilon", lambda self, n_fits=1: 1.0)
 
 
-def mutant_folds_overlap(monkeypatch):
-    split = dataset.random_split
-
-    def overlapping(*arguments):
-        first, second, *others = split(*arguments)
-        return [np.append(first, second[0]), second, *others]
-
-    monkeypatch.setattr(dataset, "random_split", overlapping)
-
-
-@pytest.mark.parametrize("mutant", [mutant_each_fit_gets_the_whole_budget, mutant_folds_overlap])
+@pytest.mark.parametrize("mutant", [mutant_each_fit_gets_the_whole_budget, overlap_by_one_row])
 def test_mutants_are_caught(regression, monkeypatch, mutant):
     mutant(monkeypatch)
     with pytest.raises(AssertionError, match=r"meets more|had seen"):

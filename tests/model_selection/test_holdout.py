@@ -29,9 +29,10 @@ from sklearn.preprocessing import (
 import skdp
 from composition import DELTA, together
 from costs import by_pairs
+from mutant_splits import overlap_by_one_row
 from skdp.accounting import Adjacency, Gaussian, OnBlock, Partition, price
 from skdp.fitting import parts
-from skdp.metrics import dataset, evaluate
+from skdp.metrics import evaluate
 from skdp.model_selection import DPHoldout, dp_train_test_split
 
 FIT = partial(skdp.DPRidge, scaling=skdp.RowNorm(4.0, target=5.0), max_iter=3)
@@ -295,23 +296,12 @@ def test_a_holdout_refuses_other_groups(regression, by):
         halves.evaluate(model, "r2", groups=halves.groups_test)
 
 
-def mutant_parts_overlap_by_one_row(monkeypatch):
-
-    split = dataset.random_split
-
-    def overlapping(*arguments):
-        first, second = split(*arguments)
-        return [first, np.concatenate([first[:1], second[1:]])]
-
-    monkeypatch.setattr(dataset, "random_split", overlapping)
-
-
 def mutant_x_alone_decides(monkeypatch):
     part_of = parts.part_of
     monkeypatch.setattr(parts, "part_of", lambda *arrays, **unit: part_of(*arrays[:1], **unit))
 
 
-@pytest.mark.parametrize("mutant", [mutant_parts_overlap_by_one_row, mutant_x_alone_decides])
+@pytest.mark.parametrize("mutant", [overlap_by_one_row, mutant_x_alone_decides])
 def test_mutants_of_splits_are_caught(regression, monkeypatch, mutant):
     mutant(monkeypatch)
     with pytest.raises(AssertionError):

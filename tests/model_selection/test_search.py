@@ -17,9 +17,9 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skdp
 from searches import GRID, RIDGE, seeded
 from skdp.accounting import Adjacency, Gaussian, Selected, price
-from skdp.metrics import dataset
 from skdp.model_selection import DPSearchCV, candidates, dp_cross_validate
 from skdp.oracle import noise_source
+from skdp.oracle.sources.keyed_split import PartOfPartitions
 
 
 def test_it_finds_what_is_plainly_better(regression, classification):
@@ -117,7 +117,7 @@ def test_seeded_searches_repeat(regression):
 def test_the_best_estimator_keeps_no_seed(regression):
     """Its noise could be drawn again by it, and taken off."""
     best = seeded(seed=7).fit(*regression).best_estimator_
-    rows = dataset.random_split([320, 80], noise_source(7))[0]
+    rows = PartOfPartitions.drawn([320, 80], noise_source(7))[0].rows(0, 400, None)
     again = clone(best).fit(regression[0][rows], regression[1][rows])
     assert best.privacy.noise.seed == 0
     assert (again.coef_ != best.coef_).all()

@@ -11,10 +11,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import skdp
+from mutant_splits import overlap_by_one_row
 from searches import GRID, RIDGE, seeded
 from skdp.accounting import Adjacency, event_mu
 from skdp.linear_model.base import DPLinearModel
-from skdp.metrics import dataset
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, candidates
 from skdp.oracle import Plan, noise_source
@@ -195,16 +195,6 @@ def mutant_maximum_of_exact_scores(monkeypatch):
     monkeypatch.setattr(candidates, "PrivateScorer", Exact)
 
 
-def mutant_parts_overlap_by_one_row(monkeypatch):
-    split = dataset.random_split
-
-    def overlapping(*arguments):
-        first, second = split(*arguments)
-        return [first, np.concatenate([first[:1], second[1:]])]
-
-    monkeypatch.setattr(dataset, "random_split", overlapping)
-
-
 def mutant_fits_at_the_whole_budget(monkeypatch):
     monkeypatch.setattr(candidates.RunBudget, "epsilon", lambda self, n_fits=1: 1.0)
 
@@ -216,7 +206,7 @@ LEFT = [
 ]
 PRICE = [
     mutant_maximum_of_exact_scores,
-    mutant_parts_overlap_by_one_row,
+    overlap_by_one_row,
     mutant_fits_at_the_whole_budget,
 ]
 

@@ -12,8 +12,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skdp
 from composition import DELTA, together
+from mutant_splits import split_by_rows
 from skdp.fitting import parts
-from skdp.metrics import dataset, evaluate
+from skdp.metrics import evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import (
     DPHoldout,
@@ -100,16 +101,8 @@ def mutant_labels_have_no_say(monkeypatch):
     monkeypatch.setattr(parts, "part_of", lambda *arrays, unit: part_of(*arrays[:3], unit=unit))
 
 
-def mutant_rows_are_split(monkeypatch):
-    split = dataset.random_split
-
-    def by_rows(sizes, drawn_from, groups=None):
-        return split([len(groups.codes) - 100, 100], drawn_from)
-
-    monkeypatch.setattr(dataset, "random_split", by_rows)
-
-
 OF_SPLITS = [value for name, value in list(globals().items()) if name.startswith("mutant_")]
+OF_SPLITS.append(split_by_rows)
 
 
 @pytest.mark.parametrize("mutant", OF_SPLITS)
@@ -203,7 +196,7 @@ def check_sides(monkeypatch, run):
     fit, score = skdp.DPRidge._fit, PrivateScorer.fit
 
     def fitted(self, rows, *start):
-        X_of["fit"].append((rows.X, rows.groups))
+        X_of["fit"].append((rows.X, rows.groups and rows.groups.codes))
         return fit(self, rows, *start)
 
     def scored(self, X, y, sample_weight=None, *, groups=None):
@@ -251,14 +244,7 @@ def test_groups_are_on_one_side_of_every_run(panel, monkeypatch, run):
 @BOTH
 def test_splits_by_rows_are_caught(panel, monkeypatch, run):
     """A split that forgets the labels: rows of a group fall on both sides."""
-    split = dataset.random_split
-
-    def by_rows(sizes, drawn_from, groups=None):
-        n_rows = len(panel[1])
-        scaled = [n_rows // len(sizes)] * (len(sizes) - 1)
-        return split([*scaled, n_rows - sum(scaled)], drawn_from)
-
-    monkeypatch.setattr(dataset, "random_split", by_rows)
+    split_by_rows(monkeypatch)
     with pytest.raises(AssertionError, match="both sides"):
         check_sides(monkeypatch, run(panel))
 

@@ -79,6 +79,21 @@ class PartOfPartitions:
     starts: Sequence[int]
     sizes: Sequence[int]
 
+    @classmethod
+    def drawn(
+        cls,
+        sizes: Sequence[int],
+        noise_source: NoiseSource,
+        starts: Sequence[int] = (0,),
+        held: Sequence[int] | None = None,
+    ) -> list[Self]:
+        """Draw a division into parts of these sizes, and return the parts.
+
+        ``held`` are the numbers of records of the partitions; None for a single one.
+        """
+        split, held = KeyedSplit.drawn(sizes, noise_source), [sum(sizes)] if held is None else held
+        return [cls(split, (number,), starts, held) for number in range(len(sizes))]
+
     def mask(self, index: int | None, n_records: int) -> Mask:
         """Return which records of a partition belong to it.
 
