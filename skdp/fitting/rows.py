@@ -20,17 +20,8 @@ from skdp.fitting.dask_collections import as_partitions
 from skdp.fitting.data import Data
 from skdp.fitting.grouping import GroupLabels, label_column, rows_in_memory, within_groups
 from skdp.fitting.parameters import planned_records
-from skdp.fitting.partitions import (
-    CheckTask,
-    labels_in,
-    summaries,
-)
-from skdp.fitting.refusals import (
-    require_one_kind,
-    without_cells,
-    without_row_counts,
-    without_sizes,
-)
+from skdp.fitting.partitions import CheckTask, labels_in, summaries
+from skdp.fitting.refusals import require_one_kind, without_cells, without_row_counts, without_sizes
 from skdp.fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
 from skdp.fitting.units import Targets, checked_targets, checked_weights
 from skdp.oracle import Public
