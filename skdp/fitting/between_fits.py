@@ -26,6 +26,7 @@ from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting.data import Data
 from skdp.fitting.parts import Part, Place, overlap, place_of
 from skdp.fitting.user_warnings import NotPrivateWarning, PrivacyWarning
+from skdp.oracle.sources.partitioned import Chunks
 
 # Key of the fingerprints, new in each process, so that nobody can compare a guess with them.
 _SECRET = secrets.token_bytes(32)
@@ -71,9 +72,9 @@ def add_fit(
 ) -> list[PrivacyStatement]:
     """Remember a fit, and return those of this very estimator on the same rows, itself the last.
 
-    Rows are the same if one of the arrays is the same object, or a part of it.
+    Rows are the same if one of the arrays is the same, or a part of it, as `place_of` says.
     """
-    places = [place for place in map(place_of, arrays) if place is not None]
+    places = _places(arrays)
     known = _fits.setdefault(model, [])
     known.append((places, statement))
     return [stated for held, stated in known[:-1] if _meet(held, places)] + [statement]
@@ -81,9 +82,15 @@ def add_fit(
 
 def was_fitted_on(model: Any, arrays: tuple[Any, ...]) -> bool:
     """Whether a model, or one inside of it, was fitted on some of these rows."""
-    places = [place for place in map(place_of, arrays) if place is not None]
+    places = _places(arrays)
     models = (one for one in everything_in(model) if isinstance(one, BaseEstimator))
     return any(_meet(held, places) for one in models for held, _ in _fits.get(one, ()))
+
+
+def _places(arrays: tuple[Any, ...]) -> list[Place]:
+    """Return which rows the arrays hold, and those inside `Chunks`."""
+    inside = (one for array in arrays if isinstance(array, Chunks) for one in array.arrays)
+    return [place for place in map(place_of, (*arrays, *inside)) if place is not None]
 
 
 def _meet(some: list[Place], others: list[Place]) -> bool:

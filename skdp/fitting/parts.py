@@ -12,19 +12,22 @@ costs, nor a split of rows about what a group does: a part counts for fits of it
 import itertools
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from skdp._numbers import is_real
 from skdp.accounting import Partition
 from skdp.accounting.cost import Part as Part
+from skdp.fitting.tables import is_dask
 
-Place: TypeAlias = tuple[int, Part]
+Place: TypeAlias = tuple[Hashable, Part]
 
 # By the id of an array: its part, the unit of that, and a number of the rows that were split.
-_parts: dict[int, tuple[weakref.ref[Any], Part, str, int]] = {}
+_parts: dict[int, tuple[weakref.ref[Any], Part, str, Hashable]] = {}
 _numbers = itertools.count()
 # Neither reaches the threads of a pool: what is fitted there counts as on all rows, and is charged.
 _current_part: ContextVar[tuple[Part, str]] = ContextVar("part of a split", default=((), "row"))
@@ -65,15 +68,29 @@ def remember(array: Any, part: Part, unit: str = "row", of: Any = None) -> None:
 
 
 def place_of(array: Any) -> Place | None:
-    """Return which rows an array holds: a number of all rows, and a part; None if in doubt.
+    """Return which rows an array holds: something equal for all rows, and a part; None if in doubt.
 
-    An array is recognised by its identity, not by what it holds, which is private.
+    What an array holds is private, so it is not compared. Columns of one data frame of pandas have
+    one index, and views of an array that begin at one place its memory. Columns of dask have one
+    name whenever they are made in one way. Other copies of the same rows are not recognised.
     """
     if array is None or is_real(array):
         return None
     if not _is_remembered(array):
-        remember(array, ())
-    return (_parts[id(array)][3], _parts[id(array)][1]) if _is_remembered(array) else None
+        of_table = getattr(getattr(array, "index", None), "_id", None)  # what `Index.is_` compares
+        of_table = array._name if is_dask(array) else of_table
+        if of_table is not None:
+            return of_table, ()
+    owner = array
+    while isinstance(owner, np.ndarray) and isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if not _is_remembered(owner):
+        remember(owner, ())
+    if not _is_remembered(owner):
+        return None
+    _, part, _, number = _parts[id(owner)]
+    is_whole = isinstance(array, np.ndarray) and not part
+    return ((number, array.ctypes.data) if is_whole else number), part
 
 
 def overlap(one: Place, other: Place) -> bool:

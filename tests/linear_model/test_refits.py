@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from composition import DELTA, together
+from skdp.fitting import parts
 from skdp.metrics import evaluate
 from skdp.model_selection import DPHoldout, DPSearchCV, dp_train_test_split
 
@@ -31,7 +32,17 @@ ROWS = {
     "partitions": (skdp.data.Chunks(X, Y), None),
     "new columns": (lambda: X.copy(), Y),
     "new targets": (X, lambda: Y.copy()),
+    # What loops make anew for every fit.
+    "columns of a data frame": (lambda: FRAME[["a", "c"]], lambda: FRAME["y"]),
+    "computed from a data frame": (lambda: FRAME[["a", "c"]] / 2, lambda: 2.0 * FRAME["y"]),
+    "with labels of rows": (lambda: LABELLED.drop(columns="y"), lambda: LABELLED["y"]),
+    "arrays of a data frame": (lambda: FRAME[["a"]].to_numpy(), lambda: FRAME["y"].to_numpy()),
+    "columns of an array": (lambda: TABLE[:, :-1], lambda: TABLE[:, -1]),
+    "new chunks": (lambda: skdp.data.Chunks(X, TABLE[:, -1]), lambda: None),
 }
+FRAME = pd.DataFrame(np.c_[X, Y], columns=["a", "b", "c", "y"])
+LABELLED = FRAME.set_index(np.array([f"person {k}" for k in range(300)]))
+TABLE = np.c_[X, Y]
 
 
 def refitted(model, *rows):
@@ -100,10 +111,32 @@ def test_a_part_of_the_rows_and_all_of_them_overlap():
         ((X, Y), (X_train, y_train), together(1, 1)),
         ((X_train, y_train), (X_test, y_test), 1.0),
         (dp_train_test_split(X, Y)[::2], (X_train, y_train), together(1, 1)),  # another split
+        ((X_train[:, 1:], y_train[:]), (X, Y), together(1, 1)),
+        ((X[:150], Y[:150]), (X[150:], Y[150:]), 1.0),
+        ((FRAME[["a"]][:150], FRAME["y"][:150]), (FRAME[["a"]][150:], FRAME["y"][150:]), 1.0),
         ((X, Y), (X.copy(), Y.copy()), 1.0),  # equal rows: what arrays hold is not compared
     ]:
         model = refitted(refitted(clone(RIDGE), *first), *second)
         assert model.privacy_.epsilon == pytest.approx(epsilon, rel=1e-6)
+
+
+def test_memory_that_is_used_again_holds_other_rows():
+    """Arrays that are gone leave their addresses to others of the same shape."""
+    model = clone(RIDGE)
+    for _ in range(20):
+        rows = np.c_[RNG.standard_normal((300, 3)), np.zeros(300)]
+        frame = pd.DataFrame(rows)
+        assert model.fit(rows[:, :-1], rows[:, -1]).privacy_.epsilon == pytest.approx(1.0)
+        assert model.fit(frame[[0, 1, 2]], frame[3]).privacy_.epsilon == pytest.approx(1.0)
+        del rows, frame
+
+
+def test_columns_of_dask_are_recognised():
+    dataframe = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    table = dataframe.from_pandas(FRAME, npartitions=2)
+    one, other = (table[["a", "c"]] for _ in range(2))
+    assert one is not other
+    assert parts.place_of(one) == parts.place_of(other) != parts.place_of(table[["a"]])
 
 
 def test_copies_begin_anew():

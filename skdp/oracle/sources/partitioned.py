@@ -423,7 +423,7 @@ class Chunks(Partitions):
         for name, column in beside.items():
             if len(column) != shape[0]:
                 raise ValueError(f"Chunks: X has {shape[0]} rows and {name} has {len(column)}.")
-        self._columns = (X, *beside.values())
+        self.arrays = (X, *beside.values())
         self._slices = [
             slice(start, min(start + rows_at_once, shape[0]))
             for start in range(0, shape[0], rows_at_once)
@@ -433,7 +433,7 @@ class Chunks(Partitions):
         """Read the chunks, as many at a time as there are threads, and run the task on each."""
 
         def run_on(index: int) -> Any:
-            return task(*(one[self._slices[index]] for one in self._columns), index=index)
+            return task(*(one[self._slices[index]] for one in self.arrays), index=index)
 
         return spread(run_on, range(len(self._slices)))
 
