@@ -18,12 +18,10 @@ from skdp.oracle.releases import (
     one_step,
     record_sums,
     samplers,
-    scores,
     selection,
     shuffled_pass,
     spectral,
     svrg_pass,
-    weights,
 )
 from skdp.solvers import Solver
 
@@ -100,8 +98,8 @@ STATISTICS = {
     record_sums.CutCount: lambda at: _whitened(record_sums.CutCount, _sure(at), residual_bound=0.5),
     record_sums.UnitSum: lambda at: record_sums.UnitSum(0),
     record_sums.InfluenceSquares: lambda at: record_sums.InfluenceSquares(np.ones(4), -1.0),
-    scores.TableCounts: lambda at: scores.TableCounts(0, np.array([-1.0, 1.0])),
-    weights.WeightCounts: lambda at: weights.WeightCounts(-4.0, 1.0, 8),
+    histograms.TableCounts: lambda at: histograms.TableCounts(0, np.array([-1.0, 1.0])),
+    histograms.WeightCounts: lambda at: histograms.WeightCounts(-4.0, 1.0, 8),
     record_sums.WeightSums: lambda at: record_sums.WeightSums(1.0, np.zeros(0)),
 }
 
@@ -209,7 +207,7 @@ PROOFS = {
 
 # Sums in which no label of a logistic loss plays a part, or one that cancels: labels move none.
 NOT_OF_LABELS = {
-    weights.WeightCounts,
+    histograms.WeightCounts,
     record_sums.WeightSums,
     gradients.GradientDifference,
     record_sums.SquaredNormSum,
@@ -220,7 +218,7 @@ NOT_OF_LABELS = {
     one_step.CappedHessian,
     record_sums.UnitSum,
     record_sums.InfluenceSquares,
-    scores.TableCounts,
+    histograms.TableCounts,
     svrg_pass.SVRGPass,
 }
 

@@ -18,7 +18,12 @@ from skdp.oracle.releases.gradients import (
     noisy_gradient,
     smoothness,
 )
-from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
+from skdp.oracle.releases.histograms import (
+    BinCounts,
+    MagnitudeCounts,
+    TableCounts,
+    WeightCounts,
+)
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise, NoisyStatistic
 from skdp.oracle.releases.moments import (
     Coordinates,
@@ -54,12 +59,10 @@ from skdp.oracle.releases.samplers import (
     Poisson,
     Sampler,
 )
-from skdp.oracle.releases.scores import TableCounts
 from skdp.oracle.releases.selection import VertexSelection
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.releases.svrg_pass import SVRGPass
-from skdp.oracle.releases.weights import WeightCounts
 from skdp.oracle.session import Plan, Solution, SolverStage, Stage, make_plan, public_after, run
 from skdp.oracle.sources.column_map import Columns, Scaling, Weights
 

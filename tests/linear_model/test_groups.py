@@ -21,7 +21,7 @@ from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.refusals import without_row_counts
 from skdp.oracle import GaussianNoise, NoisyStatistic
 from skdp.oracle.releases import base as release_base
-from skdp.oracle.releases.scores import TableCounts
+from skdp.oracle.releases.histograms import TableCounts
 from skdp.oracle.sources.groups import GroupedMemorySource
 from skdp.oracle.sources.memory import MemorySource
 from skdp.preprocessing import DPStandardScaler

@@ -20,7 +20,7 @@ from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import EXPLAINED, METRICS
 from skdp.metrics.subgroups import Subgroups, declared_subgroups
 from skdp.oracle import TableCounts, UnitSum
-from skdp.oracle.releases import scores as releases
+from skdp.oracle.releases import histograms as releases
 from skdp.oracle.sources.groups import Groups
 from skdp.stages import scores as stage
 
@@ -189,13 +189,13 @@ def subgroups_by_the_labels_of_all_rows(monkeypatch):
 
 
 def rows_in_two_subgroups(monkeypatch):
-    divided = releases.divided_counts
+    original = releases.bin_sum
 
     def twice(*arguments):
-        found = divided(*arguments)
+        found = original(*arguments)
         return found + np.roll(found, 2)
 
-    monkeypatch.setattr(releases, "divided_counts", twice)
+    monkeypatch.setattr(releases, "bin_sum", twice)
 
 
 def divided_without_bounds(monkeypatch):

@@ -1,26 +1,165 @@
-"""Histograms of all columns in one release: each record adds one to one bin of every column."""
+"""Counts of values in bins: one sum, with one proof, for histograms, tables and counts of weights.
+
+*Sensitivity.* `bin_sum` adds, for a record and each of ``n_columns`` columns, 1 to one of the bins
+of the column. Bins that a statistic names outside of the range count as the nearest, and a value
+that is not a number counts as 0, or as the first bin. A null record, of weight 0, adds nothing. So
+the part of a record has the L1 norm ``n_columns`` and the L2 norm ``sqrt(n_columns)``, and the
+difference of two parts, where in each column 1 moves from one bin to another, is at most 2 and
+sqrt(2) times as long: that is the spread, and 1 if there is a single bin (Dwork, McSherry, Nissim,
+Smith 2006, Example 1; Balle and Wang 2018, Thm 8, for the noise).
+
+A record may also add less than 1, its share, or divide its share between a bin and the next one.
+Such a part lies in the convex hull of 0 and of parts as above, so all bounds hold for it.
+
+*Floating point.* Shares are whole numbers of a unit in which sums over n records are exact
+(`skdp.oracle.releases.record_sums.cell_bits`). The root of the number of columns is rounded, which
+is charged.
+
+*Groups.* The shares of the rows of a group are multiplied by the row's multiplier, so they add up
+to 1 at most: see `Statistic`.
+"""
 
 import functools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skdp._numbers import AnyArray, Array, Mask
+from skdp._numbers import AnyArray, Array
 from skdp.oracle import compiled
 from skdp.oracle.compiled import BitPatterns, Integers, Matrix, MatrixOut, Vector
 from skdp.oracle.releases import base
+from skdp.oracle.releases.record_sums import cell_bits
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows
 from skdp.oracle.sources.records import Records, unit_arrays, vector
+from skdp.oracle.sources.sparse_rows import AnyRows, is_csr
 
-Counts = NDArray[Any]  # whole numbers, or sums of multipliers
-Lookup = Callable[[AnyArray, slice | AnyArray], NDArray[np.intp]]  # bins of values, by column
-Add = Callable[[Array, Array, slice, Array], None]  # a block's values, shares, columns; total
+BLOCK_VALUES = 1 << 18  # values to look up at once
+
+
+class BinSum(base.Statistic):
+    """Counts of records in bins, for each of several columns.
+
+    Attributes
+    ----------
+    order : {1, 2}
+        Of the norm in which the counts are bounded.
+    """
+
+    takes_groups: ClassVar[bool] = True
+    order: int = 2
+
+    @abstractmethod
+    def table(self, context: base.PublicContext) -> tuple[int, int]:
+        """Return the numbers of columns and of bins."""
+
+    @abstractmethod
+    def values(self, block: Records) -> Iterator[tuple[int, AnyRows]]:
+        """Yield values of a block, a row for each record, and the number of their first column."""
+
+    @abstractmethod
+    def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
+        """Return numbers of any size; rounded down they are the bins of values of the columns."""
+
+    def upper(self, block: Records) -> Array | None:
+        """Return the parts of shares, in [0, 1], that count in the next bin; by default none."""
+        return None
+
+    def count_compiled(
+        self, values: Array, shares: Vector, columns: slice, total: MatrixOut
+    ) -> None:
+        """Add the counts of dense values to the total, if there is a loop for it."""
+        raise NotImplementedError
+
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        n_columns, n_bins = self.table(context)
+        bound = float(n_columns ** (1 / self.order)) * (1 + 8 * UNIT_ROUNDOFF)
+        spread = 2.0 ** (1 / self.order) if n_bins > 1 else 1.0
+        size, total = n_columns * n_bins, max(1.0, float(n_rows))
+        return base.Contribution(bound, spread, size, total, self.order)
+
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        counts = rows.total(bin_sum, self, self.table(context), context.public.n_rows)
+        return np.asarray(counts, dtype=np.float64).reshape(self.shape(context))
+
+
+def bin_sum(
+    records: Records, statistic: BinSum, table: tuple[int, int], n_records: int = 1
+) -> Array:
+    """Return the counts of records in the statistic's bins, exact, as an array of that shape."""
+    total, unit = np.zeros(table), 2.0 ** cell_bits(n_records)
+    has_loop = type(statistic).count_compiled is not BinSum.count_compiled
+    has_loop = has_loop and compiled.use_compiled(records.public_shape)
+    has_loop = has_loop and unit_arrays(records) is not None
+    for block in records.blocks(_rows_at_once(records, table[1]), dense=True):
+        # 1. What each record counts as, and how many bins further on.
+        shares = block.multipliers
+        if block.weights is not None:
+            shares = np.where(block.weights == 0, 0.0, 1.0 if shares is None else shares)
+        parts = [(0, shares)]
+        if (upper := statistic.upper(block)) is not None:
+            whole = np.ones(block.n_rows) if shares is None else shares
+            upper = np.rint(np.clip(np.nan_to_num(upper), 0.0, 1.0) * whole * unit) / unit
+            parts = [(1, upper), (0, whole - upper)]
+        # 2. Where it counts.
+        for first, values in statistic.values(block):
+            columns = slice(first, first + values.shape[1])
+            own = total[columns]
+            if has_loop:
+                statistic.count_compiled(values, vector(shares), columns, own)
+            elif is_csr(values):
+                _add_sparse(statistic, values, shares, columns, own)
+            else:
+                for step, each in parts:
+                    places = statistic.bins(values, columns)
+                    _add(places + step if step else places, each, own)
+    return total
+
+
+def _rows_at_once(records: Records, n_bins: int) -> int:
+    if records.is_sparse and records.base is None and not records.loses_zeros:
+        return block_rows(records.n_rows, records.n_features, is_sparse=True, is_copied=True)
+    return max(n_bins, BLOCK_VALUES // max(1, records.n_features))
+
+
+def _codes(places: AnyArray, columns: AnyArray | int, n_bins: int) -> NDArray[np.intp]:
+    """Return numbers of bins over all columns."""
+    # fmax and fmin take nan for the number beside it: every value has a bin.
+    np.fmin(np.fmax(places, 0, out=places), n_bins - 1, out=places)
+    codes = places.astype(np.intp, copy=False)
+    codes += n_bins * columns
+    return np.asarray(codes)
+
+
+def _add(places: AnyArray, shares: Array | None, total: Array) -> None:
+    """Count the rows of places, one for each column of the total; each adds 1, or its share."""
+    n_columns, n_bins = total.shape
+    codes = _codes(places, np.arange(n_columns), n_bins).ravel()
+    each = None if shares is None else np.repeat(shares, n_columns)
+    total += np.bincount(codes, each, minlength=total.size).reshape(total.shape)
+
+
+def _add_sparse(
+    statistic: BinSum, X: sparse.csr_array, shares: Array | None, columns: slice, total: Array
+) -> None:
+    """Count the values of sparse rows; values that are not stored are 0."""
+    n_columns, n_bins = total.shape
+    each = None if shares is None else np.repeat(shares, np.diff(X.indptr))
+    stored = X.indices.astype(np.intp)
+    codes = _codes(statistic.bins(X.data, X.indices), stored, n_bins)
+    total += np.bincount(codes, each, minlength=total.size).reshape(total.shape)
+    zeros = _codes(statistic.bins(np.zeros(n_columns), columns), 0, n_bins)
+    whole = X.shape[0] if shares is None else shares.sum()
+    total[np.arange(n_columns), zeros] += whole - np.bincount(stored, each, minlength=n_columns)
+
+
+# ---------------------------------------------------------------- histograms
 
 # Near magnitudes, from 4**-20 to 4**20, have a bin for each step of 4: negative ones from large to
 # small, zero, positive ones from small to large. Far magnitudes are counted by two digits: the sign
@@ -37,178 +176,142 @@ N_MAGNITUDES = BLOCK.stop + 1
 # A far value counts so much in each of its two bins: twice the square is below 1.
 DIGIT = 0.707
 
-BLOCK_VALUES = 1 << 18  # values to look up at once
-
 
 @functools.cache
-def magnitude_table(is_single: bool = False, block: bool = False) -> NDArray[np.intp]:
+def magnitude_table(of_blocks: bool = False) -> NDArray[np.intp]:
     """Bin of a number by its sign and exponent bits: of far ones that of the step, or the block."""
-    bits, bias = (8, 127) if is_single else (11, 1023)
-    exponents = np.arange(1 << bits)
-    steps = (exponents - bias) // 2
+    steps = (np.arange(2048) - 1023) // 2
     near = (steps >= -STEPS) & (steps < STEPS)
-    far, negative = FAR.start + SIDE + steps % SIDE, FAR.start + steps % SIDE
-    positive, negative = (
-        np.where(near, SIDE + sign * (SIDE // 2 + 1 + steps), one)
-        for sign, one in ((1, far), (-1, negative))
-    )
-    table = np.stack([positive, negative])
-    if block:
+    signs = []
+    for sign, far in ((1, FAR.start + SIDE), (-1, FAR.start)):
+        signs.append(np.where(near, SIDE + sign * (SIDE // 2 + 1 + steps), far + steps % SIDE))
+    table = np.stack(signs)
+    if of_blocks:
         table[:, ~near] = BLOCK.start + steps[~near] // STEPS - BLOCKS[0]
     table[:, 0], table[:, steps >= BEYOND] = SIDE, N_MAGNITUDES - 1  # subnormal ones count as 0
     return np.asarray(table.ravel(), dtype=np.intp)
 
 
-def magnitudes(
-    values: AnyArray, columns: slice | AnyArray | None = None, block: bool = False
-) -> NDArray[np.intp]:
-    """Bin of every value by sign and magnitude."""
-    is_single = values.dtype == np.float32
-    bits, shift = (np.uint32, 23) if is_single else (np.uint64, 52)
-    patterns = np.ascontiguousarray(values).view(bits)
-    table = magnitude_table(is_single, block)
-    return np.asarray(table[np.right_shift(patterns, bits(shift))])
+@dataclass(frozen=True, eq=False)
+class _Histograms(BinSum):
+    """Counts of the values of X, of the targets, or of both, whose columns follow each other."""
+
+    features: bool
+    targets: bool
+
+    @property
+    def reads_targets(self) -> bool:
+        return self.targets
+
+    def _n_columns(self, context: base.PublicContext) -> int:
+        return self.features * context.public.n_features + self.targets * context.public.n_outputs
+
+    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
+        return self.table(context)
+
+    def values(self, block: Records) -> Iterator[tuple[int, AnyRows]]:
+        if self.features:
+            yield 0, block.X
+        if self.targets:
+            targets = np.ascontiguousarray(block.targets, np.float64)
+            yield self.features * block.n_features, targets
 
 
-def equal_bins(
-    values: AnyArray, columns: slice | AnyArray, low: Array, width: Array, n_bins: int
-) -> NDArray[np.intp]:
-    """Bin of every value between ``low`` and ``low + n_bins * width``, the outer ones open.
+@base.audited
+@dataclass(frozen=True, eq=False)
+class MagnitudeCounts(_Histograms):
+    """Counts of values by sign and magnitude, for each column.
 
-    ``columns`` are the columns of the values, by their numbers in ``low`` and ``width``.
+    A near value adds 1 to one bin. A far value adds ``DIGIT`` to each of two bins of its column. As
+    ``2 * DIGIT**2 < 1`` and no entry is negative, the norm of a record's part is at most 1 in each
+    column, and the inner product of two parts is at least 0, so that their squared distance is at
+    most the sum of their squared norms: the bounds of `bin_sum` hold. Products with ``DIGIT`` are
+    rounded once, by less than that norm is below 1.
+
+    Parameters
+    ----------
+    features, targets : bool
+        The columns: those of X, those of the targets, or both, in this order.
+    of_blocks : bool, default=False
+        Whether far values are counted by their second digit, which is done in another pass.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        places = values - low[columns]
-        places /= width[columns]
-    # fmax and fmin take nan for the number beside it: every value has a bin.
-    np.fmin(np.fmax(places, 0.0, out=places), n_bins - 1.0, out=places)
-    return np.asarray(places.astype(np.intp))
+
+    of_blocks: bool = False
+    kind: ClassVar[str] = "magnitudes"
+
+    def table(self, context: base.PublicContext) -> tuple[int, int]:
+        return self._n_columns(context), N_MAGNITUDES
+
+    def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
+        patterns = np.ascontiguousarray(values).view(np.uint64)
+        return magnitude_table(self.of_blocks)[np.right_shift(patterns, np.uint64(52))]
+
+    def count_compiled(
+        self, values: Array, shares: Vector, columns: slice, total: MatrixOut
+    ) -> None:
+        table = magnitude_table(self.of_blocks)
+        _add_magnitude_counts(values.view(np.uint64), shares, table, total)
+
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        counts = super().total(rows, context)
+        if self.of_blocks:
+            return counts
+        if counts[:, FAR].any():
+            counts[:, BLOCK] = replace(self, of_blocks=True).total(rows, context)[:, BLOCK]
+        counts[:, FAR.start : BLOCK.stop] *= DIGIT
+        return counts
 
 
-def magnitude_counts(records: Records, features: bool, targets: bool) -> Counts:
-    """Count values by column and magnitude, shape (n_columns, N_MAGNITUDES); far ones twice.
+@base.audited
+@dataclass(frozen=True, eq=False)
+class BinCounts(_Histograms):
+    """Counts of values in equal bins between public edges, for each column, the outer ones open.
 
-    Rows of weight 0 are not counted, here and below. Where there are groups, a row counts as its
-    multiplier: the counts of a group add up to 1 at most, and sums of multipliers are exact.
+    Parameters
+    ----------
+    features, targets : bool
+        The columns: those of X, those of the targets, or both, in this order.
+    low, width : array of shape (n_columns,)
+        Left end of the first bin, and width of a bin; finite, widths positive. They are copied.
+    n_bins : int
+        At least 1.
     """
 
-    def counts(block: bool) -> Counts:
-        lookup = functools.partial(magnitudes, block=block)
-        table = magnitude_table(block=block)
+    low: base.Point = field(repr=False)
+    width: base.Point = field(repr=False)
+    n_bins: base.Integer
+    kind: ClassVar[str] = "histograms"
 
-        def add(values: Array, shares: Array, columns: slice, total: Array) -> None:
-            _add_magnitude_counts(values.view(np.uint64), shares, table, total)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not ((self.width > 0).all() and self.n_bins >= 1):
+            raise ValueError("BinCounts: widths must be positive, and n_bins at least 1.")
 
-        return _counts(records, features, targets, N_MAGNITUDES, lookup, add)
+    def table(self, context: base.PublicContext) -> tuple[int, int]:
+        n_columns = self._n_columns(context)
+        if self.low.shape != (n_columns,) or self.width.shape != (n_columns,):
+            raise ValueError(f"BinCounts: low and width must have shape ({n_columns},).")
+        return n_columns, self.n_bins
 
-    total = counts(block=False)
-    if total[:, FAR].any():
-        total[:, BLOCK] = counts(block=True)[:, BLOCK]
-    return total
+    def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            places = values - self.low[columns]
+            places /= self.width[columns]
+        return places
 
+    def count_compiled(
+        self, values: Array, shares: Vector, columns: slice, total: MatrixOut
+    ) -> None:
+        edges = vector(self.low[columns]), vector(self.width[columns])
+        _add_bin_counts(values, shares, *edges, self.n_bins, total)
 
-def bin_counts(
-    records: Records, features: bool, targets: bool, low: Array, width: Array, n_bins: int
-) -> Counts:
-    """Count values by column in ``n_bins`` equal bins, shape (n_columns, n_bins)."""
-    lookup = functools.partial(equal_bins, low=low, width=width, n_bins=n_bins)
-
-    def add(values: Array, shares: Array, columns: slice, total: Array) -> None:
-        edges = np.ascontiguousarray(low[columns]), np.ascontiguousarray(width[columns])
-        _add_bin_counts(values, shares, *edges, n_bins, total)
-
-    return _counts(records, features, targets, n_bins, lookup, add)
-
-
-def _counts(
-    records: Records, features: bool, targets: bool, n_bins: int, lookup: Lookup, add: Add
-) -> Counts:
-    """Count the values of X, the targets, or both, whose columns are numbered in this order."""
-    if compiled.use_compiled(records.public_shape) and unit_arrays(records) is not None:
-        return _compiled_counts(records, features, targets, n_bins, add)
-    n_features = records.n_features * features
-    n_targets = records.targets.shape[1] if targets else 0
-    kind = np.int64 if records.multipliers is None else np.float64
-    total: Counts = np.zeros((n_features + n_targets, n_bins), dtype=kind)
-    if records.is_sparse and records.base is None and not records.loses_zeros:
-        step = block_rows(records.n_rows, records.n_features, is_sparse=True, is_copied=True)
-    else:
-        step = max(n_bins, BLOCK_VALUES // max(1, records.n_features))
-    for block in records.blocks(step, dense=True):
-        takes_part = None if block.weights is None else block.weights > 0
-        each = block.multipliers
-        if features:
-            count = _count_sparse if block.is_sparse else _count
-            total[:n_features] += count(block.X, takes_part, each, n_bins, lookup)
-        if targets:
-            last = slice(n_features, None)
-            total[last] += _count(block.targets, takes_part, each, n_bins, lookup, last)
-    return total
-
-
-def _count(
-    X: AnyArray,
-    takes_part: Mask | None,
-    each: Array | None,
-    n_bins: int,
-    lookup: Lookup,
-    columns: slice | None = None,
-) -> Counts:
-    """Count the rows that take part; each adds one, or its multiplier, to a bin of every column."""
-    values, n_columns = X if takes_part is None else X[takes_part], X.shape[1]
-    codes = lookup(values, slice(0, n_columns) if columns is None else columns)
-    codes += n_bins * np.arange(n_columns)
-    shares = None
-    if each is not None:
-        shares = np.repeat(each if takes_part is None else each[takes_part], n_columns)
-    result = np.bincount(codes.ravel(), shares, minlength=n_columns * n_bins)
-    return np.asarray(result.reshape(n_columns, n_bins))
-
-
-def _count_sparse(
-    X: sparse.csr_array, takes_part: Mask | None, each: Array | None, n_bins: int, lookup: Lookup
-) -> Counts:
-    n_rows, n_columns = X.shape
-    values, columns = X.data, X.indices
-    whole: float = n_rows if each is None else float(each.sum())
-    shares = None if each is None else np.repeat(each, np.diff(X.indptr))
-    if takes_part is not None:
-        stored = np.repeat(takes_part, np.diff(X.indptr))
-        values, columns = values[stored], columns[stored]
-        shares = None if shares is None else shares[stored]
-        whole = int(takes_part.sum()) if each is None else float(each[takes_part].sum())
-    codes = lookup(values, columns)
-    codes += n_bins * columns.astype(np.intp)
-    total: Counts = np.bincount(codes, shares, minlength=n_columns * n_bins)
-    # Shares of no entries at all would be added up as integers.
-    total = total.reshape(n_columns, n_bins).astype(np.int64 if each is None else np.float64)
-    # What is not stored is 0.
-    zeros = lookup(np.zeros(n_columns, dtype=X.dtype), slice(0, n_columns))
-    stored_in = np.bincount(columns, shares, minlength=n_columns)
-    total[np.arange(n_columns), zeros] += whole - stored_in
-    return total
-
-
-# ---------------------------------------------------------------- compiled
-
-
-def _compiled_counts(
-    records: Records, features: bool, targets: bool, n_bins: int, add: Add
-) -> Counts:
-    """Count the values of X, the targets, or both, by a function that adds those of a block."""
-    n_features = records.n_features * features
-    n_targets = records.targets.shape[1] if targets else 0
-    total = np.zeros((n_features + n_targets, n_bins))
-    for block in records.blocks(max(n_bins, BLOCK_VALUES // max(1, records.n_features))):
-        shares = None if block.weights is None else (block.weights > 0).astype(np.float64)
-        if block.multipliers is not None:
-            shares = block.multipliers if shares is None else shares * block.multipliers
-        if features:
-            add(block.X, vector(shares), slice(0, n_features), total[:n_features])
-        if targets:
-            values = np.ascontiguousarray(block.targets, np.float64)
-            add(values, vector(shares), slice(n_features, None), total[n_features:])
-    return total if records.multipliers is not None else total.astype(np.int64)
+    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+        arguments: tuple[AnyArray | float, ...] = self.low, self.width
+        arguments = *arguments, self.features, self.targets, self.n_bins
+        known = rows.last_counts  # several rounds may be of equal ranges
+        if known is None or not all(map(np.array_equal, known[0], arguments)):
+            known = rows.last_counts = arguments, super().total(rows, context)
+        return np.array(known[1])  # not the kept counts themselves
 
 
 @compiled.compile_loop()
@@ -244,107 +347,109 @@ def _add_magnitude_counts(
             total[j, np.uint64(table[patterns[i, j] >> np.uint64(52)])] += share
 
 
-# ---------------------------------------------------------------- the statistics
-
-
-@dataclass(frozen=True, eq=False)
-class _Counts(base.Statistic):
-    """Counts of values in the bins of each column.
-
-    A record adds 1 to one bin of each column, a null record nothing. So its L2 norm is the root of
-    the number of columns, and that of the difference of two records at most sqrt(2) times as long:
-    in each column 1 moves from one bin to another. (A group adds shares to several bins of a
-    column, which add up to 1 at most. Such a vector lies in the convex hull of those of rows, so
-    that all of this holds for it.) Counts are exact; what is rounded is the bound itself, which is
-    charged.
-    """
-
-    features: bool
-    targets: bool
-    takes_groups: ClassVar[bool] = True
-
-    @property
-    def reads_targets(self) -> bool:
-        return self.targets
-
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        shape = self.shape(context)
-        bound = math.sqrt(shape[0]) * (1 + 8 * UNIT_ROUNDOFF)
-        return base.Contribution(bound, math.sqrt(2), math.prod(shape), total=float(n_rows))
-
-    def _n_columns(self, context: base.PublicContext) -> int:
-        """Return the number of columns that are requested."""
-        return self.features * context.public.n_features + self.targets * context.public.n_outputs
+# ---------------------------------------------------------------- tables
 
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class MagnitudeCounts(_Counts):
-    """Counts of values by sign and magnitude, for each column.
+class TableCounts(BinSum):
+    """Table of counts: records by class, and by the interval that a value lies in.
 
-    Sensitivity: a near value adds 1 to one bin, and a far value adds ``DIGIT`` to each of two bins
-    of its column. As ``2 * DIGIT**2 < 1`` and no entry is negative, both statements of `_Counts`
-    hold: the norm is at most 1 in each column, and the inner product of two records is at least 0,
-    so that their squared distance is at most the sum of their squared norms. Products with
-    ``DIGIT`` are rounded once, by less than that norm is below 1. A record whose weight is 0 is a
-    null record: it is not counted.
+    The columns of the records are facts about each row that follow from the row and from a model
+    that is given. The outer intervals are open. A class out of range counts as the nearest.
 
     Parameters
     ----------
-    features, targets : bool
-        The columns: those of X, those of the targets, or both, in this order.
+    column : int
+        Which fact about a row is looked up.
+    edges : array of shape (n_bins - 1,)
+        Finite and increasing; public. A value at an edge lies in the interval above. A copy is
+        kept.
+    class_column : int, default=0
+        Which fact is the class, a number from 0 to ``n_classes - 1``.
+    n_classes : int, default=1
+        1 for a table without classes.
+    is_divided : bool, default=False
+        Whether to divide a row between the two cells of its class, (1 - v) / 2 to the lower and
+        (1 + v) / 2 to the upper, for a value v that is cut to [-1, 1]. The single edge is 0.
     """
 
-    kind: ClassVar[str] = "magnitudes"
-
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        return self._n_columns(context), N_MAGNITUDES
-
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
-        counts = rows.total(magnitude_counts, self.features, self.targets)
-        counts = np.array(counts, dtype=np.float64)
-        counts[:, FAR.start : BLOCK.stop] *= DIGIT
-        return counts
-
-
-@base.audited
-@dataclass(frozen=True, eq=False)
-class BinCounts(_Counts):
-    """Counts of values in equal bins between public edges, for each column.
-
-    Sensitivity as in `MagnitudeCounts`: the outermost bins are open, so every value, of whatever
-    size, lies in exactly one bin.
-
-    Parameters
-    ----------
-    features, targets : bool
-        The columns: those of X, those of the targets, or both, in this order.
-    low, width : array of shape (n_columns,)
-        Left end of the first bin, and width of a bin; finite, widths positive. They are copied.
-    n_bins : int
-        At least 1.
-    """
-
-    low: base.Point = field(repr=False)
-    width: base.Point = field(repr=False)
-    n_bins: base.Integer
-    kind: ClassVar[str] = "histograms"
+    column: base.Integer
+    edges: base.Point = field(repr=False)
+    class_column: base.Integer = 0
+    n_classes: base.Integer = 1
+    is_divided: base.Flag = False
+    kind: ClassVar[str] = "table"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not ((self.width > 0).all() and self.n_bins >= 1):
-            raise ValueError("BinCounts: widths must be positive, and n_bins at least 1.")
+        rising = self.edges.ndim == 1 and bool((np.diff(self.edges) > 0).all())
+        if not (rising and self.n_classes >= 1):
+            raise ValueError("TableCounts: edges must increase, and n_classes be at least 1.")
+        if self.is_divided and self.edges.tolist() != [0.0]:
+            raise ValueError("TableCounts: rows are divided at the single edge 0.")
 
-    def shape(self, context: base.PublicContext) -> tuple[int, ...]:
-        n_columns = self._n_columns(context)
-        if self.low.shape != (n_columns,) or self.width.shape != (n_columns,):
-            raise ValueError(f"BinCounts: low and width must have shape ({n_columns},).")
-        return n_columns, self.n_bins
+    def table(self, context: base.PublicContext) -> tuple[int, int]:
+        base.require_columns(self, context, self.column, self.class_column)
+        return 1, self.n_classes * (len(self.edges) + 1)
 
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
-        columns, ranges = (self.features, self.targets), (self.low, self.width)
-        arguments: tuple[AnyArray | float, ...] = *columns, *ranges, self.n_bins
-        known = rows.last_counts  # several rounds may be of equal ranges
-        if known is None or not all(map(np.array_equal, known[0], arguments)):
-            known = rows.last_counts = arguments, rows.total(bin_counts, *arguments)
-        return np.array(known[1], dtype=np.float64)  # not the kept counts themselves
+    def values(self, block: Records) -> Iterator[tuple[int, AnyRows]]:
+        cells = np.searchsorted(self.edges, block.X[:, [self.column]], side="right")
+        cells *= not self.is_divided
+        classes = np.fmin(np.fmax(block.X[:, [self.class_column]], 0.0), self.n_classes - 1.0)
+        yield 0, cells + (self.n_classes > 1) * (len(self.edges) + 1) * classes.astype(np.intp)
+
+    def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
+        return values
+
+    def upper(self, block: Records) -> Array | None:
+        return (1 + block.X[:, self.column]) / 2 if self.is_divided else None
+
+
+def logarithms(weights: Array) -> Array:
+    """Return binary logarithms, linear between powers of two, of positive weights.
+
+    They follow from exponent and mantissa, so that those of a weight do not depend on other rows.
+    """
+    mantissas, exponents = np.frexp(weights)
+    return np.asarray(exponents + (2 * mantissas - 2))
+
+
+def weight_of(logarithm: float) -> float:
+    """Return the weight of which `logarithms` gives this number, within the range of float64."""
+    whole = math.floor(logarithm)
+    if whole > 1023:
+        return float(np.finfo(float).max)
+    return max(math.ldexp(1 + logarithm - whole, whole), math.ulp(0.0))
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class WeightCounts(BinSum):
+    """Counts of positive weights, as they were given, in equal bins of their logarithms.
+
+    Parameters
+    ----------
+    low, width : float
+        Left end of the first bin and width of a bin, in binary logarithms; see `logarithms`.
+    n_bins : int
+        At least 1.
+    order : {1, 2}, default=2
+        Of the norm that is bounded: 1 for Laplace noise.
+    """
+
+    low: base.Finite
+    width: base.Positive
+    n_bins: base.Integer
+    order: base.Integer = field(default=2, kw_only=True)
+    kind: ClassVar[str] = "weight_counts"
+    reads_targets: ClassVar[bool] = False
+
+    def table(self, context: base.PublicContext) -> tuple[int, int]:
+        return 1, self.n_bins
+
+    def values(self, block: Records) -> Iterator[tuple[int, AnyRows]]:
+        yield 0, (np.ones(block.n_rows) if block.weights is None else block.weights)[:, None]
+
+    def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
+        return (logarithms(values) - self.low) / self.width

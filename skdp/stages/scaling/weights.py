@@ -28,7 +28,7 @@ from skdp.oracle import (
     Weights,
     WeightSums,
 )
-from skdp.oracle.releases.weights import weight_of
+from skdp.oracle.releases.histograms import weight_of
 from skdp.oracle.session import inside
 from skdp.stages.base import OptionalStage, StageParameters, missing_gaussian
 from skdp.stages.scaling.shares import SHARE_OF_WEIGHTS, mu_per_count

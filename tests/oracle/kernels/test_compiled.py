@@ -296,12 +296,13 @@ def test_counts_are_the_same(compiled_kernels, monkeypatch, dtype):
     for rows in (*alone, *map(MemorySource, grouped)):
         for features, targets in ((True, True), (True, False), (False, True)):
             ends = (low, width) if features else (low[:1], width[:1])
-            for function, arguments in (
-                (histograms.magnitude_counts, ()),
-                (histograms.bin_counts, (*ends, 7)),
+            for statistic in (
+                histograms.MagnitudeCounts(features, targets),
+                histograms.MagnitudeCounts(features, targets, of_blocks=True),
+                histograms.BinCounts(features, targets, *ends, 7),
             ):
-                first, second = both_ways(rows.total, function, features, targets, *arguments)
-                assert first.dtype == second.dtype
+                table = len(ends[0]), getattr(statistic, "n_bins", histograms.N_MAGNITUDES)
+                first, second = both_ways(rows.total, histograms.bin_sum, statistic, table)
                 assert np.array_equal(first, second)
     assert worked == {"magnitude_counts", "bin_counts"}
 
@@ -374,7 +375,7 @@ def test_targets_and_weights_that_lie_elsewhere(compiled_kernels, monkeypatch, r
     moved = MemorySource.of(X, move(y)[:, None], move(weights))
     for function, arguments in (
         (clipped_gradients, (Huber(0.7), np.ones((4, 1)), CLIP)),
-        (histograms.magnitude_counts, (True, True)),
+        (histograms.bin_sum, (histograms.MagnitudeCounts(True, True), (4, 141))),
     ):
         assert np.array_equal(plain.total(function, *arguments), moved.total(function, *arguments))
     assert worked == {"clipped_gradients", "magnitude_counts"}
@@ -566,5 +567,5 @@ def test_where_nothing_can_be_kept_on_disk_it_compiles_nevertheless(compiled_ker
 
 
 def test_block_functions_can_be_pickled():
-    for function in (clipped_gradients, histograms.bin_counts):
+    for function in (clipped_gradients, histograms.bin_sum):
         assert pickle.loads(pickle.dumps(function)) is function

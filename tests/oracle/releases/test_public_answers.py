@@ -29,7 +29,6 @@ from skdp.oracle.releases import (
     record_sums,
     samplers,
     spectral,
-    weights,
 )
 from skdp.oracle.releases.base import PublicContext, Release
 from skdp.oracle.sources.base import IN_MEMORY, REPEATABLE
@@ -73,7 +72,7 @@ TABLE = {
     "gram": (moments.GramSum(1.0), EVERY),
     "gram with targets": (moments.GramSum(1.0, target_unit=1.0), set()),
     # Without weights, that is: "label" with weights is another situation.
-    "weights": (weights.WeightCounts(-2.0, 1.0, 4), EVERY),
+    "weights": (histograms.WeightCounts(-2.0, 1.0, 4), EVERY),
     "sums of weights": (record_sums.WeightSums(1.0, np.zeros(0)), EVERY),
     "sums of weights by label": (record_sums.WeightSums(1.0, np.ones(2)), set()),
     "largest eigenvalue": (spectral.LargestEigenvalue(), EVERY),

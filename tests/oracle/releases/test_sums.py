@@ -14,7 +14,7 @@ from benchmarks.releases import STATISTICS
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
-from skdp.oracle.releases import base, gradients, one_step, record_sums, scores, spectral
+from skdp.oracle.releases import base, gradients, histograms, one_step, record_sums, spectral
 from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import MemorySource
@@ -38,7 +38,7 @@ SLACK = {
     ("three classes", record_sums.TailSum),
     *((name, spectral.LargestEigenvalue) for name in LOSSES),  # test_spectral.py
 }
-OF_FACTS = scores.TableCounts, record_sums.UnitSum, record_sums.InfluenceSquares  # always dense
+OF_FACTS = histograms.TableCounts, record_sums.UnitSum, record_sums.InfluenceSquares  # always dense
 CASES = [(kind, name) for kind in STATISTICS for name in ONLY.get(kind, LOSSES)]
 cases = pytest.mark.parametrize(
     ("kind", "name"), CASES, ids=lambda one: one if isinstance(one, str) else one.__name__

@@ -23,6 +23,7 @@ from skdp.oracle.sources.groups import GroupBlock, GroupedMemorySource, Groups
 from skdp.oracle.sources.records import Records
 
 CLIP = 0.5
+MAGNITUDES = histograms.MagnitudeCounts(True, True)
 NAMES = ["squared", "logistic", "multinomial"]
 
 
@@ -196,7 +197,7 @@ def test_a_group_adds_no_more_than_a_row_may(rng):
     for size in (1, 2, 3, 7, 50, 1000):
         X = rng.standard_normal((size, 5)) * 10.0 ** rng.integers(-3, 4, (size, 1))
         source = source_of(X, np.ones((size, 1)), np.zeros(size, dtype=np.int64))
-        table = source.total(histograms.magnitude_counts, True, True)
+        table = source.total(histograms.bin_sum, MAGNITUDES, (6, histograms.N_MAGNITUDES))
         assert (table.sum(axis=1) <= 1).all()
         assert (table.sum(axis=1) > 1 - 1e-6).all()
         gram = source.total(second_moments.bounded_gram, 2.0)
@@ -209,7 +210,9 @@ def test_histograms_leave_rows_of_weight_0_out(rng):
     X[rng.random(X.shape) < 0.4] = 0.0
     weights = rng.integers(0, 2, len(X)).astype(float)
     tables = [
-        source_of(rows, y, codes, weights).total(histograms.magnitude_counts, True, False)
+        source_of(rows, y, codes, weights).total(
+            histograms.bin_sum, MAGNITUDES, (6, histograms.N_MAGNITUDES)
+        )
         for rows in (X, sparse.csr_array(X))
     ]
     assert np.array_equal(*tables)

@@ -50,12 +50,13 @@ def test_every_statistic_is_that_of_a_copy(rng, monkeypatch, dtype, is_sparse):
     tolerance = 1e-12 if dtype is np.float64 or is_sparse else 1e-5
     point = rng.standard_normal((N_COLUMNS + 1, 1))
     turned = rng.standard_normal((N_COLUMNS + 1, N_COLUMNS + 1))
+    bins = histograms.BinCounts(True, True, np.full(6, -9.0), np.full(6, 2.5), 8)
     asked = [
         (gradients.clipped_gradients, (Logistic(), point, 0.3)),
         (second_moments.plain_gram, ()),
         (second_moments.bounded_gram, (0.8,)),
         (second_moments.shrunk_gradients, (SquaredError(), point, 0.5, 0.3)),
-        (histograms.bin_counts, (True, True, np.full(6, -9.0), np.full(6, 2.5), 8)),
+        (histograms.bin_sum, (bins, (6, 8))),
     ]
     for function, arguments in asked:
         found, expected = (rows.total(function, *arguments) for rows in (lazy, copied))

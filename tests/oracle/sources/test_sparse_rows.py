@@ -96,7 +96,7 @@ def test_every_statistic_is_that_of_dense_rows(either_way, rng, monkeypatch, for
         (record_sums.record_sum, (record_sums.TailSum(point, -cut, cut, 1.5, 1.0), context)),
         (record_sums.record_sum, (record_sums.TailSum(point, cut, 3 * cut, 9.0, 1.0), context)),
         (record_sums.record_sum, (record_sums.ResidualSquares(point, 3.0), context)),
-        (histograms.bin_counts, (True, True, *edges, 8)),
+        (histograms.bin_sum, (histograms.BinCounts(True, True, *edges, 8), (N_COLUMNS + 1, 8))),
     ]
     for function, arguments in asked:
         found, expected = (one.total(function, *arguments) for one in (rows, dense))

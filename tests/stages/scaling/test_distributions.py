@@ -9,7 +9,8 @@ import pytest
 from scipy.special import ndtr
 
 import skdp
-from skdp.oracle.releases.histograms import N_NEAR, magnitude_counts
+from counting import near_counts
+from skdp.oracle.releases.histograms import N_NEAR
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.distributions import (
     EM_ITERATIONS,
@@ -147,7 +148,7 @@ def read(X, low, high, noise, rng, centred=True, pooled=True, is_last=True):
         lambda x: np.bincount(np.searchsorted(edges, x, side="right"), minlength=8), 0, X
     ).T
     ranges = Ranges(np.full(n_columns, low), np.full(n_columns, high))
-    magnitudes = magnitude_counts(Records.of(X, np.zeros((n_rows, 1))), True, False)[:, :N_NEAR]
+    magnitudes = near_counts(Records.of(X, np.zeros((n_rows, 1))))
     counted = Histogram(*noisy(magnitudes)), Bins(*noisy(bins), ranges)
     return estimate(*counted, pooled, centred, is_last)
 

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.oracle.releases.histograms import N_MAGNITUDES, N_NEAR, SIDE, magnitude_counts
-from skdp.oracle.sources.records import Records
+from skdp.accounting import Adjacency
+from skdp.objective import Problem, SquaredError
+from skdp.oracle import MagnitudeCounts, Public, PublicContext
+from skdp.oracle.releases.histograms import N_MAGNITUDES, N_NEAR, SIDE
+from skdp.oracle.sources.memory import MemorySource
 from skdp.stages.scaling.distributions import magnitude_bounds
 from skdp.stages.scaling.magnitudes import in_own_units
 
@@ -15,10 +18,11 @@ N_ROWS, SLOPES = 5000, np.array([2.0, -1.0, 0.5])
 
 
 def counts_of(values):
-    counts = magnitude_counts(Records.of(values[:, None], np.zeros((len(values), 1))), True, False)
-    counts = counts.astype(float)
-    counts[:, N_NEAR:] *= 0.707
-    return counts
+    public = Public(len(values), 1, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
+    rows = MemorySource.of(values[:, None], np.zeros((len(values), 1)))
+    return MagnitudeCounts(True, False).total(
+        rows, PublicContext(public, Problem(SquaredError()), 1)
+    )
 
 
 def own_units_of(values, rng, std=0.0):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import skdp
+from counting import near_counts
 from skdp.accounting import Adjacency
 from skdp.oracle import Public
-from skdp.oracle.releases.histograms import N_NEAR, magnitude_counts
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.distributions import Histogram
 from skdp.stages.scaling.estimates import coarse_ranges
@@ -36,7 +36,7 @@ def columns(rng):
 @pytest.mark.parametrize("kind", ["normal", "binary", "integer", "offset"])
 def test_noise_hardly_ever_ruins_a_range(rng, kind):
     values = columns(rng)[kind][:, None]
-    exact = magnitude_counts(records_of(values), True, False)[:, :N_NEAR].astype(float)
+    exact = near_counts(records_of(values))
     std = np.array([0.05 * N_ROWS])
     reach = np.abs(np.quantile(values, [0.005, 0.995])).max()
     ruined = 0
@@ -53,7 +53,7 @@ def test_one_far_magnitude_of_pure_noise_widens_nothing():
     """At 5 noises: this happens in one of a hundred thousand releases."""
     rng = np.random.default_rng(0)
     values = rng.normal(0.0, 3.7, (N_ROWS, 1))
-    counts = magnitude_counts(records_of(values), True, False)[:, :N_NEAR].astype(float)
+    counts = near_counts(records_of(values))
     std = np.array([0.02 * N_ROWS])
     counts += rng.normal(0.0, std[0], counts.shape)
     plain = coarse_ranges(Histogram(counts / N_ROWS, std / N_ROWS), exact=False, pooled=False)

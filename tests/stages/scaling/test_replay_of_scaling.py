@@ -143,20 +143,18 @@ def mutant_bound_of_bins_too_small(monkeypatch):
 
 
 def mutant_counts_null_records(monkeypatch):
-    def everyone(count):
-        def counts(records, *arguments):
-            found = count(records.having(None, records.inverse_norms), *arguments)
-            return found + np.int64((records.weights > 0).all())
+    original = releases.bin_sum
 
-        return counts
+    def everyone(records, *arguments):
+        found = original(records.having(None, records.inverse_norms), *arguments)
+        return found + (records.weights > 0).all()
 
-    for name in ("magnitude_counts", "bin_counts"):
-        monkeypatch.setattr(releases, name, everyone(getattr(releases, name)))
+    monkeypatch.setattr(releases, "bin_sum", everyone)
 
 
 def mutant_counts_twice(monkeypatch):
-    original = releases._counts
-    monkeypatch.setattr(releases, "_counts", lambda *arguments: 2 * original(*arguments))
+    original = releases.bin_sum
+    monkeypatch.setattr(releases, "bin_sum", lambda *arguments: 2 * original(*arguments))
 
 
 def mutant_range_from_the_rows(monkeypatch):
@@ -184,14 +182,13 @@ def mutant_centre_from_the_rows(monkeypatch):
 
 
 def mutant_edges_from_the_rows(monkeypatch):
-    original = releases.equal_bins
-    seen = []
+    original = BinCounts.bins
 
-    def bins(values, columns, low, width, n_bins):
-        seen.append(float(np.clip(np.abs(values), 0, 1e6).max(initial=0.0)))
-        return original(values, columns, low, width * (1 + (seen[-1] > 9e5)), n_bins)
+    def bins(self, values, columns):
+        largest = float(np.clip(np.abs(values), 0, 1e6).max(initial=0.0))
+        return original(self, values, columns) / (1 + (largest > 9e5))
 
-    monkeypatch.setattr(releases, "equal_bins", bins)
+    monkeypatch.setattr(BinCounts, "bins", bins)
 
 
 MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}

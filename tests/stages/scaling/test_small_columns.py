@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp.oracle import Columns
-from skdp.oracle.releases.histograms import N_NEAR, magnitudes
+from skdp.oracle.releases.histograms import N_NEAR, MagnitudeCounts
 from skdp.stages.scaling.distributions import Histogram
 from skdp.stages.scaling.refinements import keep_standardised
 
@@ -16,7 +16,9 @@ N_ROWS = 100_000
 def share_taken_for_standard(size, noise, rng, n_columns=10, draws=400):
     """How often noise of this share of the rows, on all columns together, has them recognised."""
     values = size * rng.standard_normal(N_ROWS)
-    counts = np.tile(np.bincount(magnitudes(values), minlength=N_NEAR), (n_columns, 1))
+    counts = np.tile(
+        np.bincount(MagnitudeCounts(False, True).bins(values, 0), minlength=N_NEAR), (n_columns, 1)
+    )
     std = np.full(n_columns, noise * np.sqrt(n_columns) * N_ROWS)
     unit, taken = np.ones(n_columns), 0
     columns = Columns(-9 * unit, 9 * unit, 0 * unit, 2 * unit)

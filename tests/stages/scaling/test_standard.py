@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import skdp
+from counting import near_counts
 from skdp.oracle import Columns
-from skdp.oracle.releases.histograms import N_NEAR, magnitude_counts
+from skdp.oracle.releases.histograms import N_NEAR
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES, Histogram
 from skdp.stages.scaling.refinements import keep_standardised
@@ -20,7 +21,7 @@ def found(X, noise, seed=0):
 
     The noise is given as a share of the rows.
     """
-    counts = magnitude_counts(Records.of(X, np.zeros((len(X), 1))), True, False)[:, :N_NEAR]
+    counts = near_counts(Records.of(X, np.zeros((len(X), 1))))
     assert counts.shape == (X.shape[1], N_NEAR)
     std = np.full(X.shape[1], noise * len(X))
     noisy = counts + std[:, None] * np.random.default_rng(seed).standard_normal(counts.shape)

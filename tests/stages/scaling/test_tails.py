@@ -8,7 +8,7 @@ import pytest
 import skdp
 from skdp.oracle import Columns
 from skdp.oracle.public import TARGET_RANGE
-from skdp.oracle.releases.histograms import N_NEAR, magnitudes
+from skdp.oracle.releases.histograms import N_NEAR, MagnitudeCounts
 from skdp.stages.scaling.distributions import Bins, Histogram, Ranges
 from skdp.stages.scaling.refinements import _beyond_the_seen, _least_sum, extrapolate_tails
 
@@ -33,7 +33,9 @@ def read(y, noise, rng, cut):
     ranges = Ranges(np.array([low]), np.array([high]))
     inside = np.clip(y, low, high)
     counts = np.histogram(inside, N_BINS, (low, high))[0][None].astype(float)
-    whole = np.bincount(magnitudes(y), minlength=N_NEAR)[None].astype(float)
+    whole = np.bincount(MagnitudeCounts(False, True).bins(y, 0), minlength=N_NEAR)[None].astype(
+        float
+    )
     before = Columns(low, high, inside.mean(), inside.std())
     noise = np.array([noise])
     bins, by_magnitude = (

@@ -14,8 +14,8 @@ from sklearn.metrics import r2_score, recall_score
 import skdp
 from skdp import audit
 from skdp.oracle import Weights
+from skdp.oracle.releases import histograms as releases
 from skdp.oracle.releases import record_sums
-from skdp.oracle.releases import weights as releases
 from skdp.solvers import available
 from skdp.stages.scaling.weights import WeightStage
 
@@ -284,12 +284,12 @@ def mutant_sum_of_weights_not_clipped(patch):
 
 
 def mutant_counts_add_weights(patch):
-    original = releases.weight_counts
+    original = releases.bin_sum
 
-    def counts(records, *bins):
-        return original(records, *bins) + np.minimum(records.weights, 1e6).sum()
+    def counts(records, *arguments):
+        return original(records, *arguments) + np.minimum(records.weights, 1e6).sum()
 
-    patch.setattr(releases, "weight_counts", counts)
+    patch.setattr(releases, "bin_sum", counts)
 
 
 def mutant_scale_from_the_rows(patch):
