@@ -223,14 +223,14 @@ NOT_OF_LABELS = {
 }
 
 # Parts that move no statistic by themselves: tests of what they draw, cost or answer, and mutants.
-MUTANTS = "tests/linear_model/test_replay_mutants.py::test_replay_catches_mutants"
+MUTANTS = "benchmarks/bugs.py::no_clipping"
 ACCOUNTING = "tests/accounting/test_mutants.py"
 OTHERS = {
     mechanisms.NoisyStatistic: MUTANTS,
     moments.Coordinates: "tests/oracle/releases/test_moments.py",
     samplers.AllRows: MUTANTS,
-    samplers.Poisson: f"{ACCOUNTING}::test_rate_squared",
-    samplers.FixedSize: f"{ACCOUNTING}::test_rate_squared_without_replacement",
-    samplers.Block: f"{ACCOUNTING}::test_one_block_asked_twice_charged_once",
+    samplers.Poisson: f"{ACCOUNTING}::one_sampled_step_in_closed_form",
+    samplers.FixedSize: f"{ACCOUNTING}::one_sampled_step_in_closed_form",
+    samplers.Block: f"{ACCOUNTING}::a_block_asked_twice_is_charged_twice",
     samplers.Cut: "tests/oracle/releases/test_cuts.py",
 }

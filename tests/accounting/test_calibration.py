@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from skdp.accounting import (
@@ -13,7 +12,6 @@ from skdp.accounting import (
     FixedSizeSampled,
     Gaussian,
     Laplace,
-    NoisyMaximum,
     OnBlock,
     Partition,
     PoissonSampled,
@@ -25,7 +23,6 @@ from skdp.accounting import (
     gaussian_mu,
     price,
 )
-from skdp.accounting.pricing import least_factor
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 
@@ -58,17 +55,6 @@ def test_a_thousand_equal_sampled_steps(kind, epsilon):
     assert price(plan.scaled(found.scale), 1e-5, adjacency)[0] == found.epsilon
 
 
-# A thousand of them take seven times as long as the quick ones, and go through the same code.
-@pytest.mark.slow
-@pytest.mark.parametrize("n_levels", [150, pytest.param(1000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-def test_many_distinct_sampled_levels(epsilon, n_levels):
-    levels = np.geomspace(1, 2, n_levels).tolist()
-    plan = Composed.of(PoissonSampled(0.01, Gaussian(level)) for level in levels)
-    found = calibrate(plan, epsilon, 1e-5, ZERO_OUT)
-    assert 0.999 * epsilon <= found.epsilon <= epsilon
-
-
 def test_pure_plans_meet_delta_zero():
     plan = Composed(((FixedSizeSampled(10, 100, Laplace(1.0)), 50),))
     found = calibrate(plan, 1.0, 0.0, REPLACE_ONE)
@@ -88,34 +74,6 @@ def test_parts_without_noise_keep_their_cost():
         calibrate(plan, 0.39, 1e-6, ZERO_OUT)
     with pytest.raises(UnknownCost, match="no amount of noise"):
         calibrate(plan, 1.0, 1e-8, ZERO_OUT)
-
-
-def test_where_noise_plays_no_part_it_is_left_alone():
-    found = calibrate(ApproximateDP(0.4, 1e-7), 1.0, 1e-6, ZERO_OUT)
-    assert found.scale == 1.0
-    assert found.epsilon <= 0.4
-
-
-def test_infinite_budgets_and_empty_plans():
-    assert calibrate(Gaussian(1.0), math.inf, 1e-6, ZERO_OUT).scale == 0.0
-    assert calibrate(Composed(), 1.0, 1e-6, ZERO_OUT).epsilon == 0.0
-    assert calibrate(PoissonSampled(0.0, Gaussian(1.0)), 1.0, 1e-6, ZERO_OUT).epsilon == 0.0
-
-
-def test_the_search_never_returns_the_wrong_side():
-    for power in (0.5, 1.0, 3.0):
-        for target in (1e-4, 1.0, 50.0):
-            factor = least_factor(lambda s: s**-power, target, 0.1)  # noqa: B023
-            assert target * 0.999 <= factor**-power <= target
-
-
-@pytest.mark.parametrize("noise", [Laplace(1.0), NoisyMaximum(1.0)])
-@pytest.mark.parametrize("count", [1, 50])
-def test_a_pure_plan_needs_no_more_noise_than_by_its_sum_of_epsilons(noise, count):
-    plan = Composed(((noise, count),))
-    for delta in (1e-12, 1e-6):
-        found = calibrate(plan, 1.0, delta, ZERO_OUT).scale
-        assert found <= calibrate(plan, 1.0, 0.0, ZERO_OUT).scale
 
 
 def test_theorems_have_their_names():

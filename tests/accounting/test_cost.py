@@ -16,7 +16,6 @@ from skdp.accounting import (
     OnBlock,
     Partition,
     ReleaseRecord,
-    Selected,
     composed,
     gaussian_mu,
 )
@@ -78,15 +77,6 @@ def test_algebra_of_costs(seed):
     )
 
 
-def test_equal_releases_are_counted_wherever_they_are():
-    event = Gaussian(3.0), Gaussian(5.0)
-    records = tuple(ReleaseRecord.of("fit", event[i]) for i in (0, 1, 0))
-    once = Cost(records, DELTA, "zero_out")
-    counts = [(one.event, one.count) for one in (once + once).releases]
-    assert counts == [(event[0], 4), (event[1], 2)]
-    assert epsilon(once + once) == pytest.approx(epsilon(Cost(records * 2, DELTA, "zero_out")))
-
-
 def test_terms_that_differ_do_not_add_up():
     for join in (lambda a, b: a + b, lambda a, b: a | b):
         with pytest.raises(ValueError, match=r"different adjacencies \(\['label', 'zero_out'\]\)"):
@@ -100,17 +90,6 @@ def test_terms_that_differ_do_not_add_up():
     assert (fit() + fit(delta=1e-7)).statement(1e-5).delta == 1e-5
     with pytest.raises(ValueError, match=r"delta must lie in \[0, 1\)"):
         fit().statement(1.0)
-
-
-def test_facts_of_a_sum():
-    nothing = Cost((), 0.0, "zero_out", n=7, assumptions=("a",))
-    seeded = fit(n=7, assumptions=("b", "a"), noise_source="seeded")
-    total = (nothing + seeded + fit(n=7)).statement()
-    assert (total.n_rows, total.delta, total.noise_source) == (7, DELTA, "seeded")
-    assert total.assumptions == ("a", "b")
-    assert (seeded + fit(n=8)).statement().n_rows is None
-    groups = fit(unit="group", n=3).statement()
-    assert (groups.n_groups, groups.n_rows) == (3, None)
 
 
 def test_a_certified_price_holds_for_the_releases_and_the_delta_that_it_was_certified_for():
@@ -128,8 +107,3 @@ def test_a_certified_price_holds_for_the_releases_and_the_delta_that_it_was_cert
     ):
         assert other.price()[1] == "gdp"
     assert cost.price(1e-5)[1] == "gdp"
-
-
-def test_the_best_of_several_runs_costs_more_than_one_run():
-    selected = Selected((fit() | fit()).event, 5.0)
-    assert epsilon(Cost((ReleaseRecord.of("best", selected),), DELTA, "zero_out")) > 1.0

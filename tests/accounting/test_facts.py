@@ -7,7 +7,7 @@ import html
 import pytest
 
 import skdp
-from skdp.accounting import PrivacyStatement, gaussian_epsilon, gaussian_mu, model_card_section
+from skdp.accounting import gaussian_epsilon, gaussian_mu, model_card_section
 
 SHAPE = (1000, 5)
 
@@ -53,19 +53,3 @@ def test_every_rendering_contains_every_fact(model):
         for label, texts in facts.items():
             assert label in rendering
             assert all(text in rendering for text in texts)
-
-
-def test_facts_of_a_fit_with_groups_say_who_is_protected():
-    model = skdp.DPRidge()
-    grouped, plain = model.plan(None, 5, n_groups=987), model.plan(987, 5)
-    facts, of_rows = dict(grouped.facts()), dict(plain.facts())
-    assert facts["unit of privacy"] == ("one of 987 groups of rows",)
-    assert of_rows["unit of privacy"] == ("one of 987 rows",)
-    assert any("numbers of their rows are not" in text for text in facts["assumed"])
-    assert facts["released"] == of_rows["released"]
-
-
-def test_a_statement_of_nothing():
-    nothing = PrivacyStatement(0.0, 0.0, "zero_out", "gdp", (), (), "system")
-    assert "released: nothing" in str(nothing)
-    assert "assumed" not in str(nothing)

@@ -1,7 +1,4 @@
-"""Seeded bugs: for each, the check that is to catch it fails on the mutant and holds without it.
-
-A check is a function that asserts; `catches` says whether it fails.
-"""
+"""Seeded bugs: for each, the check that is to catch it fails on the mutant and holds without it."""
 
 import math
 from dataclasses import replace
@@ -15,6 +12,7 @@ import skdp.accounting.dominating as dominating_module
 import skdp.accounting.papers as papers_module
 import skdp.accounting.plan as plan_module
 import skdp.accounting.pricing as pricing_module
+import skdp.accounting.shuffle as shuffle_module
 from costs import by_pairs, cost
 from skdp.accounting import (
     Adjacency,
@@ -32,46 +30,10 @@ from skdp.accounting import (
     gaussian_delta,
     gaussian_epsilon,
 )
-from skdp.accounting.pairs import AntipodalPair, GaussianPair, SampledPair
+from skdp.accounting.pairs import GaussianPair, SampledPair
 from skdp.accounting.shuffle import guarantee
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
-
-
-@pytest.fixture(autouse=True)
-def forget():
-    """Costs are remembered; a mutant must not see those of the sound code, nor leave its own."""
-
-    def clear():
-        dominating_module.dominating_pairs.cache_clear()
-        composition_module.epsilon_of.cache_clear()
-        composition_module.delta_of.cache_clear()
-        dominating_module._shift_of_path.cache_clear()
-
-    clear()
-    yield clear
-    clear()
-
-
-def catches(check):
-    try:
-        check()
-    except AssertionError:
-        return True
-    return False
-
-
-@pytest.fixture
-def mutate(monkeypatch, forget):
-    """Check that ``check`` holds, seed the mutant, and check that it no longer holds."""
-
-    def seed(check, target, name, mutant):
-        check()
-        forget()
-        monkeypatch.setattr(target, name, mutant)
-        assert catches(check), f"the mutant of {name} was not caught"
-
-    return seed
 
 
 # The checks: figures from closed forms, and properties.
@@ -213,80 +175,15 @@ def discretisation_errs_upwards():
         assert exact <= by_pairs(Gaussian(1.0), delta, ZERO_OUT) <= exact * (1 + 1e-5)
 
 
-# The mutants.
+def thirty_steps_in_closed_form():
+    found = by_pairs(Composed(((Gaussian(5.0), 30),)), 1e-6, ZERO_OUT)
+    assert found == pytest.approx(gaussian_epsilon(math.sqrt(30) / 5, 1e-6), rel=1e-5)
 
 
-def test_sensitivity_halved(mutate):
-    mutate(
-        zero_out_is_one_bound, Gaussian, "sensitivity",
-        lambda self, adjacency: 0.5 if adjacency is ZERO_OUT else self.spread / 2,
-    )  # fmt: skip
+# The mutants: what is replaced, and by a function of the original.
 
 
-def test_sensitivity_halved_in_the_dominating_pair(mutate):
-    real = dominating_module.pairs.GaussianPair
-    mutate(one_sampled_step_in_closed_form, dominating_module.pairs, "GaussianPair",
-           lambda mu: real(mu / 2))  # fmt: skip
-
-
-@pytest.mark.parametrize("event", [Gaussian, Laplace])
-def test_replace_one_treated_as_zero_out(mutate, event):
-    mutate(replace_one_doubles, event, "sensitivity", lambda self, adjacency: 1.0)
-
-
-def test_replace_one_treated_as_zero_out_where_sampled_without_replacement(mutate):
-    real = dominating_module._base
-    mutate(one_sampled_step_in_closed_form, dominating_module, "_base",
-           lambda inner, adjacency, sampled: real(inner, ZERO_OUT, sampled))  # fmt: skip
-
-
-def test_poisson_under_replace_one_with_the_factor_twice(mutate):
-    mutate(poisson_under_replace_one_in_closed_form, dominating_module.pairs, "AntipodalPair",
-           lambda mu, rate: AntipodalPair(2 * mu, rate))  # fmt: skip
-
-
-def test_poisson_under_replace_one_with_the_pair_of_zero_out(mutate):
-    mutate(poisson_under_replace_one_in_closed_form, dominating_module.pairs, "AntipodalPair",
-           lambda mu, rate: SampledPair(GaussianPair(mu), rate))  # fmt: skip
-
-
-def test_rate_squared(mutate):
-    real = dominating_module.pairs.SampledPair
-    mutate(one_sampled_step_in_closed_form, dominating_module.pairs, "SampledPair",
-           lambda base, rate: real(base, rate**2))  # fmt: skip
-
-
-def test_rate_squared_without_replacement(mutate):
-    real = dominating_module.pairs.SymmetricSampledPair
-    mutate(one_sampled_step_in_closed_form, dominating_module.pairs, "SymmetricSampledPair",
-           lambda base, rate: real(base, rate**2))  # fmt: skip
-
-
-def test_rate_squared_in_pure_amplification(mutate):
-    real = additive_module.amplified
-    mutate(sampled_laplace_in_closed_form, additive_module, "amplified",
-           lambda epsilon, rate: real(epsilon, rate**2))  # fmt: skip
-
-
-def test_noise_taken_for_its_inverse(mutate):
-    mutate(more_noise_costs_less, Gaussian, "mu",
-           lambda self, adjacency: self.sensitivity(adjacency) * self.noise_multiplier)  # fmt: skip
-
-
-def test_laplace_noise_taken_for_its_inverse(mutate):
-    mutate(more_noise_costs_less, Laplace, "pure_epsilon",
-           lambda self, adjacency: self.noise_multiplier)  # fmt: skip
-
-
-def test_laplace_standard_deviation_taken_for_its_scale(mutate):
-    mutate(replace_one_doubles, Laplace, "pure_epsilon",
-           lambda self, adjacency: self.sensitivity(adjacency)
-           / (self.noise_multiplier * math.sqrt(2)))  # fmt: skip
-
-
-def test_one_block_asked_twice_charged_once(mutate):
-    real = plan_module.by_block
-
+def one_block_once(real):
     def forgetful(event):
         common, blocks = real(event)
         once = {
@@ -295,12 +192,10 @@ def test_one_block_asked_twice_charged_once(mutate):
         }
         return common, once
 
-    mutate(a_block_asked_twice_is_charged_twice, plan_module, "by_block", forgetful)
+    return forgetful
 
 
-def test_epochs_taken_for_one_partition(mutate):
-    real = plan_module.by_block
-
+def one_partition(real):
     def merged(event):
         common, blocks = real(event)
         one = {}
@@ -309,63 +204,126 @@ def test_epochs_taken_for_one_partition(mutate):
                 one[len(one), block] = content
         return common, {Partition(0, 1): one}
 
-    mutate(two_epochs_are_charged_twice, plan_module, "by_block", merged)
+    return merged
 
 
-def test_the_last_block_charged_instead_of_the_costliest(mutate):
-    mutate(the_costliest_block_is_charged, plan_module, "_costliest",
-           lambda contents, adjacency: [list(contents)[-1]])  # fmt: skip
-
-
-def test_first_direction_dropped(mutate):
-    mutate(both_directions_are_composed, composition_module, "_sides", lambda pairs: (1,))
-
-
-def test_second_direction_dropped(mutate):
-    mutate(the_second_direction_counts, composition_module, "_sides", lambda pairs: (0,))
-
-
-def test_delta_split_forgotten_in_advanced_composition(mutate):
-    mutate(deltas_are_charged_in_advanced_composition, papers_module, "_total_delta",
-           lambda guarantees: 0.0)  # fmt: skip
-
-
-def test_delta_split_forgotten_in_mixed_composition(mutate):
-    real = pricing_module.ApproximateDP
-    mutate(deltas_are_charged_in_mixed_composition, pricing_module, "ApproximateDP",
-           lambda epsilon, delta: real(epsilon, 0.0))  # fmt: skip
-
-
-def test_local_deltas_forgotten_in_shuffling(mutate):
-    import skdp.accounting.shuffle as shuffle_module
-
-    mutate(local_deltas_are_charged_in_shuffling, shuffle_module, "approximate_delta",
-           lambda n, local_epsilon, local_delta, epsilon: 0.0)  # fmt: skip
-
-
-def test_lost_mass_forgotten(mutate):
-    real = composition_module.connect_the_dots
-    mutate(lost_mass_is_charged, composition_module, "connect_the_dots",
-           lambda *given: replace(real(*given), infinity_mass=0.0))  # fmt: skip
-
-
-def test_losses_rounded_down(mutate):
-    real = composition_module.connect_the_dots
-
-    def rounded_down(pair, gains, drops):
+def rounded_down(real):
+    def connected(pair, gains, drops):
         atoms = real(pair, gains, drops)
         shifted = np.append(atoms.up[1:], 0.0)
         return replace(atoms, up=shifted, centre=atoms.centre + float(atoms.up[0]))
 
-    mutate(discretisation_errs_upwards, composition_module, "connect_the_dots", rounded_down)
+    return connected
 
 
-def test_counts_ignored(mutate):
-    def thirty_steps():
-        found = by_pairs(Composed(((Gaussian(5.0), 30),)), 1e-6, ZERO_OUT)
-        assert found == pytest.approx(gaussian_epsilon(math.sqrt(30) / 5, 1e-6), rel=1e-5)
+PAIRS = dominating_module.pairs
+MUTANTS = {
+    "sensitivity halved": (
+        zero_out_is_one_bound, Gaussian, "sensitivity",
+        lambda real: lambda self, adjacency: real(self, adjacency) / 2,
+    ),
+    "sensitivity halved in the dominating pair": (
+        one_sampled_step_in_closed_form, PAIRS, "GaussianPair",
+        lambda real: lambda mu: real(mu / 2),
+    ),
+    "replace-one as zero-out, Gaussian": (
+        replace_one_doubles, Gaussian, "sensitivity", lambda real: lambda self, adjacency: 1.0,
+    ),
+    "replace-one as zero-out, Laplace": (
+        replace_one_doubles, Laplace, "sensitivity", lambda real: lambda self, adjacency: 1.0,
+    ),
+    "replace-one as zero-out where sampled without replacement": (
+        one_sampled_step_in_closed_form, dominating_module, "_base",
+        lambda real: lambda inner, adjacency, sampled: real(inner, ZERO_OUT, sampled),
+    ),
+    "poisson under replace-one with the factor twice": (
+        poisson_under_replace_one_in_closed_form, PAIRS, "AntipodalPair",
+        lambda real: lambda mu, rate: real(2 * mu, rate),
+    ),
+    "poisson under replace-one with the pair of zero-out": (
+        poisson_under_replace_one_in_closed_form, PAIRS, "AntipodalPair",
+        lambda real: lambda mu, rate: SampledPair(GaussianPair(mu), rate),
+    ),
+    "rate squared": (
+        one_sampled_step_in_closed_form, PAIRS, "SampledPair",
+        lambda real: lambda base, rate: real(base, rate**2),
+    ),
+    "rate squared without replacement": (
+        one_sampled_step_in_closed_form, PAIRS, "SymmetricSampledPair",
+        lambda real: lambda base, rate: real(base, rate**2),
+    ),
+    "rate squared in pure amplification": (
+        sampled_laplace_in_closed_form, additive_module, "amplified",
+        lambda real: lambda epsilon, rate: real(epsilon, rate**2),
+    ),
+    "noise taken for its inverse": (
+        more_noise_costs_less, Gaussian, "mu",
+        lambda real: lambda self, adjacency: self.noise_multiplier,
+    ),
+    "Laplace noise taken for its inverse": (
+        more_noise_costs_less, Laplace, "pure_epsilon",
+        lambda real: lambda self, adjacency: self.noise_multiplier,
+    ),
+    "Laplace standard deviation taken for its scale": (
+        replace_one_doubles, Laplace, "pure_epsilon",
+        lambda real: lambda self, adjacency: real(self, adjacency) / math.sqrt(2),
+    ),
+    "one block asked twice charged once": (
+        a_block_asked_twice_is_charged_twice, plan_module, "by_block", one_block_once,
+    ),
+    "epochs taken for one partition": (
+        two_epochs_are_charged_twice, plan_module, "by_block", one_partition,
+    ),
+    "the last block charged, not the costliest": (
+        the_costliest_block_is_charged, plan_module, "_costliest",
+        lambda real: lambda contents, adjacency: [list(contents)[-1]],
+    ),
+    "first direction dropped": (
+        both_directions_are_composed, composition_module, "_sides", lambda real: lambda pairs: (1,),
+    ),
+    "second direction dropped": (
+        the_second_direction_counts, composition_module, "_sides", lambda real: lambda pairs: (0,),
+    ),
+    "delta split forgotten in advanced composition": (
+        deltas_are_charged_in_advanced_composition, papers_module, "_total_delta",
+        lambda real: lambda guarantees: 0.0,
+    ),
+    "delta split forgotten in mixed composition": (
+        deltas_are_charged_in_mixed_composition, pricing_module, "ApproximateDP",
+        lambda real: lambda epsilon, delta: real(epsilon, 0.0),
+    ),
+    "local deltas forgotten in shuffling": (
+        local_deltas_are_charged_in_shuffling, shuffle_module, "approximate_delta",
+        lambda real: lambda n, local_epsilon, local_delta, epsilon: 0.0,
+    ),
+    "lost mass forgotten": (
+        lost_mass_is_charged, composition_module, "connect_the_dots",
+        lambda real: lambda *given: replace(real(*given), infinity_mass=0.0),
+    ),
+    "losses rounded down": (
+        discretisation_errs_upwards, composition_module, "connect_the_dots", rounded_down,
+    ),
+    "counts ignored": (
+        thirty_steps_in_closed_form, dominating_module, "epsilon_of",
+        lambda real: lambda pairs, *rest: real(tuple((pair, 1) for pair, _ in pairs), *rest),
+    ),
+}  # fmt: skip
 
-    real = dominating_module.epsilon_of
-    mutate(thirty_steps, dominating_module, "epsilon_of",
-           lambda pairs, coarse, delta, effort: real(
-               tuple((pair, 1) for pair, _ in pairs), coarse, delta, effort))  # fmt: skip
+
+def forget():
+    """Costs are remembered; a mutant must not see those of the sound code, nor leave its own."""
+    dominating_module.dominating_pairs.cache_clear()
+    composition_module.epsilon_of.cache_clear()
+    composition_module.delta_of.cache_clear()
+    dominating_module._shift_of_path.cache_clear()
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_is_caught(name, monkeypatch, request):
+    check, target, attribute, mutant = MUTANTS[name]
+    request.addfinalizer(forget)
+    check()
+    forget()
+    monkeypatch.setattr(target, attribute, mutant(getattr(target, attribute)))
+    with pytest.raises(AssertionError):
+        check()

@@ -12,7 +12,6 @@ from skdp.accounting import (
     Adjacency,
     ApproximateDP,
     Composed,
-    FixedSizeSampled,
     Gaussian,
     Laplace,
     NoisyMaximum,
@@ -129,43 +128,12 @@ def test_the_bound_lies_above_the_best_of_all_orders_of_scores(run, shape):
     assert largest_excess(run, 10.0, shape) <= 1e-7
 
 
-def shift_forgotten(monkeypatch):
-    monkeypatch.setattr(dominating, "selection_shift", lambda delta, gamma, guess: 0.0)
-
-
-def shape_forgotten(monkeypatch):
-    real = dominating.selection_shift
-    monkeypatch.setattr(dominating, "selection_shift", lambda *given: real(*given) / 4)
-
-
-def mean_forgotten(monkeypatch):
-    def forgetful(path, adjacency):
-        delta_of_run, epsilon_of_run = profile(path, adjacency)
-        return delta_of_run, lambda delta: epsilon_of_run(min(10 * delta, 1.0))
-
-    profile = dominating.profile
-    monkeypatch.setattr(dominating, "profile", forgetful)
-
-
-@pytest.mark.parametrize("mutant", [shift_forgotten, shape_forgotten, mean_forgotten])
-def test_mutants_are_caught(monkeypatch, mutant):
-    mutant(monkeypatch)
-    assert max(largest_excess(run, 10.0, 3.0) for run in ("gaussian", "response")) > 1e-4
-
-
 def law_of_runs(gamma, shape, most=4000):
     """Probabilities of 1, 2, ... runs by the definition (Papernot and Steinke 2022, Def. 1)."""
     k = np.arange(1, most + 1)
     logs = gammaln(k + shape) - gammaln(k + 1) + k * np.log1p(-gamma)
     weights = np.exp(logs - logs.max())
     return k, weights / weights.sum()
-
-
-@pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
-@pytest.mark.parametrize("mean", [2.0, 10.0, 40.0])
-def test_the_mean_of_runs_is_what_is_asked_for(mean, shape):
-    k, law = law_of_runs(Selected(Composed(), mean, shape).gamma, shape)
-    assert k @ law == pytest.approx(mean, rel=1e-6)
 
 
 @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
@@ -261,21 +229,6 @@ def test_a_search_among_laplace_runs_needs_no_more_noise_than_by_any_theorem(adj
     assert found.scale < 0.75 * by_renyi
 
 
-@pytest.mark.parametrize(
-    ("run", "adjacency"),
-    [
-        (Composed(((PoissonSampled(0.01, Gaussian(2.0)), 100),)), ZERO_OUT),
-        (Composed(((PoissonSampled(0.01, Gaussian(2.0)), 100),)), REPLACE_ONE),
-        (Composed(((FixedSizeSampled(1, 100, Gaussian(4.0)), 100),)), REPLACE_ONE),
-    ],
-    ids=str,
-)
-def test_selection_of_sampled_runs(run, adjacency):
-    found, theorem = price(Selected(run, 10), 1e-5, adjacency)
-    assert theorem == "selection"
-    assert cost(run, 1e-6, adjacency) < found < 3 * cost(run, 1e-6, adjacency)
-
-
 def test_a_run_on_two_parts_of_the_rows_costs_as_much_as_the_costlier_one():
     split = Partition(0, 2)
     run = Composed(((OnBlock(split, 0, Gaussian(3.0)), 1), (OnBlock(split, 1, Laplace(9.0)), 1)))
@@ -284,23 +237,6 @@ def test_a_run_on_two_parts_of_the_rows_costs_as_much_as_the_costlier_one():
 
 
 # A selection of Gaussian runs in a composition.
-
-
-@pytest.mark.parametrize("mean", [1.01, 10.0, 1e5])
-@pytest.mark.parametrize("mu", [1e-6, 0.1, 1.0, 8.0])
-def test_the_curve_of_a_selection_is_a_profile(mu, mean):
-    """Convex and decreasing in exp(epsilon), also around 0, where it is its own mirror image."""
-    pair = dominating.dominating_pair(Selected(Gaussian(1 / mu), mean), ZERO_OUT)
-    grid = np.concatenate(([0.0], np.geomspace(1e-9, 1.0, 400))) * pair.reach(1e-6)[0]
-    profile, a = pair.forward(grid), np.exp(grid)
-    widths = np.diff(a)
-    slopes, rounding = np.diff(profile) / widths, 1e-15 / widths
-    assert 0 < profile[0] <= 1
-    middle = 20  # nearer to 0, differences are lost in rounding
-    assert slopes[middle] >= (profile[0] - 1) / 2 * (1 + 1e-3) - rounding[middle]
-    room = 1e-9 * abs(slopes[0]) + np.maximum(rounding[:-1], rounding[1:])
-    assert (np.diff(slopes) >= -room).all()
-    assert (slopes <= 0).all()
 
 
 @pytest.mark.parametrize("shape", [0.0, 1.0])

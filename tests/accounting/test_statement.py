@@ -75,12 +75,6 @@ def test_a_line_tells_steps_and_rows(records, line):
     assert [str(found) for found in release_lines(records)] == [line]
 
 
-def test_releases_on_unlike_rows_stand_in_lines_of_their_own():
-    records = [ReleaseRecord("gradient", 1, 2.0, G), *on_blocks(0, 4)]
-    records.append(ReleaseRecord("gradient", 1, 2.0, PoissonSampled(0.1, G)))
-    assert [line.count for line in release_lines(records)] == [1, 4, 1]
-
-
 @pytest.mark.parametrize(
     ("solver", "told"),
     [
@@ -103,13 +97,6 @@ def test_the_statement_of_a_fit_says_that_blocks_do_not_add_up(solver, told):
         assert words in str(statement)
 
 
-def test_plain_statements_speak_of_no_blocks():
-    statement = skdp.DPRidge(solver="gd", scaling="none").plan(1000, 3)
-    for shown in (str(statement), statement._repr_html_()):
-        assert "disjoint" not in shown
-        assert "add up" not in shown
-
-
 def test_blocks_of_two_fits_do_add_up():
     """A row lies in a block of each fit."""
     solver = GradientDescent(max_iter=10, batch_size=100, sampling="shuffled")
@@ -117,15 +104,6 @@ def test_blocks_of_two_fits_do_add_up():
     assert "10 x gradient (disjoint blocks of rows: a row is in at most 1)" in str(plan)
     both = (Cost.of(plan) + Cost.of(plan)).statement()
     assert "20 x gradient (disjoint blocks of rows: a row is in at most 2)" in str(both)
-
-
-def test_a_delta_of_0_has_no_sign():
-    planned = skdp.DPRidge(epsilon=2.0, delta=-0.0).plan(100, 3)
-    budget = skdp.PrivacyBudget(2.0, -0.0)
-    total = Cost.of(planned).statement(-0.0)
-    for statement in (planned, total):
-        assert "(2, 0)-differentially private" in str(statement)
-    assert "-0" not in str([planned.to_dict(), total.to_dict(), budget])
 
 
 def test_blocks_of_two_fits_are_not_taken_for_each_other():

@@ -145,12 +145,6 @@ def test_rows_are_compared_with_those_in_memory():
     assert "X has 299" in str(check_source(Correct(), X[1:], Y[1:]))
 
 
-def test_no_budget_is_charged():
-    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
-        assert check_source(Correct(groups=PEOPLE)).ok
-        assert budget.n_fits == 0
-
-
 def test_other_objects_are_refused():
     with pytest.raises(TypeError, match=r"must be a subclass of skdp\.data\.Partitions; got list"):
         check_source([(X, Y)])

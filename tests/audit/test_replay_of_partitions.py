@@ -8,7 +8,6 @@ import pytest
 import skdp
 from skdp import audit
 from skdp.model_selection import DPSearchCV
-from skdp.oracle.sources.partitioned import PartitionedSource
 
 SETTINGS = {"solver": "gd", "max_iter": 2, "scaling": skdp.RowNorm(4.0, target=1.0)}
 RIDGE = skdp.DPRidge(**SETTINGS)
@@ -57,19 +56,3 @@ def test_no_row_shows_but_through_the_releases(name):
     report = replayed(name)
     assert report.ok, str(report)
     assert report.releases
-
-
-@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-def test_a_partition_that_counts_twice_is_caught(monkeypatch):
-    sums = PartitionedSource._sums
-    monkeypatch.setattr(
-        PartitionedSource, "_sums", lambda self, task: (2 * one for one in sums(self, task))
-    )
-    assert not replayed("fit").ok
-
-
-@pytest.mark.usefixtures("repeatable_noise")
-def test_canaries_of_rows_in_partitions():
-    model = skdp.DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=10)
-    report = audit.canaries(model, n_fits=300, partitions=Parts, random_state=0)
-    assert 0 < report.mu_lower < report.claim.mu

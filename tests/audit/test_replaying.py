@@ -9,14 +9,12 @@ import threading
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 import skdp
 from skdp import audit
 from skdp.accounting import Adjacency
 from skdp.audit.fixtures import assert_private  # noqa: F401
 from skdp.audit.neighbours import hostile_pairs
-from skdp.audit.recording import as_bytes
 from skdp.fitting import rows
 from skdp.oracle import Solution
 from skdp.oracle.exact_sampling import SystemWords
@@ -98,30 +96,6 @@ def test_what_cannot_be_pickled_is_compared_all_the_same(make, said):
     assert any(finding.text.startswith(f"kept_ {said}") for finding in report.findings)
 
 
-class LabelledArray(np.ndarray):
-    """Takes attributes, which its pickle leaves out."""
-
-
-@pytest.mark.parametrize("is_view", [False, True])
-def test_attributes_of_arrays_are_compared(is_view):
-    def written(row):
-        array = np.zeros(3).view(LabelledArray) if is_view else LabelledArray(3)
-        array[:] = 1.0
-        array.row = row
-        return as_bytes({"coef_": array})
-
-    assert written(1.0) == written(1.0) != written(2.0)
-    assert written(1.0) is not None
-
-
-@pytest.mark.parametrize("solver", [TwoSteps(), Peeking()])
-def test_functions_without_names_hide_no_steps_of_a_pipeline(solver):
-    model = make_pipeline(
-        FunctionTransformer(lambda X: X), skdp.DPRidge(solver=solver, scaling="none")
-    )
-    assert audit.replay(model).ok == (type(solver) is TwoSteps)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
@@ -187,11 +161,6 @@ def test_persons_are_known_by_labels_without_an_order():
     assert report.ok
 
 
-def test_one_column_may_be_sparse():
-    X, y = np.random.default_rng(0).standard_normal((2, 30))
-    assert audit.replay(skdp.DPRidge(**FEW), X[:, None], y).ok
-
-
 def test_noise_that_is_drawn_too_small_is_found(monkeypatch):
     """Its size is said rightly: only the draws show it."""
     original = SystemSource.gaussian
@@ -248,12 +217,6 @@ def test_bits_that_depend_on_nothing_secret_are_found(monkeypatch):
     )
 
 
-def test_a_seed_that_was_asked_for_may_repeat_its_noise():
-    seeded = skdp.Privacy(noise=skdp.SeededNoise(0))
-    report = audit.replay(skdp.DPRidge(**FEW, privacy=seeded))
-    assert report.ok, report
-
-
 def test_a_report_is_text_html_and_json():
     report = audit.replay(skdp.DPRidge(**FEW))
     assert str(report).startswith("replay of DPRidge on 24 pairs: nothing beyond")
@@ -262,12 +225,6 @@ def test_a_report_is_text_html_and_json():
     assert found["ok"] is True
     kinds = {release["kind"] for release in found["releases"]}
     assert {"weight_counts", "weight_sums", "gradient"} <= kinds
-
-
-def test_no_budget_is_charged():
-    budget = skdp.PrivacyBudget(1.5, 1e-6)
-    assert audit.replay(skdp.DPRidge(**FEW, privacy=skdp.Privacy(budget=budget))).ok
-    assert budget.spent == 0
 
 
 @pytest.mark.usefixtures("repeatable_noise")
@@ -284,9 +241,3 @@ def test_a_report_states_a_fit_and_is_written(tmp_path):
     assert found["statement"]["mu"] == pytest.approx(found["canaries"]["claim"]["mu"])
     assert found["replay"]["ok"] is True
     assert "no alarm" in (tmp_path / "new" / "audit.html").read_text("utf-8")
-
-
-def test_public_columns_stay_as_they_are_in_a_pipeline_too():
-    terms = skdp.Privacy(adjacency="label")
-    model = skdp.DPRidge(solver="gd", max_iter=3, scaling="private", privacy=terms)
-    assert audit.replay(make_pipeline(FunctionTransformer(), model)).ok

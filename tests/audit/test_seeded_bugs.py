@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -104,44 +102,6 @@ def test_noise_that_is_partly_that_of_the_answer_before_is_found(rng):
     noise = rng.standard_normal((23, 3, 5))
     noise[:, 2] = 0.6 * noise[:, 2] + 0.8 * noise[:, 0, ::-1]
     assert min(tail_probabilities(noise)) < 1e-11
-
-
-class Keeps(skdp.DPRidge):
-    """Keeps the number of its rows, which groups are there to hide."""
-
-    def fit(self, X, y, sample_weight=None, groups=None):
-        super().fit(X, y, sample_weight, groups=groups)
-        self.n_kept_ = X.shape[0]
-        return self
-
-
-def test_the_number_of_rows_of_a_group_is_hidden():
-    X, y = audit.made_up_data(skdp.DPRidge())
-    assert audit.replay(Keeps(**FEW), X, y).ok
-    groups = np.arange(len(X)) // 3
-    assert audit.replay(skdp.DPRidge(**FEW), X, y, groups=groups).ok
-    report = audit.replay(Keeps(**FEW), X, y, groups=groups)
-    assert {str(finding) for finding in report.findings} == {
-        f"group of {number} long records: n_kept_ depends on the rows beyond the releases"
-        for number in (2, 40)
-    }
-
-
-class Overflows(skdp.DPLogisticRegression):
-    """Warns where the product of the weights of a record and of its class overflows."""
-
-    def fit(self, X, y, sample_weight=None):
-        by_class = (self.class_weight or {}).get(1, 1.0)
-        if sample_weight is not None and np.max(sample_weight * (y == 1)) > 1e308 / by_class:
-            warnings.warn("overflow", RuntimeWarning, stacklevel=2)
-        return super().fit(X, y, sample_weight)
-
-
-def test_weights_of_records_and_classes_are_multiplied():
-    found = audit.replay(Overflows(classes=[0, 1], **FEW)).findings
-    assert [str(finding) for finding in found] == [
-        "heavy record in a heavy class: warnings or printed lines depend on the rows"
-    ]
 
 
 def test_compiled_loops_are_replayed(monkeypatch):

@@ -119,16 +119,6 @@ def test_refused_of_polars(kind):
     require_refused(polars.DataFrame({"a": NUMBERS, "b": POLARS[kind]}), "X holds")
 
 
-@pytest.mark.parametrize("kind", POLARS)
-def test_refused_of_arrow(kind):
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    table = arrow.table({"a": NUMBERS, "b": POLARS[kind]})
-    with pytest.raises((ValueError, TypeError), match="in column 'b'"):
-        skdp.DPTabularPreprocessor(missing=[]).fit(table)
-    with pytest.raises((ValueError, TypeError), match="in column 'b'"):
-        skdp.DPRidge().fit(table, NUMBERS)
-
-
 def test_hidden_cells_are_missing():
     X = np.ma.masked_array(np.column_stack([NUMBERS, NUMBERS]), mask=False)
     assert skdp.DPRidge().fit(X, NUMBERS).n_features_in_ == 2
@@ -156,15 +146,6 @@ def test_missing_targets_are_those_of_y(gap):
     for model in (skdp.DPRidge(), skdp.DPLogisticRegression(classes=[0, 1])):
         with pytest.raises(ValueError, match=r": y holds missing values.*Leave out the rows"):
             model.fit(NUMBERS[:, None], y)
-
-
-@pytest.mark.parametrize(
-    ("cells", "kind"),
-    [(repeated("1.5"), "text"), (repeated(DATE), "dates"), (repeated([1.0, 2.0]), "lists")],
-)
-def test_targets_that_are_no_numbers(cells, kind):
-    with pytest.raises(ValueError, match=f"y holds {kind} where numbers are needed"):
-        skdp.DPRidge().fit(NUMBERS[:, None], cells)
 
 
 def test_labels_of_a_class_are_of_one_kind():

@@ -142,39 +142,6 @@ def test_a_year_of_months(file, monkeypatch):
     assert len(ledger.totals(ledger.all_lines(file))) == 12
 
 
-def test_terms_are_recorded(file):
-    budget = opened(file)
-    for terms in ({"epsilon": 4.0}, {"renew": "monthly"}, {"adjacency": "replace_one"}):
-        with pytest.raises(skdp.PrivacyBudgetError, match=r"epsilon=3, .*got .*Pass the recorded"):
-            opened(file, **terms)
-    assert opened(file)._key == budget._key
-
-
-def test_a_refused_budget_takes_nobodys_place(file):
-    budget = opened(file)
-    with pytest.raises(skdp.PrivacyBudgetError) as refusal:  # keeps the refused budget alive
-        opened(file, epsilon=4.0)
-    assert refusal.traceback
-    assert pickle.loads(pickle.dumps(budget)) is budget
-
-
-@pytest.mark.parametrize(
-    ("terms", "message"),
-    [
-        ({"renew": "daily"}, "renew must be None or 'monthly'"),
-        ({"renew": "monthly", "ledger": None}, "renew must be None without a ledger"),
-        ({"allow_seeded_noise": True}, "allow_seeded_noise must be False with a ledger"),
-        ({"unit": "person"}, "unit must be None, 'row' or 'group'"),
-        ({"data": " "}, "data must be a name"),
-        ({"ledger": 3}, "ledger must be a path"),
-    ],
-)
-def test_bad_arguments(file, terms, message):
-    with pytest.raises(ValueError, match=message):
-        skdp.PrivacyBudget(1.0, DELTA, **{"ledger": file, **terms})
-    assert not file.exists()
-
-
 def test_paths_that_cannot_be_ledgers(tmp_path):
     (tmp_path / "text").touch()
     for place, message in (
@@ -538,37 +505,6 @@ def late(monkeypatch):
         return solution
 
     monkeypatch.setattr(path, "run_fit", run_and_charge)
-
-
-def one_process_forgotten(monkeypatch):
-    monkeypatch.setattr(path, "identities_of_open_budgets", lambda known: ())
-
-
-def cut_chain_accepted(monkeypatch):
-    read = ledger.lines_after
-
-    def lines_after(file, connection, known):
-        try:
-            return read(file, connection, known)
-        except skdp.PrivacyBudgetError:
-            rows = connection.execute("SELECT number, entry, hash FROM line").fetchall()
-            return [ledger.Line(number, json.loads(text), digest) for number, text, digest in rows]
-
-    monkeypatch.setattr(ledger, "lines_after", lines_after)
-
-
-@pytest.mark.parametrize(
-    ("mutant", "check"),
-    [
-        (late, check_committed_first),
-        (one_process_forgotten, lambda file, data, _: check_workers(file, data)),
-        (cut_chain_accepted, lambda file, data, _: check_cut_short(file)),
-    ],
-)
-def test_mutants_are_caught(mutant, check, file, regression, monkeypatch):
-    mutant(monkeypatch)
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
-        check(file, regression, monkeypatch)
 
 
 if __name__ == "__main__":

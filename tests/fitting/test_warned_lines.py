@@ -53,20 +53,3 @@ def test_a_search_warns_once_of_what_is_wrong_with_all_of_its_fits(action, times
                 warnings.filterwarnings("ignore", category=DeprecationWarning)
             skdp.DPRidge(privacy=SEEDED).fit(X, Y)
     assert len(caught) == times
-
-
-def test_what_was_shown_elsewhere_is_recorded():
-    counts = []
-    for _ in range(2):  # the same line, and the default filter
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("default")
-            for _ in range(2):
-                skdp.DPRidge(privacy=SEEDED).fit(X, Y)
-        counts.append(sum(one.category is skdp.SeededNoiseWarning for one in caught))
-    assert counts == [1, 1]
-
-
-def test_the_name_of_the_code_may_be_anything():
-    given = {"__name__": 3, "model": skdp.DPRidge(privacy=SEEDED), "X": X, "y": Y}
-    with pytest.warns(skdp.SeededNoiseWarning):
-        exec("model.fit(X, y)", given)

@@ -126,18 +126,6 @@ def test_no_row_and_no_fingerprint_leaves():
     assert len(budgets._histories) == n_budgets - 1
 
 
-def test_statements_say_what_a_column_must_not_be():
-    with skdp.PrivacyBudget(9.0, DELTA, adjacency="label") as budget:
-        model = RIDGE().fit(X, MARGINS[:, 0])
-    for statement in (model.privacy_, model.plan(400, 4), budget.statement):
-        said = " ".join(statement.assumptions)
-        assert "no column follows from the targets of these rows, as in chains or target" in said
-    assert "such a fit is refused" in " ".join(budget.statement.assumptions)
-    with skdp.PrivacyBudget(9.0, DELTA) as budget:
-        skdp.DPRidge().fit(X, MARGINS[:, 0])
-    assert "no column follows" not in " ".join(budget.statement.assumptions)
-
-
 # ---------------------------------------------------------------- operations between fits
 
 MISSING = np.where(np.array([1.0, 1.3, 1.6, 9.0]) < X, np.nan, X)
@@ -225,10 +213,3 @@ def test_a_budget_is_silent_where_nothing_else_happened(name):
         warnings.simplefilter("error", skdp.PrivacyWarning)
         with skdp.PrivacyBudget(50.0, DELTA):
             COUNTED[name]()
-
-
-def test_statements_name_them():
-    with skdp.PrivacyBudget(50.0, DELTA) as budget:
-        model = LOGISTIC().fit(X, Y[:, 0], sample_weight=np.ones(400))
-    assert any("OneVsOneClassifier" in said for said in budget.statement.assumptions)
-    assert any("weights of AdaBoost do not" in said for said in model.privacy_.assumptions)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import threading
 from functools import partial
 
 import joblib
@@ -16,10 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 import skdp
 from composition import DELTA, together
 from replays import seeded
-from skdp.fitting import budget as budgets
-from skdp.fitting import estimator as path
 from skdp.fitting.budget import PrivacyBudget
-from skdp.linear_model import base
 from skdp.oracle.oracle import Oracle
 
 RIDGE = partial(skdp.DPRidge, scaling="none", solver="gd")
@@ -154,107 +150,3 @@ def check_threads(data):
 
 def test_threads_are_charged(regression):
     check_threads(regression)
-
-
-# ---------------------------------------------------------------- mutants: each must be caught
-
-
-def copied(self, *_):
-    twin = object.__new__(PrivacyBudget)
-    vars(twin).update(vars(self))
-    return twin
-
-
-def late(self):
-    """Take the charge out, and pay after the fit."""
-
-    def fit(model, *arguments, **checks):
-        with self._patch.context() as patch:
-            patch.setattr(path, "charge", lambda *_: None)
-            fitted = self._fit(model, *arguments, **checks)
-        budgets.charge("late", fitted.privacy_, model._terms.budget, None)
-        return fitted
-
-    return fit
-
-
-class Mutants:
-    def __init__(self, patch):
-        self._patch = patch
-        self._fit = base.DPLinearModel._fit
-
-    def copied_by_clone(self):
-        self._patch.setattr(PrivacyBudget, "__sklearn_clone__", copied)
-
-    def copied_by_deepcopy(self):
-        self._patch.setattr(PrivacyBudget, "__deepcopy__", copied)
-
-    def copied_by_pickle(self):
-        self._patch.setattr(PrivacyBudget, "__reduce__", lambda self: (PrivacyBudget, self._terms))
-
-    def charged_late(self):
-        self._patch.setattr(base.DPLinearModel, "_fit", late(self))
-
-    def not_charged(self):
-        self._patch.setattr(path, "charge", lambda *_: None)
-
-    def charged_when_refused(self):
-        admit = PrivacyBudget._admit
-
-        def admitted(budget, who, asked, seed):
-            try:
-                return admit(budget, who, asked, seed)
-            except skdp.PrivacyBudgetError:
-                budget._add(asked)
-                raise
-
-        self._patch.setattr(PrivacyBudget, "_admit", admitted)
-
-    def debt_forgotten(self):
-        self._patch.setattr(PrivacyBudget, "_record", lambda *_: None)
-
-    def only_this_thread(self):
-        class Local(threading.local):
-            def __init__(self):
-                self.items = []
-
-        local = Local()
-
-        class Stack:
-            def append(self, item):
-                local.items.append(item)
-
-            def __iter__(self):
-                return iter(local.items)
-
-            def __delitem__(self, place):
-                del local.items[place]
-
-        self._patch.setattr(budgets, "_open", Stack())
-
-    def seeds_forgotten(self):
-        draws = skdp.Privacy.draws
-        self._patch.setattr(skdp.Privacy, "draws", lambda terms: (draws(terms)[0], None))
-
-
-@pytest.mark.parametrize(
-    ("mutant", "check"),
-    [
-        ("copied_by_clone", lambda data, asked, patch: check_one_budget(data)),
-        ("copied_by_deepcopy", lambda data, asked, patch: check_one_budget(data)),
-        ("copied_by_pickle", lambda data, asked, patch: check_one_budget(data)),
-        ("charged_late", lambda data, asked, patch: check_overspending(data, asked)),
-        ("charged_late", lambda data, asked, patch: check_failed_fit(data, patch)),
-        ("charged_late", lambda data, asked, patch: check_search(data, asked)),
-        ("not_charged", lambda data, asked, patch: check_overspending(data, asked)),
-        ("not_charged", lambda data, asked, patch: check_search(data, asked)),
-        ("charged_when_refused", lambda data, asked, patch: check_overspending(data, asked)),
-        ("debt_forgotten", lambda data, asked, patch: check_overspending(data, asked)),
-        ("only_this_thread", lambda data, asked, patch: check_threads(data)),
-        ("seeds_forgotten", lambda data, asked, patch: check_seed(data)),
-    ],
-)
-def test_mutants_are_caught(mutant, check, regression, asked, monkeypatch):
-    getattr(Mutants(monkeypatch), mutant)()
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
-        check(regression, asked, monkeypatch)

@@ -5,20 +5,15 @@ from __future__ import annotations
 import functools
 import pickle
 
-import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skdp
 from replays import ASKED_BY, ESTIMATORS, data_for, hostile_records, neighbours
 from skdp.accounting import Adjacency
-from skdp.fitting import callbacks, estimator
+from skdp.fitting import callbacks
 from skdp.model_selection import DPSearchCV, dp_cross_validate
-from skdp.oracle import Oracle
 from skdp.solvers import available, get_solver
-
-sklearn_callback = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9")
 
 
 class Recorder:
@@ -97,97 +92,10 @@ def check(replay, rng, kind, adjacency):
     replay.check_each(lambda: recording(kind, adjacency), pairs, adjacency)
 
 
-def check_targets(replay, rng, kind):
-    """Features are public then, so that neighbours differ in a target."""
-    X, y = data_for(kind, rng)
-    for place, target in enumerate((1 - y[0], 1 - y[1]) if kind == "logistic" else (1e300, -7.0)):
-        other = y.copy()
-        other[place] = target
-        differing = (X, y, None), (X, other, None)
-        replay.check(lambda: recording(kind, "label"), *differing, Adjacency.REPLACE_ONE)
-
-
-@pytest.mark.parametrize("kind", ["logistic", "ridge"])
-def test_nothing_that_targets_decide_reaches_a_callback(replay, rng, kind):
-    check_targets(replay, rng, kind)
-
-
-@pytest.mark.parametrize("kind", ["logistic", "ridge"])
-def test_what_targets_decide_is_found(replay, leak, rng, monkeypatch, kind):
-    mutant_tells_what_rows_hold(monkeypatch)
-    with pytest.raises(leak, match="_skl_callbacks"):
-        check_targets(replay, rng, kind)
-
-
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("kind", ["logistic", "ridge"])
 def test_nothing_that_rows_decide_reaches_a_callback(replay, rng, kind, adjacency):
     check(replay, rng, kind, adjacency)
-
-
-def mutant_tells_what_rows_hold(monkeypatch):
-    ask = Oracle.request
-
-    def asked(self, release):
-        tell, source = self._on_release, self._source
-        if source is not None and tell is not None:
-            mean = np.mean(source._records.targets)
-            self._on_release = lambda kind: tell(f"{kind}, mean target {mean}")
-        try:
-            return ask(self, release)
-        finally:
-            self._on_release = tell
-
-    monkeypatch.setattr(Oracle, "request", asked)
-
-
-def mutant_hangs_rows_on_the_estimator(monkeypatch):
-    original = estimator.run_fit
-
-    def run_fit(model, fit, source, drawn_from):
-        model._rows = source._records.X.copy()
-        try:
-            return original(model, fit, source, drawn_from)
-        finally:
-            del model._rows
-
-    monkeypatch.setattr(estimator, "run_fit", run_fit)
-
-
-MUTANTS = [mutant_tells_what_rows_hold, mutant_hangs_rows_on_the_estimator]
-
-
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_what_rows_decide_is_found(replay, leak, rng, monkeypatch, mutant):
-    mutant(monkeypatch)
-    with pytest.raises(leak, match="_skl_callbacks"):
-        check(replay, rng, "ridge", Adjacency.ZERO_OUT)
-
-
-def test_a_monitor_of_scores_is_given_nothing_to_score(regression):
-    monitor = sklearn_callback.ScoringMonitor(scoring="r2")
-    skdp.DPRidge().set_callbacks(monitor).fit(*regression)
-    with pytest.raises(ValueError, match="No logs to retrieve"):
-        monitor.get_logs()
-
-
-def test_the_bar_of_scikit_learn_shows_the_releases(capsys, regression):
-    pytest.importorskip("rich")
-    model = skdp.DPRidge(solver="gd", max_iter=7).set_callbacks(sklearn_callback.ProgressBar())
-    model.fit(*regression)
-    assert "DPRidge - fit" in (shown := capsys.readouterr().out)
-    assert "100%" in shown
-
-
-def test_callbacks_of_pipelines_and_searches_reach_the_fits(regression):
-    recorder = Recorder()
-    model = make_pipeline(skdp.DPStandardScaler(), skdp.DPRidge(solver="gd", max_iter=3))
-    search = GridSearchCV(model, {"dpridge__alpha": [0.1, 1.0]}, cv=2)
-    recorder._note = lambda name, estimator, *_, **__: recorder.calls.append(estimator)
-    search.set_callbacks(recorder).fit(*regression)
-    seen = [type(estimator).__name__ for estimator in recorder.calls]
-    for name in ("DPStandardScaler", "DPRidge"):
-        assert seen.count(name) > 2 * 5  # a begin and an end of each fit, two for each release
 
 
 @pytest.mark.parametrize("search", [False, True])

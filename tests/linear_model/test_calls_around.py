@@ -19,7 +19,6 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
     cross_validate,
@@ -120,14 +119,6 @@ def test_resampling_is_warned_of_by_fit_and_refused_by_the_total(name):
             skdp.total_privacy(model, delta=DELTA)
 
 
-@pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning", "ignore::skdp.NoiseWarning")
-def test_statements_of_resampled_fits_say_so():
-    with skdp.PrivacyBudget(5.0, DELTA) as budget:
-        model = resampled().fit(X, Y).model_
-    for statement in (model.privacy_, budget.statement):
-        assert any("NOT private as stated" in text for text in statement.assumptions)
-
-
 def test_prices_and_private_searches_refuse_resampling():
     pipeline = Pipeline([("over", Oversampler()), ("model", MODEL)])
     for act in (
@@ -138,18 +129,6 @@ def test_prices_and_private_searches_refuse_resampling():
     ):
         with pytest.raises(ValueError, match=r"Oversampler.fit_resample.*class_weight"):
             act()
-
-
-def test_resampling_has_one_warning():
-    class OfImbalancedLearn(Pipeline):
-        def fit(self, X, y):
-            X, y = self.steps[0][1].fit_resample(X, y)
-            self.steps[1][1].fit(X, y)
-            return self
-
-    with pytest.warns(skdp.NotPrivateWarning) as caught:
-        OfImbalancedLearn([("over", Oversampler()), ("model", clone(MODEL))]).fit(X, Y)
-    assert sum(issubclass(one.category, skdp.NotPrivateWarning) for one in caught) == 1
 
 
 ALL = [0, 1, 2]
@@ -210,12 +189,6 @@ def test_exact_scores_of_scikit_learn_are_warned_of(name):
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-def test_thresholds_are_tuned_by_exact_scores():
-    with pytest.warns(skdp.ExactScoreWarning, match="scores this fit on other private rows"):
-        TunedThresholdClassifierCV(MODEL, scoring="f1", cv=2).fit(X, Y)
-
-
-@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 def test_fits_that_are_not_scored_without_noise_do_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error", skdp.ExactScoreWarning)
@@ -266,11 +239,3 @@ def test_groups_that_routing_keeps_from_a_private_step_are_refused():
             step.set_fit_request(groups=False)
         search = GridSearchCV(by_rows, {}, cv=GroupKFold(2), error_score="raise")
         assert search.fit(X, Y, groups=GROUPS).best_estimator_[-1].privacy_.unit == "row"
-
-
-@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-def test_groups_for_all_steps_that_release_something_are_fine():
-    everywhere = {"dplogisticregression__groups": GROUPS, "dpstandardscaler__groups": GROUPS}
-    assert clone(SCALED).fit(X, Y, **everywhere)[-1].privacy_.unit == "group"
-    free = make_pipeline(skdp.DPTabularPreprocessor(fill_value=0.0), MODEL)
-    assert free.fit(X, Y, dplogisticregression__groups=GROUPS)[-1].privacy_.unit == "group"

@@ -54,23 +54,6 @@ def test_solvers_of_a_problem():
     assert "not nesterov: solver 'nesterov' needs a penalty" in str(sparse)
 
 
-def test_a_missing_hyperparameter_is_refused_with_the_names_there_are():
-    model = skdp.DPRidge(solver="nesterov", momentum=0.5)
-    with pytest.raises(
-        ValueError, match=r"has no momentum\. Solvers that have it: gd, .*\. It has batch_size, "
-    ):
-        model.set_params(solver="multistage_nesterov").plan(100, 2)
-
-
-def test_nested_hyperparameters_make_an_object_of_a_named_solver():
-    model = skdp.DPRidge(solver="nesterov")
-    assert model.set_params(solver__strong_convexity=0.25).solver.strong_convexity == 0.25
-    with pytest.raises(ValueError, match=r"solver is 'auto'\. Set solver first, such as"):
-        skdp.DPRidge().set_params(solver__strong_convexity=0.5)
-    model.set_params(solver=skdp.solvers.Nesterov(), solver__strong_convexity=0.5)
-    assert model.solver.strong_convexity == 0.5
-
-
 # ---------------------------------------------------------------- every solver, every estimator
 
 ESTIMATORS = {
@@ -131,19 +114,3 @@ def test_every_solver_is_reached_by_every_way(name, kind, rng):
     for searched, names in ((by_object, grid), (make_pipeline(by_object), in_pipeline)):
         search = GridSearchCV(searched, names, cv=2, refit=False).fit(X, y)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
-@pytest.mark.parametrize("name", sorted(ALL))
-def test_a_solver_refuses_what_it_lacks_with_the_names_it_has(name):
-    known = get_solver(name).get_params(deep=False)
-    lacking = next(key for key in ("momentum", "curvature", "averaging") if key not in known)
-    with pytest.raises(
-        ValueError, match=rf"has no {lacking}\. Solvers.*\. It has {sorted(known)[0]}"
-    ):
-        get_solver(name, **{lacking: 0.5})
-
-
-def test_batches_with_replacement_are_refused_with_what_takes_their_place():
-    solver = get_solver("gd", batch_size=10, sampling="with_replacement")
-    with pytest.raises(ValueError, match=r"moves the sum of a batch k times as far.*'poisson' and"):
-        skdp.DPRidge(solver=solver).plan(100, 2)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import threading
 import time
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,7 +16,7 @@ from sklearn.linear_model import LinearRegression
 import skdp
 from skdp.fitting.dask_collections import DaskPartitions
 from skdp.metrics import evaluate
-from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
+from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate
 
 pytest.importorskip("dask.dataframe", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed")
@@ -57,18 +55,6 @@ def test_arrays(client):
     answer = found.predict(arrays()[0])
     assert answer.shape == (2000,)
     np.testing.assert_allclose(answer.compute(), found.predict(X))
-
-
-def test_weights(client):
-    weights = RNG.exponential(size=2000)
-    held = dask.array.from_array(weights, chunks=450)
-    found = seeded(skdp.DPRidge).fit(*arrays(), sample_weight=held)
-    expected = seeded(skdp.DPRidge).fit(X, Y, sample_weight=weights)
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
-    with pytest.raises(ValueError, match=r"sample_weight must be from dask, too. Nothing"):
-        skdp.DPRidge().fit(*arrays(), sample_weight=weights)
-    with pytest.raises(ValueError, match="sample_weight has 2; rechunk"):
-        skdp.DPRidge().fit(*arrays(), sample_weight=held.rechunk(1000))
 
 
 def test_groups(client):
@@ -131,69 +117,6 @@ def test_splits(client):
     np.testing.assert_allclose(results(*arrays()), results(X, Y), rtol=1e-9)
 
 
-def test_tables(client):
-    raw = FRAME.assign(kind=LABELS, a=FRAME["a"].where(FRAME["b"] < 1))
-    frame = dask.dataframe.from_pandas(raw, npartitions=4)
-    tables = [
-        skdp.DPTabularPreprocessor(
-            {"kind": ["n", "p"]}, impute="median", privacy=skdp.Privacy(noise=skdp.SeededNoise(3))
-        ).fit(one)
-        for one in (frame, raw)
-    ]
-    assert tables[0].fill_values_ == pytest.approx(tables[1].fill_values_)
-    numbers = tables[0].transform(frame)
-    assert dask.is_dask_collection(numbers)
-    np.testing.assert_array_equal(numbers.compute(), tables[0].transform(raw))
-
-
-def test_both_parts_of_arrays_are_arrays(client):
-    X_train, X_test, y_train, y_test = dp_train_test_split(*arrays(), random_state=0)
-    assert dask.is_dask_collection(X_train)
-    np.testing.assert_array_equal(y_test, dp_train_test_split(Y, random_state=0)[1])
-    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
-        model = skdp.DPRidge().fit(X_train, y_train)
-        evaluate(model, X_test, y_test)
-        assert budget.n_fits == 2
-    with pytest.raises(ValueError, match=r"to_dask_array.*Nothing was released"):
-        dp_train_test_split(dask.dataframe.from_pandas(FRAME, npartitions=4))
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_scaler(client, dtype):
-    rows = (X * [1.0, 10.0, 0.1, 1.0]).astype(dtype)
-    frame = pd.DataFrame(rows, columns=list("abcd"))
-    for there, here in (
-        (dask.array.from_array(rows, chunks=(450, 3)), rows),
-        (dask.dataframe.from_pandas(frame, npartitions=4), frame),
-    ):
-        found, expected = (seeded(skdp.DPStandardScaler).fit(one) for one in (there, here))
-        np.testing.assert_allclose(found.scale_, expected.scale_, rtol=1e-9)
-        scaled = found.transform(there)
-        assert dask.is_dask_collection(scaled)
-        assert scaled.dtype == scaled.compute().dtype == dtype
-        np.testing.assert_array_equal(scaled.compute(), found.transform(here))
-        if here is rows:
-            np.testing.assert_array_equal(
-                found.inverse_transform(scaled).compute(),
-                found.inverse_transform(found.transform(here)),
-            )
-
-
-def test_a_filter_may_leave_partitions_empty(client):
-    kept = np.flatnonzero((X[:, 0] > 0) & (np.arange(2000) >= 700))
-    frame = dask.dataframe.from_pandas(FRAME.assign(y=Y, label=LABELS), npartitions=6)
-    frame = frame[(frame.a > 0) & (frame.index >= 700)]
-    for columns, target, model in (
-        (Y, "y", skdp.DPRidge),
-        (LABELS, "label", partial(skdp.DPLogisticRegression, classes=np.unique(LABELS))),
-    ):
-        found = seeded(model).fit(frame[list("abcd")], frame[target])
-        expected = seeded(model).fit(FRAME.iloc[kept], columns[kept])
-        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
-        answer = found.predict(frame[list("abcd")]).compute()
-        assert np.array_equal(answer, found.predict(FRAME.iloc[kept]))
-
-
 def slow(task):
     """Return a task that takes time enough for a worker to be killed meanwhile."""
 
@@ -238,27 +161,6 @@ def test_a_worker_that_is_lost_costs_nothing_more(client, monkeypatch):
     expected = seeded(skdp.DPRidge).fit(X, Y)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9)
     assert found.privacy_.releases == expected.privacy_.releases
-
-
-def test_records_are_prepared_once_and_let_go_of(client, monkeypatch):
-    """Workers hold them for the passes of a fit, and no longer."""
-    rows, targets = arrays()
-    gc.collect()
-    before, held, run = len(client.futures), [], DaskPartitions.run
-
-    def watched(self, task, spread):
-        held.append(self._held)
-        return run(self, task, spread)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(DaskPartitions, "run", watched)
-        seeded(skdp.DPRidge, solver="gd", max_iter=12).fit(rows, targets)
-    # Rows to be checked, records as given, and again whenever these are mapped in another way.
-    assert len(held) > 10
-    assert len({id(one) for one in held}) <= 5
-    held.clear()
-    gc.collect()
-    assert len(client.futures) == before
 
 
 def test_bad_rows_are_refused_before_the_charge(client):

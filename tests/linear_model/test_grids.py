@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -48,49 +47,6 @@ def test_a_grid_over_all_that_solvers_share(rows):
     search = searched([grid, relations, others, averaged], *rows)
     assert len(search.cv_results_["params"]) == 5 * 2**3 + 5 * 2 + 5 * 3 + 3 * 2
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
-def test_nested_names_reach_every_object(rows):
-    objects = {
-        "privacy": [skdp.Privacy(noise=skdp.SeededNoise(0))],
-        "privacy__noise__seed": [1, 2],
-        "scaling": [skdp.PublicRange(-4.0, 4.0)],
-        "scaling__high": [3.0, 5.0],
-        "momentum": [skdp.steps.AveragedGradient(0.9)],
-        "momentum__beta": [0.1, 0.5],
-        "solver": ["gd"],
-    }
-    best = searched([objects], *rows).best_estimator_[-1]
-    assert best.scaling.low == -4.0
-    assert best.solver_.momentum.beta in (0.1, 0.5)
-    assert objects["momentum"][0].beta == 0.9  # candidates are clones
-    inferred = skdp.DPRidge(inference=skdp.CoefficientInference(), constraint=None)
-    assert inferred.set_params(inference__share=0.5).inference.share == 0.5
-    bounded = skdp.DPRidge(constraint=skdp.objective.L2Ball(2.0)).set_params(constraint__radius=0.1)
-    assert np.linalg.norm(bounded.fit(*rows).coef_) <= 0.1 * (1 + 1e-9)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "nested", "message"),
-    [
-        ({}, "privacy__adjacency", r"privacy is None. Set privacy first, .*Privacy\(\)"),
-        ({"privacy": skdp.Privacy()}, "privacy__noise__seed", "privacy__noise is 'system'"),
-        ({"solver": "gd"}, "solver__momentum__beta", "solver__momentum is 'auto'"),
-        ({"noise_schedule": "exponential"}, "noise_schedule__gamma", "ExponentialNoise"),
-    ],
-)
-def test_a_nested_name_without_an_object_names_what_to_set(parameters, nested, message):
-    with pytest.raises(
-        ValueError, match=f"DPRidge: {nested} is a parameter of an object.*{message}"
-    ):
-        skdp.DPRidge(**parameters).set_params(**{nested: 1})
-
-
-def test_a_grid_as_for_scikit_learns_own_model(rows):
-    """The swap of one import: a grid over what both models have."""
-    grid = {"alpha": [0.1, 10.0], "fit_intercept": [True, False]}
-    for model in (Ridge(), skdp.DPRidge(epsilon=10.0)):
-        assert GridSearchCV(model, grid, cv=2, error_score="raise").fit(*rows).best_score_ > 0.8
 
 
 def test_a_budget_in_place_of_the_terms_is_refused_in_a_grid(rows):

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import pickle
 import re
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 
 import skdp
 from grouped import PAIRS, grouped_data
 from replays import ASKED_BY, ESTIMATORS, seeded
-from skdp.fitting import parts
-from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.refusals import without_row_counts
 from skdp.oracle import GaussianNoise, NoisyStatistic
 from skdp.oracle.releases import base as release_base
 from skdp.oracle.releases.histograms import TableCounts
-from skdp.oracle.sources.groups import GroupedMemorySource
-from skdp.oracle.sources.memory import MemorySource
 from skdp.preprocessing import DPStandardScaler
 from skdp.solvers import GradientDescent
 
@@ -73,25 +67,6 @@ def test_a_group_counts_once(rng):
     np.testing.assert_allclose(weighted.coef_, once.coef_, rtol=0.02, atol=0.02)
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        lambda codes: codes,
-        lambda codes: [f"person {code}" for code in codes],
-        lambda codes: codes.astype(object),
-        lambda codes: np.datetime64("2026-01-01") + codes,
-        lambda codes: codes / 7,
-    ],
-    ids=["integers", "strings", "objects", "dates", "floats"],
-)
-def test_labels_of_any_kind(rng, labels):
-    X, y, _, codes = grouped_data("ridge", rng)
-    expected = skdp.DPRidge(**SEEDED).fit(X, y, groups=codes)
-    found = skdp.DPRidge(**SEEDED).fit(X, y, groups=labels(codes))
-    np.testing.assert_allclose(found.coef_, expected.coef_, atol=0.5)
-    assert found.privacy_.n_groups == expected.privacy_.n_groups
-
-
 SECRET = "Ada Lovelace"  # a label that must not be shown
 
 
@@ -139,80 +114,11 @@ def test_refusals_do_not_tell_how_many_rows(which):
     assert "98" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("X", "y"),
-    [(np.ones((987, 0)), np.ones(987)), (np.ones((987, 2)), np.ones((987, 2)))],
-    ids=["no columns", "wide labels"],
-)
-def test_refusals_of_scikit_learn_do_not_either(X, y):
-    with pytest.raises(ValueError, match=r"shape") as refusal:
-        skdp.DPLogisticRegression().fit(X, y, groups=np.arange(987) % 50)
-    assert "987" not in str(refusal.value)
-
-
 def test_counts_in_messages():
     message = "Expected 2D array, shape (987, 3), n=12 1.5 GiB x4; 3 features, .reshape(-1, 1)"
     shown = "Expected 2D array, shape (..., ...), n=... ... GiB x4; 3 features, .reshape(-1, 1)"
     with pytest.raises(ValueError, match=re.escape(shown)), without_row_counts(True):
         raise ValueError(message)
-
-
-LOGISTIC, FIVE = skdp.DPLogisticRegression, np.arange(987) % 5
-
-
-@pytest.mark.parametrize(
-    ("model", "X", "y", "public"),
-    [
-        (LOGISTIC(classes=[10, 11]), np.ones((987, 2)), FIVE, "10, 11 (numbers; the number 1 and"),
-        (LOGISTIC(classes=["10", "11"]), np.ones((987, 2)), FIVE, "'10', '11'"),
-        (LOGISTIC(class_weight={7: 2.5}), np.ones((987, 2)), FIVE, "[7]"),
-        (LOGISTIC(class_weight={1: -2.5}), np.ones((987, 2)), FIVE, "of length 1"),
-        (LOGISTIC(), np.ones((987, 2)), np.ones(987), "at least 2 classes"),
-        (LOGISTIC(), np.array([["a", 1, "b"]] * 987, dtype=object), FIVE, "columns 0, 2"),
-        (LOGISTIC(), np.zeros((987, 2), dtype="M8[D]"), FIVE, "columns 0, 1"),
-        (LOGISTIC(), np.ones(987), FIVE, "X.reshape(-1, 1)"),
-        (
-            LOGISTIC(),
-            np.ones((987, 0)),
-            FIVE,
-            "0 feature(s) (shape=(..., ...)) while a minimum of 1",
-        ),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_public_numbers_are_shown_with_groups(model, X, y, public):
-    with pytest.raises(ValueError, match=re.escape(public)) as refusal:
-        model.fit(X, y, groups=np.arange(987) % 50)
-    assert "987" not in str(refusal.value)
-    if "..." not in public:
-        with pytest.raises(ValueError, match=re.escape(str(refusal.value))):
-            model.fit(X, y)
-
-
-@pytest.mark.parametrize("where", ["reading", "reserve", "run"])
-def test_no_lack_of_memory_tells_how_much_there_is(rng, monkeypatch, where):
-    def fail(*arguments, **options):
-        raise MemoryError("Unable to allocate 3.2 GiB for an array with shape (987, 50)")
-
-    owner, name = {
-        "reading": (PrivateEstimator, "_read"),
-        "reserve": (MemorySource, "reserve"),
-        "run": (GroupedMemorySource, "total"),
-    }[where]
-    monkeypatch.setattr(owner, name, fail)
-    X, y, _, labels = grouped_data("ridge", rng)
-    with pytest.raises(MemoryError, match="needs more memory than there is") as refusal:
-        skdp.DPRidge().fit(X, y, groups=labels)
-    assert not any(figure in str(refusal.value) for figure in ("3.2", "987"))
-
-
-def test_no_warning_compares_labels_with_rows():
-    """scikit-learn warns where there are many labels for so few rows."""
-    X, y = np.ones((30, 2)), np.arange(30) % 20
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        skdp.DPLogisticRegression(epsilon=5.0).fit(X, y, groups=np.arange(30) // 2)
-    assert not [warning for warning in seen if "unique classes" in str(warning.message)]
 
 
 def test_labels_are_not_kept(rng):
@@ -316,48 +222,6 @@ def test_other_statistics_are_not_answered(rng, monkeypatch):
     assert "table" in {release.kind for release in releases}
     with pytest.raises(ValueError, match=r"'table' release is for single rows.*Nothing was"):
         skdp.DPRidge(solver=Asks()).fit(X, y, groups=labels)
-
-
-@pytest.mark.parametrize(
-    "model", [skdp.DPElasticNet(0.1), skdp.DPLasso(0.1), skdp.DPHuberRegressor()], ids=str
-)
-@pytest.mark.parametrize("rows_per_group", [None, 3])
-def test_other_estimators(rng, model, rows_per_group):
-    X, y, w, labels = grouped_data("ridge", rng)
-    terms = skdp.Privacy(rows_per_group=rows_per_group)
-    model = clone(model).set_params(privacy=terms).fit(X, y, w, groups=labels)
-    assert (model.privacy_.unit, model.privacy_.n_groups) == ("group", len(set(labels)))
-
-
-class TestSplitsByRows:
-    """A random split of rows may put rows of one group into both parts."""
-
-    def test_fits_on_both_parts_add_up(self, rng):
-        X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
-        first, second, y_first, y_second = skdp.model_selection.dp_train_test_split(
-            X, y, test_size=30
-        )
-        labels = np.arange(30) % 10
-        models = [
-            skdp.DPRidge(epsilon=1.0, scaling="none").fit(rows, target, groups=labels)
-            for rows, target in ((first, y_first), (second, y_second))
-        ]
-        total = skdp.total_privacy(*models, delta=2e-6)
-        assert total.unit == "group"
-        assert total.epsilon > 1.2
-
-    def test_a_fit_that_is_charged_with_others_has_their_unit(self, rng):
-        X, y = rng.standard_normal((60, 3)), rng.standard_normal(60)
-        with (
-            parts.charged_as_a_whole(),
-            pytest.raises(ValueError, match=r"protects a group.*Nothing was released"),
-        ):
-            skdp.DPRidge(scaling="none").fit(X, y, groups=np.arange(60) % 10)
-        with (
-            parts.charged_as_a_whole("group"),
-            pytest.raises(ValueError, match=r"protects a row.*Nothing was released"),
-        ):
-            skdp.DPRidge(scaling="none").fit(X, y)
 
 
 def test_the_rows_of_a_group_move_no_other_group():

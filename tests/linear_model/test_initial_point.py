@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -60,17 +60,6 @@ def test_a_solver_stays_at_an_exact_fit(solver, rng):
 
 
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
-@pytest.mark.parametrize("solver", sorted(PENALISED))
-def test_accelerated_solvers_stay_at_a_penalised_minimum(solver, rng):
-    X = rng.standard_normal((N_ROWS, 3))
-    y = X @ [1.0, 2.0, 3.0] + rng.standard_normal(N_ROWS)
-    right = Ridge(alpha=40.0).fit(X, y)
-    model = skdp.DPRidge(alpha=40.0, epsilon=np.inf, solver=solver, **FEW)
-    model.fit(X, y, coef_init=right.coef_, intercept_init=right.intercept_)
-    assert model.coef_ == pytest.approx(right.coef_, rel=1e-8)
-
-
-@pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_classifiers_stay_at_their_minimum(n_classes, rng):
     X = rng.standard_normal((N_ROWS, 3))
@@ -96,16 +85,6 @@ def test_one_step_from_a_start_is_what_it_should_be(rng):
     second = make_ridge(**options).fit(X, y, coef_init=start)
     shrunk = start / (1 + 2.0 / len(X))  # by the penalty's prox
     assert second.coef_ - shrunk == pytest.approx(first.coef_, abs=1e-7)
-
-
-@pytest.mark.parametrize("constraint", ["simplex", "l1_ball", "box"])
-def test_mirror_descent_starts_near_the_start(constraint, rng):
-    X = rng.standard_normal((N_ROWS, 3))
-    solver = skdp.solvers.AcceleratedMirrorDescent(max_iter=1, curvature=1e12)
-    start = np.array([0.0, 0.25, 0.75])
-    model = skdp.DPLinearRegression(constraint=constraint, solver=solver)
-    model.fit(X, X @ start, coef_init=start)
-    assert model.coef_ == pytest.approx(start, abs=0.01)
 
 
 def test_the_start_costs_nothing_and_is_listed(rng):
@@ -135,26 +114,6 @@ def test_nothing_but_releases_from_a_start(replay, rng, solver):
         return Started(solver=solver, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **given)
 
     replay.check_each(make, neighbours("ridge", X, y, Adjacency.ZERO_OUT), Adjacency.ZERO_OUT)
-
-
-def test_blocks_start_there_too(rng):
-    X, y = data_for("ridge", rng)
-    options = {"clip_norm": 1e-9, "max_iter": 2, "solver": "shuffled_sgd"}
-    shape = {"n_samples": len(X), "n_features": 4, "coef_init": np.full(4, 3.0)}
-    model = make_ridge(**options).fit_blocks([(X, y)], **shape)
-    assert "coef_init" in " ".join(model.privacy_.assumptions)
-    assert (model.coef_ > 1).all()
-
-
-@pytest.mark.parametrize("n_steps", [4, 60])
-def test_passes_start_there(n_steps, rng):
-    """With ever smaller steps nothing moves, in both kinds of pass."""
-    X, y = data_for("ridge", rng)
-    start = np.array([1.0, 2.0, 3.0, 4.0])
-    options = {"fit_intercept": False, "scaling": skdp.RowNorm(1.0), "learning_rate": 1e-9}
-    options |= {"alpha": 1e-6, "solver": "shuffled_sgd", "max_iter": n_steps, "clip_norm": 1e-3}
-    model = skdp.DPRidge(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), **options)
-    assert model.fit(X, y, coef_init=start).coef_ == pytest.approx(start, abs=1e-3)
 
 
 REFUSED = {

@@ -103,11 +103,6 @@ def test_threads_that_cannot_be_started(monkeypatch):
     assert len(started) == 2
 
 
-def test_a_fit_that_takes_no_hold_of_its_memory_is_caught():
-    ends = ends_of_fits(100_000, False, [5, 10], is_mutant=True)
-    assert "refused 1" in ends["DPLogisticRegression"]
-
-
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_a_lack_of_memory_tells_no_number_of_stored_entries(monkeypatch, is_sparse):
     def lacking(*arguments):

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import skdp
 from skdp.fitting import noise_warnings
-from skdp.objective import Logistic
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
 
@@ -47,20 +45,6 @@ def test_the_run_of_the_paper_is_warned_about(n_rows, inner_steps):
     assert 10 < sensible < 1000
     # The batch it names is not warned about.
     assert not plan_of(n_rows, max_iter=steps, inner_steps=inner_steps, batch_size=sensible)
-
-
-def test_sensible_batches_tell_most_of_what_the_budget_buys():
-    """The arithmetic of the advice, against the calibrated noise."""
-    solver = GradientDescent(max_iter=300, batch_size=1)
-    model = skdp.DPLogisticRegression(solver=solver, epsilon=1.0, scaling="none")
-    (told,) = warned(lambda: model.plan(20_000, 10))
-    sensible = int(re.search(r"batch_size of about (\d+)", told)[1])
-    noises = {}
-    for size in (sensible, 10_000):
-        statement = model.set_params(solver__batch_size=size).plan(20_000, 10)
-        (record,) = statement.releases
-        noises[size] = record.noise_multiplier / size
-    assert 1 < noises[sensible] / noises[10_000] < 2
 
 
 @pytest.mark.parametrize(
@@ -108,35 +92,6 @@ def test_disjoint_batches_that_noise_drowns_are_warned_about(solver, steps, rows
     assert not warned(lambda: model.plan(1000, 10))
 
 
-def test_disjoint_batches_tell_what_the_warning_says():
-    """B blocks in whole passes tell the share 1 / sqrt(B) of the budget; here 1 / sqrt(500)."""
-    solver = GradientDescent(max_iter=1000, batch_size=10, sampling="shuffled")
-    model = skdp.DPRidge(solver=solver, scaling="none")
-    (told,) = warned(lambda: model.plan(5000, 10))
-    assert f"They yield {100 / 500**0.5:.2g} per cent" in told
-
-
-def test_blocks_that_arrive_are_warned_about(regression):
-    X, y = regression
-    model = skdp.DPRidge(
-        solver=ShuffledSGD(max_iter=100),
-        epsilon=0.2,
-        scaling="none",
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    )
-    (told,) = warned(lambda: model.fit_blocks([(X, y)], n_samples=len(X), n_features=5))
-    assert f"100 steps on batches of about {len(X) // 100} of {len(X)} rows" in told
-
-
-def test_larger_batches_that_are_suggested_are_larger():
-    X, y = np.ones((50, 3)), np.arange(50.0)
-    model = skdp.DPLinearRegression()
-    said = warned(lambda: model.fit_blocks([(X, y)], n_samples=50, n_features=3))
-    (text,) = [text for text in said if "steps on batches" in text]
-    rows, sensible = map(int, re.findall(r"about (\d+)", text))
-    assert sensible >= 2 * rows
-
-
 def test_it_comes_before_any_budget_is_spent(classification):
     X, y = classification
     budget = skdp.PrivacyBudget(epsilon=1.0, delta=1e-5)
@@ -152,32 +107,7 @@ def test_it_comes_before_any_budget_is_spent(classification):
     assert budget.n_fits == 0
 
 
-def test_without_noise_there_is_nothing_to_warn_about(classification):
-    solver = GradientDescent(max_iter=30, batch_size=1)
-    model = skdp.DPLogisticRegression(solver=solver, epsilon=np.inf)
-    assert not warned(lambda: model.fit(*classification))
-
-
 # ---------------------------------------------------------------- too few rows for anything
-
-
-class UnknownLoss(skdp.DPRidge):
-    """A regression with a loss of its own, of which no fit was measured."""
-
-    def _loss(self, n_outputs):
-        @dataclass(frozen=True)
-        class UnmeasuredLoss(Logistic):
-            name: ClassVar[str] = "unknown"
-            targets: ClassVar[str] = "count"
-
-        return UnmeasuredLoss()
-
-
-def test_nothing_is_expected_of_a_loss_that_was_not_measured():
-    assert skdp.DPRidge().plan(2000, 10).expectations
-    assert UnknownLoss().plan(2000, 10).expectations == ()
-    assert warned(lambda: skdp.DPRidge().plan(20, 30))
-    assert not warned(lambda: UnknownLoss().plan(20, 30))
 
 
 @pytest.mark.parametrize(
@@ -206,28 +136,6 @@ def test_a_fit_that_cannot_learn_says_so_and_how_many_rows_would_do(shape, param
         model.plan(enough, shape[1])
 
 
-@pytest.mark.parametrize("parameters", [{}, {"epsilon": math.inf}])
-def test_enough_rows_or_no_noise_are_not_warned_about(parameters, regression):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", skdp.NoiseWarning)
-        warnings.simplefilter("ignore", skdp.PrivacyWarning)
-        skdp.DPRidge(**parameters).fit(*regression)
-
-
-@pytest.mark.parametrize("skewed", [False, True])
-def test_the_loss_expected_after_a_fit_follows_the_shape_of_its_targets(rng, skewed):
-    X = rng.standard_normal((5000, 4))
-    signal = X @ [1.0, 0.5, 0.0, 0.0]
-    y = rng.poisson(np.exp(1.2 * signal)) if skewed else signal + rng.standard_normal(len(X))
-    noise = skdp.Privacy(noise=skdp.SeededNoise(0))
-    model = skdp.DPLinearRegression(privacy=noise).fit(X, y.astype(float))
-    assert (model.scaling_.targets.skewness[0] > 1.5) == skewed
-    text = model.privacy_.expectations[0]
-    assert ("a skewness above 2" in text, "a skewness of at most 2" in text) == (skewed, not skewed)
-    for other in ({"max_iter": 10}, {"scaling": skdp.RowNorm(9.0, target=9.0)}):
-        assert model.set_params(**other).fit(X, y).privacy_.expectations == ()
-
-
 @pytest.mark.parametrize("signal", [0.0, 1.0])
 def test_a_fit_that_gains_little_by_its_own_coefficients_says_so_afterwards(rng, signal):
     """By public facts alone there is no warning, and the released slopes decide."""
@@ -248,56 +156,6 @@ def test_a_warning_about_a_small_gain_comes_after_everything_is_kept(rng):
             model.fit(X, rng.standard_normal(1000))
     assert model.privacy_.epsilon <= 0.5
     assert model.n_features_in_ == 3
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [{"scaling": skdp.PublicRange(-4, 4, target=30)}, {"inference": "coefficients"}],
-    ids=["declared", "inference"],
-)
-def test_no_gain_is_suggested_of_fits_unlike_those_that_were_measured(rng, parameters):
-    """Declared ranges need not be of the size that targets have."""
-    X = rng.standard_normal((1000, 3))
-    privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
-    model = skdp.DPLinearRegression(epsilon=0.5, privacy=privacy, **parameters)
-    said = warned(lambda: model.fit(X, rng.standard_normal(1000)))
-    assert not any("gains little" in text for text in said)
-
-
-def test_a_small_gain_that_coefficients_suggest_is_what_they_gain(rng, monkeypatch):
-    """With independent normal columns, where labels follow the model."""
-    X = rng.standard_normal((4000, 2))
-    y = X[:, 0] + 3 * rng.standard_normal(len(X)) > 1
-    privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
-    model = skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.5, privacy=privacy)
-    model.fit(X, y)
-    chances = model.predict_proba(rng.standard_normal((100_000, 2)))
-    mean = chances.mean(axis=0)
-    gain = (chances * np.log(chances)).sum(axis=1).mean() - (mean * np.log(mean)).sum()
-    assert 0.01 < gain < 0.1
-    for factor in (0.8, 1.2):
-        limits = {"two classes": (1e9, factor * gain)}
-        monkeypatch.setattr(noise_warnings, "LEAST_GAINS", limits)
-        assert len(warned(lambda: model.fit(X, y))) == (factor > 1)
-
-
-def test_a_curvature_that_is_released_shows_how_rare_a_class_is(rng, monkeypatch):
-    """Of labels with a rate of one in twenty it is .05, and an intercept of 0 suggests .25."""
-    fits = []
-    with monkeypatch.context() as patch:
-        patch.setattr(noise_warnings, "warn_about_gain", lambda *given: fits.append(given))
-        for rate, n_rows in ((0.05, 40_000), (0.5, 40_000), (0.05, 2000)):
-            X, y = rng.standard_normal((n_rows, 3)), rng.random(n_rows) < rate
-            privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
-            skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.5, privacy=privacy).fit(X, y)
-    rare, equal = (fit[2].mean_curvature for fit in fits[:2])
-    assert rare < 0.1 < 0.2 < equal
-    who, prepared, solution = fits[-1]
-    slopes = np.array([[0.4], [0.2], [0.2], [0.0]])
-    for curvature, is_warned in ((equal, False), (rare, True)):
-        other = replace(solution, coef=slopes, mean_curvature=curvature)
-        said = warned(lambda other=other: noise_warnings.warn_about_gain(who, prepared, other))
-        assert bool(said) == is_warned
 
 
 @pytest.mark.parametrize(

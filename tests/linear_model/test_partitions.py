@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import types
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,7 +23,6 @@ from in_partitions import (
     in_seven,
     seeded,
 )
-from skdp.fitting import dask_collections
 from skdp.oracle.kernels.second_moments import bounded_gram
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.sources.block_sizes import MAX_PARTS
@@ -239,13 +236,6 @@ def test_sums_make_no_more_additions_than_are_charged(n_partitions):
         require_few_partitions(2**16 + 1)
 
 
-@pytest.mark.parametrize("n_features", [1, 20, 1000])
-@pytest.mark.parametrize("n_rows", [30_000, 10**6, 10**9])
-def test_tables_of_any_size_are_taken_in_chunks_of_the_usual_size(n_features, n_rows):
-    rows = types.SimpleNamespace(shape=(n_rows, n_features), __getitem__=None)
-    require_few_partitions(len(skdp.data.Chunks(rows, range(n_rows))._slices))
-
-
 @pytest.mark.parametrize(
     ("given", "match"),
     [
@@ -409,41 +399,6 @@ def test_partitions_without_any_rows_are_refused():
         assert budget.n_fits == 0
 
 
-def test_a_block_without_rows_is_predicted():
-    model = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
-    like = model.predict(X[:1])[:0]
-    for block in (X[:0], pd.DataFrame(X[:0]), sparse.csr_array(X[:0])):
-        answer = dask_collections._of_block(type(model).predict, model, block, like)
-        assert (answer.shape, answer.dtype) == ((0,), model.predict(X).dtype)
-    assert dask_collections._of_block(type(model).predict, model, X, like).shape == (2000,)
-
-
-def test_a_first_pass_that_fails_quotes_nothing():
-    rows = Pickled((X, Y), lost_after=0)
-    with skdp.PrivacyBudget(3.0, 1e-5) as budget:
-        with pytest.raises(RuntimeError, match=r"ConnectionError. Nothing was released") as failure:
-            skdp.DPRidge().fit(rows)
-        assert budget.n_fits == 0
-    assert str(SECRET) not in str(failure.value)
-    assert failure.value.__suppress_context__
-
-
-@pytest.mark.filterwarnings("ignore:.*classes=None:skdp.PrivacyWarning")
-@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError])
-@pytest.mark.parametrize("where", ["X", "y"])
-@pytest.mark.parametrize("model", [skdp.DPRidge, skdp.DPLogisticRegression])
-def test_the_error_of_a_cell_in_a_chunk_is_not_quoted(model, where, error):
-    def fail(*cells):
-        raise error(f"cell is {SECRET}")
-
-    cell = type("Cell", (), {"__float__": fail, "__eq__": fail, "__hash__": None})()
-    given = {"X": X.astype(object), "y": (Y > 0).astype(object)}
-    given[where].flat[1500] = cell
-    with pytest.raises(ValueError, match=model.__name__) as refusal:
-        model().fit(skdp.data.Chunks(given["X"], given["y"], 700))
-    assert str(SECRET) not in str(refusal.value)
-
-
 # ---------------------------------------------------------------- the same fits as in memory
 
 
@@ -504,12 +459,3 @@ def test_weights_that_are_none_are_refused_before_the_charge(rows, match):
         with pytest.raises(ValueError, match=match):
             skdp.DPRidge().fit(rows)
         assert budget.n_fits == 0
-
-
-def test_weights_that_are_missing_in_a_later_pass_are_refused(monkeypatch):
-    drawn = []
-    monkeypatch.setattr(SystemSource, "gaussian", lambda *figures: drawn.append(figures))
-    rows = LaterPasses(lambda pairs: [one[:2] for one in pairs], (X, Y, WEIGHTS))
-    with pytest.raises(ValueError, match=r"weights.*budget of this fit is spent"):
-        skdp.DPRidge().fit(rows)
-    assert not drawn

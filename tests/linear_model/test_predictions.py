@@ -9,11 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.model_selection import GridSearchCV
-from sklearn.multiclass import OneVsRestClassifier
 
 import skdp
-from skdp.solvers import GradientDescent
 
 SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
 
@@ -112,14 +109,6 @@ def test_predictions_keep_to_the_range_of_targets(bound):
     assert abs(model.to_sklearn().predict(1e6 * X)).max() > 1e5
 
 
-def test_no_range_without_noise_or_scaling():
-    X, y = TARGETS
-    with pytest.warns(skdp.PrivacyWarning):
-        exact = skdp.DPRidge(epsilon=np.inf).fit(X, y)
-    assert exact.prediction_range_ is None
-    assert skdp.DPRidge(scaling="none").fit(X, y / 300).prediction_range_ is None
-
-
 # ---------------------------------------------------------------- ranges of columns
 
 
@@ -148,69 +137,6 @@ def test_all_forms_of_ranges_mean_the_same(model, declared):
     assert model(scaling=declared).plan(400, 3).epsilon == found.privacy_.epsilon
 
 
-def test_an_end_is_for_all_columns_or_for_each():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(0, 1, (400, 2))
-    found = skdp.DPRidge(scaling=skdp.PublicRange(0, [1, 2])).fit(X, X[:, 0])
-    assert found.scaling_.columns.low.tolist() == [0, 0]
-    assert found.scaling_.columns.high.tolist() == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("declared", "message"),
-    [
-        (skdp.PublicRange(), r"PublicRange needs finite numbers with low < high.*got PublicRange"),
-        (skdp.PublicRange(0), "low < high"),
-        (skdp.PublicRange(1, 1), "low < high"),
-        (skdp.PublicRange([0, 3], [1, 2]), "low < high"),
-        (skdp.PublicRange(0, np.inf), "finite numbers"),
-        (skdp.PublicRange("a", "b"), "finite numbers"),
-        (skdp.PublicRange([[0, 0]], [[1, 1]]), "one for all columns or one for each"),
-        (skdp.PublicRange([0, 0], [1, 1, 1]), "one for all columns or one for each"),
-        (skdp.PublicRange(0, 1, by_column=[(0, 1)] * 2), "low and high, or by_column; got both"),
-        (skdp.PublicRange(by_column=[(0, 1, 2)] * 2), "by_column with a pair for each"),
-        (skdp.PublicRange(by_column={}), "not so for an empty dict"),
-        (skdp.PublicRange(by_column={0: (0, 1), 1: 3}), "pair .* not so for 1"),
-        (skdp.RowNorm(0.0), "RowNorm: norm must be a positive, finite number"),
-        (skdp.RowNorm(None), "RowNorm: norm must be a positive, finite number"),
-        (skdp.PublicRange, "scaling must be 'auto', 'private', 'none', PublicRange"),
-        ((0, 1), "scaling must be 'auto', 'private', 'none', PublicRange"),
-        ("public", "scaling must be 'auto', 'private', 'none', PublicRange"),
-        (None, "scaling must be 'auto', 'private', 'none', PublicRange"),
-    ],
-    ids=repr,
-)
-def test_what_declares_no_ranges_is_refused_before_the_rows(declared, message, asked):
-    with pytest.raises(ValueError, match=message):
-        skdp.DPRidge(scaling=declared).fit(None, None)
-    with pytest.raises(ValueError, match=message):
-        skdp.DPRidge(scaling=declared).plan(400, 2)
-
-
-@pytest.mark.parametrize(
-    ("declared", "message"),
-    [
-        (skdp.PublicRange(0, [1, 1, 1]), "3 ends were given for 2 columns"),
-        (skdp.PublicRange(by_column=[(0, 1)] * 3), "3 ends were given for 2 columns"),
-        (skdp.PublicRange(by_column={0: (0, 1)}), "without a pair: 1"),
-        (skdp.PublicRange(by_column={0: (0, 1), 2: (0, 1)}), "not in X: 2; without a pair: 1"),
-        (
-            skdp.PublicRange(by_column={"a": (0, 1), "b": (0, 1)}),
-            "not a data frame with named columns",
-        ),
-    ],
-    ids=repr,
-)
-def test_ranges_of_other_columns_are_refused_before_any_charge(declared, message, asked):
-    budget = skdp.PrivacyBudget(3.0, 1e-6)
-    with pytest.raises(ValueError, match=f"{message}.*Nothing was released"):
-        skdp.DPRidge(scaling=declared, privacy=skdp.Privacy(budget=budget)).fit(
-            np.eye(2), np.ones(2)
-        )
-    assert not asked
-    assert budget.n_fits == 0
-
-
 def test_names_decide_in_another_order_of_columns():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(0, 1, (400, 2)), columns=["b", "a"])
@@ -219,38 +145,3 @@ def test_names_decide_in_another_order_of_columns():
             X[order], X["a"]
         )
         assert model.scaling_.columns.low.tolist() == low
-
-
-# ---------------------------------------------------------------- solvers and classes
-
-
-def test_a_search_reaches_the_parameters_of_a_named_solver():
-    X, y = BINARY
-    model = skdp.DPLogisticRegression(solver="gd", classes=[0, 1])
-    search = GridSearchCV(model, {"solver__max_iter": [2, 7]}, cv=2, refit=False).fit(X, y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert model.solver == "gd"
-    model.set_params(solver__max_iter=7)
-    assert model.solver.get_params() == GradientDescent(max_iter=7).get_params()
-    both = skdp.DPLogisticRegression().set_params(solver__max_iter=3, solver="gd")
-    assert (both.solver.name, both.solver.max_iter) == ("gd", 3)
-
-
-@pytest.mark.filterwarnings("ignore:.*classes=None:skdp.PrivacyWarning")
-@pytest.mark.parametrize("classes", [None, [0, 1]])
-def test_one_model_for_each_class_fits_on_labels_0_and_1(classes):
-    X, y = SEVERAL
-    model = OneVsRestClassifier(skdp.DPLogisticRegression(epsilon=20.0, classes=classes))
-    assert model.fit(X, y).score(X, y) > 0.8
-
-
-@pytest.mark.parametrize("names", [["x", "y", "z"], [1, 2, 3]], ids=str)
-def test_labels_of_all_classes_are_refused_there_before_the_charge(names):
-    X, y = SEVERAL
-    budget = skdp.PrivacyBudget(10.0, 1e-5)
-    model = OneVsRestClassifier(
-        skdp.DPLogisticRegression(classes=names, privacy=skdp.Privacy(budget=budget))
-    )
-    with pytest.raises(ValueError, match=r"OneVsRestClassifier, declare those: classes=\[0, 1\]"):
-        model.fit(X, np.array(names)[y])
-    assert budget.n_fits == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 import warnings
 
@@ -104,22 +103,6 @@ def test_a_budget_counts_a_fit_once():
     assert budget.spent == pytest.approx(model.privacy_.epsilon, rel=1e-6)
 
 
-def test_a_part_of_the_rows_and_all_of_them_overlap():
-    X_train, X_test, y_train, y_test = dp_train_test_split(X, Y)
-    for first, second, epsilon in [
-        ((X_train, y_train), (X, Y), together(1, 1)),
-        ((X, Y), (X_train, y_train), together(1, 1)),
-        ((X_train, y_train), (X_test, y_test), 1.0),
-        (dp_train_test_split(X, Y)[::2], (X_train, y_train), together(1, 1)),  # another split
-        ((X_train[:, 1:], y_train[:]), (X, Y), together(1, 1)),
-        ((X[:150], Y[:150]), (X[150:], Y[150:]), 1.0),
-        ((FRAME[["a"]][:150], FRAME["y"][:150]), (FRAME[["a"]][150:], FRAME["y"][150:]), 1.0),
-        ((X, Y), (X.copy(), Y.copy()), 1.0),  # equal rows: what arrays hold is not compared
-    ]:
-        model = refitted(refitted(clone(RIDGE), *first), *second)
-        assert model.privacy_.epsilon == pytest.approx(epsilon, rel=1e-6)
-
-
 def test_memory_that_is_used_again_holds_other_rows():
     """Arrays that are gone leave their addresses to others of the same shape."""
     model = clone(RIDGE)
@@ -137,24 +120,6 @@ def test_columns_of_dask_are_recognised():
     one, other = (table[["a", "c"]] for _ in range(2))
     assert one is not other
     assert parts.place_of(one) == parts.place_of(other) != parts.place_of(table[["a"]])
-
-
-def test_copies_begin_anew():
-    model = clone(RIDGE).fit(X, Y)
-    for other in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert other.fit(X, Y).privacy_.epsilon == pytest.approx(1.0)
-
-
-def test_fits_under_other_terms_are_named_and_not_added_up():
-    model = clone(RIDGE).fit(X, Y)
-    model.set_params(privacy=skdp.Privacy(adjacency="replace_one"))
-    with pytest.warns(skdp.PrivacyWarning, match="do not add up, and are NOT stated here"):
-        model.fit(X, Y)
-    assert model.privacy_.epsilon == pytest.approx(1.0)
-    assert "NOT stated here" in model.privacy_.assumptions[0]
-    fitted = clone(RIDGE).fit(X, Y)
-    with pytest.warns(skdp.PrivacyWarning, match="do not add up"):
-        fitted.fit(X, Y, groups=np.arange(300) // 2)
 
 
 @pytest.mark.parametrize("scored", ["the same", "all", "a part", "in a pipeline", "of a search"])

@@ -14,27 +14,6 @@ import skdp
 SECRET = 987654.321
 
 
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (lambda n: [1.0] * (n - 1) + ["HIV positive"], "holds text where numbers are needed"),
-        (lambda n: np.full(n, 123.456 + 1j), "holds complex numbers where"),
-        (lambda n: [1.0] * (n - 1) + [np.nan], "holds missing values"),
-        (lambda n: [1.0] * (n - 1) + [np.inf], "holds infinity"),
-        (lambda n: [1.0] * (n - 1) + [10**400], "holds a number that is too large"),
-    ],
-)
-def test_weights_are_not_quoted(weights, message, regression):
-    X, y = regression
-    with skdp.PrivacyBudget(3.0, 1e-6) as budget:
-        with pytest.raises(ValueError, match=f"DPRidge: sample_weight {message}") as refusal:
-            skdp.DPRidge().fit(X, y, sample_weight=weights(len(y)))
-        assert budget.n_fits == 0
-    for cell in ("HIV", "123.456", "00000"):
-        assert cell not in str(refusal.value)
-    assert refusal.value.__suppress_context__
-
-
 @pytest.mark.parametrize("where", ["X", "y"])
 @pytest.mark.parametrize(
     ("cell", "message"),
@@ -133,30 +112,6 @@ def test_no_error_of_a_cell_comes_through(cell, regression):
         assert refusal.__suppress_context__ or refusal.__context__ is None
 
 
-def test_labels_of_another_type_are_not_quoted(classification):
-    """scikit-learn refuses them by a list of all labels."""
-    X, y = classification
-    model = skdp.DPLogisticRegression(classes=np.unique(y)).fit(X, y)
-    with pytest.raises(ValueError, match="Nothing was released") as refusal:
-        model.score(X, np.where(y == y[0], "HIV positive", "negative"))
-    assert "HIV" not in str(refusal.value)
-
-
-def test_a_target_that_is_no_array_is_not_quoted(regression):
-    with pytest.raises(ValueError, match="one entry for each row") as refusal:
-        skdp.DPRidge().fit(regression[0], np.array(SECRET))
-    assert "987" not in str(refusal.value)
-
-
-def test_what_scikit_learn_says_comes_through(regression):
-    """Its own refusals quote shapes, which are public without groups, and no cells."""
-    X, y = regression
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        skdp.DPRidge().fit(X, y[:-1])
-    with pytest.raises(ValueError, match="Unknown label type: continuous"):
-        skdp.DPLogisticRegression().fit(X, y)
-
-
 def test_a_heavy_record_does_not_show_its_class(classification):
     X, y = classification
     for record in (np.argmin(y), np.argmax(y)):
@@ -164,20 +119,10 @@ def test_a_heavy_record_does_not_show_its_class(classification):
         weights[record] = 1e308
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", skdp.NoiseWarning)  # of what was released
             skdp.DPLogisticRegression(
                 epsilon=20.0, classes=np.unique(y), class_weight={y.min(): 1, y.max(): 10}
             ).fit(X, y, weights)
-
-
-@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame])
-def test_a_cell_that_is_a_list_is_not_quoted(form, regression):
-    X, y = regression
-    X = X.astype(object)
-    X[7, 2] = [SECRET, SECRET]
-    with pytest.raises(ValueError, match=r"DPRidge: X holds lists.* in column 2") as refusal:
-        skdp.DPRidge().fit(form(X), y)
-    assert "Nothing was released" in str(refusal.value)
-    assert "987" not in str(refusal.value)
 
 
 PASSED = {
@@ -212,16 +157,6 @@ def test_rows_passed_for_a_parameter_are_not_quoted(name, kind, regression):
     with pytest.raises((ValueError, TypeError)) as refusal:
         PARAMETERS[name](PASSED[kind]()).fit(*regression)
     assert "987" not in str(refusal.value)
-
-
-@pytest.mark.parametrize("kind", PASSED)
-@pytest.mark.parametrize("model", [skdp.DPRidge, skdp.DPLogisticRegression, skdp.DPStandardScaler])
-def test_rows_passed_to_plan_are_not_quoted(model, kind):
-    rows = PASSED[kind]()
-    for arguments in ((rows, rows), (30, rows), (30, 3, rows)):
-        with pytest.raises((ValueError, TypeError)) as refusal:
-            model().plan(*arguments)
-        assert "987" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -182,37 +182,3 @@ def mutant_one_group_in_two(monkeypatch):
         return original(cls, 2 * codes + np.arange(len(codes)) % 2, 2 * n_groups)
 
     monkeypatch.setattr(grouped_sources.Groups, "of", classmethod(of))
-
-
-MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
-
-
-def check_mutant(replay, rng, adjacency):
-    def make():
-        solver = GradientDescent(max_iter=12, batch_size=12, sampling="poisson", clip_norm=0.3)
-        return skdp.DPLogisticRegression(
-            classes=[0, 1],
-            solver=solver,
-            scaling="none",
-            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
-        )
-
-    def alike(data):  # rows of a group that pull in one direction, each as far as it may
-        X, y, w, labels = data
-        large = np.abs(X).max(axis=1) > 50
-        return np.where(large[:, None], 40.0, X), np.where(large, 0, y), w, labels
-
-    check(replay, rng, make, "logistic", adjacency, alike, numbers=(40, 40, 60, 60))
-
-
-@both
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, adjacency):
-    MUTANTS[mutant](monkeypatch)
-    with pytest.raises(leak):
-        check_mutant(replay, rng, adjacency)
-
-
-@both
-def test_without_a_mutant_there_is_nothing_to_catch(replay, rng, adjacency):
-    check_mutant(replay, rng, adjacency)

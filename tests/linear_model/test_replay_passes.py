@@ -7,15 +7,14 @@ import pytest
 from sklearn.base import clone
 
 import skdp
-from replays import data_for, differing, neighbours
+from replays import data_for, neighbours
 from skdp.accounting import Adjacency
-from skdp.objective import L1Ball
 from skdp.oracle.kernels import difference_steps
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.releases import svrg_pass
 from skdp.oracle.releases.step_noise import VaryingNoise
 from skdp.oracle.sources.memory import MemorySource
-from skdp.solvers import SVRG, AcceleratedMirrorDescent, SVRGPlusPlus
+from skdp.solvers import SVRG, SVRGPlusPlus
 
 SOLVERS = {
     "one by one": SVRG(max_iter=12, inner_steps=6, batch_size=1),
@@ -153,100 +152,3 @@ def mutant_bound_from_the_rows(monkeypatch):
         "difference_smoothness",
         lambda context: 0.25 * found.get("longest", 1.0) ** 2,
     )
-
-
-MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
-
-
-def epochs(batch_size):
-    return {
-        "solver": SVRG(
-            max_iter=40,
-            inner_steps=20,
-            batch_size=batch_size,
-            clip_norm=0.3,
-            difference_clip=0.05,
-            learning_rate=0.5,
-        )
-    }
-
-
-MIRROR = {
-    "solver": "accelerated_mirror_descent",
-    "max_iter": 6,
-    "constraint": L1Ball(),
-}
-
-
-def check_all(replay, rng, adjacency, parameters):
-    """Replay with one heavy record that differs; the label 1 is in no other."""
-    X, y = data_for("logistic", rng)
-    y[:] = 0
-
-    def model():
-        return skdp.DPLogisticRegression(
-            classes=[0, 1],
-            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
-            scaling="none",
-            **parameters,
-        )
-
-    pairs = [
-        differing(X, y, adjacency, 0, row, 1, 40.0)[::-1]
-        for row in (1e4 * np.ones(4), np.full(4, 3.0), -np.ones(4))
-    ]
-    replay.check_each(model, pairs, adjacency)
-
-
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize("parameters", [epochs(2), epochs(25), MIRROR], ids=["2", "25", "mirror"])
-@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-@pytest.mark.usefixtures("either_way")
-def test_without_a_mutant_there_is_nothing_to_catch(replay, rng, parameters, adjacency):
-    check_all(replay, rng, adjacency, parameters)
-
-
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize("batch_size", [2, 25])
-@pytest.mark.parametrize("mutant", MUTANTS)
-@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-@pytest.mark.usefixtures("raw_weights")
-def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant, batch_size, adjacency):
-    MUTANTS[mutant](monkeypatch)
-    with pytest.raises(leak):
-        check_all(replay, rng, adjacency, epochs(batch_size))
-
-
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-@pytest.mark.usefixtures("raw_weights")
-def test_replay_catches_a_loop_that_does_not_clip(
-    compiled_kernels, replay, leak, rng, monkeypatch, adjacency
-):
-    original = difference_steps.difference_loop
-
-    def loop(records, loss, inverse_norms, *arguments):
-        return original(records, loss, np.full(len(inverse_norms), 1e280), *arguments)
-
-    monkeypatch.setattr(difference_steps, "difference_loop", loop)
-    with pytest.raises(leak):
-        check_all(replay, rng, adjacency, epochs(2))
-
-
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-def test_replay_catches_y_from_the_gradient_before_noise(replay, leak, rng, monkeypatch, adjacency):
-    """As the algorithm is printed."""
-    original = AcceleratedMirrorDescent.solve
-
-    def solve(self, oracle):
-        solution = original(self, oracle)
-        if oracle._source is not None:
-            x = solution.coef
-            raw = oracle._source.total(clipped_gradients, oracle.problem.loss, x, self.clip_norm)
-            y = oracle.problem.project(x - raw / oracle.public.n_rows)
-            return type(solution)(y, solution.n_iter)
-        return solution
-
-    monkeypatch.setattr(AcceleratedMirrorDescent, "solve", solve)
-    with pytest.raises(leak):
-        check_all(replay, rng, adjacency, MIRROR)

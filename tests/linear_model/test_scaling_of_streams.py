@@ -9,7 +9,6 @@ import skdp
 from replays import differing, seeded
 from skdp.accounting import Adjacency, OnBlock, walk
 from skdp.audit.recording import record
-from skdp.fitting import preparation
 from skdp.oracle import Public
 from skdp.oracle.sources.stream import StreamSource
 from skdp.stages.scaling.shares import records_for_scaling
@@ -58,21 +57,6 @@ def places(statement):
     }
 
 
-def test_raw_columns_are_fitted():
-    X, y = raw()
-    model = skdp.DPRidge(privacy=seeded())
-    model.fit_blocks(in_blocks(X, y, 500), n_samples=6000, n_features=3)
-    assert model.score(X, y) > 0.8
-    assert "the number of rows, n = 6000," in model.privacy_.assumptions[0]
-    sample = skdp.PublicSample(X[:100], target=600.0)
-    none = skdp.PublicRange(0 * SIZES, 6 * SIZES, target=600.0)
-    for declared in (sample, none):
-        again = skdp.DPRidge(privacy=seeded(), scaling=declared)
-        again.fit_blocks(in_blocks(X, y, 500), n_samples=6000, n_features=3)
-        assert again.score(X, y) > 0.6
-        assert set(places(again.privacy_)) == {"gram", "gradient"}
-
-
 def test_scaling_adds_no_cost():
     """The steps have the noise of a stream of the other rows that is not scaled at all."""
     X, y = raw()
@@ -85,20 +69,6 @@ def test_scaling_adds_no_cost():
     assert blocks.pop("shuffled_pass") == 1
     assert set(blocks.values()) == {0}
     assert "a row is in at most 1" not in str(scaled.privacy_).split("shuffled_pass")[0]
-
-
-def test_on_one_block_they_would_cost_more(monkeypatch):
-    """A mutant that takes both parts for the same block needs more noise on each."""
-    X, y = raw(5000)
-    before = fitted(X, y, solver="shuffled_sgd").privacy_.releases[-1].noise_multiplier
-    monkeypatch.setattr(preparation, "_plans", {})
-    monkeypatch.setattr(
-        Public,
-        "event_on",
-        lambda self, event: OnBlock(self.within[0], 0, event) if self.within else event,
-    )
-    after = fitted(X, y, solver="shuffled_sgd").privacy_.releases[-1].noise_multiplier
-    assert after > 1.3 * before
 
 
 def parts_that_move(place):
@@ -162,14 +132,3 @@ def test_missing_rows_are_null_records():
         )
         np.testing.assert_array_equal(short.coef_, null.coef_)
         assert str(short.privacy_) == str(null.privacy_)
-
-
-def test_the_first_part_follows_from_public_facts():
-    """More noise takes more rows, up to a share of the stream; few rows suffice a large budget."""
-    sizes = [
-        records_for_scaling(_public(100_000, epsilon), True, True) for epsilon in (0.05, 0.3, 1, 9)
-    ]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] <= 25_000
-    assert sizes[-1] == 1000
-    assert records_for_scaling(_public(3), True, True) == 0

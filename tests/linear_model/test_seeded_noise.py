@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import pickle
 
-import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import (
@@ -52,14 +51,6 @@ def test_seeds_of_meta_estimators_do_not_make_noise_removable(name, classificati
     assert (refitted(member, data).coef_ != member.coef_).any()
 
 
-@pytest.mark.parametrize("make", [RIDGE, LOGISTIC, skdp.DPStandardScaler])
-def test_meta_estimators_reach_no_seed(make):
-    """They set all parameters that are called random_state, however deeply nested."""
-    parameters = make(privacy=seeded(3)).get_params()
-    assert parameters["privacy__noise__seed"] == 3
-    assert not [name for name in parameters if name.endswith("random_state")]
-
-
 @pytest.mark.parametrize("make", [RIDGE, skdp.DPStandardScaler])
 def test_seeded_noise_is_reproducible_and_warned_about(make, regression):
     fits = []
@@ -72,17 +63,6 @@ def test_seeded_noise_is_reproducible_and_warned_about(make, regression):
     assert one.privacy_.noise_source == one.plan(400, 5).noise_source == "seeded"
 
 
-def test_blocks_with_seeded_noise_are_warned_about(regression):
-    with pytest.warns(skdp.SeededNoiseWarning):
-        skdp.DPLinearRegression(**SEEDED).fit_blocks([regression], n_samples=400, n_features=5)
-
-
-def test_a_seeded_fit_without_noise_is_not_warned_about_twice(regression):
-    with pytest.warns(skdp.PrivacyWarning) as caught:
-        RIDGE(epsilon=np.inf, **SEEDED).fit(*regression)
-    assert [warning.category for warning in caught] == [skdp.NotPrivateWarning]
-
-
 def test_a_budget_refuses_seeded_noise_unless_it_allows_it(regression):
     with skdp.PrivacyBudget(3.0, 1e-6) as budget:
         with pytest.raises(skdp.PrivacyBudgetError, match=r"[Ss]eeded.*nothing was"):
@@ -93,26 +73,3 @@ def test_a_budget_refuses_seeded_noise_unless_it_allows_it(regression):
     assert budget.statement.noise_source == "seeded"
     with pytest.raises(ValueError, match="allow_seeded_noise must be True or False"):
         skdp.PrivacyBudget(3.0, 1e-6, allow_seeded_noise="yes")
-
-
-@pytest.mark.parametrize(
-    ("noise", "message"),
-    [
-        ("secret", r"noise must be 'system' or SeededNoise\(seed\); got 'secret'"),
-        ("seeded", "noise must be 'system' or SeededNoise"),
-        (None, "noise must be 'system' or SeededNoise"),
-        (3, "noise must be 'system' or SeededNoise"),
-        (skdp.SeededNoise, "noise must be 'system' or SeededNoise"),
-        (skdp.SeededNoise("seed"), "seed must be an integer, at least 0; got 'seed'"),
-        (skdp.SeededNoise(-1), "seed must be an integer, at least 0"),
-        (skdp.SeededNoise(True), "seed must be an integer, at least 0"),
-        (skdp.SeededNoise(None), "seed must be an integer, at least 0"),
-        (skdp.SeededNoise(np.random.default_rng(0)), "seed must be an integer, at least 0"),
-    ],
-)
-@pytest.mark.parametrize("make", [RIDGE, skdp.DPStandardScaler])
-def test_other_values_are_refused(make, noise, message, regression):
-    with skdp.PrivacyBudget(3.0, 1e-6) as budget:
-        with pytest.raises(ValueError, match=message):
-            make(privacy=skdp.Privacy(noise=noise)).fit(*regression)
-        assert budget.n_fits == 0

@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 
 import skdp
@@ -88,27 +87,6 @@ def test_what_is_assumed_is_said(classification):
     assert "follows from a seed, which stays secret" in said(privacy=seeded())
 
 
-def test_what_time_and_memory_tell_is_said(classification):
-    """Those of sparse rows follow from how many entries are stored, which is private."""
-    X, y = classification
-    said = "Which entries of sparse rows are stored"
-    for rows, expected in ((sparse.csr_array(X), True), (X, False)):
-        statement = skdp.DPLogisticRegression(classes=[0, 1]).fit(rows, y).privacy_
-        assert any(said in text and "time" in text for text in statement.assumptions) == expected
-
-
-def test_noise_source_is_said(case):
-    estimator, X, y = case
-    assert estimator().fit(X, y).privacy_.noise_source == "system"
-    assert estimator(privacy=seeded()).fit(X, y).privacy_.noise_source == "seeded"
-    with pytest.warns(skdp.PrivacyWarning, match="NOT private"):
-        model = estimator(epsilon=math.inf).fit(X, y)
-    assert model.privacy_.noise_source == "none"
-    assert model.privacy_.epsilon == math.inf
-    assert "NO privacy" in str(model.privacy_)
-    json.dumps(model.privacy_.to_dict(), allow_nan=False)
-
-
 def test_a_careless_delta_warns(case):
     estimator, X, y = case
     with pytest.warns(skdp.PrivacyWarning, match="is not below 1/n"):
@@ -125,24 +103,3 @@ def test_total_privacy_of_two_fits_is_one_of_both(case):
     assert 1.0 < total.epsilon < 2.0
     assert sum(record.count for record in total.releases) == 10
     assert skdp.total_privacy(models[0], delta=1e-6).epsilon == pytest.approx(1.0, rel=1e-6)
-
-
-def test_total_privacy_refuses_what_does_not_add_up(case):
-    estimator, X, y = case
-    models = [
-        estimator(privacy=skdp.Privacy(adjacency=word)).fit(X, y)
-        for word in ("zero_out", "replace_one")
-    ]
-    with pytest.raises(ValueError, match="different adjacencies"):
-        skdp.total_privacy(*models, delta=1e-6)
-    with pytest.raises(ValueError, match="at least one"):
-        skdp.total_privacy(delta=1e-6)
-
-
-def test_auto_values_are_reported(case):
-    estimator, X, y = case
-    model = estimator(solver="gd", max_iter=17).fit(X, y)
-    assert model.n_iter_ == model.solver_.max_iter == 17
-    assert model.solver_.clip_norm > 0
-    assert model.max_iter == 17
-    assert model.clip_norm == "auto"

@@ -20,8 +20,6 @@ from skdp.oracle import compiled
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 from streams import SOLVERS, W, data, in_blocks, linear
 
-SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
-
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "csr"])
 @pytest.mark.parametrize("solver", ["auto", "shuffled_sgd", "adaptive_shuffled_sgd"])
@@ -110,27 +108,6 @@ def test_missing_rows_are_null_to_the_last_bit(monkeypatch, solver, size, kind):
     )
     for fewer in short:
         np.testing.assert_array_equal(whole, fewer)
-
-
-def test_labels_and_several_targets():
-    X, y = data(6000)
-    names = np.where(y > 0.4, "yes", "no")
-    model = skdp.DPLogisticRegression(classes=["yes", "no"], scaling="none", privacy=SEEDED)
-    model.fit_blocks(in_blocks(X, names, 999), n_samples=6000, n_features=4)
-    assert model.score(X, names) > 0.85
-    weighted = skdp.DPLogisticRegression(
-        classes=["yes", "no"], class_weight={"yes": 2.0}, scaling="none", privacy=SEEDED
-    )
-    weighted.fit_blocks(in_blocks(X, names, 999), n_samples=6000, n_features=4)
-    assert (weighted.predict(X) == "yes").mean() > (model.predict(X) == "yes").mean()
-    both = linear("shuffled_sgd").fit_blocks(
-        in_blocks(X, np.column_stack([y, -y]), 999), n_samples=6000, n_features=4, n_outputs=2
-    )
-    assert both.coef_.shape == (2, 4)
-    with pytest.raises(ValueError, match="classes"):
-        skdp.DPLogisticRegression().fit_blocks(
-            in_blocks(X, names, 999), n_samples=6000, n_features=4
-        )
 
 
 # ---------------------------------------------------------------------- the budget
@@ -320,14 +297,6 @@ def peak(fit):
     return found
 
 
-@pytest.mark.parametrize("solver", ["shuffled_sgd", "adaptive_shuffled_sgd", "gd"])
-def test_a_memory_map_is_not_copied(mapped, solver):
-    X, y = mapped
-    extra = {"max_iter": 3} if solver == "gd" else {}
-    linear(solver, **extra).fit(X[:2000], y[:2000])  # imports, caches, compiled loops
-    assert peak(lambda: linear(solver, **extra).fit(X, y)) < 0.65 * X.nbytes
-
-
 @pytest.mark.parametrize("solver", ["shuffled_sgd", "adaptive_shuffled_sgd"])
 def test_a_stream_holds_a_block_or_two(mapped, solver):
     X, y = mapped
@@ -337,25 +306,6 @@ def test_a_stream_holds_a_block_or_two(mapped, solver):
         lambda: linear(solver).fit_blocks(in_blocks(X, y, 2000), n_samples=len(y), n_features=80)
     )
     assert used < 0.3 * X.nbytes
-
-
-@pytest.mark.parametrize(
-    "block",
-    [
-        (np.array([["a", "b"]], dtype=object), np.zeros(1)),
-        (np.array([[np.nan, 0.0]]), np.zeros(1)),
-        (np.zeros((1, 2)), np.array([np.inf])),
-        (np.zeros((1, 3)), np.zeros(1)),
-        (np.zeros((1, 2)), np.zeros(2)),
-        np.zeros((1, 2)),
-    ],
-    ids=["text", "nan", "infinite target", "columns", "lengths", "no pair"],
-)
-def test_a_refused_block_says_that_the_budget_is_spent(block):
-    model = skdp.DPLinearRegression(privacy=SEEDED)
-    with pytest.raises(ValueError, match=r"\bThe budget of this fit is spent\.$") as refusal:
-        model.fit_blocks(iter([block]), n_samples=100, n_features=2)
-    assert "Nothing was released" not in str(refusal.value)
 
 
 def test_raw_columns_are_warned_about_before_a_block_is_requested():
@@ -380,14 +330,3 @@ def test_raw_columns_are_warned_about_before_a_block_is_requested():
             for declared in ("none", skdp.RowNorm(2.0)):
                 with pytest.raises(LookupError):
                     fit(clone(model).set_params(scaling=declared))
-
-
-def test_a_stream_leaves_the_attributes_of_a_fit(rng):
-    X = rng.standard_normal((2000, 3))
-    y = X[:, 0]
-    fitted = skdp.DPLinearRegression(privacy=SEEDED, scaling="none").fit(X, y)
-    streamed = skdp.DPLinearRegression(privacy=SEEDED)
-    streamed.fit_blocks([(X, y)], n_samples=2000, n_features=3)
-    attributes = {name for name in vars(fitted) if name.endswith("_")}
-    assert attributes == {name for name in vars(streamed) if name.endswith("_")}
-    assert streamed.n_gradients_ > 0

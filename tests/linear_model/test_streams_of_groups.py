@@ -73,11 +73,6 @@ def test_nothing_but_releases(replay, rng, adjacency, solver):
     check(replay, rng, adjacency, SOLVERS[solver])
 
 
-@pytest.mark.parametrize("change", [sparse.csr_array, np.asfortranarray], ids=["csr", "columns"])
-def test_forms_of_rows(replay, rng, change):
-    check(replay, rng, Adjacency.REPLACE_ONE, SOLVERS["adaptive"], "logistic", change)
-
-
 def test_places_are_those_of_groups(rng):
     """However groups arrive, blocks hold whole groups, in the order of their arrival."""
     codes = rng.permutation(np.append(np.arange(50), rng.integers(0, 9, 150)))
@@ -185,25 +180,3 @@ def mutant_each_row_is_a_group(monkeypatch):
         self.codes = np.arange(len(self.codes))
 
     monkeypatch.setattr(streaming.GroupLabels, "__init__", made)
-
-
-MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
-
-
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant):
-    MUTANTS[mutant](monkeypatch)
-
-    def surplus(message, category):  # of more groups than were declared, which tells of them
-        raise leak(message)
-
-    monkeypatch.setattr(stream, "warn", surplus)
-
-    def caught():
-        try:
-            check(replay, rng, Adjacency.REPLACE_ONE, SOLVERS["shuffled"], numbers=(40, 9, 40))
-        except ValueError as refusal:
-            raise leak(str(refusal)) from None
-
-    with pytest.raises(leak):
-        caught()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,9 +17,8 @@ from skdp.fitting.data import Data
 from skdp.metrics import row_statistics
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import EXPLAINED, METRICS
-from skdp.metrics.subgroups import Subgroups, declared_subgroups
+from skdp.metrics.subgroups import declared_subgroups
 from skdp.oracle import TableCounts, UnitSum
-from skdp.oracle.releases import histograms as releases
 from skdp.oracle.sources.groups import Groups
 from skdp.stages import scores as stage
 
@@ -164,66 +162,6 @@ def test_subgroups(replay, rng, adjacency, grouped, kind, metrics, declared, opt
     check_subgroups(replay, kind, metrics, adjacency, rng, declared, grouped, **options)
 
 
-def exact_sizes(monkeypatch):
-    """The sizes of subgroups are counted without noise."""
-    asked = stage._noisy_table
-
-    def exact(oracle, statistic, share):
-        found = asked(oracle, statistic, share)
-        if oracle.is_rehearsal or statistic.n_classes == 1:
-            return found
-        rows = statistic.total(oracle._source, oracle._context).reshape(found.counts.shape)
-        wrong = rows.sum(axis=1) - found.counts.sum(axis=1)
-        return replace(found, counts=found.counts + wrong[:, None] / found.counts.shape[1])
-
-    monkeypatch.setattr(stage, "_noisy_table", exact)
-
-
-def subgroups_by_the_labels_of_all_rows(monkeypatch):
-    """Which labels other rows have moves the number of a row's subgroup."""
-
-    def numbers_of(self, data):
-        return np.unique(data.X[:, 1], return_inverse=True)[1]
-
-    monkeypatch.setattr(Subgroups, "numbers_of", numbers_of)
-
-
-def rows_in_two_subgroups(monkeypatch):
-    original = releases.bin_sum
-
-    def twice(*arguments):
-        found = original(*arguments)
-        return found + np.roll(found, 2)
-
-    monkeypatch.setattr(releases, "bin_sum", twice)
-
-
-def divided_without_bounds(monkeypatch):
-    monkeypatch.setattr(releases.np, "rint", lambda units: 2 * units)
-
-
-def persons_count_once_in_each_row(monkeypatch):
-    monkeypatch.setattr(Groups, "multipliers", lambda self: np.ones(len(self.order)))
-
-
-@pytest.mark.parametrize(
-    "mutant",
-    [
-        exact_sizes,
-        subgroups_by_the_labels_of_all_rows,
-        rows_in_two_subgroups,
-        divided_without_bounds,
-        persons_count_once_in_each_row,
-    ],
-)
-def test_mutants_of_subgroups_are_caught(replay, leak, rng, monkeypatch, mutant):
-    grouped = mutant is persons_count_once_in_each_row
-    mutant(monkeypatch)
-    metrics, relation = ["accuracy", "neg_log_loss"], Adjacency.REPLACE_ONE
-    with pytest.raises(leak):
-        check_subgroups(replay, "logistic", metrics, relation, rng, SUBGROUPS["some"], grouped)
-
-
 class Placed(ClassifierMixin, BaseEstimator):
     """What it says of a row depends on the row's place, and on the number of rows, at a tie.
 
@@ -284,18 +222,6 @@ def mutant_shares_of_groups_are_rounded_up(monkeypatch):
     monkeypatch.setattr(Groups, "multipliers", lambda self: np.ceil(4 * original(self)) / 4)
 
 
-OF_GROUPS = [value for name, value in list(globals().items()) if name.startswith("mutant_")]
-
-
-@pytest.mark.parametrize("mutant", OF_GROUPS)
-def test_mutants_of_groups_are_caught(replay, leak, rng, monkeypatch, mutant):
-    mutant(monkeypatch)
-    with pytest.raises(leak):
-        check_groups(
-            replay, "logistic", "accuracy", Adjacency.REPLACE_ONE, rng, lambda model: Placed()
-        )
-
-
 def mutant_edges_from_exact_counts(monkeypatch):
     """Bins at the exact quantiles of the rows' scores."""
     asked = stage._noisy_table
@@ -345,54 +271,3 @@ def mutant_the_exact_number_of_rows_of_a_class(monkeypatch):
         return stage.NoisyTable(counts, found.std, found.edges, found.fine)
 
     monkeypatch.setattr(stage, "_noisy_table", exact)
-
-
-MUTANTS = {
-    name: value
-    for name, value in list(globals().items())
-    if name.startswith("mutant_") and value not in OF_GROUPS
-}
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_mutants_are_caught(replay, leak, rng, monkeypatch, name):
-    MUTANTS[name](monkeypatch)
-    with pytest.raises(leak):
-        check(replay, "logistic", ["roc_auc", "neg_log_loss"], Adjacency.REPLACE_ONE, rng)
-
-
-def test_weights_from_exact_means_are_caught(replay, leak, rng, monkeypatch):
-    """What weighs a row's part in R2 must follow from the answers on the means, not from rows."""
-    request = stage._mean_square_influence
-
-    def exact(oracle, means, columns, share):
-        if not oracle.is_rehearsal:
-            found = [UnitSum(column).total(oracle._source, oracle._context) for column in columns]
-            exact_means = (stage.NoisyMean(float(sum_[0]) / 60, 0.0) for sum_ in found)
-            means = stage.DevianceMeans(*exact_means, means.deviance)
-        return request(oracle, means, columns, share)
-
-    monkeypatch.setattr(stage, "_mean_square_influence", exact)
-    with pytest.raises(leak):
-        check(replay, "linear", "r2", Adjacency.REPLACE_ONE, rng, target_range=(-4.0, 4.0))
-
-
-def test_limits_of_residuals_from_rows_are_caught(replay, leak, rng, monkeypatch):
-    """Residuals are clipped to a limit that is public, not to the largest residual."""
-    start = row_statistics.PredictedRows.__init__
-
-    def relative(self, *given):
-        start(self, *given)
-        self.squared_errors = self.squared_errors / self.squared_errors.max()
-
-    monkeypatch.setattr(row_statistics.PredictedRows, "__init__", relative)
-    with pytest.raises(leak):
-        check(replay, "linear", "r2", Adjacency.REPLACE_ONE, rng, target_range=(-4.0, 4.0))
-
-
-def test_a_model_whose_warnings_pass_is_caught(replay, leak, rng, monkeypatch):
-    monkeypatch.setattr(
-        row_statistics, "predictions", lambda model, method, rows: getattr(model, method)(rows.X)
-    )
-    with pytest.raises(leak, match="warnings"):
-        check_a_talking_model(replay, Adjacency.REPLACE_ONE, rng)

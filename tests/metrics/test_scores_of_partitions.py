@@ -19,11 +19,9 @@ from sklearn.preprocessing import StandardScaler
 import skdp
 from replays import data_for, neighbours
 from skdp.accounting import Adjacency
-from skdp.data import ParquetColumns
 from skdp.metrics import evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import METRICS
-from skdp.oracle.sources.partitioned import PartitionedSource
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 3))
@@ -92,29 +90,6 @@ def test_scores_are_those_of_rows_in_memory(name, kind):
     assert (one.epsilon, one.releases, one.n_rows) == (other.epsilon, other.releases, other.n_rows)
     assert any("partitions" in text for text in one.assumptions)
     assert not any("partitions" in text for text in other.assumptions)
-
-
-def test_a_check_and_one_pass_for_each_release():
-    partitions = Elsewhere(X, Y)
-    scores = evaluate(CASES["regressor"][0], partitions, target_range=(-6.0, 6.0), **PRIVATE)
-    n_releases = len(scores.privacy_.releases)
-    assert n_releases > 1
-    assert partitions.n_passes == 1 + n_releases
-
-
-def test_a_scorer_says_nothing_of_columns():
-    """What it sums are statistics, whose number is not that of features."""
-    scorer = PrivateScorer(CASES["regressor"][0], target_range=(-6.0, 6.0), **PRIVATE)
-    assert not hasattr(scorer.fit(Elsewhere(X, Y)), "n_features_in_")
-
-
-def test_columns_of_a_file(tmp_path):
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    FRAME.assign(target=LABELS).to_parquet(tmp_path / "rows.parquet", row_group_size=300)
-    columns = [ParquetColumns(tmp_path / "rows.parquet", name) for name in (list("abc"), "target")]
-    model = CASES["two classes"][0]
-    found = evaluate(model, skdp.data.Chunks(*columns, 700), **PRIVATE)
-    np.testing.assert_allclose(numbers(found), numbers(evaluate(model, X, LABELS, **PRIVATE)))
 
 
 def test_a_private_model_leaves_its_budget_and_the_noise_here():
@@ -242,35 +217,6 @@ def check(replay, kind, metrics, rng, **options):
 def test_no_row_shows_but_through_the_releases(replay, rng, kind, options):
     metrics = OF_ANY_TARGETS if kind == "linear" else METRICS["classifier"]
     check(replay, kind, list(metrics), rng, **options)
-
-
-def mutant_partitions_counted_twice(monkeypatch):
-    sums = PartitionedSource._sums
-    monkeypatch.setattr(
-        PartitionedSource, "_sums", lambda self, task: (2 * one for one in sums(self, task))
-    )
-
-
-def mutant_the_sums_are_kept(monkeypatch):
-    total, keep, seen = PartitionedSource.total, PrivateScorer._keep, []
-
-    def kept(self, function, *arguments, **named):
-        seen.append(total(self, function, *arguments, **named))
-        return seen[-1]
-
-    def keep_all(self, solution, fit):
-        keep(self, solution, fit)
-        self.sum_ = float(np.sum(seen[-1]))
-
-    monkeypatch.setattr(PartitionedSource, "total", kept)
-    monkeypatch.setattr(PrivateScorer, "_keep", keep_all)
-
-
-@pytest.mark.parametrize("mutant", [mutant_partitions_counted_twice, mutant_the_sums_are_kept])
-def test_mutants_are_caught(replay, leak, rng, monkeypatch, mutant):
-    mutant(monkeypatch)
-    with pytest.raises(leak):
-        check(replay, "logistic", "accuracy", rng)
 
 
 class InThreads(Elsewhere):

@@ -13,10 +13,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import skdp
 from skdp.metrics import SubgroupScores, evaluate
-from skdp.metrics.requests import EXPLAINED, METRICS
+from skdp.metrics.requests import METRICS
 
 REGIONS = {"north": [0.0, 1], "south": 2, "elsewhere": None}
-LOSSES = [name for name in METRICS["regressor"] if name not in EXPLAINED]
 
 
 @pytest.fixture(scope="module")
@@ -76,19 +75,6 @@ def test_exact_scores_of_subgroups(two_classes):
             assert rates[place] == pytest.approx((chance[truth] >= threshold).mean())
         chances, shares, _ = scores["calibration_curve"].value
         assert abs(chances - shares).max() < 1
-
-
-def test_exact_losses_of_a_regressor(two_classes):
-    _, X, _ = two_classes
-    y = np.exp(0.3 * X[:, 0]) * (1 + X[:, 3]) + 0.1
-    model = LinearRegression().fit(X, y)
-    found = exact(model, X, y, LOSSES, by=3, subgroups=REGIONS, target_range=(0.0, 20.0))
-    for name, scores in found.items():
-        rows = of_region(X, name)
-        of_rows = exact(model, X[rows], y[rows], LOSSES, target_range=(0.0, 20.0))
-        for metric, score in scores.items():
-            assert score.value == pytest.approx(of_rows[metric].value, abs=1e-4)
-            assert score.sampling_std == pytest.approx(of_rows[metric].sampling_std, rel=1e-3)
 
 
 def test_labels_may_come_in_columns_arrays_partitions_and_blocks(two_classes):
@@ -195,13 +181,6 @@ def test_intervals_hold_the_exact_scores(two_classes):
             assert share >= 0.8, (name, metric, share)  # 4 standard errors below 0.9 are 0.78
             if metric != "roc_auc":
                 assert share < 1, (name, metric)
-
-
-def test_a_holdout_has_subgroups_too(two_classes):
-    _, X, y = two_classes
-    holdout = skdp.model_selection.DPHoldout(X, y)
-    model = holdout.fit(skdp.DPLogisticRegression(classes=["no", "yes"]))
-    assert list(holdout.evaluate(model, "accuracy", by=3, subgroups=[0, 1])) == [0, 1]
 
 
 def test_scores_of_subgroups_are_shown_as_a_table_and_hold_no_rows(two_classes):

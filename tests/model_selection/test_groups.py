@@ -93,18 +93,6 @@ def test_splits_that_follow_from_the_number_of_groups(rng, cv):
     assert max(map(sum, counted)) == max(map(sum, expected))
 
 
-def test_a_search_that_leaves_each_group_out():
-    trained, whole = (ridge().plan(None, 3, n_groups=n) for n in (7, 8))
-    expected = skdp.total_privacy(*[trained] * 14, whole, delta=1e-6)
-    price = price_of(LeaveOneGroupOut(), n_groups=8)
-    assert price.epsilon == pytest.approx(expected.epsilon, rel=1e-9)
-
-
-def test_a_shuffle_that_nobody_can_repeat_counts_every_training():
-    found = memberships_of(GroupShuffleSplit(3), 10, "group")
-    assert [list(membership.elements()) for membership in found] == [[8, 8, 8]]
-
-
 @pytest.mark.parametrize("cv", [GroupKFold(4), KFold(4)], ids=["by sizes", "of rows"])
 def test_folds_that_follow_from_rows_are_refused(panel, cv):
     for splits in (None, list(cv.split(*panel))):

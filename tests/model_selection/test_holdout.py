@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 from functools import partial
 
@@ -28,9 +27,6 @@ from sklearn.preprocessing import (
 
 import skdp
 from composition import DELTA, together
-from costs import by_pairs
-from mutant_splits import overlap_by_one_row
-from skdp.accounting import Adjacency, Gaussian, OnBlock, Partition, price
 from skdp.fitting import parts
 from skdp.metrics import evaluate
 from skdp.model_selection import DPHoldout, dp_train_test_split
@@ -74,16 +70,6 @@ def test_every_other_overlap_is_added(regression):
     assert total(model, FIT().fit(X_test, y_test)) == pytest.approx(1.0, rel=1e-6)
 
 
-def test_a_part_can_be_split(regression):
-    X_train, X_test, y_train, y_test = dp_train_test_split(*regression)
-    one, other, y_one, y_other = dp_train_test_split(X_train, y_train)
-    first, second = FIT().fit(one, y_one), FIT().fit(other, y_other)
-    scores = score(first, X_test, y_test)
-    assert total(first, second, scores.privacy_) == pytest.approx(1.0, rel=1e-6)
-    whole = FIT(epsilon=0.5).fit(X_train, y_train)
-    assert total(first, second, scores.privacy_, whole) == pytest.approx(together(1, 0.5), rel=1e-6)
-
-
 def test_weights_are_of_the_part_or_the_fit_is_not(regression):
     """Weights of the rows of the other part would let those have a say in this fit."""
     X, y = regression
@@ -116,16 +102,6 @@ def test_more_than_the_part_around_is_all_of_the_rows(regression):
         other = FIT().fit(inner.X_test, inner.y_test)
     assert total(greedy, other) == pytest.approx(together(1, 1), rel=1e-6)
     assert total(inner.fit(FIT()), other) == pytest.approx(1.0, rel=1e-6)
-
-
-def test_passes_over_blocks_of_a_part(regression):
-    """Blocks inside of a part, each drawn anew in every fit."""
-    X_train, X_test, y_train, y_test = dp_train_test_split(*regression)
-    passing = partial(FIT, solver=("gd", {"batch_size": 100}))
-    model = passing().fit(X_train, y_train)
-    scores = score(model, X_test, y_test)
-    assert total(model, scores.privacy_) == pytest.approx(1.0, rel=1e-2)
-    assert total(model, passing().fit(X_train, y_train)) > 1.2
 
 
 def test_pipelines_of_a_holdout(regression):
@@ -233,37 +209,6 @@ def test_other_refusals():
         dp_train_test_split(np.zeros((5, 2)), groups=[0, 0, 1, 1, 1], test_size=3)
 
 
-def test_an_array_that_is_gone_leaves_no_trace(regression):
-    gc.collect()
-    dp_train_test_split(*regression)  # the given arrays are known from now on
-    gc.collect()
-    known = len(parts._parts)
-    found = dp_train_test_split(*regression)
-    assert len(parts._parts) == known + 4
-    del found
-    gc.collect()
-    assert len(parts._parts) == known
-
-
-def test_blocks_of_blocks_are_priced_by_the_costliest_path():
-    split, inner = Partition(0, 2, shared="s"), Partition(0, 2)
-    event = skdp.accounting.Composed(
-        (
-            (OnBlock(split, 0, OnBlock(inner, 0, Gaussian(2.0))), 1),
-            (OnBlock(split, 0, OnBlock(inner, 1, Gaussian(1.0))), 1),
-            (OnBlock(split, 0, Gaussian(3.0)), 2),
-            (OnBlock(split, 1, Gaussian(0.9)), 1),
-            (Gaussian(5.0), 1),
-        )
-    )
-    found = skdp.accounting.event_mu(event, Adjacency.ZERO_OUT)
-    in_first, in_second = 1 + 2 / 9, 1 / 0.81
-    assert found == pytest.approx(np.sqrt(max(in_first, in_second) + 1 / 25))
-    assert price(event, 1e-6, Adjacency.ZERO_OUT)[0] == pytest.approx(
-        by_pairs(event, 1e-6, Adjacency.ZERO_OUT), rel=1e-4
-    )
-
-
 # ---------------------------------------------------------------- mutants
 
 
@@ -294,15 +239,3 @@ def test_a_holdout_refuses_other_groups(regression, by):
             halves.evaluate(model, "r2", groups=foreign)
         assert budget.spent == spent
         halves.evaluate(model, "r2", groups=halves.groups_test)
-
-
-def mutant_x_alone_decides(monkeypatch):
-    part_of = parts.part_of
-    monkeypatch.setattr(parts, "part_of", lambda *arrays, **unit: part_of(*arrays[:1], **unit))
-
-
-@pytest.mark.parametrize("mutant", [overlap_by_one_row, mutant_x_alone_decides])
-def test_mutants_of_splits_are_caught(regression, monkeypatch, mutant):
-    mutant(monkeypatch)
-    with pytest.raises(AssertionError):
-        check_parts(regression)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -19,7 +17,6 @@ from searches import GRID, RIDGE, seeded
 from skdp.accounting import Adjacency, Gaussian, Selected, price
 from skdp.model_selection import DPSearchCV, candidates, dp_cross_validate
 from skdp.oracle import noise_source
-from skdp.oracle.sources.keyed_split import PartOfPartitions
 
 
 def test_it_finds_what_is_plainly_better(regression, classification):
@@ -98,29 +95,6 @@ def test_a_search_on_a_part_and_scores_on_the_other(regression):
         assert budget.spent <= 1.0
     again = skdp.total_privacy(found, RIDGE().fit(X_train, y_train), delta=1e-6)
     assert 1.5 < again.epsilon < 2.1
-
-
-def test_copies_and_pickles(regression):
-    found = DPSearchCV(RIDGE(), GRID).fit(*regression)
-    assert not hasattr(clone(found), "best_estimator_")
-    back = pickle.loads(pickle.dumps(found))
-    np.testing.assert_array_equal(back.predict(regression[0]), found.predict(regression[0]))
-    assert back.privacy_ == found.privacy_
-
-
-def test_seeded_searches_repeat(regression):
-    one, other = (seeded().fit(*regression) for _ in range(2))
-    assert one.best_score_ == other.best_score_
-    np.testing.assert_array_equal(one.best_estimator_.coef_, other.best_estimator_.coef_)
-
-
-def test_the_best_estimator_keeps_no_seed(regression):
-    """Its noise could be drawn again by it, and taken off."""
-    best = seeded(seed=7).fit(*regression).best_estimator_
-    rows = PartOfPartitions.drawn([320, 80], noise_source(7))[0].rows(0, 400, None)
-    again = clone(best).fit(regression[0][rows], regression[1][rows])
-    assert best.privacy.noise.seed == 0
-    assert (again.coef_ != best.coef_).all()
 
 
 NOTED = []
@@ -251,12 +225,3 @@ def test_terms_without_effect_are_refused(regression):
         DPSearchCV(skdp.DPRidge(), {"alpha": [1.0, 2.0]}, privacy=privacy).fit(*regression)
     with pytest.raises(ValueError, match=f"dp_cross_validate: .*{message}"):
         dp_cross_validate(skdp.DPRidge(), *regression, privacy=privacy)
-
-
-def test_names_of_columns_are_those_of_the_best_estimator(regression):
-    pandas = pytest.importorskip("pandas")
-    X, y = regression
-    names = [f"column {number}" for number in range(X.shape[1])]
-    found = seeded().fit(pandas.DataFrame(X, columns=names), y)
-    assert found.feature_names_in_.tolist() == names
-    assert not hasattr(seeded().fit(X, y), "feature_names_in_")

@@ -11,7 +11,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import skdp
-from mutant_splits import overlap_by_one_row
 from searches import GRID, RIDGE, seeded
 from skdp.accounting import Adjacency, event_mu
 from skdp.linear_model.base import DPLinearModel
@@ -148,78 +147,3 @@ def test_ties_are_settled_by_coins(regression, monkeypatch):
 
 def test_runs_keep_to_their_price(regression, monkeypatch):
     check_runs_keep_to_their_price(monkeypatch, regression)
-
-
-def _after_best_of_runs(monkeypatch, change):
-    original = DPSearchCV._best_of_runs
-    run = DPSearchCV._run
-
-    def runs(self, *arguments):
-        ends = []
-
-        def kept(tool, *of_one):
-            ends.append(type(self)._run_before(tool, *of_one))
-            return ends[-1]
-
-        type(self)._run_before = type(self)._run
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(self), "_run", kept)
-            best = original(self, *arguments)
-        change(self, ends)
-        return best
-
-    assert run is not None
-    monkeypatch.setattr(DPSearchCV, "_run_before", run, raising=False)
-    monkeypatch.setattr(DPSearchCV, "_best_of_runs", runs)
-
-
-def mutant_draws_are_published(monkeypatch):
-    _after_best_of_runs(monkeypatch, lambda self, ends: setattr(self, "n_runs_", len(ends)))
-
-
-def mutant_losing_scores_are_kept(monkeypatch):
-    _after_best_of_runs(
-        monkeypatch, lambda self, ends: setattr(self, "scores_", [end.score for end in ends])
-    )
-
-
-def mutant_losing_candidates_are_kept(monkeypatch):
-    _after_best_of_runs(monkeypatch, lambda self, ends: setattr(self, "worst_", ends[-1].estimator))
-
-
-def mutant_maximum_of_exact_scores(monkeypatch):
-    class Exact(PrivateScorer):
-        def __init__(self, model, metrics, *, epsilon, **options):
-            super().__init__(model, metrics, epsilon=1e6, **options)
-
-    monkeypatch.setattr(candidates, "PrivateScorer", Exact)
-
-
-def mutant_fits_at_the_whole_budget(monkeypatch):
-    monkeypatch.setattr(candidates.RunBudget, "epsilon", lambda self, n_fits=1: 1.0)
-
-
-LEFT = [
-    mutant_draws_are_published,
-    mutant_losing_scores_are_kept,
-    mutant_losing_candidates_are_kept,
-]
-PRICE = [
-    mutant_maximum_of_exact_scores,
-    overlap_by_one_row,
-    mutant_fits_at_the_whole_budget,
-]
-
-
-@pytest.mark.parametrize("mutant", LEFT)
-def test_mutants_that_tell_of_losers_are_caught(regression, monkeypatch, mutant):
-    mutant(monkeypatch)
-    with pytest.raises(AssertionError):
-        check_losers_leave_nothing(monkeypatch, regression)
-
-
-@pytest.mark.parametrize("mutant", PRICE)
-def test_mutants_that_overspend_are_caught(regression, monkeypatch, mutant):
-    mutant(monkeypatch)
-    with pytest.raises(AssertionError, match=r"costs more|overlap"):
-        check_runs_keep_to_their_price(monkeypatch, regression)

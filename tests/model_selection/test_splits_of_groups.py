@@ -105,25 +105,6 @@ OF_SPLITS = [value for name, value in list(globals().items()) if name.startswith
 OF_SPLITS.append(split_by_rows)
 
 
-@pytest.mark.parametrize("mutant", OF_SPLITS)
-def test_mutants_of_splits_are_caught(panel, monkeypatch, mutant):
-    mutant(monkeypatch)
-    with pytest.raises(AssertionError):
-        check_parts(panel)
-
-
-def test_a_part_can_be_split_by_the_same_labels(panel):
-    X, y, groups = panel
-    X_train, X_test, y_train, y_test, train, test = dp_train_test_split(X, y, groups=groups)
-    one, other, y_one, y_other, first, second = dp_train_test_split(X_train, y_train, groups=train)
-    models = [
-        ridge().fit(one, y_one, groups=first),
-        ridge().fit(other, y_other, groups=second),
-        ridge().fit(X_test, y_test, groups=test),
-    ]
-    assert total(*models).epsilon == pytest.approx(1.0, rel=1e-6)
-
-
 @pytest.mark.parametrize("routing", [False, True])
 @pytest.mark.parametrize("make", [ridge, nested])
 def test_holdouts_hand_labels_to_every_private_fit(panel, make, routing):
@@ -239,30 +220,6 @@ def test_groups_are_on_one_side_of_every_run(panel, monkeypatch, run):
     found = check_sides(monkeypatch, run(panel))
     assert (found.privacy_.unit, found.privacy_.n_groups) == ("group", N_GROUPS)
     assert "500" not in str(found.privacy_), "the number of rows is private"
-
-
-@BOTH
-def test_splits_by_rows_are_caught(panel, monkeypatch, run):
-    """A split that forgets the labels: rows of a group fall on both sides."""
-    split_by_rows(monkeypatch)
-    with pytest.raises(AssertionError, match="both sides"):
-        check_sides(monkeypatch, run(panel))
-
-
-@BOTH
-def test_fits_of_rows_in_a_price_of_groups_are_caught(panel, monkeypatch, run):
-    """Labels that are not handed on: the fits find out that they protect rows, and refuse."""
-    monkeypatch.setattr(candidates, "fitted", lambda who, model, X, y, groups: model.fit(X, y))
-    with pytest.raises(RuntimeError, match="budget of this"):
-        run(panel)()
-
-
-def test_the_price_of_a_cross_validation_is_that_of_rows(panel):
-    X, y, groups = panel
-    by_group = dp_cross_validate(ridge(), X, y, "r2", cv=4, groups=groups).privacy_
-    assert by_group.epsilon == dp_cross_validate(ridge(), X, y, "r2", cv=4).privacy_.epsilon
-    with pytest.raises(ValueError, match="at most the number of groups, 80"):
-        dp_cross_validate(ridge(), X, y, "r2", cv=81, groups=groups)
 
 
 def test_budgets_and_totals_are_for_one_unit(panel):

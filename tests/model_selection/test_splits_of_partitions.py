@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skdp
-from skdp.fitting.partitions import RowsOfPart
 from skdp.metrics import evaluate
 from skdp.model_selection import (
     DPHoldout,
@@ -80,16 +77,6 @@ def test_parts_follow_from_places_alone():
     check_values_do_not_matter()
 
 
-def test_a_split_by_values_is_caught(monkeypatch):
-    def by_values(self, given):
-        rows = (given.X[:, 0] > 0) == (0 in self.part.numbers)
-        return replace(given, X=given.X[rows], y=given.y[rows])
-
-    monkeypatch.setattr(RowsOfPart, "__call__", by_values)
-    with pytest.raises(AssertionError):
-        check_values_do_not_matter()
-
-
 def test_groups_are_in_one_part_with_all_of_their_rows():
     names = ("X", "y", "groups")
     train, test = dp_train_test_split(Held(numbered(X), Y, PEOPLE, names=names), test_size=100)
@@ -137,17 +124,6 @@ def test_parts_cost_the_maximum():
         for rows in (Held(X, Y), train):
             with pytest.raises(skdp.PrivacyBudgetError):
                 RIDGE.fit(rows)
-
-
-def test_a_part_is_split_again():
-    """Folds of the first part, and a score on the second, cost the maximum of both."""
-    holdout = DPHoldout(Held(X, Y), test_size=300)
-    assert repr(holdout) == "<DPHoldout: 600 rows to fit on, 300 to score on>"
-    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
-        found = dp_cross_validate(RIDGE, holdout.X_train, cv=2)
-        holdout.evaluate(found.estimators[0])
-        assert budget.n_fits == 2
-    assert found.privacy_.n_rows == 600
 
 
 def test_a_pipeline_is_fitted_to_the_first_part():
@@ -198,35 +174,6 @@ def test_rows_that_change_after_the_split_are_refused(is_numbered):
             with pytest.raises(ValueError, match=r"when it was divided.*Nothing was released"):
                 RIDGE.fit(part)
         assert budget.n_fits == 0
-
-
-def test_what_partitions_bring_is_not_given_again():
-    for use in (
-        lambda: dp_train_test_split(Held(X, Y), Y),
-        lambda: DPHoldout(Held(X, Y), Y),
-        lambda: dp_cross_validate(RIDGE, Held(X, Y), groups=PEOPLE),
-    ):
-        with pytest.raises(ValueError, match=r"holds targets, weights and labels.*Nothing was rel"):
-            use()
-
-
-def test_columns_of_some_partitions_alone_have_names():
-    held = Held(X, Y)
-    held._parts[0]["X"] = pd.DataFrame(X[:300], columns=["a", "b"])
-    with pytest.raises(ValueError, match=r"alike in the number, names.*Nothing was released"):
-        DPHoldout(held)
-
-
-def test_the_first_pass_is_spread_over_threads():
-    spreads = []
-
-    class Spread(Held):
-        def run(self, task, spread=map):
-            spreads.append(spread)
-            return spread(lambda part: task(**part), self._parts)
-
-    DPHoldout(Spread(X, Y))
-    assert spreads != [map]
 
 
 def test_a_search_is_scored_on_partitions_and_predicts_rows_in_memory():

@@ -105,30 +105,6 @@ def test_the_variational_inequality_for_feasible_points(constraint, wz):
     assert np.sum((w - p) * (z - p)) <= 1e-9
 
 
-@quick
-@given(wz=points(n=2))
-def test_the_projection_is_nonexpansive(constraint, wz):
-    w, z = wz
-    gap = np.linalg.norm(constraint.project(w) - constraint.project(z))
-    assert gap <= np.linalg.norm(w - z) + 1e-12
-
-
-@quick
-@given(w=points(hostile))
-def test_projecting_twice_is_projecting_once(constraint, w):
-    once = constraint.project(w)
-    np.testing.assert_allclose(constraint.project(once), once, rtol=1e-12, atol=1e-12)
-
-
-@quick
-@given(w=points())
-def test_points_of_the_set_stay(constraint, w):
-    z = constraint.project(w)
-    inner = 0.5 * z + 0.5 * constraint.project(np.zeros_like(w))
-    assert constraint.contains(inner)
-    np.testing.assert_allclose(constraint.project(inner), inner, rtol=1e-13, atol=1e-13)
-
-
 @pytest.mark.parametrize("size", [0.2, 1.0, 5.0])
 def test_against_a_generic_optimiser(constraint, size, minimise, rng):
     for shape in ((1,), (3,), (2, 2)):
@@ -145,31 +121,12 @@ def test_projections_by_hand():
     assert Unconstrained().project([1e9]).tolist() == [1e9]
 
 
-@pytest.mark.parametrize("value", [-3.0, 0.0, 1.0, 1e300])
-def test_ties(value):
-    assert Simplex(2.0).project(np.full(4, value)).tolist() == [0.5] * 4
-    expected = [np.sign(value) * 0.5] * 4
-    assert L1Ball(2.0).project(np.full(4, value)).tolist() == expected
-
-
-def test_ties_at_the_level():
-    # The level is 1, and three entries lie on it exactly.
-    assert Simplex(1.0).project([2.0, 1.0, 1.0, 1.0]).tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert L1Ball(1.0).project([-2.0, 1.0, -1.0]).tolist() == [-1.0, 0.0, 0.0]
-
-
 def test_huge_entries_do_not_swallow_the_set():
     assert Simplex(1.0).project([1e16, 0.0]).tolist() == [1.0, 0.0]
     assert L1Ball(1.0).project([-1e16, 1e3]).tolist() == [-1.0, 0.0]
     assert Simplex(1.0).project([1e300, 1e300, -1.7e308]).tolist() == [0.5, 0.5, 0.0]
     np.testing.assert_allclose(L2Ball(5.0).project([1.2e308, -1.6e308]), [3.0, -4.0])
     np.testing.assert_allclose(L2Ball(1e-300).project([3e-300, 4e-300]), [6e-301, 8e-301])
-
-
-def test_one_coefficient():
-    assert Simplex(2.5).project([-7.0]).tolist() == [2.5]
-    assert L1Ball(2.5).project([-7.0]).tolist() == [-2.5]
-    assert L2Ball(2.5).project([-7.0]).tolist() == [-2.5]
 
 
 def test_no_coefficients(constraint):
@@ -212,13 +169,6 @@ def test_the_diameter_is_the_largest_distance(constraint, d):
         assert widest >= 1e9
 
 
-@quick
-@given(wz=points(n=2))
-def test_no_two_points_are_farther_apart(constraint, wz):
-    w, z = map(constraint.project, wz)
-    assert np.linalg.norm(w - z) <= constraint.diameter(w.size) * (1 + 1e-12)
-
-
 # ---- membership
 
 
@@ -255,16 +205,6 @@ def test_tolerance_is_relative():
         assert constraint.contains(beyond, tol=1.1e-6)
 
 
-def test_a_negative_coefficient_is_not_in_a_simplex():
-    assert not Simplex().contains([1.5, -0.5])
-
-
-def test_an_infinite_side_contains_everything():
-    assert Box(0.0, np.inf).contains([0.0, 1e300], tol=0.0)
-    assert Box(-np.inf, 0.0).contains([0.0, -1e300], tol=0.0)
-    assert not Box(0.0, np.inf).contains([-1e-300])
-
-
 # ---- arrays
 
 
@@ -287,20 +227,3 @@ def test_float32_at_its_edges(constraint):
     p = constraint.project(w)
     assert p.dtype == np.float32
     assert constraint.contains(p, tol=1e-6)
-
-
-def test_a_box_beyond_the_range_of_float32():
-    p = Box(-1e300, 0.5).project(np.float32([-3e38, 2.0]))
-    assert p.dtype == np.float32
-    assert p.tolist() == [float(np.float32(-3e38)), 0.5]
-
-
-def test_a_matrix_is_one_vector(constraint, rng):
-    w = 3 * rng.standard_normal((3, 4))
-    assert (constraint.project(w).ravel() == constraint.project(w.ravel())).all()
-    np.testing.assert_allclose(constraint.project(w.T).T, constraint.project(w), rtol=1e-13)
-
-
-def test_lists_and_integers_become_float64(constraint):
-    assert constraint.project([3, -1]).dtype == np.float64
-    assert constraint.project(np.array([3, -1])).dtype == np.float64

@@ -88,30 +88,6 @@ def test_bad_numbers_are_refused(make, allowed, bad):
         eval(make.format(bad), names)
 
 
-@pytest.mark.parametrize("make", [objective.L2Ball, objective.L1Ball, objective.Simplex])
-def test_a_set_without_size_is_refused(make):
-    with pytest.raises(ValueError, match="positive"):
-        make(0.0).check()
-
-
-def test_the_ends_of_the_range_are_allowed():
-    objective.Multinomial(2)
-    for bad in (1, 2.0):
-        with pytest.raises(ValueError, match="n_classes must be an integer >= 2"):
-            objective.Multinomial(bad)
-    for ratio in (0, 1):
-        assert objective.ElasticNet(0, ratio).l1_ratio == ratio
-    with pytest.raises(ValueError, match="l1_ratio"):
-        objective.ElasticNet(1.0, 1.0000001)
-    with pytest.raises(ValueError, match="threshold"):
-        objective.Huber(0.0)
-
-
-def test_numbers_become_floats():
-    assert type(objective.L2(np.float32(0.5)).strength) is float
-    assert type(objective.Multinomial(np.int64(3)).n_classes) is int
-
-
 @pytest.mark.parametrize(
     ("low", "high"),
     [
@@ -127,10 +103,6 @@ def test_numbers_become_floats():
 def test_a_bad_box_is_refused(low, high):
     with pytest.raises(ValueError, match=f"Box: low and high .*got low={low!r}, high={high!r}"):
         objective.Box(low, high).check()
-
-
-def test_a_box_may_be_a_point():
-    assert objective.Box(0.5, 0.5).project([2.0]).tolist() == [0.5]
 
 
 def test_working_weights_keep_to_their_bound(loss):

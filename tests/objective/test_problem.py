@@ -12,24 +12,18 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from skdp.objective import (
-    CAPABILITIES,
-    L1,
     L2,
     Box,
     Constraint,
     ElasticNet,
-    Huber,
     L1Ball,
     L2Ball,
     Logistic,
     Loss,
     Multinomial,
-    NoPenalty,
     Penalty,
     Problem,
-    Simplex,
     SquaredError,
-    Unconstrained,
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -53,15 +47,6 @@ def test_other_pairs_are_refused(refused_pair):
     message = str(refusal.value)
     assert repr(penalty) in message
     assert repr(constraint) in message
-
-
-def test_the_refusal_is_not_idle(minimise):
-    w, step = np.array([1.0, 0.1]), 1.0
-    composed = Simplex().project(L1(0.5).prox(w, step))
-    np.testing.assert_allclose(composed, [0.75, 0.25])
-    np.testing.assert_allclose(minimise(L1(0.5), Simplex(), w, step), [0.95, 0.05], atol=1e-6)
-    # |w|_1 is constant there, so that leaving it out is exact.
-    np.testing.assert_allclose(Simplex().project(w), [0.95, 0.05])
 
 
 @quick
@@ -158,12 +143,6 @@ def test_without_an_intercept_every_row_counts(pair):
         assert (problem.penalty_gradient(w) == penalty.gradient(w)).all()
 
 
-def test_an_intercept_alone_is_left_alone():
-    problem = Problem(Logistic(), L2(3.0), L2Ball(1.0))
-    assert problem.prox(np.array([[7.0]]), 1.0).tolist() == [[7.0]]
-    assert problem.penalty_value(np.array([[7.0]])) == 0.0
-
-
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_arrays_are_left_alone_and_types_kept(dtype, fit_intercept, rng):
@@ -191,51 +170,10 @@ def test_a_flat_parameter_is_refused():
         problem.prox(np.zeros(3), 1.0)
 
 
-def test_the_gradient_of_a_kink_is_refused():
-    with pytest.raises(ValueError, match=r"L1\(strength=1.0\)"):
-        Problem(Logistic(), L1(1.0)).penalty_gradient(np.ones((2, 1)))
-
-
 # ---- capabilities
 
 
-def test_provides_repeats_what_the_parts_declare(cases, pair):
-    penalty, constraint = pair
-    for loss, fit_intercept in itertools.product(cases["loss"], (True, False)):
-        problem = Problem(loss, penalty, constraint, fit_intercept)
-        expected = {
-            "smooth_loss": not isinstance(loss, Huber),
-            "quadratic_loss": isinstance(loss, SquaredError),
-            "separable_loss": not isinstance(loss, Multinomial),
-            "smooth_penalty": penalty.smooth,
-            "strongly_convex": penalty.strong_convexity > 0,
-            "unconstrained": isinstance(constraint, Unconstrained),
-            "l1_ball": isinstance(constraint, L1Ball),
-            "bounded_set": isinstance(constraint, (L2Ball, L1Ball, Simplex))
-            or constraint in (Box(-0.5, 0.5), Box(0.25, 2.0)),
-            "no_intercept": not fit_intercept,
-        }
-        assert problem.provides == {name for name, holds in expected.items() if holds}
-        assert problem.strong_convexity == penalty.strong_convexity
-        assert expected.keys() == CAPABILITIES.keys()
-
-
-def test_the_vocabulary_is_documented_and_fixed():
-    for name in CAPABILITIES:
-        assert f"``{name}``" in Problem.__doc__
-    with pytest.raises(TypeError):
-        CAPABILITIES["new"] = "word"
-
-
 # ---- construction
-
-
-def test_defaults():
-    problem = Problem(Logistic())
-    assert problem == Problem(Logistic(), NoPenalty(), Unconstrained(), True)
-    assert hash(problem) == hash(dataclasses.replace(problem))
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        problem.fit_intercept = False
 
 
 @pytest.mark.parametrize(

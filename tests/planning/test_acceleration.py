@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import minimize
 
 from benchmarks.papers.theory import (
-    best_certificate,
     find_certificate,
     heavy_ball_excess,
     heavy_ball_noise,
@@ -17,7 +16,6 @@ from skdp.planning import (
     heavy_ball_bounds,
     heavy_ball_rate,
     multistage_bounds,
-    multistage_sizes,
     nesterov_bounds,
     tune_heavy_ball,
 )
@@ -183,15 +181,6 @@ def test_heavy_ball_converges_at_its_rate(step, momentum):
     )
 
 
-def test_multistage_contracts_in_every_stage():
-    L, mu, n_steps = 1.0, 0.02, 400
-    sizes = multistage_sizes(n_steps, L, L / mu, 1.0, 50, 1.0)
-    assert len(set(sizes)) == 4
-    initial = float(CURVATURES @ np.ones(4) / 2 + mu / 2 * 4)
-    bound = multistage_bounds(n_steps, L, mu, initial, 0.0, first_stage=50)[-1]
-    assert excess_of(NesterovPath(np.ones(4), sizes, mu), n_steps) <= bound
-
-
 def test_rate_is_the_spectral_radius():
     for step, momentum in ((0.1, 0.3), (1.0, 0.9), (1.5, 0.2), (0.0689, 0.536)):
         radii = []
@@ -238,69 +227,6 @@ def test_tuning_finds_the_least_of_the_bounds():
 
 
 # ---------------------------------------------------------------- certificates
-
-
-@pytest.mark.parametrize(
-    ("step", "momentum", "L", "mu"),
-    [(1.0, 0.0, 1.0, 0.1), (1.0, 0.3, 1.0, 0.1), (0.1, 0.8, 1.0, 0.01), (0.04, 0.4, 25.0, 1.0)],
-)
-def test_certificates(step, momentum, L, mu):
-    found = best_certificate(step, momentum, L, mu, tolerance=0.01)
-    assert found.slack() > 0
-    # A rate for all functions holds for quadratics.
-    assert found.rate >= heavy_ball_rate(step, momentum, L, mu) - 1e-6
-    assert np.linalg.eigvalsh(found.P)[0] > 0
-
-
-def test_gradient_descent_is_certified_at_its_own_rate():
-    found = best_certificate(1.0, 0.0, 1.0, 0.1)
-    assert found.rate == pytest.approx(0.9, abs=1e-3)
-    assert find_certificate(0.89, 1.0, 0.0, 1.0, 0.1) is None
-
-
-@pytest.mark.parametrize("L", [1e-9, 1e-6, 1e6, 1e12])
-def test_certificates_know_no_units(L):
-    one = best_certificate(1.0, 0.3, 1.0, 0.01, tolerance=0.01)
-    other = best_certificate(1.0 / L, 0.3, L, 0.01 * L, tolerance=0.01)
-    assert other.rate == pytest.approx(one.rate, rel=1e-9)
-    assert other.slack() > 0
-
-
-def test_a_wrong_certificate_is_seen():
-    found = best_certificate(0.5, 0.5, 1.0, 0.05, tolerance=0.01)
-    faster = type(found)(
-        found.rate - 0.02, found.P, found.c0, 0.5, 0.5, found.smoothness, found.strong_convexity
-    )
-    assert faster.slack() < 0
-
-
-def test_the_certified_bound_holds(rng):
-    """On a logistic problem with noisy gradients, many runs at once."""
-    X = rng.standard_normal((60, 3))
-    X /= np.linalg.norm(X, axis=1).max()
-    signs = np.sign(rng.standard_normal(60))
-    mu, std, n_steps = 0.05, 0.02, 60
-    L = np.linalg.eigvalsh(X.T @ X / 60)[-1] / 4 + mu
-
-    def gradient(w):
-        margins = signs[:, None] * (X @ w)
-        return X.T @ (-signs[:, None] / (1 + np.exp(margins))) / 60 + mu * w
-
-    def value(w):
-        return np.logaddexp(0, -signs[:, None] * (X @ w)).mean(axis=0) + mu / 2 * (w**2).sum(0)
-
-    best = np.zeros((3, 1))
-    for _ in range(4000):
-        best = best - gradient(best) / L
-    found = best_certificate(0.5 / L, 0.3, L, mu, tolerance=0.01)
-    start = np.full((3, 500), 2.0)
-    path = HeavyBallPath(start, 0.5 / L, 0.3)
-    for _ in range(n_steps):
-        path.step(gradient(path.point) + std * rng.standard_normal((3, 500)))
-    excess = float((value(path.iterate) - value(best)).mean())
-    gap = float((value(start) - value(best))[0])
-    distance = float(np.linalg.norm(start[:, :1] - best))
-    assert excess <= found.excess_bound(n_steps, gap, distance, 3 * std**2)
 
 
 @pytest.mark.parametrize("bad", [(1.0, 2.0), (1.0, 0.0), (np.inf, 1.0)])

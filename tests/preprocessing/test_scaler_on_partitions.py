@@ -6,13 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp.fitting.partitions import CheckTask, MappedColumns, MappedPartitions, MappedTask
-from skdp.metrics import evaluate
-from skdp.oracle.sources.partitioned import PartitionedSource
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 3)) * [1.0, 100.0, 0.01] + [0.0, 500.0, 1.0]
@@ -94,29 +89,7 @@ def test_no_row_shows_but_through_the_releases(replay):
     check(replay)
 
 
-def test_a_partition_that_counts_twice_is_caught(replay, leak, monkeypatch):
-    sums = PartitionedSource._sums
-    monkeypatch.setattr(
-        PartitionedSource, "_sums", lambda self, task: (2 * one for one in sums(self, task))
-    )
-    with pytest.raises(leak):
-        check(replay)
-
-
 # ---------------------------------------------------------------- rows that are standardised
-
-
-def test_a_pipeline_is_that_of_rows_in_memory():
-    y = X @ [1.0, 0.01, 100.0]
-    ridge = skdp.DPRidge(scaling=skdp.RowNorm(3.0, target=20.0), privacy=PRIVATE)
-    found = make_pipeline(scaler(), ridge).fit(skdp.data.Chunks(X, y, 700))
-    expected = make_pipeline(scaler(), clone(ridge)).fit(X, y)
-    np.testing.assert_allclose(found[-1].coef_, expected[-1].coef_, rtol=1e-9)
-    given, here = (expected[0].transform(rows) for rows in (skdp.data.Chunks(X, y, 700), X))
-    scores = [
-        evaluate(found[-1], *rows, privacy=PRIVATE)["r2"].value for rows in ((given,), (here, y))
-    ]
-    assert abs(scores[0] - scores[1]) < 1e-9
 
 
 def test_another_fit_does_not_change_what_was_standardised():
@@ -154,22 +127,3 @@ def test_rows_that_are_refused_where_they_are(first, end):
     assert str(refusal.value).endswith(end)
     assert ("Nothing was released" in str(refusal.value)) is (first == 1)
     assert str(SECRET) not in str(refusal.value)
-
-
-def test_what_a_function_raises_of_a_row_is_not_quoted():
-    def fail(rows):
-        raise KeyError(rows[0, 0])
-
-    given = MappedPartitions(InLists(np.full((5, 3), SECRET)), MappedColumns(fail))
-    with pytest.raises(ValueError, match=r"could not be mapped: KeyError\. Nothing") as refusal:
-        skdp.DPRidge().fit(given)
-    assert str(SECRET) not in str(refusal.value)
-
-
-def test_nor_what_rows_raise_that_are_counted():
-    class Unreadable:
-        def __array__(self, *args, **kwargs):
-            raise KeyError(SECRET)
-
-    answer = MappedTask(MappedColumns(abs), CheckTask(None, False))(Unreadable(), [0.0])
-    assert answer.message == "a partition could not be mapped: KeyError. Nothing was released."

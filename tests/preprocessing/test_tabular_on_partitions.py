@@ -9,7 +9,6 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp import DPTabularPreprocessor
-from skdp.fitting import tables
 from skdp.model_selection import DPSearchCV
 
 RNG = np.random.default_rng(0)
@@ -110,13 +109,6 @@ def test_bad_partitions_are_refused_before_the_charge(change, match):
         assert budget.n_fits == 0
 
 
-def test_another_fit_does_not_change_what_was_mapped():
-    preprocessor = table(impute="constant", fill_value={"age": 1.0}).fit(Tables(FRAME, Y))
-    given, seen = preprocessor.transform(Tables(FRAME, Y)), preprocessor.transform(FRAME)
-    preprocessor.set_params(fill_value={"age": 2.0}).fit(FRAME)
-    np.testing.assert_array_equal(rows_of(given), seen)
-
-
 def test_partitions_are_returned_whatever_container_is_set():
     given = Tables(FRAME, Y)
     preprocessor = table(impute="constant").set_output(transform="pandas")
@@ -124,23 +116,3 @@ def test_partitions_are_returned_whatever_container_is_set():
     expected = preprocessor.transform(FRAME)
     assert list(found[2].columns) == list(expected.columns)
     np.testing.assert_array_equal(found[2], expected[200:])
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [np.array([0, 2, -1, 1, 0]), np.array([0.0, np.nan, 1.5, -0.0]), np.array(["0", "b", ""])],
-    ids=["integers", "floats", "strings"],
-)
-def test_each_value_of_a_column_is_looked_up_once(cells, monkeypatch):
-    """A table of many rows takes no loop over its cells, and each cell's code stays the same."""
-    looked_at, is_missing = [], tables.is_missing
-    monkeypatch.setattr(tables, "is_missing", lambda cell: looked_at.append(1) or is_missing(cell))
-    labels = [1, 0, "b", 1.5]
-    many = np.tile(cells, 100)[:, None]
-    codes, missing = tables.codes_of(many, 0, labels)
-    assert len(looked_at) <= len(cells)
-    cells_of_objects = many.astype(object)
-    for one, other in zip(
-        (codes, missing), tables.codes_of(cells_of_objects, 0, labels), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)

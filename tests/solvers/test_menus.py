@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import importlib
 import itertools
-import pkgutil
 import re
-import statistics
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,12 +13,6 @@ from sklearn.model_selection import GridSearchCV
 import skdp
 from skdp.solvers import REGISTRY, available, core, get_solver, papers
 from skdp.solvers.base import ALGORITHMS
-
-ROOT = Path(__file__).parents[2]
-PAPERS = {
-    part.name: importlib.import_module(f"{papers.__name__}.{part.name}")
-    for part in pkgutil.iter_modules(papers.__path__)
-}
 
 
 def solvers_in(package):
@@ -47,25 +36,6 @@ def test_a_refusal_lists_general_solvers_with_their_purpose():
     assert "got 'lbfgs'. Nothing was released." in first
     assert lines[1:] == [f"{name}: {REGISTRY[name].purpose}" for name in solvers_in(core)]
     assert last == f"Of papers: {', '.join(solvers_in(papers))}."
-
-
-def test_purposes_quote_the_file_that_is_named():
-    lines = (ROOT / "benchmarks/papers/results/next_to_gd.csv").read_text().splitlines()[1:]
-    rows = [row for row in csv.DictReader(lines) if row["epsilon"] == "1.0"]
-    quoted = {name: re.findall(r"\d\.\d+", REGISTRY[name].purpose) for name in solvers_in(papers)}
-    assert sum(map(len, quoted.values())) == 6
-    for name in (name for name, figures in quoted.items() if figures):
-        ratios = [float(row["ratio"]) for row in rows if row["solver"] == name]
-        assert list(map(float, quoted[name])) == [round(statistics.median(ratios), 1)]
-
-
-@pytest.mark.parametrize("paper", PAPERS.values(), ids=list(PAPERS))
-def test_a_paper_says_which_of_its_solvers_is_which_algorithm(paper):
-    assert 10 <= len(paper.__doc__.splitlines()) <= 24
-    missing = [name for name in solvers_in(paper) if f'"{name}"' not in paper.__doc__]
-    assert missing == []
-    for said in ("paper", "default", "Worth using"):
-        assert said in paper.__doc__
 
 
 # The grid that an estimator's search covers for every solver of a paper: momentum in (0, 0.5),

@@ -108,10 +108,6 @@ def test_resolved_values_given_explicitly_change_nothing(name, given, shape):
     check_resolved_values(get_solver(name, **given), public, problem, shape in IN_PAIRS)
 
 
-def test_batches_of_single_rows_resolve_to_the_same():
-    check_resolved_values(get_solver("shuffled_sgd", batch_size=1), public_of({}), RIDGE)
-
-
 @pytest.mark.parametrize("name", ["gd", "whitened", "nesterov", "adp_sgd", "shuffled_sgd"])
 def test_the_solver_of_a_fit_gives_the_same_fit(name, rng):
     X = rng.standard_normal((400, 3))

@@ -59,44 +59,6 @@ def test_sparse_rows(replay, rng, kind, adjacency):
     check(replay, rng, kind, adjacency, sparse.csr_array, (9, 40), **given)
 
 
-def panel(rng, correlation, n_groups=3000, sizes=5):
-    """Rows whose columns and errors have this correlation within groups, and the coefficients."""
-    codes = np.repeat(np.arange(n_groups), sizes)
-    own, shared = np.sqrt(1 - correlation), np.sqrt(correlation)
-    X = shared * rng.standard_normal((n_groups, 3))[codes]
-    X += own * rng.standard_normal((len(codes), 3))
-    errors = shared * rng.standard_normal(n_groups)[codes] + own * rng.standard_normal(len(codes))
-    return X, X @ [1.0, -0.5, 0.0] + 0.3 + errors, codes
-
-
-def plain_errors(X, y, codes):
-    """Standard errors of least squares, clustered by group."""
-    Z = np.column_stack([X, np.ones(len(y))])
-    inverse = np.linalg.inv(Z.T @ Z)
-    residuals = y - Z @ (inverse @ (Z.T @ y))
-    scores = np.stack([np.bincount(codes, column) for column in (Z * residuals[:, None]).T], axis=1)
-    return np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
-
-
-def check_errors(rng, correlation):
-    """Without noise they are those of least squares with clustered errors, nothing being cut."""
-    X, y, codes = panel(rng, correlation)
-    model = skdp.DPLinearRegression(epsilon=np.inf, inference="coefficients")
-    with pytest.warns(skdp.PrivacyWarning):
-        model.fit(X, y, groups=codes)
-    expected = plain_errors(X, y, codes)
-    np.testing.assert_allclose(model.coef_std_error_, expected[:-1], rtol=0.02)
-    assert model.intercept_std_error_ == pytest.approx(expected[-1], rel=0.02)
-    return str(model.summary())
-
-
-@pytest.mark.parametrize("correlation", [0.0, 0.9])
-def test_errors_are_clustered(rng, correlation):
-    text = check_errors(rng, correlation)
-    assert "n = 3000" in text
-    assert "for each group" in text
-
-
 def test_a_plan_speaks_of_groups():
     model = skdp.DPLinearRegression(inference="coefficients")
     with pytest.warns(UserWarning, match=r"About \d+ groups or an epsilon"):
@@ -151,29 +113,3 @@ def mutant_number_of_rows_in_the_error(monkeypatch):
         return replace(found, n_rows=len(oracle._source.groups.order))
 
     monkeypatch.setattr(stage.InferenceStage, "_step", step)
-
-
-MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
-
-
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_replay_catches_mutants(replay, leak, rng, monkeypatch, mutant):
-    MUTANTS[mutant](monkeypatch)
-
-    def alike(X):  # long rows of a group that pull in one direction, each as far as it may
-        return np.where(np.abs(X).max(axis=1)[:, None] > 50, 40.0, X)
-
-    with pytest.raises(leak):
-        check(replay, rng, "linear", Adjacency.ZERO_OUT, alike, scaling="none", epsilon=20.0)
-
-
-def test_squares_of_rows_are_caught(rng, monkeypatch):
-    """Where those of groups are asked for; errors would hold for rows that are independent."""
-
-    def total(self, rows, context):
-        squares = rows.total(one_step.score_squares, *self._arguments(context))
-        return one_step.moments.pack(squares / 5**2)
-
-    monkeypatch.setattr(one_step.ScoreSquares, "total", total)
-    with pytest.raises(AssertionError):
-        check_errors(rng, 0.9)

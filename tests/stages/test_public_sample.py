@@ -6,7 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 
 import skdp
@@ -35,14 +34,6 @@ def test_columns_are_those_of_the_sample(rng):
     np.testing.assert_allclose(sample.second_moments(True), Z.T @ Z / 5000, atol=1e-12)
 
 
-def test_columns_of_one_value_have_a_size(rng):
-    X = np.column_stack([np.zeros(30), np.full(30, 7.0), rng.standard_normal(30)])
-    for centred in (True, False):
-        found = PublicSample(X).columns(centred)
-        assert (found.scale > 0).all()
-        assert (found.low < found.high).all()
-
-
 def test_it_costs_nothing_and_is_said(rng):
     X, y = correlated(rng, 3000)
     sample = PublicSample(X[:60], target=20.0)
@@ -67,19 +58,6 @@ def test_it_is_worth_more_than_it_takes(rng, epsilon):
     X, y = correlated(rng, 6000)
     with_sample = mean_score(X, y, epsilon=epsilon, scaling=PublicSample(X[:100]))
     assert with_sample > mean_score(X, y, epsilon=epsilon)
-
-
-def test_of_sparse_columns_and_without_an_intercept(rng):
-    X, y = correlated(rng, 400)
-    for fit_intercept in (True, False):
-        model = skdp.DPRidge(
-            scaling=PublicSample(X[:50]), fit_intercept=fit_intercept, solver="whitened"
-        )
-        columns = model.fit(X[50:], y[50:]).scaling_.columns
-        assert columns.centre.any() == fit_intercept
-        of_sparse = model.fit(sparse.csr_array(X[50:]), y[50:]).scaling_.columns
-        assert np.array_equal(of_sparse.centre, columns.centre)
-        assert np.array_equal(of_sparse.scale, columns.scale)
 
 
 def test_it_holds_no_rows_and_is_cloned(rng):

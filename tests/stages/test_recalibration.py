@@ -25,13 +25,11 @@ from skdp.stages.calibration import (
     SCARCE,
     SHARE,
     CalibrationPrior,
-    GaussianPosterior,
     Recalibration,
     _prior,
     recalibration_share,
 )
 
-PRIOR = GaussianPosterior.prior
 WIDE = CalibrationPrior(1.0, 30.0, 30.0, clip_norm=1e4)
 N, D = 400, 3
 
@@ -249,15 +247,6 @@ def test_the_plan_is_what_is_run(rng, adjacency, n_classes):
     assert statement.releases[-1].kind == "calibration"
 
 
-def test_nothing_is_expected_to_be_amiss_where_there_is_ample_to_go_by():
-    problem = Problem(Logistic())
-    few, many = (_prior(public_for(n), problem) for n in (100, 10**8))
-    assert (few.slope, few.slope_std, few.shift_std) == (0.8, 0.35, 0.1)
-    assert 0.999 < many.slope < 1
-    assert many.slope_std < 0.01 * few.slope_std
-    assert many.clip_norm > 5 * few.clip_norm
-
-
 def test_a_slope_is_expected_as_far_as_coefficients_exceed_their_noise():
     problem = Problem(Logistic())
 
@@ -278,14 +267,6 @@ def test_a_slope_is_expected_as_far_as_coefficients_exceed_their_noise():
     assert _prior(given, problem).mean[0] == LOGISTIC.slope
 
 
-@pytest.mark.parametrize(("n_rows", "share"), [(100, 0.2), (4000, 0.05), (10**6, None)])
-def test_the_share_is_that_of_the_docs(n_rows, share):
-    """5 per cent of mu squared, 75 / (mu n) where that is less, more for few rows."""
-    public = Public(n_rows, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
-    expected = share or 75 / (gaussian_mu(1.0, 1e-6) * n_rows)
-    assert recalibration_share(public) == pytest.approx(expected)
-
-
 # ------------------------------------------------------------- columns without a scale
 
 
@@ -299,19 +280,3 @@ def test_rows_are_checked_where_auto_leaves_columns_as_they_are():
     assert not checks_rows(10_000)
     assert not checks_rows(400, scaling="private")
     assert not checks_rows(400, scaling=BOUNDS)
-
-
-@pytest.mark.parametrize("offset", [0.0, 30.0])
-def test_coefficients_of_raw_columns_count_as_an_intercept(offset, monkeypatch):
-    """Rows of one direction say little of a slope, however far clipping has moved them."""
-    means = []
-    monkeypatch.setattr(
-        GaussianPosterior, "prior", lambda mean, std: means.append(mean[0]) or PRIOR(mean, std)
-    )
-    rng = np.random.default_rng(1)
-    for seed in range(10):
-        X = rng.standard_normal((400, 10)) + offset
-        y = rng.random(400) < 0.65 if offset else X[:, 0] > 0
-        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
-        skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.1, privacy=privacy).fit(X, y)
-    assert np.ptp(means) < 0.01 if offset else np.ptp(means) > 0.1

@@ -10,9 +10,9 @@ from scipy import sparse
 
 import skdp
 from replays import multiplied_by_a_mean_of_the_rows, solvers_for, with_records
-from skdp.accounting import Adjacency, Gaussian
+from skdp.accounting import Adjacency
 from skdp.objective import L2, Logistic, Problem
-from skdp.oracle.releases import gradients, record_sums
+from skdp.oracle.releases import record_sums
 from skdp.oracle.releases.record_sums import DirectionalSum
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
@@ -53,7 +53,6 @@ def neighbours(n_classes, X, y, adjacency, weighted=True, convert=lambda X: X):
     return with_records(X, y, adjacency, records, weights, convert)
 
 
-both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 classes = pytest.mark.parametrize("n_classes", [2, 3])
 
 
@@ -147,16 +146,6 @@ def mutant_nothing_clipped(patch):
     patch.setattr(record_sums, "within_ball", lambda vectors, _: np.clip(vectors, -1e9, 1e9))
 
 
-def mutant_null_records_count(patch):
-    original = record_sums.record_sum
-
-    def derivatives(records, *arguments):
-        found = original(records.having(None, records.inverse_norms), *arguments)
-        return found + 10 * (records.weights > 0).all()
-
-    patch.setattr(record_sums, "record_sum", derivatives)
-
-
 def mutant_mean_over_the_weights(patch):
     original = record_sums.record_sum
 
@@ -196,65 +185,3 @@ def mutant_asked_until_it_fits(patch):
         return found
 
     patch.setattr(Recalibration, "run", run)
-
-
-MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
-CASES = [
-    (mutant, adjacency)
-    for mutant in MUTANTS
-    for adjacency in Adjacency
-    # Under replace-one no record is null.
-    if (mutant, adjacency) != ("mutant_null_records_count", Adjacency.REPLACE_ONE)
-]
-
-
-@pytest.mark.parametrize(("mutant", "adjacency"), CASES, ids=str)
-@pytest.mark.usefixtures("raw_weights")
-def test_replay_catches_mutants(replay, rng, monkeypatch, mutant, adjacency):
-    X, y = data_for(2, rng)
-    MUTANTS[mutant](monkeypatch)
-    pairs = neighbours(2, X, y, adjacency)
-    given = {"scaling": BOUNDS, "epsilon": 20.0}
-    assert replay.finds_a_leak(lambda: make(2, adjacency, **given), pairs, adjacency)
-
-
-@both
-def test_replay_catches_a_direction_read_from_the_rows(replay, rng, monkeypatch, adjacency):
-    X, y = data_for(2, rng)
-    original = Recalibration._have_one_direction
-
-    def have_one_direction(self, oracle, share):
-        original(self, oracle, share)
-        return oracle._source is not None and np.abs(oracle._source.records.X).max() > 4
-
-    def model():
-        return make(2, adjacency, epsilon=0.1)
-
-    kinds = [record.kind for record in model().plan(N_ROWS, 4).releases]
-    assert "largest_eigenvalue" in kinds
-    pairs = list(neighbours(2, X, y, adjacency))
-    replay.check_each(model, pairs, adjacency)
-    monkeypatch.setattr(Recalibration, "_have_one_direction", have_one_direction)
-    assert replay.finds_a_leak(model, pairs, adjacency)
-
-
-def test_replay_catches_a_forgotten_factor_of_replace_one(replay, leak, rng, monkeypatch):
-    """Two records that pull apart move the sum by more than the bound of one."""
-    X, y = data_for(2, rng)
-    Z, t, ones = X.copy(), y.copy(), np.ones(N_ROWS)
-    X[0], y[0], Z[0], t[0] = 5.0, 0, 5.0, 1
-    w = ones.copy()
-    w[0] = 40.0
-    monkeypatch.setattr(Gaussian, "sensitivity", lambda self, adjacency: 1.0)
-    # The solver's own sums would be caught first.
-    monkeypatch.setattr(
-        gradients, "clipped_gradients", lambda records, loss, point, *rest: point + 1
-    )
-    gd = {"solver": "gd", "scaling": BOUNDS}
-    with pytest.raises(leak, match="times its sensitivity"):
-        replay.check(
-            lambda: make(2, "replace_one", epsilon=20.0, **gd),
-            (X, y, w),
-            (Z, t, w),
-            Adjacency.REPLACE_ONE,
-        )

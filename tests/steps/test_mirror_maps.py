@@ -116,25 +116,10 @@ def test_width_bounds_the_dual_norm_of_noise(constraint, rng):
     assert mirror.width(50) <= 1.5 * mirror.unit_norm * dual.mean()
 
 
-def test_in_high_dimension_the_width_is_a_logarithm():
-    assert PNorm(1.0, 10_000).width(10_000) < 5
-    assert mirror_map(L2Ball(1.0), 10_000).width(10_000) == math.sqrt(10_000)
-
-
 @pytest.mark.parametrize("wrong", [Unconstrained(), Box(0.0, math.inf)])
 def test_other_sets_are_refused(wrong):
     with pytest.raises(ValueError, match="bounded box"):
         mirror_map(wrong, 3)
-
-
-def test_no_corner_of_a_simplex_is_a_trap():
-    """A weight that left float64's range on a steep step can grow again."""
-    mirror = mirror_map(Simplex(2.0), 3)
-    z = mirror.step(mirror.start(3), np.array([0.0, 1e4, 0.0]))
-    assert z[1] < 1e-200
-    for _ in range(20):
-        z = mirror.step(z, np.array([0.0, -100.0, 0.0]))
-    np.testing.assert_allclose(z, [0, 2, 0], atol=1e-9)
 
 
 @pytest.mark.parametrize("steep", [1e3, 1e12, 1e17, 1e200, 1e300])

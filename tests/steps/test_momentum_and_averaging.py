@@ -32,23 +32,6 @@ def test_heavy_ball_is_polyaks(rng):
         np.testing.assert_allclose(ours, now)
 
 
-def test_entries_of_the_heavy_ball_restart_where_it_significantly_climbs():
-    """Gradients against the velocity by 1 and 3 noise deviations, and one along it."""
-    first, second, beta, std = np.array([1.0, 1.0, 1.0]), np.array([-0.1, -0.3, 0.3]), 0.8, 0.1
-    direction = HeavyBall(beta).start()
-    velocity = direction(first, std)
-    kept = np.array([True, False, True])
-    expected = beta * kept * velocity + (1 - beta) * second
-    np.testing.assert_allclose(direction(second, std), expected)
-
-
-@pytest.mark.parametrize("kind", MOMENTA)
-def test_no_momentum_is_the_gradient(kind, rng):
-    direction = MOMENTA[kind](0.0).start()
-    for gradient in rng.standard_normal((3, 4)):
-        np.testing.assert_array_equal(direction(gradient), gradient)
-
-
 @pytest.mark.parametrize("kind", MOMENTA)
 def test_a_run_starts_without_the_past_of_another(kind, rng):
     momentum, (first, second) = MOMENTA[kind](0.8), rng.standard_normal((2, 4))

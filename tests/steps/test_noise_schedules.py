@@ -140,33 +140,6 @@ def test_momentum_influence_is_the_double_sum():
     np.testing.assert_allclose(np.exp(logs), expected, rtol=1e-12)
 
 
-def test_momentum_influence_is_that_of_the_recursion():
-    """U_3 of Thm 4.6, summed as it is printed: over the steps, then over what they average."""
-    gamma, beta, n_steps = 0.9, 0.6, 12
-    variances = np.random.default_rng(0).uniform(0.5, 2, n_steps)
-    printed = sum(
-        gamma ** (n_steps - t)
-        * ((1 - beta) / (1 - beta**t)) ** 2
-        * sum(beta ** (2 * (t - i)) * variances[i - 1] for i in range(1, t + 1))
-        for t in range(1, n_steps + 1)
-    )
-    weights = np.exp(MomentumNoise(gamma, beta).log_influence(n_steps))
-    assert weights @ variances == pytest.approx(printed, rel=1e-12)
-
-
-def test_without_momentum_the_influence_is_exponential():
-    plain = ExponentialNoise(0.9).log_influence(30)
-    np.testing.assert_allclose(MomentumNoise(0.9, 0.0).log_influence(30), plain, atol=1e-12)
-    nearly = influence_of(MomentumNoise(0.9, 1e-9), 30)
-    np.testing.assert_allclose(nearly, influence_of(ExponentialNoise(0.9), 30), rtol=1e-6)
-
-
-def test_momentum_raises_the_influence_of_the_first_steps():
-    influence = influence_of(MomentumNoise(0.99, 0.9), 40)
-    assert influence[0] > influence[10]
-    assert influence[0] > influence_of(ExponentialNoise(0.99), 40)[0]
-
-
 def test_step_matched_noise_is_adp_sgds():
     """alpha_t**2 = b_t for steps of 1/b_t."""
     steps = PolynomialStep(3.0, a=20.0, c=2.0)

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from skdp.steps import (
-    NOISE_SCHEDULES,
-    CustomNoise,
     ExponentialNoise,
     LocalSizes,
     PolynomialStep,
@@ -27,43 +22,6 @@ def test_step_sizes_in_closed_form():
     expected = [0.5 / np.sqrt(3), 0.5 / np.sqrt(4), 0.5 / np.sqrt(5)]
     np.testing.assert_allclose(step_sizes(PolynomialStep(0.5, a=2.0), 3), expected)
     np.testing.assert_allclose(step_sizes(SquareRootDecayStep(0.4, 0.2), 4)[[0, -1]], [0.3, 0.2])
-
-
-@pytest.mark.parametrize("name", NOISE_SCHEDULES)
-@pytest.mark.parametrize("n_steps", [1, 2, 1000, 100_000])
-def test_every_named_schedule_survives_long_runs(name, n_steps):
-    noise = relative_noise(name, n_steps)
-    assert noise.shape == (n_steps,)
-    assert ((noise > 0) & np.isfinite(noise)).all()
-
-
-def test_exponential_falls_as_the_theorem_says():
-    """Hong, Wang, Zhou 2022, Thm 4.5: sigma_t**2 is proportional to gamma**(t/2)."""
-    noise = relative_noise(ExponentialNoise(0.9), 50)
-    np.testing.assert_allclose((noise[1:] / noise[:-1]) ** 2, 0.9**0.5, rtol=1e-12)
-
-
-@given(st.lists(st.floats(1e-3, 1e3), min_size=2, max_size=5))
-@settings(deadline=None)
-def test_no_noise_does_better_on_its_own_bound(weights):
-    """Lemma 4.4 against a generic optimiser: least sum q sigma^2 with sum sigma^-2 = 1."""
-    influence = np.array(weights)
-    noise = relative_noise(CustomNoise(influence), len(weights))
-
-    def bound(log_precisions):
-        share = np.exp(log_precisions - log_precisions.max())
-        share /= share.sum()
-        return np.log(np.sum(influence / share))
-
-    ours = bound(-2 * np.log(noise))
-    best = minimize(bound, np.zeros(len(weights)), tol=1e-12).fun
-    assert ours <= best + 1e-9
-    assert np.exp(ours) == pytest.approx(np.sqrt(influence).sum() ** 2)
-
-
-def test_a_callable_is_asked_for_every_step():
-    noise = relative_noise(CustomNoise(lambda t, n_steps: t / n_steps), 4)
-    np.testing.assert_allclose(noise / noise[0], np.arange(1, 5) ** -0.25)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])

@@ -7,8 +7,6 @@ import functools
 import itertools
 import math
 import os
-import pickle
-import runpy
 import subprocess
 import sys
 
@@ -202,31 +200,6 @@ def test_norms_of_sparse_rows_in_other_coordinates_are_not_rounded_down(
     assert worked == {"inverse_norms_in"}
 
 
-def forget_rounding(products, crossed, numbers):
-    return products, crossed, numbers * [1, 1, 1, 1, 1, 0]
-
-
-def forget_the_base(products, crossed, numbers):
-    return products, crossed * [0.0, 1.0], numbers
-
-
-def forget_other_columns(products, crossed, numbers):
-    return np.diag(np.diag(products)), crossed, numbers
-
-
-@pytest.mark.parametrize("bug", [forget_rounding, forget_the_base, forget_other_columns])
-def test_seeded_bugs_in_norms_of_sparse_rows_are_caught(compiled_kernels, monkeypatch, bug):
-    original = second_moments._write_sparse_squares
-    monkeypatch.setattr(
-        second_moments,
-        "_write_sparse_squares",
-        lambda rows, *arrays: original(rows, *bug(*arrays[:-1]), arrays[-1]),
-    )
-    test = test_norms_of_sparse_rows_in_other_coordinates_are_not_rounded_down
-    with pytest.raises(AssertionError):
-        test(compiled_kernels, monkeypatch, "base")
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_norms_of_dense_rows_in_other_coordinates_are_not_too_small(
     compiled_kernels, monkeypatch, dtype
@@ -247,31 +220,6 @@ def test_norms_of_dense_rows_in_other_coordinates_are_not_too_small(
         last = records[slice(496, 500)]  # in another place
         assert np.array_equal(second_moments.inverse_norms_in(last, T), found[496:])
     assert worked == {"inverse_norms_in"}
-
-
-def forget_the_bound(shrink, constant, lower):
-    return np.ones_like(shrink), constant, lower
-
-
-def forget_the_constant(shrink, constant, lower):
-    return shrink, 0.0, lower
-
-
-def forget_a_row_of_the_matrix(shrink, constant, lower):
-    return shrink, constant, np.vstack([0 * lower[:1], lower[1:]])
-
-
-@pytest.mark.parametrize("bug", [forget_the_bound, forget_the_constant, forget_a_row_of_the_matrix])
-def test_seeded_bugs_in_norms_of_dense_rows_are_caught(compiled_kernels, monkeypatch, bug):
-    original = second_moments._write_squares
-    monkeypatch.setattr(
-        second_moments,
-        "_write_squares",
-        lambda X, units, *arrays: original(X, units, *bug(*arrays[:-1]), arrays[-1]),
-    )
-    test = test_norms_of_dense_rows_in_other_coordinates_are_not_too_small
-    with pytest.raises(AssertionError):
-        test(compiled_kernels, monkeypatch, np.float64)
 
 
 def test_a_long_sum_is_rounded_as_little_as_is_charged_for(compiled_kernels, rng):
@@ -502,12 +450,6 @@ print(compiled.is_large(X.shape), "numba" in sys.modules)
     assert done.stdout.split() == [str(switch is None)] * 2
 
 
-def test_spellings_of_the_environment_variable(monkeypatch):
-    for switch, is_on in (("auto", True), ("AUTO ", True), (" Off ", False), ("0", False)):
-        monkeypatch.setenv(compiled.SWITCH, switch)
-        assert runpy.run_path(compiled.__file__)["_is_on"] == is_on
-
-
 def test_exact_kernels_take_small_blocks_once_they_are_loaded(compiled_kernels, monkeypatch):
     requests = []
     monkeypatch.setattr(column_map, "_standardise_all", lambda X, *_: requests.append(X))
@@ -564,8 +506,3 @@ def test_where_nothing_can_be_kept_on_disk_it_compiles_nevertheless(compiled_ker
 
     monkeypatch.setattr(numba, "njit", unwritable)
     assert compiled.Loop(one_more, is_inner=False)(1.0) == 2.0
-
-
-def test_block_functions_can_be_pickled():
-    for function in (clipped_gradients, histograms.bin_sum):
-        assert pickle.loads(pickle.dumps(function)) is function

@@ -19,7 +19,6 @@ from skdp.oracle.releases.histograms import (
     BLOCKS,
     DIGIT,
     FAR,
-    N_MAGNITUDES,
     N_NEAR,
     SIDE,
     STEPS,
@@ -167,13 +166,3 @@ def test_wrong_bins_are_refused(low, width, n_bins):
         ValueError, match=r"BinCounts: (the (low|width) must be finite|widths must be positive)"
     ):
         BinCounts(False, True, low, width, n_bins)
-
-
-def test_edges_of_another_number_of_columns_are_refused():
-    statistic = BinCounts(True, True, np.zeros(2), np.ones(2), N_BINS)
-    with pytest.raises(ValueError, match=r"shape \(3,\)"):
-        statistic.shape(context_for(5))
-
-
-def test_magnitudes_have_a_bin_for_each_sign_and_zero():
-    assert MagnitudeCounts(False, True).shape(context_for(5)) == (1, N_MAGNITUDES)

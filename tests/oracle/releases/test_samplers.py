@@ -15,9 +15,7 @@ from skdp.accounting import (
     PoissonSampled,
     event_mu,
 )
-from skdp.objective import SquaredError
 from skdp.oracle import AllRows, Block, FixedSize, Poisson, Public, noise_source
-from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.sources.memory import MemorySource
 
 N = 103
@@ -33,10 +31,6 @@ def rows():
 
 def drawn(sampler, rows, source):
     return sampler.draw(rows, source).records.X[:, 0].astype(int).tolist()
-
-
-def test_all_rows(rows):
-    assert drawn(AllRows(), rows, None) == list(range(N))
 
 
 def test_divisors_are_expected_sizes_and_do_not_depend_on_the_draw():
@@ -91,21 +85,6 @@ def test_block_sizes_are_a_function_of_n(rows):
         sizes = [len(drawn(Block(0, n_blocks, i), rows, source)) for i in range(n_blocks)]
         assert sizes == [N * (i + 1) // n_blocks - N * i // n_blocks for i in range(n_blocks)]
         assert max(sizes) <= Block(0, n_blocks, 0).max_rows(PUBLIC)
-
-
-def test_sizes_of_poisson_draws(rows):
-    source = noise_source(None)
-    sizes = np.array([len(drawn(Poisson(0.3), rows, source)) for _ in range(2000)])
-    # mean of 2000 binomials: standard error sqrt(103 * .21 / 2000) = 0.104
-    assert abs(sizes.mean() - 0.3 * N) < 0.7
-    assert sizes.std() == pytest.approx(np.sqrt(N * 0.21), rel=0.15)
-
-
-def test_a_draw_may_be_empty(rows):
-    source = noise_source(0)
-    empty = rows.take(np.array([], dtype=np.int64))
-    assert not empty.total(clipped_gradients, SquaredError(), np.zeros((2, 1)), 1.0).any()
-    assert [] in [drawn(Poisson(0.001), rows, source) for _ in range(50)]
 
 
 @pytest.mark.parametrize("bad", [0.0, -0.1, 1.1, float("nan")])

@@ -6,32 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import sparse
 
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Problem
 from skdp.oracle import LargestEigenvalue, Public, PublicContext
-from skdp.oracle.kernels.second_moments import plain_gram
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import Records
 
 
 def context_for(n_rows=50, row_bound=2.0, **facts):
     public = Public(n_rows, 3, 1, Adjacency.ZERO_OUT, 1.0, 0.0, row_bound=row_bound, **facts)
     return PublicContext(public, Problem(Logistic()), 1.0)
-
-
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_gram_matrix(rng, is_sparse):
-    X = rng.standard_normal((200, 3))
-    shrink = rng.uniform(0.1, 1, 200)
-    Z = np.column_stack([X * shrink[:, None], np.full(200, 2.0)])
-    held, other = sparse.csr_array(X) if is_sparse else X, np.full(200, np.nan)
-    # Neither targets nor weights play a part.
-    found = plain_gram(Records(held, other, other, shrink, other, 2.0))
-    np.testing.assert_allclose(found, Z.T @ Z, rtol=1e-12)
-    found = plain_gram(Records(held, other, None, None, other, 0.0))
-    np.testing.assert_allclose(found, X.T @ X, rtol=1e-12)
 
 
 @given(seed=st.integers(0, 2**32 - 1), length=st.floats(0.01, 10))

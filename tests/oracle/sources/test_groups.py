@@ -18,7 +18,6 @@ from skdp.oracle.kernels.clipped_gradients import (
 )
 from skdp.oracle.releases import histograms
 from skdp.oracle.sources import block_sizes
-from skdp.oracle.sources.base import added_in_pairs
 from skdp.oracle.sources.groups import GroupBlock, GroupedMemorySource, Groups
 from skdp.oracle.sources.records import Records
 
@@ -46,15 +45,6 @@ def test_shares_of_a_group_add_up_to_one_at_most_and_exactly(rng, n_groups, size
     own = shares[codes == 0]
     assert 1 - size * 2.0**-30 <= own.sum() <= 1
     assert shares.sum() == shares[::-1].sum() == rng.permutation(shares).sum() <= n_groups
-
-
-def test_shares_of_millions_of_groups_are_coarser():
-    """Whole numbers of a unit of which 2**53 hold all groups: so any sum of them is exact."""
-    n_groups = 2**22
-    shares = Groups.of(np.append(np.arange(n_groups), [0, 0]), n_groups).multipliers()
-    units = np.ldexp(shares, 53 - 22)
-    assert (units == np.rint(units)).all()
-    assert 0 < shares[0] < 1 / 3
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
@@ -219,12 +209,6 @@ def test_histograms_leave_rows_of_weight_0_out(rng):
     assert np.allclose(tables[0].sum(axis=1), sum(weights[codes == c].mean() for c in range(40)))
 
 
-def test_pairs(rng):
-    parts = rng.integers(-9, 9, (77, 3))
-    for n in (1, 2, 3, 8, 77):
-        assert np.array_equal(added_in_pairs(parts[:n]), parts[:n].sum(axis=0))
-
-
 def test_rounding_holds_for_any_number_of_rows(monkeypatch):
     """Many small parts of one group: the sum stays within what the bound allows for."""
     monkeypatch.setattr(block_sizes, "GROUPED_ROWS", 2)
@@ -235,13 +219,3 @@ def test_rounding_holds_for_any_number_of_rows(monkeypatch):
     slack = gradient_rounding.__wrapped__(1, 2, 1, False, True)
     assert CLIP * (1 - 1e-4) < np.linalg.norm(found) <= CLIP * (1 + slack)
     assert slack < 1e-12
-
-
-def test_values_of_rows_are_those_of_the_point(rng):
-    X, targets, codes = data(rng)
-    first, second = rng.standard_normal((2, X.shape[1] + 1, 1))
-    rows = source_of(X, targets, codes)
-    for point in (first, second, first):
-        found = rows.per_row(weighted_residuals, SquaredError(), point)
-        fresh = source_of(X, targets, codes).per_row(weighted_residuals, SquaredError(), point)
-        np.testing.assert_array_equal(found, fresh)

@@ -79,28 +79,11 @@ def test_every_statistic_is_that_of_a_copy(rng, monkeypatch, dtype, is_sparse):
     )
 
 
-def test_how_sparse_rows_are_kept_does_not_show(rng, monkeypatch):
-    """Their number of entries, which decides it, is not public."""
-    lazy, copied = sources(rng, monkeypatch, np.float32, is_sparse=True)
-    assert (lazy.records.X != copied.records.X).nnz == 0
-    assert np.array_equal(lazy.records.inverse_norms, copied.records.inverse_norms)
-
-
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_huge_rows_stay_finite(rng, monkeypatch, is_sparse):
     lazy, copied = sources(rng, monkeypatch, np.float64, is_sparse, size=1e307)
     assert np.isfinite(lazy.records.X.data if is_sparse else lazy.records.X).all()
     np.testing.assert_allclose(lazy.records.inverse_norms, copied.records.inverse_norms)
-
-
-def test_no_copy_of_many_rows_is_made(rng, monkeypatch):
-    """The very array that was given is what passes read."""
-    X = rng.standard_normal((1000, 4))
-    monkeypatch.setattr(memory, "COPY_BYTES", X.nbytes - 1)
-    unit = np.ones(4)
-    rows = MemorySource.of(X, np.zeros((1000, 1)))
-    rows.reserve(transformed=True)
-    assert rows.transformed(Scaling(Columns(-unit, unit, 0 * unit, unit)), 1.0).records.stored is X
 
 
 @pytest.mark.parametrize("grouped", [False, True])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss
-from sklearn.preprocessing import scale
 
 import skdp
 from skdp import audit
@@ -20,7 +19,6 @@ from skdp.oracle.oracle import Oracle
 from skdp.solvers import get_solver
 from skdp.solvers.auto import automatic_solver
 from skdp.solvers.core import whitened
-from skdp.steps import HeavyBall
 from skdp.steps.shrinkage import Spectrum
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
@@ -56,16 +54,6 @@ def test_several_targets_are_several_problems(solver, regression):
     both = np.column_stack([y, X[:, 0] - y])
     model = skdp.DPRidge(3.0, epsilon=math.inf, solver=solver, scaling="none").fit(X, both)
     np.testing.assert_allclose(model.coef_, Ridge(3.0).fit(X, both).coef_, atol=1e-6)
-
-
-@pytest.mark.parametrize("solver", REGRESSORS)
-def test_regressors_beat_the_mean(solver, rng):
-    X = rng.standard_normal((5000, 6))
-    y = scale(X @ np.array([1.0, -1.0, 0.5, 0.0, 0.0, 0.0]) + rng.standard_normal(5000))
-    model = skdp.DPRidge(
-        epsilon=1.0, solver=solver, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)), scaling="none"
-    ).fit(X, y)
-    assert model.score(X, y) > 0.9 * Ridge().fit(X, y).score(X, y)
 
 
 @pytest.mark.parametrize("solver", CLASSIFIERS)
@@ -214,17 +202,6 @@ def test_whitened_goes_as_far_and_clips_as_gd(loss):
     np.testing.assert_allclose(whitened.clip_norm, gd.clip_norm)
 
 
-def test_steps_of_whitened_grow_without_cliffs_in_the_number_of_columns():
-    counts = [
-        get_solver("whitened", hessian_share=0.0)
-        .resolve(public(100_000, p), Problem(Logistic()))
-        .max_iter
-        for p in range(20, 1000, 20)
-    ]
-    assert max(counts) < 60
-    assert np.abs(np.diff(np.log(counts))).max() < 0.25
-
-
 def test_momentum_of_log_links_makes_steps_no_longer_than_there_are_more_of_them():
     few, many = (
         get_solver("whitened").resolve(public(100_000, 5, epsilon=epsilon), Problem(TweedieLog()))
@@ -232,16 +209,6 @@ def test_momentum_of_log_links_makes_steps_no_longer_than_there_are_more_of_them
     )
     assert few.momentum == 0
     assert 1 / (1 - many.momentum) == many.max_iter / few.max_iter == 2
-
-
-def test_momentum_of_a_class_of_ones_own_gets_gradients_alone(rng):
-    class Plain(HeavyBall):
-        def start(self):
-            return lambda gradient: gradient
-
-    X = rng.standard_normal((200, 2))
-    model = skdp.DPLogisticRegression(classes=[0, 1], solver="whitened", momentum=Plain())
-    assert np.isfinite(model.fit(X, X[:, 0] > 0).coef_).all()
 
 
 def test_steps_are_as_few_as_leave_one_over_the_signal_after_half_of_them():
@@ -253,11 +220,6 @@ def test_steps_are_as_few_as_leave_one_over_the_signal_after_half_of_them():
     assert rate == pytest.approx((1 - root) / (1 + root))
     left = [facts.signal_to_noise * rate ** (n_steps / 2 / k) for k in (times, times + 1)]
     assert left[0] <= 1 < left[1]
-
-
-def test_replace_one_halves_the_signal():
-    one, other = public(1000), public(1000, adjacency=Adjacency.REPLACE_ONE)
-    assert one.signal_to_noise == pytest.approx(2 * other.signal_to_noise)
 
 
 def test_auto_reaches_the_estimators(rng):

@@ -191,34 +191,6 @@ def test_private_curvature_has_its_share_on_samples(sampling, schedule, epsilon)
     assert share == pytest.approx(0.1, rel=1e-3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("solver", "batch_size", "delta"),
-    [
-        *((solver, None, 0.0) for solver in SOLVERS),
-        (HeavyBallDescent, 0.1, 0.0),
-        (Nesterov, None, 1e-6),
-    ],
-)
-def test_more_steps_than_the_bound_calls_for_do_no_great_harm(
-    regression, solver, batch_size, delta
-):
-    """The first steps of many would be so noisy that clipped gradients never bring them back."""
-    X, y = regression
-    X, y = np.tile(X, (25, 1)), np.tile(y, 25)
-    for alpha in (0.05, 1.0, 10.0):
-        model = skdp.DPRidge(
-            alpha=alpha * len(X),
-            delta=delta,
-            solver=solver(max_iter=600, batch_size=batch_size),
-            scaling="none",
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        ).fit(X, y + 1.0)
-        noise = [record.noise_multiplier for record in model.privacy_.releases]
-        assert max(noise) <= 100 * min(noise) * (1 + 1e-9)
-        assert model.score(X, y + 1.0) > -1.0
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_an_absurd_clipping_norm_is_refused(solver):
     with pytest.raises(ValueError, match=r"lower clip_norm. Nothing was released"):
@@ -312,38 +284,6 @@ def test_gaussian_noise_is_not_pure(solver, classification):
     )
     with pytest.raises(ValueError, match=r"pure differential privacy.*Nothing was released"):
         model.fit(X, y)
-
-
-@pytest.mark.parametrize("make", [skdp.DPLinearRegression, skdp.DPRidge])
-def test_pure_regression_is_useful(regression, make):
-    X, y = regression
-    X, y = np.tile(X, (25, 1)), np.tile(y, 25)
-    model = make(
-        epsilon=1.0,
-        delta=0,
-        scaling="none",
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(X, y)
-    assert model.privacy_.delta == 0
-    assert model.privacy_.accountant == "pure"
-    assert model.score(X, y) > 0.8
-
-
-def test_pure_classification_is_useful(classification):
-    X, y = classification
-    X, y = np.tile(X, (10, 1)), np.tile(y, 10)
-    for solver in ("auto", "nesterov", "heavy_ball", "multistage_nesterov"):
-        model = skdp.DPLogisticRegression(
-            epsilon=1.0,
-            delta=0,
-            solver=solver,
-            classes=[0, 1],
-            scaling="none",
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        ).fit(X, y)
-        assert model.privacy_.epsilon <= 1.0
-        assert model.privacy_.epsilon_at(0.0) <= 1.0
-        assert model.score(X, y) > 0.8
 
 
 def test_pure_fits_share_a_budget(classification):

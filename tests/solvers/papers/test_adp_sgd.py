@@ -39,10 +39,6 @@ def noise_levels(solver, public, problem=PROBLEM):
     return np.array(levels)
 
 
-def test_it_is_found_by_name():
-    assert isinstance(get_solver("adp_sgd", max_iter=3), AdaptiveNoiseSGD)
-
-
 RULES = [
     PolynomialStep(2.0, a=20.0, c=3.0),
     SquareRootDecayStep(0.4),
@@ -120,13 +116,6 @@ def test_noise_from_advanced_composition_is_the_papers_order():
     assert printed > advanced[0]  # its constants are rounder still
 
 
-def test_printed_noise_by_hand():
-    alpha = np.array([1.0, 2.0])
-    b = math.log(16 * 2 * 10 / (100 * 1e-5)) * math.log(1.25 / 1e-5)
-    expected = math.sqrt((16 * 3.0) ** 2 * b / (100 * 0.5) ** 2 * 1.25)
-    assert printed_adp_noise(alpha, 3.0, 0.5, 1e-5, 100, 10) == pytest.approx(expected)
-
-
 def test_adaptive_steps_use_the_noisy_gradient_and_take_the_noise_off(monkeypatch, regression):
     """The sizes come from the answers of the oracle and from the public size of their noise."""
     answers, stds = [], []
@@ -161,23 +150,6 @@ def test_adaptive_steps_use_the_noisy_gradient_and_take_the_noise_off(monkeypatc
     np.testing.assert_allclose(model.coef_, w[:, 0], rtol=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("sampling", "adjacency"),
-    [("poisson", "zero_out"), ("poisson", "replace_one"), ("fixed_size", "replace_one")],
-)
-def test_batches(sampling, adjacency, classification):
-    X, y = classification
-    solver = AdaptiveNoiseSGD(max_iter=40, batch_size=100, sampling=sampling)
-    model = skdp.DPLogisticRegression(
-        classes=[0, 1],
-        solver=solver,
-        epsilon=20.0,
-        privacy=skdp.Privacy(adjacency=adjacency, noise=skdp.SeededNoise(0)),
-    )
-    assert model.fit(X, y).score(X, y) > 0.85
-
-
 def test_fixed_size_batches_need_replace_one(classification):
     solver = AdaptiveNoiseSGD(max_iter=5, batch_size=100, sampling="fixed_size")
     with pytest.raises(ValueError, match="replace_one"):
@@ -203,22 +175,6 @@ def test_defaults_travel_no_further_than_gradient_descent(loss):
     distance = ours.learning_rate.sizes(ours.max_iter).sum()
     assert distance <= theirs.max_iter * theirs.learning_rate * (1 + 1e-9)
     assert ours.clip_norm == theirs.clip_norm
-
-
-def test_default_fits_are_useful(classification, regression):
-    model = skdp.DPLogisticRegression(
-        classes=[0, 1],
-        solver="adp_sgd",
-        epsilon=3.0,
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    )
-    assert model.fit(*classification).score(*classification) > 0.9
-    model = skdp.DPLinearRegression(
-        solver="adp_sgd",
-        epsilon=10.0,
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    )
-    assert model.fit(*regression).score(*regression) > 0.85
 
 
 @pytest.mark.parametrize(

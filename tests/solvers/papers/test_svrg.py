@@ -193,30 +193,6 @@ def test_fresh_snapshots_are_noisier_each():
     assert noises["fresh"] / noises["once"] == pytest.approx(5.0)
 
 
-def test_epochs():
-    assert SVRG(max_iter=25, inner_steps=10)._lengths() == [10, 10, 5]
-    assert SVRGPlusPlus(max_iter=100, inner_steps=10)._lengths() == [20, 40, 40]
-    assert SVRGPlusPlus(max_iter=70, inner_steps=10).n_epochs == 3
-
-
-def test_gradients_are_counted(classification):
-    X, y = classification
-    solver = SVRG(max_iter=30, inner_steps=10, batch_size=40)
-    model = skdp.DPLogisticRegression(classes=[0, 1], solver=solver, scaling="none").fit(X, y)
-    assert model.n_gradients_ == 3 * 400 + 2 * 30 * 40
-    assert model.n_iter_ == 30
-    fresh = SVRG(max_iter=30, inner_steps=10, batch_size=40, snapshot_noise="fresh")
-    model = skdp.DPLogisticRegression(classes=[0, 1], solver=fresh, scaling="none").fit(X, y)
-    assert model.n_gradients_ == 3 * 400 + 2 * 30 * 40
-    few = {"solver": "gd", "max_iter": 20, "scaling": "none"}
-    model = skdp.DPLogisticRegression(classes=[0, 1], **few).fit(X, y)
-    assert model.n_gradients_ == 20 * 400
-    model = skdp.DPLogisticRegression(
-        classes=[0, 1], max_iter=20, solver=("gd", {"batch_size": 0.25}), scaling="none"
-    ).fit(X, y)
-    assert model.n_gradients_ == 20 * 100
-
-
 def test_barzilai_borwein():
     rule = BarzilaiBorwein(longest=10.0)
     point, gradient = np.array([[1.0], [2.0]]), np.array([[0.5], [1.0]])
@@ -257,35 +233,6 @@ def test_a_request_that_no_noise_can_meet_says_why():
     solver = SVRG(batch_size=10, sampling="fixed_size")
     with pytest.raises(UnknownCost, match="zero_out"):
         skdp.DPLogisticRegression(solver=solver).plan(1000, 5)
-
-
-@pytest.mark.parametrize("name", ["svrg", "svrg++"])
-def test_defaults_learn_under_honest_noise(name, classification):
-    X, y = classification
-    scores = [
-        skdp.DPLogisticRegression(
-            classes=[0, 1],
-            solver=name,
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
-            scaling="none",
-        )
-        .fit(X, y)
-        .score(X, y)
-        for seed in range(5)
-    ]
-    assert np.mean(scores) > 0.85
-
-
-def test_lasso_under_noise_stays_finite(regression):
-    X, y = regression
-    solver = SVRG(max_iter=40, inner_steps=8)
-    model = skdp.DPLinearRegression(
-        solver=solver,
-        constraint=L1Ball(1.0),
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        scaling="none",
-    ).fit(X, y)
-    assert np.abs(model.coef_).sum() <= 1 + 1e-9
 
 
 @NO_NOISE

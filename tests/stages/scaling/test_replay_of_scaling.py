@@ -10,7 +10,7 @@ from scipy import sparse
 
 import skdp
 from replays import one_kind_each, solvers_for, with_records
-from skdp.accounting import Adjacency, Gaussian
+from skdp.accounting import Adjacency
 from skdp.objective import L2, Logistic, Problem, SquaredError
 from skdp.oracle import BinCounts, Columns, MagnitudeCounts
 from skdp.oracle.releases import histograms as releases
@@ -142,16 +142,6 @@ def mutant_bound_of_bins_too_small(monkeypatch):
     monkeypatch.setattr(BinCounts, "contribution", contribution)
 
 
-def mutant_counts_null_records(monkeypatch):
-    original = releases.bin_sum
-
-    def everyone(records, *arguments):
-        found = original(records.having(None, records.inverse_norms), *arguments)
-        return found + (records.weights > 0).all()
-
-    monkeypatch.setattr(releases, "bin_sum", everyone)
-
-
 def mutant_counts_twice(monkeypatch):
     original = releases.bin_sum
     monkeypatch.setattr(releases, "bin_sum", lambda *arguments: 2 * original(*arguments))
@@ -189,38 +179,3 @@ def mutant_edges_from_the_rows(monkeypatch):
         return original(self, values, columns) / (1 + (largest > 9e5))
 
     monkeypatch.setattr(BinCounts, "bins", bins)
-
-
-MUTANTS = {name: value for name, value in globals().items() if name.startswith("mutant_")}
-MUTANT_CASES = [
-    (mutant, adjacency)
-    for mutant in MUTANTS
-    for adjacency in Adjacency
-    # Under replace-one no record is null.
-    if (mutant, adjacency) != ("mutant_counts_null_records", Adjacency.REPLACE_ONE)
-]
-
-
-@pytest.mark.parametrize(("mutant", "adjacency"), MUTANT_CASES, ids=str)
-@pytest.mark.usefixtures("raw_weights")
-def test_replay_catches_mutants(replay, rng, monkeypatch, mutant, adjacency):
-    X, y = problem("ridge", rng)
-    MUTANTS[mutant](monkeypatch)
-    pairs = neighbours("ridge", X, y, adjacency)
-    assert replay.finds_a_leak(lambda: make("ridge", adjacency, max_iter=3), pairs, adjacency)
-
-
-def test_replay_catches_a_forgotten_spread(replay, leak, rng, monkeypatch):
-    """Under replace-one a record leaves one bin and enters another."""
-    monkeypatch.setattr(Gaussian, "sensitivity", lambda self, adjacency: 1.0)
-    X, y = problem("ridge", rng)
-
-    def check_all():
-        replay.check_each(
-            lambda: make("ridge", "replace_one", max_iter=3),
-            neighbours("ridge", X, y, Adjacency.REPLACE_ONE),
-            Adjacency.REPLACE_ONE,
-        )
-
-    with pytest.raises(leak, match="times its sensitivity"):
-        check_all()
