@@ -182,7 +182,7 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         """
         fit = prepare_fit(self, data, *start)
         public = fit.prepared.public
-        n_parts = len(row_parts(public.n_rows, public.n_features, 8, public.sparse))
+        n_parts = len(row_parts(public.n_rows, public.n_features, public.sparse))
         with row_threads(n_parts) as spread, without_sizes(self._who, public.grouped):
             source = fit.open_source(spread)
             compared = self._protects_labels and fit.data.provides == IN_MEMORY

@@ -33,7 +33,6 @@ from skdp.oracle.sources.partitioned import (
     PartitionedSource,
     Partitions,
     SumTask,
-    require_few_partitions,
 )
 from skdp.oracle.sources.sparse_rows import AnyRows
 from skdp.oracle.sources.stream import Arrival, StreamSource, more_arrived, n_arriving
@@ -139,7 +138,6 @@ def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Any, ...]
         labels = reader.classes = labels_in(who, seen)
         reader._check_parameters()
     declared = replace(reader._declared_targets(like.n_outputs), is_column=like.is_column)
-    require_few_partitions(len(seen))
 
     def make_source(public: Public, spread: Map) -> PartitionedSource:
         read = BlockReader(reader, public, declared)

@@ -25,7 +25,7 @@ def eigenvalue_rounding(
 
     A record's ``|z|**2`` exceeds its bound by a relative ``(n_parameters + 8) u`` at most (its
     norm, the quotient, the product). The computed matrix is ``G + E`` with ``|E_jk| <= k u sum
-    |z_j z_k|`` to first order, k being the rows of a block plus the number of blocks and parts
+    |z_j z_k|`` to first order, k being `summation_depth`
     (Higham 2002, eq. 3.13), so in spectral norm E is at most ``k u sum |z|**2 <= k u n R**2``.
     Compiled sums of sparse rows, whose parts are up to ``growth_of_rounding()`` times as long as
     the row, add 32 u times the square of that (`skdp.oracle.kernels.second_moments`). The
@@ -34,14 +34,9 @@ def eigenvalue_rounding(
     ``n_parameters u`` times the Frobenius norm (Higham 2002, Lemma 19.3), and the iteration that
     follows does no worse. Two neighbouring data sets are off by twice as much.
     """
-    # With or without the constant among the parameters, and parts that end in shorter blocks.
+    # With or without the constant among the parameters.
     columns = max(n_parameters - 1, 1), n_parameters
-    most = max(16, block_sizes.BLOCK_BYTES // (8 * columns[0]))
-    fewest = max(
-        16, block_sizes.COPIED_BYTES // (8 * columns[1])
-    )  # rows that are copied on the way
-    blocks = n_rows // fewest + 2 * block_sizes.MAX_PARTS + 2
-    sums = block_sizes.PAIRED_SUMS + most if grouped else min(most, n_rows) + blocks
+    sums = max(block_sizes.summation_depth(n_rows, one, is_sparse, grouped) for one in columns)
     compiled = 32.0 * growth_of_rounding() ** 2 if is_sparse else 0.0
     terms = sums + compiled + 100 * n_parameters**2
     return 1.01 * block_sizes.UNIT_ROUNDOFF * (n_parameters + 8 + 2.0 * terms * n_rows)

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from skdp._numbers import Array, Indices
 from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs, note_read
-from skdp.oracle.sources.block_sizes import grouped_part_rows, slices
+from skdp.oracle.sources.block_sizes import MOST_ROWS, block_rows
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.memory import Divisions, MemorySource
 from skdp.oracle.sources.records import Records
@@ -133,7 +133,8 @@ class GroupBlock:
         if in_place and (is_sparse or X.flags.c_contiguous):
             return _selecting(factors[order], order, edges, X) @ X
         # Copied in float64, row after row, a few groups at a time; none is cut in two.
-        outcome, start, most = [], 0, grouped_part_rows(X.shape[1])
+        outcome, start = [], 0
+        most = block_rows(MOST_ROWS, X.shape[1], is_sparse=False, is_copied=True)
         while start < self.groups.n_groups:
             stop = int(np.searchsorted(edges, edges[start] + most, side="right")) - 1
             stop = max(stop, start + 1)
@@ -204,8 +205,6 @@ class GroupedMemorySource(MemorySource, GroupedSource):
         self.groups = groups
         self.n_rows = groups.n_groups
         self._divisions = Divisions(groups.n_groups)
-        step = grouped_part_rows(records.n_features)
-        self._parts = list(slices(0, records.n_rows, step)) or [slice(0, 0)]
 
     def _with_records(self, records: Records, row_bound: float | None) -> GroupedMemorySource:
         return GroupedMemorySource(records, self.groups, row_bound, self._spread)
@@ -221,18 +220,14 @@ class GroupedMemorySource(MemorySource, GroupedSource):
 
     # ------------------------------------------------------------------ passes over all rows
 
-    # The size of a part is public. Their number, and which rows are in one, is not: the bound on
-    # what a record adds allows for any (`skdp.oracle.sources.block_sizes.summation_depth`).
-    _added_up = staticmethod(added_in_pairs)
-
     def total_over_groups(
         self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()
     ) -> Any:
         """Sum a function of blocks of groups, the number of which in a block is public."""
         note_read()
         n_numbers = self._records.n_parameters * max(1, *(one.shape[-1] for one in rows))
-        step = grouped_part_rows(n_numbers)
-        starts = range(0, max(self.n_rows, 1), step)
+        step = block_rows(self.n_rows, n_numbers, is_sparse=False, is_copied=True)
+        starts = range(0, max(self.n_rows, 1), max(step, 1))
         blocks = [GroupBlock(self._records, self.groups.between(i, i + step)) for i in starts]
         repeated = map(itertools.repeat, (*rows, *arguments))
         return added_in_pairs(self._spread(function, blocks, *repeated))

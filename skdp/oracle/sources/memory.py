@@ -25,6 +25,7 @@ from skdp.oracle.sources.base import (
     InMemory,
     OrderedSource,
     RepeatableSource,
+    added_in_pairs,
     note_read,
     require_kind,
 )
@@ -40,6 +41,7 @@ COPY_BYTES = 1 << 27
 # The same of the entries of sparse rows, in float64. To map those takes as long as the rest, or a
 # third of it where that is compiled.
 SPARSE_COPY = 1 << 24
+MOST_THREADS = 16
 
 
 class MemorySource(InMemory, OrderedSource):
@@ -83,15 +85,13 @@ class MemorySource(InMemory, OrderedSource):
     # ------------------------------------------------------------------ passes over all rows
 
     def total(self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()) -> Any:
-        """Sum a function over parts of the rows, in their order, whichever is done first."""
+        """Sum a function over parts of the rows, in pairs and in their order."""
         note_read()
         if self._views is None:
             self._views = [self._records[part] for part in self._parts]
         vectors = ([one[part] for part in self._parts] for one in rows)
         sums = self._spread(function, self._views, *vectors, *map(itertools.repeat, arguments))
-        return self._added_up(sums)
-
-    _added_up = staticmethod(functools.partial(functools.reduce, operator.add))
+        return added_in_pairs(sums)
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
         """Return a number, or some, for every row, for `total`; the last ones are kept."""
@@ -218,11 +218,11 @@ class MemorySource(InMemory, OrderedSource):
         # several numbers for an entry, or written out.
         n_rows = self._records.n_rows
         if is_csr(X):
-            at_once = min(
-                1.0, block_sizes.block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1)
-            )
+            at_once = block_sizes.block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1)
             written = 3 * block_sizes.COPIED_BYTES // 8
-            blocks = len(self._parts) * (8 * math.ceil(X.nnz * at_once) + written)
+            blocks = min(16, len(self._parts)) * (
+                8 * math.ceil(X.nnz * min(1.0, at_once)) + written
+            )
             # Two copies: while ranges change, there is one of each.
             blocks += 2 * X.nnz * (transformed and self._copies_fit(X))
         else:
@@ -340,7 +340,7 @@ def _controller() -> ThreadpoolController:
 
 
 @contextmanager
-def row_threads(most_parts: int = block_sizes.MAX_PARTS) -> Iterator[Map]:
+def row_threads(most_parts: int = MOST_THREADS) -> Iterator[Map]:
     """Hold BLAS to one thread, and give a ``map`` that uses the others.
 
     Blocks that fit in a near cache are too small for BLAS to share out well; whole parts of the
@@ -353,12 +353,12 @@ def row_threads(most_parts: int = block_sizes.MAX_PARTS) -> Iterator[Map]:
 
     Parameters
     ----------
-    most_parts : int, default=MAX_PARTS
+    most_parts : int, default=MOST_THREADS
         Public number of parts that the rows come in, at most.
     """
     blas = _controller().select(user_api="blas")
     n_threads = max((library["num_threads"] for library in blas.info()), default=1)
-    n_threads = min(n_threads, most_parts)
+    n_threads = min(n_threads, most_parts, MOST_THREADS)
     with blas.limit(limits=1):
         if n_threads == 1:
             yield lambda function, *parts: map(functools.partial(_quietly, function), *parts)

@@ -15,7 +15,7 @@ import numpy as np
 
 from skdp._numbers import AnyArray, Array, Indices, listed
 from skdp.oracle.sources import base
-from skdp.oracle.sources.block_sizes import MAX_PARTS, MOST_PARTITIONS, block_rows
+from skdp.oracle.sources.block_sizes import part_rows
 from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.groups import GroupedMemorySource, GroupedSource, Groups
 from skdp.oracle.sources.keyed_split import PartOfPartitions
@@ -220,13 +220,15 @@ class SumTask:
         records, codes = prepared
         if codes is not None:
             return self._total_of_groups(self.function, records, codes)
-        of_rows = self._of_rows if held is None else held.per_row
-        vectors = [of_rows(records, one) for one in self.vectors]
-        return PartitionSum(records.n_rows, self.function(records, *vectors, *self.arguments))
-
-    @staticmethod
-    def _of_rows(records: Records, vector: base.RowVector) -> Any:
-        return vector.function(records, *vector.arguments)
+        source = MemorySource(records)
+        vectors = [
+            source.per_row(one.function, *one.arguments)
+            if held is None
+            else held.per_row(records, one)
+            for one in self.vectors
+        ]
+        total = source.total(self.function, *self.arguments, rows=tuple(vectors))
+        return PartitionSum(records.n_rows, total)
 
     def _total_of_groups(
         self, function: base.BlockFunction, records: Records, codes: Indices
@@ -414,9 +416,7 @@ class Chunks(Partitions):
                 f"X[start:stop]; got {type(X).__name__}."
             )
         if rows_at_once is None:
-            # So many blocks that the sums of chunks add next to nothing to rounding errors.
-            usual = MAX_PARTS * block_rows(2**62, int(shape[1]), False, is_copied=False)
-            rows_at_once = max(usual, -(-shape[0] // MOST_PARTITIONS))
+            rows_at_once = 4 * part_rows(int(shape[1]), is_sparse=False)
         if not rows_at_once >= 1:
             raise ValueError(f"Chunks: rows_at_once must be at least 1; got {rows_at_once!r}.")
         beside = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
@@ -503,21 +503,3 @@ class ParquetColumns:
         table = arrow.concat_tables(tables)
         table = table.slice(start - int(self._edges[first]), stop - start)
         return np.asarray(table.column(0)) if self._is_one else table
-
-
-def require_few_partitions(n_partitions: int) -> None:
-    """Raise ValueError if sums over partitions make more additions than rounding is charged for.
-
-    A record goes through the additions of its block, through one for each block of its partition,
-    as in memory, and, since partitions are added up in pairs, through at most twice the binary
-    logarithm of their number: no more than the ``2 * MAX_PARTS`` that every sum over rows allows
-    for parts (`skdp.oracle.kernels.clipped_gradients.gradient_rounding`, for one). With groups, the
-    parts of a partition are added up in pairs as well, and both together make no more additions
-    than `skdp.oracle.sources.block_sizes.PAIRED_SUMS`.
-    """
-    if n_partitions > MOST_PARTITIONS:
-        raise ValueError(
-            f"rows in {n_partitions} partitions are divided too finely for rounding errors to stay "
-            f"within what noise is added for; at most {MOST_PARTITIONS} are taken. Put several "
-            "partitions together. Nothing was released and nothing was charged."
-        )

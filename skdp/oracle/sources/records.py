@@ -188,7 +188,7 @@ class Records:
 
     def parts(self) -> list[slice]:
         """Divide the rows in parts that threads can take; see :func:`row_parts`."""
-        return row_parts(self.n_rows, self.n_features, self.stored.dtype.itemsize, self.is_sparse)
+        return row_parts(self.n_rows, self.n_features, self.is_sparse)
 
     def blocks(self, n_rows: int, dense: bool = False) -> Iterator[Self]:
         """Yield the records, ``n_rows`` at a time, X in float64; each is valid until the next.

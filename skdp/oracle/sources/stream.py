@@ -11,7 +11,7 @@ from skdp._numbers import AnyArray, Array, Indices
 from skdp._warnings import warn
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources import base
-from skdp.oracle.sources.block_sizes import MAX_PARTS, MOST_PARTITIONS, block_rows
+from skdp.oracle.sources.block_sizes import part_rows
 from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.sparse_rows import AnyRows
@@ -96,10 +96,9 @@ class StreamSource(base.OrderedSource):
         Groups are held, as a group's rows are added up at one place.
         """
         count, X = cuts[index + 1] - cuts[index], self._nothing[0]
-        piece = MAX_PARTS * block_rows(2**62, X.shape[1], sparse.issparse(X), is_copied=False)
+        piece = 4 * part_rows(X.shape[1], bool(sparse.issparse(X)))
         if self._nothing[3] is not None or count <= piece:
             return self.block(epoch, cuts, index, noise_source)
-        piece = max(piece, -(-count // MOST_PARTITIONS))
         self._block = None
         self._skip_to(cuts[index])
         sizes = (min(piece, count - start) for start in range(0, count, piece))
@@ -178,8 +177,7 @@ class StreamSource(base.OrderedSource):
 class PassingRecords(base.RepeatableSource):
     """Records of a stream for one sum, of which one piece at a time is in memory.
 
-    The sizes of the pieces follow from public numbers. Their sums are added up in pairs, so that
-    rounding stays within what `skdp.oracle.sources.partitioned.require_few_partitions` shows.
+    The sizes of the pieces follow from public numbers. Their sums are added up in pairs.
 
     Parameters
     ----------

@@ -25,22 +25,24 @@ from skdp.oracle import (
     TableCounts,
     gradient_weight,
 )
+from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases.base import Contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
 from skdp.oracle.sources.base import added_in_pairs
-from skdp.oracle.sources.block_sizes import grouped_part_rows, summation_depth
+from skdp.oracle.sources.block_sizes import PAIRED_SUMS, part_rows, row_parts, summation_depth
 from skdp.oracle.sources.records import Records
 
 
 def longest_chain(n_rows, n_features, blocks):
-    """Rows that are added up at once, and blocks and parts whose sums are added up then."""
+    """Additions: of the rows of a block, of the blocks of a part, and of parts in pairs."""
     longest, column = 0, np.broadcast_to(0.0, n_rows)
     for dtype in (np.float32, np.float64):
         X = np.broadcast_to(dtype(0), (n_rows, n_features))
         records = Records(X, column[:, None], None, None, column, 1.0)
-        sizes = [block.n_rows for part in records.parts() for block in blocks(records[part])]
-        assert sum(sizes) == n_rows
-        longest = max(longest, max(sizes) + len(sizes))
+        parts = [[block.n_rows for block in blocks(records[part])] for part in records.parts()]
+        assert sum(map(sum, parts)) == n_rows
+        in_part = max(max(sizes) + len(sizes) for sizes in parts)
+        longest = max(longest, in_part + added_in_pairs(Addend() for _ in parts).additions)
     return longest
 
 
@@ -149,17 +151,24 @@ class Addend:
 
 @pytest.mark.parametrize("n_features", [1, 3, 400, 5000])
 @pytest.mark.parametrize("is_sparse", [False, True])
-def test_with_groups_rounding_is_charged_for_any_number_of_rows(n_features, is_sparse):
-    """A part is one block, whatever its type; sums of parts are added up in pairs."""
-    step = grouped_part_rows(n_features)
-    for dtype in (np.float32, np.float64):
-        column = np.zeros(step)
-        X = np.broadcast_to(dtype(0), (step, n_features))
-        records = Records(X, column[:, None], None, None, column, 1.0)
-        for blocks in (records.cached_blocks, records.float64_blocks):
-            assert len([*blocks()]) == 1
+def test_rounding_is_charged_for_any_number_of_rows(n_features, is_sparse):
+    """Parts have a fixed size; sums of parts are added up in pairs."""
+    most = part_rows(n_features, is_sparse)
+    for n_rows in (most // 5, most, 7 * most + 3, 1000 * most):
+        parts = row_parts(n_rows, n_features, is_sparse)
+        assert max(part.stop - part.start for part in parts) <= most
+        assert parts[-1].stop == n_rows
     for n_parts in (2, 3, 1000, 2**16 - 1):
         found = added_in_pairs(Addend() for _ in range(n_parts)).additions
         assert found <= 2 * np.log2(n_parts)
     # No machine has more rows than 2**63.
-    assert summation_depth(1, n_features, is_sparse, grouped=True) >= step + 1 + 2 * 63
+    assert PAIRED_SUMS >= 2 * 63
+    unlimited = summation_depth(2**62, n_features, is_sparse, grouped=False)
+    assert summation_depth(1, n_features, is_sparse, grouped=True) == unlimited
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(("is_sparse", "most"), [(False, 2e-3), (True, 7e-3)])
+def test_a_hundred_million_rows_cost_hardly_any_noise_for_rounding(is_sparse, most, grouped):
+    for n_features in (1, 20, 300, 3000):
+        assert gradient_rounding(10**8, n_features, 1, is_sparse, grouped) < most

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from skdp.data import Chunks
-from skdp.oracle.sources.partitioned import MOST_PARTITIONS
 
 MEBIBYTE = 1 << 20
 
@@ -39,9 +38,3 @@ def test_a_chunk_has_64_mebibytes_of_rows_by_default(n_columns):
 
 def test_few_rows_are_one_chunk():
     assert lengths(100, 3) == [100]
-
-
-def test_chunks_are_no_more_than_rounding_is_charged_for():
-    """So many rows that chunks of the usual size would be more."""
-    n_rows, n_columns = 2 * MOST_PARTITIONS * 130, 64_000  # 64 MiB are about 130 rows
-    assert len(lengths(n_rows, n_columns)) <= MOST_PARTITIONS

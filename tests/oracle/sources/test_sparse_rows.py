@@ -269,9 +269,10 @@ def test_rounding_is_charged_for_as_many_rows_as_are_summed_at_once(n_features):
         given = Records(held, column[:, None], None, None, column, 1.0, columns, base=base)
         parts = [given[part] for part in given.parts()]
         for blocks in (Records.cached_blocks, Records.float64_blocks):
-            sizes = [block.n_rows for part in parts for block in blocks(part)]
-            assert sum(sizes) == n_rows
-            assert max(sizes) + len(sizes) <= summation_depth(n_rows, n_features, True, False)
+            sizes = [[block.n_rows for block in blocks(part)] for part in parts]
+            assert sum(map(sum, sizes)) == n_rows
+            longest = max(max(one) + 2 * len(one) for one in sizes) + 2 * np.log2(len(parts) + 1)
+            assert longest <= summation_depth(n_rows, n_features, True, False)
 
 
 FEW = {"max_iter": 8}
