@@ -11,7 +11,7 @@ from benchmarks.releases import NOT_OF_LABELS, PROOFS, Asking
 from skdp.fitting import budget
 from skdp.linear_model import base
 from skdp.objective import Multinomial
-from skdp.oracle.releases import moments, one_step, record_sums
+from skdp.oracle.releases import moments, record_sums
 from skdp.oracle.releases.base import Statistic
 from skdp.oracle.sources.memory import MemorySource
 
@@ -66,18 +66,18 @@ def label_multinomial_spread(patch):
 
 
 def asking_for_squares(adjacency):
-    return PROOFS[one_step.ScoreSquares].estimator("label")
+    return PROOFS[moments.ScoreSquares].estimator("label")
 
 
 @bug("second moments of several classes are multiples under 'label'", asking_for_squares)
 def score_squares_label_multi(patch):
-    original = one_step.ScoreSquares._bounded_by
+    original = moments.ScoreSquares.contribution
 
-    def bounded(self, bound, context, n_rows, spread):
-        spread = 1.0 if context.public.features_are_public else spread
-        return original(self, bound, context, n_rows, spread)
+    def contribution(self, context, n_rows):
+        found = original(self, context, n_rows)
+        return replace(found, spread=1.0) if context.public.features_are_public else found
 
-    patch.setattr(one_step.ScoreSquares, "_bounded_by", bounded)
+    patch.setattr(moments.ScoreSquares, "contribution", contribution)
 
 
 @bug("a plan of unweighted rows is reused for weighted ones", three_classes)

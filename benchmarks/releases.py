@@ -15,12 +15,10 @@ from skdp.oracle.releases import (
     histograms,
     mechanisms,
     moments,
-    one_step,
     record_sums,
     samplers,
     selection,
     shuffled_pass,
-    spectral,
     svrg_pass,
 )
 from skdp.solvers import Solver
@@ -90,10 +88,10 @@ STATISTICS = {
     moments.GramSum: lambda at: moments.GramSum(ROW_NORM),
     moments.ShrunkGradientSum: lambda at: moments.ShrunkGradientSum(at, ROW_NORM, CLIP),
     record_sums.ResidualSquares: lambda at: record_sums.ResidualSquares(_sure(at), 1.0),
-    spectral.LargestEigenvalue: lambda at: spectral.LargestEigenvalue(),
-    one_step.CappedHessian: lambda at: _whitened(one_step.CappedHessian, at, residual_bound=1.0),
-    one_step.ScoreSquares: lambda at: _whitened(one_step.ScoreSquares, _halfway(at)),
-    one_step.LogisticStep: lambda at: _whitened(one_step.LogisticStep, _sure(at)),
+    moments.LargestEigenvalue: lambda at: moments.LargestEigenvalue(),
+    moments.CappedHessian: lambda at: _whitened(moments.CappedHessian, at, residual_bound=1.0),
+    moments.ScoreSquares: lambda at: _whitened(moments.ScoreSquares, _halfway(at)),
+    moments.LogisticStep: lambda at: _whitened(moments.LogisticStep, _sure(at)),
     record_sums.CappedResiduals: lambda at: record_sums.CappedResiduals(at, CLIP),
     record_sums.CutCount: lambda at: _whitened(record_sums.CutCount, _sure(at), residual_bound=0.5),
     record_sums.UnitSum: lambda at: record_sums.UnitSum(0),
@@ -176,7 +174,7 @@ EPOCHS = skdp.solvers.SVRG(max_iter=12, inner_steps=6, batch_size=1.0, clip_norm
 PROOFS = {
     **{kind: _statistic(kind) for kind in STATISTICS},
     # Of two classes the squares of both residuals may be the same.
-    one_step.ScoreSquares: _statistic(one_step.ScoreSquares, classes=(0, 1, 2)),
+    moments.ScoreSquares: _statistic(moments.ScoreSquares, classes=(0, 1, 2)),
     shuffled_pass.ShuffledPass: Proof(
         _model(solver="shuffled_sgd", max_iter=5, clip_norm=CLIP),
         _halved(shuffled_pass.ShuffledPass, "_contribution"),
@@ -214,8 +212,8 @@ NOT_OF_LABELS = {
     histograms.MagnitudeCounts,
     histograms.BinCounts,
     moments.GramSum,
-    spectral.LargestEigenvalue,
-    one_step.CappedHessian,
+    moments.LargestEigenvalue,
+    moments.CappedHessian,
     record_sums.UnitSum,
     record_sums.InfluenceSquares,
     histograms.TableCounts,

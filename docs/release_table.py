@@ -11,7 +11,7 @@ from benchmarks.releases import CLIP, PROOFS, ROW_NORM, STATISTICS
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Problem
 from skdp.oracle import Public
-from skdp.oracle.releases import base, one_step
+from skdp.oracle.releases import base, moments
 
 PUBLIC = Public(60, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0)
 
@@ -32,7 +32,7 @@ EXACT = {
     "LargestEigenvalue": (PUBLIC.row_norm or 0.0) ** 2,
     "CappedHessian": Logistic().weight_bound * ROW_NORM**2,
     "ScoreSquares": (CLIP * ROW_NORM) ** 2,
-    "LogisticStep": one_step.GRADIENT_WEIGHT * ROW_NORM**2,
+    "LogisticStep": moments.GRADIENT_WEIGHT * ROW_NORM**2,
     "CappedResiduals": CLIP,
     "CutCount": 1.0,
     "UnitSum": 1.0,

@@ -26,16 +26,15 @@ from skdp.oracle.releases.histograms import (
 )
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise, NoisyStatistic
 from skdp.oracle.releases.moments import (
+    CappedHessian,
     Coordinates,
     GramSum,
-    ShrunkGradientSum,
-    unpack_gram,
-)
-from skdp.oracle.releases.one_step import (
-    CappedHessian,
+    LargestEigenvalue,
     LogisticStep,
     ScoreSquares,
+    ShrunkGradientSum,
     gradient_weight,
+    unpack_gram,
 )
 from skdp.oracle.releases.record_sums import (
     CappedResiduals,
@@ -61,7 +60,6 @@ from skdp.oracle.releases.samplers import (
 )
 from skdp.oracle.releases.selection import VertexSelection
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
-from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.releases.svrg_pass import SVRGPass
 from skdp.oracle.session import Plan, Solution, SolverStage, Stage, make_plan, public_after, run
 from skdp.oracle.sources.column_map import Columns, Scaling, Weights

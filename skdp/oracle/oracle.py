@@ -16,8 +16,8 @@ from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import noisy_gradient
 from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic, mechanism_by_name
+from skdp.oracle.releases.moments import LargestEigenvalue
 from skdp.oracle.releases.samplers import ALL_ROWS, Cut, Sampler
-from skdp.oracle.releases.spectral import LargestEigenvalue
 from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 from skdp.oracle.sources.column_map import Columns, Scaling, Weights
 from skdp.oracle.sources.stream import StreamSource

@@ -15,14 +15,14 @@ from skdp.audit.neighbours import hostile_pairs, made_up_data, stated_adjacency
 from skdp.audit.recording import record
 from skdp.audit.replaying import relation_of, takes_weights
 from skdp.fitting import preparation
-from skdp.oracle.releases import base, one_step
+from skdp.oracle.releases import base, moments
 
 ADJACENCIES = "zero_out", "replace_one", "label"
 GROUPS = np.arange(60) % 30  # whose rows have one label
 NO_GROUPS = "is for single rows: its proof does not hold for groups"
 OF_PUBLIC_ANSWERS = "there was no noise", "a fit without a release"
 # Charged as if rows differed as well, by twice the distance of two labels.
-CHARGED_TWICE = {(one_step.LogisticStep, "label")}
+CHARGED_TWICE = {(moments.LogisticStep, "label")}
 
 
 def test_every_audited_class_is_listed():

@@ -12,7 +12,7 @@ import skdp
 from grouped import group_neighbours, grouped_data
 from replays import WITH_INFERENCE, make_with_inference
 from skdp.accounting import Adjacency
-from skdp.oracle.releases import one_step
+from skdp.oracle.releases import moments
 from skdp.oracle.sources.records import Records
 from skdp.stages.inference import stage
 
@@ -75,20 +75,25 @@ def mutant_not_multiplied(monkeypatch):
 
 
 def mutant_hessian_of_rows(monkeypatch):
-    monkeypatch.setattr(one_step, "_by_group", lambda block, vectors: vectors)
+    original = moments.step_squares
+
+    def squares(records, *arguments):
+        return original(replace(records, multipliers=None), *arguments)
+
+    monkeypatch.setattr(moments, "step_squares", squares)
 
 
 def mutant_terms_are_sums(monkeypatch):
     """A group's term is the sum over its rows, not the mean, and is not cut."""
-    original = one_step.score_factors
+    original = moments.score_factors
 
     def factors(records, *arguments):
         return original(records, *arguments) / records.multipliers[:, None]
 
-    squares = one_step.mean_score_squares
-    monkeypatch.setattr(one_step, "score_factors", factors)
+    squares = moments.mean_score_squares
+    monkeypatch.setattr(moments, "score_factors", factors)
     monkeypatch.setattr(
-        one_step, "mean_score_squares", lambda *arguments: squares(*arguments[:-1], 1e300)
+        moments, "mean_score_squares", lambda *arguments: squares(*arguments[:-1], 1e300)
     )
 
 

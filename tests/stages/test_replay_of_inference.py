@@ -13,7 +13,7 @@ import skdp
 from replays import LABELS, WITH_INFERENCE, make_with_inference, with_records
 from skdp.accounting import Adjacency
 from skdp.oracle import oracle
-from skdp.oracle.releases import one_step
+from skdp.oracle.releases import moments
 from skdp.stages.inference.stage import InferenceStage
 
 N_ROWS = 60
@@ -114,23 +114,23 @@ def test_sparse_rows(replay, rng, kind, adjacency, dtype):
 
 
 def mutant_rows_not_shortened(patch):
-    original = one_step._whitened
+    original = moments.OfWhitenedRows.whitened
 
-    def whitened(block, loss, transform, row_norm):
-        return original(block, loss, transform, 1e3 * row_norm)
+    def whitened(self, block, loss):
+        return original(replace(self, row_norm=1e3 * self.row_norm), block, loss)
 
-    patch.setattr(one_step, "_whitened", whitened)
+    patch.setattr(moments.OfWhitenedRows, "whitened", whitened)
 
 
 def mutant_bound_of_two_classes(patch):
-    patch.setattr(one_step, "gradient_weight", lambda loss: one_step.GRADIENT_WEIGHT)
-    original = one_step.LogisticStep.contribution
+    patch.setattr(moments, "gradient_weight", lambda loss: moments.GRADIENT_WEIGHT)
+    original = moments.LogisticStep.contribution
 
     def contribution(self, context, n_rows):
         found = original(self, context, n_rows)
         return replace(found, bound=found.bound / context.problem.loss.residual_bound)
 
-    patch.setattr(one_step.LogisticStep, "contribution", contribution)
+    patch.setattr(moments.LogisticStep, "contribution", contribution)
 
 
 def mutant_number_of_cut_records_as_it_is(patch):

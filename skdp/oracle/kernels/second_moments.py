@@ -460,16 +460,14 @@ def _write_sparse_squares(
         out[i] = 2.0 * (pairs + factor * with_base + with_constant) + public
 
 
-def condition_numbers(transform: Array) -> tuple[float, float]:
-    """``|T|_F`` and ``|T|_2`` over the least singular value of T, rounded up; inf if T is singular.
+def condition_number(transform: Array) -> float:
+    """``|T|_F`` over the least singular value of T, rounded up; inf if T is singular.
 
     Singular values are off by a small multiple of ``p u |T|_2``.
     """
     size, singular = float(np.linalg.norm(transform)), np.linalg.svd(transform, compute_uv=False)
     least = float(singular[-1])
-    if not least > size * len(transform) * 64 * UNIT_ROUNDOFF:
-        return np.inf, np.inf
-    return size / (0.5 * least), float(singular[0]) / (0.9 * least)
+    return size / (0.5 * least) if least > size * len(transform) * 64 * UNIT_ROUNDOFF else np.inf
 
 
 def transform_rounding(

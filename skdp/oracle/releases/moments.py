@@ -1,52 +1,123 @@
-"""Statistics of second moments: Gram matrices, and gradients of shrunk rows."""
+"""Sums of squares ``v v'`` of the records' vectors, with one proof, and gradients of shrunk rows.
+
+*Sensitivity.* Every sum shortens a record's vector v to a length whose square is at most `largest`,
+and a null record, of weight 0, adds 0. So zero-out moves the matrix by at most ``|v v'|_F = |v|**2
+<= largest`` in Frobenius norm, which is the L2 norm of the upper triangle with entries off the
+diagonal times sqrt(2), as the answer has them. Under replace-one ``|u u' - v v'|_F**2 = |u|**4 +
+|v|**4 - 2 (u'v)**2`` is at most twice the square of that: the spread is sqrt(2).
+
+*Groups.* The part A of a group is a mean of such products: ``|A|_F`` is at most `largest`, and
+``<A, B>`` is at least 0 for positive semidefinite A and B, so that the spread is the same.
+
+*Floating point.* A record is longer than its bound R by a relative ``(n_features + n_more + 17) u``
+at most, its outer product by twice that. A sum of k terms in floating point is off by ``k u sum
+|terms|`` in each entry (Higham 2002, eq. 3.4), and ``|v| |v|'`` has the Frobenius norm ``|v|**2``,
+at most ``R**2``, so the whole matrix by ``k u n R**2``, two neighbouring ones by twice as much. The
+columns of X alone say how many rows are summed at once.
+
+*The step.* The other sums are for one Newton step from a private fit, and for its covariance. In
+whitened coordinates, those of a public matrix T, row z is ``u = T'z``. A record is taken with the
+weight ``f = min(1, row_norm / |u|)``, its residual r with the weight ``h = min(1, reach f)`` and a
+cap: ``c(h r)``, c cutting to plus or minus ``residual_bound``. Both weights depend on the row
+alone. The estimating equation is ``sum f u c(h r) = 0``, and `ShrunkGradientSum` with
+``whole_records`` and the same reach is that sum. Here are its derivative and the second moments of
+its terms. No term grows with the reach, but the derivative does.
+
+With noise r is the residual of `Loss.with_bounded_weights`: it is multiplied by ``min(1, W / w)``,
+with w the working weight at the point and W its bound. This is a function of the row and of public
+numbers, so the equation keeps its solution where the model holds, and its derivative has weights
+of at most W. No sensitivity rests on it: whatever r is, ``h r`` is capped, and w is cut.
+
+Of several classes r is a vector, in the coordinates of `Loss.contrasts`, and its cap is one of its
+length. A record's term is the product of every entry of r with the row, the same entry's products
+side by side.
+"""
 
 import functools
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.objective import Logistic, Multinomial, Problem
-from skdp.oracle.kernels import second_moments as moments
+from skdp.objective import Logistic, Loss, Multinomial, Problem
+from skdp.oracle.kernels import second_moments as kernel
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
-from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.base import RepeatableSource, require_kind
+from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.column_map import read_only
+from skdp.oracle.sources.groups import GroupBlock, GroupedSource
+from skdp.oracle.sources.records import Records, quotient
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
+MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues
+# Weights of the gradient next to the Hessian in one vector; `LogisticStep` has the proof. The least
+# that will do are 0.300283, and the root of 1/2 for several classes.
+GRADIENT_WEIGHT, MULTINOMIAL_GRADIENT_WEIGHT = 0.3004, 0.70711
+MOST_WEIGHTS = 2**20  # entries of the weights of rows that are summed at a time: 8 MB
 
 
-def gram_rounding(context: base.PublicContext, n_rows: int, n_more: int) -> float:
-    """Relative rounding of a sum of outer products of rows with ``n_more`` further entries.
+class SquareSum(base.Statistic):
+    """The upper triangle of a sum of squares, entries off the diagonal times sqrt(2).
 
-    A scaled record is longer than its bound R by a relative ``(n_features + n_more + 17) u`` at
-    most, its outer product by twice that. A sum of k terms in floating point is off by
-    ``k u sum |terms|`` in each entry (Higham 2002, eq. 3.4), and ``|v| |v|'`` has the Frobenius
-    norm ``|v|**2``, at most ``R**2``, so the whole matrix by ``k u n R**2``, two neighbouring ones
-    by twice as much. The columns of X alone say how many rows are summed at once.
+    :func:`unpack_gram` turns it into the matrix.
     """
-    return 2 * context.rounding(n_rows, n_more)
+
+    takes_groups: ClassVar[bool] = True
+
+    @abstractmethod
+    def largest(self, context: PublicContext) -> float:
+        """Return the square of the length to which the sum shortens a record's vector."""
+
+    @abstractmethod
+    def term_size(self, context: PublicContext) -> int:
+        """Return the number of entries of a record's vector."""
+
+    @abstractmethod
+    def matrix(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        """Return the sum of squares."""
+
+    def rounding(self, context: PublicContext, n_rows: int) -> float:
+        """Return the relative rounding of the sum, which is proved at the top of this page."""
+        return 2 * context.rounding(n_rows, 2 * self.term_size(context) + 16)
+
+    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
+        slack, size = self.rounding(context, n_rows), self.term_size(context)
+        largest, n_entries = self.largest(context), size * (size + 1) // 2
+        return base.Contribution.of_sum(largest, n_rows, slack, ROOT_TWO, n_entries)
+
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        return kernel.pack(self.matrix(rows, context))
+
+
+def unpack_gram(answer: Array, size: int) -> Array:
+    """Return the symmetric matrix that an answer to a `SquareSum` stands for.
+
+    Its noise has the release's standard deviation on the diagonal, and that over sqrt(2) off it.
+
+    Parameters
+    ----------
+    answer : array of shape (size * (size + 1) / 2,)
+    size : int
+
+    Returns
+    -------
+    array of shape (size, size)
+    """
+    return kernel.unpack(answer, size)
 
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class GramSum(base.Statistic):
+class GramSum(SquareSum):
     """Sum of ``v v'`` over the records' vectors v, each shrunk to L2 norm ``row_norm``.
 
     v is the row with its constant, times the root of its weight; with ``target_unit``, the targets
-    cut to ``target_bound`` and divided by the unit are further entries of it. The answer is
-    the upper triangle as a vector, entries off the diagonal times sqrt(2), which
-    :func:`unpack_gram` turns into the matrix.
-
-    Sensitivity: the vector of ``v v'`` has the L2 norm ``|v v'|_F = |v|**2 <= row_norm**2``, and
-    a null record, of weight 0, adds 0. Under replace-one,
-    ``|u u' - v v'|_F**2 = |u|**4 + |v|**4 - 2 (u'v)**2 <= 2 row_norm**4``: the spread is sqrt(2).
-    A group's part A is a mean of such products: ``|A|_F`` is at most ``row_norm**2``, too, and
-    ``<A, B>`` is at least 0 for positive semi-definite A and B, so that the spread is the same.
-    The rows are shrunk by the sum itself. Floating point adds what
-    :func:`skdp.oracle.releases.moments.gram_rounding` proves.
+    cut to ``target_bound`` and divided by the unit are further entries of it.
 
     Parameters
     ----------
@@ -62,7 +133,6 @@ class GramSum(base.Statistic):
     target_unit: float | None = None
     target_bound: float = math.inf
     kind: ClassVar[str] = "gram"
-    takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,36 +146,77 @@ class GramSum(base.Statistic):
     def reads_targets(self) -> bool:
         return self.target_unit is not None
 
-    def _columns(self, context: base.PublicContext) -> int:
-        extra = 0 if self.target_unit is None else context.public.n_outputs
-        return context.public.n_parameters + extra
+    def largest(self, context: PublicContext) -> float:
+        return self.row_norm**2
 
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        columns = self._columns(context)
-        slack = gram_rounding(context, n_rows, columns - context.public.n_features)
-        bound, size = self.row_norm**2, columns * (columns + 1) // 2
-        return base.Contribution.of_sum(bound, n_rows, slack, spread=ROOT_TWO, size=size)
+    def term_size(self, context: PublicContext) -> int:
+        return context.public.n_parameters + self.reads_targets * context.public.n_outputs
 
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+    def matrix(self, rows: RepeatableSource, context: PublicContext) -> Array:
         arguments = self.row_norm, self.target_unit, self.target_bound
-        return moments.pack(rows.total(moments.bounded_gram, *arguments))
+        return np.asarray(rows.total(kernel.bounded_gram, *arguments))
 
 
-def unpack_gram(answer: Array, size: int) -> Array:
-    """Return the symmetric matrix that an answer to `GramSum` stands for.
+@base.audited
+@dataclass(frozen=True)
+class LargestEigenvalue(base.Statistic):
+    """Largest eigenvalue of ``sum_i z_i z_i'``, z being rows with their constant; one number.
 
-    Its noise has the release's standard deviation on the diagonal, and that over sqrt(2) off it.
+    Write G for the matrix without the record, R for the enforced bound on ``|z|``. By Weyl's
+    inequality
+
+        ``lambda(G) <= lambda(G + z z') <= lambda(G) + |z|**2 <= lambda(G) + R**2``,
+
+    so the answer lies in an interval of length ``R**2`` that the other records fix. Zero-out is
+    within it: the null row is there (with the constant, whose square is counted in R**2; the
+    constant of a null record does not vanish, and the interval is that of all z). Replace-one is
+    as well: ``lambda(G + z z')`` and ``lambda(G + v v')`` lie in the same interval. Hence the
+    sensitivity is ``R**2`` under both, in L1 as in L2 norm, and the spread is 1. A group adds a
+    mean of such products, positive semi-definite, with no eigenvalue above ``R**2``: the same
+    inequalities hold. Weights and targets play no part.
+
+    The matrix is rounded as in every sum of this page, which moves the eigenvalue by no more. The
+    eigenvalue is that of a matrix ``100 n_parameters**2 u n R**2`` away, at most: the reduction to
+    tridiagonal form is ``n_parameters`` reflections, each off by a small multiple of
+    ``n_parameters u`` times the Frobenius norm (Higham 2002, Lemma 19.3), and the iteration that
+    follows does no worse. Two neighbouring data sets are off by twice as much.
+
+    Times ``curvature / n`` it bounds the smoothness of the mean loss without weights.
 
     Parameters
     ----------
-    answer : array of shape (size * (size + 1) / 2,)
-    size : int
-
-    Returns
-    -------
-    array of shape (size, size)
+    order : {1, 2}, default=2
+        Of the norm of its noise: 2 for Gaussian, 1 for Laplace noise.
     """
-    return moments.unpack(answer, size)
+
+    order: float = 2
+    kind: ClassVar[str] = "largest_eigenvalue"
+    reads_targets: ClassVar[bool] = False
+    takes_groups: ClassVar[bool] = True
+    gradients: ClassVar[int] = 0
+
+    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
+        public = context.public
+        if public.row_norm is None:
+            raise ValueError(
+                "LargestEigenvalue: needs an enforced bound on the norm of rows; set "
+                "scaling=RowNorm(norm). Nothing was released."
+            )
+        if public.n_parameters > MAX_GRAM_COLUMNS:
+            raise ValueError(
+                f"LargestEigenvalue: {public.n_parameters} columns are too many for a Gram matrix; "
+                f"at most {MAX_GRAM_COLUMNS}. Nothing was released."
+            )
+        slack = GramSum(public.row_norm).rounding(context, n_rows)
+        slack += 2.02 * UNIT_ROUNDOFF * 100 * public.n_parameters**2 * n_rows
+        bound = public.row_norm**2
+        return base.Contribution.of_sum(bound, n_rows, slack, 1.0, size=1, order=self.order)
+
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        return np.linalg.eigvalsh(rows.total(kernel.plain_gram))[-1:]
+
+
+# ---------------------------------------------------------------- other coordinates
 
 
 @base.audited
@@ -120,20 +231,19 @@ class Coordinates(base.Checked):
 
     Attributes
     ----------
-    condition, spread : float
-        See :func:`skdp.oracle.kernels.second_moments.condition_numbers`.
+    condition : float
+        See :func:`skdp.oracle.kernels.second_moments.condition_number`.
     """
 
     matrix: base.Point = field(repr=False)
     condition: float = field(init=False)
-    spread: float = field(init=False)
 
     @functools.cached_property
     def products(self) -> Array:
         """The products of the matrix's rows, ``T T'``."""
         return read_only(self.matrix @ self.matrix.T)
 
-    def rounding(self, context: base.PublicContext, n_rows: int) -> float:
+    def rounding(self, context: PublicContext, n_rows: int) -> float:
         """Return what rounding adds to a sum of gradients in the rows' own coordinates.
 
         Parameters
@@ -147,7 +257,7 @@ class Coordinates(base.Checked):
         """
         public = context.public
         sizes = public.n_features, public.n_parameters
-        return moments.transform_rounding(
+        return kernel.transform_rounding(
             self.condition, n_rows, *sizes, public.sparse, public.grouped
         )
 
@@ -155,9 +265,7 @@ class Coordinates(base.Checked):
         super().__post_init__()
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
             raise ValueError(f"Coordinates: T must be square; got shape {self.matrix.shape}.")
-        condition, spread = moments.condition_numbers(self.matrix)
-        object.__setattr__(self, "condition", condition)
-        object.__setattr__(self, "spread", spread)
+        object.__setattr__(self, "condition", kernel.condition_number(self.matrix))
         if not self.condition < math.inf:
             raise ValueError("Coordinates: T is singular, up to rounding. Nothing was released.")
 
@@ -177,7 +285,317 @@ def is_logistic_of_labels(public: Public, problem: Problem) -> bool:
     return type(problem.loss) in (Logistic, Multinomial) and public.features_are_public
 
 
-def capped_residuals_of(context: base.PublicContext, cap: float) -> tuple[float, float]:
+@dataclass(frozen=True, eq=False)
+class OfWhitenedRows(base.Statistic):
+    """A statistic of the vectors ``f u`` and of the residuals at ``point``.
+
+    Parameters
+    ----------
+    point : array of the shape of the parameter
+        In the rows' own coordinates; finite.
+    coordinates : Coordinates
+        Those of T, in which the answer is.
+    row_norm : float
+        From 1e-100 to 1e100, in the coordinates of T.
+    residual_bound : float
+        From 1e-100 to 1e100, in the targets' unit.
+    reach : float, default=1.0
+        From 1e-100 to 1e100.
+    """
+
+    point: base.Point = field(repr=False)
+    coordinates: Coordinates = field(repr=False)
+    row_norm: base.Bound
+    residual_bound: base.Bound
+    reach: base.Bound = 1.0
+    takes_groups: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if type(self.coordinates) is not Coordinates:
+            raise TypeError(
+                f"{type(self).__name__}: coordinates must be Coordinates; got {self.coordinates!r}."
+            )
+
+    def term_size(self, context: PublicContext) -> int:
+        """Return the number of entries of a record's term."""
+        return int(context.public.n_parameters * context.problem.loss.contrasts.shape[1])
+
+    def require_coordinates(self, context: PublicContext) -> None:
+        """Raise ValueError unless point and coordinates are those of the problem's parameter."""
+        base.require_shape(self, context, "point")
+        n_outputs, n_parameters = len(context.problem.loss.contrasts), context.public.n_parameters
+        if len(self.coordinates.matrix) != n_parameters or context.public.n_outputs != n_outputs:
+            raise ValueError(
+                f"{type(self).__name__}: needs {n_outputs} outputs, and coordinates of "
+                f"{n_parameters} entries; got {context.public.n_outputs} and "
+                f"{len(self.coordinates.matrix)}. Nothing was released for it."
+            )
+
+    def whitened(self, block: Records, loss: Loss) -> tuple[Array, Array, Array]:
+        """Return vectors ``f u`` of a block, none longer than ``row_norm``, and the weights f, h.
+
+        A row's weight acts by its root, on both. Rows whose products leave float64's range get
+        f = 0. If the loss bounds residuals, so that they are not capped, ``f**2 |u|`` is at most
+        ``row_norm`` as well, which says more where weights exceed 1.
+        """
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            vectors = block.margins(self.coordinates.matrix)
+            inverse = quotient(1.0, np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))
+            roots = None if block.weights is None else np.sqrt(block.weights)
+            factors = kernel.factors_within(self.row_norm, inverse, roots)
+            if loss.residual_bound is not None:
+                factors = np.minimum(factors, np.sqrt(np.maximum(1.0, self.row_norm * inverse)))
+            vectors *= factors[:, None]
+        vectors[factors == 0] = 0.0
+        return vectors, factors, kernel.residual_factors(block, factors, self.reach)
+
+    def residuals(self, block: Records, loss: Loss, factors: Array) -> Array:
+        """Return residuals times factors, a column for each contrast; 0 where one is no number."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            plain = loss.residual(block.margins(self.point), block.targets)
+            # No product of matrices: with groups, no record's bits may depend on the others.
+            columns = [factors * np.einsum("ij,j->i", plain, one) for one in loss.contrasts.T]
+        residuals = np.stack(columns, axis=1)
+        residuals[np.isnan(residuals)] = 0.0
+        if residuals.shape[1] > 1:  # no multiple of an infinite vector has a given length
+            residuals[~np.isfinite(residuals).all(axis=1)] = 0.0
+        return residuals
+
+
+def capped(residuals: Array, cap: float) -> Array:
+    """Return residuals cut to the length ``cap``."""
+    if residuals.shape[1] == 1:
+        return np.clip(residuals, -cap, cap)
+    lengths = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))
+    return residuals * np.minimum(1.0, quotient(cap, lengths))[:, None]
+
+
+class _StepSquares(OfWhitenedRows, SquareSum):
+    """A sum of squares of ``roots f u``; the sum cuts the vector of roots to a length."""
+
+    @abstractmethod
+    def roots(self, block: Records, loss: Loss, factors: Array, of_residuals: Array) -> Array:
+        """Return the roots of a block, shape (n_rows, n_contrasts), from the weights f and h."""
+
+    def longest_root(self, context: PublicContext) -> float:
+        """Return the length to which the sum cuts the roots of a record."""
+        return self.residual_bound
+
+    def largest(self, context: PublicContext) -> float:
+        return (self.longest_root(context) * self.row_norm) ** 2
+
+    def matrix(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        self.require_coordinates(context)
+        longest = self.longest_root(context)
+        return np.asarray(rows.total(step_squares, self, context.problem.loss, longest))
+
+
+def step_squares(records: Records, statistic: _StepSquares, loss: Loss, longest: float) -> Array:
+    """Sum of squares of the products of roots, cut to a length, with vectors ``f u``."""
+    total = np.zeros((records.n_parameters * loss.contrasts.shape[1],) * 2)
+    for block in records.float64_blocks():
+        vectors, *factors = statistic.whitened(block, loss)
+        roots = capped(np.nan_to_num(statistic.roots(block, loss, *factors)), longest)
+        if block.multipliers is not None:
+            roots = roots * np.sqrt(block.multipliers)[:, None]
+        terms = (roots[:, :, None] * vectors[:, None, :]).reshape(len(vectors), len(total))
+        total += terms.T @ terms
+    return total
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class CappedHessian(_StepSquares):
+    """Sum of ``w f h u u'`` over the records with ``|h r| <= residual_bound``.
+
+    w is the loss's `Loss.working_weight`, at most its ``weight_bound`` W. This is the derivative of
+    ``sum f u c(h r)`` in the coordinates of T, or its mean where the model holds: for squared error
+    w is 1. As h is at most f times the reach, the root ``sqrt(w h / f)`` is at most
+    ``sqrt(W reach)``. Whether the record adds anything, w, f and h depend on the record and on
+    public numbers alone.
+
+    Where targets alone are private, it is public for the logistic loss and a ``residual_bound`` of
+    at least its own: w is ``p (1 - p)``, p the probability at the margin, f and h follow from the
+    row, and no residual is capped, as ``|h r| <= |r|``. No target plays a part in it.
+    """
+
+    kind: ClassVar[str] = "hessian"
+
+    def is_public(self, context: PublicContext) -> bool:
+        problem, loss = context.problem, context.problem.loss
+        caps_none = self.residual_bound >= (loss.residual_bound or np.inf)
+        return caps_none and loss.separable and is_logistic_of_labels(context.public, problem)
+
+    def longest_root(self, context: PublicContext) -> float:
+        bound = context.problem.loss.weight_bound
+        if bound is None or not context.problem.loss.separable:
+            raise ValueError(
+                f"CappedHessian: {context.problem.loss.name} has no working weight. Nothing was "
+                "released for it."
+            )
+        return math.sqrt(bound * self.reach)
+
+    def roots(self, block: Records, loss: Loss, factors: Array, of_residuals: Array) -> Array:
+        # A margin that is not a number comes of a row that is too long: its vector is null.
+        margins = np.nan_to_num(block.margins(self.point))
+        # Whatever a loss of one's own returns, its declared bound is kept.
+        weights = loss.working_weight(margins, block.targets)
+        weights = np.clip(np.nan_to_num(weights), 0.0, loss.weight_bound)
+        kept = np.abs(self.residuals(block, loss, of_residuals)) <= self.residual_bound
+        longer = (of_residuals / np.maximum(factors, 1e-300))[:, None]
+        return np.asarray(kept * np.sqrt(weights * longer))
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class ScoreSquares(_StepSquares):
+    """Sum of ``c(h r)**2 f**2 u u'``: second moments of the terms of the estimating equation.
+
+    A group of rows adds ``v v'`` with v the mean of the terms of its rows, which is no longer than
+    they may be, and cut to that length once it is computed: bound and spread are the same. It is no
+    mean of squares, so it is computed group by group, which makes the covariance that follows hold
+    for any correlation within groups (White 1980, sec. 2, for independent records; Liang and Zeger
+    1986, Thm 2, for groups whose rows are correlated).
+    """
+
+    kind: ClassVar[str] = "score_squares"
+
+    def roots(self, block: Records, loss: Loss, factors: Array, of_residuals: Array) -> Array:
+        return self.residuals(block, loss, of_residuals)
+
+    def matrix(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        if not context.public.grouped:
+            return super().matrix(rows, context)
+        self.require_coordinates(context)
+        groups = require_kind(rows, GroupedSource)
+        factors = groups.per_row(score_factors, self, context.problem.loss)
+        about = self.coordinates.matrix, self.residual_bound * self.row_norm
+        return np.asarray(groups.total_over_groups(mean_score_squares, *about, rows=(factors,)))
+
+
+def score_factors(records: Records, statistic: ScoreSquares, loss: Loss) -> Array:
+    """Factors ``c(h r) f`` of rows in their group's term, times their multipliers."""
+    scores = [np.empty((0, loss.contrasts.shape[1]))]
+    for block in records.float64_blocks():
+        _, factors, of_residuals = statistic.whitened(block, loss)
+        residuals = statistic.residuals(block, loss, of_residuals)
+        residuals = capped(residuals, statistic.residual_bound)
+        scores.append(block.scaled_by_group(factors[:, None] * residuals))
+    return np.concatenate(scores)
+
+
+def mean_score_squares(block: GroupBlock, factors: Array, transform: Array, most: float) -> Array:
+    """Sum over groups of ``v v'``, v the group's term; what rounding adds to ``most`` is cut."""
+    records, n_features, terms = block.records, block.records.n_features, []
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for plain in np.ascontiguousarray(factors.T):
+            within = plain if records.shrink is None else plain * records.shrink
+            term = np.asarray(block.sums(within) @ transform[:n_features])
+            if records.constant:
+                term += records.constant * np.outer(block.sums_of(plain), transform[n_features])
+            terms.append(term)
+        vectors = np.concatenate(terms, axis=1)
+        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+        vectors *= np.minimum(1.0, quotient(most, lengths))[:, None]
+    vectors[~np.isfinite(lengths)] = 0.0
+    return np.asarray(vectors.T @ vectors)
+
+
+def gradient_weight(loss: Loss) -> float:
+    """Return the weight of the gradient in `LogisticStep`.
+
+    Parameters
+    ----------
+    loss : Logistic or Multinomial
+
+    Returns
+    -------
+    float
+    """
+    return GRADIENT_WEIGHT if type(loss) is Logistic else MULTINOMIAL_GRADIENT_WEIGHT
+
+
+@base.audited
+@dataclass(frozen=True, eq=False)
+class LogisticStep(OfWhitenedRows):
+    """Hessian and gradient of a logistic loss in one vector: the Hessian adds nothing to the bound.
+
+    A record adds ``q (1 - q) f**2 u u'``, packed as in `GramSum`, and ``c R f**2 r u``: q is the
+    probability of a class, R is ``row_norm`` and c is `gradient_weight`. Residuals are bounded by
+    the loss, so ``residual_bound`` and ``reach`` have no part in it. Of several classes with
+    probabilities p it adds the products of all entries of ``A = diag(p) - p p'`` with those of
+    ``f**2 u u'``, and of ``r = p - e``, e being the unit vector of its class, with ``c R f**2 u``,
+    in coordinates of `Loss.contrasts`, which change neither norm: rows and columns of A, and r, add
+    up to 0.
+
+    Sensitivity: let q be the probability of the record's own class, so that ``|r| = 1 - q``; the
+    product ``q (1 - q)`` is the same for either class. As ``f |u| <= R`` and ``f**2 |u| <= R``,
+    the squared norm of what a record adds is at most
+    ``R**4 (1 - q)**2 q**2 + c**2 R**4 (1 - q)**2``. This is at most ``c**2 R**4`` for every q if
+    ``c**2 >= q (1 - q)**2 / (2 - q)``, whose maximum over [0, 1] is ``(5 sqrt(5) - 11) / 2 =
+    0.090170``, at ``q = (3 - sqrt(5)) / 2``: so c of at least 0.300283 will do. Zero-out moves the
+    vector by at most ``c R**2``, which is attained as q goes to 0, a null record adding 0;
+    replace-one by twice that (triangle inequality), attained by two opposite gradients. Where
+    labels alone differ, so do residuals alone, by 1 at most: the vectors are ``c R**2`` apart.
+
+    Of several classes let s be the sum of the squares of p, and q again the probability of the own
+    class: ``|r|**2 = 1 - 2 q + s``. No eigenvalue of A is above 1/2 (Böhning 1992) and none is
+    below 0, so ``|A|_F**2 <= tr(A) / 2 = (1 - s) / 2``. The squared norm of what a record adds is
+    at most ``R**4 (|A|_F**2 + c**2 |r|**2) <= R**4 ((1 - s) / 2 + c**2 (1 + s))``, which is at most
+    ``2 c**2 R**4`` if ``c**2 >= 1/2``, as s is at most 1. So zero-out moves the vector by at most
+    ``sqrt(2) c R**2``, attained where p is all on one wrong class; replace-one by twice that. Two
+    labels make residuals that are sqrt(2) apart.
+    """
+
+    kind: ClassVar[str] = "gradient_and_hessian"
+
+    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
+        loss, size = context.problem.loss, self.term_size(context)
+        if type(loss) not in (Logistic, Multinomial):
+            raise ValueError(
+                "LogisticStep: the bound holds for the logistic losses alone. Nothing was released "
+                "for it."
+            )
+        slack = 2 * context.rounding(n_rows, 2 * size + 16) + context.rounding(n_rows, 1)
+        bound = gradient_weight(loss) * (loss.residual_bound or math.inf) * self.row_norm**2
+        entries, slack = size * (size + 1) // 2 + size, slack / gradient_weight(loss)
+        spread = 1.0 if is_logistic_of_labels(context.public, context.problem) else 2.0
+        return base.Contribution.of_sum(bound, n_rows, slack * 2 / spread, spread, size=entries)
+
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        self.require_coordinates(context)
+        return np.asarray(rows.total(logistic_step, self, context.problem.loss))
+
+
+def logistic_step(records: Records, statistic: LogisticStep, loss: Loss) -> Array:
+    """Sum of ``w f**2 u u'``, packed, and of ``f**2 u r`` times weight and row norm."""
+    size, n_contrasts = records.n_parameters, loss.contrasts.shape[1]
+    hessian = np.zeros((n_contrasts, size, n_contrasts, size))
+    gradient = np.zeros((n_contrasts, size))
+    for block in records.float64_blocks():
+        vectors, factors, _ = statistic.whitened(block, loss)
+        residuals = statistic.residuals(block, loss, factors)
+        gradient += block.scaled_by_group(residuals).T @ vectors
+        # A margin that is not a number comes of a row that is too long: its vector is null.
+        margins = np.nan_to_num(block.margins(statistic.point))
+        if block.multipliers is not None:
+            vectors *= np.sqrt(block.multipliers)[:, None]
+        step = max(MOST_WEIGHTS // n_contrasts**2, 1)
+        for start in range(0, len(vectors), step):
+            rows = slice(start, start + step)
+            weights = loss.working_weight(margins[rows], block.targets[rows])
+            weights = weights.reshape(-1, n_contrasts, n_contrasts)
+            for j, k in zip(*np.triu_indices(n_contrasts), strict=True):
+                hessian[j, :, k] += (weights[:, j, k, None] * vectors[rows]).T @ vectors[rows]
+    packed = kernel.pack(hessian.reshape((n_contrasts * size,) * 2))
+    return np.concatenate([packed, gradient_weight(loss) * statistic.row_norm * gradient.ravel()])
+
+
+# ---------------------------------------------------------------- gradients of shrunk rows
+
+
+def capped_residuals_of(context: PublicContext, cap: float) -> tuple[float, float]:
     """Return the largest length of a record's capped residual, and the spread of two of them.
 
     Where labels alone differ, both residuals of a logistic loss are ``p - e`` with the same p, as
@@ -245,7 +663,7 @@ class ShrunkGradientSum(base.ParameterStatistic):
                 f"ShrunkGradientSum: coordinates must be Coordinates; got {self.coordinates!r}."
             )
 
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         public = context.public
         slack = context.rounding(n_rows, public.n_outputs)
         if self.coordinates is not None:
@@ -255,7 +673,7 @@ class ShrunkGradientSum(base.ParameterStatistic):
         # Rounding is twice that of one sum, whatever the distance of two contributions is.
         return base.Contribution.of_sum(bound, n_rows, slack * 2 / spread, spread, size=size)
 
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         base.require_shape(self, context, "point")
         n_parameters = context.public.n_parameters
         transform = None if self.coordinates is None else self.coordinates.matrix
@@ -267,10 +685,10 @@ class ShrunkGradientSum(base.ParameterStatistic):
         at, kind = (context.problem.loss, self.point), (self.whole_records, self.reach)
         if self.coordinates is None or transform is None:
             arguments = *at, self.row_norm, self.residual_bound, *kind
-            return np.asarray(rows.total(moments.shrunk_gradients, *arguments))
+            return np.asarray(rows.total(kernel.shrunk_gradients, *arguments))
         products = self.coordinates.products if context.public.sparse else None
         shrinking = transform, self.row_norm, self.whole_records, products
-        limits = rows.per_row(moments.shrinking_factors, *shrinking)
+        limits = rows.per_row(kernel.shrinking_factors, *shrinking)
         capped = *at, self.residual_bound, *kind
-        total = rows.total(moments.shrunk_gradients_in, *capped, rows=(limits,))
+        total = rows.total(kernel.shrunk_gradients_in, *capped, rows=(limits,))
         return np.asarray(transform.T @ total)

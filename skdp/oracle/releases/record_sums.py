@@ -28,7 +28,7 @@ from scipy import sparse
 
 from skdp._numbers import Array
 from skdp.objective import Loss
-from skdp.oracle.releases import base, one_step
+from skdp.oracle.releases import base, moments
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.column_map import Weights
@@ -183,8 +183,8 @@ class SquaredNormSum(RecordSum):
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class CutCount(one_step.OfWhitenedRows, RecordSum):
-    """Number of records with a shortened row or a capped residual (see `one_step`).
+class CutCount(moments.OfWhitenedRows, RecordSum):
+    """Number of records with a shortened row or a capped residual (see `moments`).
 
     With ``with_weights``, for a loss of one margin, the sum of working weights over their bound is
     a second entry.
@@ -199,15 +199,21 @@ class CutCount(one_step.OfWhitenedRows, RecordSum):
         return 1 + self.with_weights
 
     def numbers(self, block: Records, context: PublicContext) -> Array:
-        loss, point, transform, norms, cap = self._arguments(context)
-        _, factors, residuals = one_step.whitened(block, loss, point, transform, norms)
+        loss = context.problem.loss
+        _, factors, of_residuals = self.whitened(block, loss)
+        lengths = lengths_of(self.residuals(block, loss, of_residuals))
         full = np.ones(block.n_rows) if block.weights is None else np.sqrt(block.weights)
         numbers = np.empty((block.n_rows, self.size))
-        numbers[:, 0] = (factors < full) | (lengths_of(residuals) > cap)
+        numbers[:, 0] = (factors < full) | (lengths > self.residual_bound)
         if self.with_weights:
-            weights = loss.working_weight(np.nan_to_num(block.margins(point)), block.targets)[:, 0]
+            margins = np.nan_to_num(block.margins(self.point))
+            weights = loss.working_weight(margins, block.targets)[:, 0]
             numbers[:, 1] = np.minimum(weights / (loss.weight_bound or 1.0), full)
         return numbers
+
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        self.require_coordinates(context)
+        return super().total(rows, context)
 
 
 @base.audited

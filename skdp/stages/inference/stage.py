@@ -30,7 +30,7 @@ from skdp._numbers import Array, is_real, require
 from skdp.objective import Problem
 from skdp.objective.tweedie import unbounded_unit
 from skdp.oracle import Oracle, Public, Scaling, Solution
-from skdp.oracle.releases import moments, one_step, record_sums
+from skdp.oracle.releases import moments, record_sums
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
 from skdp.stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
 from skdp.stages.inference.bounds import (
@@ -426,7 +426,7 @@ class InferenceStage(OptionalStage):
         """Return what is released for the last step, from one point, coordinates and bounds."""
         n_rows, loss = oracle.public.n_rows, oracle.problem.loss
         hessian, gradient, hessian_std, gradient_std = self._parts(oracle, about, bounds.shares)
-        release = one_step.ScoreSquares(*about)
+        release = moments.ScoreSquares(*about)
         answer, std = oracle.with_share(release, self._part(bounds, "squares"))
         squares = moments.unpack_gram(answer, len(gradient)) / n_rows
         noise = hessian_std, std / n_rows
@@ -440,7 +440,7 @@ class InferenceStage(OptionalStage):
         point, coordinates, row_norm, cap, reach = about
         request = moments.ShrunkGradientSum(point, row_norm, cap, coordinates, True, reach)
         gradient, gradient_std = oracle.with_share(request, self.share * shares["gradient"])
-        curvature = one_step.CappedHessian(*about)
+        curvature = moments.CappedHessian(*about)
         hessian, std = oracle.with_share(curvature, self.share * shares["hessian"])
         n_rows, hessian = oracle.public.n_rows, moments.unpack_gram(hessian, len(gradient))
         return hessian / n_rows, gradient[:, 0] / n_rows, std / n_rows, gradient_std / n_rows
@@ -470,8 +470,8 @@ class InferenceStage(OptionalStage):
         n_rows, loss = oracle.public.n_rows, oracle.problem.loss
         n_contrasts = loss.contrasts.shape[1]
         size = oracle.public.n_parameters * n_contrasts
-        both, std = oracle.with_share(one_step.LogisticStep(*about), share)
-        unit = one_step.gradient_weight(loss) * about[2]
+        both, std = oracle.with_share(moments.LogisticStep(*about), share)
+        unit = moments.gradient_weight(loss) * about[2]
         hessian = moments.unpack_gram(both[:-size], size) / n_rows
         gradient = both[-size:] / (unit * n_rows)
         if n_contrasts > 1:  # its blocks are symmetric, but for the noise

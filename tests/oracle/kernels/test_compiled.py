@@ -25,7 +25,6 @@ from skdp.oracle.kernels.clipped_gradients import (
     l1_clipped_gradients,
 )
 from skdp.oracle.releases import histograms
-from skdp.oracle.releases.spectral import eigenvalue_rounding
 from skdp.oracle.sources import block_sizes, column_map
 from skdp.oracle.sources.column_map import UnitArrays, read_only, standardise
 from skdp.oracle.sources.groups import Groups
@@ -163,7 +162,7 @@ def test_products_of_sparse_rows_are_rounded_as_little_as_is_charged_for(compile
     proved = 32 * 33**2 * 2.0**-53 * n_rows
     assert error <= proved
     # Two neighbouring sets of rows are off by twice as much, eigenvalues included.
-    charged = [eigenvalue_rounding(n_rows, 8, is_sparse=is_sparse) for is_sparse in (False, True)]
+    charged = [2 * gradient_rounding(n_rows, 8, 16, is_sparse) for is_sparse in (False, True)]
     assert charged[1] - charged[0] >= 2 * proved
 
 

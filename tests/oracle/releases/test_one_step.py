@@ -26,7 +26,7 @@ from skdp.oracle import (
     ShrunkGradientSum,
     unpack_gram,
 )
-from skdp.oracle.releases import one_step
+from skdp.oracle.releases import moments
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import MemorySource
@@ -67,13 +67,13 @@ def far(one, other):
     ("statistic", "pair"),
     [
         # The residual of target 0 at point 0 is 0: a long row adds its outer product.
-        (whitened(one_step.CappedHessian), [([5.0, 0.0], 0.0, 1.0), ([0.0, 90.0], 0.0, 1.0)]),
+        (whitened(moments.CappedHessian), [([5.0, 0.0], 0.0, 1.0), ([0.0, 90.0], 0.0, 1.0)]),
         (
-            whitened(one_step.CappedHessian, reach=3.0),
+            whitened(moments.CappedHessian, reach=3.0),
             [([5.0, 0.0], 0.0, 1.0), ([0.0, 90.0], 0.0, 1.0)],
         ),
         (
-            whitened(one_step.ScoreSquares, reach=3.0),
+            whitened(moments.ScoreSquares, reach=3.0),
             [([5.0, 0.0], 90.0, 1.0), ([0.0, 90.0], -900.0, 1.0)],
         ),
         (CappedResiduals(np.zeros((2, 1)), 3.0), [([0, 0], 5.0, 1), ([0, 0], -9.0, 1)]),
@@ -89,23 +89,13 @@ def test_bounds_are_attained_by_squared_error(statistic, pair):
     assert 0.8 < far(one, other) <= 1
 
 
-def test_second_moments_of_one_row_are_closer_than_those_of_two():
-    """Where targets alone differ; not with weights, which may follow from these."""
-    statistic = whitened(one_step.ScoreSquares, reach=3.0)
-    pair = [([5.0, 0.0], 90.0, 1.0), ([5.0, 0.0], 0.0, 1.0)]
-    for weighted, distance in ((False, 1.0), (True, math.sqrt(0.5))):
-        facts = {"labels_alone": True, "weighted": weighted}
-        one, other = totals(statistic, SQUARED, pair, Adjacency.REPLACE_ONE, **facts)
-        assert far(one, other) == pytest.approx(distance, rel=1e-6)
-
-
 @pytest.mark.parametrize("bounded", [False, True])
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
 def test_the_bound_of_weighted_hessians_is_attained(power, bounded):
     """By a record with a large mean, and a target near it; and never exceeded."""
     loss = TweedieLog(power, bounded=bounded)
     problem = Problem(loss, NoPenalty(), fit_intercept=False)
-    statistic = whitened(one_step.CappedHessian, point=(0.0, 0.2), cap=1e6)
+    statistic = whitened(moments.CappedHessian, point=(0.0, 0.2), cap=1e6)
     rows = [([0.0, m / 0.2], 4.0, 1.0) for m in (-1e300, -30.0, 1.0, 7.0, 1e300)]
     *found, null = totals(statistic, problem, [*rows, NULL])
     sizes = [far(one, null) for one in found]
@@ -117,41 +107,23 @@ def test_the_bound_of_weighted_hessians_is_attained(power, bounded):
 @pytest.mark.parametrize("reach", [0.3, 1.0, 2.5, 1e50])
 def test_no_row_exceeds_the_bound_of_the_hessian(reach, weight):
     """Whatever its length and its weight, with any reach."""
-    statistic = whitened(one_step.CappedHessian, reach=reach, cap=1e90)
+    statistic = whitened(moments.CappedHessian, reach=reach, cap=1e90)
     rows = [([0.0, length], 0.0, weight) for length in np.geomspace(1e-3, 1e60, 190)]
     *found, null = totals(statistic, SQUARED, [*rows, NULL])
     assert max(far(one, null) for one in found) <= 1
-
-
-@pytest.mark.parametrize("condition", [3.0, 1e5])
-def test_coordinates_that_rounding_grows_in_are_those_of_the_sum(rng, monkeypatch, condition):
-    """Others are those of the rows; either way the sum is the same up to what is charged for."""
-    n_rows, size = 500, 4
-    X, y = rng.standard_normal((n_rows, size - 1)), rng.integers(0, 2, n_rows) * 1.0
-    T = np.linalg.qr(rng.standard_normal((size, size)))[0] * np.geomspace(1, condition, size)
-    request = one_step.CappedHessian(rng.standard_normal((size, 1)), Coordinates(T), 1.1, 0.8, 1.5)
-    public = Public(n_rows, size - 1, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0)
-    context = PublicContext(public, Problem(Logistic(), NoPenalty()), 1.0)
-    rows = MemorySource.of(X, y[:, None], None, 2.0)
-    found, charged = request.total(rows, context), request.contribution(context, n_rows).bound
-    assert request._is_moved(context) == (condition < 1e3)
-    monkeypatch.setattr(one_step.CappedHessian, "_is_moved", lambda *_: False)
-    other, plain = request.total(rows, context), request.contribution(context, n_rows).bound
-    assert charged >= plain
-    assert far(found, other) <= max(charged - plain, 1e-9 * plain)
 
 
 def test_losses_without_working_weights_are_refused(monkeypatch):
     monkeypatch.setattr(SmoothedHinge, "weight_bound", None)
     problem = Problem(SmoothedHinge(), NoPenalty(), fit_intercept=False)
     with pytest.raises(ValueError, match="no working weight"):
-        totals(whitened(one_step.CappedHessian), problem, [NULL])
+        totals(whitened(moments.CappedHessian), problem, [NULL])
 
 
 def test_the_bound_of_the_joint_release_is_attained():
     """By a record that the model is sure about, and wrong; by two whose gradients are opposite."""
     # In whitened coordinates the second column is half as long: these rows are as long as R.
-    statistic = whitened(one_step.LogisticStep, point=(1e5, 0.0))
+    statistic = whitened(moments.LogisticStep, point=(1e5, 0.0))
     wrong, opposite = ([1e-3, 4.0], 0.0, 1.0), ([1e-3, -4.0], 0.0, 1.0)
     one, null = totals(statistic, LOGISTIC, [wrong, NULL])
     assert 0.999 < far(one, null) <= 1
@@ -163,7 +135,7 @@ def tightest(weight, margins):
     """Largest norm of what a record as long as the bound adds, over the sensitivity."""
     norms = []
     for margin in margins:
-        statistic = whitened(one_step.LogisticStep, point=(0.0, margin), row_norm=0.5)
+        statistic = whitened(moments.LogisticStep, point=(0.0, margin), row_norm=0.5)
         one, null = totals(statistic, LOGISTIC, [([0.0, 1.0], 1.0, weight), NULL])
         norms.append(far(one, null))
     return max(norms)
@@ -193,19 +165,19 @@ def norms_of_classes(cls, points, row=(0.0, 4.0), n_classes=3, cap=2.0):
 def test_the_joint_bound_of_classes_is_attained_and_never_exceeded(rng):
     """By a sure, wrong class; two wrong classes, with even odds, come to it, too."""
     sure, even, *others = norms_of_classes(
-        one_step.LogisticStep,
+        moments.LogisticStep,
         [[-90.0, 90.0, 0.0], [-90.0, 0.0, 0.0], *10 ** rng.uniform(-2, 2, (300, 1))
          * rng.standard_normal((300, 3))],
     )  # fmt: skip
     assert 0.9999 < sure <= 1
     assert 0.9999 < even <= 1
     assert max(others) <= 1
-    assert max(norms_of_classes(one_step.ScoreSquares, [[-90.0, 90.0, 0.0]])) <= 1
-    capped = norms_of_classes(one_step.ScoreSquares, [[-90.0, 90.0, 0.0]], cap=1.0)
+    assert max(norms_of_classes(moments.ScoreSquares, [[-90.0, 90.0, 0.0]])) <= 1
+    capped = norms_of_classes(moments.ScoreSquares, [[-90.0, 90.0, 0.0]], cap=1.0)
     assert 0.9999 < capped[0] <= 1
     five = 10 ** rng.uniform(-2, 2, (300, 1)) * rng.standard_normal((300, 5))
-    assert max(norms_of_classes(one_step.LogisticStep, five, n_classes=5)) <= 1
-    two = norms_of_classes(one_step.LogisticStep, [[-90.0, 90.0], [0.0, 0.0]], n_classes=2)
+    assert max(norms_of_classes(moments.LogisticStep, five, n_classes=5)) <= 1
+    two = norms_of_classes(moments.LogisticStep, [[-90.0, 90.0], [0.0, 0.0]], n_classes=2)
     assert max(two) <= 1
 
 
@@ -245,11 +217,11 @@ def test_the_statistics_of_classes_are_what_they_say(rng, groups):
     if groups:
         rows = GroupedMemorySource(Records.of(X, labels), Groups.of(codes, len(mean)))
     about = point, Coordinates(transform), norm, cap
-    found = one_step.LogisticStep(*about).total(rows, context)
+    found = moments.LogisticStep(*about).total(rows, context)
     np.testing.assert_allclose(unpack_gram(found[:-6], 6), hessian, rtol=1e-6, atol=1e-9)
-    unit = one_step.gradient_weight(loss) * norm
+    unit = moments.gradient_weight(loss) * norm
     np.testing.assert_allclose(found[-6:] / unit, gradient, rtol=1e-6)
-    found = one_step.ScoreSquares(*about).total(rows, context)
+    found = moments.ScoreSquares(*about).total(rows, context)
     expected = (mean @ terms).T @ (mean @ terms)
     np.testing.assert_allclose(unpack_gram(found, 6), expected, rtol=1e-6, atol=1e-9)
     cut = (f < 1) | (np.linalg.norm(r * f[:, None], axis=1) > cap)
@@ -282,7 +254,7 @@ def test_the_weight_of_the_gradient_is_the_least_that_will_do():
     q = np.linspace(0, 1, 100_001)
     least = math.sqrt(np.max(q * (1 - q) ** 2 / (2 - q)))
     assert least == pytest.approx(math.sqrt((5 * math.sqrt(5) - 11) / 2), rel=1e-9)
-    assert least < one_step.GRADIENT_WEIGHT < 1.001 * least
+    assert least < moments.GRADIENT_WEIGHT < 1.001 * least
 
 
 def test_the_statistics_are_what_they_say(rng):
@@ -311,14 +283,14 @@ def test_the_statistics_are_what_they_say(rng):
     request = ShrunkGradientSum(point[:, None], norm, cap, about[1], True, reach)
     found = request.total(rows, context)[:, 0]
     np.testing.assert_allclose(found, gradient, rtol=1e-10)
-    for cls in (one_step.CappedHessian, one_step.ScoreSquares):
+    for cls in (moments.CappedHessian, moments.ScoreSquares):
         found = unpack_gram(cls(*about).total(rows, context), 2)
         np.testing.assert_allclose(found, matrices[cls.kind], rtol=1e-12)
     assert CutCount(*about).total(rows, context) == cut
     rows = MemorySource.of(X, labels[:, None], constant=0.0)
-    both_sums = one_step.LogisticStep(*about).total(rows, PublicContext(public, LOGISTIC, 1.0))
+    both_sums = moments.LogisticStep(*about).total(rows, PublicContext(public, LOGISTIC, 1.0))
     np.testing.assert_allclose(unpack_gram(both_sums[:-2], 2), joint[0], rtol=1e-12)
-    unit = one_step.GRADIENT_WEIGHT * norm
+    unit = moments.GRADIENT_WEIGHT * norm
     np.testing.assert_allclose(both_sums[-2:] / unit, joint[1], rtol=1e-12)
 
 
@@ -348,12 +320,12 @@ def test_the_statistics_are_those_of_groups(rng):
     capped = np.clip(r, -cap, cap)
     terms = mean @ ((f * capped)[:, None] * u)
     kept = np.abs(r) <= cap
-    found = unpack_gram(totals(one_step.CappedHessian(*about), SquaredError(), y), 3)
+    found = unpack_gram(totals(moments.CappedHessian(*about), SquaredError(), y), 3)
     expected = np.einsum(
         "gi,ij,ik->jk", mean[:, kept], (f[:, None] * u)[kept], (h[:, None] * u)[kept]
     )
     np.testing.assert_allclose(found, expected, rtol=1e-7)
-    found = unpack_gram(totals(one_step.ScoreSquares(*about), SquaredError(), y), 3)
+    found = unpack_gram(totals(moments.ScoreSquares(*about), SquaredError(), y), 3)
     np.testing.assert_allclose(found, terms.T @ terms, rtol=1e-7)
     found = totals(CutCount(*about), SquaredError(), y)
     assert found[0] == pytest.approx(mean.sum(axis=0)[(f < 1) | ~kept].sum(), rel=1e-7)
@@ -361,9 +333,9 @@ def test_the_statistics_are_those_of_groups(rng):
     assert found[0] == pytest.approx((mean @ np.clip(plain, -cap, cap)).sum(), rel=1e-7)
     labels = (y > 0).astype(float)
     q = 1 / (1 + np.exp(-(Z @ point)[:, 0]))
-    found = totals(one_step.LogisticStep(*about), Logistic(), labels)
+    found = totals(moments.LogisticStep(*about), Logistic(), labels)
     gradient = (mean @ ((f**2 * (q - labels[:, 0]))[:, None] * u)).sum(axis=0)
-    unit = one_step.GRADIENT_WEIGHT * row_norm
+    unit = moments.GRADIENT_WEIGHT * row_norm
     np.testing.assert_allclose(found[-3:] / unit, gradient, rtol=1e-6)
     assert source.n_rows == 12
 
@@ -372,9 +344,9 @@ def test_the_statistics_are_those_of_groups(rng):
 @pytest.mark.parametrize(
     ("cls", "problem"),
     [
-        (one_step.CappedHessian, SQUARED),
-        (one_step.ScoreSquares, SQUARED),
-        (one_step.LogisticStep, LOGISTIC),
+        (moments.CappedHessian, SQUARED),
+        (moments.ScoreSquares, SQUARED),
+        (moments.LogisticStep, LOGISTIC),
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )
@@ -386,7 +358,7 @@ def test_rows_beyond_the_range_of_numbers_add_nothing(cls, problem, row):
 
 def test_the_joint_release_is_for_the_logistic_loss():
     with pytest.raises(ValueError, match="logistic losses alone"):
-        totals(whitened(one_step.LogisticStep), SQUARED, [NULL])
+        totals(whitened(moments.LogisticStep), SQUARED, [NULL])
 
 
 def test_weights_of_several_classes_are_summed_in_slices(monkeypatch, rng):
@@ -395,7 +367,7 @@ def test_weights_of_several_classes_are_summed_in_slices(monkeypatch, rng):
         Public(7, 2, 3, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False), problem, 1.0
     )
     rows = MemorySource.of(rng.standard_normal((7, 2)), np.arange(7) % 3, constant=0.0)
-    step = whitened(one_step.LogisticStep, point=rng.standard_normal((2, 3)))
+    step = whitened(moments.LogisticStep, point=rng.standard_normal((2, 3)))
     whole = step.total(rows, context)
-    monkeypatch.setattr(one_step, "MOST_WEIGHTS", 8)  # two rows of two by two
+    monkeypatch.setattr(moments, "MOST_WEIGHTS", 8)  # two rows of two by two
     np.testing.assert_allclose(step.total(rows, context), whole, rtol=1e-12)

@@ -25,10 +25,8 @@ from skdp.oracle.releases import (
     histograms,
     mechanisms,
     moments,
-    one_step,
     record_sums,
     samplers,
-    spectral,
 )
 from skdp.oracle.releases.base import PublicContext, Release
 from skdp.oracle.sources.base import IN_MEMORY, REPEATABLE
@@ -54,7 +52,7 @@ POINT = np.zeros((5, 1))
 
 def hessian(residual_bound):
     coordinates = moments.Coordinates(np.eye(5))
-    return one_step.CappedHessian(POINT, coordinates, 1.0, residual_bound)
+    return moments.CappedHessian(POINT, coordinates, 1.0, residual_bound)
 
 
 def bins(features, targets):
@@ -75,7 +73,7 @@ TABLE = {
     "weights": (histograms.WeightCounts(-2.0, 1.0, 4), EVERY),
     "sums of weights": (record_sums.WeightSums(1.0, np.zeros(0)), EVERY),
     "sums of weights by label": (record_sums.WeightSums(1.0, np.ones(2)), set()),
-    "largest eigenvalue": (spectral.LargestEigenvalue(), EVERY),
+    "largest eigenvalue": (moments.LargestEigenvalue(), EVERY),
     "hessian": (hessian(residual_bound=1.0), {"logistic"}),
     "hessian, residuals capped": (hessian(residual_bound=0.99), set()),
 }

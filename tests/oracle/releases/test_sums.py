@@ -14,7 +14,7 @@ from benchmarks.releases import STATISTICS
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
-from skdp.oracle.releases import base, gradients, histograms, one_step, record_sums, spectral
+from skdp.oracle.releases import base, gradients, histograms, moments, record_sums
 from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.groups import GroupedMemorySource, Groups
 from skdp.oracle.sources.memory import MemorySource
@@ -24,8 +24,8 @@ N, D, ROW_BOUND, SIZE = 24, 4, 5.0, 2.5
 LOSSES = {"logistic": Logistic(), "squared": SquaredError(), "three classes": Multinomial(3)}
 # The joint release is for logistic losses; a shift is for one output.
 ONLY = {
-    one_step.LogisticStep: ("logistic", "three classes"),
-    one_step.CappedHessian: ("logistic", "squared"),
+    moments.LogisticStep: ("logistic", "three classes"),
+    moments.CappedHessian: ("logistic", "squared"),
     record_sums.DirectionalSum: ("logistic", "squared"),
     record_sums.CappedResiduals: ("logistic", "squared"),
 }
@@ -36,7 +36,7 @@ SLACK = {
     ("squared", record_sums.GradientCount),
     ("three classes", gradients.GradientDifference),
     ("three classes", record_sums.TailSum),
-    *((name, spectral.LargestEigenvalue) for name in LOSSES),  # test_spectral.py
+    *((name, moments.LargestEigenvalue) for name in LOSSES),  # test_spectral.py
 }
 OF_FACTS = histograms.TableCounts, record_sums.UnitSum, record_sums.InfluenceSquares  # always dense
 CASES = [(kind, name) for kind in STATISTICS for name in ONLY.get(kind, LOSSES)]
@@ -111,7 +111,7 @@ def test_no_record_moves_a_statistic_by_more_than_its_bound(kind, name):
     # Half of the sensitivity is found, so that no declared bound is twice too large.
     assert max(away, apart) > 0.5 or (name, kind) in SLACK
     # A null record adds nothing, whatever else it contains. (Its constant stays.)
-    if kind is not spectral.LargestEigenvalue:
+    if kind is not moments.LargestEigenvalue:
         null = [weight == 0 for _, _, weight in hostile()]
         assert (found[null] == found[-1]).all()
 
