@@ -26,7 +26,7 @@ from skdp.oracle.exact_sampling import SystemWords
 from skdp.oracle.kernels import clipped_gradients as kernels
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.releases import base as release_base
-from skdp.oracle.releases import gradients, mechanisms, samplers, step_noise
+from skdp.oracle.releases import gradients, mechanisms, samplers
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import Solver
@@ -247,12 +247,13 @@ def one_by_one(adjacency):
 
 @bug("passes of single steps: half of the noise", one_by_one)
 def step_noise_halved(patch):
-    original = step_noise.StepNoise.draw
+    original = mechanisms.GaussianNoise.draw
 
-    def draw(self, n, source):
-        return (original(self, n, source) + self.shift) / 2 - self.shift
+    def draw(*arguments):
+        grid, noise = original(*arguments)
+        return grid, np.rint(noise / 2)
 
-    patch.setattr(step_noise.StepNoise, "draw", draw)
+    patch.setattr(mechanisms.GaussianNoise, "draw", draw)
 
 
 @bug("divided by a private count")

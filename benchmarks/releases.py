@@ -19,7 +19,6 @@ from skdp.oracle.releases import (
     samplers,
     selection,
     shuffled_pass,
-    svrg_pass,
 )
 from skdp.solvers import Solver
 
@@ -170,7 +169,6 @@ def _model(**parameters):
     return estimator
 
 
-EPOCHS = skdp.solvers.SVRG(max_iter=12, inner_steps=6, batch_size=1.0, clip_norm=CLIP)
 PROOFS = {
     **{kind: _statistic(kind) for kind in STATISTICS},
     # Of two classes the squares of both residuals may be the same.
@@ -178,10 +176,6 @@ PROOFS = {
     shuffled_pass.ShuffledPass: Proof(
         _model(solver="shuffled_sgd", max_iter=5, clip_norm=CLIP),
         _halved(shuffled_pass.ShuffledPass, "_contribution"),
-    ),
-    svrg_pass.SVRGPass: Proof(
-        _model(solver=EPOCHS),
-        _halved(svrg_pass.SVRGPass, "_unit"),
     ),
     selection.VertexSelection: Proof(
         _model(
@@ -217,7 +211,6 @@ NOT_OF_LABELS = {
     record_sums.UnitSum,
     record_sums.InfluenceSquares,
     histograms.TableCounts,
-    svrg_pass.SVRGPass,
 }
 
 # Parts that move no statistic by themselves: tests of what they draw, cost or answer, and mutants.

@@ -23,14 +23,13 @@ from benchmarks import speed_parallel
 from skdp.accounting import Adjacency
 from skdp.fitting import preparation
 from skdp.objective import L2, Logistic, Problem
-from skdp.oracle import FixedSize, Oracle, Poisson, Public, ShuffledPass, SVRGPass, compiled
+from skdp.oracle import FixedSize, Oracle, Poisson, Public, ShuffledPass, compiled
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.kernels.second_moments import plain_gram
 from skdp.oracle.noise import SystemSource, noise_source
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.column_map import Columns, Scaling
 from skdp.oracle.sources.memory import MemorySource, row_threads
-from skdp.oracle.sources.records import Records
 
 
 def best_of(function, repeats, clock=time.perf_counter):
@@ -67,7 +66,7 @@ def kernel(n_rows, n_features, repeats):
     for _ in range(repeats):
         plain = min(plain, best_of(lambda: plain_pass(X, y, norms, point[:, 0], 1.0), 5))
         with row_threads() as spread:
-            rows = MemorySource(Records.of(X, y[:, None]), None, spread)
+            rows = MemorySource.of(X, y[:, None], spread=spread)
             sum_up = functools.partial(rows.total, clipped_gradients, Logistic(), point, 1.0)
             ours = min(ours, best_of(sum_up, 5))
     yield f"kernel pass ({n_rows}, {n_features}) float64, plain / ours", plain / ours, ">= 1.3"
@@ -189,57 +188,22 @@ def batches(n_rows, repeats, size=256):
     yield "  Poisson, microseconds a batch", 1e6 * seconds["Poisson", n_rows], ""
 
 
-def bare_passes(X, y, norms, size, n_steps):
-    """The arithmetic of a variance-reduced epoch, as one would write it in numpy."""
-    rng = np.random.default_rng(0)
-    w, anchor, mean = np.zeros((3, X.shape[1]))
-    gradient = np.full(X.shape[1], 0.01)
-    for _ in range(n_steps):
-        chosen = rng.integers(0, len(X), size)
-        batch = X[chosen]
-        residuals = 1 / (1 + np.exp(-(batch @ w))) - 1 / (1 + np.exp(-(batch @ anchor)))
-        bound = min(1.0, 10 * np.linalg.norm(w - anchor) + 1e-9)
-        limits = bound / norms[chosen]
-        total = np.clip(residuals, -limits, limits) @ batch
-        noisy = total + bound * rng.standard_normal(len(w))
-        w = (w - 0.01 * (noisy / size + gradient)) / 1.0001
-        mean += w
-    return w, mean / n_steps
-
-
-def passes(size, n_features, n_steps, repeats, n_rows=50_000):
-    """Inner steps of variance reduction behind the boundary, in processor time."""
+def passes(n_features, repeats, n_rows=50_000):
+    """A pass of steps on single records behind the boundary, in processor time."""
     X = np.random.default_rng(0).standard_normal((n_rows, n_features))
     y = (X[:, 0] > 0).astype(float)
-    norms, bound = np.linalg.norm(X, axis=1), 2 * n_features**0.5
+    bound = 2 * n_features**0.5
     rows = MemorySource.of(X, y[:, None], None, bound, 0.0)
     public = Public(
         n_rows, n_features, 1, Adjacency.REPLACE_ONE, 1.0, 1e-6, has_intercept=False,
         row_bound=bound,
     )  # fmt: skip
     context = PublicContext(public, Problem(Logistic(), L2(0.01), fit_intercept=False), 1.0)
-    point = np.zeros((n_features, 1))
-    bare = functools.partial(bare_passes, X, y, norms, size, n_steps)
-    releases = {
-        kind: SVRGPass(point, point, point + 0.01, np.full(n_steps, 0.01), 1.0, sampler=sampler)
-        for kind, sampler in (("poisson", Poisson(size / n_rows)), ("fixed size", FixedSize(size)))
-    }
-    if size == 1:
-        releases["once each"] = ShuffledPass(n_rows, 0.01, 1.0)
-    for kind, release in releases.items():
-        seeded = functools.partial(release.answer, rows, context, noise_source(0))
-        secure = functools.partial(release.answer, rows, context, noise_source(None))
-        name = f"pass of {release.n_steps} steps, batch {size} ({kind}), d = {n_features}"
-        aims = [("<= 5", ""), ("<= 12", "<= 3")] if size == 1 else [("", "")] * 2
-        if kind == "once each":
-            ours, what = best_of(seeded, repeats, time.process_time), f"{name}:"
-        else:
-            ours, plain = alternating(seeded, bare, repeats, time.process_time)
-            yield f"{name}: ours / bare numpy", ours / plain, "<= 1.5", "<= 1.5"
-            what = " "
-        yield f"{what} microseconds a step, seeded", 1e6 * ours / release.n_steps, *aims[0]
-        ours = best_of(secure, repeats, time.process_time)
-        yield "  microseconds a step, secure", 1e6 * ours / release.n_steps, *aims[1]
+    release = ShuffledPass(n_rows, 0.01, 1.0)
+    for kind, seed in (("seeded", 0), ("secure", None)):
+        answer = functools.partial(release.answer, rows, context, noise_source(seed))
+        microseconds = 1e6 * best_of(answer, repeats, time.process_time) / n_rows
+        yield f"steps on one record each, d = {n_features}: microseconds, {kind}", microseconds
 
 
 def gram(n_rows, n_features, repeats):
@@ -375,10 +339,9 @@ def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = (
             table += measure(smoke)
     table = [(what, value, "", wanted, "") for what, value, wanted in table]
     with threadpool_limits(1):
-        for size, n_columns in ((64, 50), (1, 20)) if not parts or "steps" in parts else ():
-            count, times = (1000, 1) if smoke else (20_000, 2)
-            table += fast_or_not(functools.partial(passes, size, n_columns, count, times))
         if not parts or "steps" in parts:
+            rows = 1000 if smoke else 50_000
+            table += [(*row, "", "") for row in passes(20, 1 if smoke else 2, rows)]
             table += fast_or_not(lambda: gram(n_rows // 10, 50, 5 * repeats))
         if not parts or "passes" in parts:
             table += fast_or_not(lambda: one_thread(n_rows, 50, repeats))

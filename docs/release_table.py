@@ -71,7 +71,6 @@ THEOREMS = {
     "WeightSums": "a record adds two numbers in [0, 1]",
     "LargestEigenvalue": "Weyl's inequality",
     "ShuffledPass": f"{PARALLEL}; amplification by shuffling (Feldman, McMillan, Talwar 2021)",
-    "SVRGPass": "composition of its steps (Dong, Roth, Su 2019)",
     "GaussianNoise": "Balle and Wang 2018, Thm 8",
     "VertexSelection": "report noisy max (Dwork and Roth 2014, Claim 3.9), proved in the docstring",
     "LaplaceNoise": "Dwork, McSherry, Nissim, Smith 2006, Prop. 1; Kuru et al. 2022, Thm A.1",

@@ -16,9 +16,7 @@ from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
 from skdp.fitting import preparation
 from skdp.oracle import compiled, noise_source
-from skdp.oracle.kernels import difference_steps
 from skdp.oracle.noise import drawing_through
-from skdp.oracle.releases import shuffled_pass
 from skdp.stages.scaling.weights import WeightStage
 
 # Benchmarks and the scripts of the documentation are not installed: they lie beside the tests.
@@ -116,27 +114,6 @@ def either_way(request):
     """The test runs in numpy, and where numba is installed in compiled loops as well."""
     if request.param == "compiled":
         request.getfixturevalue("compiled_kernels")
-
-
-@pytest.fixture
-def worked(compiled_kernels, monkeypatch):
-    """Names of the compiled loops over steps that were used, in order."""
-    names = []
-    loop, steps = difference_steps.difference_loop, shuffled_pass.SingleSteps._take_compiled
-
-    def difference_loop(*arguments):
-        found = loop(*arguments)
-        if found is not None:
-            names.append("difference_loop")
-        return found
-
-    def take_compiled(self, *arguments):
-        names.append("single_steps")
-        return steps(self, *arguments)
-
-    monkeypatch.setattr(difference_steps, "difference_loop", difference_loop)
-    monkeypatch.setattr(shuffled_pass.SingleSteps, "_take_compiled", take_compiled)
-    return names
 
 
 @pytest.fixture

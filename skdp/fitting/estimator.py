@@ -346,8 +346,7 @@ def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
                 f"[{model._who}] {line}, epsilon {statement.epsilon:.4g}, "
                 f"accountant {statement.accountant}"
             )
-    has_long_passes = solver is not None and solver.has_long_passes(prepared.public_after)
-    compiled.prepare((public.n_rows, public.n_features), has_long_passes)
+    compiled.prepare((public.n_rows, public.n_features))
     return Fit(data, prepared, replace(cost, part=data.part).statement())
 
 

@@ -60,7 +60,6 @@ from skdp.oracle.releases.samplers import (
 )
 from skdp.oracle.releases.selection import VertexSelection
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
-from skdp.oracle.releases.svrg_pass import SVRGPass
 from skdp.oracle.session import Plan, Solution, SolverStage, Stage, make_plan, public_after, run
 from skdp.oracle.sources.column_map import Columns, Scaling, Weights
 
@@ -102,7 +101,6 @@ __all__ = [
     "Release",
     "ResidualCount",
     "ResidualSquares",
-    "SVRGPass",
     "Sampler",
     "Scaling",
     "ScoreSquares",

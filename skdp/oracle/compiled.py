@@ -30,11 +30,6 @@ LEAST_NUMBERS = 1 << 17
 # for one more call.
 LEAST_NUMBERS_ONCE_LOADED = 1 << 12
 
-# Steps of a pass run compiled from 128 times LEAST_NUMBERS on, counting the entries that they read
-# and, for what numpy does at every step, NUMBERS_PER_STEP more: about 40 ms. Their loops are loaded
-# in a few hundredths of a second once numba is, and compiled in five seconds.
-NUMBERS_PER_STEP = 1 << 11
-
 # Earlier versions choose the wrong loop for named tuples of arrays in single precision.
 LEAST_NUMBA = (0, 61, 2)
 
@@ -129,24 +124,18 @@ def _numba_types(annotation: Any) -> list[Any]:
     return [scalars[annotation]]
 
 
-_ROW_LOOPS: list[Loop] = []
-_STEP_LOOPS: list[Loop] = []
+_LOOPS: list[Loop] = []
 
 
-def compile_loop(over_steps: bool = False) -> Callable[[Function], Function]:
+def compile_loop() -> Callable[[Function], Function]:
     """Decorate a loop that is compiled by itself, for the types in its annotations.
 
     Sums are added up as they are written; there is no fast-math, so that nan stays nan.
-
-    Parameters
-    ----------
-    over_steps : bool, default=False
-        Whether it is loaded only for long passes of steps.
     """
 
     def decorate(function: Function) -> Function:
         loop = Loop(function, is_inner=False)
-        (_STEP_LOOPS if over_steps else _ROW_LOOPS).append(loop)
+        _LOOPS.append(loop)
         return typing.cast(Function, loop)
 
     return decorate
@@ -165,21 +154,19 @@ _is_loaded = False
 
 
 @functools.cache
-def _failure(over_steps: bool = False) -> Exception | None:
-    """Load the loops over rows, or those over steps too; return the error that kept them from it.
+def _failure() -> Exception | None:
+    """Load the loops; return the error that kept them from it.
 
     No warning is given here: whether this is reached depends on the number of rows in a part, which
     is private with groups. `prepare` warns, by the public shape.
     """
     global _is_loaded
-    if over_steps and (failure := _failure()) is not None:
-        return failure
     try:
         numba = importlib.import_module("numba")
         if numba.version_info[:3] < LEAST_NUMBA:
             raise ImportError("numba is too old; pip install 'skdp[fast]' brings another.")
         with warnings.catch_warnings(action="ignore"):
-            for loop in _STEP_LOOPS if over_steps else _ROW_LOOPS:
+            for loop in _LOOPS:
                 loop.dispatcher  # noqa: B018  which compiles it
     except Exception as failure:  # whatever numba raises where it cannot compile: numpy does
         return failure
@@ -218,27 +205,11 @@ def is_large(shape: tuple[int, ...]) -> bool:
     return _is_on and math.prod(shape) >= LEAST_NUMBERS
 
 
-def is_long(n_steps: int, n_rows: float, n_columns: int) -> bool:
-    """Whether compiled kernels are on, and steps on so many rows each are enough to gain by them.
-
-    All arguments are public: the steps of a pass, the *expected* rows of a step, and the columns.
-    """
-    return _is_on and n_steps * (n_rows * n_columns + NUMBERS_PER_STEP) >= 128 * LEAST_NUMBERS
-
-
-def takes_steps(n_steps: int, n_rows: float, n_columns: int) -> bool:
-    """Whether steps are taken by compiled loops, which it loads; arguments as for `is_long`."""
-    return is_long(n_steps, n_rows, n_columns) and _failure(over_steps=True) is None
-
-
-def prepare(shape: tuple[int, ...], has_long_passes: bool = False) -> None:
-    """Compile or load what rows of a public shape may need, while nothing has been charged.
-
-    ``has_long_passes`` says whether the solver takes passes of which `is_long` is true.
-    """
-    if not (is_large(shape) or has_long_passes):
+def prepare(shape: tuple[int, ...]) -> None:
+    """Compile or load what rows of a public shape may need, while nothing has been charged."""
+    if not is_large(shape):
         return
-    failure = _failure(has_long_passes)
+    failure = _failure()
     if failure is not None and not isinstance(failure, ImportError):
         warn(
             f"skdp: numba is installed but cannot compile here ({type(failure).__name__}); numpy "

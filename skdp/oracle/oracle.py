@@ -14,7 +14,7 @@ from skdp.oracle.ledger import Ledger
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
-from skdp.oracle.releases.gradients import noisy_gradient
+from skdp.oracle.releases.gradients import GradientDifference, noisy_gradient
 from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic, mechanism_by_name
 from skdp.oracle.releases.moments import LargestEigenvalue
 from skdp.oracle.releases.samplers import ALL_ROWS, Cut, Sampler
@@ -166,20 +166,60 @@ class Oracle:
         array of shape ``public.shape``
         """
         request = clip_norm, noise, sampler, mechanism
+        gradient = self._mean(
+            request, lambda: noisy_gradient(point, clip_norm, noise, sampler, mechanism)
+        )
+        self.note_direction(gradient)
+        return gradient
+
+    def difference(
+        self,
+        point: Array,
+        anchor: Array,
+        clip_norm: float,
+        noise: float = 1.0,
+        sampler: Sampler | None = None,
+        slope: float = 1.0,
+    ) -> Array:
+        """Noisy mean difference of gradients of the loss between two points.
+
+        Parameters
+        ----------
+        point, anchor : array of shape ``public.shape``
+        clip_norm, slope : float
+            As for `GradientDifference`.
+        noise, sampler
+            As for :meth:`gradient`.
+
+        Returns
+        -------
+        array of shape ``public.shape``
+        """
+
+        def release() -> NoisyStatistic:
+            statistic = GradientDifference(point, anchor, clip_norm, slope)
+            return NoisyStatistic(statistic, GaussianNoise(noise), sampler or ALL_ROWS)
+
+        return self._mean((clip_norm, noise, sampler, slope, "difference"), release)
+
+    def _mean(self, request: object, make: Callable[[], NoisyStatistic]) -> Array:
+        """Return the answer to a release over the expected weight of the records in it.
+
+        In a rehearsal the release is made only if it differs from the one before: its cost does not
+        depend on a point, and ``request`` contains all that it depends on.
+        """
         if self.is_rehearsal and self._last_rehearsed and self._last_rehearsed[0] == request:
-            # The privacy cost does not depend on the point: reuse the placeholder.
-            kind, event, n_gradients, gradient = self._last_rehearsed[1]
+            kind, event, n_gradients, mean = self._last_rehearsed[1]
             self._ledger.charge(kind, event)
             self.n_gradients += n_gradients
-            return gradient.copy()
-        release = noisy_gradient(point, clip_norm, noise, sampler, mechanism)
-        gradient = self.request(release) / self._total_weight(release)
-        self.note_direction(gradient)
+            return mean.copy()
+        release = make()
+        mean = self.request(release) / self._total_weight(release)
         if self.is_rehearsal:
             event = self._in_units_of_plan(release.event(self._context))
             n_gradients = release.n_gradients(self._context)
-            self._last_rehearsed = request, (release.kind, event, n_gradients, gradient)
-        return gradient
+            self._last_rehearsed = request, (release.kind, event, n_gradients, mean)
+        return mean
 
     def note_direction(self, direction: Array) -> None:
         """Keep the length of a gradient, or of the mean direction of many steps, without noise.
@@ -330,9 +370,9 @@ class Oracle:
         NotAudited
             As for `standardise`.
         """
-        source = self._with_units(scaling)
-        if source is not None:
-            source = source.transformed(scaling, row_bound)
+        source, used = self._with_units(scaling), self._source
+        if source is not None and isinstance(used, RepeatableSource):
+            source = source.transformed(scaling, row_bound, instead_of=used)
         self._clip_to(scaling, row_bound, source)
 
     @contextmanager
@@ -352,7 +392,7 @@ class Oracle:
         """
         source = self._with_units(scaling)
         if source is not None:
-            source = source.transformed(scaling, row_bound, copies=False)
+            source = source.mapped_in_every_pass(scaling, row_bound)
         before = self.scaling, self.public.row_bound, self._source
         self._clip_to(scaling, row_bound, source)
         try:
@@ -360,7 +400,7 @@ class Oracle:
         finally:
             self._clip_to(*before)
 
-    def _with_units(self, scaling: Scaling) -> Source | None:
+    def _with_units(self, scaling: Scaling) -> RepeatableSource | None:
         """Return the rows that were given, if there are any; refuse other centres and scales."""
         _require_plain(scaling)
         if self.scaling is None or not scaling.has_units_of(self.scaling):
@@ -431,7 +471,8 @@ class Oracle:
         public = replace(self.public, row_bound=None, data_norm=None)
         if self._source is not None and self._given is not None:
             given = require_kind(self._given, RepeatableSource)
-            self._source = given.transformed(scaling.unclipped, None, unit_constant=True)
+            used = require_kind(self._source, RepeatableSource)
+            self._source = given.unclipped(scaling.unclipped, used)
         self.public = public
         if self.is_noisy:
             loss = self.problem.loss.with_bounded_weights

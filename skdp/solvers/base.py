@@ -252,17 +252,6 @@ class Solver(BaseEstimator):
         resolved.check_values(public, problem)
         return resolved
 
-    def has_long_passes(self, public: Public) -> bool:
-        """Whether, resolved, it takes passes of steps that are worth compiling.
-
-        By `skdp.oracle.compiled.is_long`; the compiled code is then loaded ahead of a fit.
-
-        Returns
-        -------
-        bool
-        """
-        return False
-
     @abstractmethod
     def automatic(self, public: Public, problem: Problem) -> Settings:
         """Return the values that "auto" stands for, as functions of public facts only.

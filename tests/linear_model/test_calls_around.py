@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    cross_val_predict,
     cross_val_score,
     cross_validate,
     learning_curve,
@@ -34,6 +36,7 @@ from sklearn.preprocessing import (
 
 import skdp
 from composition import DELTA
+from skdp.fitting.user_warnings import resampler_in
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((240, 3))
@@ -96,6 +99,14 @@ RESAMPLING = {
 }
 
 
+def test_what_only_seems_to_resample_is_no_step():
+    """An object that answers to every name, and a list within itself."""
+    meta = Resampled([Mock()])
+    meta.steps.append(meta.steps)
+    assert resampler_in(meta) is None
+    assert resampler_in(resampled()) == "Oversampler"
+
+
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 @pytest.mark.parametrize("name", RESAMPLING)
 def test_resampling_is_warned_of_by_fit_and_refused_by_the_total(name):
@@ -118,18 +129,6 @@ def test_prices_and_private_searches_refuse_resampling():
     ):
         with pytest.raises(ValueError, match=r"Oversampler.fit_resample.*class_weight"):
             act()
-
-
-def test_resampling_has_one_warning():
-    class OfImbalancedLearn(Pipeline):
-        def fit(self, X, y):
-            X, y = self.steps[0][1].fit_resample(X, y)
-            self.steps[1][1].fit(X, y)
-            return self
-
-    with pytest.warns(skdp.NotPrivateWarning) as caught:
-        OfImbalancedLearn([("over", Oversampler()), ("model", clone(MODEL))]).fit(X, Y)
-    assert sum(issubclass(one.category, skdp.NotPrivateWarning) for one in caught) == 1
 
 
 ALL = [0, 1, 2]
@@ -187,6 +186,16 @@ def test_exact_scores_of_scikit_learn_are_warned_of(name):
     for scoring in ("accuracy", make_scorer(accuracy_score)):
         with pytest.warns(skdp.ExactScoreWarning, match="scores this fit on other private rows"):
             EXACT[name](scoring)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+def test_fits_that_are_not_scored_without_noise_do_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", skdp.ExactScoreWarning)
+        MODEL.fit(X, Y)
+        cross_val_predict(MODEL, X, Y, cv=2)
+        cross_val_score(MODEL, X, Y, scoring=error)  # a function of the user may be private
+        SEARCH.fit(X, Y)
 
 
 SCALED = make_pipeline(skdp.DPStandardScaler(), MODEL)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 import skdp
 from grouped import group_neighbours, grouped_data
 from replays import seeded
 from skdp.accounting import Adjacency
+from skdp.fitting import rows
 from skdp.fitting.grouping import within_groups
 
 TRUE = np.array([1.0, -0.5, 0.0])
@@ -93,6 +98,18 @@ def test_coefficients_are_those_with_a_constant_of_each_group(rng, form):
     np.testing.assert_allclose(plain.predict(X), model.predict(X), rtol=1e-9)
 
 
+def test_the_bound_of_targets_is_one_of_deviations(rng):
+    X, y, codes = panel(rng, 60)
+    model = skdp.DPRidge(
+        fixed_effects=True, scaling=skdp.PublicRange(target=20.0), epsilon=1e4, privacy=seeded()
+    )
+    coef = model.fit(X, y, groups=codes).coef_
+    np.testing.assert_allclose(model.fit(X, y + 1e6 * codes, groups=codes).coef_, coef, rtol=1e-6)
+    values = np.where(np.arange(len(y)) == 7, 1e9, y)
+    cut = rows.mapped_rows(model, X, values[:, None], None, codes)[1]
+    assert np.abs(cut).max() == 20.0
+
+
 @pytest.mark.parametrize("model", [skdp.DPLinearRegression, skdp.DPRidge])
 def test_it_is_refused_without_groups_before_the_charge(rng, model):
     X, y, codes = panel(rng, 40)
@@ -109,6 +126,21 @@ def test_it_is_refused_without_groups_before_the_charge(rng, model):
     with pytest.raises(ValueError, match="no intercept: fit_intercept=False, or fixed_eff"):
         model(**given).fit(X, y, groups=codes, intercept_init=1.0)
     assert budget.n_fits == 0
+
+
+def test_it_survives_pipelines_copies_and_pickles(rng):
+    X, y, codes = panel(rng, 200)
+    model = skdp.DPRidge(fixed_effects=True, privacy=seeded())
+    expected = model.fit(X, y, groups=codes)
+    assert expected.privacy_.releases == model.plan(None, 3, n_groups=200).releases
+    assert any("deviations from the means" in text for text in expected.privacy_.assumptions)
+    assert clone(model)._knows_target_range(200, 3)  # as a private search needs to know
+    copy = pickle.loads(pickle.dumps(expected))
+    np.testing.assert_array_equal(copy.predict(X), expected.predict(X))
+    with sklearn.config_context(enable_metadata_routing=True):
+        piped = make_pipeline("passthrough", clone(model).set_fit_request(groups=True))
+        piped.fit(X, y, groups=codes)
+    np.testing.assert_array_equal(piped[-1].coef_, expected.coef_)
 
 
 # ---------------------------------------------------------------- the map of a group
@@ -131,6 +163,21 @@ def test_a_group_follows_from_its_own_rows_bit_for_bit(rng):
             np.testing.assert_array_equal(again[1][mapped], first[1][own])
             assert np.isfinite(again[0]).all()
             assert np.isfinite(again[1]).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_what_is_constant_in_a_group_is_zero(rng, form, dtype):
+    """Rounding errors would be scaled up to columns of unit size."""
+    codes = rng.integers(0, 9, 200)
+    codes[:9] = np.arange(9)
+    own = np.array([0.1, 1 / 3, 1e300 if dtype == np.float64 else 1e30])[codes % 3]
+    X = np.column_stack([own, rng.standard_normal(200)]).astype(dtype)
+    mapped, _ = within_groups(form(X), np.zeros((200, 1)), rng.exponential(size=200), codes)
+    assert mapped.dtype == dtype
+    dense = mapped.toarray() if sparse.issparse(mapped) else mapped
+    assert not dense[:, 0].any()
+    assert dense[:, 1].all()
 
 
 # ---------------------------------------------------------------- audits, and seeded bugs

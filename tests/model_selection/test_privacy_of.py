@@ -32,10 +32,11 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 import skdp
 from composition import DELTA, together
+from skdp.model_selection import search_price
 from skdp.model_selection.memberships import memberships_of
 from skdp.solvers import GradientDescent
 
@@ -174,6 +175,15 @@ def test_price_of_groups(cv):
     assert price.epsilon == pytest.approx(GROUPED[cv], rel=1e-9)
 
 
+def test_leaving_each_row_out_is_rehearsed_once(monkeypatch):
+    fits = []
+    monkeypatch.setattr(search_price._Untrained, "fit", lambda self, X, y: fits.append(1) or self)
+    price = skdp.privacy_of(GridSearchCV(RIDGE(), GRID, cv=LeaveOneOut()), **SHAPE)
+    assert sum(record.count for record in price.releases) == 5 * (4 * 399 + 1)
+    assert price.epsilon == pytest.approx(17.795734660286513, rel=1e-9)
+    assert len(fits) <= 5
+
+
 def test_a_budget_counts_all_trainings(regression):
     """A budget does not know the folds; with the same rows in each, it agrees."""
     rows = np.arange(400)
@@ -288,6 +298,13 @@ def test_the_refit_that_makes_the_total_most_expensive_is_counted(batch_size, ma
 
 
 # ---------------------------------------------------------------- splits and columns
+
+
+def test_columns_that_differ_between_candidates():
+    pipeline = make_pipeline(PolynomialFeatures(), RIDGE())
+    search = GridSearchCV(pipeline, {"polynomialfeatures__degree": [1, 2]}, cv=2)
+    epsilon = skdp.privacy_of(search, n_samples=400, n_features=[6, 21]).epsilon
+    assert epsilon == pytest.approx(together(*3 * [1.0]), rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -203,6 +203,21 @@ def test_the_number_of_runs_is_geometric(regression, monkeypatch):
 SYSTEM = noise_source(None)
 
 
+def test_sparse_rows_do_not_decide_what_type_a_step_returns(regression):
+    from scipy import sparse
+
+    X, y = sparse.csr_array(regression[0]), regression[1]
+    budget = skdp.PrivacyBudget(9.0, 1e-6)
+    grid = {"dpridge__alpha": [0.1, 1.0]}
+    kept = ColumnTransformer([("kept", "passthrough", [0, 1])])
+    search = DPSearchCV(make_pipeline(kept, RIDGE()), grid, privacy=skdp.Privacy(budget=budget))
+    with pytest.raises(ValueError, match=r"by the number of zeros; set sparse_threshold=0"):
+        search.fit(X, y)
+    assert budget.n_fits == 0
+    dense = clone(kept).set_params(sparse_threshold=0)
+    seeded(make_pipeline(dense, RIDGE()), grid, epsilon=20.0).fit(X, y)
+
+
 def test_terms_without_effect_are_refused(regression):
     privacy = skdp.Privacy(rows_per_group=4.0)
     message = r"set it on the estimator, by privacy=.*rows_per_group=4\)"
@@ -210,12 +225,3 @@ def test_terms_without_effect_are_refused(regression):
         DPSearchCV(skdp.DPRidge(), {"alpha": [1.0, 2.0]}, privacy=privacy).fit(*regression)
     with pytest.raises(ValueError, match=f"dp_cross_validate: .*{message}"):
         dp_cross_validate(skdp.DPRidge(), *regression, privacy=privacy)
-
-
-def test_names_of_columns_are_those_of_the_best_estimator(regression):
-    pandas = pytest.importorskip("pandas")
-    X, y = regression
-    names = [f"column {number}" for number in range(X.shape[1])]
-    found = seeded().fit(pandas.DataFrame(X, columns=names), y)
-    assert found.feature_names_in_.tolist() == names
-    assert not hasattr(seeded().fit(X, y), "feature_names_in_")

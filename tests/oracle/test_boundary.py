@@ -24,7 +24,6 @@ from skdp.oracle import (
     PublicContext,
     Solution,
     SolverStage,
-    SVRGPass,
     make_plan,
     noise_source,
     run,
@@ -269,10 +268,6 @@ NEEDS = {
     "a full pass": (gradient_release(), "read more than once"),
     "rows by number": (
         NoisyStatistic(GradientSum(np.zeros((3, 1)), 1.0), GaussianNoise(), Poisson(0.5)),
-        "taken by number",
-    ),
-    "an epoch by number": (
-        SVRGPass(*np.zeros((3, 3, 1)), step_sizes=[0.1], clip_norm=1.0),
         "taken by number",
     ),
 }

@@ -27,7 +27,6 @@ from skdp.oracle import (
     ShuffledPass,
     Solution,
     SolverStage,
-    SVRGPass,
     TailSum,
     make_plan,
     noise_source,
@@ -35,7 +34,6 @@ from skdp.oracle import (
 )
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource, row_threads
-from skdp.oracle.sources.records import Records
 
 LARGEST = float(np.finfo(np.float64).max)
 PUBLIC = Public(
@@ -103,8 +101,7 @@ def test_a_map_that_overflows_shows_no_record(name, is_sparse, asked, rng):
     with row_threads() as spread, warnings.catch_warnings():
         warnings.simplefilter("error")
         table = sparse.csr_array(X) if is_sparse else X
-        records = Records.of(table, np.ones((60, 1), dtype=dtype), None, 2.0, 0.0)
-        rows = MemorySource(records, 2.0, spread)
+        rows = MemorySource.of(table, np.ones((60, 1), dtype=dtype), None, 2.0, 0.0, spread)
         carried_out(attack, rows)
     assert np.isfinite(answers[-1]).all()
 
@@ -151,7 +148,6 @@ def test_standardising_does_not_redraw_a_division(rng, monkeypatch):
         lambda value: DirectionalSum(ZERO, ZERO, value),
         lambda value: TailSum(ZERO, ZERO[:, 0], ZERO[:, 0], value, 1.0),
         lambda value: TailSum(ZERO, ZERO[:, 0], ZERO[:, 0], 1.0, value),
-        lambda value: SVRGPass(ZERO, ZERO, ZERO, [0.1], value),
         lambda value: ShuffledPass(5, 0.1, value),
     ],
 )

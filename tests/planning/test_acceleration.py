@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from benchmarks.papers.theory import (
     find_certificate,
     heavy_ball_excess,
+    heavy_ball_noise,
 )
 from skdp.accounting.additive import amplified
 from skdp.planning import (
@@ -82,6 +83,16 @@ def test_bounds_are_those_of_the_noise_schedules(method, n_steps, step):
         assert found == pytest.approx(left * excess + variance / 2 * effect, rel=1e-10)
     shift = logs - np.log(weights)
     np.testing.assert_allclose(shift, shift[0], atol=1e-9)
+
+
+def test_the_printed_bound():
+    """(32), with its (sum a^(1/3))^3 and d S^2 / (n eps)^2."""
+    d, S, n, eps, L, mu, n_steps = 20, 40.0, 1e5, 1.0, 2.0, 0.02, 120
+    contraction = 1 - np.sqrt(mu / L)
+    a = contraction ** (n_steps - np.arange(1, n_steps + 1)) * (1 / L) * 2
+    printed = contraction**n_steps * 10 + d * S**2 / (n * eps) ** 2 * np.sum(a ** (1 / 3)) ** 3
+    found = nesterov_bounds(n_steps, L, mu, 10.0, 2 * d * (S / (n * eps)) ** 2)[-1]
+    assert found == pytest.approx(printed, rel=1e-12)
 
 
 @pytest.mark.parametrize("method", SCHEDULES)
@@ -178,6 +189,24 @@ def test_rate_is_the_spectral_radius():
             radii.append(np.abs(np.linalg.eigvals(matrix)).max())
         rate = heavy_ball_rate(step, momentum, 1.0, 0.02)
         assert rate == pytest.approx(max(radii), abs=1e-7)
+
+
+def test_noise_is_the_stationary_covariance():
+    """m(alpha, beta), its half as excess, and a simulation of it."""
+    step, momentum, std = 0.4, 0.6, 0.1
+    m = heavy_ball_noise(step, momentum, CURVATURES, std)
+    exact = heavy_ball_excess(CURVATURES, step, momentum, np.full(5000, std), np.zeros(4))
+    assert exact <= m / 2  # L = 1
+    alone = [heavy_ball_noise(step, momentum, [h], std) * h / 2 for h in CURVATURES]
+    assert exact == pytest.approx(sum(alone), rel=1e-9)
+    rng = np.random.default_rng(0)
+    path = HeavyBallPath(np.zeros((4, 4000)), step, momentum)
+    for _ in range(400):
+        noise = std * rng.standard_normal((4, 4000))
+        path.step(CURVATURES[:, None] * path.point + noise)
+    assert (path.iterate**2).mean(axis=1).sum() == pytest.approx(m, rel=0.06)
+    with pytest.raises(ValueError, match="does not converge"):
+        heavy_ball_noise(4.0, 0.5, CURVATURES)
 
 
 def test_tuning_finds_the_least_of_the_bounds():

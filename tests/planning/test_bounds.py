@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.papers.theory import (
+    batch_constant,
     printed_number_of_steps,
+    quadratic_excess,
 )
 from skdp.planning import (
     largest_momentum_step,
@@ -124,3 +126,40 @@ def test_bad_arguments_are_refused(arguments, message):
         momentum_step_limit(0.5, 0.5)
     with pytest.raises(ValueError, match="kappa be at least 1"):
         largest_momentum_step(0.5, 0.5)
+
+
+@pytest.mark.parametrize("kappa", [1.0, 4.0, 50.0])
+@pytest.mark.parametrize("n_steps", [1, 7, 300])
+def test_batches_add_what_the_proof_adds(kappa, n_steps):
+    """Thm 4.9: every step adds the variance of the batch; in long runs kappa times one step's."""
+    variance, smoothness, gap, alpha = 0.3, 2.0, 0.25, 1e-3
+    batch = batch_constant(variance, smoothness, gap)
+    gamma = 1 - 1 / kappa
+    extra = sum(gamma ** (n_steps - t) * variance for t in range(1, n_steps + 1))
+    extra /= 2 * smoothness * gap
+    for schedule in ("uniform", "dynamic"):
+        full = utility_bound(n_steps, alpha, kappa, schedule)
+        sampled = utility_bound(n_steps, alpha, kappa, schedule, batch_noise=batch)
+        assert sampled - full == pytest.approx(extra, rel=1e-9)
+    # as printed: alpha_g sigma_g**2 = D sigma_g**2 / (2 mu n**2 gap), with V = D sigma_g**2 / n**2
+    printed = variance / (2 * (smoothness / kappa) * gap)
+    assert extra <= printed * (1 + 1e-12)
+    assert kappa * batch == pytest.approx(printed)
+    if n_steps > 20 * kappa or kappa == 1:
+        assert extra == pytest.approx(printed)
+
+
+@pytest.mark.parametrize("pace", [0.2, 0.5, 1.5])
+def test_shorter_and_longer_steps_have_their_bound(pace):
+    """Steps of s/M on a quadratic: the bound holds, and it is exact where M and mu are one."""
+    stds = np.linspace(0.2, 0.1, 15)
+    for kappa in (1.0, 8.0):
+        curvatures, start = np.geomspace(1.0, kappa, 5), np.ones(5)
+        initial = curvatures.sum() / 2
+        exact = quadratic_excess(curvatures, pace / kappa, stds, start) / initial
+        budget = float(np.sum(stds**-2.0))
+        alpha = noise_constant(5, 1.0, budget, kappa, 1, initial)
+        bound = utility_bound(15, alpha, kappa, stds, step=pace)
+        assert exact <= bound * (1 + 1e-9)
+        if kappa == 1:
+            assert exact == pytest.approx(bound, rel=1e-9)

@@ -18,7 +18,8 @@ from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import NoisyStatistic, mechanism_by_name
 from skdp.oracle.releases.samplers import ALL_ROWS, Sampler
-from skdp.oracle.sources.base import RepeatableSource
+from skdp.oracle.sources.base import RepeatableSource, require_kind
+from skdp.oracle.sources.groups import GroupedSource
 from skdp.oracle.sources.records import inverse_l1_norms, inverse_largest_entries
 
 NORM_SLACK = 1e-9  # relative; covers the rounding of a row's norm up to a million columns
@@ -86,8 +87,9 @@ class GradientSum(base.ParameterStatistic):
         base.require_shape(self, context, "point")
         loss = context.problem.loss
         if self.order == 2 and context.public.clips_means:
-            residuals = rows.per_row(weighted_residuals, loss, self.point)
-            result = rows.total_over_groups(clipped_means, self.clip_norm, rows=(residuals,))
+            groups = require_kind(rows, GroupedSource)
+            residuals = groups.per_row(weighted_residuals, loss, self.point)
+            result = groups.total_over_groups(clipped_means, self.clip_norm, rows=(residuals,))
             return np.asarray(result)
         if self.order == 2:
             return np.asarray(rows.total(clipped_gradients, loss, self.point, self.clip_norm))
@@ -177,21 +179,22 @@ class GradientDifference(base.ParameterStatistic):
     Sensitivity: with ``beta = curvature * row_norm**2`` and ``C = clip_norm``, a record adds
     ``v * min(1, bound / |v|)``, v its difference of gradients and
 
-        ``bound = min(C, beta * |point - anchor|)``,
+        ``bound = min(C, slope * beta * |point - anchor|)``,
 
     over all ``d * K`` coordinates; a null record adds 0. The bound is a function of the solver's
     number, of `Public` and of the two points, which are post-processing of earlier answers, and it
     is *enforced* on v whatever the record holds. So zero-out moves the sum by at most ``bound`` and
     replace-one by at most twice that, as for `GradientSum`.
 
-    If records have weights the bound is C alone, see :func:`difference_smoothness`.
+    If records have weights the bound is only C, see :func:`difference_smoothness`.
 
-    *Nothing is lost by it*: for a record without weight, of a row x no longer than ``row_norm``,
-    which the oracle enforces, the gradient in the parameter is ``x r(x'w)`` with a residual r that
-    is ``curvature``-Lipschitz in the margins (the largest eigenvalue of a record's Hessian, Loss),
-    so ``|v| <= |x| curvature |x'(point - anchor)| <= beta |point - anchor|`` and the second term
-    clips nothing. Were each gradient clipped to C by itself, the first could not exceed 2C; the
-    clip may be any number the solver names, such as that one. Weights act before clipping.
+    *With slope 1 nothing is lost by it*: for a record without weight, of a row x no longer than
+    ``row_norm``, which the oracle enforces, the gradient in the parameter is ``x r(x'w)`` with a
+    residual r that is ``curvature``-Lipschitz in the margins (the largest eigenvalue of a record's
+    Hessian, Loss), so ``|v| <= |x| curvature |x'(point - anchor)| <= beta |point - anchor|`` and
+    the second term clips nothing. Were each gradient clipped to C by itself, the first could not
+    exceed 2C; the clip may be any number the solver names, such as that one. Weights act before
+    clipping.
 
     Floating point adds what :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding` proves:
     it bounds the sum after clipping, so cancellation in v costs accuracy near the anchor, never
@@ -203,13 +206,21 @@ class GradientDifference(base.ParameterStatistic):
         Finite.
     clip_norm : float
         From 1e-100 to 1e100.
+    slope : float, default=1.0
+        In (0, 1]. A public number: whatever it is, the bound is enforced on every record.
     """
 
     point: base.Point = field(repr=False)
     anchor: base.Point = field(repr=False)
     clip_norm: base.Bound
+    slope: base.Positive = 1.0
     kind: ClassVar[str] = "gradient_difference"
     gradients: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.slope > 1:
+            raise ValueError(f"GradientDifference: slope must be at most 1; got {self.slope!r}.")
 
     def bound(self, context: base.PublicContext) -> float:
         """Return the bound to which differences are cut.
@@ -220,7 +231,9 @@ class GradientDifference(base.ParameterStatistic):
             In L2 norm, for one record.
         """
         distance = float(np.linalg.norm(self.point - self.anchor))
-        return difference_bound(self.clip_norm, difference_smoothness(context), distance)
+        smoothest = difference_smoothness(context)
+        steepest = None if smoothest is None else self.slope * smoothest
+        return difference_bound(self.clip_norm, steepest, distance)
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return gradient_contribution(self.bound(context), context, n_rows)

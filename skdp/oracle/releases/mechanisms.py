@@ -90,12 +90,23 @@ class Mechanism(ABC):
         self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
     ) -> Array:
         """Return the statistic plus noise, of which more is made before it leaves."""
-        noise = self.scale_of_noise(contribution, scale)
+        self.require_norm(contribution)
         if scale == 0:
             return statistic
-        grid = self._grid(contribution, scale)
+        grid, noise = self.draw(contribution, scale, noise_source, statistic.shape)
+        return grid * (np.rint(statistic / grid) + noise)
+
+    def draw(
+        self,
+        contribution: Contribution,
+        scale: float,
+        noise_source: NoiseSource,
+        shape: tuple[int, ...],
+    ) -> tuple[float, Array]:
+        """Return the grid of an answer, and noise in units of it."""
+        noise, grid = self.scale_of_noise(contribution, scale), self._grid(contribution, scale)
         draw = noise_source.gaussian if self.order == 2 else noise_source.laplace
-        return grid * (np.rint(statistic / grid) + draw(noise / grid, statistic.shape))
+        return grid, draw(noise / grid, shape)
 
     def require_norm(self, contribution: Contribution) -> None:
         """Raise ValueError unless the sum is bounded in the norm of this noise."""

@@ -9,7 +9,6 @@ import functools
 import itertools
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,9 +21,6 @@ from skdp.oracle.public import Public
 from skdp.oracle.releases.base import Checked, Flag, Integer, audited
 from skdp.oracle.sources import base
 from skdp.oracle.sources.memory import MemorySource
-
-BYTES_AT_ONCE = 1 << 20  # of rows copied side by side
-ROWS_AT_ONCE = 1 << 12
 
 
 class Sampler(Checked, ABC):
@@ -98,22 +94,6 @@ class IndexSampler(Sampler):
         noise_source.record_batch(indices, rows.n_rows)
         return rows.take(indices)
 
-    def draw_many(
-        self, source: MemorySource, n_draws: int, noise_source: NoiseSource
-    ) -> tuple[Indices, Indices]:
-        """Draw several samples in sequence; a sampler may draw them faster together.
-
-        Returns
-        -------
-        indices : array
-            Row numbers of the first draw, then of the second, and so on.
-        edges : array of shape (n_draws + 1,)
-            Where each draw begins in ``indices``, and where the last one ends.
-        """
-        parts = [self.indices(source, noise_source) for _ in range(n_draws)]
-        edges = np.concatenate(([0], np.cumsum([len(part) for part in parts], dtype=np.int64)))
-        return np.concatenate([np.empty(0, np.int64), *parts]), edges
-
 
 @audited
 @dataclass(frozen=True)
@@ -159,14 +139,6 @@ class Poisson(IndexSampler):
     def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
         return noise_source.bernoulli_subset(source.n_rows, self.rate)
 
-    def draw_many(
-        self, source: MemorySource, n_draws: int, noise_source: NoiseSource
-    ) -> tuple[Indices, Indices]:
-        # A coin for every row of every draw: one subset of the pairs, of the same distribution.
-        chosen = noise_source.bernoulli_subset(source.n_rows * n_draws, self.rate)
-        which, indices = np.divmod(chosen, source.n_rows)
-        return indices, np.searchsorted(which, np.arange(n_draws + 1)).astype(np.int64)
-
     def divisor(self, public: Public) -> float:
         return self.rate * public.n_rows
 
@@ -188,18 +160,6 @@ class FixedSize(IndexSampler):
 
     def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
         return noise_source.choose(source.n_rows, self.size)
-
-    def draw_many(
-        self, source: MemorySource, n_draws: int, noise_source: NoiseSource
-    ) -> tuple[Indices, Indices]:
-        if self.size**2 > source.n_rows:
-            return super().draw_many(source, n_draws, noise_source)
-        # Samples with replacement that hold no row twice are uniform among those without; the few
-        # others are drawn afresh, whatever they were.
-        drawn = np.sort(noise_source.integers(source.n_rows, (n_draws, self.size)), axis=1)
-        for i in np.flatnonzero((drawn[:, 1:] == drawn[:, :-1]).any(axis=1)):
-            drawn[i] = noise_source.choose(source.n_rows, self.size)
-        return drawn.ravel(), np.arange(n_draws + 1, dtype=np.int64) * self.size
 
     def divisor(self, public: Public) -> float:
         return float(self.size)
@@ -313,39 +273,3 @@ def _checked_cuts(cuts: tuple[int, ...]) -> tuple[int, ...]:
     if not places or places[0] < 0 or any(a > b for a, b in itertools.pairwise(places)):
         raise ValueError(f"Cut: cuts must be at least 0 and not fall; got {places!r}.")
     return places
-
-
-def batches_in_blocks(
-    samplers: tuple[IndexSampler, ...],
-    n_steps: int,
-    rows: MemorySource,
-    public: Public,
-    noise_source: NoiseSource,
-) -> Iterator[tuple[Indices, Indices, list[float]]]:
-    """Yield row numbers of blocks of steps, where batches begin and end, and their divisors.
-
-    Parameters
-    ----------
-    samplers : tuple of IndexSampler
-        One for all steps, or one for each.
-    n_steps : int
-    rows, public, noise_source
-        As the release has them.
-    """
-    divisors = [item.divisor(public) for item in samplers]
-    room = max(1, min(ROWS_AT_ONCE, BYTES_AT_ONCE // (8 * public.n_parameters)))
-    at_once = max(1, min(int(room / max(divisors)), ROWS_AT_ONCE, 2**46 // public.n_rows))
-    for start in range(0, n_steps, at_once):
-        count = min(at_once, n_steps - start)
-        if len(samplers) == 1:
-            indices, edges = samplers[0].draw_many(rows, count, noise_source)
-            shares = divisors * count
-        else:
-            chosen = samplers[start : start + count]
-            drawn = [item.indices(rows, noise_source) for item in chosen]
-            indices = np.concatenate(drawn)
-            edges = np.concatenate(([0], np.cumsum([len(one) for one in drawn])))
-            shares = divisors[start : start + count]
-        for first, stop in itertools.pairwise(edges if noise_source.keeps_record else ()):
-            noise_source.record_batch(indices[first:stop], rows.n_rows)
-        yield indices, edges, shares

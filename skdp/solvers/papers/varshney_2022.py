@@ -23,7 +23,7 @@ import numpy as np
 
 from skdp._numbers import Array, is_integer, is_real, require, shown
 from skdp.accounting import Gaussian, Shuffled
-from skdp.oracle import Cut, GaussianNoise, ResidualCount, ShuffledPass, SquaredNormSum, compiled
+from skdp.oracle import Cut, GaussianNoise, ResidualCount, ShuffledPass, SquaredNormSum
 from skdp.solvers import base, checks
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.clip_tracker import count_ratio, noisy_count
@@ -302,11 +302,6 @@ class ShuffledSGD(OnePassSolver):
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
         checks.positive(clip_norm=self.clip_norm)
-
-    def has_long_passes(self, public: Public) -> bool:
-        # Steps on single records; larger blocks are sums like any other.
-        single = self.max_iter == public.n_rows and public.n_outputs == 1 and not public.grouped
-        return single and compiled.is_long(public.n_rows, 1, public.n_parameters)
 
     def solve(self, oracle: Oracle) -> Solution:
         noise, averaged = GaussianNoise(self._pass_noise()), AVERAGED_SHARES[self.averaging]

@@ -25,7 +25,6 @@ import numpy as np
 
 from skdp._numbers import LEAST_CLIP_NORM, Array, is_real, require
 from skdp.objective import L1Ball, Simplex
-from skdp.oracle import GaussianNoise, NoisyStatistic, SVRGPass, compiled, noisy_gradient
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import BatchSize, batch_rate, check_batches, samplers
@@ -362,12 +361,6 @@ class VarianceReduced(Solver):
         require("difference_slope", slope, "be 'auto' or a number in (0, 1]", is_valid)
         checks.share(snapshot_share=self.snapshot_share)
 
-    def has_long_passes(self, public: Public) -> bool:
-        if public.sparse or public.grouped or public.n_outputs > 1:
-            return False  # these are left to numpy
-        rows = next(samplers(self.batch_size, self.sampling, public)).divisor(public)
-        return compiled.is_long(max(self._lengths()), rows, public.n_parameters)
-
     @property
     def n_epochs(self) -> int:
         """Number of epochs; the last one may be cut short by ``max_iter``."""
@@ -393,24 +386,26 @@ class VarianceReduced(Solver):
         size = longest if step is not None else constant_size(self.learning_rate)
         point = anchor = oracle.problem.prox(oracle.start(), 0.0)
         for length in lengths:
-            # 1. The snapshot: released once, or noised afresh for each step inside of the pass.
-            snapshot: Array | NoisyStatistic
-            if self.snapshot_noise == "once":
+            # 1. The snapshot, which a step may also release afresh.
+            fresh = self.snapshot_noise == "fresh"
+            if not fresh:
                 snapshot = oracle.gradient(anchor, clip_norm, snapshots)
                 if step is not None:
                     size = step.next(anchor, snapshot, length, size)
-            else:
-                snapshot = noisy_gradient(anchor, clip_norm, snapshots)
             # 2. The inner steps.
-            chosen = tuple(itertools.islice(batches, length))
-            sampler = chosen if any(one != chosen[0] for one in chosen) else chosen[0]
-            sizes, noise = np.full(length, size), GaussianNoise(inner)
-            clip, slope = self.difference_clip, self.difference_slope
-            inner_pass = SVRGPass(point, anchor, snapshot, sizes, clip, noise, sampler, slope)
-            last, mean = oracle.request(inner_pass)
-            oracle.note_direction((last - point) / (length * size))
+            total = np.zeros_like(point)
+            for batch in itertools.islice(batches, length):
+                if fresh:
+                    snapshot = oracle.gradient(anchor, clip_norm, snapshots)
+                change = oracle.difference(
+                    point, anchor, self.difference_clip, inner, batch, self.difference_slope
+                )
+                oracle.note_direction(snapshot + change)
+                point = oracle.problem.prox(point - size * (snapshot + change), size)
+                total += point
             # 3. The next epoch.
-            point, anchor = self._next_start(last, mean), mean
+            mean = total / length
+            point, anchor = self._next_start(point, mean), mean
         return Solution(anchor, int(self.max_iter))
 
     def _noises(self, public: Public, lengths: list[int]) -> tuple[float, float]:

@@ -15,9 +15,6 @@ from skdp.oracle import GaussianNoise, Public, ShuffledPass, noise_source
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases import shuffled_pass
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.releases.shuffled_pass import SingleRows
-from skdp.oracle.releases.step_noise import StepNoise
 from skdp.oracle.sources import memory
 from skdp.oracle.sources.base import STREAMED
 from skdp.oracle.sources.memory import MemorySource
@@ -85,7 +82,6 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("kind", ["dense", "csr", "weighted"])
 def test_without_noise_it_is_the_printed_algorithm(rng, name, kind, monkeypatch):
@@ -105,7 +101,6 @@ def test_without_noise_it_is_the_printed_algorithm(rng, name, kind, monkeypatch)
             np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-@pytest.mark.usefixtures("either_way")
 def test_several_outputs_take_single_records_too(rng):
     problem = Problem(Multinomial(3), L2(0.1))
     X, y = rng.standard_normal((N, D)), rng.integers(3, size=N)
@@ -115,7 +110,6 @@ def test_several_outputs_take_single_records_too(rng):
     assert np.isfinite(answer).all()
 
 
-@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("n_steps", [10, N])
 def test_noise_has_the_promised_size(n_steps):
     """On null rows the first point is the first step's noise."""
@@ -131,84 +125,45 @@ def test_noise_has_the_promised_size(n_steps):
     assert release.std(context) == pytest.approx(3.0 * 1.5 * 2.0, rel=1e-6)
 
 
-# ---------------------------------------------------------------------- exact noise
-
-
-def test_step_noise_is_that_of_the_mechanism(rng):
-    contribution = Contribution(1.0, 2.0, D, 1.0)
-    mechanism, scale = GaussianNoise(1.3), 2.7
-    noise = StepNoise(mechanism, contribution, scale)
-    statistics = rng.uniform(-0.5, 0.5, (50, D))
-    drawn = noise.draw(50, noise_source(4))
-    answers = np.array(
-        [noise.add_noise(noise.shift + s, z.copy()) for s, z in zip(statistics, drawn, strict=True)]
-    )
-    np.testing.assert_array_equal(
-        answers, mechanism.add_noise(statistics, contribution, scale, noise_source(4))
-    )
-    assert (np.rint(answers / noise.grid) == answers / noise.grid).all()
-
-
-def parities(one_addition):
-    """Share of answers that are even multiples of the grid, for statistics that are ties."""
-    noise = StepNoise(GaussianNoise(1.0), Contribution(1.0, 2.0, 1, 1.0), 1.0)
-    drawn = noise.draw(2000, noise_source(1))
-    tie = 0.5 * noise.grid
-    if one_addition:
-        # The mutant: statistic, shift and noise in one rounding.
-        answers = (drawn + 2 * noise.shift + tie) - noise.shift
-    else:
-        answers = np.array([noise.add_noise(np.array([noise.shift + tie]), z) for z in drawn])
-    return float((np.abs(answers / noise.grid) % 2 == 0).mean())
-
-
-def test_a_tie_is_rounded_before_the_noise_is_there():
-    assert 0.4 < parities(one_addition=False) < 0.6
-    assert parities(one_addition=True) > 0.95
-
-
-def test_without_noise_nothing_is_rounded():
-    noise = StepNoise(GaussianNoise(1.0), Contribution(1.0, 2.0, 2, 1.0), 0.0)
-    assert noise.shift == 0
-    assert not noise.draw(3, noise_source(0)).any()
-
-
-def test_noise_too_large_for_its_grid_is_refused():
-    noise = StepNoise(GaussianNoise(1.0), Contribution(1.0, 2.0, 10**6, 1.0), 2.0**40)
-    with pytest.raises(ValueError, match="too large next to its grid"):
-        noise.draw(1, noise_source(0))
+def test_single_records_get_the_noise_of_the_mechanism(rng):
+    """Each answer is what the mechanism makes of the gradient and the noise drawn for it."""
+    problem, scale = Problem(SquaredError()), 2.7
+    X, y = data(rng)
+    rows, context = make_rows(X, y, problem), context_for(problem, scale)
+    release = ShuffledPass(N, 0.05, 1.5, GaussianNoise(1.3))
+    pairs, _ = recorded(rows, context, release, np.arange(N), noise=noise_source(4))
+    source, (size, _) = noise_source(4), context.public.shape
+    mechanism, contribution = release.mechanism, release._contribution(context)
+    grid, drawn = mechanism.draw(contribution, scale, source, (N, size))
+    for (gradient, answer), noise in zip(pairs, drawn, strict=True):
+        np.testing.assert_array_equal(answer, grid * (np.rint(gradient / grid) + noise))
 
 
 # ---------------------------------------------------------------------- one record, one step
 
 
-def recorded(rows, context, release, order, monkeypatch, forced=None):
-    """Statistics of all steps; answers are the first run's."""
-    log = []
+class Recording(Order):
+    """Keeps each statistic and its answer, which is that of another run if one is given."""
 
-    def note(statistic):
-        log.append(np.array(statistic).ravel())
-        noise = np.random.default_rng(len(log)).standard_normal(log[-1].size)
-        return log[-1] + noise if forced is None else forced[len(log) - 1][1]
+    keeps_record = True
 
-    pairs = []
+    def __init__(self, order, noise, forced):
+        super().__init__(order)
+        self.gaussian = noise.gaussian
+        self.pairs, self._forced = [], forced
 
-    def add_noise(mechanism, statistic, contribution, scale, noise_source):
-        answer = note(statistic)
-        pairs.append((log[-1], answer))
-        return answer.reshape(statistic.shape)
+    def record_answer(self, answer, statistic, *event):
+        if self._forced is not None:
+            answer = self._forced[len(self.pairs)][1].reshape(answer.shape)
+        self.pairs.append((statistic.ravel().copy(), answer.ravel()))
+        return answer
 
-    def add_step_noise(noise, shifted, drawn):
-        answer = note(shifted - noise.shift)
-        pairs.append((log[-1], answer))
-        shifted[:] = answer
-        return shifted
 
-    with monkeypatch.context() as patch:
-        patch.setattr(GaussianNoise, "add_noise", add_noise)
-        patch.setattr(StepNoise, "add_noise", add_step_noise)
-        answer = release.answer(rows, context, Order(order))
-    return pairs, answer
+def recorded(rows, context, release, order, forced=None, noise=None):
+    """Statistics and answers of all steps, and the answer of the pass."""
+    source = Recording(order, noise or noise_source(1), forced)
+    answer = release.answer(rows, context, source)
+    return source.pairs, answer
 
 
 HOSTILE_ROWS = [
@@ -217,7 +172,7 @@ HOSTILE_ROWS = [
 ]  # fmt: skip
 
 
-def worst_moves(monkeypatch, n_steps, adjacency, seeds=range(3)):
+def worst_moves(n_steps, adjacency, seeds=range(3)):
     """Largest number of steps that moved, and by how many times the sensitivity."""
     problem = Problem(SquaredError())
     context = context_for(problem, scale=1.0, adjacency=adjacency)
@@ -239,10 +194,8 @@ def worst_moves(monkeypatch, n_steps, adjacency, seeds=range(3)):
                     other = make_rows(*there, problem, weights)
                 else:
                     other = make_rows(*there, problem)
-                one, answer = recorded(
-                    make_rows(Z, t, problem), context, release, order, monkeypatch
-                )
-                two, again = recorded(other, context, release, order, monkeypatch, one)
+                one, answer = recorded(make_rows(Z, t, problem), context, release, order)
+                two, again = recorded(other, context, release, order, one)
                 np.testing.assert_array_equal(answer, again)
                 assert len(one) == len(two) == n_steps
                 slack = 1 + gradient_rounding(N, D, 1, False) + 2.0**-28
@@ -257,8 +210,8 @@ def worst_moves(monkeypatch, n_steps, adjacency, seeds=range(3)):
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 @pytest.mark.parametrize("n_steps", [1, 6, N])
-def test_a_record_moves_one_step_by_its_sensitivity(monkeypatch, n_steps, adjacency):
-    most, farthest = worst_moves(monkeypatch, n_steps, adjacency)
+def test_a_record_moves_one_step_by_its_sensitivity(n_steps, adjacency):
+    most, farthest = worst_moves(n_steps, adjacency)
     assert most <= 1
     assert 0.5 < farthest <= 1
 
@@ -279,19 +232,19 @@ def test_overlapping_blocks_are_caught(monkeypatch):
     Z = X.copy()
     Z[10] += 1.0
     order = np.arange(N)
-    one, _ = recorded(make_rows(Z, y, problem), context, release, order, monkeypatch)
-    two, _ = recorded(make_rows(X, y, problem), context, release, order, monkeypatch, one)
+    one, _ = recorded(make_rows(Z, y, problem), context, release, order)
+    two, _ = recorded(make_rows(X, y, problem), context, release, order, one)
     moved = sum((a != b).any() for (a, _), (b, _) in zip(one, two, strict=True))
     assert moved == 2
 
 
 def test_an_unclipped_residual_is_caught(monkeypatch):
-    original = SingleRows.of
+    original = shuffled_pass._single_records
 
     def unclipped(records, clip_norm):
-        return original(records, clip_norm)._replace(limits=np.full(records.n_rows, 1e300))
+        return original(records, 1e90)
 
-    monkeypatch.setattr(SingleRows, "of", unclipped)
+    monkeypatch.setattr(shuffled_pass, "_single_records", unclipped)
     rng = np.random.default_rng(0)
     problem = Problem(SquaredError())
     X, y = data(rng)
@@ -301,8 +254,8 @@ def test_an_unclipped_residual_is_caught(monkeypatch):
     other[0] = 0.0
     context, release = context_for(problem, scale=1.0), ShuffledPass(N, 0.05, 0.7)
     order = np.arange(N)
-    one, _ = recorded(make_rows(X, y, problem), context, release, order, monkeypatch)
-    two, _ = recorded(make_rows(X, y, problem, other), context, release, order, monkeypatch, one)
+    one, _ = recorded(make_rows(X, y, problem), context, release, order)
+    two, _ = recorded(make_rows(X, y, problem, other), context, release, order, one)
     assert np.linalg.norm(one[0][0] - two[0][0]) > 100 * 0.7
 
 

@@ -172,7 +172,7 @@ def test_shares_of_the_budget():
     for share in (0.2, 0.7):
         solver = SVRG(max_iter=60, inner_steps=10, batch_size=5000, snapshot_share=share)
         plan = make_plan((SolverStage(solver.resolve(public, problem)),), public, problem)
-        scale, told = plan.calibration.scale, {"gradient": 0.0, "svrg_pass": 0.0}
+        scale, told = plan.calibration.scale, {"gradient": 0.0, "gradient_difference": 0.0}
         for entry in plan.entries:
             for event, count in Composed(((entry.event, entry.count),)).flattened():
                 rate = getattr(event, "rate", 1.0)
