@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
 
+from benchmarks import registry
 from benchmarks.held_out_sets import HALVES
 
 RESULTS = Path(__file__).parent / "results"
@@ -124,6 +125,13 @@ def reports(module, names, options) -> None:
         raise SystemExit(1)
 
 
+def papers(module, names, options) -> None:
+    """Run the experiments of the five papers, or judge and draw the last run anew."""
+    if options.data is not None:
+        registry.SHARED = options.data
+    module.run(names, options.quick, options.verdict, options.output)
+
+
 @dataclass(frozen=True)
 class Command:
     """A benchmark by its name on the command line.
@@ -197,6 +205,11 @@ COMMANDS = {
         "inputs of public bug reports: the right value, the package's, the verdict", "reports.csv",
         "KIND or REPORT",
     ),
+    "papers": Command(
+        "papers.report", papers,
+        "experiments of five papers: table, figure, verdict; --quick needs no download", None,
+        "h22, w17, wu21, k22, v22, next_to_gd, pure",
+    ),
 }  # fmt: skip
 
 
@@ -246,7 +259,13 @@ def parse(arguments=None):
         help="of fuzz, 60 by default, or of inference, 10; 0 for all runs of all its cells",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of the first case of fuzz")
-    parser.add_argument("--output", type=Path, help="a file instead of the one in results")
+    parser.add_argument(
+        "--output", type=Path, help="a file (of papers a folder) in place of results"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="of papers: small, without a download, kept apart"
+    )
+    parser.add_argument("--data", type=Path, help="of papers: the folder of mnist.npz, covertype")
     parser.add_argument("--smoke", action="store_true", help="everything once, small, kept nowhere")
     return parser, parser.parse_args(arguments)
 

@@ -1,14 +1,15 @@
-"""[K22]: do accelerated methods with optimal Laplace noise win at delta = 0? Figures 3 and 4.
+"""Kuru, Birbil, Gurbuzbalaban, Yildirim 2022: do accelerated methods with Laplace noise win?
 
-Run `python -m benchmarks.papers.k22`. Logistic regression with d = 20, n = 1e5, penalty
-0.01 |x|^2, rows of L1 norm at most 20, epsilon = 1 under replace-one (sensitivity 40), from x = 0.
-What the paper does not say is chosen here: rows are uniform in the L1 ball and labels follow a
-logistic model; the heavy ball has beta = (1 - sqrt(alpha mu))^2; the first stage of MASG is as the
-later ones with k = 1, n_1 = 2 ceil(sqrt(kappa) log(8)). L is the largest singular value that the
-paper takes, but of other rows of the same law, so that it costs nothing. The published code passes
-a scale where the standard deviation was wanted, and draws noise that is sqrt(2) too small: its
-curves spend sqrt(2) epsilon. Both are run, "honest" and "published". The figures use plain numpy,
-which the tests hold equal to the solvers.
+Figures 3 and 4 in the set-up of the authors' code, with the noise corrected: logistic regression
+with d = 20, n = 1e5, penalty 0.01 |x|^2, rows uniform in [0, 1]^20, labels by the sign of a linear
+function, epsilon = 1 and delta = 0 under replace-one (sensitivity 40), start at 10 times ones,
+E_0 = 10. The first stage of MASG has ceil(2 sqrt(kappa) ln sqrt(kappa)) steps, the heavy ball has
+Nesterov's momentum. L is that of other rows of the same law, so that it costs nothing. The
+published code uses a scale where the standard deviation was wanted, so that its noise is sqrt(2)
+too small.
+
+The runs are plain numpy, many at once, one column each, since the estimators would check and
+calibrate each of them anew. Tests compare them with the solvers.
 """
 
 from __future__ import annotations
@@ -17,23 +18,17 @@ import math
 
 import numpy as np
 
-from benchmarks.papers.accelerated import (
-    ALGORITHMS,
-    LogisticProblem,
-    first_stage,
-    iterates,
-    noise_multipliers,
-    number_of_steps,
-    step_sizes,
-)
-from benchmarks.papers.report import Report, mean_and_error
+from benchmarks.papers.printed_noise import printed_noise
+from benchmarks.papers.report import chosen, cost_of_noise, mean_and_error, shown
+from skdp.planning import multistage_bounds, nesterov_bounds
+from skdp.steps import MultistageNoise, NesterovNoise, UniformNoise, sampled_laplace_noise, stages
 
-D, N, STRENGTH, EPSILON, NORM = 20, 100_000, 0.01, 1.0, 20.0
-SENSITIVITY = 2 * NORM
-GUESS = 10.0  # the paper's E_0
-STEPS, FACTORS, SIZES = (100, 200, 500, 1000), (0.1, 1.0), (N, 1000)
-RUNS = {"honest": 20, "published": 10}
-TOO_SMALL = {"honest": 1.0, "published": math.sqrt(0.5)}
+D, N, STRENGTH, EPSILON, SENSITIVITY, GUESS, P = 20, 100_000, 0.01, 1.0, 40.0, 10.0, 1.0
+START, MU = 10.0, 2 * STRENGTH
+STEPS, FACTORS = (100, 200, 500, 1000), (0.1, 1.0)
+FIGURES = {"Fig. 3": (N, 8), "Fig. 4": (1000, 4)}  # rows in a batch, runs
+POINTS = 16  # of each curve over t
+BLOCK = 1 << 13
 LABELS = {
     "gd": "DP-GD",
     "heavy_ball": "DP-HB",
@@ -44,239 +39,221 @@ LABELS = {
 }
 
 
-def rows(n_rows, rng):
-    """Uniform in the L1 ball of radius NORM."""
-    exponential = rng.standard_exponential((n_rows, D + 1))
-    inside = exponential[:, :D] / exponential.sum(axis=1, keepdims=True)
-    return NORM * inside * rng.choice([-1.0, 1.0], (n_rows, D))
+def first_stage(kappa):
+    """Steps of the first stage in the authors' code."""
+    return math.ceil(2 * math.sqrt(kappa) * math.log(math.sqrt(kappa)))
 
 
-def problem(rng):
-    U = rows(N, rng)
-    truth = rng.standard_normal(D)
-    z = np.where(rng.random(N) < 1 / (1 + np.exp(-U @ truth)), 1.0, -1.0)
-    return LogisticProblem(U.astype(np.float32), z, STRENGTH)
+def step_sizes(name, n_steps, step, smoothness, kappa):
+    """alpha_t, step by step."""
+    if not name.startswith("multistage"):
+        return np.full(n_steps, step / smoothness)
+    stage = stages(n_steps, kappa, first_stage(kappa), P)
+    return step / smoothness * np.where(stage == 1, 1.0, 4.0**-stage)
 
 
-def minimum(task, smoothness, mu):
+def number_of_steps(name, most, step, smoothness, mu, excess, variance):
+    """T, or for the -opt versions the T' <= T that makes the bound (32) least."""
+    if not name.endswith("opt"):
+        return most
+    options = {"step": step, "noise_schedule": "optimal", "composition": "laplace"}
+    if name.startswith("multistage"):
+        options |= {"first_stage": first_stage(smoothness / mu), "p": P}
+        bounds = multistage_bounds(most, smoothness, mu, excess, variance, **options)
+    else:
+        bounds = nesterov_bounds(most, smoothness, mu, excess, variance, **options)
+    return int(np.argmin(bounds)) + 1
+
+
+def noise_multipliers(name, n_steps, step, kappa, epsilon, rate):
+    """b_t in units of the sensitivity, which cost epsilon together."""
+    schedule = UniformNoise()
+    if name == "nesterov_opt":
+        schedule = NesterovNoise(kappa, step)
+    elif name == "multistage_opt":
+        schedule = MultistageNoise(kappa, step, first_stage(kappa), P)
+    return sampled_laplace_noise(schedule.log_influence(n_steps), epsilon, rate)
+
+
+def iterates(name, start, gradient, sizes, mu):
+    """Yield x_1, x_2, ...; ``gradient(t, x)`` is noisy or not."""
+    before = now = start
+    for t, size in enumerate(sizes):
+        if t > 0 and size != sizes[t - 1]:
+            before = now
+        root = math.sqrt(size * mu)
+        beta = 0.0 if name == "gd" else (1 - root) / (1 + root)
+        ahead = now if name in ("gd", "heavy_ball") else (1 + beta) * now - beta * before
+        after = ahead - size * gradient(t, ahead)
+        if name == "heavy_ball":
+            after = after + beta * (now - before)
+        before, now = now, after
+        yield now
+
+
+class LogisticProblem:
+    """Mean logistic loss plus ``strength * |x|**2``; x of shape (d, runs), labels of -1 and 1."""
+
+    def __init__(self, U, z, strength):
+        self.signed = U * z[:, None].astype(U.dtype)
+        self.strength = strength
+
+    def gradient(self, x):
+        """Gradient for every column."""
+        x = x.astype(self.signed.dtype)
+        total = np.zeros(x.shape)
+        for start in range(0, len(self.signed), BLOCK):
+            block = self.signed[start : start + BLOCK]
+            margins = block @ x
+            # -1 / (1 + exp(m)), in place
+            np.exp(margins, out=margins)
+            margins += 1
+            np.divide(-1, margins, out=margins)
+            total += block.T @ margins
+        return total / len(self.signed) + 2 * self.strength * x
+
+    def sampled_gradient(self, x, size, rng):
+        """Gradient for every column, each on its own sample without replacement."""
+        n_rows, runs = len(self.signed), x.shape[1]
+        numbers = np.stack([rng.choice(n_rows, size, replace=False) for _ in range(runs)])
+        rows = self.signed[numbers]
+        margins = np.einsum("rij,jr->ri", rows, x.astype(rows.dtype), optimize=True)
+        residuals = -1 / (1 + np.exp(margins))
+        return np.einsum("rij,ri->jr", rows, residuals, optimize=True) / size + 2 * (
+            self.strength * x
+        )
+
+    def value(self, x):
+        """Objective for every column."""
+        x32 = x.astype(self.signed.dtype)
+        total = np.zeros(x.shape[1])
+        for start in range(0, len(self.signed), BLOCK):
+            margins = self.signed[start : start + BLOCK] @ x32
+            total += np.logaddexp(0, -margins).sum(axis=0, dtype=np.float64)
+        return total / len(self.signed) + self.strength * (x**2).sum(axis=0)
+
+
+def rows_of_the_law(n_rows, rng):
+    return rng.random((n_rows, D))
+
+
+def minimum(task, smoothness):
     """F at the end of NAG without noise, as in the paper."""
-    kappa = smoothness / mu
-    sizes = step_sizes("nesterov", 1000, 1.0, smoothness, kappa)
-    start = np.zeros((D, 1))
-    for point in iterates("nesterov", start, lambda t, x: task.gradient(x), sizes, mu):
-        last = point
+    sizes = step_sizes("nesterov", 1000, 1.0, smoothness, smoothness / MU)
+    *_, last = iterates("nesterov", np.zeros((D, 1)), lambda t, x: task.gradient(x), sizes, MU)
     return float(task.value(last)[0])
 
 
-def marks(n_steps):
-    """Steps at which the curves are taken."""
-    return sorted({int(t) for t in np.geomspace(1, n_steps, 14).round()} | {n_steps})
-
-
-def curves(task, name, most, step, size, smoothness, mu, least, rng):
-    """F(x_t) - F* at the marks, for every run and kind of noise."""
-    kappa, rate = smoothness / mu, size / N
-    variance = 2 * D * (SENSITIVITY / (N * EPSILON)) ** 2
-    n_steps = number_of_steps(name, most, step, smoothness, mu, GUESS, variance)
+def curve(task, smoothness, least, name, most, step, size, runs, rng):
+    """Return t -> F(x_t) - F* of every run, for some t, the last of which is T."""
+    kappa, n_rows = smoothness / MU, len(task.signed)
+    variance = 2 * D * (SENSITIVITY / (n_rows * EPSILON)) ** 2
+    n_steps = number_of_steps(name, most, step, smoothness, MU, GUESS, variance)
     sizes = step_sizes(name, n_steps, step, smoothness, kappa)
-    scales = noise_multipliers(name, n_steps, step, kappa, EPSILON, rate) * SENSITIVITY / size
-    kinds = np.repeat(list(RUNS), list(RUNS.values()))
-    factors = np.array([TOO_SMALL[kind] for kind in kinds])
+    scales = noise_multipliers(name, n_steps, step, kappa, EPSILON, size / n_rows)
+    scales = scales * SENSITIVITY / size
 
     def gradient(t, x):
-        exact = task.gradient(x) if size == N else task.sampled_gradient(x, size, rng)
-        return exact + scales[t] * factors * rng.laplace(size=x.shape)
+        exact = task.gradient(x) if size == n_rows else task.sampled_gradient(x, size, rng)
+        return exact + scales[t] * rng.laplace(size=x.shape)
 
-    wanted, found = marks(n_steps), []
-    start = np.zeros((D, len(kinds)))
-    for t, point in enumerate(iterates(name, start, gradient, sizes, mu), start=1):
-        if t in wanted:
-            found.append(task.value(point) - least)
-    return wanted, np.array(found), kinds
+    drawn = set(np.unique(np.geomspace(1, n_steps, POINTS).astype(int)))
+    begin = np.full((D, runs), START)
+    path = iterates(name, begin, gradient, sizes, MU)
+    return {t: task.value(x) - least for t, x in enumerate(path, 1) if t in drawn}
 
 
-def measure(report):
-    rng = np.random.default_rng(22)
-    task = problem(rng)
-    mu = 2 * STRENGTH
-    public = rows(N, np.random.default_rng(23))
-    smoothness = float(np.linalg.eigvalsh(public.T @ public / N)[-1]) + mu
-    least = minimum(task, smoothness, mu)
-    for size in SIZES:
+def run(report):
+    for rows, steps in ((N, 200), (1000, 200)):
+        noise = printed_noise("K22", EPSILON, 0.0, N, steps, rows)
+        report.add_noise(f"published code, {steps} steps on {rows:,} rows", noise)
+    rng, n_rows = np.random.default_rng(22), 5000 if report.quick else N
+    U = rows_of_the_law(n_rows, rng)
+    z = np.where(U @ rng.standard_normal(D) > 0, 1.0, -1.0)
+    task = LogisticProblem(U.astype(np.float32), z, STRENGTH)
+    public = rows_of_the_law(n_rows, np.random.default_rng(23))
+    smoothness = float(np.linalg.eigvalsh(public.T @ public / n_rows)[-1]) + MU
+    least = minimum(task, smoothness)
+    for part, (size, runs) in FIGURES.items():
+        size, runs = (min(size, n_rows), 2) if report.quick else (size, runs)
         for step in FACTORS:
-            for name in ALGORITHMS:
-                for most in STEPS:
-                    times, found, kinds = curves(
-                        task, name, most, step, size, smoothness, mu, least, rng
-                    )
-                    for kind in RUNS:
-                        values = found[:, kinds == kind]
-                        for t, row in zip(times, values, strict=True):
-                            report.rows.append(
-                                {
-                                    "m": size,
-                                    "c": step,
-                                    "algorithm": name,
-                                    "T": most,
-                                    "noise": kind,
-                                    "t": t,
-                                    "last": int(t == times[-1]),
-                                    **mean_and_error("excess", row),
-                                }
-                            )
-                    print(size, step, name, most, times[-1], values[-1].mean(), flush=True)
-    return smoothness, least, float(task.value(np.zeros((D, 1)))[0]) - least
+            for name in LABELS:
+                for most in STEPS[:2] if report.quick else STEPS:
+                    found = curve(task, smoothness, least, name, most, step, size, runs, rng)
+                    row = {"m": size, "c": step, "algorithm": name, "T": most, "runs": runs}
+                    row["kappa"] = f"{smoothness / MU:.4g}"
+                    for t, excess in found.items():
+                        row |= {"steps": t, **mean_and_error("excess", excess)}
+                        report.rows.append({"part": f"{part}, curve", **row})
+                    report.add(part=part, **row)
 
 
-def ends(report, size, step, kind="honest"):
-    """(algorithm, T) -> (excess, error, steps taken) at the end."""
-    return {
-        (row["algorithm"], row["T"]): (
-            float(row["excess"]),
-            float(row["excess_error"]),
-            row["t"],
-        )
-        for row in report.rows
-        if row["last"] and (row["m"], row["c"], row["noise"]) == (size, step, kind)
-    }
-
-
-def verdict(report, facts):
-    smoothness, _, initial = facts
-    yield (
-        f"L = {smoothness:.3f} (other rows of the same law), mu = {2 * STRENGTH}, kappa = "
-        f"{smoothness / (2 * STRENGTH):.0f}; excess at the start {initial:.3f}. Excess at the end, "
-        f"mean over {RUNS['honest']} runs with honest noise and {RUNS['published']} with the "
-        "published code's. F* is NAG without noise. Rows are drawn, uniform in the L1 ball, as the "
-        "paper does not say how."
-    )
-    for size in SIZES:
-        figure = 3 if size == N else 4
-        for step in FACTORS:
-            for kind in RUNS:
-                found = ends(report, size, step, kind)
-                yield from compared(found, f"Fig. {figure}, c = {step:g}, {kind} noise")
-    steps_taken = ends(report, N, 1.0)["nesterov_opt", STEPS[-1]][2]
-    yield (
-        f"A first stage of {steps_taken} steps or more makes DP-MASG-opt at c = 1 the very same as "
-        f"DP-NAG-opt, which the paper calls close to it; here it has "
-        f"{first_stage(smoothness / (2 * STRENGTH))}, the paper does not say how many."
-    )
-    for step in FACTORS:
-        found = ends(report, N, step)
-        gains = [
-            f"T = {most}: GD {found['gd', most][0]:.3g}, HB {found['heavy_ball', most][0]:.3g}, "
-            f"NAG {found['nesterov', most][0]:.3g}"
-            for most in STEPS
-        ]
-        fast = [
-            str(most)
-            for most in STEPS
-            if min(found["heavy_ball", most][0], found["nesterov", most][0]) < found["gd", most][0]
-        ]
-        yield (
-            f"Uniform noise, m = n, c = {step:g}: {'; '.join(gains)}. The paper: accelerated "
-            "methods win at small T and small c, and lose to GD at large T for c = 1. Here one of "
-            f"the two beats GD at {'T = ' + ', '.join(fast) if fast else 'no T'}."
-        )
-    honest, published = ends(report, N, 1.0), ends(report, N, 1.0, "published")
-    ratios = [honest[key][0] / published[key][0] for key in honest]
-    yield (
-        f"The published code's noise makes the excess at the end, m = n and c = 1, "
-        f"{min(ratios):.2f} to {max(ratios):.2f} times smaller; it costs epsilon = "
-        f"{math.sqrt(2) * EPSILON:.3f}, not {EPSILON:g}."
-    )
-
-
-def with_best_length(found):
-    """Algorithm -> (excess, error) at the number of steps that leaves least.
+def with_best_length(rows):
+    """Algorithm -> its row at the number of steps that leaves least.
 
     Versions with optimal noise stop before the cap T, so that several T are draws of the same run:
     their means are averaged first, as the least of several draws is too small.
-
-    Parameters
-    ----------
-    found : dict of (algorithm, T) to (excess, error, steps taken)
     """
-    runs = {}
-    for (name, _), (value, error, n_steps) in found.items():
-        runs.setdefault(name, {}).setdefault(n_steps, []).append((value, error))
-    return {
-        name: min(
-            (float(np.mean(values)), math.hypot(*errors) / len(errors))
-            for values, errors in (zip(*same, strict=True) for same in lengths.values())
-        )
-        for name, lengths in runs.items()
-    }
+    best = {}
+    for name in LABELS:
+        here = chosen(rows, algorithm=name)
+        lengths = [chosen(here, steps=steps) for steps in {row["steps"] for row in here}]
+        found = [
+            {
+                "excess": float(np.mean([row["excess"] for row in same])),
+                "excess_error": math.hypot(*(row["excess_error"] for row in same)) / len(same),
+            }
+            for same in lengths
+        ]
+        best[name] = min(found, key=lambda row: row["excess"])
+    return best
 
 
-def compared(found, where):
-    """Who ends lowest, for every T and over the best T."""
-    sentences = []
-    for most in STEPS:
-        best = min(ALGORITHMS, key=lambda name: found[name, most][0])
-        others = [name for name in ALGORITHMS if not name.endswith("opt")]
-        opts = [name for name in ALGORITHMS if name.endswith("opt")]
-        opt = min(opts, key=lambda name: found[name, most][0])
-        plain = min(others, key=lambda name: found[name, most][0])
-        ratio = found[plain, most][0] / found[opt, most][0]
-        sentences.append(
-            f"T = {most}: {LABELS[best]} lowest; best -opt {found[opt, most][0]:.3g} in "
-            f"{found[opt, most][2]} steps, best other {LABELS[plain]} {found[plain, most][0]:.3g}, "
-            f"{ratio:.2f} times that"
-        )
-    least = with_best_length(found)
-    order = sorted(ALGORITHMS, key=lambda name: least[name][0])
-    ranks = ", ".join(f"{LABELS[n]} {least[n][0]:.3g} (+-{least[n][1]:.1g})" for n in order)
-    plain = min(least[name][0] for name in ALGORITHMS if not name.endswith("opt"))
-    against = [
-        f"{LABELS[name]} {least[name][0] / plain:.2f}"
-        for name in ALGORITHMS
-        if name.endswith("opt")
-    ]
-    yield f"{where}. " + "; ".join(sentences) + "."
-    yield (
-        f"{where}, each with its best T: {ranks}. The paper: the -opt versions end lowest. Here, "
-        f"in units of the best other: {', '.join(against)}."
-    )
+def verdict(rows):
+    for part in FIGURES:
+        for step in FACTORS:
+            best = with_best_length(chosen(rows, part=part, c=step))
+            first, second = (
+                min((name for name in best if name.endswith("opt") == is_opt),
+                    key=lambda name: best[name]["excess"])
+                for is_opt in (True, False)
+            )  # fmt: skip
+            difference = best[second]["excess"] - best[first]["excess"]
+            error = math.hypot(best[first]["excess_error"], best[second]["excess_error"])
+            yield (
+                f"A version with optimal noise ends lowest ({part}, c = {step:g})",
+                f"{LABELS[first]} {shown(best[first], 'excess')}, {LABELS[second]} "
+                f"{shown(best[second], 'excess')}, each with its best T",
+                "within its error" if abs(difference) < 2 * error
+                else "holds" if difference > 0 else "does not hold",
+            )  # fmt: skip
+    for most, wins in ((STEPS[0], True), (STEPS[-1], False)):
+        here = {row["algorithm"]: row for row in chosen(rows, part="Fig. 3", c=1.0, T=most)}
+        if here:
+            faster = here["heavy_ball"]["excess"] < here["gd"]["excess"]
+            told = ", ".join(
+                f"{LABELS[name]} {shown(here[name], 'excess')}" for name in list(here)[:3]
+            )
+            yield (
+                f"With uniform noise acceleration {'wins' if wins else 'loses'} at T = {most} "
+                "(Fig. 3, c = 1)",
+                told,
+                "holds" if faster == wins else "does not hold",
+            )
+    yield from cost_of_noise(rows)
 
 
-def draw(report, plt):
-    figure, axes = plt.subplots(
-        4, len(ALGORITHMS), figsize=(20, 12), sharey="row", layout="constrained"
-    )
-    panels = [(size, step) for size in SIZES for step in FACTORS]
-    for line, (size, step) in zip(axes, panels, strict=True):
-        for ax, name in zip(line, ALGORITHMS, strict=True):
-            for i, most in enumerate(STEPS):
-                for kind, style in (("honest", "-"), ("published", ":")):
-                    key = (size, step, name, most, kind)
-                    chosen = [
-                        row
-                        for row in report.rows
-                        if tuple(row[k] for k in ("m", "c", "algorithm", "T", "noise")) == key
-                    ]
-                    ax.plot(
-                        [row["t"] for row in chosen],
-                        [float(row["excess"]) for row in chosen],
-                        style,
-                        color=f"C{i}",
-                        label=f"T = {most}" if kind == "honest" else None,
-                    )
-            ax.set(xscale="log", yscale="log")
-            figure_number = 3 if size == N else 4
-            ax.set_title(f"{LABELS[name]}, c = {step:g}, Fig. {figure_number}", fontsize=9)
+def draw(rows, plt):
+    """Fig. 3, a panel for each algorithm with curves of T."""
+    figure, axes = plt.subplots(2, 6, figsize=(13, 5), sharey="row", layout="constrained")
+    for line, step in zip(axes, FACTORS, strict=True):
+        for ax, name in zip(line, LABELS, strict=True):
+            here = chosen(rows, part="Fig. 3, curve", c=step, algorithm=name)
+            for most in dict.fromkeys(row["T"] for row in here):
+                points = chosen(here, T=most)
+                excess = [row["excess"] for row in points]
+                ax.plot([row["steps"] for row in points], excess, label=f"T = {most:.0f}")
+            ax.set(xscale="log", yscale="log", title=f"{LABELS[name]}, c = {step:g}")
         line[0].set_ylabel("F(x_t) - F*")
-        line[0].legend(fontsize=7)
-    figure.suptitle("Solid: honest Laplace noise. Dotted: the published code's, sqrt(2) too small.")
+    axes[0, 0].legend()
     return figure
-
-
-def main():
-    report = Report("k22")
-    facts = measure(report)
-    report.finish(verdict(report, facts), draw)
-
-
-if __name__ == "__main__":
-    main()

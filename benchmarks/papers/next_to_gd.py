@@ -7,16 +7,14 @@ chosen on the first group of data; the second was not looked at for them.
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from functools import cache
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import skdp
-from benchmarks.papers.report import Report, mean_and_error
-from benchmarks.registry import modules
+from benchmarks.papers.report import chosen, mean_and_error
+from benchmarks.registry import Unavailable, modules
 
 PENALTY, DELTA, REPETITIONS = 0.05, 1e-6, 4
 # Numbers of rows: of simulated data, and of real data at most.
@@ -104,52 +102,37 @@ def measure(report, name):
             report.add(**what, **mean_and_error("excess", values), **ratio)
 
 
-def verdict(report):
-    for group in ("chosen on", "apart"):
-        for epsilon in EPSILONS:
-            parts = []
-            for solver in SOLVERS[1:]:
-                ratios = [
-                    float(row["ratio"])
-                    for row in report.rows
-                    if (row["group"], row["solver"]) == (group, solver)
-                    and float(row["epsilon"]) == epsilon
-                ]
-                parts.append(f"{solver} {min(ratios):.2g} to {max(ratios):.2g}")
-            names = CHOSEN_ON if group == "chosen on" else APART
-            yield (
-                f"Excess next to gd's, epsilon {epsilon:g}, data {group} ({'; '.join(names)}), "
-                f"{REPETITIONS} repetitions: {', '.join(parts)}."
-            )
+def run(report):
+    for name in CHOSEN_ON[:2] if report.quick else (*CHOSEN_ON, *APART):
+        try:
+            measure(report, name)
+        except Unavailable as reason:
+            print(f"{name} is left out: {reason}")
 
 
-def draw(report, plt):
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
-    names = [*CHOSEN_ON, *APART]
+def verdict(rows):
+    for solver in SOLVERS[1:]:
+        here = chosen(rows, solver=solver)
+        ratios = [
+            np.median([row["ratio"] for row in chosen(here, epsilon=epsilon)])
+            for epsilon in EPSILONS
+        ]
+        told = " and ".join(f"{ratio:.1f}" for ratio in ratios)
+        yield f"{solver}, median excess at epsilon 0.1 and 1", f"{told} times that of gd", (
+            "better" if max(ratios) < 1 else "not better"
+        )  # fmt: skip
+
+
+def draw(rows, plt):
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
     for ax, epsilon in zip(axes, EPSILONS, strict=True):
-        for place, name in enumerate(names):
-            ratios = {
-                row["solver"]: float(row["ratio"])
-                for row in report.rows
-                if row["data"] == name and float(row["epsilon"]) == epsilon
-            }
+        here = chosen(rows, epsilon=epsilon)
+        for name in dict.fromkeys(row["data"] for row in here):
+            points = chosen(here, data=name)
             marker = "o" if name in CHOSEN_ON else "s"
-            ax.plot(list(ratios.values()), list(ratios), marker, label=name, color=f"C{place}")
-        ax.set(xscale="log", xlabel="excess next to gd's", title=f"epsilon {epsilon:g}")
+            ratios = [row["ratio"] for row in points]
+            ax.plot(ratios, [row["solver"] for row in points], marker, label=name)
+        ax.set(xscale="log", xlabel="excess in units of gd's", title=f"epsilon {epsilon:g}")
         ax.axvline(1, color="grey", lw=0.5)
     axes[1].legend(fontsize=7)
     return figure
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.parse_args()
-    warnings.simplefilter("ignore")
-    report = Report("next_to_gd")
-    for name in (*CHOSEN_ON, *APART):
-        report.attempt(name, measure, name)
-    report.finish([*verdict(report)], draw)
-
-
-if __name__ == "__main__":
-    main()

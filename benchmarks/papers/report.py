@@ -1,94 +1,160 @@
-"""A table, a figure and a verdict, written beside each other."""
+"""Run the experiments of a paper, and write a table, a figure and a verdict beside each other."""
 
 from __future__ import annotations
 
+import importlib
+import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import results_file
-from benchmarks.registry import Unavailable
+from skdp import NoiseWarning, PrivacyWarning
+from skdp.accounting import Adjacency, calibrate
 
 RESULTS = Path(__file__).parent / "results"
+PAPERS = ("h22", "w17", "wu21", "k22", "v22")
+NAMES = (*PAPERS, "next_to_gd", "pure")
 
 
 def mean_and_error(name, values):
-    """Mean and its standard error, as two columns."""
+    """Return the mean and its standard error, as two columns."""
     values = np.asarray(values, dtype=float)
     error = values.std(ddof=1) / np.sqrt(len(values))
     return {name: f"{values.mean():.6g}", f"{name}_error": f"{error:.3g}"}
 
 
+def shown(row, name, digits=2):
+    """Return a mean and its standard error as text."""
+    return f"{row[name]:.{digits}g}+-{row[f'{name}_error']:.1g}"
+
+
 def errorbar(ax, rows, x, y, **style):
-    """Draw column ``y`` of some rows over column ``x``, with its error."""
-    ax.errorbar(
-        [float(row[x]) for row in rows],
-        [float(row[y]) for row in rows],
-        [float(row[f"{y}_error"]) for row in rows],
-        capsize=2,
-        **style,
-    )
+    """Draw column ``y`` of some rows against column ``x``, with its standard error."""
+    values = ([row[name] for row in rows] for name in (x, y, f"{y}_error"))
+    ax.errorbar(*values, capsize=2, **style)
+
+
+def chosen(rows, **wanted):
+    """Return the rows that have these values."""
+    return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
 
 
 class Report:
-    """Rows as they come in; at the end a CSV file, a PNG file and a text."""
+    """Rows of a table as they come in.
 
-    def __init__(self, name):
-        self.name, self.command = name, f"python -m benchmarks.papers.{name}"
-        self.rows, self.skipped = [], []
-        self._started, self._seconds = time.process_time(), None
+    Attributes
+    ----------
+    quick : bool
+        Whether the experiment is a small one, on rows that need no download.
+    """
+
+    def __init__(self, quick):
+        self.quick, self.rows = quick, []
 
     def add(self, **row):
         self.rows.append(row)
         print("  ".join(f"{key}={value}" for key, value in row.items()), flush=True)
 
-    def attempt(self, what, part, *arguments):
-        """Run a part of the experiment, or write down that its data is not here."""
-        try:
-            part(self, *arguments)
-        except Unavailable as reason:
-            self.skipped.append(f"{what}: {reason}")
-            print(f"skipped {self.skipped[-1]}")
+    def add_noise(self, run, noise, adjacency="zero_out"):
+        """Add what the printed noise of a run costs, and its ratio to the noise that suffices."""
+        exact = calibrate(noise.event, noise.epsilon, noise.delta, Adjacency.parse(adjacency))
+        self.add(
+            part="noise",
+            run=run,
+            epsilon=noise.epsilon,
+            true_epsilon=f"{noise.true_epsilon(adjacency):.4g}",
+            ratio=f"{1 / exact.scale:.4g}",
+        )
 
-    def run(self, parts, names, verdict, draw):
-        """Run the parts of these names, without writing; with no names, run all and write."""
-        for name in names or parts:
-            self.attempt(name, parts[name])
-        if not names:
-            judged = ["There is no verdict: parts are missing."] if self.skipped else verdict(self)
-            self.finish(judged, draw)
 
-    def reload(self, *numbers):
-        """Take the rows of the last complete run, to judge and draw them anew."""
-        self.rows = results_file.read(RESULTS / f"{self.name}.csv")[1]
-        for row in self.rows:
-            for name in numbers:
-                row[name] = float(row[name]) if row[name] else row[name]
-                if isinstance(row[name], float) and row[name].is_integer():
-                    row[name] = int(row[name])
-        made = (RESULTS / f"{self.name}.txt").read_text().splitlines()[-1]
-        self._seconds = float(made.split(" in ")[-1].split(" s ")[0])
+def cost_of_noise(rows):
+    """Yield the lines of a verdict on what the printed noise costs."""
+    for row in chosen(rows, part="noise"):
+        yield (
+            f"The noise as printed keeps to the budget ({row['run']})",
+            f"costs epsilon {row['true_epsilon']:,.4g} where {row['epsilon']:g} is named; noise "
+            f"{row['ratio']:.2g} times what the budget needs",
+            "holds" if row["true_epsilon"] <= row["epsilon"] else "does not hold",
+        )
 
-    def finish(self, verdict, draw):
-        seconds = self._seconds
-        if seconds is None:
-            seconds = time.process_time() - self._started
-        lines = [*verdict, *(f"Skipped: {reason}" for reason in self.skipped)]
-        lines.append(f"Made by `{self.command}` in {seconds:.0f} s of processor time.")
-        print("\n" + "\n".join(lines))
-        if self.skipped:
-            return  # what is there from a complete run stays
-        RESULTS.mkdir(exist_ok=True)
-        columns = list(dict.fromkeys(key for row in self.rows for key in row))
-        path = RESULTS / f"{self.name}.csv"
-        results_file.write(path, [f"made by: {self.command}"], columns, self.rows)
-        (RESULTS / f"{self.name}.txt").write_text("\n".join(lines) + "\n")
-        import matplotlib as mpl
 
-        mpl.use("Agg")
-        from matplotlib import pyplot as plt
+def number(cell):
+    """Return a cell of a file as a number, if it is one."""
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
 
-        figure = draw(self, plt)
-        figure.savefig(RESULTS / f"{self.name}.png", dpi=110)
-        plt.close(figure)
+
+def read(path):
+    """Return the rows of a file, with numbers in place of their text."""
+    rows = results_file.read(path)[1]
+    return [{key: number(cell) for key, cell in row.items() if cell != ""} for row in rows]
+
+
+def as_table(lines):
+    """Return the verdict as a table in reStructuredText, for the page of the paper."""
+    cells = [("The paper's claim", "Here", "Verdict"), *lines]
+    text = "\n".join(
+        f"   * - {first}\n     - {second}\n     - {third}" for first, second, third in cells
+    )
+    return f".. list-table::\n   :header-rows: 1\n   :widths: 34 50 16\n\n{text}\n"
+
+
+def judge(module, name, folder):
+    """Write the verdict on the rows of a file, and draw them."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    rows = read(folder / f"{name}.csv")
+    lines = list(module.verdict(rows))
+    (folder / f"{name}.inc").write_text(as_table(lines), encoding="utf-8")
+    figure = module.draw(rows, plt)
+    figure.savefig(folder / f"{name}.png", dpi=110)
+    plt.close(figure)
+    for line in lines:
+        print(f"- {line[0]}: {line[1]}. {line[2].capitalize()}.")
+
+
+def run(names, quick=False, only_judge=False, folder=None):
+    """Run experiments by name; all five papers by default.
+
+    Parameters
+    ----------
+    names : list of str
+    quick : bool
+        Whether to run small experiments, which need no download.
+    only_judge : bool
+        Whether to judge and draw the rows of the last run.
+    folder : Path, optional
+        Where to write; by default the folder of results, or a new one for quick runs.
+    """
+    unknown = set(names) - set(NAMES)
+    if unknown:
+        raise SystemExit(f"unknown experiments {sorted(unknown)}; there are {', '.join(NAMES)}")
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix="skdp-papers-")) if quick else RESULTS
+    folder.mkdir(exist_ok=True, parents=True)
+    for name in names or PAPERS:
+        module = importlib.import_module(f"benchmarks.papers.{name}")
+        print(f"\n{name}: {module.__doc__.splitlines()[0]}")
+        if not only_judge:
+            report, start = Report(quick), time.process_time()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", PrivacyWarning)
+                warnings.simplefilter("ignore", NoiseWarning)
+                module.run(report)
+            columns = list(dict.fromkeys(key for row in report.rows for key in row))
+            seconds = f"{time.process_time() - start:.0f} s of processor time"
+            command = f"python -m benchmarks papers {name}{' --quick' if quick else ''}"
+            comments = [f"made by: {command}", f"in: {seconds}"]
+            results_file.write(folder / f"{name}.csv", comments, columns, report.rows)
+        if quick:
+            print("These runs are small: they show that all works, not which claims hold.")
+        judge(module, name, folder)
+        print(f"Written: {folder / name}.csv, .png and .inc")

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.papers.theory.printed import printed_adp_noise, printed_budget
+from benchmarks.papers.theory import printed_adp_noise, printed_budget
 from skdp.accounting import (
     Adjacency,
     Composed,
@@ -177,7 +177,7 @@ def printed_noise(
 
     Examples
     --------
-    >>> from benchmarks.papers.theory import printed_noise
+    >>> from benchmarks.papers.printed_noise import printed_noise
     >>> noise = printed_noise("K22", 1.0, 0.0, n_rows=100_000, n_steps=200)
     >>> round(noise.true_epsilon(), 4)
     1.4142
