@@ -12,12 +12,12 @@ from pathlib import Path
 
 SECTIONS = {
     "index": 250, "tutorial": 1070, "how_to": 8670, "concepts": 3100, "reviewers": 3000,
-    "reference": 1300, "research": 5200, "development": 4100,
+    "reference": 1300, "research": 3000, "development": 4100, "papers": 2950,
 }  # fmt: skip
-PAGE, TOTAL = 1400, 26_200
+PAGE, TOTAL = 1400, 27_150
 # Generated, and a table that is a file of its own.
 UNCOUNTED = {
-    "reference/changelog", "reference/users", "reference/extenders", "research/paper_items",
+    "reference/changelog", "reference/users", "reference/extenders",
 }  # fmt: skip
 
 

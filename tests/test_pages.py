@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import importlib.util
 import re
 import shlex
@@ -20,12 +21,13 @@ import readme
 import solver_contract as contract
 from benchmarks import table, verdict
 from benchmarks.__main__ import COMMANDS, parse
+from benchmarks.papers import report
 from replays import ESTIMATORS, data_for, differing, each_row_once, neighbours
 from skdp import demo, total_privacy
 from skdp.accounting import Adjacency
 from skdp.oracle import GaussianNoise, NoisyStatistic, Solution
 from skdp.solvers import Solver, get_solver
-from skdp.solvers.base import REGISTRY
+from skdp.solvers.base import ALGORITHMS, REGISTRY
 
 ROOT = Path(__file__).parents[1]
 PAGES = documentation.pages()
@@ -258,6 +260,33 @@ def test_pages_on_accuracy_are_those_of_the_results():
     for name, text in page.texts(rows, others).items():
         assert (documentation.DOCS / name).read_text(encoding="utf-8") == text, name
     assert readme.README.count(page.readme(rows)) == 1
+
+
+@pytest.mark.parametrize("name", report.NAMES)
+def test_the_verdict_on_a_page_is_that_of_the_table(name):
+    """If not: python -m benchmarks papers <name> --verdict."""
+    module = importlib.import_module(f"benchmarks.papers.{name}")
+    lines = list(module.verdict(report.read(report.RESULTS / f"{name}.csv")))
+    assert len(lines) >= 5
+    written = (report.RESULTS / f"{name}.inc").read_text(encoding="utf-8")
+    assert written == report.as_table(lines)
+
+
+def test_every_paper_is_found_from_the_readme():
+    """Its algorithms, under the authors' names, with the solver and the page of each."""
+    index = (documentation.DOCS / "papers" / "index.rst").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"\| (\S+) \| `DPRidge\(solver=\"(\S+)\"\)` \|.*\((docs/\S+)\)", readme.README
+    )
+    assert len(rows) == 10
+    for algorithm, solver, page in rows:
+        assert ALGORITHMS[algorithm][0] == solver
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert algorithm in text
+        assert f'- {algorithm}\n     - ``"{solver}"``\n     - :doc:`{Path(page).stem}`' in index
+    assert {solver for _, solver, _ in rows} == {
+        name for name, solver in REGISTRY.items() if solver.paper
+    }
 
 
 def objection(command):

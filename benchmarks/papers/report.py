@@ -74,9 +74,9 @@ def cost_of_noise(rows):
     """Yield the lines of a verdict on what the printed noise costs."""
     for row in chosen(rows, part="noise"):
         yield (
-            f"The noise as printed keeps to the budget ({row['run']})",
-            f"costs epsilon {row['true_epsilon']:,.4g} where {row['epsilon']:g} is named; noise "
-            f"{row['ratio']:.2g} times what the budget needs",
+            f"The printed noise keeps to the budget ({row['run']})",
+            f"costs epsilon {row['true_epsilon']:,.4g}, {row['epsilon']:g} is named; noise "
+            f"{row['ratio']:.2g} times what that needs",
             "holds" if row["true_epsilon"] <= row["epsilon"] else "does not hold",
         )
 

@@ -211,8 +211,8 @@ def certified(report):
 def run(report):
     for name, paper, n_steps in (
         ("DP-GD, 1500 steps", "W17 gd", 1500),
-        ("DP-SVRG, 75,000 single records, n = 200,000", "W17 svrg", 75_000),
-        ("the same with the noise of Remark 4.1", "W17 svrg, Remark 4.1", 75_000),
+        ("DP-SVRG, n = 200,000", "W17 svrg", 75_000),
+        ("with Remark 4.1", "W17 svrg, Remark 4.1", 75_000),
     ):
         report.add_noise(name, printed_noise(paper, EPSILONS[0], DELTA, PAPER_ROWS, n_steps))
     printed(report)
@@ -233,11 +233,10 @@ def verdict(rows):
         here = chosen(rows, part="printed", figure=figure, epsilon=EPSILONS[0])
         plain, reduced = {row["method"]: row for row in here}.values()
         yield (
-            f"{reduced['method']} has less error than DP-GD after fewer gradients ({figure}, as "
-            "printed, epsilon 0.2)",
-            f"{reduced['gap'] / plain['gap']:.2f} of DP-GD's gap, after {reduced['passes']:.0f} "
-            f"passes in place of {plain['passes']:.0f}; but its noise costs epsilon "
-            f"{reduced['true_epsilon']:,.0f}, that of DP-GD {plain['true_epsilon']:.2g}",
+            f"{reduced['method']} needs fewer gradients than DP-GD ({figure}, epsilon 0.2)",
+            f"{reduced['gap'] / plain['gap']:.2f} of DP-GD's gap after {reduced['passes']:.0f} "
+            f"instead of {plain['passes']:.0f} passes; costs epsilon "
+            f"{reduced['true_epsilon']:,.0f} instead of {plain['true_epsilon']:.2g}",
             "holds" if reduced["gap"] < plain["gap"] else "does not hold",
         )
     for penalty, name in (("with", "DP-SVRG"), ("without", "DP-SVRG++")):
@@ -250,8 +249,8 @@ def verdict(rows):
             told.append(f"{passes:.0f} passes: " + " and ".join(f"{one:.2f}" for one in ratios))
             holds.append(max(ratios) < 1)
         yield (
-            f"The same for {name} with certified noise, next to plain DP-GD",
-            f"share of its gap at epsilon 0.2 and 1: {'; '.join(told)}",
+            f"{name} with certified noise does",
+            f"share of DP-GD's gap at epsilon 0.2 and 1: {'; '.join(told)}",
             "holds" if all(holds) else "holds at few passes" if holds[0] else "does not hold",
         )
     yield from cost_of_noise(rows)

@@ -1,4 +1,4 @@
-"""Bounds of accelerated methods, the optimal noise behind them, and certificates."""
+"""Bounds of accelerated methods, and the optimal noise behind them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from benchmarks.papers.theory import (
-    find_certificate,
-    heavy_ball_excess,
-    heavy_ball_noise,
-)
+from benchmarks.papers.theory import heavy_ball_excess, heavy_ball_noise
 from skdp.accounting.additive import amplified
 from skdp.planning import (
     heavy_ball_bounds,
@@ -226,16 +222,12 @@ def test_tuning_finds_the_least_of_the_bounds():
     assert choice.bound <= textbook.min()
 
 
-# ---------------------------------------------------------------- certificates
-
-
 @pytest.mark.parametrize("bad", [(1.0, 2.0), (1.0, 0.0), (np.inf, 1.0)])
 def test_impossible_conditions_are_refused(bad):
     for asks in (
         lambda: nesterov_bounds(10, *bad, 1.0, 1.0),
         lambda: tune_heavy_ball(*bad, 1.0, 1.0),
         lambda: heavy_ball_rate(0.1, 0.1, *bad),
-        lambda: find_certificate(0.9, 0.1, 0.1, *bad),
     ):
         with pytest.raises(ValueError, match="strong_convexity"):
             asks()

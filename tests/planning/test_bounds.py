@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from benchmarks.papers.theory import (
-    batch_constant,
     printed_number_of_steps,
     quadratic_excess,
 )
@@ -133,7 +132,7 @@ def test_bad_arguments_are_refused(arguments, message):
 def test_batches_add_what_the_proof_adds(kappa, n_steps):
     """Thm 4.9: every step adds the variance of the batch; in long runs kappa times one step's."""
     variance, smoothness, gap, alpha = 0.3, 2.0, 0.25, 1e-3
-    batch = batch_constant(variance, smoothness, gap)
+    batch = variance / (2 * smoothness * gap)
     gamma = 1 - 1 / kappa
     extra = sum(gamma ** (n_steps - t) * variance for t in range(1, n_steps + 1))
     extra /= 2 * smoothness * gap

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
+import documentation
 import skdp
 from skdp.solvers import REGISTRY, available, core, get_solver, papers
 from skdp.solvers.base import ALGORITHMS
@@ -38,23 +39,15 @@ def test_a_refusal_lists_general_solvers_with_their_purpose():
     assert last == f"Of papers: {', '.join(solvers_in(papers))}."
 
 
-# The grid that an estimator's search covers for every solver of a paper: momentum in (0, 0.5),
-# schedule in ("uniform", "exponential"), clip in ("auto", 1.0). Which values beside the first of
-# each pair a solver's theory has.
-SEARCHED = {
-    "accelerated_mirror_descent": {"noise_schedule", "clip_norm"},
-    "adaptive_shuffled_sgd": set(),
-    "adp_sgd": {"noise_schedule", "clip_norm"},
-    "heavy_ball": {"momentum", "noise_schedule", "clip_norm"},
-    "multistage_nesterov": {"noise_schedule", "clip_norm"},
-    "nesterov": {"noise_schedule", "clip_norm"},
-    "residual_budget": {"momentum", "noise_schedule", "clip_norm"},
-    "shuffled_sgd": {"clip_norm"},
-    "svrg": {"clip_norm"},
-    "svrg++": {"clip_norm"},
-}
+# The grid that a search covers for every solver of a paper: a neutral value and another one. The
+# page says for which solvers the others have a meaning.
+PAGE = (documentation.DOCS / "papers" / "index.rst").read_text(encoding="utf-8")
 NEUTRAL = {"momentum": 0.0, "noise_schedule": "uniform", "clip_norm": "auto"}
 OTHER = {"momentum": 0.5, "noise_schedule": "exponential", "clip_norm": 1.0}
+SEARCHED = {
+    solver: {name for name, cell in zip(OTHER, cells, strict=True) if cell == "yes"}
+    for solver, *cells in re.findall(r"^(\S+) +(yes|no) +(yes|no) +(yes|no)$", PAGE, re.M)
+}
 
 
 def ridge(solver, **values):

@@ -41,7 +41,7 @@ class FrankWolfe(Solver):
     `skdp.accounting.NoisyMaximum`), so it is worth having with delta = 0, where Laplace noise on
     all entries of a gradient grows with the number of columns. With delta > 0
     "accelerated_mirror_descent" was better throughout, and "gd" mostly:
-    ``python -m benchmarks.papers.selection_steps``. Where the budget is too small for any
+    ``python -m benchmarks papers pure``. Where the budget is too small for any
     estimate it is worse than zero coefficients, as its first step goes all the way to a vertex.
 
     References

@@ -150,7 +150,7 @@ class AcceleratedMirrorDescent(Solver):
                 # On an L2 ball or in a box a strongly convex objective is close to its minimum long
                 # before the bound stops falling. Chosen on the first data of
                 # `benchmarks.papers.next_to_gd`. On an L1 ball so few steps leave most of the way
-                # (error 0.36 in place of 0.02 in the experiment of `benchmarks.papers.w17`).
+                # (error 0.36 in place of 0.02 at n = 2000, d = 3000).
                 wanted *= 0.3
             max_iter = count_within(wanted, (30, 150))
         checks.count(max_iter=max_iter)

@@ -49,9 +49,9 @@ def plain(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
     if not (ROOT / "benchmarks").exists():
         pytest.skip("benchmarks are not part of this installation")
-    module = importlib.import_module("benchmarks.papers.accelerated")
+    module = importlib.import_module("benchmarks.papers.k22")
     yield module
-    sys.modules.pop("benchmarks.papers.accelerated", None)
+    sys.modules.pop("benchmarks.papers.k22", None)
 
 
 @pytest.mark.parametrize("name", ["heavy_ball", "nesterov", "multistage"])
@@ -64,7 +64,7 @@ def test_iterates_are_those_of_a_plain_implementation(plain, classification, nam
     root = math.sqrt(step * mu / curvature)
     first = plain.first_stage(kappa)
     solver = {
-        "heavy_ball": HeavyBallDescent(momentum=(1 - root) ** 2),
+        "heavy_ball": HeavyBallDescent(momentum=(1 - root) / (1 + root)),
         "nesterov": Nesterov(),
         "multistage": MultistageNesterov(first_stage=first, p=plain.P),
     }[name].set_params(

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import skdp
-from benchmarks.papers.theory import random_iterate_steps
 from skdp import planning, steps
 from skdp.accounting import Adjacency
 from skdp.objective import L2, Logistic, NoPenalty, Problem, SquaredError
@@ -78,7 +77,7 @@ def test_what_is_given_stays_and_guesses_go_together(solver):
 def test_a_random_iterate_has_the_steps_of_its_theorem():
     public = public_for()
     solver = GradientDescent(averaging="random", initial_gap=GAP).resolve(public, PROBLEM)
-    assert solver.max_iter == pytest.approx(random_iterate_steps(alpha_of(solver, public)), abs=1)
+    assert solver.max_iter == pytest.approx(alpha_of(solver, public) ** -0.5, abs=1)
     assert solver.learning_rate == 1 / assumed_curvature(public, PROBLEM)
     assert (solver.momentum, solver.noise_schedule) == (0.0, "uniform")
     # It minimises the bound 2 M gap / T + T times the noise of one step.
