@@ -19,10 +19,9 @@ momentum : float, str, tuple (str, dict), Momentum or "auto", default="auto"
     0.8})`` or ``AveragedGradient(0.8)`` is the bias-corrected average of gradients. Both have unit
     gain: a constant gradient is followed with steps of ``learning_rate``.
 averaging : {"last", "tail", "random"} or "auto", default="auto"
-    Which iterate is returned; "tail" is the mean of the last half, "random" a uniformly random
-    iterate, whose expected squared gradient is what theory bounds where the problem is not convex
-    (Wang, Ye, Xu 2017, Thm 6.3). "gd" draws among the points at which gradients were taken, as the
-    theorem does, others among those after a step.
+    Which iterate is returned; "tail" is the mean of the last half, "random" a uniformly random one
+    of the points at which gradients were taken, whose expected squared gradient theory bounds if
+    the problem is not convex (Wang, Ye, Xu 2017, Thm 6.3).
 curvature : float or "auto", default="auto"
     Largest eigenvalue of the mean loss's second derivative: a public guess.
 condition_number : float or "auto", default="auto"

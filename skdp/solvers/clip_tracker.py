@@ -10,6 +10,7 @@ from skdp.oracle import GaussianNoise, GradientCount, NoisyStatistic, Sampler, S
 from skdp.solvers import checks
 from skdp.solvers.base import Oracle, Problem, Public, Solver
 from skdp.solvers.defaults import descent_defaults
+from skdp.solvers.descent import Path, Step, Wrapper
 from skdp.steps import AdaptiveClipping, ClipNorm, clipping_rule, constant_clip
 
 
@@ -49,12 +50,13 @@ def noisy_count(oracle: Oracle, count: Statistic, noise: float, rows: Sampler) -
     return float(oracle.request(NoisyStatistic(count, mechanism, rows))[0])
 
 
-class ClipTracker:
-    """Yields the clipping norm of each step; an adaptive rule requests a count before each.
+class TrackedClip(Wrapper):
+    """A path whose clipping norm follows a noisy count before each step.
 
     Parameters
     ----------
-    rule : float or AdaptiveClipping
+    path : Path
+    rule : AdaptiveClipping
         Resolved by `resolve_clip`.
     noises : array of shape (n_steps,)
         Relative noise of the gradients, if there were no counts.
@@ -65,25 +67,24 @@ class ClipTracker:
         Relative noise of the gradients, which leaves the counts their share of the budget.
     """
 
-    def __init__(self, rule: ClipNorm, noises: Array) -> None:
-        self.noises = noises
-        self._rule = rule if isinstance(rule, AdaptiveClipping) else None
-        if self._rule is None:
-            self._norm = constant_clip(rule)
-            return
+    def __init__(self, path: Path, rule: AdaptiveClipping, noises: Array) -> None:
+        super().__init__(path)
         # Gradients keep 1 - share of the squared budget; all counts have the same noise.
-        share = float(self._rule.share)
-        self._norm = float(self._rule.initial)
+        share, self._rule, self.norm = float(rule.share), rule, float(rule.initial)
         self.noises = noises * (1 - share) ** -0.5
-        total = float((noises**-2.0).sum())
-        self._count_noise = math.sqrt(len(noises) / (share * total))
+        self._count_noise = math.sqrt(len(noises) / (share * float((noises**-2.0).sum())))
 
-    def next(self, oracle: Oracle, point: Array, rows: Sampler) -> float:
-        """Return the norm for the step from ``point`` on the rows that a sampler draws."""
-        if self._rule is None:
-            return self._norm
-        count = noisy_count(oracle, GradientCount(point, self._norm), self._count_noise, rows)
-        self._norm = self._rule.next_norm(
-            self._norm, count / (rows.divisor(oracle.public) * oracle.public.weighted_share)
-        )
-        return self._norm
+    def query(self, oracle: Oracle, step: Step) -> Array:
+        count = GradientCount(self.at(step), self.norm)
+        total = noisy_count(oracle, count, self._count_noise, step.batch)
+        weight = step.batch.divisor(oracle.public) * oracle.public.weighted_share
+        self.norm = self._rule.next_norm(self.norm, total / weight)
+        return super().query(oracle, step._replace(clip_norm=self.norm))
+
+
+def tracked(path: Path, rule: ClipNorm, noises: Array) -> tuple[Path, float, Array]:
+    """Return a path with the clipping norms of a resolved rule, the first norm, and the noises."""
+    if isinstance(rule, AdaptiveClipping):
+        path = TrackedClip(path, rule, noises)
+        return path, path.norm, path.noises
+    return path, constant_clip(rule), noises

@@ -1,15 +1,14 @@
-"""Move iterates and choose among them: momentum, accelerated paths, averages.
+"""Move iterates and choose among them: momentum, averages.
 
 Everything here is post-processing of gradients that were released before, and needs no privacy.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_real, require, shown
@@ -141,97 +140,17 @@ def momentum_rule(given: AnyMomentum) -> Momentum:
     return rule
 
 
-class Path(ABC):
-    """The iterates of an accelerated method, which decides where each gradient is taken.
-
-    Attributes
-    ----------
-    iterate : array
-        The latest iterate.
-    """
-
-    iterate: Array
-
-    @property
-    @abstractmethod
-    def point(self) -> Array:
-        """Point at which the method needs the next gradient."""
-
-    @abstractmethod
-    def step(self, gradient: Array) -> None:
-        """Move to the next iterate, given the gradient at :attr:`point`."""
-
-
-class HeavyBallPath(Path):
-    """``x_next = x - a g(x) + beta (x - x_previous)`` (Kuru et al. 2022, eq. 9).
-
-    Parameters
-    ----------
-    start : array
-        The first iterate, and the one before it.
-    size, momentum : float
-        a and beta.
-    """
-
-    def __init__(self, start: Array, size: float, momentum: float) -> None:
-        self.iterate = self._previous = start
-        self._size, self._momentum = size, momentum
-
-    @property
-    def point(self) -> Array:
-        return self.iterate
-
-    def step(self, gradient: Array) -> None:
-        ahead = self._momentum * (self.iterate - self._previous)
-        self._previous, self.iterate = self.iterate, self.iterate - self._size * gradient + ahead
-
-
-class NesterovPath(Path):
-    """``z = (1 + beta) x - beta x_previous``, ``x_next = z - a g(z)`` (Kuru et al. 2022, eq. 27).
-
-    beta is ``(1 - sqrt(a mu)) / (1 + sqrt(a mu))``, for step sizes a of at most ``1/mu``. A new
-    stage begins where the step size changes: beta is computed anew, and momentum restarts from the
-    last iterate.
-
-    Parameters
-    ----------
-    start : array
-    sizes : array of shape (n_steps,)
-        The step sizes a.
-    strong_convexity : float
-        mu, which determines the momentum.
-    """
-
-    def __init__(self, start: Array, sizes: ArrayLike, strong_convexity: float) -> None:
-        self.iterate = self._previous = start
-        self._sizes = [float(size) for size in np.atleast_1d(np.asarray(sizes))]
-        self._strong_convexity, self._done = strong_convexity, 0
-
-    @property
-    def point(self) -> Array:
-        t = self._done
-        if t > 0 and self._sizes[t] != self._sizes[t - 1]:
-            self._previous = self.iterate
-        root = math.sqrt(min(self._sizes[t] * self._strong_convexity, 1.0))
-        beta = (1 - root) / (1 + root)
-        return np.asarray((1 + beta) * self.iterate - beta * self._previous)
-
-    def step(self, gradient: Array) -> None:
-        ahead = self.point
-        self._previous, self.iterate = self.iterate, ahead - self._sizes[self._done] * gradient
-        self._done += 1
-
-
 class IterateAverage:
-    """Collects the iterates of a run and returns the last, a random one, or the mean of the tail.
+    """Collects a start and the iterates after it; returns the last, a random one, or a mean.
 
     Parameters
     ----------
     kind : {"last", "tail", "random"}
         "tail" is the mean of the last ``fraction`` of the iterates; "random" is a uniformly random
-        iterate, whose squared gradient theory bounds where the problem is not convex.
+        one of the points at which gradients are taken, the squared gradient of which theory bounds
+        if the problem is not convex.
     n_steps : int
-        Number of iterates in the run.
+        Number of iterates after the start, which is added first.
     rng : numpy.random.Generator
         Used by "random" only.
     fraction : float, default=0.5
@@ -242,8 +161,8 @@ class IterateAverage:
         self, kind: str, n_steps: int, rng: np.random.Generator, fraction: float = 0.5
     ) -> None:
         kept = {
-            "last": range(n_steps - 1, n_steps),
-            "tail": range(n_steps - max(1, math.ceil(fraction * n_steps)), n_steps),
+            "last": range(n_steps, n_steps + 1),
+            "tail": range(n_steps + 1 - max(1, math.ceil(fraction * n_steps)), n_steps + 1),
         }
         if kind == "random":
             chosen = int(rng.integers(n_steps))

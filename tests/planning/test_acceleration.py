@@ -15,11 +15,10 @@ from skdp.planning import (
     nesterov_bounds,
     tune_heavy_ball,
 )
+from skdp.solvers.descent import HeavyBallPath, NesterovPath, Step
 from skdp.steps import (
-    HeavyBallPath,
     MultistageNoise,
     NesterovNoise,
-    NesterovPath,
     noise_effect,
     noise_multipliers,
     sampled_laplace_factor,
@@ -147,10 +146,11 @@ def test_sampled_noise_against_a_numeric_optimiser(rate, epsilon):
 CURVATURES = np.array([0.02, 0.1, 0.5, 1.0])
 
 
-def excess_of(path, n_steps):
+def excess_of(path, n_steps, size=1.0):
+    step = Step(size, 1.0)
     for _ in range(n_steps):
-        path.step(CURVATURES * path.point)
-    return float(CURVATURES @ path.iterate**2 / 2)
+        path.move(CURVATURES * path.at(step), step)
+    return float(CURVATURES @ path.result() ** 2 / 2)
 
 
 def test_nesterov_converges_at_its_rate():
@@ -159,9 +159,9 @@ def test_nesterov_converges_at_its_rate():
     start = np.ones(4)
     initial = float(CURVATURES @ start**2 / 2 + mu / 2 * start @ start)
     for n_steps in (1, 10, 100, 300):
-        path = NesterovPath(start, np.full(n_steps, 1 / L), mu)
+        path = NesterovPath(start, mu)
         assert excess_of(path, n_steps) <= rate**n_steps * initial
-    slow = [excess_of(NesterovPath(start, np.full(n, 1 / L), mu), n) for n in (100, 200)]
+    slow = [excess_of(NesterovPath(start, mu), n) for n in (100, 200)]
     assert (slow[1] / slow[0]) ** (1 / 200) < np.sqrt(rate)
 
 
@@ -169,7 +169,7 @@ def test_nesterov_converges_at_its_rate():
 @pytest.mark.parametrize("step", [1.0, 0.3])
 def test_heavy_ball_converges_at_its_rate(step, momentum):
     rate = heavy_ball_rate(step, momentum, 1.0, 0.02)
-    late = [excess_of(HeavyBallPath(np.ones(4), step, momentum), n) for n in (400, 800)]
+    late = [excess_of(HeavyBallPath(np.ones(4), momentum), n, step) for n in (400, 800)]
     # t rho^t, in squares
     assert late[1] <= late[0] * (2 * rate**400) ** 2 * 1.5 + 1e-300
     assert late[1] == pytest.approx(
@@ -196,11 +196,11 @@ def test_noise_is_the_stationary_covariance():
     alone = [heavy_ball_noise(step, momentum, [h], std) * h / 2 for h in CURVATURES]
     assert exact == pytest.approx(sum(alone), rel=1e-9)
     rng = np.random.default_rng(0)
-    path = HeavyBallPath(np.zeros((4, 4000)), step, momentum)
+    path, taken = HeavyBallPath(np.zeros((4, 4000)), momentum), Step(step, 1.0)
     for _ in range(400):
         noise = std * rng.standard_normal((4, 4000))
-        path.step(CURVATURES[:, None] * path.point + noise)
-    assert (path.iterate**2).mean(axis=1).sum() == pytest.approx(m, rel=0.06)
+        path.move(CURVATURES[:, None] * path.at(taken) + noise, taken)
+    assert (path.result() ** 2).mean(axis=1).sum() == pytest.approx(m, rel=0.06)
     with pytest.raises(ValueError, match="does not converge"):
         heavy_ball_noise(4.0, 0.5, CURVATURES)
 

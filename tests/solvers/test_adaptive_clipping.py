@@ -14,7 +14,7 @@ from skdp.accounting import Adjacency, Gaussian, calibrate
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import AdaptiveNoiseSGD, GradientDescent
-from skdp.solvers.clip_tracker import ClipTracker
+from skdp.solvers.clip_tracker import TrackedClip
 from skdp.steps import AdaptiveClipping, ExponentialNoise
 
 PROBLEM = Problem(SquaredError())
@@ -63,8 +63,14 @@ def test_the_norm_finds_the_quantile(quantile, monkeypatch):
     X = rng.standard_normal((4000, 3))
     y = X @ np.array([1.0, -1.0, 0.5]) + rng.standard_normal(4000)
     seen = []
-    original = ClipTracker.next
-    monkeypatch.setattr(ClipTracker, "next", lambda *args: seen.append(original(*args)) or seen[-1])
+    original = TrackedClip.query
+
+    def query(self, *arguments):
+        answer = original(self, *arguments)
+        seen.append(self.norm)
+        return answer
+
+    monkeypatch.setattr(TrackedClip, "query", query)
     rule = AdaptiveClipping(quantile=quantile, initial=50.0, share=0.2)
     model = skdp.DPLinearRegression(
         solver=GradientDescent(max_iter=200, clip_norm=rule),

@@ -10,8 +10,9 @@ from skdp._numbers import Array
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import batch_rows, check_batches, samplers, spent_on_batches
-from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
+from skdp.solvers.clip_tracker import resolve_clip, tracked
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
+from skdp.solvers.descent import Path, Proximal, Sized, Step, Wrapper, descend, schedule
 from skdp.steps.shrinkage import DescentEstimate
 
 AVERAGES = (*steps.AVERAGES, "sparse")
@@ -160,58 +161,93 @@ class GradientDescent(Solver):
         sizes = sizes * defaults.slower_for_weights(oracle.public, oracle.problem, n_steps)
         composition = defaults.composition_kind(self.mechanism, oracle.public)
         noises = steps.relative_noise(self.noise_schedule, n_steps, composition, sizes)
-        clips = ClipTracker(self.clip_norm, noises)
-        direction = steps.momentum_rule(self.momentum).start()
-        sparse = self.averaging == "sparse"
+        public, problem = oracle.public, oracle.problem
+        sparse, on_all = self.averaging == "sparse", self.batch_size is None
         average = steps.IterateAverage("tail" if sparse else self.averaging, n_steps, oracle.rng)
-        slopes = steps.IterateAverage("tail", n_steps, oracle.rng)
-        point = oracle.start()
-        batches = samplers(self.batch_size, self.sampling, oracle.public)
-        lengths: list[float] = []  # of the first and the last gradient, where there is no noise
-        half = n_steps // 2
-        before_half = steps.IterateAverage("tail", max(half, 1), oracle.rng)
-        precision = math.fsum(noise**-2 for noise in clips.noises)
-        precision = spent_on_batches(precision, self.batch_size, self.sampling, oracle.public)
-        descent = DescentEstimate(oracle.public.n_features)
-        local = None if self.batch_size else defaults.local_sizes(oracle, float(sizes[0]), True)
-        std_of = functools.lru_cache(maxsize=1)(oracle.gradient_std)  # steps are alike mostly
-        for step, (size, noise, batch) in enumerate(
-            zip(sizes, clips.noises, batches, strict=False)
-        ):
-            if step > 0 and step == half:
-                oracle.checkpoint(point if oracle.is_rehearsal else before_half.result(), precision)
-            clip_norm = clips.next(oracle, point, batch)
-            gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
-            if oracle.is_rehearsal:
-                continue  # requests do not depend on the point
-            before, size = point, size / oracle.problem.loss.slowdown
-            descent.add(point, gradient, std_of(clip_norm, noise, batch, self.mechanism))
-            if not oracle.is_noisy and self.batch_size is None and step in (0, n_steps - 1):
-                moved = before - oracle.problem.prox(before - size * gradient, size)
-                lengths.append(float(np.linalg.norm(moved)) / size)
-            step_along = direction(gradient)
-            if local is not None:
-                step_along, size = gradient, local.next(point, gradient)
-            point = oracle.problem.prox(point - size * step_along, size)
-            # The theorem on a random iterate is about the points whose gradients were taken.
-            average.add(before if self.averaging == "random" else point)
-            if sparse:
-                slopes.add(gradient)
-            before_half.add(point)
-        if oracle.is_rehearsal:
-            return Solution(point, n_steps)
-        result = average.result()
+        local = defaults.local_sizes(oracle, float(sizes[0]), True) if on_all else None
+        momentum = None if local else steps.momentum_rule(self.momentum)
+        path: Path = Proximal(problem, oracle.start(), average, momentum)
+        if local is not None:
+            path = Sized(path, lambda point, gradient, std: local.next(point, gradient))
         if sparse:
-            result = _thresholded(oracle, result, slopes.result())
-        return Solution(result, n_steps, slopes=tuple(lengths), descent=descent.in_noise)
+            path = Thresholded(path, oracle, n_steps)
+        path = observed = Observed(path, oracle)
+        path, clip_norm, noises = tracked(path, self.clip_norm, noises)
+        spent = math.fsum(noise**-2 for noise in noises)
+        spent = spent_on_batches(spent, self.batch_size, self.sampling, public)
+        path = Halfway(path, oracle, n_steps, spent)
+        batches = samplers(self.batch_size, self.sampling, public)
+        sizes = sizes / problem.loss.slowdown
+        run = schedule(sizes, clip_norm, noises, batches, self.mechanism)
+        result = descend(oracle, path, run)
+        slopes = tuple(observed.lengths) if on_all else ()
+        return Solution(result, n_steps, slopes=slopes, descent=observed.descent.in_noise)
 
 
-def _thresholded(oracle: Oracle, point: Array, slope: Array) -> Array:
-    """Return the coefficients after a proximal step, long enough to set to 0 what is noise.
+class Thresholded(Wrapper):
+    """Ends with a proximal step along the mean of the last gradients.
 
-    Whatever its size, such a step leaves the minimum where it is. It has the size of one over the
-    curvature of a column of unit size; the intercept, of another size, stays.
+    The step is long enough to set to 0 what is noise. Whatever its size, it leaves the minimum
+    where it is. Its size is one over the curvature of a column of unit size; the intercept, which
+    has another unit, stays.
     """
-    size = 1 / defaults.column_curvature(oracle.public, oracle.problem)
-    slope[oracle.public.n_features :] = 0.0
-    return oracle.problem.prox(point - size * slope, size)
+
+    def __init__(self, path: Path, oracle: Oracle, n_steps: int) -> None:
+        super().__init__(path)
+        self._problem, self._n_features = oracle.problem, oracle.public.n_features
+        self._size = 1 / defaults.column_curvature(oracle.public, oracle.problem)
+        self._slopes = steps.IterateAverage("tail", n_steps, oracle.rng)
+        self._slopes.add(oracle.start())
+
+    def move(self, answer: Array, step: Step) -> None:
+        super().move(answer, step)
+        self._slopes.add(answer)
+
+    def result(self) -> Array:
+        slope = self._slopes.result()
+        slope[self._n_features :] = 0.0
+        return self._problem.prox(super().result() - self._size * slope, self._size)
+
+
+class Observed(Wrapper):
+    """Estimates the decrease of the loss, and without noise the lengths of proximal gradients."""
+
+    def __init__(self, path: Path, oracle: Oracle) -> None:
+        super().__init__(path)
+        self.descent, self.lengths = DescentEstimate(oracle.public.n_features), list[float]()
+        self._prox, self._is_noisy = oracle.problem.prox, oracle.is_noisy
+        self._std_of = functools.lru_cache(maxsize=1)(oracle.gradient_std)  # steps are mostly alike
+        self._std = 0.0
+
+    def query(self, oracle: Oracle, step: Step) -> Array:
+        self._std = self._std_of(step.clip_norm, step.noise, step.batch, step.mechanism)
+        return super().query(oracle, step)
+
+    def move(self, answer: Array, step: Step) -> None:
+        point = self.at(step)
+        self.descent.add(point, answer, self._std)
+        if not self._is_noisy:
+            moved = point - self._prox(point - step.size * answer, step.size)
+            self.lengths.append(float(np.linalg.norm(moved)) / step.size)
+        super().move(answer, step)
+
+
+class Halfway(Wrapper):
+    """Calls the checkpoint after half of the steps, at the mean of the last iterates before."""
+
+    def __init__(self, path: Path, oracle: Oracle, n_steps: int, spent: float) -> None:
+        super().__init__(path)
+        self._half, self._spent, self._done = n_steps // 2, spent, 0
+        self._average = steps.IterateAverage("tail", max(self._half, 1), oracle.rng)
+        self._average.add(oracle.start())
+
+    def query(self, oracle: Oracle, step: Step) -> Array:
+        if 0 < self._done == self._half:
+            point = self.at(step) if oracle.is_rehearsal else self._average.result()
+            oracle.checkpoint(point, self._spent)
+        self._done += 1
+        return super().query(oracle, step)
+
+    def move(self, answer: Array, step: Step) -> None:
+        super().move(answer, step)
+        self._average.add(self.at(step))

@@ -21,6 +21,7 @@ from skdp.solvers import base, checks
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
 from skdp.solvers.defaults import descent_defaults
+from skdp.solvers.descent import Proximal, descend, schedule
 
 
 @base.hyperparameters
@@ -105,11 +106,7 @@ class ResidualBudget(Solver):
         costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
         shares = costs / costs.sum()
         clip_norm = steps.constant_clip(self.clip_norm)
-        direction = steps.momentum_rule(self.momentum).start()
         average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
-        point = oracle.start()
-        for size, share in zip(sizes, shares, strict=True):
-            gradient = oracle.gradient(point, clip_norm, float(share) ** -0.5)
-            point = oracle.problem.prox(point - size * direction(gradient), size)
-            average.add(point)
-        return Solution(average.result(), n_steps)
+        momentum = steps.momentum_rule(self.momentum)
+        path = Proximal(oracle.problem, oracle.start(), average, momentum)
+        return Solution(descend(oracle, path, schedule(sizes, clip_norm, shares**-0.5)), n_steps)

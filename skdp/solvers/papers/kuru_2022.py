@@ -34,6 +34,7 @@ from skdp.planning import (
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import AMPLIFIED, batch_rate, batch_rows, check_batches, samplers
+from skdp.solvers.descent import HeavyBallPath, NesterovPath, Path, descend, schedule
 
 # Largest number of steps that max_iter="auto" considers.
 MAX_STEPS = 1000
@@ -123,9 +124,9 @@ class Accelerated(Solver):
     def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
         """Return the noise schedule for ``noise_schedule="optimal"``."""
 
-    def _path(self, start: Array, curvature: float, problem: Problem) -> steps.Path:
-        """Return the path from ``start``, with step sizes for this curvature; Nesterov's."""
-        return steps.NesterovPath(start, self._sizes(curvature, problem), self._mu(problem))
+    def _path(self, start: Array, problem: Problem) -> Path:
+        """Return the path from ``start``; Nesterov's."""
+        return NesterovPath(start, self._mu(problem))
 
     # ------------------------------------------------------------------ before the run
 
@@ -313,14 +314,10 @@ class Accelerated(Solver):
         noises = self._noises(curvature, public, problem)
         if self.curvature == "private":
             curvature = self._release_curvature(oracle, noises, curvature)
-        path = self._path(oracle.start(), curvature, problem)
-        clip_norm = steps.constant_clip(self.clip_norm)
+        sizes, clip_norm = self._sizes(curvature, problem), steps.constant_clip(self.clip_norm)
         batches = samplers(self.batch_size, self.sampling, public)
-        for noise, batch in zip(noises, batches, strict=False):
-            point = path.point
-            gradient = oracle.gradient(point, clip_norm, noise, batch, self.mechanism)
-            path.step(gradient + problem.penalty_gradient(point))
-        return Solution(path.iterate, n_steps)
+        run = schedule(sizes, clip_norm, noises, batches, self.mechanism)
+        return Solution(descend(oracle, self._path(oracle.start(), problem), run), n_steps)
 
     def _release_curvature(self, oracle: Oracle, noises: Array, largest: float) -> float:
         """Release the largest eigenvalue of the Gram matrix for about its share of the budget."""
@@ -432,8 +429,8 @@ class HeavyBallDescent(Accelerated):
         rate = heavy_ball_rate(self._size(curvature), self._beta, *facts)
         return steps.HeavyBallNoise(float(np.clip(rate, 1e-6, 1.0)))
 
-    def _path(self, start: Array, curvature: float, problem: Problem) -> steps.Path:
-        return steps.HeavyBallPath(start, self._size(curvature), self._beta)
+    def _path(self, start: Array, problem: Problem) -> Path:
+        return HeavyBallPath(start, self._beta)
 
 
 class Nesterov(Accelerated):

@@ -17,7 +17,7 @@ rows that arrive in blocks; for rows in memory "gd" is better.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from skdp.solvers import base, checks
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.clip_tracker import count_ratio, noisy_count
 from skdp.solvers.defaults import UNCLIPPED, descent_defaults, expected_row_norm, target_unit
+from skdp.solvers.descent import Path, Proximal, Step, Wrapper, descend, schedule
 from skdp.steps import AVERAGES, IterateAverage, constant_size
 
 # Expected curvature along the steepest direction of standardised, somewhat correlated columns, in
@@ -81,14 +82,10 @@ class OnePassSolver(Solver):
         n_steps, size = self.polish_iter, 1 / self.curvature
         rates = step_rates(oracle.public, oracle.problem, self.curvature)
         if n_steps > 0:
+            average = IterateAverage("tail", n_steps, oracle.rng)
+            path = Proximal(oracle.problem, point, average, rates=rates)
             noise = math.sqrt(n_steps / self.polish_share)
-            total, first = np.zeros_like(point), n_steps // 2
-            for step in range(n_steps):
-                gradient = oracle.gradient(point, clip_norm, noise)
-                point = oracle.problem.prox(point - size * rates * gradient, size)
-                if step >= first:
-                    total += point
-            point = total / (n_steps - first)
+            point = descend(oracle, path, schedule([size] * n_steps, clip_norm, [noise] * n_steps))
         return Solution(point, self.max_iter + n_steps)
 
 
@@ -502,25 +499,17 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     def solve(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem
-        cuts = self._cuts(public.n_rows)
-        noise = self._pass_noise()
+        n_steps, noise, cuts = self.max_iter, self._pass_noise(), self._cuts(public.n_rows)
         row_norm = self._row_norm(oracle, cuts, noise)
-        average = IterateAverage(self.averaging, self.max_iter, oracle.rng)
-        size = constant_size(self.learning_rate)
-        steps = size * step_rates(public, problem, self.curvature)
-        point, clips = oracle.start(), []
-        for t in range(self.max_iter):
-            # 1. The threshold, from the first rows of the block.
-            gamma = self._threshold(oracle, point, Cut(0, cuts, 2 * t + 1), noise)
-            clip_norm = self.clip_factor * row_norm * gamma
-            clips.append(clip_norm)
-            # 2. The gradient, from the others.
-            gradient = oracle.gradient(point, clip_norm, noise, Cut(0, cuts, 2 * t + 2))
-            point = problem.prox(point - steps * gradient, size)
-            average.add(point)
-        # 3. The polish, with the median clip of the last blocks.
-        clip_norm = float(np.median(clips[self.max_iter // 2 :]))
-        return self._polished(oracle, average.result(), clip_norm)
+        average = IterateAverage(self.averaging, n_steps, oracle.rng)
+        rates = step_rates(public, problem, self.curvature)
+        path = QuantileClip(Proximal(problem, oracle.start(), average, rates=rates), self, row_norm)
+        # 1. The gradients, on the second part of each block; the first gives their clipping norm.
+        batches = [Cut(0, cuts, 2 * t + 2) for t in range(n_steps)]
+        sizes = [constant_size(self.learning_rate)] * n_steps
+        point = descend(oracle, path, schedule(sizes, math.nan, [noise] * n_steps, batches))
+        # 2. The polish, with the median clip of the last blocks.
+        return self._polished(oracle, point, float(np.median(path.clips[n_steps // 2 :])))
 
     def _row_norm(self, oracle: Oracle, cuts: tuple[int, ...], noise: float) -> float:
         """Return the root mean square norm of rows; "private" estimates it on rows of its own."""
@@ -532,17 +521,30 @@ class AdaptiveShuffledSGD(OnePassSolver):
         share = total / (rows.divisor(oracle.public) * oracle.public.weighted_share)
         return limit * math.sqrt(min(max(share, 1e-4), 1.0))
 
-    def _threshold(self, oracle: Oracle, point: Array, rows: Cut, noise: float) -> float:
-        """Return about the ``quantile`` of the absolute residuals of these rows."""
-        noise *= math.sqrt(number_of_counts(self.search, self.resolution))
+
+class QuantileClip(Wrapper):
+    """A path whose clipping norm follows a quantile of residuals on other rows of the block."""
+
+    def __init__(self, path: Path, solver: AdaptiveShuffledSGD, row_norm: float) -> None:
+        super().__init__(path)
+        self._solver, self._factor = solver, solver.clip_factor * row_norm
+        self.clips: list[float] = []
+
+    def query(self, oracle: Oracle, step: Step) -> Array:
+        solver, point = self._solver, self.at(step)
+        block = cast("Cut", step.batch)
+        rows = Cut(block.epoch, block.cuts, block.index - 1)
+        noise = step.noise * math.sqrt(number_of_counts(solver.search, solver.resolution))
 
         def count(limit: float) -> float:
             return noisy_count(oracle, ResidualCount(point, limit), noise, rows)
 
         start, stop = rows.cuts[rows.index], rows.cuts[rows.index + 1]
-        candidates = thresholds(self.search, self.domain_bound, self.resolution)
-        enough = self.quantile * (stop - start) * oracle.public.weighted_share
-        return least_threshold(self.search, candidates, enough, count)
+        candidates = thresholds(solver.search, solver.domain_bound, solver.resolution)
+        enough = solver.quantile * (stop - start) * oracle.public.weighted_share
+        gamma = least_threshold(solver.search, candidates, enough, count)
+        self.clips.append(self._factor * gamma)
+        return super().query(oracle, step._replace(clip_norm=self.clips[-1]))
 
 
 # ---------------------------------------------------------------------- searches by noisy counts

@@ -16,10 +16,11 @@ behind the default solver with ``max_iter=4``. "accelerated_mirror_descent" only
 simplex with more columns than rows.
 """
 
+import functools
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -30,7 +31,8 @@ from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings,
 from skdp.solvers.batches import BatchSize, batch_rate, check_batches, samplers
 from skdp.solvers.core.bound_rules import svrg_rule
 from skdp.solvers.defaults import count_within, descent_defaults
-from skdp.steps import constant_clip, constant_size, relative_noise
+from skdp.solvers.descent import Proximal, SmoothPath, Step, descend, schedule
+from skdp.steps import IterateAverage, constant_clip, constant_size, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
 
 # ------------------------------------------------------------------ accelerated mirror descent
@@ -174,36 +176,44 @@ class AcceleratedMirrorDescent(Solver):
         return relative_noise(self.noise_schedule, self.max_iter, sizes=self._alphas())
 
     def solve(self, oracle: Oracle) -> Solution:
-        public, problem, n_steps = oracle.public, oracle.problem, self.max_iter
-        clip_norm = constant_clip(self.clip_norm)
-        mirror = mirror_map(problem.constraint, _n_coefficients(public))
-        unit = _intercept_unit(public, problem, mirror)
+        path, clip_norm = MirrorPath(oracle), constant_clip(self.clip_norm)
+        run = schedule(self._alphas(), clip_norm, self._noises())
+        return Solution(descend(oracle, path, run), self.max_iter)
+
+
+class MirrorPath(SmoothPath):
+    """The coupled sequences of `AcceleratedMirrorDescent`."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        public, self._k = oracle.public, 0
+        self._n_features, size = public.n_features, _n_coefficients(public)
+        self._mirror = mirror = mirror_map(oracle.problem.constraint, size)
+        self._unit = _intercept_unit(public, oracle.problem, mirror)
         z = oracle.start()
-        first = mirror.start(_n_coefficients(public))
+        first = mirror.start(size)
         if public.start is not None:
             first = mirror.interior(z[: public.n_features].ravel())
         z[: public.n_features] = first.reshape(-1, public.n_outputs)
-        y = z
-        steps = zip(self._alphas(), self._noises(), strict=True)
-        for k, (alpha, noise) in enumerate(steps):
-            r = 2.0 / (k + 2.0)
-            # 1. The noisy gradient between the two sequences; that of the penalty is public.
-            x = r * z + (1 - r) * y
-            gradient = oracle.gradient(x, clip_norm, noise) + problem.penalty_gradient(x)
-            # 2. The mirror step, by the noisy gradient.
-            z = _mirror_step(mirror, unit, z, alpha * gradient, public)
-            # 3. The step of y, which depends on no other gradient.
-            y = r * z + (1 - r) * y
-        return Solution(y, n_steps)
+        self._z = self._y = z
 
+    def _between(self) -> Array:
+        r = 2.0 / (self._k + 2.0)
+        return r * self._z + (1 - r) * self._y
 
-def _mirror_step(mirror: MirrorMap, unit: float, z: Array, slope: Array, public: Public) -> Array:
-    """Return z after a mirror step of the coefficients and a plain step of the intercept."""
-    n_features = public.n_features
-    moved = z - unit**2 * slope
-    coefficients = mirror.step(z[:n_features].ravel(), slope[:n_features].ravel())
-    moved[:n_features] = coefficients.reshape(n_features, -1)
-    return moved
+    def at(self, step: Step) -> Array:
+        return self._between()
+
+    def move(self, answer: Array, step: Step) -> None:
+        n, slope = self._n_features, step.size * answer
+        moved = self._z - self._unit**2 * slope
+        coefficients = self._mirror.step(self._z[:n].ravel(), slope[:n].ravel())
+        moved[:n] = coefficients.reshape(n, -1)
+        self._z = moved
+        self._y = self._between()
+        self._k += 1
+
+    def result(self) -> Array:
+        return self._y
 
 
 def _n_coefficients(public: Public) -> int:
@@ -386,26 +396,23 @@ class VarianceReduced(Solver):
         size = longest if step is not None else constant_size(self.learning_rate)
         point = anchor = oracle.problem.prox(oracle.start(), 0.0)
         for length in lengths:
-            # 1. The snapshot, which a step may also release afresh.
-            fresh = self.snapshot_noise == "fresh"
-            if not fresh:
-                snapshot = oracle.gradient(anchor, clip_norm, snapshots)
+            # 1. The snapshot, which each step may also release afresh.
+            def release(anchor: Array = anchor) -> Array:
+                return oracle.gradient(anchor, clip_norm, snapshots)
+
+            if self.snapshot_noise == "once":
+                snapshot = release()
                 if step is not None:
                     size = step.next(anchor, snapshot, length, size)
+                release = functools.partial(np.copy, snapshot)
             # 2. The inner steps.
-            total = np.zeros_like(point)
-            for batch in itertools.islice(batches, length):
-                if fresh:
-                    snapshot = oracle.gradient(anchor, clip_norm, snapshots)
-                change = oracle.difference(
-                    point, anchor, self.difference_clip, inner, batch, self.difference_slope
-                )
-                oracle.note_direction(snapshot + change)
-                point = oracle.problem.prox(point - size * (snapshot + change), size)
-                total += point
+            average = IterateAverage("tail", length, oracle.rng, fraction=1.0)
+            path = CorrectedPath(oracle.problem, point, average)
+            path.anchor, path.snapshot, path.slope = anchor, release, self.difference_slope
+            run = schedule([size] * length, self.difference_clip, [inner] * length, batches)
+            mean = descend(oracle, path, run)
             # 3. The next epoch.
-            mean = total / length
-            point, anchor = self._next_start(point, mean), mean
+            point, anchor = self._next_start(path.point, mean), mean
         return Solution(anchor, int(self.max_iter))
 
     def _noises(self, public: Public, lengths: list[int]) -> tuple[float, float]:
@@ -419,6 +426,29 @@ class VarianceReduced(Solver):
         rate = batch_rate(self.batch_size, public.n_rows)
         snapshots = math.sqrt(copies / self.snapshot_share)
         return snapshots, rate * math.sqrt(steps / (1 - self.snapshot_share))
+
+
+class CorrectedPath(Proximal):
+    """Proximal steps along differences of gradients from an anchor, plus the gradient there.
+
+    Attributes
+    ----------
+    anchor : array
+    snapshot : callable
+        Returns the noisy gradient at the anchor.
+    slope : float
+        As for `skdp.oracle.GradientDifference`.
+    """
+
+    anchor: Array
+    snapshot: Callable[[], Array]
+    slope: float
+
+    def query(self, oracle: Oracle, step: Step) -> Array:
+        request = step.clip_norm, step.noise, step.batch, self.slope
+        gradient = self.snapshot() + oracle.difference(self.point, self.anchor, *request)
+        oracle.note_direction(gradient)
+        return gradient
 
 
 def difference_slope(public: Public) -> float:

@@ -18,7 +18,8 @@ from skdp._numbers import Array
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.batches import check_batches, samplers
-from skdp.solvers.clip_tracker import ClipTracker, resolve_clip
+from skdp.solvers.clip_tracker import resolve_clip, tracked
+from skdp.solvers.descent import Path, Proximal, Sized, descend, schedule
 
 
 @base.hyperparameters
@@ -135,19 +136,13 @@ class AdaptiveNoiseSGD(Solver):
 
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
-        expected, noises = self._expected_sizes(), self._noises()
-        rule = steps.step_schedule(self.learning_rate)
-        adaptive = steps.AdaptiveSizes(rule) if isinstance(rule, steps.AdaptiveStep) else None
-        clips = ClipTracker(self.clip_norm, noises)
         average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
+        path: Path = Proximal(oracle.problem, oracle.start(), average)
+        rule = steps.step_schedule(self.learning_rate)
+        if isinstance(rule, steps.AdaptiveStep):
+            adaptive = steps.AdaptiveSizes(rule)
+            path = Sized(path, lambda point, gradient, std: adaptive.next(gradient, std))
+        path, clip_norm, noises = tracked(path, self.clip_norm, self._noises())
         batches = samplers(self.batch_size, self.sampling, oracle.public)
-        point = oracle.start()
-        for size, noise, batch in zip(expected, clips.noises, batches, strict=False):
-            clip_norm = clips.next(oracle, point, batch)
-            gradient = oracle.gradient(point, clip_norm, noise, batch)
-            # A step size that depends on the noisy answer is post-processing, and costs nothing.
-            if adaptive is not None:
-                size = adaptive.next(gradient, oracle.gradient_std(clip_norm, noise, batch))
-            point = oracle.problem.prox(point - size * gradient, size)
-            average.add(point)
-        return Solution(average.result(), n_steps)
+        run = schedule(self._expected_sizes(), clip_norm, noises, batches)
+        return Solution(descend(oracle, path, run), n_steps)
