@@ -17,7 +17,7 @@ from scipy.special import expit
 from skdp._numbers import AnyArray, Array
 from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix
 from skdp.stages import scores as noisy
-from skdp.stages.scores import NoisyMean, NoisyTable
+from skdp.stages.scores import NoisyMean, NoisyTable, Totals
 
 UNIT = (0.0, 1.0)
 MOST_CALIBRATION_BINS = 10
@@ -31,10 +31,12 @@ def mean_loss(
     mean: NoisyMean,
     square: NoisyMean | None,
     bound: float,
-    n_records: int,
+    totals: Totals,
     sign: int = 1,
 ) -> Score:
     """Return the mean of losses in [0, bound]; ``mean`` is that of ``2 loss / bound - 1``.
+
+    It is a ratio, as the sum of the weights may be noisy.
 
     ``square`` is the mean of ``2 (loss / bound)**2 - 1``. Where its noise is large the losses are
     taken to vary as much as that noise allows, or as their mean allows.
@@ -44,10 +46,11 @@ def mean_loss(
     variance = most
     if square is not None:
         variance = min(most, max(0.0, (1 + square.value) / 2 - share**2) + square.std / 2)
-    value = bound * (1 + mean.value) / 2
-    noise = (bound * mean.std / 2) ** 2
-    sampling = bound * math.sqrt(variance / n_records)
-    return Score(name, value, 1.0, (noise, 0.0, 0.0), sampling, (0.0, bound), sign)
+    of_total = totals.std**2
+    noise = (math.hypot(mean.std, totals.std) / 2) ** 2, of_total / 2, of_total
+    sampling = bound * math.sqrt(variance / totals.n_effective)
+    ratio, limits = (1 + mean.value) / 2, (0.0, bound)
+    return Score(name, ratio, 1.0, noise, sampling, limits, sign, unit=bound)
 
 
 def mean_loss_of_subgroup(
@@ -74,13 +77,11 @@ def mean_loss_of_subgroup(
         if of_squares.denominator > 0:
             most = max(0.0, of_squares.value - value**2) + of_squares.noise_std
             variance = min(variance, most)
-    noise = bound**2 * share.noise[0], bound * share.noise[1], share.noise[2]
-    sampling = bound * math.sqrt(variance / max(share.denominator, 1.0))
-    numerator = bound * share.numerator
-    return Score(name, numerator, share.denominator, noise, sampling, (0.0, bound), sign)
+    sampling = bound * math.sqrt(variance * table.design / max(share.denominator, 1.0))
+    return replace(share, sampling_std=sampling, limits=(0.0, bound), sign=sign, unit=bound)
 
 
-def explained(name: str, means: noisy.DevianceMeans, influence: NoisyMean, n_records: int) -> Score:
+def explained(name: str, means: noisy.DevianceMeans, influence: NoisyMean, totals: Totals) -> Score:
     """Return D2, ``1 - deviance / deviance from the mean``; with squared errors it is R2.
 
     As a ratio: (deviance from the mean - deviance) / deviance from the mean.
@@ -94,13 +95,11 @@ def explained(name: str, means: noisy.DevianceMeans, influence: NoisyMean, n_rec
         delta method this over n and the square of the latter is the sampling variance of D2, for
         targets of any distribution. One standard deviation of its noise is added, so that noise
         rarely makes it too small.
-    n_records : int
+    totals : Totals
     """
-    null, of_null = means.null, means.null_noise
-    noise = of_null + (means.deviance.largest * means.deviances.std / 2) ** 2, of_null, of_null
-    variance = max(influence.value, 0.0) + influence.std
-    sampling = math.sqrt(variance / n_records) / null if null > 0 else 0.0
-    return Score(name, null - means.residual, null, noise, sampling, (-math.inf, 1.0))
+    null, variance = means.null, max(influence.value, 0.0) + influence.std
+    sampling = math.sqrt(variance / totals.total) / null if null > 0 else 0.0
+    return Score(name, null - means.residual, null, means.noise, sampling, (-math.inf, 1.0))
 
 
 # ---------------------------------------------------------------- tables of classes
@@ -118,14 +117,14 @@ def _ratio(name: str, table: NoisyTable, above: Array, below: Array) -> Score:
     noise = table.variance(above), table.variance(above, below), table.variance(below)
     ratio = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0 else 0.5
     squares = float(np.vdot(table.counts, (above - ratio * below) ** 2))
-    sampling = math.sqrt(max(squares, 0.0)) / max(denominator, 1.0)
+    sampling = math.sqrt(table.design * max(squares, 0.0)) / max(denominator, 1.0)
     return Score(name, numerator, denominator, noise, sampling, UNIT)
 
 
-def confusion(name: str, table: NoisyTable, classes: AnyArray) -> ScoreMatrix:
-    """Return the confusion matrix from the table of (true, predicted) classes."""
-    std = table.std * math.sqrt(1 - 1 / (table.n_cells or table.counts.size))
-    return ScoreMatrix(name, table.counts.copy(), std, np.array(classes))
+def confusion(name: str, table: NoisyTable, classes: AnyArray, unit: float) -> ScoreMatrix:
+    """Return the confusion matrix from the table of (true, predicted) classes, in units."""
+    std = table.std * math.sqrt(1 - 1 / table.n_cells)
+    return ScoreMatrix(name, unit * table.counts, unit * std, np.array(classes))
 
 
 def by_class(table: NoisyTable, n_classes: int) -> NoisyTable:
@@ -143,7 +142,7 @@ def _correct_cells(table: NoisyTable) -> Array:
     return right
 
 
-def accuracy(name: str, table: NoisyTable, n_records: int | None) -> Score:
+def accuracy(name: str, table: NoisyTable, n_records: float | None) -> Score:
     """Return the share of the rows that were predicted right; None for a private number of rows."""
     correct = _correct_cells(table)
     score = _ratio(name, table, correct, np.ones_like(correct))
@@ -175,7 +174,8 @@ def balanced_accuracy(name: str, table: NoisyTable) -> Score:
     extra = float(second.sum() - np.trace(second)) / 2
     noise = noise[0] + extra * value**2, noise[1] + extra * value, noise[2] + extra
     shares = np.clip(each, 0.0, 1.0)
-    sampling = math.sqrt(float((shares * (1 - shares) / np.maximum(rows, 1.0)).sum())) / size
+    variance = table.design * float((shares * (1 - shares) / np.maximum(rows, 1.0)).sum())
+    sampling = math.sqrt(variance) / size
     return Score(name, value, 1.0, noise, sampling, UNIT)
 
 
@@ -219,7 +219,7 @@ def roc_auc(name: str, table: NoisyTable) -> Score:
     one, other = area / (2 - area), 2 * area**2 / (1 + area)
     variance = area * (1 - area)
     variance += (total_positives - 1) * (one - area**2) + (total_negatives - 1) * (other - area**2)
-    sampling = math.sqrt(max(variance, 0.0) / max(denominator, 1.0))
+    sampling = math.sqrt(table.design * max(variance, 0.0) / max(denominator, 1.0))
     return Score(name, numerator, denominator, noise, sampling, UNIT)
 
 

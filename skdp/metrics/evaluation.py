@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._numbers import AnyArray, Array, MatrixLike, is_real, require
 from skdp.fitting import grouping, refusals
-from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
+from skdp.fitting.assumptions import declared_assumptions, noise_assumptions, unit_assumptions
 from skdp.fitting.between_fits import was_fitted_on
 from skdp.fitting.data import Data
 from skdp.fitting.estimator import Fit, PrivateEstimator
@@ -21,13 +21,16 @@ from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import data_in_memory, read_data, read_plain
 from skdp.fitting.tables import is_dask, kinds_of_labels
-from skdp.fitting.units import Targets
+from skdp.fitting.units import Targets, checked_weights, require_positive_weight
 from skdp.fitting.user_warnings import warn_about_scored_rows
 from skdp.metrics import requests, row_statistics
 from skdp.metrics.scores import Scores, SubgroupScores
 from skdp.metrics.subgroups import Subgroups, declared_subgroups, subgroup_labels
-from skdp.oracle import Solution
+from skdp.objective import Problem, SquaredError
+from skdp.oracle import Public, Solution, Stage
 from skdp.oracle.sources.partitioned import Partitions
+from skdp.stages.base import StageParameters
+from skdp.stages.scaling.weights import WeightStage
 
 # A model's warnings are silenced while it predicts, for the whole process: threads that read
 # partitions at once would let some through, and leave others silenced for good.
@@ -48,6 +51,7 @@ def evaluate(
     privacy: Privacy | None = None,
     target_range: tuple[float, float] | None = None,
     log_loss_bound: float = requests.LOG_LOSS_BOUND,
+    sample_weight: ArrayLike | None = None,
 ) -> Scores | SubgroupScores:
     """Score a fitted model on private rows, with noise.
 
@@ -62,12 +66,11 @@ def evaluate(
     X : array, sparse matrix or data frame of shape (n_samples, n_features), Partitions or iterator
         Rows in partitions, such as `Chunks`, and collections of dask stay where they are: the
         model, which must be possible to pickle, predicts there, once for a check and once for each
-        release. An iterator of blocks ``(X, y)``, or ``(X, y, groups)`` of whole groups, is read
-        once; what is kept are a few numbers of each row.
+        release. An iterator of blocks ``(X, y)``, ``(X, y, groups)`` of whole groups, or ``(X, y,
+        sample_weight, groups)``, groups being None for none, is read once; what is kept are a few
+        numbers of each row.
     y : array of shape (n_samples,) or None, default=None
-        Left out for partitions and blocks, which have the targets. Scores are not weighted: of
-        weights that partitions have, only those that are 0 matter. Their rows are null records,
-        which add nothing to a sum; a mean, over all rows, is drawn to the middle of its range.
+        Left out for partitions and blocks, which have the targets and weights.
     metrics : str or iterable of str, default=None
         Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
         "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"); of two
@@ -110,6 +113,10 @@ def evaluate(
         range here would add as much more noise to scores.
     log_loss_bound : float, default=6.0
         Larger log losses count as this.
+    sample_weight : array of shape (n_samples,) or None, default=None
+        Weights of rows, not negative, in any unit: they are divided by a scale near the largest of
+        them, as in a fit, and larger ones are clipped to it. A declared bound is
+        ``Privacy(max_weight=...)``. Their sum is private.
 
     Returns
     -------
@@ -134,6 +141,11 @@ def evaluate(
     alike, and are too large where those differ. The model predicts in calls that hold a row of
     each group, so that its predictions for one group do not depend on the rows of others.
 
+    With ``sample_weight``, a score is a ratio of weighted sums, both of them noisy, and its
+    interval allows for that. A confusion matrix has sums of weights. Standard errors of sampling
+    take weights to be independent of losses, other than for R2 and D2 (Kish 1965). A group counts
+    as the mean of the weights of its rows.
+
     With ``by``, every release is one table of all subgroups, to which a row adds one unit, in the
     part of its own. That costs what a table without subgroups costs, whatever their number: under
     "zero_out", where a row lies in one subgroup; under "replace_one", where it may move from one to
@@ -145,6 +157,7 @@ def evaluate(
     ----------
     K. Boyd, E. Lantz, D. Page: Differential privacy for classifier evaluation. AISec 2015.
     E. Fieller: Some problems in interval estimation. J. R. Stat. Soc. B 16, 1954.
+    L. Kish: Survey sampling. Wiley 1965.
 
     Examples
     --------
@@ -171,7 +184,8 @@ def evaluate(
         target_range=target_range,
         log_loss_bound=log_loss_bound,
     )
-    return scorer.fit(X, y, groups=groups, by=by if column is None else None).scores_
+    by = by if column is None else None
+    return scorer.fit(X, y, sample_weight, groups=groups, by=by).scores_
 
 
 class PrivateScorer(PrivateEstimator):
@@ -218,12 +232,12 @@ class PrivateScorer(PrivateEstimator):
         self,
         X: MatrixLike | Partitions | Iterator[tuple[Any, ...]],
         y: ArrayLike | None = None,
-        sample_weight: Array | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
         by: ArrayLike | None = None,
     ) -> Self:
-        """Score the model; rows of weight 0 are null records, all other rows have weight 1."""
+        """Score the model; rows of weight 0 are null records."""
         labels = None if by is None else subgroup_labels(by)
         is_elsewhere = isinstance(X, Iterator | Partitions) or is_dask(X)
         if labels is not None and is_elsewhere:
@@ -294,25 +308,32 @@ class PrivateScorer(PrivateEstimator):
         """Return the statistics of blocks (X, y), or (X, y, groups), each of which is read once."""
         who = self._who
         self._check_parameters()
-        statistics, labels, sizes, n_groups = [], [], set(), 0
+        statistics, labels, forms, n_groups = [], [], set(), 0
+        weights: list[Any] = []
         for block in blocks:
-            if not isinstance(block, tuple) or len(block) not in (2, 3):
+            if not isinstance(block, tuple) or len(block) not in (2, 3, 4):
                 raise ValueError(
-                    f"{who}: a block is a pair (X, y), or a triple (X, y, groups); got "
-                    f"{type(block).__name__}. Nothing was released."
+                    f"{who}: a block is a pair (X, y), a triple (X, y, groups), or (X, y, "
+                    f"sample_weight, groups); got {type(block).__name__}. Nothing was released."
                 )
-            sizes.add(len(block))
+            given = block[-1] if len(block) > 2 else None
+            own = block[2] if len(block) == 4 else None
+            forms.add((own is not None, given is not None))
             if np.shape(block[0])[:1] == (0,):
                 continue
             groups = None
-            if len(block) == 3:
-                labels.append(grouping.label_column(who, block[2]))
-                groups = GroupLabels(who, block[2], X=block[0], y=block[1])
+            if given is not None:
+                labels.append(grouping.label_column(who, given))
+                groups = GroupLabels(who, given, X=block[0], y=block[1])
                 n_groups += groups.n_groups
             with refusals.without_row_counts(groups is not None):
                 statistics.append(self._read_rows(block[0], block[1], groups)[0])
-        if len(sizes) > 1 or not statistics:
-            wanted = "have labels of groups, all or none" if statistics else "hold a row at least"
+                if own is not None:
+                    weights.append(checked_weights(who, own, statistics[-1], False))
+        if len(forms) > 1 or not statistics:
+            wanted = "hold a row at least"
+            if statistics:
+                wanted = "have labels of groups, all or none, and weights, all or none"
             raise ValueError(f"{who}: blocks must {wanted}. Nothing was released.")
         refusals.require_one_kind(who, "groups", map(kinds_of_labels, labels))
         groups = GroupLabels(who, np.concatenate(labels)) if labels else None
@@ -321,11 +342,23 @@ class PrivateScorer(PrivateEstimator):
                 f"{who}: rows of one group lie in several blocks, whose predictions could show "
                 "that; put all of a group's rows into one. Nothing was released."
             )
-        array = np.concatenate(statistics)
-        return data_in_memory(self, array, Targets(np.zeros((len(array), 1)), 1), None, groups)
+        array, joint = np.concatenate(statistics), None
+        if weights:
+            joint = np.concatenate(weights)
+            require_positive_weight(who, bool(joint.any()))
+        return data_in_memory(self, array, Targets(np.zeros((len(array), 1)), 1), joint, groups)
 
     def _prepare_for(self, data: Data, *start: object) -> Prepared:
-        return self._prepare_stages(lambda _: (self._request().stage,), **data.shape)
+        def stages(public: Public) -> tuple[Stage, ...]:
+            own = self._request().stage(public.weighted)
+            if not public.weighted:
+                return (own,)
+            problem = Problem(SquaredError(), fit_intercept=False)
+            parameters = StageParameters(self._who, has_weights=True)
+            return WeightStage.of(public, problem, parameters), own
+
+        max_weight = self._terms.max_weight
+        return self._prepare_stages(stages, max_weight=max_weight, **data.shape)
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         public = prepared.public
@@ -334,12 +367,15 @@ class PrivateScorer(PrivateEstimator):
             "The model is public, or private by itself; it predicts every row by itself, whatever "
             "the others are, and fails on none.",
             *(text for stage in prepared.stages for text in stage.assumptions()),
+            *declared_assumptions(public),
             *noise_assumptions(self._terms.noise_source, self.epsilon),
         )
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
         self.privacy_ = fit.statement
-        by_name = self._request().scores(dict(solution.results), fit.data.n_records)
+        weights = None if solution.scaling is None else solution.scaling.weights
+        unit = 1.0 if weights is None else weights.scale
+        by_name = self._request().scores(solution.results, unit)
         scores = [Scores(one, fit.statement) for one in by_name]
         self.scores_: Scores | SubgroupScores
         if self.subgroups is None:

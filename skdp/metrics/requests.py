@@ -21,7 +21,7 @@ from skdp.metrics import estimates, row_statistics
 from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, TargetRange
 from skdp.metrics.scores import AnyScore, Score
 from skdp.metrics.subgroups import Subgroups
-from skdp.stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage
+from skdp.stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage, Totals
 
 # A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:
 # a larger bound needs more noise, a smaller one hides more of what a model gets very wrong.
@@ -29,6 +29,9 @@ LOG_LOSS_BOUND = 6.0
 # Part of the budget of a mean loss that its square gets, which standard errors of sampling need.
 # For R2 and D2 it is the mean square of what a row adds to it: the noise of R2 is 4 % larger.
 SQUARE = 0.1
+# Parts of the sum of weights, which divides means, and of the sum of their squares, next to those
+# of the metrics. Tables have a sum of their own, and need it for sampling errors only.
+TOTAL, TOTAL_OF_TABLES, SQUARE_OF_WEIGHTS = 0.5, 0.02, 0.02
 RANKED = ("roc_auc", "roc_curve", "calibration_curve")
 # R2 and D2 follow from the means of these, and the influence of rows from them.
 EXPLAINED = {
@@ -47,8 +50,10 @@ class Answers:
     Attributes
     ----------
     by_statistic : dict of str to NoisyMean or NoisyTable
-    n_records : int or None
+    totals : Totals or None
         None of a subgroup, whose size is private.
+    unit : float
+        The weights' scale.
     bounds : dict of str to float
         Largest value of each loss.
     classes : array of shape (n_classes,)
@@ -57,7 +62,8 @@ class Answers:
     """
 
     by_statistic: Mapping[str, Any]
-    n_records: int | None
+    totals: Totals | None
+    unit: float
     bounds: Mapping[str, float]
     classes: AnyArray
     thresholds: Callable[[Array], Array]
@@ -103,11 +109,14 @@ def _from(statistic: str, estimate: Callable[[str, Any], AnyScore]) -> Estimate:
 def _accuracy(name: str, _: Metric, answers: Answers) -> AnyScore:
     if "correct" in answers.by_statistic:
         return _mean(name, answers, "correct", None, 1.0)
-    return estimates.accuracy(name, answers.by_statistic["classes"], answers.n_records)
+    totals = answers.totals
+    is_known = totals is not None and not totals.std
+    known = totals.total if totals is not None and is_known else None
+    return estimates.accuracy(name, answers.by_statistic["classes"], known)
 
 
 def _confusion_matrix(name: str, _: Metric, answers: Answers) -> AnyScore:
-    return estimates.confusion(name, answers.by_statistic["classes"], answers.classes)
+    return estimates.confusion(name, answers.by_statistic["classes"], answers.classes, answers.unit)
 
 
 def _mean_loss(name: str, metric: Metric, answers: Answers) -> AnyScore:
@@ -122,15 +131,15 @@ def _mean(
 ) -> AnyScore:
     mean = answers.by_statistic[loss]
     of_squares = None if square is None else answers.by_statistic[square]
-    if answers.n_records is None:
+    if answers.totals is None:
         return estimates.mean_loss_of_subgroup(name, mean, of_squares, bound, sign)
-    return estimates.mean_loss(name, mean, of_squares, bound, answers.n_records, sign)
+    return estimates.mean_loss(name, mean, of_squares, bound, answers.totals, sign)
 
 
 def _explained(name: str, metric: Metric, answers: Answers) -> AnyScore:
-    assert answers.n_records is not None  # `metrics_by_name` refuses it for subgroups
+    assert answers.totals is not None  # `metrics_by_name` refuses it for subgroups
     means, influence = answers.by_statistic[f"{metric.quantity} influence"]
-    return estimates.explained(name, means, influence, answers.n_records)
+    return estimates.explained(name, means, influence, answers.totals)
 
 
 def _roc_curve(name: str, _: Metric, answers: Answers) -> AnyScore:
@@ -400,10 +409,17 @@ class ScoreRequest:
         arrays = [np.asarray(column, dtype=np.float64) for column in columns.values()]
         return np.column_stack(arrays)
 
-    @property
-    def stage(self) -> ScoreStage:
-        """The stage that releases the statistics, each with its part of the budget."""
-        total = sum(self.weights.values())
+    def stage(self, weighted: bool) -> ScoreStage:
+        """Return the stage that releases the statistics, each with its part of the budget.
+
+        ``weighted`` says whether rows have weights, whose sum is released as well.
+        """
+        own, totals = sum(self.weights.values()), (0.0, 0.0)
+        if weighted:
+            is_mean = any(one.n_cells is None for one in self.columns.values())
+            has_means = is_mean and self.subgroups is None
+            totals = TOTAL if has_means else TOTAL_OF_TABLES, SQUARE_OF_WEIGHTS
+        total = own + sum(totals)
         shares = {name: weight / total for name, weight in self.weights.items() if weight > 0}
         numbers = {name: number for number, name in enumerate(self.columns)}
         ranking = None
@@ -423,26 +439,30 @@ class ScoreRequest:
             tuple(explained),
             None if groups is None else (len(numbers), groups.n_subgroups),
             notes=self.assumptions + (() if groups is None else groups.assumptions()),
+            totals=(totals[0] / total, totals[1] / total),
         )
 
-    def scores(self, released: Mapping[str, Any], n_records: int) -> list[dict[str, AnyScore]]:
+    def scores(self, released: Mapping[str, Any], unit: float = 1.0) -> list[dict[str, AnyScore]]:
         """Return the scores, by name, of all records, or of those of each declared subgroup.
 
         Parameters
         ----------
         released : mapping from str to object
             What the stage released.
-        n_records : int
+        unit : float, default=1.0
+            The weights' scale.
         """
+        answers = dict(released)
+        totals = answers.pop("totals")
         if self.subgroups is None:
-            return [self._scores_from(released, n_records)]
+            return [self._scores_from(answers, totals, unit)]
         return [
-            self._scores_from({name: tables[number] for name, tables in released.items()}, None)
-            for number in range(len(self.subgroups.names))
+            self._scores_from({name: tables[n] for name, tables in answers.items()}, None, unit)
+            for n in range(len(self.subgroups.names))
         ]
 
     def _scores_from(
-        self, released: Mapping[str, Any], n_records: int | None
+        self, released: Mapping[str, Any], totals: Totals | None, unit: float
     ) -> dict[str, AnyScore]:
         by_statistic = dict(released)
         for number, name in enumerate(self.columns):
@@ -453,7 +473,7 @@ class ScoreRequest:
             table = by_statistic["classes"]
             by_statistic["classes"] = estimates.by_class(table, len(self.classes))
         thresholds = partial(row_statistics.threshold_values, model=self.model)
-        answers = Answers(by_statistic, n_records, self.bounds, self.classes, thresholds)
+        answers = Answers(by_statistic, totals, unit, self.bounds, self.classes, thresholds)
         scores = {}
         for name, one in self.metrics.items():
             score = one.estimate(name, one, answers)
@@ -535,7 +555,7 @@ def request_for_regressor(
     powers = {"poisson_deviance": 1.0, "gamma_deviance": 2.0, "d2_tweedie": power}
     quantile = row_statistics.quantile_of(model)
     bounds = {
-        "squared_error": reach**2,
+        "squared_error": reach * reach,
         "absolute_error": reach,
         "pinball_loss": max(quantile, 1 - quantile) * reach,
     }
@@ -557,6 +577,13 @@ def request_for_regressor(
         assumptions += (
             f"Of {quantity.replace('_', ' ')}s those above {bounds[quantity]:g} count as that, "
             f"and predictions below {LEAST_MEAN * high:g} as that.",
+        )
+
+    if math.isinf(max(bounds.get(quantity, 0.0) for quantity in quantities)):
+        raise ValueError(
+            f"evaluate: squares of targets in the range [{low:g}, {high:g}] overflow. Divide "
+            "targets by a public unit before the fit, or request another metric. Nothing was "
+            "released."
         )
 
     def predicted(data: Data) -> PredictedRows:

@@ -34,7 +34,7 @@ class Score:
     ----------
     name : str
     numerator, denominator : float
-        The score is their ratio; a mean has the denominator 1.
+        The score is their ratio in units of ``unit``; a mean has the denominator 1.
     noise : tuple (variance, covariance, variance)
         Of the noise in the numerator, of both together, and in the denominator.
     sampling_std : float
@@ -46,6 +46,8 @@ class Score:
         -1 for losses under names like "neg_log_loss", where greater is better.
     note : str
         What the score and its intervals are of, if targets or losses were clipped.
+    unit : float
+        Largest value of a loss, of which the square of a standard deviation may overflow; or 1.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Score:
     limits: tuple[float, float]
     sign: int = 1
     note: str = ""
+    unit: float = 1.0
 
     @property
     def value(self) -> float:
@@ -63,7 +66,7 @@ class Score:
         if not self.denominator > 0:
             return math.nan
         ratio = self.numerator / self.denominator
-        return self.sign * float(np.clip(ratio, *self.limits))
+        return self.sign * float(np.clip(self.unit * ratio, *self.limits))
 
     @property
     def noise_std(self) -> float:
@@ -72,7 +75,8 @@ class Score:
             return math.inf
         ratio = self.numerator / self.denominator
         above, both, below = self.noise
-        return math.sqrt(max(0.0, above - 2 * ratio * both + ratio**2 * below)) / self.denominator
+        std = math.sqrt(max(0.0, above - 2 * ratio * both + ratio**2 * below))
+        return self.unit * std / self.denominator
 
     @property
     def std_error(self) -> float:
@@ -111,9 +115,9 @@ class Score:
         width = normal_quantile(level)
         above, both, below = self.noise
         if of == "population":
-            above += (self.sampling_std * self.denominator) ** 2
-        low, high = self._ratios(above, both, below, width**2)
-        low, high = (float(np.clip(end, *self.limits)) for end in (low, high))
+            above += (self.sampling_std / self.unit * self.denominator) ** 2
+        ratios = self._ratios(above, both, below, width**2)
+        low, high = (float(np.clip(self.unit * end, *self.limits)) for end in ratios)
         return (low, high) if self.sign > 0 else (-high, -low)
 
     def _ratios(
@@ -265,7 +269,7 @@ class SubgroupScores(_ResultsByName[Scores]):
         header, lines = ["subgroup"], []
         for subgroup, scores in self._scores.items():
             numbers = [score for score in scores.values() if isinstance(score, Score)]
-            header[1:] = [score.name for score in numbers]
+            header[1:] = [f"{score.name}{score.note and f', {score.note}'}" for score in numbers]
             cells = [str(subgroup)]
             for score in numbers:
                 low, high = score.interval()

@@ -213,8 +213,21 @@ def _mean(scores: list[AnyScore]) -> Score | None:
     size, numbers = len(scores), [score for score in scores if isinstance(score, Score)]
     if not numbers:
         return None
-    first = numbers[0]
-    value = first.sign * sum(score.value for score in numbers) / size
-    noise = sum(score.noise_std**2 for score in numbers) / size**2
-    sampling = math.sqrt(sum(score.sampling_std**2 for score in numbers)) / size
-    return Score(first.name, value, 1.0, (noise, 0.0, 0.0), sampling, first.limits, first.sign)
+    first, unit = numbers[0], max(score.unit for score in numbers)
+    ratio = first.sign * sum(score.value / unit for score in numbers) / size
+    noise = sum((score.noise_std / unit) ** 2 for score in numbers) / size**2
+    sampling = math.hypot(*(score.sampling_std for score in numbers)) / size
+    limits = min(score.limits[0] for score in numbers), max(score.limits[1] for score in numbers)
+    note = first.note
+    if any(score.note != note for score in numbers):
+        note = "of targets clipped to a range of their own in each fold"
+    return replace(
+        first,
+        numerator=ratio,
+        denominator=1.0,
+        noise=(noise, 0.0, 0.0),
+        sampling_std=sampling,
+        limits=limits,
+        note=note,
+        unit=unit,
+    )

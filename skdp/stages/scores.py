@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import xlogy
@@ -30,6 +31,31 @@ RESOLUTION = 2.0**-44  # of sums of facts
 
 
 @dataclass(frozen=True)
+class Totals:
+    """Number of records, or noisy sum of their weights, to which the weights' scale is the unit.
+
+    Attributes
+    ----------
+    total : float
+    std : float, default=0.0
+        Of the noise, relative to the total.
+    design : float, default=1.0
+        Noisy sum of squared weights over the sum of weights: how much more a mean varies from one
+        draw of records to another than that of as many records of weight 1 (Kish 1965). Weights
+        are taken to be independent of losses.
+    """
+
+    total: float
+    std: float = 0.0
+    design: float = 1.0
+
+    @property
+    def n_effective(self) -> float:
+        """Number of records of equal weight whose mean varies as much from draw to draw."""
+        return self.total / self.design
+
+
+@dataclass(frozen=True)
 class NoisyTable:
     """A table of counts with noise, its cells adding up to the number of records.
 
@@ -42,15 +68,19 @@ class NoisyTable:
         Between the bins.
     fine : array of shape (FINE_CELLS,) or None
         For a table of scores: noisy counts of both classes together, in equal cells.
-    n_cells : int or None
-        Of the table that was released, if this is a subgroup's part of it; None for all of it.
+    n_cells : float, default=inf
+        Of the table that was released and made to add up to a known number, of which this may be a
+        subgroup's part; inf if it was not, as the sum of weights is private.
+    design : float, default=1.0
+        Of `Totals`.
     """
 
     counts: Array
     std: float
     edges: Array
     fine: Array | None = None
-    n_cells: int | None = None
+    n_cells: float = math.inf
+    design: float = 1.0
 
     def variance(self, one: Array, other: Array | None = None) -> float:
         """Covariance of the noise in two weighted sums of the cells.
@@ -59,8 +89,7 @@ class NoisyTable:
         covariance is ``std**2 (I - 1 1' / m)``.
         """
         other = one if other is None else other
-        n_cells = self.n_cells or self.counts.size
-        along = float(np.vdot(one, other)) - float(one.sum() * other.sum()) / n_cells
+        along = float(np.vdot(one, other)) - float(one.sum() * other.sum()) / self.n_cells
         return self.std**2 * along
 
 
@@ -149,12 +178,15 @@ class DevianceMeans:
     potentials : NoisyMean
         Of ``1 + 2 f / depth``.
     deviance : Deviance
+    total_std : float, default=0.0
+        Of `Totals.std`, the noise in the total that all three were divided by.
     """
 
     deviances: NoisyMean
     targets: NoisyMean
     potentials: NoisyMean
     deviance: Deviance
+    total_std: float = 0.0
 
     @property
     def residual(self) -> float:
@@ -176,7 +208,8 @@ class DevianceMeans:
     @property
     def _bend(self) -> float:
         """Standard deviation of what noise in the mean adds by the curvature of f there."""
-        return float(self.mean**-self.deviance.power) * (self.half * self.targets.std) ** 2
+        std = math.hypot(self.targets.std, self.targets.value * self.total_std)
+        return float(self.mean**-self.deviance.power) * (self.half * std) ** 2
 
     @property
     def null(self) -> float:
@@ -186,11 +219,19 @@ class DevianceMeans:
         return mean - float(of.potential(self.mean)) + self._bend
 
     @property
-    def null_noise(self) -> float:
-        """Variance of the noise in `null`."""
+    def noise(self) -> tuple[float, float, float]:
+        """Variance of the noise in ``null - residual``, its covariance with `null`, and of that."""
         of = self.deviance
-        along = float(of.slope(self.mean)) * self.half * self.targets.std
-        return (of.depth * self.potentials.std / 2) ** 2 + along**2 + 2 * self._bend**2
+        slope = float(of.slope(self.mean)) * self.half
+        along, around = slope * self.targets.std, of.depth * self.potentials.std / 2
+        null = around**2 + along**2 + 2 * self._bend**2
+        # Noise in the total divides all three.
+        of_null = self.total_std * (
+            of.depth * self.potentials.value / 2 - slope * self.targets.value
+        )
+        both = of_null - self.total_std * of.largest * self.deviances.value / 2
+        model = (of.largest * self.deviances.std / 2) ** 2
+        return null + model + both**2, null + both * of_null, null + of_null**2
 
 
 @dataclass(frozen=True)
@@ -216,6 +257,8 @@ class ScoreStage(Stage):
         are tuples, with a table for each subgroup.
     notes : tuple of str
         The privacy statement's sentences on what the metrics assume.
+    totals : tuple of float
+        Shares of the sum of weights and of the sum of their squares, if rows have weights.
     """
 
     means: tuple[tuple[int, float], ...] = ()
@@ -225,81 +268,100 @@ class ScoreStage(Stage):
     subgroups: tuple[int, int] | None = None
     share: float | None = None
     notes: tuple[str, ...] = ()
+    totals: tuple[float, float] = (0.0, 0.0)
 
     def assumptions(self) -> tuple[str, ...]:
         return self.notes
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
+        totals = self._totals(oracle)
+        results: dict[str, Any] = {"totals": totals}
         if self.subgroups is not None:
-            return replace(solution, results=self._by_subgroup(oracle, *self.subgroups))
-        n_rows = oracle.public.n_rows
-        results: dict[str, NoisyMean | NoisyTable | tuple[DevianceMeans, NoisyMean]] = {}
+            results.update(self._by_subgroup(oracle, totals, *self.subgroups))
+            return replace(solution, results=results)
         answers: dict[int, NoisyMean] = {}
         for column, share in self.means:
             answer, std = oracle.with_share(UnitSum(column), share)
-            answers[column] = NoisyMean(float(answer[0]) / n_rows, std / n_rows)
+            answers[column] = NoisyMean(float(answer[0]) / totals.total, std / totals.total)
             results[f"mean {column}"] = answers[column]
         for name, columns, share, deviance in self.explained:
             of_model, targets, potentials = (answers[column] for column in columns)
-            means = DevianceMeans(of_model, targets, potentials, deviance)
-            results[name] = means, _mean_square_influence(oracle, means, columns, share)
+            means = DevianceMeans(of_model, targets, potentials, deviance, totals.std)
+            results[name] = means, _mean_square_influence(oracle, means, columns, share, totals)
         for column, n_cells, share in self.tables:
             edges = np.arange(1.0, n_cells) - 0.5
-            results[f"table {column}"] = _noisy_table(oracle, TableCounts(column, edges), share)
+            request = TableCounts(column, edges)
+            results[f"table {column}"] = _noisy_table(oracle, request, share, totals)
         if self.ranking is not None:
-            (results["ranking"],) = _ranking_tables(oracle, *self.ranking)
+            (results["ranking"],) = _ranking_tables(oracle, totals, *self.ranking)
         return replace(solution, results=results)
 
+    def _totals(self, oracle: Oracle) -> Totals:
+        """Return the number of records, or request the sum of their weights."""
+        if not oracle.public.weighted:
+            return Totals(oracle.public.n_rows)
+        of_weights, of_squares = self.totals
+        (total,), std = oracle.with_share(TableCounts(0, np.empty(0)), of_weights)
+        total = max(float(total), std, RESOLUTION)
+        release = InfluenceSquares(np.zeros(oracle.public.n_features), 1.0)
+        (squares,), noise = oracle.with_share(release, of_squares)
+        # One standard deviation of its noise is added, so that it rarely is too small.
+        design = min(max(float(squares), 0.0) + noise, total) / total
+        return Totals(total, std / total, design)
+
     def _by_subgroup(
-        self, oracle: Oracle, of_subgroup: int, n_subgroups: int
+        self, oracle: Oracle, totals: Totals, of_subgroup: int, n_subgroups: int
     ) -> dict[str, tuple[NoisyTable, ...]]:
         results: dict[str, tuple[NoisyTable, ...]] = {}
         for column, share in self.means:
             one = TableCounts(column, np.zeros(1), of_subgroup, n_subgroups, is_divided=True)
-            results[f"mean {column}"] = _rows_of_table(_noisy_table(oracle, one, share))
+            results[f"mean {column}"] = _rows_of_table(_noisy_table(oracle, one, share, totals))
         for column, n_cells, share in self.tables:
             one = TableCounts(column, np.arange(1.0, n_cells) - 0.5, of_subgroup, n_subgroups)
-            results[f"table {column}"] = _rows_of_table(_noisy_table(oracle, one, share))
+            results[f"table {column}"] = _rows_of_table(_noisy_table(oracle, one, share, totals))
         if self.ranking is not None:
-            results["ranking"] = _ranking_tables(oracle, *self.ranking, n_subgroups)
+            results["ranking"] = _ranking_tables(oracle, totals, *self.ranking, n_subgroups)
         return results
 
 
 def _rows_of_table(table: NoisyTable) -> tuple[NoisyTable, ...]:
     """Return the rows of a table, each as a part of it."""
-    n_cells = table.counts.size
-    return tuple(replace(table, counts=row[None], n_cells=n_cells) for row in table.counts)
+    return tuple(replace(table, counts=row[None]) for row in table.counts)
 
 
 def _ranking_tables(
-    oracle: Oracle, column: int, of_class: int, share: float, n_subgroups: int = 1
+    oracle: Oracle,
+    totals: Totals,
+    column: int,
+    of_class: int,
+    share: float,
+    n_subgroups: int = 1,
 ) -> tuple[NoisyTable, ...]:
     """Request scores by class, in bins with about as many rows of a subgroup each.
 
     The bins of all subgroups lie side by side in one table; a part of it is returned for each.
     """
     edges = _side_by_side([FINE_EDGES] * n_subgroups)
-    table = _noisy_table(oracle, TableCounts(column, edges), FINE_SHARE * share)
+    table = _noisy_table(oracle, TableCounts(column, edges), FINE_SHARE * share, totals)
     fine = table.counts[0].reshape(n_subgroups, FINE_CELLS)
-    n_rows = np.array([oracle.public.n_rows]) if n_subgroups == 1 else fine.sum(axis=1)
+    n_rows = np.array([totals.total]) if n_subgroups == 1 else fine.sum(axis=1)
     expected = fine
     if n_subgroups > 1:
         # Where noise exceeds the counts of a small subgroup, bins follow those of all rows: these
         # are added to its own, as many as the noise in its size has standard deviations in rows.
         noise_of_size = table.std * math.sqrt(FINE_CELLS)
-        expected = fine + noise_of_size / oracle.public.n_rows * fine.sum(axis=0)
+        expected = fine + noise_of_size / totals.total * fine.sum(axis=0)
     edges_of = [
         quantiles(one, number_of_bins(oracle.public, float(rows)))
         for one, rows in zip(expected, n_rows, strict=True)
     ]
     statistic = TableCounts(column, _side_by_side(edges_of), of_class, 2)
-    table = _noisy_table(oracle, statistic, (1 - FINE_SHARE) * share)
+    table = _noisy_table(oracle, statistic, (1 - FINE_SHARE) * share, totals)
     stops = np.cumsum([len(edges) + 1 for edges in edges_of])
     counts = np.split(table.counts, stops[:-1], axis=1)
-    size = table.counts.size
     return tuple(
-        NoisyTable(*part, n_cells=size)
-        for part in zip(counts, [table.std] * n_subgroups, edges_of, fine, strict=True)
+        replace(table, counts=one, edges=edges, fine=cells)
+        for one, edges, cells in zip(counts, edges_of, fine, strict=True)
     )
 
 
@@ -315,7 +377,11 @@ def _side_by_side(edges: list[Array]) -> Array:
 
 
 def _mean_square_influence(
-    oracle: Oracle, means: DevianceMeans, columns: tuple[int, int, int], share: float
+    oracle: Oracle,
+    means: DevianceMeans,
+    columns: tuple[int, int, int],
+    share: float,
+    totals: Totals,
 ) -> NoisyMean:
     """Request the mean square of ``d - ratio * deviance(y, mean)``, what a row adds to D2.
 
@@ -325,7 +391,7 @@ def _mean_square_influence(
     dividing by the larger of both. For R2 the mean square about any centre is no less than the
     variance.
     """
-    n_rows, of = oracle.public.n_rows, means.deviance
+    of = means.deviance
     ratio = min(max(means.residual, 0.0), of.largest) / max(means.null, RESOLUTION)
     mean = min(max(means.mean, of.least), 1.0)
     furthest = float(np.max(of.of(np.array([of.least, 1.0]), mean)))
@@ -338,16 +404,22 @@ def _mean_square_influence(
     offset = of.largest / 2 + ratio * at_middle
     release = InfluenceSquares(weights / bound, offset / bound)
     answer, std = oracle.with_share(release, share)
-    square = bound**2 / 2
-    value = square * (1 + float(answer[0]) / n_rows)
-    return NoisyMean(value, square * max(std / n_rows, RESOLUTION))
+    mean, noise = float(answer[0]) / totals.total, max(std / totals.total, RESOLUTION)
+    if oracle.public.weighted:  # the sum is of squares of weighted parts
+        return NoisyMean(bound**2 * mean, bound**2 * noise)
+    return NoisyMean(bound**2 / 2 * (1 + mean), bound**2 / 2 * noise)
 
 
-def _noisy_table(oracle: Oracle, statistic: TableCounts, share: float) -> NoisyTable:
-    """Request a table; its cells are made to add up to n, which is public."""
+def _noisy_table(
+    oracle: Oracle, statistic: TableCounts, share: float, totals: Totals
+) -> NoisyTable:
+    """Request a table; its cells are made to add up to n, which is public without weights."""
     answer, std = oracle.with_share(statistic, share)
-    answer = answer + (oracle.public.n_rows - answer.sum()) / answer.size
-    return NoisyTable(answer.reshape(statistic.n_classes, -1), std, statistic.edges)
+    n_cells = math.inf
+    if not oracle.public.weighted:
+        answer, n_cells = answer + (totals.total - answer.sum()) / answer.size, answer.size
+    counts = answer.reshape(statistic.n_classes, -1)
+    return NoisyTable(counts, std, statistic.edges, n_cells=n_cells, design=totals.design)
 
 
 def number_of_bins(public: Public, n_rows: float) -> int:

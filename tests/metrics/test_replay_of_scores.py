@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import EXPLAINED, METRICS
 from skdp.metrics.subgroups import declared_subgroups
 from skdp.oracle import TableCounts, UnitSum
+from skdp.oracle.releases import histograms, record_sums
+from skdp.oracle.sources.column_map import Weights
 from skdp.oracle.sources.groups import Groups
 from skdp.stages import scores as stage
 
@@ -34,8 +37,20 @@ def fitted(kind, rng):
     return plain().fit(other, labels), X, y
 
 
-def scorer(model, metrics, adjacency, **options):
-    return lambda: PrivateScorer(
+class WithNullRecords(PrivateScorer):
+    """Rows have no weights: a weight of 0 stands for a null record, any other weight for a row."""
+
+    def fit(self, X, y, sample_weight=None, **beside):
+        return super().fit(
+            X, y, None if sample_weight is None else np.sign(sample_weight), **beside
+        )
+
+    def _prepare_for(self, data, *start):
+        return super()._prepare_for(replace(data, weighted=False), *start)
+
+
+def scorer(model, metrics, adjacency, of=WithNullRecords, **options):
+    return lambda: of(
         model,
         metrics,
         epsilon=3.0,
@@ -70,6 +85,37 @@ def test_several_classes(replay, rng, adjacency, metrics):
 @pytest.mark.parametrize("metrics", [list(METRICS["regressor"]), ["r2"]], ids=["all", "r2"])
 def test_regressors(replay, rng, adjacency, metrics):
     check(replay, "linear", metrics, adjacency, rng, target_range=(0.0, 8.0))
+
+
+@both
+@pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])
+@pytest.mark.parametrize(
+    ("kind", "metrics", "options"),
+    [
+        ("logistic", list(METRICS["classifier"]), {}),
+        ("multinomial", OF_MANY, {}),
+        ("linear", list(METRICS["regressor"]), {"target_range": (0.0, 8.0)}),
+    ],
+    ids=["two classes", "several classes", "regressors"],
+)
+@pytest.mark.parametrize("max_weight", [None, 2.0])
+def test_weights(replay, rng, adjacency, grouped, kind, metrics, options, max_weight):
+    """Hostile rows have weights of 1 and of 1e6, null records of 0."""
+
+    def of(*given, privacy, **others):
+        return PrivateScorer(*given, privacy=privacy.set_params(max_weight=max_weight), **others)
+
+    checked = check_groups if grouped else check
+    checked(replay, kind, metrics, adjacency, rng, of=of, **options)
+
+
+@pytest.mark.parametrize("metrics", ["accuracy", "neg_log_loss", "recall"])
+def test_weights_without_a_bound_are_caught(replay, leak, rng, monkeypatch, metrics):
+    monkeypatch.setattr(Weights, "apply", lambda self, weights, targets: weights)
+    for sums in (record_sums, histograms):
+        monkeypatch.setattr(sums.np, "clip", lambda values, low, high: values)
+    with pytest.raises(leak):
+        check(replay, "logistic", metrics, Adjacency.ZERO_OUT, rng, of=PrivateScorer)
 
 
 @both
@@ -111,7 +157,7 @@ SUBGROUPS = {
 }
 
 
-class WithLabels(PrivateScorer):
+class WithLabels(WithNullRecords):
     """Labels of subgroups come with the rows, not in them."""
 
     def fit(self, X, y, sample_weight=None, *, groups=None):
@@ -226,8 +272,8 @@ def mutant_edges_from_exact_counts(monkeypatch):
     """Bins at the exact quantiles of the rows' scores."""
     asked = stage._noisy_table
 
-    def exact(oracle, statistic, share):
-        found = asked(oracle, statistic, share)
+    def exact(oracle, statistic, *others):
+        found = asked(oracle, statistic, *others)
         if oracle.is_rehearsal or statistic.n_classes == 2:
             return found
         rows = statistic.total(oracle._source, oracle._context)
@@ -261,8 +307,8 @@ def mutant_the_exact_number_of_rows_of_a_class(monkeypatch):
     """The denominators of rates are counted without noise."""
     asked = stage._noisy_table
 
-    def exact(oracle, statistic, share):
-        found = asked(oracle, statistic, share)
+    def exact(oracle, statistic, *others):
+        found = asked(oracle, statistic, *others)
         if oracle.is_rehearsal or statistic.n_classes == 1:
             return found
         rows = statistic.total(oracle._source, oracle._context).reshape(2, -1)

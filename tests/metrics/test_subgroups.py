@@ -246,3 +246,13 @@ def test_r2_by_subgroup_is_refused(regression):
     for metrics in (None, ["mean_squared_error", "d2_tweedie", "r2"]):
         with pytest.raises(ValueError, match="'r2' cannot be compared between subgroups"):
             evaluate(model, X, y, metrics, by=0, subgroups=[0], target_range=(-1, 1))
+
+
+def test_the_printed_table_says_what_clipped_scores_are_of():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 2)), rng.normal(size=200)
+    model = LinearRegression().fit(X, y)
+    given = {"by": X[:, 0] > 0, "subgroups": [True, False], "target_range": (-2.0, 3.0)}
+    scores = evaluate(model, X, y, "mean_squared_error", **given)
+    assert "mean_squared_error, of targets clipped to [-2, 3]" in repr(scores)
+    assert "targets clipped to [-2, 3]" in scores._repr_html_()

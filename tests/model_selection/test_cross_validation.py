@@ -190,3 +190,14 @@ def test_it_shows_its_means(regression):
     head, score = repr(found).splitlines()
     assert head == "<CrossValidation of 2 folds at epsilon=0.999999, delta=1e-06>"
     assert score == str(found["r2"])
+
+
+@pytest.mark.parametrize(
+    ("target_range", "note"),
+    [((-300.0, 300.0), "of targets clipped to [-300, 300]"), (None, "to a range of their own")],
+)
+def test_means_say_what_clipped_scores_are_of(regression, target_range, note):
+    found = dp_cross_validate(
+        RIDGE(), *regression, "mean_squared_error", cv=2, target_range=target_range, epsilon=5.0
+    )
+    assert note in repr(found)

@@ -8,7 +8,8 @@ difference of two parts, where in each column 1 moves from one bin to another, i
 sqrt(2) times as long: that is the spread, and 1 if there is a single bin (Dwork, McSherry, Nissim,
 Smith 2006, Example 1; Balle and Wang 2018, Thm 8, for the noise).
 
-A record may also add less than 1, its share, or divide its share between a bin and the next one.
+A record may also add less than 1, its share, which may be its weight, or divide its share between a
+bin and the next one.
 Such a part lies in the convex hull of 0 and of parts as above, so all bounds hold for it.
 
 *Floating point.* Shares are whole numbers of a unit in which sums over n records are exact
@@ -67,6 +68,10 @@ class BinSum(base.Statistic):
     def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
         """Return numbers of any size; rounded down they are the bins of values of the columns."""
 
+    def weights(self, block: Records) -> Array:
+        """Return the shares of weighted records, of any size: 1 by default, 0 for null records."""
+        return np.where(block.weights == 0, 0.0, 1.0)
+
     def upper(self, block: Records) -> Array | None:
         """Return the parts of shares, in [0, 1], that count in the next bin; by default none."""
         return None
@@ -101,7 +106,8 @@ def bin_sum(
         # 1. What each record counts as, and how many bins further on.
         shares = block.multipliers
         if block.weights is not None:
-            shares = np.where(block.weights == 0, 0.0, 1.0 if shares is None else shares)
+            own = np.clip(statistic.weights(block), 0.0, 1.0)
+            shares = np.floor((own if shares is None else own * shares) * unit) / unit
         parts = [(0, shares)]
         if (upper := statistic.upper(block)) is not None:
             whole = np.ones(block.n_rows) if shares is None else shares
@@ -353,7 +359,7 @@ def _add_magnitude_counts(
 @base.audited
 @dataclass(frozen=True, eq=False)
 class TableCounts(BinSum):
-    """Table of counts: records by class, and by the interval that a value lies in.
+    """Table of counts: records by class, and by the interval that a value lies in, weighted.
 
     The columns of the records are facts about each row that follow from the row and from a model
     that is given. The outer intervals are open. A class out of range counts as the nearest.
@@ -401,6 +407,9 @@ class TableCounts(BinSum):
 
     def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
         return values
+
+    def weights(self, block: Records) -> Array:
+        return np.asarray(block.weights)
 
     def upper(self, block: Records) -> Array | None:
         return (1 + block.X[:, self.column]) / 2 if self.is_divided else None

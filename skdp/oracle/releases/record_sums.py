@@ -404,13 +404,14 @@ def _cut(block: Records, low: Array, high: Array, row_bound: float) -> Records:
 @base.audited
 @dataclass(frozen=True, eq=False)
 class UnitSum(RecordSum):
-    """Sum of a fact about each row, the ``column`` of that number, cut to [-1, 1]."""
+    """Sum of a fact about each row, the ``column`` of that number, cut to [-1, 1] and weighted."""
 
     column: base.Integer
     kind: ClassVar[str] = "loss"
 
     def numbers(self, block: Records, context: PublicContext) -> Array:
-        return np.asarray(block.X[:, self.column])
+        values = np.clip(np.nan_to_num(block.X[:, self.column]), -1.0, 1.0)
+        return np.asarray(values if block.weights is None else values * block.weights)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         base.require_columns(self, context, self.column)
@@ -422,8 +423,9 @@ class UnitSum(RecordSum):
 class InfluenceSquares(RecordSum):
     """Sum of ``2 min(z**2, 1) - 1``, where ``z = offset + weights' facts``.
 
-    By the delta method the variance of a ratio of means is the mean of the squares of what each row
-    adds to ``numerator - ratio * denominator``, over n and the square of the denominator.
+    Of records with weights w it is the sum of ``w**2 min(z**2, 1)``. By the delta method the
+    variance of a ratio of means is the mean of the squares of what each row adds to
+    ``numerator - ratio * denominator``, over n and the square of the denominator.
     """
 
     weights: base.Point = field(repr=False)
@@ -434,7 +436,8 @@ class InfluenceSquares(RecordSum):
         combined = np.full(block.n_rows, self.offset)
         for column in np.flatnonzero(self.weights):  # no product of matrices: see `Records.margins`
             combined += self.weights[column] * block.X[:, column]
-        return np.asarray(2 * np.minimum(combined**2, 1.0) - 1)
+        squares = np.minimum(combined**2, 1.0)
+        return np.asarray(2 * squares - 1 if block.weights is None else block.weights**2 * squares)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         base.require_columns(self, context, len(self.weights) - 1)
