@@ -198,6 +198,11 @@ def test_it_shows_its_means(regression):
 )
 def test_means_say_what_clipped_scores_are_of(regression, target_range, note):
     found = dp_cross_validate(
-        RIDGE(), *regression, "mean_squared_error", cv=2, target_range=target_range, epsilon=5.0
+        skdp.DPRidge(),
+        *regression,
+        "mean_squared_error",
+        cv=2,
+        target_range=target_range,
+        epsilon=5.0,
     )
     assert note in repr(found)

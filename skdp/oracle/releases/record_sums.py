@@ -437,7 +437,9 @@ class InfluenceSquares(RecordSum):
         for column in np.flatnonzero(self.weights):  # no product of matrices: see `Records.margins`
             combined += self.weights[column] * block.X[:, column]
         squares = np.minimum(combined**2, 1.0)
-        return np.asarray(2 * squares - 1 if block.weights is None else block.weights**2 * squares)
+        if not context.public.weighted or block.weights is None:
+            return np.asarray(2 * squares - 1)
+        return np.asarray(block.weights**2 * squares)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         base.require_columns(self, context, len(self.weights) - 1)
