@@ -16,7 +16,7 @@ from skdp._numbers import AnyArray, Array, Indices
 from skdp.fitting.refusals import public_refusal, require_one_kind, without_sizes
 from skdp.fitting.tables import has_hidden_cells, is_missing, kinds_of_labels, one_dimensional
 from skdp.oracle import Public
-from skdp.oracle.sources.groups import GroupedMemorySource, Groups
+from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import AnyRows, is_csr
@@ -235,7 +235,5 @@ def rows_in_memory(
     """
     row_bound, constant = public.row_bound, public.intercept_size * public.has_intercept
     records = Records.of(X, targets, weights, row_bound, constant)
-    if codes is None:
-        return MemorySource(records, row_bound, spread)
-    n_groups = int(codes.max()) + 1 if len(codes) else 0
-    return GroupedMemorySource(records, Groups.of(codes, n_groups), row_bound, spread)
+    groups = None if codes is None else Groups.of(codes, int(codes.max(initial=-1)) + 1)
+    return MemorySource(records, row_bound, spread, groups)

@@ -370,9 +370,9 @@ class Oracle:
         NotAudited
             As for `standardise`.
         """
-        source, used = self._with_units(scaling), self._source
-        if source is not None and isinstance(used, RepeatableSource):
-            source = source.transformed(scaling, row_bound, instead_of=used)
+        source = self._with_units(scaling)
+        if source is not None:
+            source = source.transformed(scaling, row_bound)
         self._clip_to(scaling, row_bound, source)
 
     @contextmanager
@@ -392,7 +392,7 @@ class Oracle:
         """
         source = self._with_units(scaling)
         if source is not None:
-            source = source.mapped_in_every_pass(scaling, row_bound)
+            source = source.transformed(scaling, row_bound, copies=False)
         before = self.scaling, self.public.row_bound, self._source
         self._clip_to(scaling, row_bound, source)
         try:
@@ -400,7 +400,7 @@ class Oracle:
         finally:
             self._clip_to(*before)
 
-    def _with_units(self, scaling: Scaling) -> RepeatableSource | None:
+    def _with_units(self, scaling: Scaling) -> Source | None:
         """Return the rows that were given, if there are any; refuse other centres and scales."""
         _require_plain(scaling)
         if self.scaling is None or not scaling.has_units_of(self.scaling):
@@ -471,8 +471,7 @@ class Oracle:
         public = replace(self.public, row_bound=None, data_norm=None)
         if self._source is not None and self._given is not None:
             given = require_kind(self._given, RepeatableSource)
-            used = require_kind(self._source, RepeatableSource)
-            self._source = given.unclipped(scaling.unclipped, used)
+            self._source = given.transformed(scaling.unclipped, None, unit_constant=True)
         self.public = public
         if self.is_noisy:
             loss = self.problem.loss.with_bounded_weights

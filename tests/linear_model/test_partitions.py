@@ -411,7 +411,7 @@ def test_unclipped_rows_are_those_of_rows_in_memory():
     held = PartitionedSource(in_seven(X, targets), sizes, task)
     given = MemorySource.of(X, targets, None, 1.0, 0.3)
     found, expected = (
-        source.unclipped(scaling.unclipped, source.transformed(scaling, 1.0)).total(
+        source.transformed(scaling.unclipped, None, unit_constant=True).total(
             bounded_gram, 1e100, 1.0, np.inf
         )
         for source in (held, given)

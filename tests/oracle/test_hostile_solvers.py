@@ -34,6 +34,7 @@ from skdp.oracle import (
 )
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource, row_threads
+from skdp.oracle.sources.records import Records
 
 LARGEST = float(np.finfo(np.float64).max)
 PUBLIC = Public(
@@ -101,7 +102,8 @@ def test_a_map_that_overflows_shows_no_record(name, is_sparse, asked, rng):
     with row_threads() as spread, warnings.catch_warnings():
         warnings.simplefilter("error")
         table = sparse.csr_array(X) if is_sparse else X
-        rows = MemorySource.of(table, np.ones((60, 1), dtype=dtype), None, 2.0, 0.0, spread)
+        records = Records.of(table, np.ones((60, 1), dtype=dtype), None, 2.0, 0.0)
+        rows = MemorySource(records, 2.0, spread)
         carried_out(attack, rows)
     assert np.isfinite(answers[-1]).all()
 

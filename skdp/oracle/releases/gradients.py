@@ -18,8 +18,7 @@ from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.mechanisms import NoisyStatistic, mechanism_by_name
 from skdp.oracle.releases.samplers import ALL_ROWS, Sampler
-from skdp.oracle.sources.base import RepeatableSource, require_kind
-from skdp.oracle.sources.groups import GroupedSource
+from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.records import inverse_l1_norms, inverse_largest_entries
 
 NORM_SLACK = 1e-9  # relative; covers the rounding of a row's norm up to a million columns
@@ -87,9 +86,8 @@ class GradientSum(base.ParameterStatistic):
         base.require_shape(self, context, "point")
         loss = context.problem.loss
         if self.order == 2 and context.public.clips_means:
-            groups = require_kind(rows, GroupedSource)
-            residuals = groups.per_row(weighted_residuals, loss, self.point)
-            result = groups.total_over_groups(clipped_means, self.clip_norm, rows=(residuals,))
+            residuals = rows.per_row(weighted_residuals, loss, self.point)
+            result = rows.total_over_groups(clipped_means, self.clip_norm, rows=(residuals,))
             return np.asarray(result)
         if self.order == 2:
             return np.asarray(rows.total(clipped_gradients, loss, self.point, self.clip_norm))

@@ -47,10 +47,10 @@ from skdp.oracle.kernels import second_moments as kernel
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.base import RepeatableSource, require_kind
+from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.column_map import read_only
-from skdp.oracle.sources.groups import GroupBlock, GroupedSource
+from skdp.oracle.sources.groups import GroupBlock
 from skdp.oracle.sources.records import Records, quotient
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
@@ -468,10 +468,9 @@ class ScoreSquares(_StepSquares):
         if not context.public.grouped:
             return super().matrix(rows, context)
         self.require_coordinates(context)
-        groups = require_kind(rows, GroupedSource)
-        factors = groups.per_row(score_factors, self, context.problem.loss)
+        factors = rows.per_row(score_factors, self, context.problem.loss)
         about = self.coordinates.matrix, self.residual_bound * self.row_norm
-        return np.asarray(groups.total_over_groups(mean_score_squares, *about, rows=(factors,)))
+        return np.asarray(rows.total_over_groups(mean_score_squares, *about, rows=(factors,)))
 
 
 def score_factors(records: Records, statistic: ScoreSquares, loss: Loss) -> Array:

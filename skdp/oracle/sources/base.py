@@ -13,7 +13,6 @@ from typing import Any, NoReturn, TypeVar
 from skdp._numbers import AnyArray
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources.column_map import Scaling
-from skdp.oracle.sources.records import Records
 
 # A function of records, of vectors with an entry for each of them, and of other arguments. It is
 # defined in a module and depends on its arguments alone, so that threads or processes can run it.
@@ -84,8 +83,25 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def transformed(self, scaling: Scaling, row_bound: float | None) -> Source:
-        """Return the rows mapped by public numbers, one by one, with another bound on them."""
+    def transformed(
+        self,
+        scaling: Scaling,
+        row_bound: float | None,
+        copies: bool = True,
+        unit_constant: bool = False,
+    ) -> Source:
+        """Return the rows mapped by public numbers, one by one, with another bound on them.
+
+        Parameters
+        ----------
+        scaling : Scaling
+        row_bound : float or None
+            None if rows are not shortened.
+        copies : bool, default=True
+            Whether a copy may be made, for many passes.
+        unit_constant : bool, default=False
+            Whether the constant feature, if there is one, has size 1 from here on.
+        """
 
     def finish(self) -> None:  # noqa: B027  most have nothing to check
         """Raise ValueError if the rows were not as declared; called once a run is over."""
@@ -123,29 +139,22 @@ class RepeatableSource(Source):
     def per_row(self, function: BlockFunction, *arguments: Any) -> Any:
         """Return a vector with a number for every row, to be handed to `total`."""
 
-    @abstractmethod
-    def transformed(
-        self,
-        scaling: Scaling,
-        row_bound: float | None,
-        instead_of: RepeatableSource | None = None,
-    ) -> RepeatableSource:
-        """Return the rows mapped by public numbers, one by one, with another bound on them.
+    def total_over_groups(
+        self, function: BlockFunction, *arguments: Any, rows: tuple[Any, ...] = ()
+    ) -> Any:
+        """Sum a function of blocks of groups: ``function(block, *row_vectors, *arguments)``.
 
-        ``instead_of`` is what was returned before and is of no use any longer: its memory may be
-        written over.
+        Parameters
+        ----------
+        function : callable
+            Of a `GroupBlock`; it returns a number or an array.
+        *arguments
+            Public values, passed on.
+        rows : tuple
+            Vectors made by `per_row`; the function gets them for all rows that the block's records
+            are.
         """
-
-    def mapped_in_every_pass(self, scaling: Scaling, row_bound: float | None) -> RepeatableSource:
-        """Return what `transformed` does, for few passes: no copy is made, or written over."""
-        return self.transformed(scaling, row_bound)
-
-    @abstractmethod
-    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> RepeatableSource:
-        """Return the rows mapped without a range or a bound, their constant feature of size 1.
-
-        ``instead_of`` is what `transformed` returned: its memory is written over.
-        """
+        raise TypeError(f"{type(self).__name__} has no groups. Nothing was released.")
 
 
 class OrderedSource(Source):
@@ -162,7 +171,7 @@ class OrderedSource(Source):
     @abstractmethod
     def block(
         self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
-    ) -> InMemory:
+    ) -> RepeatableSource:
         """Return the rows ``[cuts[index], cuts[index + 1])`` of the order of an epoch."""
 
     def passing_block(
@@ -174,20 +183,8 @@ class OrderedSource(Source):
     @abstractmethod
     def one_pass(
         self, edges: Iterable[int], noise_source: NoiseSource, in_order: bool
-    ) -> Iterator[InMemory]:
+    ) -> Iterator[Any]:
         """Yield the rows between each two edges of an order."""
-
-
-class InMemory(RepeatableSource):
-    """Rows whose records are at hand, all at once."""
-
-    _records: Records
-
-    @property
-    def records(self) -> Records:
-        """All records, for a release that is being answered."""
-        note_read()
-        return self._records
 
 
 def require_kind(source: Source, kind: type[Kind]) -> Kind:

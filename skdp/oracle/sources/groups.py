@@ -8,20 +8,15 @@ rounding of a sum has a bound that holds for any number of rows.
 
 from __future__ import annotations
 
-import itertools
 import math
-from abc import abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Self
+from dataclasses import dataclass
+from typing import NoReturn, Self
 
 import numpy as np
 from scipy import sparse
 
 from skdp._numbers import Array, Indices
-from skdp.oracle.sources.base import BlockFunction, RepeatableSource, added_in_pairs, note_read
 from skdp.oracle.sources.block_sizes import MOST_ROWS, block_rows
-from skdp.oracle.sources.column_map import Map
-from skdp.oracle.sources.memory import Divisions, MemorySource
 from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import AnyRows, is_csr, written_out
 
@@ -160,74 +155,3 @@ def _selecting(factors: Array, rows: Indices, edges: Indices, X: AnyRows) -> spa
     kind = X.indices.dtype if is_csr(X) else np.int64
     entries = factors, rows.astype(kind, copy=False), (edges - edges[0]).astype(kind, copy=False)
     return sparse.csr_array(entries, shape=(len(edges) - 1, X.shape[0]), copy=False)
-
-
-class GroupedSource(RepeatableSource):
-    """Rows that can be summed over group by group, too."""
-
-    @abstractmethod
-    def total_over_groups(
-        self, function: BlockFunction, *arguments: Any, rows: tuple[Any, ...] = ()
-    ) -> Any:
-        """Sum a function of blocks of groups: ``function(block, *row_vectors, *arguments)``.
-
-        Parameters
-        ----------
-        function : callable
-            Of a `GroupBlock`; it returns a number or an array.
-        *arguments
-            Public values, passed on.
-        rows : tuple
-            Vectors made by `per_row`; the function gets them for all rows that the block's records
-            are.
-        """
-
-
-class GroupedMemorySource(MemorySource, GroupedSource):
-    """Records in memory of which a group of rows is the unit; it is counted and taken as a whole.
-
-    Parameters
-    ----------
-    records : Records
-        Their multipliers are set here.
-    groups : Groups
-    row_bound : float or None
-    spread : callable, default=map
-        As for `MemorySource`.
-    """
-
-    def __init__(
-        self, records: Records, groups: Groups, row_bound: float | None = None, spread: Map = map
-    ) -> None:
-        n_groups = groups.n_summed or groups.n_groups
-        records = replace(records, multipliers=groups.multipliers(), n_groups=n_groups)
-        super().__init__(records, row_bound, spread)
-        self.groups = groups
-        self.n_rows = groups.n_groups
-        self._divisions = Divisions(groups.n_groups)
-
-    def _with_records(self, records: Records, row_bound: float | None) -> GroupedMemorySource:
-        return GroupedMemorySource(records, self.groups, row_bound, self._spread)
-
-    def _copies_fit(self, X: AnyRows) -> bool:
-        """Standardise rows once, always: how many they are is private."""
-        return True
-
-    def take(self, indices: Indices) -> GroupedMemorySource:
-        """Return the groups with these numbers, their rows copied."""
-        rows, groups = self.groups.take(indices)
-        return GroupedMemorySource(self._records[rows], groups, self.row_bound, self._spread)
-
-    # ------------------------------------------------------------------ passes over all rows
-
-    def total_over_groups(
-        self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()
-    ) -> Any:
-        """Sum a function of blocks of groups, the number of which in a block is public."""
-        note_read()
-        n_numbers = self._records.n_parameters * max(1, *(one.shape[-1] for one in rows))
-        step = block_rows(self.n_rows, n_numbers, is_sparse=False, is_copied=True)
-        starts = range(0, max(self.n_rows, 1), max(step, 1))
-        blocks = [GroupBlock(self._records, self.groups.between(i, i + step)) for i in starts]
-        repeated = map(itertools.repeat, (*rows, *arguments))
-        return added_in_pairs(self._spread(function, blocks, *repeated))

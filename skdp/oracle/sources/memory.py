@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,15 +23,14 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.base import (
     BlockFunction,
-    InMemory,
     OrderedSource,
     RepeatableSource,
     added_in_pairs,
     note_read,
-    require_kind,
 )
 from skdp.oracle.sources.column_map import ColumnMap, Columns, Scaling
 from skdp.oracle.sources.column_map import Map as Map
+from skdp.oracle.sources.groups import GroupBlock, Groups
 from skdp.oracle.sources.keyed_split import draw_key, equal_sizes, keyed_values
 from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import AnyRows, base_of, csr_slice, is_csr
@@ -44,28 +44,40 @@ SPARSE_COPY = 1 << 24
 MOST_THREADS = 16
 
 
-class MemorySource(InMemory, OrderedSource):
+class MemorySource(RepeatableSource, OrderedSource):
     """Records in memory: they can be passed over many times, and taken by number.
+
+    With groups, a group of rows is the unit; it is counted and taken as a whole.
 
     Parameters
     ----------
     records : Records
+        With groups, their multipliers are set here.
     row_bound : float or None
         Bound that longer rows are scaled down to, in ``records``.
     spread : callable, default=map
         Maps a function over parts of the rows; see :func:`row_threads`.
+    groups : Groups or None, default=None
     """
 
     arrives_in_order = False
 
-    def __init__(self, records: Records, row_bound: float | None = None, spread: Map = map) -> None:
-        self._records, self.row_bound = records, row_bound
-        self.n_rows = records.n_rows
+    def __init__(
+        self,
+        records: Records,
+        row_bound: float | None = None,
+        spread: Map = map,
+        groups: Groups | None = None,
+    ) -> None:
+        if groups is not None:
+            n_groups = groups.n_summed or groups.n_groups
+            records = replace(records, multipliers=groups.multipliers(), n_groups=n_groups)
+        self._records, self.row_bound, self.groups = records, row_bound, groups
+        self.n_rows = records.n_rows if groups is None else groups.n_groups
         self._spread, self._parts = spread, records.parts()
-        self._divisions = Divisions(records.n_rows)
+        self._divisions = Divisions(self.n_rows)
         self._block: tuple[object, MemorySource] | None = None
         self._row_vectors: dict[BlockFunction, tuple[tuple[Any, ...], Array]] = {}
-        self._spare: AnyArray | None = None
         self._views: list[Records] | None = None  # of all parts, for many passes
 
     @classmethod
@@ -76,11 +88,16 @@ class MemorySource(InMemory, OrderedSource):
         weights: Array | None = None,
         row_bound: float | None = None,
         constant: float = 1.0,
-        spread: Map = map,
         columns: ColumnMap | None = None,
     ) -> Self:
         """Return a source of these rows; see `Records.of`."""
-        return cls(Records.of(X, targets, weights, row_bound, constant, columns), row_bound, spread)
+        return cls(Records.of(X, targets, weights, row_bound, constant, columns), row_bound)
+
+    @property
+    def records(self) -> Records:
+        """All records, for a release that is being answered."""
+        note_read()
+        return self._records
 
     # ------------------------------------------------------------------ passes over all rows
 
@@ -104,63 +121,44 @@ class MemorySource(InMemory, OrderedSource):
             known = self._row_vectors[function] = arguments, result
         return known[1]
 
+    def total_over_groups(
+        self, function: BlockFunction, *arguments: Any, rows: tuple[Array, ...] = ()
+    ) -> Any:
+        """Sum a function of blocks of groups, the number of which in a block is public."""
+        if self.groups is None:
+            return super().total_over_groups(function, *arguments, rows=rows)
+        note_read()
+        n_numbers = self._records.n_parameters * max(1, *(one.shape[-1] for one in rows))
+        step = block_sizes.block_rows(self.n_rows, n_numbers, is_sparse=False, is_copied=True)
+        starts = range(0, max(self.n_rows, 1), max(step, 1))
+        blocks = [GroupBlock(self._records, self.groups.between(i, i + step)) for i in starts]
+        repeated = map(itertools.repeat, (*rows, *arguments))
+        return added_in_pairs(self._spread(function, blocks, *repeated))
+
     def transformed(
         self,
         scaling: Scaling,
         row_bound: float | None,
-        instead_of: RepeatableSource | None = None,
+        copies: bool = True,
+        unit_constant: bool = False,
     ) -> MemorySource:
         """Return the rows mapped by public numbers, one by one, with another bound on them.
 
         Where there are few they are copied; of many, blocks are mapped in every pass.
         """
-        spare = self._spare if instead_of is None else self._memory_of(instead_of)
-        if scaling.columns is not None:
-            self._spare = None
-        return self._rows_in(scaling, row_bound, self._records.constant, spare)
-
-    def mapped_in_every_pass(self, scaling: Scaling, row_bound: float | None) -> MemorySource:
-        """Return the rows as by `transformed`, without a copy."""
-        return self._rows_in(scaling, row_bound, self._records.constant, None, is_copied=False)
-
-    def unclipped(self, scaling: Scaling, instead_of: RepeatableSource) -> MemorySource:
-        """Return the rows mapped without a range or a bound, their constant feature of size 1.
-
-        A copy of the rows that ``instead_of`` has is overwritten: it is of no use afterwards.
-        """
-        constant = float(self._records.constant != 0)
-        return self._rows_in(scaling, None, constant, self._memory_of(instead_of))
-
-    def _rows_in(
-        self,
-        scaling: Scaling,
-        row_bound: float | None,
-        constant: float,
-        spare: AnyArray | None,
-        is_copied: bool = True,
-    ) -> MemorySource:
-        """Return the rows mapped, with another bound and constant; a copy is made in ``spare``."""
         old = self._records
+        constant = float(old.constant != 0) if unit_constant else old.constant
         X, targets, columns, base = old.stored, old.targets, old.columns, old.base
         if scaling.columns is not None:
-            X, columns, base = self._mapped(scaling.columns, old.X, constant, spare, is_copied)
+            X, columns, base = self._mapped(scaling.columns, old.X, constant, copies)
         if scaling.targets is not None:
             targets = scaling.targets.apply(targets)
         weights = scaling.weights_of(old.weights, old.targets)
         records = Records.of(X, targets, weights, row_bound, constant, columns, base)
-        mapped = self._with_records(records, row_bound)
+        mapped = MemorySource(records, row_bound, self._spread, self.groups)
         # The ledger takes blocks from before and after for those of one partition.
         mapped._divisions = self._divisions
         return mapped
-
-    def _memory_of(self, former: RepeatableSource) -> AnyArray | None:
-        """Return the copy of these rows that another source holds, None if it holds none."""
-        stored = require_kind(former, MemorySource)._records.stored
-        return None if stored is self._records.stored or sparse.issparse(stored) else stored
-
-    def _with_records(self, records: Records, row_bound: float | None) -> MemorySource:
-        """Return a source of the same rows in another form."""
-        return MemorySource(records, row_bound, self._spread)
 
     def _copies_fit(self, X: AnyRows) -> bool:
         """Whether to standardise rows once, rather than in every pass.
@@ -170,6 +168,8 @@ class MemorySource(InMemory, OrderedSource):
         for both (`skdp.oracle.sources.block_sizes.summation_depth`); only runtime and memory
         differ, which the privacy statement lists.
         """
+        if self.groups is not None:  # how many rows there are is private
+            return True
         if is_csr(X):
             return bool(8 * X.nnz <= SPARSE_COPY)
         return bool(X.nbytes <= COPY_BYTES)
@@ -179,21 +179,18 @@ class MemorySource(InMemory, OrderedSource):
         columns: Columns,
         X: AnyRows,
         constant: float,
-        out: AnyArray | None,
-        is_copied: bool,
+        copies: bool,
     ) -> tuple[AnyRows, ColumnMap | None, Array | None]:
         """Return rows to be stored, what is to be made of them in every pass, and their base."""
         in_units = columns.for_type(np.float64)
         base = base_of(in_units.zeros, constant) if sparse.issparse(X) else None
         has_to_be_dense = sparse.issparse(X) and base is None and not columns.keeps_zeros
-        if has_to_be_dense or not (is_copied and self._copies_fit(X)):
+        if has_to_be_dense or not (copies and self._copies_fit(X)):
             return X, in_units, base
         if not is_csr(X):
-            return columns.apply(X, self._spread, out), None, base
-        data, blocks = (
-            np.empty(X.nnz),
-            list(block_sizes.slices(0, X.shape[0], block_sizes.SPARSE_ROWS)),
-        )
+            return columns.apply(X, self._spread), None, base
+        data = np.empty(X.nnz)
+        blocks = [*block_sizes.slices(0, X.shape[0], block_sizes.SPARSE_ROWS)]
         entries = [data[X.indptr[rows.start] : X.indptr[rows.stop]] for rows in blocks]
         list(self._spread(in_units, [csr_slice(X, rows) for rows in blocks], entries))
         return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape), None, base
@@ -212,8 +209,6 @@ class MemorySource(InMemory, OrderedSource):
             If there is not enough. A fit that ran out of memory later would have lost its budget.
         """
         X = self._records.stored
-        if transformed and not is_csr(X) and self._copies_fit(X):
-            self._spare = np.empty(X.shape, dtype=X.dtype)
         # Norms, factors and residuals of a whole pass; blocks of all threads, sparse ones with
         # several numbers for an entry, or written out.
         n_rows = self._records.n_rows
@@ -223,17 +218,19 @@ class MemorySource(InMemory, OrderedSource):
             blocks = min(16, len(self._parts)) * (
                 8 * math.ceil(X.nnz * min(1.0, at_once)) + written
             )
-            # Two copies: while ranges change, there is one of each.
-            blocks += 2 * X.nnz * (transformed and self._copies_fit(X))
         else:
             blocks = min(32 * block_sizes.BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
+        # Two copies: while ranges change, there is one of each.
+        copied = transformed and self._copies_fit(X)
+        blocks += 2 * copied * (X.nnz if is_csr(X) else X.shape[0] * X.shape[1])
         _try_to_allocate(8 * (8 * n_rows + blocks), is_public=not is_csr(X))
 
     # ------------------------------------------------------------------ some of the rows
 
     def take(self, indices: Indices) -> MemorySource:
-        """Return the rows with these numbers, copied."""
-        return MemorySource(self._records[indices], self.row_bound, self._spread)
+        """Return the rows, or groups, with these numbers, copied."""
+        rows, groups = (indices, None) if self.groups is None else self.groups.take(indices)
+        return MemorySource(self._records[rows], self.row_bound, self._spread, groups)
 
     def shuffled_block(
         self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource

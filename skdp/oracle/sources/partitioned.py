@@ -5,7 +5,6 @@ make noisy. So the channel and the other processes are part of what is trusted.
 """
 
 import importlib
-import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from skdp._numbers import AnyArray, Array, Indices, listed
 from skdp.oracle.sources import base
 from skdp.oracle.sources.block_sizes import part_rows
 from skdp.oracle.sources.column_map import Map, Scaling
-from skdp.oracle.sources.groups import GroupedMemorySource, GroupedSource, Groups
+from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.keyed_split import PartOfPartitions
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
@@ -149,7 +148,7 @@ class SumTask:
     n_records : int
         Number of rows, or of groups, of all partitions.
     by_group : bool
-        Whether the function is one of blocks of groups, as in `GroupedSource.total_over_groups`.
+        Whether the function is one of blocks of groups, as in `RepeatableSource.total_over_groups`.
     part : PartOfPartitions or None
         Of a division of all records: only its own are summed over.
     """
@@ -187,9 +186,9 @@ class SumTask:
 
     def of_held(self, held: Any) -> Any:
         """Return the sum over a partition's records, or why they could not be prepared."""
-        return held if isinstance(held, Failure) else self._answer(lambda: self._sum(held))
+        return held if isinstance(held, Failure) else self._answer(lambda: self._sum(held.source))
 
-    def _prepared(self, given: PartitionRows, copies: bool = False) -> "PreparedRecords | None":
+    def _prepared(self, given: PartitionRows, copies: bool = False) -> MemorySource | None:
         """Return records and their groups; ``copies`` standardises few rows once, in a copy."""
         if given.is_empty:
             return None
@@ -201,87 +200,47 @@ class SumTask:
             X, targets = X[rows], targets[rows]
             weights = None if weights is None else weights[rows]
             codes = None if codes is None else np.unique(codes[rows], return_inverse=True)[1]
-        if copies and codes is None:
-            source = MemorySource.of(X, targets, weights, None, self.constant)
-            return source.transformed(self.scaling, self.row_bound).records, None
-        columns = self.scaling.columns
-        weights = self.scaling.weights_of(weights, targets)
-        if self.scaling.targets is not None:
-            targets = self.scaling.targets.apply(targets)
-        in_units = None if columns is None else columns.for_type(np.float64)
-        return Records.of(X, targets, weights, self.row_bound, self.constant, in_units), codes
+        # A group adds here what it adds to a sum over all groups at once, so it keeps to the same
+        # bound: the unit of its rows' shares follows from the number of all groups
+        # (`skdp.oracle.sources.groups.share_bits`), and what a row adds from the row alone.
+        groups = None if codes is None else Groups.of(codes, int(codes.max()) + 1, self.n_records)
+        no_norms = Records(X, targets, weights, None, np.empty(0), self.constant)
+        source = MemorySource(no_norms, groups=groups)
+        return source.transformed(self.scaling, self.row_bound, copies and codes is None)
 
-    def _sum(self, prepared: "PreparedRecords | HeldRecords | None") -> PartitionSum:
-        held = prepared if isinstance(prepared, HeldRecords) else None
-        prepared = prepared.prepared if isinstance(prepared, HeldRecords) else prepared
-        if prepared is None:
+    def _sum(self, source: MemorySource | None) -> PartitionSum:
+        if source is None:
             return PartitionSum(0, None)
         assert self.function is not None
-        records, codes = prepared
-        if codes is not None:
-            return self._total_of_groups(self.function, records, codes)
-        source = MemorySource(records)
-        vectors = [
-            source.per_row(one.function, *one.arguments)
-            if held is None
-            else held.per_row(records, one)
-            for one in self.vectors
-        ]
-        total = source.total(self.function, *self.arguments, rows=tuple(vectors))
-        return PartitionSum(records.n_rows, total)
-
-    def _total_of_groups(
-        self, function: base.BlockFunction, records: Records, codes: Indices
-    ) -> PartitionSum:
-        """Sum up whole groups as in memory.
-
-        A group adds here what it adds to a sum over all groups at once, so it keeps to the same
-        bound: the unit of its rows' shares follows from the number of all groups
-        (`skdp.oracle.sources.groups.share_bits`), and what a row adds from the row alone.
-        """
-        groups = Groups.of(codes, int(codes.max()) + 1, self.n_records)
-        source = GroupedMemorySource(records, groups)
         vectors = tuple(source.per_row(one.function, *one.arguments) for one in self.vectors)
         total = source.total_over_groups if self.by_group else source.total
-        return PartitionSum(source.n_rows, total(function, *self.arguments, rows=vectors))
+        value = total(self.function, *self.arguments, rows=vectors)
+        return PartitionSum(source.n_rows, value)
 
 
-PreparedRecords = tuple[Records, Indices | None]
-
-
+@dataclass(frozen=True, eq=False, repr=False)
 class HeldRecords:
-    """Records of a partition, kept where its rows are, with the vectors last computed from them.
+    """Records of a partition, kept where its rows are.
 
     Sent elsewhere, it is the partition itself that goes, to be prepared there.
 
-    Parameters
+    Attributes
     ----------
     task : SumTask
     partition : PartitionRows
-    prepared : tuple of (Records, numbers of groups or None), or None
+    source : MemorySource or None
         None without rows.
     """
 
-    def __init__(
-        self, task: SumTask, partition: PartitionRows, prepared: PreparedRecords | None
-    ) -> None:
-        self._task, self._partition, self.prepared = task, partition, prepared
-        self._vectors: dict[base.BlockFunction, tuple[bytes, Any]] = {}
-
-    def per_row(self, records: Records, vector: base.RowVector) -> Any:
-        """Return a number for every row, made anew if it depends on other arguments than before."""
-        key = pickle.dumps(vector.arguments)
-        known = self._vectors.get(vector.function)
-        if known is None or known[0] != key:
-            known = key, vector.function(records, *vector.arguments)
-            self._vectors[vector.function] = known
-        return known[1]
+    task: SumTask
+    partition: PartitionRows
+    source: MemorySource | None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._task.keep, tuple(vars(self._partition).values())
+        return self.task.keep, tuple(vars(self.partition).values())
 
 
-class PartitionedSource(GroupedSource):
+class PartitionedSource(base.RepeatableSource):
     """Rows in partitions: they can be passed over many times, and have no numbers.
 
     Parameters
@@ -322,19 +281,17 @@ class PartitionedSource(GroupedSource):
         self, function: base.BlockFunction, *arguments: Any, rows: tuple[base.RowVector, ...] = ()
     ) -> Any:
         """Sum a function over the partitions in pairs, in their order, whichever is done first."""
-        base.note_read()
-        task = replace(self._task, function=function, arguments=arguments, vectors=rows)
-        return base.added_in_pairs(self._sums(task))
+        return self._total(function=function, arguments=arguments, vectors=rows)
 
     def total_over_groups(
         self, function: base.BlockFunction, *arguments: Any, rows: tuple[base.RowVector, ...] = ()
     ) -> Any:
         """Sum a function of blocks of groups over the partitions, as `total`."""
+        return self._total(function=function, arguments=arguments, vectors=rows, by_group=True)
+
+    def _total(self, **of_pass: Any) -> Any:
         base.note_read()
-        task = replace(
-            self._task, function=function, arguments=arguments, vectors=rows, by_group=True
-        )
-        return base.added_in_pairs(self._sums(task))
+        return base.added_in_pairs(self._sums(replace(self._task, **of_pass)))
 
     def _sums(self, task: SumTask) -> Iterator[Any]:
         if self._is_first:
@@ -365,15 +322,12 @@ class PartitionedSource(GroupedSource):
         self,
         scaling: Scaling,
         row_bound: float | None,
-        instead_of: base.RepeatableSource | None = None,
+        copies: bool = True,
+        unit_constant: bool = False,
     ) -> "PartitionedSource":
         """Return the rows mapped by public numbers, in every pass, with another bound on them."""
-        return self._with(scaling=scaling, row_bound=row_bound)
-
-    def unclipped(self, scaling: Scaling, instead_of: base.RepeatableSource) -> "PartitionedSource":
-        """Return the rows mapped without a range or a bound, their constant feature of size 1."""
-        constant = float(self._task.constant != 0)
-        return self._with(constant=constant, scaling=scaling, row_bound=None)
+        constant = float(self._task.constant != 0) if unit_constant else self._task.constant
+        return self._with(scaling=scaling, row_bound=row_bound, constant=constant)
 
 
 class Chunks(Partitions):

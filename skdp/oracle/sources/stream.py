@@ -69,7 +69,7 @@ class StreamSource(base.OrderedSource):
         self._gone, self.n_rows = 0, self.n_rows - count
         return first
 
-    def transformed(self, scaling: Scaling, row_bound: float | None) -> "StreamSource":
+    def transformed(self, scaling: Scaling, row_bound: float | None, *how: bool) -> "StreamSource":
         """Map the records that are to come by public numbers, with another bound on them."""
         self._map = scaling, row_bound
         return self
@@ -206,20 +206,11 @@ class PassingRecords(base.RepeatableSource):
         """Return a lazy vector, evaluated as its rows pass by."""
         return base.RowVector(function, arguments)
 
-    def transformed(
-        self,
-        scaling: Scaling,
-        row_bound: float | None,
-        instead_of: base.RepeatableSource | None = None,
-    ) -> NoReturn:
+    def transformed(self, scaling: Scaling, row_bound: float | None, *how: bool) -> NoReturn:
         """Refuse: the stream is mapped before."""
         raise TypeError(
             "a stream cannot be scaled in another way once it is read. Nothing was released."
         )
-
-    def unclipped(self, scaling: Scaling, instead_of: base.RepeatableSource) -> NoReturn:
-        """Refuse, as `transformed`."""
-        self.transformed(scaling, None)
 
 
 def more_arrived(n_declared: int, grouped: bool) -> str:

@@ -23,7 +23,7 @@ from skdp.oracle.releases.histograms import (
     SIDE,
     STEPS,
 )
-from skdp.oracle.sources.groups import GroupedMemorySource, Groups
+from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 
 N_FEATURES, N_OUTPUTS, N_BINS = 2, 1, 3
@@ -57,7 +57,7 @@ def test_counts_are_kept_for_equal_ranges_alone(rng):
     """A sum that was kept is that of the same request, whatever becomes of the answers."""
     X, y = rng.standard_normal((30, N_FEATURES)), rng.standard_normal((30, N_OUTPUTS))
     groups, context = Groups.of(np.arange(30), 30), context_for(30, unit="group")
-    rows = GroupedMemorySource(MemorySource.of(X, y).records, groups)
+    rows = MemorySource(MemorySource.of(X, y).records, groups=groups)
     low, width = np.full(N_FEATURES, -1.0), np.full(N_FEATURES, 0.5)
     for targets, start, step in itertools.product((False, True), (0.0, 0.0, 0.4), (1.0, 1.0, 2.0)):
         about = (start + low)[: None if not targets else 1], step * width[: 1 if targets else None]
@@ -92,7 +92,7 @@ def test_a_group_moves_counts_by_no_more_than_a_row(rng, features, targets):
         bound = statistic.contribution(context_for(7, unit="group"), 7).bound
 
         def total(weights, statistic=statistic):
-            rows = GroupedMemorySource(MemorySource.of(X, y, weights).records, groups)
+            rows = MemorySource(MemorySource.of(X, y, weights).records, groups=groups)
             return statistic.total(rows, context_for(7, unit="group"))
 
         for i in range(7):
@@ -106,7 +106,7 @@ def test_sparse_rows_of_groups_that_count_for_nothing_add_nothing(rng, weight):
     """A whole part of the rows may have weight 0, or store no entry."""
     X = sparse.csr_array(weight * rng.choice(VALUES[:-1], (60, N_FEATURES)))
     records = MemorySource.of(X, np.zeros((60, N_OUTPUTS)), np.full(60, weight)).records
-    rows = GroupedMemorySource(records, Groups.of(np.arange(60) // 3, 20))
+    rows = MemorySource(records, groups=Groups.of(np.arange(60) // 3, 20))
     context = context_for(20, unit="group", sparse=True)
     counts = next(statistics(True, False)).total(rows, context)
     assert (counts > 0).any() == (weight > 0)

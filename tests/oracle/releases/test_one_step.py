@@ -28,7 +28,7 @@ from skdp.oracle import (
 )
 from skdp.oracle.releases import moments
 from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.groups import GroupedMemorySource, Groups
+from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
 
@@ -215,7 +215,7 @@ def test_the_statistics_of_classes_are_what_they_say(rng, groups):
     context = PublicContext(public, Problem(loss, NoPenalty()), 1.0)
     rows = MemorySource.of(X, labels)
     if groups:
-        rows = GroupedMemorySource(Records.of(X, labels), Groups.of(codes, len(mean)))
+        rows = MemorySource(Records.of(X, labels), groups=Groups.of(codes, len(mean)))
     about = point, Coordinates(transform), norm, cap
     found = moments.LogisticStep(*about).total(rows, context)
     np.testing.assert_allclose(unpack_gram(found[:-6], 6), hessian, rtol=1e-6, atol=1e-9)
@@ -299,7 +299,7 @@ def test_the_statistics_are_those_of_groups(rng):
     codes = rng.permutation(np.append(np.arange(12), rng.integers(0, 5, 48)))
     X, y = rng.standard_normal((60, 2)), rng.standard_normal((60, 1))
     records = Records.of(X, y, row_bound=2.0)
-    source = GroupedMemorySource(records, Groups.of(codes, 12))
+    source = MemorySource(records, groups=Groups.of(codes, 12))
     transform = np.array([[1.0, 0.5, 0.0], [0.0, 0.8, 0.1], [0.2, 0.0, 1.5]])
     point, row_norm, cap, reach = np.array([[0.5], [-0.2], [0.1]]), 1.2, 0.7, 1.4
     about = point, Coordinates(transform), row_norm, cap, reach
@@ -311,7 +311,7 @@ def test_the_statistics_are_those_of_groups(rng):
     def totals(statistic, loss, values):
         public = Public(12, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0, unit="group")
         context = PublicContext(public, Problem(loss, NoPenalty()), 1.0)
-        rows = GroupedMemorySource(replace(records, targets=values), Groups.of(codes, 12))
+        rows = MemorySource(replace(records, targets=values), groups=Groups.of(codes, 12))
         return statistic.total(rows, context)
 
     plain = (Z @ point - y)[:, 0]

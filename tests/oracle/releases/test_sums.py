@@ -16,7 +16,7 @@ from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
 from skdp.oracle.releases import base, gradients, histograms, moments, record_sums
 from skdp.oracle.sources import block_sizes
-from skdp.oracle.sources.groups import GroupedMemorySource, Groups
+from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
 
@@ -167,7 +167,7 @@ def test_no_group_moves_a_statistic_by_more_than_its_bound(kind, name):
 
 
 def grouped(X, y, w, codes):
-    return GroupedMemorySource(records_of(X, y, w), Groups.of(codes, N), ROW_BOUND)
+    return MemorySource(records_of(X, y, w), ROW_BOUND, groups=Groups.of(codes, N))
 
 
 def test_every_statistic_is_in_the_table():

@@ -18,7 +18,8 @@ from skdp.oracle.kernels.clipped_gradients import (
 )
 from skdp.oracle.releases import histograms
 from skdp.oracle.sources import block_sizes
-from skdp.oracle.sources.groups import GroupBlock, GroupedMemorySource, Groups
+from skdp.oracle.sources.groups import GroupBlock, Groups
+from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
 
 CLIP = 0.5
@@ -28,7 +29,7 @@ NAMES = ["squared", "logistic", "multinomial"]
 
 def source_of(X, targets, codes, weights=None):
     records = Records.of(X, targets, weights, 3.0, 1.0)
-    return GroupedMemorySource(records, Groups.of(codes, codes.max() + 1), 3.0)
+    return MemorySource(records, 3.0, groups=Groups.of(codes, codes.max() + 1))
 
 
 def data(rng, n_rows=300, n_groups=40, n_features=5):

@@ -13,7 +13,7 @@ from skdp.oracle.kernels import second_moments
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.releases import histograms
 from skdp.oracle.sources import block_sizes, memory, records
-from skdp.oracle.sources.groups import GroupedMemorySource, Groups
+from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 
 N_ROWS, N_COLUMNS = 300, 5
@@ -92,12 +92,12 @@ def test_a_division_outlives_every_change_of_form(rng, grouped):
     X, targets = rng.standard_normal((N_ROWS, N_COLUMNS)), np.zeros((N_ROWS, 1))
     given = MemorySource.of(X, targets)
     if grouped:
-        given = GroupedMemorySource(given.records, Groups.of(np.arange(N_ROWS) // 2, N_ROWS // 2))
+        given = MemorySource(given.records, groups=Groups.of(np.arange(N_ROWS) // 2, N_ROWS // 2))
     ones = np.ones(N_COLUMNS)
     scaling = Scaling(Columns(-ones, ones, 0 * ones, ones))
     draws = SystemSource()
     scaled = given.transformed(scaling, None)
     first = scaled.shuffled_block(0, 3, 0, draws)
-    plain = given.unclipped(scaling, scaled)
+    plain = given.transformed(scaling, None, unit_constant=True)
     assert np.array_equal(plain.shuffled_block(0, 3, 0, draws), first)
     assert not np.isin(plain.shuffled_block(0, 3, 1, draws), first).any()

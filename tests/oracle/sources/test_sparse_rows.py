@@ -27,7 +27,7 @@ from skdp.oracle.kernels.clipped_gradients import (
 from skdp.oracle.releases import histograms, record_sums
 from skdp.oracle.sources import block_sizes, memory, records, sparse_rows
 from skdp.oracle.sources.block_sizes import summation_depth
-from skdp.oracle.sources.groups import GroupedMemorySource, Groups
+from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import LONGEST_BASE, growth_of_rounding
@@ -66,7 +66,7 @@ def sources(rng, monkeypatch, form):
     for rows in (X, X.toarray()):
         given = MemorySource.of(rows, targets, weights, None, CONSTANT)
         if "groups" in form:
-            given = GroupedMemorySource(given.records, groups)
+            given = MemorySource(given.records, groups=groups)
         found.append(given.transformed(Scaling(columns), 4.0))
     is_long = "long" in form
     assert (found[0].records.base is None) == found[0].records.loses_zeros == is_long

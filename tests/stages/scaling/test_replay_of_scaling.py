@@ -150,12 +150,12 @@ def mutant_counts_twice(monkeypatch):
 def mutant_range_from_the_rows(monkeypatch):
     original = MemorySource.transformed
 
-    def transformed(self, scaling, row_bound, instead_of=None):
+    def transformed(self, scaling, row_bound, **how):
         X = np.asarray(self.records.X, dtype=float)
         low, high = np.clip(np.quantile(X, [0.0, 1.0], axis=0), -1e9, 1e9)
         raw = Columns(low, high, np.zeros(3), np.ones(3))
         object.__setattr__(scaling, "columns", raw)
-        return original(self, scaling, row_bound, instead_of)
+        return original(self, scaling, row_bound, **how)
 
     monkeypatch.setattr(MemorySource, "transformed", transformed)
 
@@ -163,10 +163,10 @@ def mutant_range_from_the_rows(monkeypatch):
 def mutant_centre_from_the_rows(monkeypatch):
     original = MemorySource.transformed
 
-    def transformed(self, scaling, row_bound, instead_of=None):
+    def transformed(self, scaling, row_bound, **how):
         X = np.asarray(self.records.X)
         object.__setattr__(scaling.columns, "centre", np.clip(X, -1e3, 1e3).mean(axis=0))
-        return original(self, scaling, row_bound, instead_of)
+        return original(self, scaling, row_bound, **how)
 
     monkeypatch.setattr(MemorySource, "transformed", transformed)
 

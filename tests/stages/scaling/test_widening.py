@@ -220,7 +220,7 @@ def test_the_rows_that_were_given_are_not_written_over(rng):
     X = rng.standard_normal((50, 2))
     before, rows = X.copy(), MemorySource.of(X, np.zeros((50, 1)), None, None, 1.0)
     two = np.full(2, 2.0)
-    rows.transformed(Scaling(Columns(-two, two, two, two)), 5.0, instead_of=rows)
+    rows.transformed(Scaling(Columns(-two, two, two, two)), 5.0)
     assert (before == X).all()
 
 
