@@ -30,6 +30,7 @@ from skdp.oracle.noise import SystemSource, noise_source
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.column_map import Columns, Scaling
 from skdp.oracle.sources.memory import MemorySource, row_threads
+from skdp.oracle.sources.records import Records
 
 
 def best_of(function, repeats, clock=time.perf_counter):
@@ -66,7 +67,7 @@ def kernel(n_rows, n_features, repeats):
     for _ in range(repeats):
         plain = min(plain, best_of(lambda: plain_pass(X, y, norms, point[:, 0], 1.0), 5))
         with row_threads() as spread:
-            rows = MemorySource.of(X, y[:, None], spread=spread)
+            rows = MemorySource(Records.of(X, y[:, None]), None, spread)
             sum_up = functools.partial(rows.total, clipped_gradients, Logistic(), point, 1.0)
             ours = min(ours, best_of(sum_up, 5))
     yield f"kernel pass ({n_rows}, {n_features}) float64, plain / ours", plain / ours, ">= 1.3"

@@ -221,10 +221,6 @@ def read_only(values: AnyArray) -> AnyArray:
 
 def standardise(X: AnyArray, units: UnitArrays, out: AnyArray) -> AnyArray:
     """Put ``(clip(X, low, high) - centre) * factor`` into ``out``, and return that."""
-    is_read = is_plain(X) and is_plain(out) and out.dtype == np.float64
-    if is_read and compiled.use_compiled(X.shape, is_exact=True):
-        _standardise_all(X, units, out)
-        return out
     _centre(X, units.low, units.high, units.centre, out)
     with np.errstate(under="ignore"):
         out *= units.factor
@@ -248,11 +244,6 @@ def standardise_rows(X: compiled.Rows, units: UnitArrays, out: compiled.MatrixOu
             out[i, j] = (value - centre[j]) * factor[j]
 
 
-@compiled.compile_loop()
-def _standardise_all(X: compiled.Rows, units: UnitArrays, out: compiled.MatrixOut) -> None:
-    standardise_rows(X, units, out)
-
-
 def is_plain(X: AnyArray) -> bool:
     """Whether rows lie in memory as compiled loops read them."""
     known = X.dtype in (np.float64, np.float32) and X.dtype.isnative
@@ -271,10 +262,6 @@ def standardise_entries(
 
     ``of_zero`` is what 0 is clipped to, so that an entry of 0 stays 0.
     """
-    if compiled.use_compiled(X.shape, is_exact=True):
-        done = _compiled_standardise_entries(X, low, high, of_zero, scale, out)
-        if done is not None:
-            return done
     own = np.empty(len(X.data), out.dtype)
 
     def of_entries(values: AnyArray) -> AnyArray:
@@ -288,33 +275,6 @@ def standardise_entries(
     with np.errstate(over="ignore", under="ignore"):
         out /= of_entries(scale)
     return out
-
-
-def _compiled_standardise_entries(X: sparse.csr_array, *vectors: AnyArray) -> AnyArray | None:
-    arrays = (X.data, X.indices, *vectors)
-    is_read = all(
-        one.dtype.isnative and one.flags.c_contiguous and one.flags.aligned for one in arrays
-    )
-    known = X.data.dtype in (np.float64, np.float32) and X.indices.dtype in (np.int32, np.int64)
-    if not (is_read and known and all(one.dtype == np.float64 for one in vectors)):
-        return None
-    _standardise_entries(*arrays)
-    return vectors[-1]
-
-
-@compiled.compile_loop()
-def _standardise_entries(
-    values: compiled.Entries,
-    columns: compiled.ColumnNumbers,
-    low: compiled.Vector,
-    high: compiled.Vector,
-    of_zero: compiled.Vector,
-    scale: compiled.Vector,
-    out: compiled.VectorOut,
-) -> None:
-    for k in range(values.shape[0]):
-        j = columns[k]
-        out[k] = (min(max(values[k], low[j]), high[j]) - of_zero[j]) / scale[j]
 
 
 def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:

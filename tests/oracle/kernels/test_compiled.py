@@ -25,7 +25,7 @@ from skdp.oracle.kernels.clipped_gradients import (
     l1_clipped_gradients,
 )
 from skdp.oracle.releases import histograms
-from skdp.oracle.sources import block_sizes, column_map
+from skdp.oracle.sources import block_sizes
 from skdp.oracle.sources.column_map import UnitArrays, read_only, standardise
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
@@ -331,28 +331,6 @@ def test_targets_and_weights_that_lie_elsewhere(compiled_kernels, monkeypatch, r
     assert np.array_equal(first, model.fit(X, move(y), move(weights)).coef_)
 
 
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_sparse_rows_are_standardised_bit_for_bit(compiled_kernels, monkeypatch, dtype, index):
-    worked = []
-    original = column_map._compiled_standardise_entries
-    monkeypatch.setattr(
-        column_map,
-        "_compiled_standardise_entries",
-        lambda *arguments: worked.append(1) or original(*arguments),
-    )
-    X = next(sources(dtype, monkeypatch)).records.X
-    rows = sparse.csr_array(X)
-    rows.indices, rows.indptr = rows.indices.astype(index), rows.indptr.astype(index)
-    low, size = np.array([-2.0, 0.5, -1e300]), np.array([3.0, 1e-3, 1e200])
-    for centre in (np.zeros(3), np.array([0.2, 1.0, 0.0])):
-        in_units = Columns(low, [9.0, 9.0, 1e300], centre, size).for_type(np.float64)
-        first, second = both_ways(lambda f=in_units: f(rows).data)
-        assert first.tobytes() == second.tobytes()
-        assert np.isfinite(first).all()
-    assert len(worked) == 2
-
-
 def test_exponentials(compiled_kernels):
     """Within four units in the last place; cut where they leave the range; nan is small."""
     x = np.concatenate([np.linspace(-708, 709, 20_001), np.linspace(-1, 1, 2_001), [-0.0]])
@@ -447,18 +425,6 @@ print(compiled.is_large(X.shape), "numba" in sys.modules)
     command = [sys.executable, "-W", "ignore", "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(switch is None)] * 2
-
-
-def test_exact_kernels_take_small_blocks_once_they_are_loaded(compiled_kernels, monkeypatch):
-    requests = []
-    monkeypatch.setattr(column_map, "_standardise_all", lambda X, *_: requests.append(X))
-    block, ones, out = np.ones((1000, 5)), np.ones(5), np.ones((1000, 5))
-    units = UnitArrays(-ones, ones, 0 * ones, ones)
-    for is_loaded, n_times in ((False, 0), (True, 1)):
-        monkeypatch.setattr(compiled, "_is_loaded", is_loaded)
-        with compiled.switched(True, least_numbers=1 << 17):
-            standardise(block, units, out)
-        assert len(requests) == n_times
 
 
 @pytest.fixture
