@@ -12,9 +12,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import AnyArray, Array, Indices
-from skdp.fitting.refusals import public_refusal, require_one_kind, without_sizes
+from skdp._numbers import AnyArray, Array, Indices, is_real
+from skdp.fitting.refusals import (
+    public_refusal,
+    require_one_kind,
+    without_row_counts,
+    without_sizes,
+)
 from skdp.fitting.tables import has_hidden_cells, is_missing, kinds_of_labels, one_dimensional
+from skdp.fitting.units import Targets, checked_targets, checked_weights
 from skdp.oracle import Public
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import Map, MemorySource
@@ -61,6 +67,54 @@ class GroupLabels:
 
     def __reduce__(self) -> Any:
         raise TypeError("groups cannot be pickled: a saved model must not hold its training data.")
+
+
+def read_block(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    groups: Any = None,
+    is_all: bool = True,
+    reads_targets: bool = True,
+    **checks: Any,
+) -> tuple[Any, Any, Targets, Array | None, GroupLabels | None]:
+    """Check rows in memory as an estimator needs them: all of a fit, a block or a partition.
+
+    Parameters
+    ----------
+    model : estimator
+    X, y, sample_weight, groups
+        As `fit` gets them.
+    is_all : bool, default=True
+        Whether these are all rows of a fit, one of which needs a positive weight.
+    reads_targets : bool, default=True
+        Whether y is checked; else the targets are y as it is.
+    **checks
+        Passed on to the estimator.
+
+    Returns
+    -------
+    X, y : array
+    targets : Targets
+    weights : array of shape (n_rows,) or None
+    labels : GroupLabels or None
+
+    Raises
+    ------
+    ValueError
+        If they are refused. Neither cells nor, with groups, numbers of rows are quoted.
+    """
+    who, labels = model._who, None
+    if groups is not None:
+        weighing = None if is_real(sample_weight) else sample_weight
+        labels = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
+    grouped = labels is not None
+    with without_sizes(who, grouped), without_row_counts(grouped):
+        X, y = model._read_rows(X, y, groups=labels, **checks)
+        targets = checked_targets(model, y, X.dtype) if reads_targets else Targets(y, 1)
+        weights = checked_weights(who, sample_weight, X, is_all)
+    return X, y, targets, weights, labels
 
 
 def number_labels(who: str, labels: Any) -> tuple[Indices, int]:

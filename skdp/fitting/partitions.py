@@ -19,9 +19,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skdp._numbers import AnyArray
 from skdp.fitting import refusals
-from skdp.fitting.grouping import GroupLabels, label_column
+from skdp.fitting.grouping import GroupLabels, label_column, read_block
 from skdp.fitting.tables import KindsOfLabels, kinds_of_labels
-from skdp.fitting.units import checked_targets, checked_weights, require_positive_weight
+from skdp.fitting.units import require_positive_weight
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.keyed_split import PartOfPartitions, starts_of_partitions
 from skdp.oracle.sources.memory import row_threads
@@ -98,20 +98,19 @@ class CheckTask:
     ) -> Summary:
         model, grouped = copy.copy(self.model), groups is not None  # partitions are read in threads
         who = model._who
-        numbered, hashes, labels, kinds = None, None, None, KindsOfLabels()
+        hashes, labels, kinds = None, None, KindsOfLabels()
+        how = {"is_all": False, "reads_targets": not self.reads_labels}
+        X, y, _, weights, numbered = read_block(model, X, y, sample_weight, groups, **how)
         if grouped:
-            numbered = GroupLabels(who, groups, X=X, y=y, sample_weight=sample_weight)
             column = label_column(who, groups)
             hashes, kinds = hashes_of_labels(column, self.key), kinds_of_labels(column)
-        with refusals.without_row_counts(grouped):
-            X, y = model._read_rows(X, y, groups=numbered)
-            weights = checked_weights(who, sample_weight, X, is_all=False)
-            if self.reads_labels:
-                with refusals.without_cells(who, "y", otherwise=refusals.NO_LABELS):
-                    check_classification_targets(y)
-                    labels = np.unique(y)
-            else:
-                checked_targets(model, y, X.dtype)
+        if self.reads_labels:
+            with (
+                refusals.without_row_counts(grouped),
+                refusals.without_cells(who, "y", otherwise=refusals.NO_LABELS),
+            ):
+                check_classification_targets(y)
+                labels = np.unique(y)
         names = getattr(model, "feature_names_in_", None)
         column_kinds = getattr(model, "column_kinds", None)
         return Summary(

@@ -14,16 +14,22 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import AnyArray, Array, Indices, MatrixLike, is_real, shown
+from skdp._numbers import AnyArray, Array, Indices, MatrixLike, shown
 from skdp.fitting import parts
 from skdp.fitting.dask_collections import as_partitions
 from skdp.fitting.data import Data
-from skdp.fitting.grouping import GroupLabels, label_column, rows_in_memory, within_groups
+from skdp.fitting.grouping import (
+    GroupLabels,
+    label_column,
+    read_block,
+    rows_in_memory,
+    within_groups,
+)
 from skdp.fitting.parameters import planned_records
 from skdp.fitting.partitions import CheckTask, labels_in, summaries
-from skdp.fitting.refusals import require_one_kind, without_cells, without_row_counts, without_sizes
+from skdp.fitting.refusals import require_one_kind, without_cells, without_row_counts
 from skdp.fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
-from skdp.fitting.units import Targets, checked_targets, checked_weights
+from skdp.fitting.units import Targets
 from skdp.oracle import Public
 from skdp.oracle.sources.base import NUMBERED, PARTITIONED, STREAMED
 from skdp.oracle.sources.keyed_split import are_numbered
@@ -81,18 +87,11 @@ def read_data(
     if isinstance(X, Partitions) or is_dask(X):
         partitions = as_partitions(who, X, y=y, sample_weight=sample_weight, groups=groups)
         return _read_partitions(model._reader(), partitions, given)
-    labels = None
-    if groups is not None:
-        named = {"sample_weight": None if is_real(sample_weight) else sample_weight, **beside}
-        labels = GroupLabels(who, groups, X=X, y=y, **named)
-    grouped = labels is not None
-    with without_sizes(who, grouped), without_row_counts(grouped):
-        rows, values = model._read_rows(X, y, groups=labels, **beside)
-        targets = checked_targets(model, values, rows.dtype)
-        weights = checked_weights(who, sample_weight, rows)
+    rows, values, targets, weights, labels = read_block(model, *given, **beside)
     part = parts.part_of(*given, unit=parts.unit_of(groups))
     y = None if y is None else values
-    return data_in_memory(model, rows, targets, weights, labels, y=y, part=part, given=given[:3])
+    facts = {"y": y, "part": part, "given": given[:3]}
+    return data_in_memory(model, rows, targets, weights, labels, **facts)
 
 
 def data_in_memory(
@@ -423,13 +422,10 @@ class BlockReader:
         """Return one block of rows, validated."""
         who, grouped = self._model._who, self._public.grouped
         with self._refusals():
-            labels = None
-            if grouped:
-                labels = GroupLabels(who, groups, X=X, y=y)
-            with without_row_counts(grouped):
-                X, y = self._model._read_rows(X, y, groups=labels, ensure_min_samples=0)
-                targets = checked_targets(self._model, y, X.dtype)
-                weights = checked_weights(who, sample_weight, X, is_all=False)
+            how: dict[str, Any] = {"is_all": False, "ensure_min_samples": 0}
+            labelled = None if not grouped else () if groups is None else groups
+            found = read_block(self._model, X, y, sample_weight, labelled, **how)
+        X, y, targets, weights, labels = found
         is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
         shape = X.shape[1], targets.n_outputs, is_sparse, weighted
         public = self._public

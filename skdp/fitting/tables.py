@@ -1,7 +1,7 @@
 """Tables and their columns, of whatever library: names, kinds and types, no cells in messages."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -147,38 +147,6 @@ def refuse_lazy(who: str, X: Any) -> None:
             f"{who}: X is a {type(X).__name__}, which holds no rows yet; pass X.collect(). Nothing "
             "was released."
         )
-
-
-def numbered_columns(
-    who: str, parameter: str, columns: Sequence[int | str], names: Sequence[str] | None
-) -> list[int]:
-    """Return columns that a parameter names, by number; numbers stay as they are.
-
-    Parameters
-    ----------
-    who, parameter : str
-        The estimator and its parameter, for refusals.
-    columns : sequence of int or of str
-    names : sequence of str or None
-        Of all columns; None where they are not known yet, so that columns that are named are none.
-    """
-    numbers = [one for one in columns if not isinstance(one, str)]
-    if len(numbers) == len(columns):
-        return numbers
-    if names is None:
-        return []
-    if not names:
-        raise ValueError(
-            f"{who}: {parameter} name columns, and X is not a data frame with named columns; "
-            "number the columns, from 0 on. Nothing was released."
-        )
-    unknown = [name for name in columns if name not in names]
-    if unknown:
-        raise ValueError(
-            f"{who}: {parameter} must name columns of X, or number all of them; not in X: "
-            f"{listed(unknown)}. Nothing was released."
-        )
-    return [names.index(str(name)) for name in columns]
 
 
 def as_table(who: str, X: Any) -> Any:

@@ -17,7 +17,6 @@ from skdp.oracle.sources import base
 from skdp.oracle.sources.block_sizes import part_rows
 from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.groups import Groups
-from skdp.oracle.sources.keyed_split import PartOfPartitions
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
 
@@ -149,8 +148,6 @@ class SumTask:
         Number of rows, or of groups, of all partitions.
     by_group : bool
         Whether the function is one of blocks of groups, as in `RepeatableSource.total_over_groups`.
-    part : PartOfPartitions or None
-        Of a division of all records: only its own are summed over.
     """
 
     read: Read
@@ -162,7 +159,6 @@ class SumTask:
     vectors: tuple[base.RowVector, ...] = ()
     n_records: int = 0
     by_group: bool = False
-    part: PartOfPartitions | None = None
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         rows = PartitionRows(*given, **named)
@@ -193,13 +189,6 @@ class SumTask:
         if given.is_empty:
             return None
         X, targets, weights, codes = self.read(given.X, given.y, given.sample_weight, given.groups)
-        if self.part is not None:
-            rows = self.part.rows(given.index, len(targets), codes)
-            if not len(rows):
-                return None
-            X, targets = X[rows], targets[rows]
-            weights = None if weights is None else weights[rows]
-            codes = None if codes is None else np.unique(codes[rows], return_inverse=True)[1]
         # A group adds here what it adds to a sum over all groups at once, so it keeps to the same
         # bound: the unit of its rows' shares follows from the number of all groups
         # (`skdp.oracle.sources.groups.share_bits`), and what a row adds from the row alone.
