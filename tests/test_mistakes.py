@@ -23,7 +23,7 @@ from skdp import Privacy, PublicRange, RowNorm
 from skdp.metrics import evaluate
 from skdp.model_selection import DPSearchCV, dp_train_test_split
 from skdp.oracle.oracle import Oracle
-from skdp.solvers import GradientDescent, get_solver
+from skdp.solvers import GradientDescent
 
 SEEDED = Privacy(noise=skdp.SeededNoise(0))
 
@@ -82,16 +82,7 @@ def same_seed_twice():
 
 # What is done, and what the message has to hold: who or what, what was asked, what is allowed.
 REFUSED = {
-    "pure and gaussian": (
-        fit(lambda: LOGISTIC(delta=0, solver="whitened")), "DPLogisticRegression", "delta=0",
-        "'whitened'", "Solvers that can", "gd",
-    ),
     "solver typo": (fit(lambda: LOGISTIC(solver="lbfgs")), "solver", "'lbfgs'", "'gd'"),
-    "solver of regression": (
-        fit(lambda: LOGISTIC(solver="boosted_ssp")), "'boosted_ssp'",
-        "DPLinearRegression and DPRidge", "Solvers that fit it:\ngd: ", "\nwhitened: ",
-    ),
-    "solver option": (lambda: get_solver("gd", inertia=3), "'gd'", "inertia", "max_iter"),
     "option of auto": (
         lambda: LOGISTIC().set_params(solver__max_iter=3), "DPLogisticRegression",
         "solver__max_iter", "solver is 'auto'", "solver=skdp.solvers.GradientDescent()",
@@ -100,24 +91,10 @@ REFUSED = {
         lambda: LOGISTIC().set_params(privacy__adjacency="label"), "DPLogisticRegression",
         "privacy__adjacency", "privacy is None", "privacy=Privacy()",
     ),
-    "text as targets, sparse rows": (
-        fit(RIDGE, (sparse.csr_array(X), LABELS.astype(object))), "DPRidge", "y holds text",
-        "numbers",
-    ),
     "batch_size": (fit(lambda: LOGISTIC(solver=("auto", {"batch_size": 0}))), "batch_size", "0"),
-    "batch of more": (
-        fit(lambda: LOGISTIC(solver=("gd", {"batch_size": N + 1}))), "batch_size", str(N),
-    ),
-    "range turned": (
-        fit(lambda: LOGISTIC(scaling=PublicRange(1, 0))), "PublicRange", "low < high",
-        "high=0", "low=1",
-    ),
     "range for more": (
         fit(lambda: LOGISTIC(scaling=PublicRange(by_column=[(0, 1)] * 3))), "PublicRange", "3 ends",
         "2 columns", "one number",
-    ),
-    "range as a tuple": (
-        fit(lambda: LOGISTIC(scaling=(0, 1))), "scaling", "PublicRange(low, high)", "(0, 1)",
     ),
     "range of no frame": (
         fit(lambda: LOGISTIC(scaling=PublicRange(by_column={"age": (0, 1)}))), "by_column",
@@ -127,48 +104,26 @@ REFUSED = {
         fit(lambda: LOGISTIC(scaling=PublicRange(by_column={"agee": (0, 1)})), (FRAME[["age"]], Y)),
         "by_column", "not in X: 'agee'", "without a pair: 'age'",
     ),
-    "scaling typo": (fit(lambda: LOGISTIC(scaling="minmax")), "scaling", "'minmax'", "'private'"),
     "constraint typo": (
         fit(lambda: LOGISTIC(constraint="ball")), "constraint", "'ball'", "'l2_ball'",
     ),
     "classes 2": (fit(lambda: LOGISTIC(classes=2)), "classes", "as in [0, 1]", "got 2"),
-    "classes as text": (
-        fit(lambda: LOGISTIC(classes=["0", "1"])), "classes are text ('0', '1')", "y are numbers",
-    ),
     "classes as numbers": (
         fit(lambda: LOGISTIC(classes=[0, 1]), (X, LABELS)), "classes are numbers (0, 1)", "text",
-    ),
-    "mixed classes": (
-        fit(lambda: LOGISTIC(classes=[0, 1]), (X, LABELS.astype(object))),
-        "classes are numbers (0, 1)", "text",
     ),
     "label unknown": (
         fit(lambda: LOGISTIC(classes=["no", "maybe"]), (X, LABELS)), "'maybe', 'no'", "declared",
     ),
     "one class": (fit(LOGISTIC, (X, 0 * Y)), "DPLogisticRegression", "at least 2 classes"),
     "real labels": (fit(LOGISTIC, (X, TARGET)), "continuous"),
-    "words as targets": (fit(RIDGE, (X, LABELS)), "DPRidge", "y must hold real numbers"),
-    "text column": (
-        fit(RIDGE, (FRAME[["age", "sex"]], TARGET)), "DPRidge", "text", "column 'sex'",
-        "DPTabularPreprocessor", "OneHotEncoder(categories=",
-    ),
     "text in an array": (fit(RIDGE, (with_cell("secret"), TARGET)), "DPRidge", "column 1", "text"),
     "text in y": (fit(RIDGE, (X, [*TARGET[1:], "secret"])), "DPRidge", "y"),
-    "date column": (
-        fit(RIDGE, (FRAME[["age", "day"]], TARGET)), "DPRidge", "dates", "column 'day'",
-        "DPTabularPreprocessor",
-    ),
-    "dates alone": (fit(RIDGE, (FRAME[["day"]], TARGET)), "dates", "column 'day'"),
-    "dates in an array": (fit(RIDGE, (FRAME[["day"]].to_numpy(), TARGET)), "dates", "column 0"),
     "lazy frame": (fit(RIDGE, (LazyFrame(), TARGET)), "DPRidge", "LazyFrame", "X.collect()"),
     "missing": (
         fit(RIDGE, (with_cell(np.nan), TARGET)), "DPRidge", "missing values", "without looking",
         "DPTabularPreprocessor",
     ),
     "infinite": (fit(RIDGE, (with_cell(np.inf), TARGET)), "DPRidge", "infinity"),
-    "complex": (fit(RIDGE, (X + 1j, TARGET)), "DPRidge", "real numbers"),
-    "fewer targets": (fit(RIDGE, (X, TARGET[1:])), "inconsistent numbers of samples"),
-    "one column": (fit(RIDGE, (X[:, 0], TARGET)), "DPRidge", "X.reshape(-1, 1)"),
     "weights below 0": (
         lambda: RIDGE().fit(X, TARGET, sample_weight=-np.ones(N)), "sample_weight", "not be neg",
     ),
@@ -186,18 +141,11 @@ REFUSED = {
         lambda: LOGISTIC().fit_blocks([(X, Y)], n_samples=N, n_features=2), "DPLogisticRegression",
         "classes=",
     ),
-    "plan of rows": (lambda: RIDGE().plan(X, Y), "plan", "an integer"),
-    "plan of no targets": (lambda: RIDGE().plan(5, 3, n_outputs=0), "n_outputs", "at least 1"),
     "plan of two": (lambda: skdp.DPPoissonRegressor().plan(5, 3, n_outputs=2), "n_outputs", "be 1"),
     "plan of X": (lambda: RIDGE().plan(5, 3, sparse=X), "sparse must be True or False"),
-    "rows as blocks": (lambda: LINEAR().fit_blocks(X, **SHAPE), "blocks", "iterable of tuples"),
-    "a block alone": (lambda: LINEAR().fit_blocks((X, Y), **SHAPE), "blocks", "iterable of tuples"),
-    "listed rows as blocks": (lambda: LINEAR().fit_blocks([["A", 3]], **SHAPE), "list of length 1"),
-    "text as blocks": (lambda: LINEAR().fit_blocks("Anna", **SHAPE), "got str of length 4"),
     "no blocks": (lambda: LINEAR().fit_blocks(5, **SHAPE), "blocks", "iterable of tuples", "got 5"),
     "a number as a metric": (lambda: evaluate(FITTED, X, Y, 3, target_range=(0, 1)), "got 3"),
     "text as a model": (lambda: evaluate("model", X, Y), "a fitted classifier", "got str"),
-    "plan of none": (lambda: RIDGE().plan(0, 3), "plan", "n_samples", "at least 1", "got 0"),
     "no total": (lambda: skdp.total_privacy(delta=1e-6), "total_privacy", "at least one fitted"),
     "total of unfitted": (
         lambda: skdp.total_privacy(RIDGE(), delta=1e-6), "total_privacy", "fitted estimators",
@@ -218,12 +166,6 @@ REFUSED = {
     "passes over chunks": (
         lambda: RIDGE(solver="svrg").fit(skdp.data.Chunks(X, TARGET)), "difference",
         "taken by number", "Rows in memory",
-    ),
-    "no targets": (fit(RIDGE, (X, None)), "DPRidge", "requires y"),
-    "no rows": (fit(RIDGE, (X[:0], TARGET[:0])), "0 sample(s)", "DPRidge"),
-    "max_iter text": (fit(lambda: RIDGE(solver="gd", max_iter="many")), "max_iter", "'many'"),
-    "range without end": (
-        fit(lambda: RIDGE(scaling=PublicRange(0, np.inf))), "PublicRange", "finite", "high=inf",
     ),
     "inference typo": (fit(lambda: RIDGE(inference="yes")), "inference", "'coeff", "None", "'yes'"),
     "inference of two": (
@@ -294,7 +236,6 @@ REFUSED = {
         lambda: RIDGE().fit_blocks([(X, TARGET)], n_samples=10, n_features=2), "more rows",
         "10 that were declared", "no model was kept",
     ),
-    "predict before fit": (lambda: RIDGE().predict(X), "DPRidge", "not fitted yet", "'fit'"),
     "other columns": (lambda: clone(FITTED).fit(X, TARGET).predict(X[:, :1]), "1 feat", "2 feat"),
     "weights too few": (
         lambda: RIDGE().fit(X, TARGET, sample_weight=np.ones(3)), "inconsistent numbers",
@@ -314,10 +255,6 @@ REFUSED = {
     "parts that overflow": (
         fit(RIDGE, (sparse.csr_array(([1.7e308, 1.7e308, 1.0], [0, 0, 1], [0, 2, 3])), [0.0, 1.0])),
         "add up to infinity",
-    ),
-    "sparse columns of ones": (
-        fit(RIDGE, (pd.DataFrame(X > 0).astype(pd.SparseDtype(float, 1.0)), TARGET)), "DPRidge",
-        "fill value is not 0", "Nothing was released",
     ),
     "categories of the rows": (
         fit(RIDGE, (FRAME[["sex"]].astype("category"), TARGET)), "'sex', whose levels were learnt",
@@ -370,14 +307,9 @@ SETTINGS = [
         "delta=0 asks for pure differential privacy.*Solvers that can",
     ),
     ({"delta": 0, "solver": "residual_budget"}, "pure differential privacy.*Solvers that can"),
-    (
-        {"solver": "newton-cg"},
-        r"solver must be 'auto', .*; got 'newton-cg'.*\nSolvers:\ngd: .*\nwhitened: ",
-    ),
     ({"solver": 3}, "solver must be a name, .*, or a Solver; got 3"),
     ({"noise_schedule": "cosine"}, r"noise_schedule must be 'auto', .*'uniform'"),
     ({"noise_schedule": [1.0, 2.0], "max_iter": 3}, "3 positive, finite numbers"),
-    ({"noise_schedule": [1.0, -2.0], "max_iter": 2}, "2 positive, finite numbers"),
     (
         {"privacy": Privacy(adjacency="add_one")},
         "adjacency must be one of 'zero_out', 'replace_one'",
@@ -393,22 +325,15 @@ SETTINGS = [
     ({"scaling": RowNorm(1e-300)}, r"norm must be .*, from 1e-50 to 1e\+50; got 1e-300"),
     ({"scaling": RowNorm(0.0)}, "RowNorm: norm must be a positive, finite number"),
     ({"scaling": RowNorm(np.inf)}, "RowNorm: norm must be a positive, finite number"),
-    ({"privacy": "replace_one"}, "privacy must be None or a Privacy object.*got 'replace_one'"),
     ({"privacy": Privacy}, "privacy must be None or a Privacy object"),
     ({"privacy": {"adjacency": "label"}}, "privacy must be None or a Privacy object"),
     ({"privacy": Privacy(budget=1.0)}, "budget must be None or a PrivacyBudget; got 1"),
     ({"privacy": Privacy(rows_per_group=0)}, "rows_per_group must be None or a positive"),
-    ({"verbose": "loud"}, "verbose must be an integer, at least 0; got 'loud'"),
-    ({"noise_schedule": None}, "noise_schedule, where .*, one per step; got None"),
-    ({"noise_schedule": Privacy()}, r"noise_schedule, where .*; got Privacy\(\)"),
     ({"noise_schedule": ("exponential",)}, r"noise_schedule, where .*; got \('exponential',\)"),
     ({"learning_rate": "adaptive", "solver": "gd"}, "which solver 'adp_sgd' alone can do"),
-    ({"max_iter": 0}, "max_iter must be 'auto' or an integer, at least 1"),
     ({"max_iter": 2.5}, "max_iter must be 'auto' or an integer, at least 1"),
     ({"learning_rate": -0.1}, "learning_rate must give positive, finite steps"),
     ({"learning_rate": "fast"}, "learning_rate must be 'auto', a positive number"),
-    ({"fit_intercept": "no"}, "fit_intercept must be True or False"),
-    ({"momentum": 1.0}, r"momentum must be 'auto' or a number in \[0, 1\)"),
     ({"momentum": -0.5}, r"momentum must be 'auto' or a number in \[0, 1\)"),
     (
         {"solver": GradientDescent(), "max_iter": 7},
@@ -417,17 +342,10 @@ SETTINGS = [
     ({"solver": GradientDescent(averaging="best")}, "averaging must be one of 'last'"),
 ]
 OWN = [
-    (RIDGE, {"alpha": -1.0}, "alpha must be a finite number, at least 0"),
-    (RIDGE, {"alpha": np.nan}, "alpha must be a finite number, at least 0"),
-    (RIDGE, {"scaling": PublicRange(target=-1.0)}, "PublicRange: target must be None, a pos"),
-    (LINEAR, {"scaling": PublicRange(0, 1, target=np.nan)}, "target must be None, a positive"),
     (LINEAR, {"scaling": RowNorm(1.0, (0, 1.7e308))}, r"RowNorm: target .* 1e-50 to 1e\+50"),
-    (RIDGE, {"scaling": PublicRange(target=(1.0, 0.0))}, "pair .low, high. with low < high"),
-    (RIDGE, {"scaling": PublicRange(target=(0.0, 1.0, 2.0))}, "pair .low, high. with low"),
     (RIDGE, {"scaling": PublicRange(low=0.0, target=1.0)}, "needs finite numbers with low < high"),
     (LOGISTIC, {"scaling": PublicRange(target=1.0)}, "labels have no range"),
     (LOGISTIC, {"C": 0}, "C must be a positive number"),
-    (LOGISTIC, {"l1_ratio": 1.5}, r"l1_ratio must be a number in \[0, 1\]"),
     (LOGISTIC, {"class_weight": "balanced"}, "would have to count the private labels"),
     (LOGISTIC, {"class_weight": [1, 2]}, "class_weight must be None or a dict"),
     (LOGISTIC, {"class_weight": {7: 1.0}}, "class_weight names labels that are not among"),

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import laplace, norm
 
-from costs import by_pairs, cost
+from costs import cost
 from skdp.accounting import (
     Adjacency,
     ApproximateDP,
@@ -15,8 +15,6 @@ from skdp.accounting import (
     Gaussian,
     Laplace,
     NoisyMaximum,
-    OnBlock,
-    Partition,
     PoissonSampled,
     Selected,
     calibrate,
@@ -166,15 +164,6 @@ def test_the_shift_errs_on_the_private_side():
     assert selection_shift(lambda epsilon: 0.0, 0.1) == 0.0
 
 
-def test_selection_of_pure_runs_is_pure():
-    event = Selected(Laplace(10.0), 12, shape=1.0)
-    found, theorem = price(event, 0.0, ZERO_OUT)
-    assert theorem == "selection"
-    assert 0.2 < found < 0.3  # (2 + shape) / 10, Papernot and Steinke 2022, Cor. 3
-    assert cost(event, 1e-6, ZERO_OUT) < found
-    assert by_pairs(event, 1e-6, ZERO_OUT) == pytest.approx(0.3, rel=1e-5)
-
-
 # Renyi divergences of runs, and of the best one by Papernot and Steinke 2022, Thm 2.
 ORDERS = np.concatenate([np.geomspace(1.01, 64, 400), np.geomspace(65, 1e5, 100)])
 
@@ -227,13 +216,6 @@ def test_a_search_among_laplace_runs_needs_no_more_noise_than_by_any_theorem(adj
     assert found.accountant == "selection"
     assert 0.9999 <= found.epsilon <= 1.0
     assert found.scale < 0.75 * by_renyi
-
-
-def test_a_run_on_two_parts_of_the_rows_costs_as_much_as_the_costlier_one():
-    split = Partition(0, 2)
-    run = Composed(((OnBlock(split, 0, Gaussian(3.0)), 1), (OnBlock(split, 1, Laplace(9.0)), 1)))
-    costs = [cost(Selected(one, 10), 1e-6, ZERO_OUT) for one in (Gaussian(3.0), Laplace(9.0))]
-    assert cost(Selected(run, 10), 1e-6, ZERO_OUT) == max(costs)
 
 
 # A selection of Gaussian runs in a composition.

@@ -56,12 +56,6 @@ REFUSED = {
 StringDType = getattr(np.dtypes, "StringDType", None)
 if StringDType is not None:
     REFUSED["StringDType"] = (np.array(["1"] * N, StringDType()), f"text .*{TEXT}")
-POLARS = {
-    "List": [[1.0, 2.0]] * N,
-    "Struct": [{"u": 1, "v": 2}] * N,
-    "Time": [datetime.time(3)] * N,
-    "Binary": [b"1"] * N,
-}
 
 
 def fits(frame):
@@ -111,12 +105,6 @@ def require_refused(frame, message):
 def test_refused(kind):
     cells, message = REFUSED[kind]
     require_refused(pd.DataFrame({"a": NUMBERS, "b": cells}), message)
-
-
-@pytest.mark.parametrize("kind", POLARS)
-def test_refused_of_polars(kind):
-    polars = pytest.importorskip("polars", reason="polars is not installed")
-    require_refused(polars.DataFrame({"a": NUMBERS, "b": POLARS[kind]}), "X holds")
 
 
 def test_hidden_cells_are_missing():

@@ -98,14 +98,6 @@ def test_what_is_not_a_chain_is_not_refused():
     assert budget.n_fits == 3
 
 
-def test_targets_of_another_budget_do_not_matter():
-    for _ in range(2):
-        with skdp.PrivacyBudget(9.0, DELTA, adjacency="label"):
-            RIDGE().fit(X, MARGINS[:, 0])
-    with skdp.PrivacyBudget(9.0, DELTA, adjacency="label"):
-        RIDGE().fit(np.column_stack([X, MARGINS[:, 0]]), MARGINS[:, 1])
-
-
 def test_no_row_and_no_fingerprint_leaves():
     """A budget's pickle, copies and attributes are the same, whatever the targets were."""
     kept = []

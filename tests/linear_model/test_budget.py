@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-import warnings
 from functools import partial
 
 import numpy as np
@@ -38,13 +37,6 @@ def test_total_is_the_closed_form(regression, as_parameter):
     assert budget.n_fits == 3
     assert budget.spent == pytest.approx(together(1.0, 0.5, 1.0), rel=1e-6)
     assert budget.spent < 2.5
-
-
-def test_fits_at_another_delta(regression):
-    with PrivacyBudget(5.0, 1e-8) as budget:
-        model = RIDGE(delta=1e-6).fit(*regression)
-    assert budget.spent == pytest.approx(model.privacy_.epsilon_at(1e-8))
-    assert budget.spent > 1.0
 
 
 @pytest.mark.parametrize(
@@ -139,18 +131,6 @@ def test_what_remains_of_a_pure_budget_can_be_spent(regression):
 BATCHES = GradientDescent(batch_size=0.1, max_iter=20)
 
 
-def test_batches(regression):
-    with PrivacyBudget(2.0, DELTA) as budget:
-        models = [RIDGE(solver=clone(BATCHES)).fit(*regression) for _ in range(2)]
-        left = budget.remaining_epsilon()
-        assert 0.5 < left < 2.0
-        RIDGE(epsilon=left).fit(*regression)
-    assert budget.spent <= 2.0
-    total = skdp.total_privacy(*models, delta=DELTA).epsilon
-    assert total < budget.spent
-    assert total == pytest.approx(1.41, abs=0.1)
-
-
 @pytest.mark.parametrize(
     ("terms", "parameters", "filtering"),
     [
@@ -212,16 +192,6 @@ def test_statement(regression):
         f"<PrivacyBudget: epsilon=3, delta=1e-06, zero_out, {total.epsilon:.6g} spent by 2 fits>"
     )
     assert repr(budget) in repr(models[0]).replace("\n", " ").replace("  ", "")
-
-
-def test_a_budget_without_end_counts(regression):
-    with PrivacyBudget(math.inf, DELTA) as budget, warnings.catch_warnings():
-        warnings.simplefilter("ignore", skdp.PrivacyWarning)
-        RIDGE().fit(*regression)
-        assert budget.spent == pytest.approx(1.0, rel=1e-6)
-        assert budget.remaining_epsilon() == math.inf
-        RIDGE(epsilon=math.inf).fit(*regression)
-    assert budget.spent == math.inf
 
 
 def test_bad_budget_parameter(regression):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    cross_val_predict,
     cross_val_score,
     cross_validate,
     learning_curve,
@@ -36,7 +34,6 @@ from sklearn.preprocessing import (
 
 import skdp
 from composition import DELTA
-from skdp.fitting.user_warnings import resampler_in
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((240, 3))
@@ -97,14 +94,6 @@ RESAMPLING = {
     "search": resampled(SEARCH),
     "in a search": GridSearchCV(resampled(), {}, scoring="accuracy", error_score="raise"),
 }
-
-
-def test_what_only_seems_to_resample_is_no_step():
-    """An object that answers to every name, and a list within itself."""
-    meta = Resampled([Mock()])
-    meta.steps.append(meta.steps)
-    assert resampler_in(meta) is None
-    assert resampler_in(resampled()) == "Oversampler"
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
@@ -186,16 +175,6 @@ def test_exact_scores_of_scikit_learn_are_warned_of(name):
     for scoring in ("accuracy", make_scorer(accuracy_score)):
         with pytest.warns(skdp.ExactScoreWarning, match="scores this fit on other private rows"):
             EXACT[name](scoring)
-
-
-@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
-def test_fits_that_are_not_scored_without_noise_do_not_warn():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", skdp.ExactScoreWarning)
-        MODEL.fit(X, Y)
-        cross_val_predict(MODEL, X, Y, cv=2)
-        cross_val_score(MODEL, X, Y, scoring=error)  # a function of the user may be private
-        SEARCH.fit(X, Y)
 
 
 SCALED = make_pipeline(skdp.DPStandardScaler(), MODEL)

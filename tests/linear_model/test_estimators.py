@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import io
 import pickle
-import warnings
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -21,8 +17,6 @@ from sklearn.preprocessing import StandardScaler
 import skdp
 from replays import seeded
 from skdp._docstrings import section_of
-from skdp.solvers import GradientDescent
-from skdp.steps import CustomNoise, ExponentialNoise, PolynomialStep
 
 MODELS = [
     getattr(skdp, name) for name in skdp.__all__ if hasattr(getattr(skdp, name), "fit_blocks")
@@ -61,21 +55,6 @@ def test_workers_draw_distinct_noise(regression):
     fits = [joblib.delayed(skdp.DPRidge().fit)(*regression) for _ in range(4)]
     models = joblib.Parallel(n_jobs=2)(fits)
     assert len({model.coef_.tobytes() for model in models}) == 4
-
-
-@pytest.mark.parametrize("n_rows", [400, 40])
-def test_warnings_do_not_tell_how_many_labels_occur(classification, n_rows):
-    """Few of the declared labels or as many as there can be: what is said follows from 300."""
-    X, _ = classification
-    said = []
-    for n_labels in (1, 30, 300):
-        y = np.arange(n_rows) % n_labels
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            skdp.DPLogisticRegression(classes=range(300), max_iter=2).fit(X[:n_rows], y)
-        said.append([(one.category, str(one.message)) for one in caught])
-    assert said[0] == said[1] == said[2]
-    assert {category for category, _ in said[0]} == {skdp.NoiseWarning}
 
 
 # ---------------------------------------------------------------- what a model holds
@@ -151,70 +130,6 @@ def test_pipeline_grid_search_and_cross_validation(case):
     assert np.isfinite(cross_val_score(pipeline, frame, y, cv=3)).all()
 
 
-def test_a_configured_solver_can_be_searched(case):
-    estimator, X, y = case
-    model = estimator(solver=GradientDescent(max_iter=5))
-    grid = {"solver__max_iter": [3, 4], "solver__momentum": [0.0, 0.5]}
-    search = GridSearchCV(model, grid, cv=2).fit(X, y)
-    assert search.best_estimator_.n_iter_ in (3, 4)
-    assert clone(model).solver.max_iter == 5
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"learning_rate": PolynomialStep(0.3, 5.0)},
-        {"noise_schedule": "exponential"},
-        {"noise_schedule": ExponentialNoise(0.8)},
-        {"noise_schedule": CustomNoise(lambda t, n_steps: t)},
-        {"noise_schedule": np.linspace(1, 2, 12)},
-        {"clip_norm": 3.0},
-        {"solver": GradientDescent(max_iter=12, averaging="random", momentum="averaged")},
-        {"solver": GradientDescent(max_iter=12, averaging="last", momentum=0.0)},
-        {"verbose": 1},
-    ],
-    ids=lambda value: str(value)[:50],
-)
-def test_hyperparameters_in_every_form_cost_the_same(case, parameters, capsys):
-    estimator, X, y = case
-    given = {} if "solver" in parameters else {"max_iter": 12}
-    model = estimator(**{"solver": "gd", **given, **parameters}, scaling="none")
-    assert clone(model).fit(X, y).privacy_.epsilon == pytest.approx(1.0, rel=1e-6)
-    assert model.fit(X, y).n_iter_ == 12
-    assert sum(record.count for record in model.privacy_.releases) == 12
-    assert ("noise multiplier" in capsys.readouterr().out) == bool(parameters.get("verbose"))
-
-
-def test_calibration(classification):
-    X, y = classification
-    model = CalibratedClassifierCV(
-        skdp.DPLogisticRegression(classes=[0, 1], epsilon=3.0), cv=2
-    ).fit(X, y)
-    assert model.predict_proba(X).shape == (400, 2)
-
-
-def test_joblib_dump(case, tmp_path):
-    estimator, X, y = case
-    model = estimator().fit(X, y)
-    joblib.dump(model, tmp_path / "model.joblib")
-    loaded = joblib.load(tmp_path / "model.joblib")
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    assert loaded.privacy_ == model.privacy_
-
-
-def test_probabilities(classification):
-    X, y = classification
-    for labels in (y, y + (X[:, 1] > 1)):
-        model = skdp.DPLogisticRegression(classes=np.unique(labels), privacy=seeded(0)).fit(
-            X, labels
-        )
-        probabilities = model.predict_proba(X)
-        np.testing.assert_allclose(probabilities.sum(axis=1), 1)
-        np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), probabilities)
-        chosen = model.classes_[probabilities.argmax(axis=1)]
-        np.testing.assert_array_equal(chosen, model.predict(X))
-
-
 def test_declared_classes_may_be_absent(classification):
     X, y = classification
     model = skdp.DPLogisticRegression(classes=[0, 1, 2], max_iter=5).fit(X, y)
@@ -281,21 +196,3 @@ def test_accuracy_at_epsilon_one(load, least):
         y,
     )
     assert score >= least
-
-
-def test_a_tiny_budget_gives_a_timid_model(regression):
-    """Too little budget must end near the constant predictor, not in wild coefficients."""
-    X, y = regression
-    for epsilon in (1e-3, 1e-2, 1e-1):
-        model = skdp.DPRidge(epsilon=epsilon, privacy=seeded(0)).fit(X, y)
-        assert np.abs(model.coef_).max() < 2
-
-
-def test_html_and_repr(case):
-    estimator, X, y = case
-    model = estimator(epsilon=2.0).fit(X, y)
-    assert repr(model).startswith(f"{estimator.__name__}(")
-    assert repr(model).endswith("epsilon=2.0)")
-    stream = io.StringIO()
-    print(model.privacy_, file=stream)
-    assert "differentially private" in stream.getvalue()

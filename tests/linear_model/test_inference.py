@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import matplotlib as mpl
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 from scipy import stats
 
 import skdp
+from skdp.linear_model.inference import DebiasedCoefficients
+from skdp.stages.inference.stage import DebiasedEstimate
 
 mpl.use("Agg")
 MODELS = [skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression]
@@ -59,22 +62,6 @@ def test_attributes_agree_with_each_other(model):
     again = pickle.loads(pickle.dumps(found))
     np.testing.assert_array_equal(again.conf_int(), found.conf_int())
     assert str(again.summary()) == str(found.summary())
-
-
-@models
-def test_a_later_fit_without_forgets(model):
-    found = fitted(model)
-    X, y = data_for(model)
-    found.set_params(inference=None).fit(X, y)
-    names = {"coef_debiased_", "coef_std_error_", "determined_", "p_values_", "inference_"}
-    assert not names & set(vars(found))
-    for asked in (
-        found.conf_int,
-        found.summary,
-        lambda: skdp.linear_model.CoefficientDisplay.from_estimator(found),
-    ):
-        with pytest.raises(AttributeError, match="inference='coefficients'"):
-            asked()
 
 
 def fitted_classes(**parameters):
@@ -205,6 +192,22 @@ def test_one_restriction_is_a_z_value_squared(model):
             found.wald_test(R, q)
 
 
+def test_noise_between_restrictions_makes_no_statistic_larger(rng):
+    """The mean of 1 + e' N^2 e, for errors e and a noise N off the diagonal of the covariance."""
+    size, std = 4, 0.1
+    estimate = DebiasedEstimate(np.zeros(size), np.eye(size), np.eye(size), np.zeros(size), 0.0)
+    errors, statistics = rng.standard_normal((4000, size)), []
+    for error in errors:
+        noise = std * rng.standard_normal((size, size))
+        noise = (noise + noise.T) / 2
+        np.fill_diagonal(noise, 0.0)
+        noisy = replace(estimate, covariance=np.eye(size) + noise, covariance_noise=std)
+        found = DebiasedCoefficients.of(noisy, None, has_intercept=False)
+        statistics.append(found.wald_test(np.eye(size), error).statistic)
+    ratio = np.mean(statistics) / np.mean(np.square(errors).sum(axis=1))
+    assert ratio == pytest.approx(1.0, abs=0.005)  # 1.015 without it
+
+
 def test_what_is_not_determined_is_not_tested():
     X, y = data_for(skdp.DPLinearRegression, n=20_000)
     X["<b>"] = 0.0
@@ -283,6 +286,19 @@ def test_the_table_says_what_it_rests_on(model):
     assert frame["determined"].all()
     assert frame["privacy_share"].between(0.01, 0.999).all()
     assert 0 < table.cut < 0.6
+
+
+def test_the_table_for_steps_of_other_sizes():
+    table = fitted(skdp.DPLinearRegression).summary()
+    sizes = np.array([2.0, 0.5, 4.0, 1.0])
+    old, new = table.to_frame(), table.rescaled(sizes).to_frame()
+    for name in ("coef", "std_error", "low", "high"):
+        np.testing.assert_allclose(new[name], sizes * old[name])
+    for name in ("z", "p_value", "privacy_share"):
+        np.testing.assert_allclose(new[name], old[name])
+    for wrong in (sizes[:3], -sizes, sizes * np.nan):
+        with pytest.raises(ValueError, match="one for each of the 4 rows"):
+            table.rescaled(wrong)
 
 
 def test_the_table_flags_what_is_not_determined():

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 import skdp
@@ -48,19 +47,6 @@ def test_declared_labels_are_not(name):
         FITS[name](skdp.DPLogisticRegression(classes=[0, 1]))
         FITS[name](skdp.DPLogisticRegression(classes=[0, 1, 2]))  # no record has one of them
         skdp.DPLogisticRegression().plan(300, 3)
-
-
-def test_labels_that_a_meta_estimator_makes_come_from_rows_as_well():
-    several = np.digitize(X[:, 0], [-0.5, 0.5])
-    with pytest.warns(skdp.PrivacyWarning, match="classes=None"):
-        OneVsRestClassifier(skdp.DPLogisticRegression()).fit(X, several)
-    OneVsRestClassifier(skdp.DPLogisticRegression(classes=[0, 1])).fit(X, several)
-
-
-def test_without_noise_the_other_warning_is_enough():
-    with pytest.warns(skdp.PrivacyWarning, match="NOT private") as caught:
-        skdp.DPLogisticRegression(epsilon=np.inf).fit(X, Y)
-    assert len(caught) == 1
 
 
 def test_an_error_made_of_the_warning_costs_nothing(asked):

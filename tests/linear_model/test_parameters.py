@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -122,47 +121,6 @@ def test_a_nested_name_reaches_the_object(given, name, value):
     np.testing.assert_array_equal(together.get_params()[name], value)
 
 
-@pytest.mark.parametrize(
-    ("current", "name", "advice"),
-    [
-        ({}, "privacy__adjacency", "privacy is None.*such as privacy=Privacy()"),
-        ({}, "privacy__noise__seed", "privacy is None.*such as privacy=Privacy()"),
-        (
-            {"privacy": skdp.Privacy()},
-            "privacy__noise__seed",
-            "noise is 'system'.*such as privacy__noise=SeededNoise",
-        ),
-        ({}, "scaling__low", "scaling is 'auto'.*such as scaling=PublicRange"),
-        ({"scaling": "none"}, "scaling__norm", "scaling is 'none'.*such as scaling=PublicRange"),
-        ({}, "constraint__radius", "constraint is None.*such as constraint=skdp.objective.L2Ball"),
-        (
-            {"constraint": "l2_ball"},
-            "constraint__radius",
-            "constraint is 'l2_ball'.*objective.L2Ball",
-        ),
-        ({}, "inference__share", "inference is None.*such as inference=CoefficientInference"),
-        ({"inference": "coefficients"}, "inference__share", "is 'coefficients'.*=CoefficientInf"),
-        ({}, "momentum__beta", "momentum is 'auto'.*such as momentum=skdp.steps.AveragedGradient"),
-        (
-            {"momentum": 0.5},
-            "momentum__beta",
-            "momentum is 0.5.*momentum=skdp.steps.Averaged",
-        ),
-        ({}, "learning_rate__a", "such as learning_rate=skdp.steps.PolynomialStep"),
-        ({}, "noise_schedule__gamma", "such as noise_schedule=skdp.steps.ExponentialNoise"),
-        ({}, "clip_norm__quantile", "such as clip_norm=skdp.steps.AdaptiveClipping"),
-        ({}, "solver__max_iter", "solver is 'auto'.*such as solver=skdp.solvers.Gradient"),
-        ({}, "epsilon__share", "epsilon is 1.0"),
-    ],
-)
-def test_a_nested_name_without_an_object_is_refused(current, name, advice):
-    model = skdp.DPRidge(**current)
-    before = repr(model)
-    with pytest.raises(ValueError, match=f"{name.rpartition('privacy__')[2]} is a p.*{advice}"):
-        model.set_params(**{name: 1.0})
-    assert repr(model) == before
-
-
 def test_the_objects_that_refusals_name_have_parameters():
     names = {**vars(skdp), "skdp": skdp, "low": 0.0, "high": 1.0}
     examples = [entry.example for entry in PARAMETERS.values() if entry.example]
@@ -181,18 +139,6 @@ def test_a_grid_reaches_sets_and_shares(regression):
         assert search.best_estimator_.get_params()[name] in values
         (outer,) = given
         assert getattr(model, outer).get_params() == given[outer].get_params()
-
-
-def test_the_objects_are_stored_as_they_are(regression):
-    """A fit edits no parameter, and its objects are those that were passed."""
-    model = skdp.DPRidge(**OBJECTS)
-    texts = {name: repr(value) for name, value in OBJECTS.items()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", skdp.SeededNoiseWarning)
-        model.fit(*regression)
-    for name, value in OBJECTS.items():
-        assert getattr(model, name) is value
-        assert repr(value) == texts[name]
 
 
 def test_no_terms_are_the_default_terms(regression):

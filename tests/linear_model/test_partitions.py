@@ -306,26 +306,6 @@ def test_directories_of_parquet_files_are_read_as_one(parquet, path):
     assert list(table.kinds_.values()) == ["number", "category", "date"]
 
 
-def test_refusals_name_columns_of_parquet_files(parquet):
-    def fit(column, target="target"):
-        file = parquet / "spark"
-        rows = skdp.data.ParquetColumns(file, ["a", column]), skdp.data.ParquetColumns(file, target)
-        skdp.DPRidge().fit(skdp.data.Chunks(*rows))
-
-    for column, match in (
-        ("day", "X holds dates .*in column 'day'"),
-        ("label", "X holds categories .*in column 'label'"),
-        ("agee", "has no column 'agee'; it has 'a', 'b'"),
-    ):
-        with pytest.raises(ValueError, match=match):
-            fit(column)
-    with pytest.raises(ValueError, match="y holds text where numbers are needed"):
-        fit("b", "label")
-    pd.DataFrame({"a": ["text"], "target": [1.0]}).to_parquet(parquet / "spark" / "part-9.parquet")
-    with pytest.raises(ValueError, match=r"column 'a' has another type in .*part-9"):
-        fit("b")
-
-
 UNREADABLE = {
     "undeclared label": (lambda: skdp.DPLogisticRegression(classes=["n", "q"]), LABELS, "declared"),
     "numbers for text": (lambda: skdp.DPLogisticRegression(classes=["n", "p"]), Y > 0, "as they a"),

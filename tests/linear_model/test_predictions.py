@@ -59,20 +59,6 @@ def test_the_model_of_scikit_learn_is_linear(fitted):
     assert not np.array_equal(plain.coef_, model.coef_)
 
 
-def test_usual_rows_get_the_same_prediction_either_way():
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, (5000, 3))
-    model = skdp.DPRidge().fit(X, X @ [1.0, 2.0, 3.0])
-    np.testing.assert_allclose(
-        model.to_sklearn().predict(0.5 * X), model.predict(0.5 * X), atol=1e-9
-    )
-    y = (X[:, 0] > 0).astype(int)
-    classes = skdp.DPLogisticRegression(classes=[0, 1]).fit(X, y)
-    np.testing.assert_allclose(
-        classes.to_sklearn().predict_proba(0.5 * X), classes.predict_proba(0.5 * X), atol=1e-9
-    )
-
-
 def test_an_export_says_that_rows_beyond_the_ranges_differ():
     rng = np.random.default_rng(0)
     X = rng.lognormal(size=(5000, 3))
@@ -135,6 +121,37 @@ def test_all_forms_of_ranges_mean_the_same(model, declared):
     assert low.tolist() == [0, -5, 10]
     assert high.tolist() == [1, 5, 20]
     assert model(scaling=declared).plan(400, 3).epsilon == found.privacy_.epsilon
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (skdp.PublicRange(), r"PublicRange needs finite numbers with low < high.*got PublicRange"),
+        (skdp.PublicRange(0), "low < high"),
+        (skdp.PublicRange(1, 1), "low < high"),
+        (skdp.PublicRange([0, 3], [1, 2]), "low < high"),
+        (skdp.PublicRange(0, np.inf), "finite numbers"),
+        (skdp.PublicRange("a", "b"), "finite numbers"),
+        (skdp.PublicRange([[0, 0]], [[1, 1]]), "one for all columns or one for each"),
+        (skdp.PublicRange([0, 0], [1, 1, 1]), "one for all columns or one for each"),
+        (skdp.PublicRange(0, 1, by_column=[(0, 1)] * 2), "low and high, or by_column; got both"),
+        (skdp.PublicRange(by_column=[(0, 1, 2)] * 2), "by_column with a pair for each"),
+        (skdp.PublicRange(by_column={}), "not so for an empty dict"),
+        (skdp.PublicRange(by_column={0: (0, 1), 1: 3}), "pair .* not so for 1"),
+        (skdp.RowNorm(0.0), "RowNorm: norm must be a positive, finite number"),
+        (skdp.RowNorm(None), "RowNorm: norm must be a positive, finite number"),
+        (skdp.PublicRange, "scaling must be 'auto', 'private', 'none', PublicRange"),
+        ((0, 1), "scaling must be 'auto', 'private', 'none', PublicRange"),
+        ("public", "scaling must be 'auto', 'private', 'none', PublicRange"),
+        (None, "scaling must be 'auto', 'private', 'none', PublicRange"),
+    ],
+    ids=repr,
+)
+def test_what_declares_no_ranges_is_refused_before_the_rows(declared, message, asked):
+    with pytest.raises(ValueError, match=message):
+        skdp.DPRidge(scaling=declared).fit(None, None)
+    with pytest.raises(ValueError, match=message):
+        skdp.DPRidge(scaling=declared).plan(400, 2)
 
 
 def test_names_decide_in_another_order_of_columns():

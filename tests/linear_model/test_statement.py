@@ -87,12 +87,6 @@ def test_what_is_assumed_is_said(classification):
     assert "follows from a seed, which stays secret" in said(privacy=seeded())
 
 
-def test_a_careless_delta_warns(case):
-    estimator, X, y = case
-    with pytest.warns(skdp.PrivacyWarning, match="is not below 1/n"):
-        estimator(delta=0.01).fit(X, y)
-
-
 def test_total_privacy_of_two_fits_is_one_of_both(case):
     estimator, X, y = case
     models = [estimator(solver="gd", max_iter=5, scaling="none").fit(X, y) for _ in range(2)]

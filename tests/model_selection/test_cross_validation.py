@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from functools import partial
 
 import numpy as np
@@ -134,6 +135,56 @@ def test_rows_are_refused_before_the_charge(regression, run, bad):
             run(skdp.DPRidge(), X, y)
         assert budget.spent == 0
     assert "'cell'" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("run", [dp_cross_validate, search])
+@pytest.mark.parametrize("bad", [np.nan, 12345.0])
+def test_targets_are_refused_before_the_charge(regression, classification, run, bad):
+    with skdp.PrivacyBudget(5.0, 1e-6) as budget:
+        for model, (X, y) in (
+            (skdp.DPRidge(), regression),
+            (skdp.DPLogisticRegression(classes=[0, 1]), classification),
+        ):
+            y = y.astype(float)
+            y[7] = np.nan if isinstance(model, skdp.DPRidge) else bad
+            with pytest.raises(ValueError, match=r"y holds .* Nothing was released") as refusal:
+                run(make_pipeline(FunctionTransformer(), model), X, y)
+            assert "12345" not in str(refusal.value)
+        assert budget.spent == 0
+
+
+def raising(*methods):
+    """A cell of 1.0 that says what it holds where it is compared."""
+
+    def fail(*cells):
+        raise KeyError("SECRET")
+
+    content = {"__float__": lambda self: 1.0, "__hash__": lambda self: 1}
+    return type("Cell", (), content | dict.fromkeys(methods, fail))()
+
+
+@pytest.mark.parametrize("run", [dp_cross_validate, search])
+@pytest.mark.parametrize(
+    "cell",
+    [Decimal("sNaN"), raising("__lt__"), raising("__eq__"), raising("__ne__"), raising("__hash__")],
+    ids=["signalling", "lt", "eq", "ne", "hash"],
+)
+@pytest.mark.parametrize(
+    "model",
+    [skdp.DPRidge, skdp.DPLogisticRegression, partial(skdp.DPLogisticRegression, classes=[0, 1])],
+)
+def test_cells_with_code_of_their_own_are_refused_before_the_charge(
+    classification, run, cell, model
+):
+    X, y = classification
+    y = y.astype(object)
+    y[:] = cell
+    y[3] = 0
+    with skdp.PrivacyBudget(5.0, 1e-6) as budget:
+        with pytest.raises(ValueError, match=r"\by\b.*Nothing was released") as refusal:
+            run(model(), X, y)
+        assert budget.n_fits == 0
+    assert "SECRET" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-3), (1.0, 0.99), (1e-6, 0.5)])

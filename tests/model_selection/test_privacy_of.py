@@ -32,11 +32,10 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skdp
 from composition import DELTA, together
-from skdp.model_selection import search_price
 from skdp.model_selection.memberships import memberships_of
 from skdp.solvers import GradientDescent
 
@@ -175,15 +174,6 @@ def test_price_of_groups(cv):
     assert price.epsilon == pytest.approx(GROUPED[cv], rel=1e-9)
 
 
-def test_leaving_each_row_out_is_rehearsed_once(monkeypatch):
-    fits = []
-    monkeypatch.setattr(search_price._Untrained, "fit", lambda self, X, y: fits.append(1) or self)
-    price = skdp.privacy_of(GridSearchCV(RIDGE(), GRID, cv=LeaveOneOut()), **SHAPE)
-    assert sum(record.count for record in price.releases) == 5 * (4 * 399 + 1)
-    assert price.epsilon == pytest.approx(17.795734660286513, rel=1e-9)
-    assert len(fits) <= 5
-
-
 def test_a_budget_counts_all_trainings(regression):
     """A budget does not know the folds; with the same rows in each, it agrees."""
     rows = np.arange(400)
@@ -198,28 +188,6 @@ def test_a_budget_counts_all_trainings(regression):
         assert price.epsilon == pytest.approx(expected, rel=1e-6)
         if cv != 4:
             assert budget.spent <= price.epsilon * (1 + 1e-9)
-
-
-def test_statement_of_a_search(regression, classification):
-    price = skdp.privacy_of(GridSearchCV(RIDGE(), {"alpha": [0.1, 1.0, 9.0]}, cv=4), **SHAPE)
-    assert (price.delta, price.adjacency, price.accountant) == (DELTA, "zero_out", "gdp")
-    text = " ".join(price.assumptions)
-    for said in (
-        "scores are NOT private", "best_params_", "refit on all rows", "n = 400", "n = 300",
-        "3 candidates are trained on 4 splits each; a record takes part in at most 3",
-    ):  # fmt: skip
-        assert said in text
-    assert "There was no refit" in str(skdp.privacy_of(PRICES["no refit"][0], **SHAPE))
-    assert "Later rounds are counted as" in str(skdp.privacy_of(PRICES["halving"][0], **SHAPE))
-    text = str(skdp.privacy_of(PRICES["scaler"][0], **SHAPE))
-    assert "fitted on the rows: standardscaler (StandardScaler). That is NOT" in text
-    assert "DPStandardScaler" not in str(skdp.privacy_of(PRICES["private scaler"][0], **SHAPE))
-    with pytest.warns(skdp.PrivacyWarning, match=r"looking at the labels \(StratifiedKFold\)"):
-        skdp.privacy_of(PRICES["classifier"][0], **SHAPE)
-    seeded = RIDGE(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)))
-    with pytest.warns(skdp.PrivacyWarning, match="does NOT hold for them"):
-        price = skdp.privacy_of(GridSearchCV(seeded, ALPHAS, cv=2), **SHAPE)
-    assert price.noise_source == "seeded"
 
 
 # ---------------------------------------------------------------- which trainings a record is in
@@ -298,13 +266,6 @@ def test_the_refit_that_makes_the_total_most_expensive_is_counted(batch_size, ma
 
 
 # ---------------------------------------------------------------- splits and columns
-
-
-def test_columns_that_differ_between_candidates():
-    pipeline = make_pipeline(PolynomialFeatures(), RIDGE())
-    search = GridSearchCV(pipeline, {"polynomialfeatures__degree": [1, 2]}, cv=2)
-    epsilon = skdp.privacy_of(search, n_samples=400, n_features=[6, 21]).epsilon
-    assert epsilon == pytest.approx(together(*3 * [1.0]), rel=1e-6)
 
 
 @pytest.mark.parametrize(

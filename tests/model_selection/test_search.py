@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skdp
 from searches import GRID, RIDGE, seeded
 from skdp.accounting import Adjacency, Gaussian, Selected, price
-from skdp.model_selection import DPSearchCV, candidates, dp_cross_validate
+from skdp.model_selection import DPSearchCV, candidates
 from skdp.oracle import noise_source
 
 
@@ -56,12 +56,6 @@ def test_columns_estimators_and_pipelines_as_candidates(regression):
     total = skdp.total_privacy(found, delta=1e-6).epsilon
     assert total == pytest.approx(20.0, rel=1e-4)
     assert skdp.total_privacy(found.best_estimator_, delta=1e-6).epsilon == pytest.approx(total)
-
-
-def test_distributions(regression):
-    options = {"param_distributions": {"alpha": stats.loguniform(1e-2, 1e7)}}
-    found = seeded(None, None, epsilon=50.0, n_candidates=20, **options).fit(*regression)
-    assert found.best_params_["alpha"] < 1e3
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -201,27 +195,3 @@ def test_the_number_of_runs_is_geometric(regression, monkeypatch):
 
 
 SYSTEM = noise_source(None)
-
-
-def test_sparse_rows_do_not_decide_what_type_a_step_returns(regression):
-    from scipy import sparse
-
-    X, y = sparse.csr_array(regression[0]), regression[1]
-    budget = skdp.PrivacyBudget(9.0, 1e-6)
-    grid = {"dpridge__alpha": [0.1, 1.0]}
-    kept = ColumnTransformer([("kept", "passthrough", [0, 1])])
-    search = DPSearchCV(make_pipeline(kept, RIDGE()), grid, privacy=skdp.Privacy(budget=budget))
-    with pytest.raises(ValueError, match=r"by the number of zeros; set sparse_threshold=0"):
-        search.fit(X, y)
-    assert budget.n_fits == 0
-    dense = clone(kept).set_params(sparse_threshold=0)
-    seeded(make_pipeline(dense, RIDGE()), grid, epsilon=20.0).fit(X, y)
-
-
-def test_terms_without_effect_are_refused(regression):
-    privacy = skdp.Privacy(rows_per_group=4.0)
-    message = r"set it on the estimator, by privacy=.*rows_per_group=4\)"
-    with pytest.raises(ValueError, match=f"DPSearchCV: .*{message}"):
-        DPSearchCV(skdp.DPRidge(), {"alpha": [1.0, 2.0]}, privacy=privacy).fit(*regression)
-    with pytest.raises(ValueError, match=f"dp_cross_validate: .*{message}"):
-        dp_cross_validate(skdp.DPRidge(), *regression, privacy=privacy)

@@ -33,7 +33,6 @@ from sklearn.preprocessing import (
     OrdinalEncoder,
     PolynomialFeatures,
     SplineTransformer,
-    StandardScaler,
     TargetEncoder,
 )
 
@@ -226,48 +225,11 @@ def test_one_record_decides_on_the_type_of_columns(rng):
     assert kinds[0] is not kinds[1]
 
 
-def test_no_budget_is_recommended_for_a_chain_on_public_columns(classification):
-    X, y = classification
-    labels = logistic(privacy=skdp.Privacy(adjacency="label"))
-    chain = ClassifierChain(labels, cv=None).fit(X, np.column_stack([y, 1 - y]))
-    for _ in range(2):
-        with pytest.raises(ValueError, match=r"earlier targets for columns.*No budget counts that"):
-            skdp.total_privacy(chain, delta=DELTA)
-        labels.set_params(privacy=None)  # what was fitted counts, not what would be
-
-
-def test_steps_that_read_rows_are_named(classification):
-    X, y = classification
-    known = OneHotEncoder(categories=[[0, 1]], sparse_output=False)
-    columns = ColumnTransformer(
-        [("scaled", StandardScaler(), [0, 1]), ("known", known, [5])], remainder="passthrough"
-    )
-    model = make_pipeline(columns, FunctionTransformer(), logistic())
-    model.fit(np.column_stack([X, y]), y)
-    with pytest.warns(skdp.PrivacyWarning, match="without privacy: StandardScaler"):
-        total = skdp.total_privacy(model, delta=DELTA)
-    (said,) = [text for text in total.assumptions if "NOT part of this total" in text]
-    assert said.startswith("Read rows without privacy: StandardScaler. That")
-    nothing = skdp.total_privacy(make_pipeline(scaler(), logistic()).fit(X, y), delta=DELTA)
-    assert not any("NOT part" in text for text in nothing.assumptions)
-
-
 @pytest.mark.filterwarnings(NAMED)
 def test_the_calibration_around_a_private_model_is_named(classification):
     model = CalibratedClassifierCV(logistic(), cv=3).fit(*classification)
     assumptions = skdp.total_privacy(model, delta=DELTA).assumptions
     assert "CalibratedClassifierCV (its calibration reads predictions" in assumptions[0]
-
-
-def test_several_seeded_fits_are_warned_about(regression):
-    models = [
-        ridge(privacy=skdp.Privacy(noise=skdp.SeededNoise(seed))).fit(*regression)
-        for seed in (0, 0)
-    ]
-    with pytest.warns(skdp.PrivacyWarning, match="same seed have the same noise"):
-        total = skdp.total_privacy(*models, delta=DELTA)
-    assert "cancels in the difference" in total.assumptions[0]
-    skdp.total_privacy(models[0], ridge().fit(*regression), delta=DELTA)
 
 
 def test_a_model_that_is_passed_twice_counts_twice(regression):

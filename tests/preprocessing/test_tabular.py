@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import pickle
 
 import numpy as np
@@ -91,26 +90,6 @@ def test_gaps_are_filled_with_what_was_declared_and_zeros_are_announced(day):
         table.set_params(fill_value={"income": "1980-01-01"}).fit(frame)
 
 
-def test_arrow_tables():
-    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    columns = {
-        "n": [1.0, None],
-        "whole": arrow.array([3, None], arrow.int32()),
-        "two": ["b", None],
-        "level": arrow.array(["x", "y"]).dictionary_encode(),
-        "day": arrow.array([None, datetime.date(2000, 1, 2)], arrow.date32()),
-    }
-    public = {"two": ["a", "b"], "level": ["x", "y", "z"]}
-    table = skdp.DPTabularPreprocessor(public, missing=["n"])
-    found = table.fit_transform(arrow.table(columns))
-    assert found.tolist() == [[1, 0, 3, 1, 1, 0, 0, 0], [0, 1, 0, 0, 0, 1, 0, 1]]
-    assert table.get_feature_names_out()[:2].tolist() == ["n", "n_missing"]
-    with pytest.raises(ValueError, match="in column 'level', whose levels were learnt"):
-        skdp.DPRidge().fit(arrow.table({"level": columns["level"]}), [0.0, 1.0])
-    with pytest.raises(ValueError, match="text where numbers are needed, in column 'two'"):
-        skdp.DPTabularPreprocessor().fit(arrow.table({"two": columns["two"]}))
-
-
 def test_levels_of_a_category_are_not_taken_for_public(frame):
     frame = frame[["age", "sex", "ward"]].astype({"ward": "category"})
     with pytest.raises(
@@ -121,22 +100,6 @@ def test_levels_of_a_category_are_not_taken_for_public(frame):
     assert "categories={" in str(no.value)
     assert "never declared" not in str(no.value)
     assert skdp.DPTabularPreprocessor(CATEGORIES).fit(frame).kinds_["ward"] == "category"
-
-
-def test_constants_cost_nothing(frame):
-    X, y = frame.drop(columns="ill"), frame["ill"]
-    model = make_pipeline(
-        skdp.DPTabularPreprocessor(CATEGORIES, epsilon=0.1),
-        skdp.DPLogisticRegression(classes=[0, 1]),
-    )
-    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
-        model.fit(X, y)
-    assert budget.n_fits == 1
-    assert model[0].privacy_.releases == ()
-    total = skdp.total_privacy(model, delta=1e-6)
-    assert total.epsilon == model[-1].privacy_.epsilon
-    assert any("labels of categories" in text for text in total.assumptions)
-    assert not any("without privacy" in text for text in total.assumptions)
 
 
 def test_medians_are_on_the_ledger(frame):
@@ -252,28 +215,6 @@ def test_refusals(mistake, text, frame):
     assert "never declared" not in message
 
 
-def test_mixed_columns_are_refused():
-    """pandas reads an id as a number in one piece of a file, and as text in the next."""
-    for labels, cells in (
-        (["02139", "10001"], [2139, "02139"]),
-        ([1, 2], [1, "2"]),
-        (["a", "b"], ["a", ["b"]]),
-        (["a", "b"], [b"a", "b"]),
-    ):
-        frame = pd.DataFrame({"code": pd.Series(cells * 5, dtype=object)})
-        plain = pd.DataFrame({"code": pd.Series(labels * 5, dtype=object)})
-        table = skdp.DPTabularPreprocessor({"code": labels})
-        with pytest.raises(ValueError, match=r"column 'code' holds .* and .*dtype=\{column: str\}"):
-            table.fit(frame)
-        with pytest.raises(ValueError, match=r"column 'code' holds .* and "):
-            table.fit(plain).transform(frame)
-        with pytest.raises(ValueError, match="where numbers are needed, in column 'code'"):
-            skdp.DPTabularPreprocessor().fit(frame)
-    for labels in ([1, "2"], ["a", None], [np.nan, 1.0]):
-        with pytest.raises(ValueError, match=r"categories\['code'\] must be a list .* of one kind"):
-            skdp.DPTabularPreprocessor({"code": labels}).fit(plain)
-
-
 DAY, SPAN = pd.to_datetime(["2000-01-02", None]), pd.to_timedelta([1, None], "D")
 SERVED = {
     "text, numbers": (["a", "b"], ["a", "b"], [1, 2]),
@@ -320,19 +261,6 @@ def test_sparse_output_is_that_of_arrays_and_small():
         table.set_output(transform="pandas").transform(frame)
     with pytest.raises(ValueError, match="sparse_output must be True or False"):
         table.set_params(sparse_output="yes").fit(frame)
-
-
-def test_periods_are_taken_by_their_start():
-    X = pd.DataFrame({"month": pd.PeriodIndex(["2000-02", "NaT", "1999-12"], freq="M")})
-    assert skdp.DPTabularPreprocessor(origin="2000-01-01").fit_transform(X).tolist() == [
-        [31.0, 0.0],
-        [0.0, 1.0],
-        [-31.0, 0.0],
-    ]
-    with pytest.raises(
-        ValueError, match="X holds dates where numbers are needed, in column 'month'"
-    ):
-        skdp.DPRidge().fit(X, [0.0, 1.0, 2.0])
 
 
 @pytest.mark.parametrize("cells", [["Anna", "Bo"], [1, 2], [0.5, None], [[1], [2]], [True, 2j]])

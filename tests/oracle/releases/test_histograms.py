@@ -166,3 +166,9 @@ def test_wrong_bins_are_refused(low, width, n_bins):
         ValueError, match=r"BinCounts: (the (low|width) must be finite|widths must be positive)"
     ):
         BinCounts(False, True, low, width, n_bins)
+
+
+def test_edges_of_another_number_of_columns_are_refused():
+    statistic = BinCounts(True, True, np.zeros(2), np.ones(2), N_BINS)
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        statistic.shape(context_for(5))
