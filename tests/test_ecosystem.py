@@ -12,16 +12,15 @@ import pytest
 from scipy import sparse
 from sklearn import inspection, metrics, model_selection
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV, CalibrationDisplay
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
-from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
-from sklearn.frozen import FrozenEstimator
+from sklearn.ensemble import StackingClassifier
+from sklearn.feature_selection import RFE
 from sklearn.linear_model import LogisticRegression
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import estimator_html_repr
 
 import skdp
@@ -123,58 +122,27 @@ SCORES = {
     "search over epsilon and C": lambda: grid(
         classifier(), {"epsilon": [5.0, 20.0], "C": [0.1, 1.0]}
     ),
-    "search over solvers": lambda: grid(classifier(), {"solver": ["gd", "heavy_ball", "whitened"]}),
-    "search over schedules": lambda: grid(classifier(), SCHEDULES),
-    "random search": lambda: model_selection.RandomizedSearchCV(
-        classifier(), {"C": [0.1, 1.0, 10.0]}, n_iter=2, cv=2, random_state=0, error_score="raise"
-    ).fit(X, Y).cv_results_["mean_test_score"],
     "pipeline with categories": lambda: accuracy(with_town(classifier()), MIXED),
-    "pipeline of functions": lambda: accuracy(
-        make_pipeline(FunctionTransformer(np.tanh), classifier())
-    ),
     "cross_val_score": lambda: model_selection.cross_val_score(classifier(), X, Y, cv=2),
     "cross_val_predict": lambda: np.mean(
         model_selection.cross_val_predict(classifier(), X, Y, cv=2) == Y
     ),
-    "learning_curve": lambda: model_selection.learning_curve(
-        classifier(), X, Y, cv=2, train_sizes=[0.5, 1.0]
-    )[2],
     "calibrated": lambda: accuracy(CalibratedClassifierCV(classifier(), cv=2)),
-    "frozen, calibrated": lambda: accuracy(
-        CalibratedClassifierCV(FrozenEstimator(classifier().fit(X, Y)))
-    ),
     "tuned threshold": lambda: accuracy(
         model_selection.TunedThresholdClassifierCV(classifier(), cv=2)
     ),
     "stacking": lambda: accuracy(StackingClassifier([("one", classifier())], cv=2)),
-    "voting": lambda: accuracy(
-        VotingClassifier([("one", classifier()), ("two", classifier(C=0.1))], voting="soft")
-    ),
-    "bagging": lambda: accuracy(BaggingClassifier(classifier(), n_estimators=2)),
     "one against the rest": lambda: accuracy(OneVsRestClassifier(classifier()), X, THREE) + 0.1,
-    "one against one": lambda: accuracy(OneVsOneClassifier(classifier()), X, THREE) + 0.1,
     "several labels": lambda: np.mean(
         MultiOutputClassifier(classifier()).fit(X, np.c_[Y, Y]).predict(X) == np.c_[Y, Y]
     ),
     "several targets": lambda: accuracy(regressor(), X, np.c_[TARGET, -TARGET]),
-    "several regressors": lambda: accuracy(
-        MultiOutputRegressor(regressor()), X, np.c_[TARGET, -TARGET]
-    ),
     "targets transformed": lambda: accuracy(
         TransformedTargetRegressor(regressor(), func=np.log, inverse_func=np.exp),
         X,
         np.exp(TARGET / 4),
     ),
     "recursive elimination": lambda: accuracy(RFE(classifier(), n_features_to_select=2)),
-    "the same, by folds": lambda: accuracy(RFECV(classifier(), cv=2, min_features_to_select=2)),
-    "columns by a model": lambda: accuracy(
-        make_pipeline(SelectFromModel(classifier(), max_features=2), classifier())
-    ),
-    "columns one by one": lambda: accuracy(
-        make_pipeline(
-            SequentialFeatureSelector(classifier(), n_features_to_select=1, cv=2), classifier()
-        )
-    ) + 0.1,
 }  # fmt: skip
 
 
@@ -209,17 +177,7 @@ DISPLAYS = {
     "decision boundary": lambda model: inspection.DecisionBoundaryDisplay.from_estimator(
         clone(model).fit(X[:, :2], Y), X[:, :2], grid_resolution=5
     ),
-    "confusion matrix": lambda model: metrics.ConfusionMatrixDisplay.from_estimator(
-        model, FRAME, Y
-    ),
     "ROC curve": lambda model: metrics.RocCurveDisplay.from_estimator(model, FRAME, Y),
-    "calibration": lambda model: CalibrationDisplay.from_estimator(model, FRAME, Y, n_bins=3),
-    "errors": lambda _: metrics.PredictionErrorDisplay.from_estimator(
-        regressor().fit(X, TARGET), X, TARGET
-    ),
-    "validation curve": lambda _: model_selection.ValidationCurveDisplay.from_estimator(
-        classifier(), X, Y, param_name="epsilon", param_range=[5.0, 20.0], cv=2
-    ),
 }
 
 

@@ -68,23 +68,6 @@ def test_scaling_scales_every_noise_level(event):
     assert noise_levels(event.scaled(3.0)) == tuple(3 * level for level in noise_levels(event))
 
 
-def test_a_walk_visits_every_event_with_its_number_of_answers():
-    sampled = PoissonSampled(0.1, Composed(((G, 2), (Laplace(1.0), 1))))
-    plan = Composed(((sampled, 5), (DisjointPass(7, G), 3), (OnBlock(Partition(0, 2), 1, G), 1)))
-    assert list(walk(plan)) == [
-        (plan, 1),
-        (sampled, 5),
-        (sampled.event, 5),
-        (G, 10),
-        (Laplace(1.0), 5),
-        (DisjointPass(7, G), 3),
-        (G, 21),
-        (OnBlock(Partition(0, 2), 1, G), 1),
-        (G, 1),
-    ]
-    assert [part for part, _ in walk(plan, into=Composed)] == [plan, *(p for p, _ in plan.parts)]
-
-
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_a_walk_misses_no_noise_and_can_change_what_is_inside(event):
     """Noise is found by `with_noise` and by `walk`, neither of which uses the other."""

@@ -11,12 +11,14 @@ import skdp
 from replays import ASKED_BY
 from skdp.accounting import (
     Adjacency,
+    ApproximateDP,
     Composed,
     Gaussian,
     Laplace,
     OnBlock,
     Partition,
     PoissonSampled,
+    UnknownCost,
     from_dp_event,
     price,
     to_dp_event,
@@ -111,3 +113,21 @@ def test_noise_is_relative_to_the_sensitivity_of_the_relation():
     event = to_dp_event(Gaussian(3.0), "replace_one")
     assert event.noise_multiplier == 1.5
     assert from_dp_event(event, "replace_one").mu(Adjacency.REPLACE_ONE) == 1 / 1.5
+
+
+def test_other_events_of_theirs():
+    dpa = pytest.importorskip("dp_accounting")
+    from dp_accounting import dp_event
+
+    assert from_dp_event(dpa.NoOpDpEvent(), "label") == Composed()
+    assert from_dp_event(dp_event.DiscreteLaplaceDpEvent(0.5, 2), "zero_out") == ApproximateDP(1.0)
+    assert from_dp_event(dpa.NonPrivateDpEvent(), "zero_out").noise_multiplier == 0
+    twice = dpa.SelfComposedDpEvent(dpa.GaussianDpEvent(2.0), 2)
+    both = from_dp_event(dpa.ComposedDpEvent([twice, dpa.LaplaceDpEvent(3.0)]), "zero_out")
+    assert dict(both.flattened()) == {Gaussian(2.0, 1.0): 2, Laplace(3.0, 1.0): 1}
+    sampled = dpa.PoissonSampledDpEvent(0.1, dpa.GaussianDpEvent(2.0))
+    for unknown, adjacency in ((sampled, "replace_one"), (dpa.ZCDpEvent(0.1), "zero_out")):
+        with pytest.raises(ValueError, match="no counterpart under"):
+            from_dp_event(unknown, adjacency)
+    with pytest.raises(UnknownCost, match="no event for PoissonSampled"):
+        to_dp_event(PoissonSampled(0.1, Gaussian(2.0)), "replace_one")

@@ -85,6 +85,13 @@ def test_deltas_too_small_to_resolve_are_refused():
     assert found.scale < 10
 
 
+@pytest.mark.parametrize("delta", [0.5, 0.999])
+def test_large_deltas_are_met(delta):
+    sampled = Composed(((PoissonSampled(0.1, G), 50),))
+    found = calibrate(sampled, 1.0, delta, ZERO_OUT)
+    assert price(sampled.scaled(found.scale), delta, ZERO_OUT)[0] <= 1.0
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize(
     "inner",

@@ -126,6 +126,30 @@ def test_the_bound_lies_above_the_best_of_all_orders_of_scores(run, shape):
     assert largest_excess(run, 10.0, shape) <= 1e-7
 
 
+def shift_forgotten(monkeypatch):
+    monkeypatch.setattr(dominating, "selection_shift", lambda delta, gamma, guess: 0.0)
+
+
+def shape_forgotten(monkeypatch):
+    real = dominating.selection_shift
+    monkeypatch.setattr(dominating, "selection_shift", lambda *given: real(*given) / 4)
+
+
+def mean_forgotten(monkeypatch):
+    def forgetful(path, adjacency):
+        delta_of_run, epsilon_of_run = profile(path, adjacency)
+        return delta_of_run, lambda delta: epsilon_of_run(min(10 * delta, 1.0))
+
+    profile = dominating.profile
+    monkeypatch.setattr(dominating, "profile", forgetful)
+
+
+@pytest.mark.parametrize("mutant", [shift_forgotten, shape_forgotten, mean_forgotten])
+def test_mutants_are_caught(monkeypatch, mutant):
+    mutant(monkeypatch)
+    assert max(largest_excess(run, 10.0, 3.0) for run in ("gaussian", "response")) > 1e-4
+
+
 def law_of_runs(gamma, shape, most=4000):
     """Probabilities of 1, 2, ... runs by the definition (Papernot and Steinke 2022, Def. 1)."""
     k = np.arange(1, most + 1)

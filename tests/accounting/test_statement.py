@@ -6,73 +6,14 @@ import pytest
 
 import skdp
 from skdp.accounting import (
-    Composed,
     Cost,
-    DisjointPass,
     Gaussian,
     OnBlock,
     Partition,
-    PoissonSampled,
-    Shuffled,
     gaussian_epsilon,
 )
-from skdp.accounting.records import ReleaseRecord, release_lines
+from skdp.accounting.records import ReleaseRecord
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
-
-G = Gaussian(2.0)
-
-
-def on_blocks(epoch, n_blocks, times=1, event=G):
-    return [
-        ReleaseRecord("gradient", times, 2.0, OnBlock(Partition(epoch, n_blocks), block, event))
-        for block in range(n_blocks)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("records", "line"),
-    [
-        ([ReleaseRecord("gradient", 7, 2.0, G)], "7 x gradient, noise multiplier 2"),
-        (
-            [ReleaseRecord("pass", 2, 2.0, DisjointPass(11, G))],
-            "2 x pass of 11 steps (disjoint blocks of rows: a row is in at most 2), "
-            "noise multiplier 2",
-        ),
-        (
-            [ReleaseRecord("pass", 1, 2.0, Shuffled(500, G))],
-            "1 x pass of 500 steps (disjoint blocks of rows: a row is in at most 1), "
-            "noise multiplier 2",
-        ),
-        # Twice each of 5 blocks, then once each of 5 others: no row is in more than 3 of 15.
-        (
-            on_blocks(0, 5, times=2) + on_blocks(1, 5),
-            "15 x gradient (disjoint blocks of rows: a row is in at most 3), noise multiplier 2",
-        ),
-        # Not every block of the second division is asked: it may still be the row's.
-        (
-            on_blocks(0, 5) + on_blocks(1, 5)[:2],
-            "7 x gradient (disjoint blocks of rows: a row is in at most 2), noise multiplier 2",
-        ),
-        (
-            on_blocks(0, 5, event=Composed(((G, 3),))),
-            "5 x gradient of 3 steps (disjoint blocks of rows: a row is in at most 3), "
-            "noise multiplier 2",
-        ),
-        # A single block is all rows: its answers do add up.
-        (on_blocks(0, 1, times=4), "4 x gradient, noise multiplier 2"),
-        (
-            [ReleaseRecord("pass", 3, 2.0, Composed(((PoissonSampled(0.015, G), 50),)))],
-            "3 x pass of 50 steps (random samples of 1.5% of the rows), noise multiplier 2",
-        ),
-        # Two answers to a step, one about all rows.
-        (
-            [ReleaseRecord("pass", 1, 2.0, Composed(((G, 9), (PoissonSampled(0.5, G), 9))))],
-            "1 x pass of 9 steps, noise multiplier 2",
-        ),
-    ],
-)
-def test_a_line_tells_steps_and_rows(records, line):
-    assert [str(found) for found in release_lines(records)] == [line]
 
 
 @pytest.mark.parametrize(

@@ -251,6 +251,12 @@ def test_bad_blocks_are_refused_before_the_charge(blocks, match, fitted):
         assert budget.n_fits == 0
 
 
+def test_labels_beside_blocks_are_refused(fitted):
+    """They were left out of account, and each row was protected by itself."""
+    with pytest.raises(ValueError, match=r"leave groups out\. Nothing was released"):
+        metrics.evaluate(fitted, iter([(X, Y)]), groups=np.arange(400))
+
+
 def test_every_tool_is_in_the_table():
     rooms = skdp, skdp.data, metrics, model_selection, preprocessing
     exported = {name: getattr(room, name) for room in rooms for name in room.__all__}

@@ -142,6 +142,31 @@ def test_a_year_of_months(file, monkeypatch):
     assert len(ledger.totals(ledger.all_lines(file))) == 12
 
 
+def test_a_refused_budget_takes_nobodys_place(file):
+    budget = opened(file)
+    with pytest.raises(skdp.PrivacyBudgetError) as refusal:  # keeps the refused budget alive
+        opened(file, epsilon=4.0)
+    assert refusal.traceback
+    assert pickle.loads(pickle.dumps(budget)) is budget
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ({"renew": "daily"}, "renew must be None or 'monthly'"),
+        ({"renew": "monthly", "ledger": None}, "renew must be None without a ledger"),
+        ({"allow_seeded_noise": True}, "allow_seeded_noise must be False with a ledger"),
+        ({"unit": "person"}, "unit must be None, 'row' or 'group'"),
+        ({"data": " "}, "data must be a name"),
+        ({"ledger": 3}, "ledger must be a path"),
+    ],
+)
+def test_bad_arguments(file, terms, message):
+    with pytest.raises(ValueError, match=message):
+        skdp.PrivacyBudget(1.0, DELTA, **{"ledger": file, **terms})
+    assert not file.exists()
+
+
 def test_paths_that_cannot_be_ledgers(tmp_path):
     (tmp_path / "text").touch()
     for place, message in (

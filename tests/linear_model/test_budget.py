@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import warnings
 from functools import partial
 
 import numpy as np
@@ -192,6 +193,30 @@ def test_statement(regression):
         f"<PrivacyBudget: epsilon=3, delta=1e-06, zero_out, {total.epsilon:.6g} spent by 2 fits>"
     )
     assert repr(budget) in repr(models[0]).replace("\n", " ").replace("  ", "")
+
+
+def test_a_budget_without_end_counts(regression):
+    with PrivacyBudget(math.inf, DELTA) as budget, warnings.catch_warnings():
+        warnings.simplefilter("ignore", skdp.PrivacyWarning)
+        RIDGE().fit(*regression)
+        assert budget.spent == pytest.approx(1.0, rel=1e-6)
+        assert budget.remaining_epsilon() == math.inf
+        RIDGE(epsilon=math.inf).fit(*regression)
+    assert budget.spent == math.inf
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 1e-6), "epsilon must be a positive"),
+        ((math.nan, 1e-6), "epsilon must be a positive"),
+        ((1.0, 1.0), r"delta must be a number in \[0, 1\)"),
+        ((1.0, 1e-6, "add_one"), "adjacency must be one of"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        PrivacyBudget(*arguments)
 
 
 def test_bad_budget_parameter(regression):

@@ -118,3 +118,9 @@ def test_older_versions_have_none(monkeypatch, regression):
     assert not hasattr(skdp.DPRidge(), "set_callbacks")
     assert callbacks.with_callbacks(print) is print
     skdp.DPRidge().fit(*regression)
+
+
+def test_verbose_2_prints_the_progress(capsys, regression):
+    skdp.DPRidge(solver="gd", max_iter=20, scaling="none", verbose=2).fit(*regression)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "release" in line]
+    assert lines == [f"[DPRidge] release {step} of 20: gradient" for step in range(2, 21, 2)]

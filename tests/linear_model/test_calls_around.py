@@ -120,6 +120,18 @@ def test_prices_and_private_searches_refuse_resampling():
             act()
 
 
+def test_resampling_has_one_warning():
+    class OfImbalancedLearn(Pipeline):
+        def fit(self, X, y):
+            X, y = self.steps[0][1].fit_resample(X, y)
+            self.steps[1][1].fit(X, y)
+            return self
+
+    with pytest.warns(skdp.NotPrivateWarning) as caught:
+        OfImbalancedLearn([("over", Oversampler()), ("model", clone(MODEL))]).fit(X, Y)
+    assert sum(issubclass(one.category, skdp.NotPrivateWarning) for one in caught) == 1
+
+
 ALL = [0, 1, 2]
 LEARNING = {
     "StandardScaler": make_pipeline(StandardScaler(), MODEL),

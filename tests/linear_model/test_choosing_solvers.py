@@ -114,3 +114,9 @@ def test_every_solver_is_reached_by_every_way(name, kind, rng):
     for searched, names in ((by_object, grid), (make_pipeline(by_object), in_pipeline)):
         search = GridSearchCV(searched, names, cv=2, refit=False).fit(X, y)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_batches_with_replacement_are_refused_with_what_takes_their_place():
+    solver = get_solver("gd", batch_size=10, sampling="with_replacement")
+    with pytest.raises(ValueError, match=r"moves the sum of a batch k times as far.*'poisson' and"):
+        skdp.DPRidge(solver=solver).plan(100, 2)

@@ -34,21 +34,6 @@ def test_coefficients_lie_in_the_set(name, size, regression, classification):
         assert holds(fitted.coef_.ravel(), size * (1 + 1e-9))
 
 
-def test_names_and_pairs_are_short_for_sets(regression):
-    given = {"privacy": SEEDED, "max_iter": 5}
-    for short, constraint in (
-        ("l1_ball", skdp.objective.L1Ball(1.0)),
-        (("l2_ball", {"radius": 0.1}), skdp.objective.L2Ball(0.1)),
-        (("box", {"low": 0.0, "high": math.inf}), skdp.objective.Box(0.0, math.inf)),
-        ("simplex", skdp.objective.Simplex(1.0)),
-    ):
-        one, other = (
-            skdp.DPRidge(constraint=value, **given).fit(*regression).coef_
-            for value in (short, constraint)
-        )
-        np.testing.assert_array_equal(one, other)
-
-
 def test_a_change_of_a_set_reaches_no_plan_of_an_earlier_fit(regression):
     given = {"epsilon": 100.0, "scaling": "none"}
     model = skdp.DPRidge(constraint=skdp.objective.L2Ball(0.05), **given).fit(*regression)

@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression
 import skdp
 from skdp.fitting.dask_collections import DaskPartitions
 from skdp.metrics import evaluate
-from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate
+from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
 
 pytest.importorskip("dask.dataframe", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed")
@@ -115,6 +115,18 @@ def test_splits(client):
         return [*search.fit(*rows).best_estimator_.coef_, *model.coef_, score, folds]
 
     np.testing.assert_allclose(results(*arrays()), results(X, Y), rtol=1e-9)
+
+
+def test_both_parts_of_arrays_are_arrays(client):
+    X_train, X_test, y_train, y_test = dp_train_test_split(*arrays(), random_state=0)
+    assert dask.is_dask_collection(X_train)
+    np.testing.assert_array_equal(y_test, dp_train_test_split(Y, random_state=0)[1])
+    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+        model = skdp.DPRidge().fit(X_train, y_train)
+        evaluate(model, X_test, y_test)
+        assert budget.n_fits == 2
+    with pytest.raises(ValueError, match=r"to_dask_array.*Nothing was released"):
+        dp_train_test_split(dask.dataframe.from_pandas(FRAME, npartitions=4))
 
 
 def slow(task):

@@ -7,10 +7,9 @@ import pickle
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
-from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -116,18 +115,6 @@ def test_the_documented_parameters_are_those_it_has(estimator):
 
 
 # ---------------------------------------------------------------- scikit-learn's machinery
-
-
-def test_pipeline_grid_search_and_cross_validation(case):
-    estimator, X, y = case
-    frame = pd.DataFrame(X, columns=list("abcde"))
-    scaler = StandardScaler().set_output(transform="pandas")
-    pipeline = make_pipeline(scaler, estimator(max_iter=5))
-    name = estimator.__name__.lower()
-    grid = [{f"{name}__epsilon": [0.5, 2.0]}, {f"{name}__max_iter": [10]}]
-    search = GridSearchCV(pipeline, grid, cv=2).fit(frame, y)
-    assert list(search.best_estimator_[-1].feature_names_in_) == list("abcde")
-    assert np.isfinite(cross_val_score(pipeline, frame, y, cv=3)).all()
 
 
 def test_declared_classes_may_be_absent(classification):

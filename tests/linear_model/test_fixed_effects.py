@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-import pickle
 
 import numpy as np
 import pytest
-import sklearn
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 
 import skdp
 from grouped import group_neighbours, grouped_data
@@ -113,21 +109,6 @@ def test_it_is_refused_without_groups_before_the_charge(rng, model):
     with pytest.raises(ValueError, match="no intercept: fit_intercept=False, or fixed_eff"):
         model(**given).fit(X, y, groups=codes, intercept_init=1.0)
     assert budget.n_fits == 0
-
-
-def test_it_survives_pipelines_copies_and_pickles(rng):
-    X, y, codes = panel(rng, 200)
-    model = skdp.DPRidge(fixed_effects=True, privacy=seeded())
-    expected = model.fit(X, y, groups=codes)
-    assert expected.privacy_.releases == model.plan(None, 3, n_groups=200).releases
-    assert any("deviations from the means" in text for text in expected.privacy_.assumptions)
-    assert clone(model)._knows_target_range(200, 3)  # as a private search needs to know
-    copy = pickle.loads(pickle.dumps(expected))
-    np.testing.assert_array_equal(copy.predict(X), expected.predict(X))
-    with sklearn.config_context(enable_metadata_routing=True):
-        piped = make_pipeline("passthrough", clone(model).set_fit_request(groups=True))
-        piped.fit(X, y, groups=codes)
-    np.testing.assert_array_equal(piped[-1].coef_, expected.coef_)
 
 
 # ---------------------------------------------------------------- the map of a group

@@ -123,6 +123,13 @@ def test_standard_errors_are_refused_without_the_advice_to_set_a_missing_paramet
         model.predict(X, return_std=True)
 
 
+@pytest.mark.parametrize("scaling", ["none", skdp.RowNorm(2.0, target=20)])
+def test_intervals_need_the_unit_of_the_targets(scaling):
+    model = skdp.DPPoissonRegressor(scaling=scaling, inference="coefficients")
+    with pytest.raises(ValueError, match="unit of the targets"):
+        model.plan(5000, 3)
+
+
 @pytest.mark.parametrize(
     ("given", "match"),
     [

@@ -12,7 +12,7 @@ from scipy import sparse
 
 import skdp
 from grouped import PAIRS, grouped_data
-from replays import ASKED_BY, ESTIMATORS, seeded
+from replays import ASKED_BY, ESTIMATORS
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.refusals import without_row_counts
 from skdp.oracle import GaussianNoise, NoisyStatistic
@@ -21,7 +21,6 @@ from skdp.oracle.releases.histograms import TableCounts
 from skdp.preprocessing import DPStandardScaler
 from skdp.solvers import GradientDescent
 
-SEEDED = {"privacy": seeded(3)}
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
@@ -155,20 +154,6 @@ def test_the_plan_is_that_of_the_fit(rng, kind):
     assert replace(planned, notes=()) == fitted
     again = ESTIMATORS[kind]().plan(10**6, 4, *n_outputs, n_groups=len(set(labels)))
     assert again == planned
-
-
-def test_scaler(rng):
-    X, _, _, labels = grouped_data("ridge", rng)
-    scaler = DPStandardScaler(epsilon=50.0, **SEEDED).fit(X, groups=labels)
-    assert scaler.privacy_ == DPStandardScaler(epsilon=50.0, **SEEDED).plan(
-        None, 4, n_groups=len(set(labels))
-    )
-    # Each group counts once: many more rows of one group move next to nothing.
-    many = np.append(labels, np.full(3000, labels[0]))
-    again = DPStandardScaler(epsilon=50.0, **SEEDED).fit(
-        np.vstack([X, np.full((3000, 4), 9.0)]), groups=many
-    )
-    assert np.abs(again.mean_).max() < 2
 
 
 def test_budgets_do_not_mix_units(rng):

@@ -70,6 +70,16 @@ def test_one_step_from_a_start_is_what_it_should_be(rng):
     assert second.coef_ - shrunk == pytest.approx(first.coef_, abs=1e-7)
 
 
+@pytest.mark.parametrize("constraint", ["simplex", "l1_ball", "box"])
+def test_mirror_descent_starts_near_the_start(constraint, rng):
+    X = rng.standard_normal((N_ROWS, 3))
+    solver = skdp.solvers.AcceleratedMirrorDescent(max_iter=1, curvature=1e12)
+    start = np.array([0.0, 0.25, 0.75])
+    model = skdp.DPLinearRegression(constraint=constraint, solver=solver)
+    model.fit(X, X @ start, coef_init=start)
+    assert model.coef_ == pytest.approx(start, abs=0.01)
+
+
 def test_the_start_costs_nothing_and_is_listed(rng):
     X, y = data_for("logistic", rng)
     plain = make_logistic().fit(X, y).privacy_

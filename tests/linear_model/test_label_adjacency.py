@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.multioutput import RegressorChain
 
 import skdp
 from replays import seeded
 from skdp.accounting import Adjacency
 from skdp.metrics import evaluate
 from skdp.objective import Logistic, Problem, SquaredError
-from skdp.oracle import MagnitudeCounts
+from skdp.oracle import BinCounts, MagnitudeCounts
 from skdp.oracle.public import Public
 from skdp.oracle.releases import moments
 from skdp.oracle.releases.base import PublicContext
@@ -100,6 +102,14 @@ def test_it_is_for_models(rng, refusing):
         refusing(*problem(skdp.DPRidge, rng))
 
 
+def test_chains_take_targets_for_columns(rng):
+    X, y = problem(skdp.DPRidge, rng)
+    with pytest.warns(skdp.SeededNoiseWarning):
+        chain = RegressorChain(made(skdp.DPRidge)).fit(X, np.column_stack([y, -y]))
+    with pytest.raises(ValueError, match="earlier targets for columns"):
+        skdp.total_privacy(chain)
+
+
 @pytest.mark.parametrize(
     ("loss", "cap", "expected"),
     [
@@ -127,6 +137,19 @@ def test_residuals_are_capped_less_where_the_bound_is_that_of_labels():
     public = Public(adjacency=RELATION, labels_alone=True, **facts)
     norms = [Whitened().resolve(public, Problem(loss)).clip_norm for loss in (Logistic(), Other())]
     assert norms[1] < norms[0]
+
+
+def test_progress_and_audit(rng, monkeypatch, capsys):
+    X, y = problem(skdp.DPRidge, rng, 500)
+    model = made(skdp.DPRidge, verbose=2).fit(X, y)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "release" in line]
+    steps = [tuple(map(int, re.findall(r"release (\d+) of (\d+)", line)[0])) for line in lines]
+    assert all(step <= most for step, most in steps)
+    assert sum(one.count for one in model.privacy_.releases) == steps[-1][1]
+    assert skdp.audit.replay(made(skdp.DPRidge, solver="gd", max_iter=3)).ok
+    for statistic in (MagnitudeCounts, BinCounts):
+        monkeypatch.setattr(statistic, "reads_targets", False)
+    assert not skdp.audit.replay(made(skdp.DPRidge, solver="gd", max_iter=3)).ok
 
 
 def test_statistics_that_read_targets_say_so():

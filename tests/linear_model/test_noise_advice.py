@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import skdp
 from skdp.fitting import noise_warnings
+from skdp.objective import Logistic
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
 
@@ -112,6 +114,25 @@ def test_it_comes_before_any_budget_is_spent(classification):
 # ---------------------------------------------------------------- too few rows for anything
 
 
+class UnknownLoss(skdp.DPRidge):
+    """A regression with a loss of its own, of which no fit was measured."""
+
+    def _loss(self, n_outputs):
+        @dataclass(frozen=True)
+        class UnmeasuredLoss(Logistic):
+            name: ClassVar[str] = "unknown"
+            targets: ClassVar[str] = "count"
+
+        return UnmeasuredLoss()
+
+
+def test_nothing_is_expected_of_a_loss_that_was_not_measured():
+    assert skdp.DPRidge().plan(2000, 10).expectations
+    assert UnknownLoss().plan(2000, 10).expectations == ()
+    assert warned(lambda: skdp.DPRidge().plan(20, 30))
+    assert not warned(lambda: UnknownLoss().plan(20, 30))
+
+
 @pytest.mark.parametrize(
     ("shape", "parameters"),
     [
@@ -147,6 +168,17 @@ def test_a_fit_that_gains_little_by_its_own_coefficients_says_so_afterwards(rng,
     assert not warned(lambda: model.plan(*X.shape))
     said = warned(lambda: model.fit(X, y))
     assert ["the model gains little" in text for text in said] == [True] * (signal == 0)
+
+
+def test_a_warning_about_a_small_gain_comes_after_everything_is_kept(rng):
+    X = rng.standard_normal((1000, 3))
+    model = skdp.DPRidge(epsilon=0.5, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", skdp.NoiseWarning)
+        with pytest.raises(skdp.NoiseWarning, match="gains little"):
+            model.fit(X, rng.standard_normal(1000))
+    assert model.privacy_.epsilon <= 0.5
+    assert model.n_features_in_ == 3
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from in_partitions import (
     in_seven,
     seeded,
 )
+from skdp.fitting import dask_collections
 from skdp.oracle.kernels.second_moments import bounded_gram
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.sources.block_sizes import PAIRED_SUMS
@@ -435,3 +436,48 @@ def test_weights_that_are_none_are_refused_before_the_charge(rows, match):
         with pytest.raises(ValueError, match=match):
             skdp.DPRidge().fit(rows)
         assert budget.n_fits == 0
+
+
+def test_refusals_name_columns_of_parquet_files(parquet):
+    def fit(column, target="target"):
+        file = parquet / "spark"
+        rows = skdp.data.ParquetColumns(file, ["a", column]), skdp.data.ParquetColumns(file, target)
+        skdp.DPRidge().fit(skdp.data.Chunks(*rows))
+
+    for column, match in (
+        ("day", "X holds dates .*in column 'day'"),
+        ("label", "X holds categories .*in column 'label'"),
+        ("agee", "has no column 'agee'; it has 'a', 'b'"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            fit(column)
+    with pytest.raises(ValueError, match="y holds text where numbers are needed"):
+        fit("b", "label")
+    pd.DataFrame({"a": ["text"], "target": [1.0]}).to_parquet(parquet / "spark" / "part-9.parquet")
+    with pytest.raises(ValueError, match=r"column 'a' has another type in .*part-9"):
+        fit("b")
+
+
+@pytest.mark.filterwarnings("ignore:.*classes=None:skdp.PrivacyWarning")
+@pytest.mark.parametrize("error", [ValueError, TypeError, KeyError])
+@pytest.mark.parametrize("where", ["X", "y"])
+@pytest.mark.parametrize("model", [skdp.DPRidge, skdp.DPLogisticRegression])
+def test_the_error_of_a_cell_in_a_chunk_is_not_quoted(model, where, error):
+    def fail(*cells):
+        raise error(f"cell is {SECRET}")
+
+    cell = type("Cell", (), {"__float__": fail, "__eq__": fail, "__hash__": None})()
+    given = {"X": X.astype(object), "y": (Y > 0).astype(object)}
+    given[where].flat[1500] = cell
+    with pytest.raises(ValueError, match=model.__name__) as refusal:
+        model().fit(skdp.data.Chunks(given["X"], given["y"], 700))
+    assert str(SECRET) not in str(refusal.value)
+
+
+def test_a_block_without_rows_is_predicted():
+    model = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
+    like = model.predict(X[:1])[:0]
+    for block in (X[:0], pd.DataFrame(X[:0]), sparse.csr_array(X[:0])):
+        answer = dask_collections._of_block(type(model).predict, model, block, like)
+        assert (answer.shape, answer.dtype) == ((0,), model.predict(X).dtype)
+    assert dask_collections._of_block(type(model).predict, model, X, like).shape == (2000,)

@@ -103,6 +103,22 @@ def test_a_budget_counts_a_fit_once():
     assert budget.spent == pytest.approx(model.privacy_.epsilon, rel=1e-6)
 
 
+def test_a_part_of_the_rows_and_all_of_them_overlap():
+    X_train, X_test, y_train, y_test = dp_train_test_split(X, Y)
+    for first, second, epsilon in [
+        ((X_train, y_train), (X, Y), together(1, 1)),
+        ((X, Y), (X_train, y_train), together(1, 1)),
+        ((X_train, y_train), (X_test, y_test), 1.0),
+        (dp_train_test_split(X, Y)[::2], (X_train, y_train), together(1, 1)),  # another split
+        ((X_train[:, 1:], y_train[:]), (X, Y), together(1, 1)),
+        ((X[:150], Y[:150]), (X[150:], Y[150:]), 1.0),
+        ((FRAME[["a"]][:150], FRAME["y"][:150]), (FRAME[["a"]][150:], FRAME["y"][150:]), 1.0),
+        ((X, Y), (X.copy(), Y.copy()), 1.0),  # equal rows: what arrays hold is not compared
+    ]:
+        model = refitted(refitted(clone(RIDGE), *first), *second)
+        assert model.privacy_.epsilon == pytest.approx(epsilon, rel=1e-6)
+
+
 def test_memory_that_is_used_again_holds_other_rows():
     """Arrays that are gone leave their addresses to others of the same shape."""
     model = clone(RIDGE)

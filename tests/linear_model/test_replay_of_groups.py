@@ -88,18 +88,6 @@ def test_batches_hold_whole_groups(replay, rng, adjacency, sampling, rows_per_gr
 
 
 @both
-def test_recalibration_and_declared_bounds(replay, rng, adjacency):
-    def make():
-        return skdp.DPLogisticRegression(
-            classes=[0, 1],
-            scaling=skdp.PublicRange(-1.5, 1.5),
-            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
-        )
-
-    check(replay, rng, make, "logistic", adjacency)
-
-
-@both
 @pytest.mark.parametrize("rows_per_group", [None, 4])
 def test_adaptive_clipping(replay, rng, adjacency, rows_per_group):
     def make():

@@ -41,36 +41,6 @@ class OnBlocks:
         del self._model
 
 
-def fitted(X, y, **parameters):
-    model = OnBlocks(**parameters)
-    model.fit(X, y)
-    return model
-
-
-def places(statement):
-    """Block of the stream, by kind of release."""
-    return {
-        release.kind: event.block
-        for release in statement.releases
-        for event, _ in [next(iter(walk(release.event)))]
-        if isinstance(event, OnBlock)
-    }
-
-
-def test_scaling_adds_no_cost():
-    """The steps have the noise of a stream of the other rows that is not scaled at all."""
-    X, y = raw()
-    scaled, plain = (fitted(X, y, solver="shuffled_sgd", scaling=s) for s in ("auto", "none"))
-    (steps,) = (one for one in scaled.privacy_.releases if one.kind == "shuffled_pass")
-    (alone,) = plain.privacy_.releases
-    assert steps.noise_multiplier == pytest.approx(alone.noise_multiplier, rel=1e-6)
-    assert scaled.privacy_.epsilon <= 1.0
-    blocks = places(scaled.privacy_)
-    assert blocks.pop("shuffled_pass") == 1
-    assert set(blocks.values()) == {0}
-    assert "a row is in at most 1" not in str(scaled.privacy_).split("shuffled_pass")[0]
-
-
 def parts_that_move(place):
     """Blocks whose statistics, without noise, depend on the record at a place."""
     X, y = raw(2000)

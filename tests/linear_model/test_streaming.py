@@ -20,6 +20,8 @@ from skdp.oracle import compiled
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 from streams import SOLVERS, W, data, in_blocks, linear
 
+SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
+
 
 @pytest.mark.parametrize("kind", ["dense", "float32", "csr"])
 @pytest.mark.parametrize("solver", ["auto", "shuffled_sgd", "adaptive_shuffled_sgd"])
@@ -306,6 +308,25 @@ def test_a_stream_holds_a_block_or_two(mapped, solver):
         lambda: linear(solver).fit_blocks(in_blocks(X, y, 2000), n_samples=len(y), n_features=80)
     )
     assert used < 0.3 * X.nbytes
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        (np.array([["a", "b"]], dtype=object), np.zeros(1)),
+        (np.array([[np.nan, 0.0]]), np.zeros(1)),
+        (np.zeros((1, 2)), np.array([np.inf])),
+        (np.zeros((1, 3)), np.zeros(1)),
+        (np.zeros((1, 2)), np.zeros(2)),
+        np.zeros((1, 2)),
+    ],
+    ids=["text", "nan", "infinite target", "columns", "lengths", "no pair"],
+)
+def test_a_refused_block_says_that_the_budget_is_spent(block):
+    model = skdp.DPLinearRegression(privacy=SEEDED)
+    with pytest.raises(ValueError, match=r"\bThe budget of this fit is spent\.$") as refusal:
+        model.fit_blocks(iter([block]), n_samples=100, n_features=2)
+    assert "Nothing was released" not in str(refusal.value)
 
 
 def test_raw_columns_are_warned_about_before_a_block_is_requested():

@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
-from sklearn.base import RegressorMixin
+from sklearn.base import RegressorMixin, clone
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
@@ -110,6 +110,13 @@ def test_a_declared_range_of_targets_costs_nothing_and_is_kept(kind, rows):
         skdp.DPRidge(**SEEDED, scaling=declare(X, one)).fit(X, y).coef_ for one in (2, (-2.0, 2.0))
     ]
     np.testing.assert_array_equal(*both)
+
+
+def test_ranges_of_targets_are_searched_by_name(rows):
+    model = skdp.DPRidge(scaling=skdp.PublicRange(target=3.0))
+    assert clone(model).set_params(scaling__target=(0.0, 2.0)).scaling.target == (0.0, 2.0)
+    with pytest.raises(ValueError, match="without a target"):
+        skdp.DPStandardScaler(scaling=skdp.PublicRange(-1, 1, target=3.0)).fit(rows[0])
 
 
 def test_a_mean_of_doubtful_size_is_not_far_from_all_targets():

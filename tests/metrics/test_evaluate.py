@@ -251,6 +251,20 @@ def test_no_warning_shows_a_subnormal_target(rng, name, by):
     assert values == pytest.approx([values[0]] * 3, rel=1e-9)
 
 
+def test_d2_has_the_power_of_its_model(rng):
+    X, y = rng.standard_normal((300, 2)), rng.gamma(2.0, size=300) + 0.5
+    for power, model in ((1, PoissonRegressor()), (2, GammaRegressor()), (0, LinearRegression())):
+        scores = exact(model.fit(X, y), X, y, "d2_tweedie", target_range=(0.0, 30.0))
+        expected = plain.d2_tweedie_score(y, model.predict(X), power=power)
+        assert scores["d2_tweedie"].value == pytest.approx(expected, abs=1e-4)
+        assert any(f"power {power}" in text for text in scores.privacy_.assumptions) == (power > 0)
+    options = {"metrics": "d2_tweedie", "target_range": (0.0, 30.0)}
+    with pytest.raises(ValueError, match=r"must be 0 or lie in \[1, 2\]; got 3.*released"):
+        evaluate(TweedieRegressor(power=3).fit(X, y), X, y, **options)
+    with pytest.raises(ValueError, match=r"targets of at least 0.*\(0, high"):
+        evaluate(PoissonRegressor().fit(X, y), X, y, "d2_tweedie", target_range=(-1.0, 30.0))
+
+
 @pytest.mark.parametrize(
     ("model", "name"),
     [

@@ -43,6 +43,12 @@ def test_scores_at_each_budget():
     assert model[-1].epsilon == 1.0  # clones were fitted
 
 
+@pytest.mark.parametrize("options", [{"n_repeats": 0}, {"epsilons": []}])
+def test_nothing_to_draw(options):
+    with pytest.raises(ValueError, match=r"n_repeats must|epsilons must"):
+        PrivacyUtilityDisplay.from_estimator(skdp.DPLogisticRegression(), *SPLIT, **options)
+
+
 def test_table_of_coefficients():
     frame, y = load_diabetes(return_X_y=True, as_frame=True)
     model = skdp.DPRidge(epsilon=10.0).fit(frame, y)
@@ -58,3 +64,11 @@ def test_table_of_coefficients():
     found = several.coefficients()
     assert list(found) == ["coefficient 0", "coefficient 1", "coefficient 2", "effect"]
     assert isinstance(found, pd.DataFrame)
+
+
+def test_notebooks_show_budgets_and_statements():
+    with skdp.PrivacyBudget(3.0, 1e-6) as budget:
+        skdp.DPLogisticRegression(classes=[0, 1]).fit(X, Y)
+    shown = budget._repr_html_()
+    assert "&lt;PrivacyBudget: epsilon=3" in shown
+    assert " x gradient, noise multiplier" in shown

@@ -8,15 +8,11 @@ import sklearn
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    GroupShuffleSplit,
     KFold,
-    LeaveOneGroupOut,
-    LeavePGroupsOut,
 )
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp.model_selection.memberships import memberships_of
 from skdp.preprocessing import DPStandardScaler
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -65,32 +61,6 @@ def test_a_search_routes_groups_to_fits_and_folds(panel, in_a_pipeline):
         whole += [scaler.plan(None, 3, n_groups=N_GROUPS)]
     expected = skdp.total_privacy(*trained, *whole, delta=1e-6)
     assert price.epsilon == pytest.approx(expected.epsilon, rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    "cv",
-    [
-        FOLDS,
-        LeaveOneGroupOut(),
-        LeavePGroupsOut(2),
-        GroupShuffleSplit(3, random_state=1),
-        GroupShuffleSplit(3, train_size=5, random_state=1),
-        GroupShuffleSplit(3, test_size=0.4, train_size=0.3, random_state=2),
-    ],
-    ids=str,
-)
-def test_splits_that_follow_from_the_number_of_groups(rng, cv):
-    """As counted by the splits themselves, on groups of any numbers of rows."""
-    groups = np.append(np.arange(9), rng.integers(0, 9, 40))
-    trains = [train for train, _ in cv.split(np.zeros((49, 1)), None, groups)]
-    expected = {
-        tuple(sorted(len(set(groups[train])) for train in trains if group in groups[train]))
-        for group in range(9)
-    }
-    found = memberships_of(cv, 9, "group")
-    counted = {tuple(sorted(membership.elements())) for membership in found}
-    assert counted <= expected
-    assert max(map(sum, counted)) == max(map(sum, expected))
 
 
 @pytest.mark.parametrize("cv", [GroupKFold(4), KFold(4)], ids=["by sizes", "of rows"])

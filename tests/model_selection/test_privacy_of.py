@@ -190,6 +190,28 @@ def test_a_budget_counts_all_trainings(regression):
             assert budget.spent <= price.epsilon * (1 + 1e-9)
 
 
+def test_statement_of_a_search(regression, classification):
+    price = skdp.privacy_of(GridSearchCV(RIDGE(), {"alpha": [0.1, 1.0, 9.0]}, cv=4), **SHAPE)
+    assert (price.delta, price.adjacency, price.accountant) == (DELTA, "zero_out", "gdp")
+    text = " ".join(price.assumptions)
+    for said in (
+        "scores are NOT private", "best_params_", "refit on all rows", "n = 400", "n = 300",
+        "3 candidates are trained on 4 splits each; a record takes part in at most 3",
+    ):  # fmt: skip
+        assert said in text
+    assert "There was no refit" in str(skdp.privacy_of(PRICES["no refit"][0], **SHAPE))
+    assert "Later rounds are counted as" in str(skdp.privacy_of(PRICES["halving"][0], **SHAPE))
+    text = str(skdp.privacy_of(PRICES["scaler"][0], **SHAPE))
+    assert "fitted on the rows: standardscaler (StandardScaler). That is NOT" in text
+    assert "DPStandardScaler" not in str(skdp.privacy_of(PRICES["private scaler"][0], **SHAPE))
+    with pytest.warns(skdp.PrivacyWarning, match=r"looking at the labels \(StratifiedKFold\)"):
+        skdp.privacy_of(PRICES["classifier"][0], **SHAPE)
+    seeded = RIDGE(privacy=skdp.Privacy(noise=skdp.SeededNoise(0)))
+    with pytest.warns(skdp.PrivacyWarning, match="does NOT hold for them"):
+        price = skdp.privacy_of(GridSearchCV(seeded, ALPHAS, cv=2), **SHAPE)
+    assert price.noise_source == "seeded"
+
+
 # ---------------------------------------------------------------- which trainings a record is in
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skdp
 from searches import GRID, RIDGE, seeded
 from skdp.accounting import Adjacency, Gaussian, Selected, price
-from skdp.model_selection import DPSearchCV, candidates
+from skdp.model_selection import DPSearchCV, candidates, dp_cross_validate
 from skdp.oracle import noise_source
 
 
@@ -56,6 +56,12 @@ def test_columns_estimators_and_pipelines_as_candidates(regression):
     total = skdp.total_privacy(found, delta=1e-6).epsilon
     assert total == pytest.approx(20.0, rel=1e-4)
     assert skdp.total_privacy(found.best_estimator_, delta=1e-6).epsilon == pytest.approx(total)
+
+
+def test_distributions(regression):
+    options = {"param_distributions": {"alpha": stats.loguniform(1e-2, 1e7)}}
+    found = seeded(None, None, epsilon=50.0, n_candidates=20, **options).fit(*regression)
+    assert found.best_params_["alpha"] < 1e3
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -195,3 +201,21 @@ def test_the_number_of_runs_is_geometric(regression, monkeypatch):
 
 
 SYSTEM = noise_source(None)
+
+
+def test_terms_without_effect_are_refused(regression):
+    privacy = skdp.Privacy(rows_per_group=4.0)
+    message = r"set it on the estimator, by privacy=.*rows_per_group=4\)"
+    with pytest.raises(ValueError, match=f"DPSearchCV: .*{message}"):
+        DPSearchCV(skdp.DPRidge(), {"alpha": [1.0, 2.0]}, privacy=privacy).fit(*regression)
+    with pytest.raises(ValueError, match=f"dp_cross_validate: .*{message}"):
+        dp_cross_validate(skdp.DPRidge(), *regression, privacy=privacy)
+
+
+def test_names_of_columns_are_those_of_the_best_estimator(regression):
+    pandas = pytest.importorskip("pandas")
+    X, y = regression
+    names = [f"column {number}" for number in range(X.shape[1])]
+    found = seeded().fit(pandas.DataFrame(X, columns=names), y)
+    assert found.feature_names_in_.tolist() == names
+    assert not hasattr(seeded().fit(X, y), "feature_names_in_")

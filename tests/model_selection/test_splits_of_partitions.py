@@ -176,6 +176,16 @@ def test_rows_that_change_after_the_split_are_refused(is_numbered):
         assert budget.n_fits == 0
 
 
+def test_what_partitions_bring_is_not_given_again():
+    for use in (
+        lambda: dp_train_test_split(Held(X, Y), Y),
+        lambda: DPHoldout(Held(X, Y), Y),
+        lambda: dp_cross_validate(RIDGE, Held(X, Y), groups=PEOPLE),
+    ):
+        with pytest.raises(ValueError, match=r"holds targets, weights and labels.*Nothing was rel"):
+            use()
+
+
 def test_a_search_is_scored_on_partitions_and_predicts_rows_in_memory():
     holdout = DPHoldout(Held(X, Y))
     search = holdout.fit(DPSearchCV(RIDGE, {"alpha": [0.1, 1.0]}, n_candidates=2))

@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 import skdp
+from skdp.fitting.partitions import CheckTask, MappedColumns, MappedTask
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 3)) * [1.0, 100.0, 0.01] + [0.0, 500.0, 1.0]
@@ -127,3 +128,12 @@ def test_rows_that_are_refused_where_they_are(first, end):
     assert str(refusal.value).endswith(end)
     assert ("Nothing was released" in str(refusal.value)) is (first == 1)
     assert str(SECRET) not in str(refusal.value)
+
+
+def test_nor_what_rows_raise_that_are_counted():
+    class Unreadable:
+        def __array__(self, *args, **kwargs):
+            raise KeyError(SECRET)
+
+    answer = MappedTask(MappedColumns(abs), CheckTask(None, False))(Unreadable(), [0.0])
+    assert answer.message == "a partition could not be mapped: KeyError. Nothing was released."

@@ -274,6 +274,18 @@ def test_cells_of_dates_that_are_none_are_refused_and_not_quoted(cells):
     assert table.transform(text).tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
+def test_periods_that_pandas_has_no_time_for_are_not_quoted(monkeypatch):
+    X = pd.DataFrame({"month": pd.PeriodIndex(["2000-01"], freq="M")})
+
+    def start_time(period):  # as pandas 2 raises before 1677 and after 2262
+        raise ValueError(f"Out of bounds nanosecond timestamp: {period}")
+
+    monkeypatch.setattr(pd.Period, "start_time", property(start_time), raising=True)
+    with pytest.raises(ValueError, match="cannot be read as dates") as refusal:
+        skdp.DPTabularPreprocessor(fill_value=0).fit_transform(X)
+    assert "2000" not in str(refusal.value)
+
+
 @pytest.mark.parametrize(
     ("drop", "expected"),
     [
