@@ -112,12 +112,6 @@ def with_town(model):
     return make_pipeline(columns.set_output(transform="pandas"), model)
 
 
-SCHEDULES = {
-    "solver": ["gd"],
-    "noise_schedule": ["uniform", "exponential"],
-    "momentum": [0.0, 0.5],
-    "clip_norm": [0.5, 1.0],
-}
 SCORES = {
     "search over epsilon and C": lambda: grid(
         classifier(), {"epsilon": [5.0, 20.0], "C": [0.1, 1.0]}

@@ -46,6 +46,9 @@ class Solution:
         Decrease of the mean loss along the solver's path as its noisy gradients show it, the
         intercept's part left out, in standard deviations of their noise; 0 if the solver does not
         estimate it.
+    mean_curvature : float
+        Noisy mean of the second derivative of the loss, plus one standard deviation of the noise;
+        infinite if no stage estimates it.
     results : mapping
         What else follows from answers, by name: errors of a cross-validation, or an inference about
         the coefficients.
@@ -58,6 +61,7 @@ class Solution:
     row_bound: float | None = None
     slopes: tuple[float, ...] = ()
     descent: float = 0.0
+    mean_curvature: float = math.inf
     results: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -26,7 +26,6 @@ from skdp.accounting import (
 from skdp.accounting.dominating import selection_shift
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
-G = Gaussian(1.5)
 
 
 @pytest.fixture(autouse=True)

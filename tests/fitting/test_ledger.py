@@ -516,9 +516,6 @@ def test_the_command(file, monkeypatch, capsys):
     assert "DPRidge, epsilon=1, delta=1e-06; total 1" in capsys.readouterr().out
 
 
-# ---------------------------------------------------------------- mutants
-
-
 def late(monkeypatch):
     """The charge is made after the fit."""
     run = path.run_fit

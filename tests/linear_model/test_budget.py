@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import threading
 import warnings
 from functools import partial
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_validate
 
 import skdp
 from composition import DELTA, together
+from replays import seeded
 from skdp.fitting import budget as budgets
 from skdp.fitting.budget import PrivacyBudget
+from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
 
 RIDGE = partial(skdp.DPRidge, scaling="none")
@@ -168,6 +173,99 @@ def test_divisions_of_different_fits_are_not_the_same(regression):
         fit([1.0, 20.0])
         fit([20.0, 1.0])
     assert budget.spent == pytest.approx(together(1, 1), rel=1e-5)
+
+
+# ---------------------------------------------------------------- what must never happen
+
+STEPS = partial(RIDGE, solver="gd", max_iter=5)
+
+
+def test_overspending_is_refused_before_rows_are_used(regression, asked):
+    with PrivacyBudget(1.5, DELTA) as budget:
+        STEPS().fit(*regression)
+        STEPS(epsilon=0.5).fit(*regression)
+        spent, answers = budget.spent, len(asked)
+        assert answers == 10
+        model = STEPS()
+        with pytest.raises(skdp.PrivacyBudgetError) as refusal:
+            model.fit(*regression)
+        assert len(asked) == answers
+        assert not hasattr(model, "coef_")
+        assert (budget.spent, budget.n_fits) == (spent, 2)
+        STEPS(epsilon=0.3).fit(*regression)
+        assert budget.spent <= 1.5
+    for part in (
+        "DPRidge requested epsilon=1, delta=1e-06",  # who, what
+        f"epsilon={together(1, 0.5, 1):.6g}",
+        "allows 1.5",
+        f"{together(1, 0.5):.6g} is spent by 2 fits",
+        "can have epsilon=0.",  # what is left
+        "nothing was released and nothing was charged",
+    ):
+        assert part in str(refusal.value)
+
+
+def test_a_fit_that_fails_half_way_keeps_its_debt(regression, monkeypatch):
+    ask, answers = Oracle.request, []
+
+    def failing(self, release):
+        answers.append(self._source is not None)
+        if sum(answers) == 3:
+            raise RuntimeError("half way")
+        return ask(self, release)
+
+    with PrivacyBudget(3.0, DELTA) as budget:
+        monkeypatch.setattr(Oracle, "request", failing)
+        with pytest.raises(RuntimeError, match="half way"):
+            STEPS().fit(*regression)
+        assert budget.spent == pytest.approx(1.0, rel=1e-5)
+
+
+def test_a_seed_is_used_once(regression):
+    """Two fits with the same seed share their noise, which their difference takes off."""
+    with PrivacyBudget(9.0, DELTA, allow_seeded_noise=True) as budget:
+        STEPS(privacy=seeded(3)).fit(*regression)
+        for same in (3, np.int64(3)):
+            with pytest.raises(skdp.PrivacyBudgetError, match=r"draw the same noise.*nothing"):
+                STEPS(0.5, privacy=seeded(same)).fit(*regression)
+        STEPS(privacy=seeded(4)).fit(*regression)
+    assert budget.n_fits == 2
+    assert budget.statement.noise_source == "seeded"
+
+
+def test_copies_share_the_budget(regression):
+    budget = PrivacyBudget(2.0, DELTA)
+    model = STEPS(privacy=skdp.Privacy(budget=budget))
+    for twin in (clone(model), clone(clone(model)), copy.copy(model), copy.deepcopy(model)):
+        assert twin.privacy.budget is budget
+    assert copy.copy(budget) is copy.deepcopy(budget) is clone(budget, safe=False) is budget
+    assert pickle.loads(pickle.dumps(model)).privacy.budget is budget
+    for _ in range(3):
+        clone(model).fit(*regression)
+    assert budget.n_fits == 3
+    with pytest.raises(skdp.PrivacyBudgetError, match="total"):
+        clone(model).fit(*regression)
+
+
+@pytest.mark.parametrize("own", [None, PrivacyBudget(9.0, DELTA)], ids=["around", "own"])
+def test_a_search_is_charged_for_every_fit(regression, asked, own):
+    """It is refused in the middle when the budget runs out."""
+    model = STEPS(privacy=skdp.Privacy(budget=own))
+    search = GridSearchCV(model, {"alpha": [0.1, 1.0, 10.0]}, cv=2, error_score="raise")
+    with (
+        PrivacyBudget(2.0, DELTA) as around,
+        pytest.raises(skdp.PrivacyBudgetError, match="3 fits"),
+    ):
+        search.fit(*regression)
+    assert len(asked) == 15
+    assert (around.n_fits, around.spent) == (3, pytest.approx(together(1, 1, 1), rel=1e-5))
+    assert own is None or own.n_fits == 3
+
+
+def test_threads_are_charged(regression):
+    with PrivacyBudget(20.0, DELTA) as budget, joblib.parallel_config(backend="threading"):
+        cross_validate(STEPS(), *regression, cv=4, n_jobs=2, error_score="raise")
+    assert budget.spent == pytest.approx(together(*[1.0] * 4), rel=1e-5)
 
 
 # ---------------------------------------------------------------- what it tells

@@ -9,9 +9,6 @@ import pytest
 from scipy import sparse
 
 import skdp
-from grouped import group_neighbours, grouped_data
-from replays import seeded
-from skdp.accounting import Adjacency
 from skdp.fitting.grouping import within_groups
 
 TRUE = np.array([1.0, -0.5, 0.0])
@@ -131,20 +128,3 @@ def test_a_group_follows_from_its_own_rows_bit_for_bit(rng):
             np.testing.assert_array_equal(again[1][mapped], first[1][own])
             assert np.isfinite(again[0]).all()
             assert np.isfinite(again[1]).all()
-
-
-# ---------------------------------------------------------------- audits, and seeded bugs
-
-
-def make(**terms):
-    return skdp.DPRidge(fixed_effects=True, solver="gd", max_iter=3, privacy=seeded(**terms))
-
-
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-def test_nothing_but_releases(replay, rng, adjacency):
-    """Not even from groups with another number of rows, which is private."""
-    replay.check_each(
-        lambda: make(adjacency=str(adjacency)),
-        group_neighbours("ridge", grouped_data("ridge", rng), adjacency, rng),
-        adjacency,
-    )

@@ -12,7 +12,6 @@ from sklearn.metrics import d2_tweedie_score
 
 import skdp
 from replays import seeded
-from skdp.audit import replay
 
 EXACT = pytest.mark.filterwarnings("ignore:.*adds no noise:skdp.PrivacyWarning")
 SLOPES = np.array([0.5, -0.4, 0.3, 0.2, 0, 0, 0, 0, 0, 0])
@@ -143,16 +142,6 @@ def test_powers_and_links_without_a_convex_loss_are_refused(given, match):
     X, y = draws(50, 2.0)
     with pytest.raises(ValueError, match=match):
         skdp.DPTweedieRegressor(**given).fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("power", "solver", "adjacency"),
-    [(1.0, "whitened", "zero_out"), (2.0, "gd", "replace_one"), (1.5, "whitened", "zero_out")],
-)
-def test_nothing_but_releases(power, solver, adjacency):
-    model = made(power, solver=solver, max_iter=2)
-    report = replay(model, adjacency=adjacency)
-    assert report.ok, f"\n{report}"
 
 
 @pytest.mark.parametrize(

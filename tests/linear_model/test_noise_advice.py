@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import skdp
+from skdp.fitting import noise_warnings
 from skdp.objective import Logistic
 from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
@@ -155,3 +157,49 @@ def test_a_fit_that_cannot_learn_says_so_and_how_many_rows_would_do(shape, param
     with warnings.catch_warnings():
         warnings.simplefilter("error", skdp.NoiseWarning)
         model.plan(enough, shape[1])
+
+
+@pytest.mark.parametrize("signal", [0.0, 1.0])
+def test_a_fit_that_gains_little_by_its_own_coefficients_says_so_afterwards(rng, signal):
+    """By public facts alone there is no warning, and the released slopes decide."""
+    X = rng.standard_normal((1000, 3))
+    y = signal * X.sum(axis=1) + rng.standard_normal(len(X))
+    model = skdp.DPRidge(epsilon=0.5, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)))
+    assert not warned(lambda: model.plan(*X.shape))
+    said = warned(lambda: model.fit(X, y))
+    assert ["the model gains little" in text for text in said] == [True] * (signal == 0)
+
+
+def test_a_warning_about_a_small_gain_comes_after_everything_is_kept(rng):
+    X = rng.standard_normal((1000, 3))
+    model = skdp.DPRidge(epsilon=0.5, privacy=skdp.Privacy(noise=skdp.SeededNoise(0)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", skdp.NoiseWarning)
+        with pytest.raises(skdp.NoiseWarning, match="gains little"):
+            model.fit(X, rng.standard_normal(1000))
+    assert model.privacy_.epsilon <= 0.5
+    assert model.n_features_in_ == 3
+
+
+@pytest.mark.parametrize(
+    ("make", "n_rows", "few", "least"),
+    [
+        (skdp.DPLinearRegression, 1000, 125.0, 0.0625),
+        (lambda **given: skdp.DPLogisticRegression(classes=[0, 1], **given), 400, 20.0, 0.0225),
+    ],
+)
+def test_gains_so_little_are_warned_of(rng, monkeypatch, make, n_rows, few, least):
+    """By the tables that the limits were chosen on: `benchmarks utility --verdict` counts."""
+    fits = []
+    X = rng.standard_normal((n_rows, 3))
+    with monkeypatch.context() as patch:
+        patch.setattr(noise_warnings, "warn_about_gain", lambda *given: fits.append(given))
+        make(epsilon=1.0, privacy=skdp.Privacy(noise=skdp.SeededNoise(0))).fit(X, X[:, 0] > 0)
+    who, prepared, solution = fits[0]
+    signal = noise_warnings.signal_to_noise(prepared.public) * prepared.public.n_parameters
+    for share, gained in ((0.75, 0.75), (1.25, 0.75), (0.75, 1.25)):
+        curvature = share * few / signal
+        slopes = np.array([[1.0], [0.0], [0.0], [0.0]]) * math.sqrt(2 * gained * least / curvature)
+        other = replace(solution, coef=slopes, mean_curvature=curvature)
+        said = warned(lambda other=other: noise_warnings.warn_about_gain(who, prepared, other))
+        assert bool(said) == (share < 1 and gained < 1)

@@ -8,7 +8,6 @@ from sklearn.linear_model import QuantileRegressor
 
 import skdp
 from replays import seeded
-from skdp.audit import replay
 
 EXACT = pytest.mark.filterwarnings("ignore:.*adds no noise:skdp.PrivacyWarning")
 QUANTILES = [0.1, 0.5, 0.9]
@@ -77,13 +76,3 @@ def test_quantiles_out_of_range_are_refused(given):
             attempt()
     with pytest.raises(ValueError, match=r"1d array|one column"):
         skdp.DPQuantileRegressor().fit(X, np.c_[y, y])
-
-
-@pytest.mark.parametrize(
-    ("quantiles", "solver", "adjacency"),
-    [(None, "whitened", "replace_one"), (QUANTILES, "gd", "zero_out")],
-)
-def test_nothing_but_releases(quantiles, solver, adjacency):
-    model = skdp.DPQuantileRegressor(quantiles=quantiles, solver=solver, max_iter=2)
-    report = replay(model, adjacency=adjacency)
-    assert report.ok, f"\n{report}"

@@ -1,4 +1,4 @@
-"""Laplace noise: nothing but releases leaves, by L1 sensitivity, and mutants of it."""
+"""Laplace noise: nothing but releases leaves, by L1 sensitivity."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from replays import (
     neighbours,
 )
 from skdp.accounting import Adjacency
-from skdp.oracle.kernels import clipped_gradients as kernels
-from skdp.oracle.releases import gradients
-from skdp.oracle.releases.gradients import GradientSum
 from skdp.oracle.releases.mechanisms import Contribution, LaplaceNoise
-from skdp.oracle.sources.records import quotient
 from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
 
 
@@ -100,42 +96,6 @@ def test_nothing_but_releases_on_batches(replay, rng, sampling):
 
 
 # Each of these breaks the privacy of Laplace noise, and must be caught.
-
-
-def mutant_wrong_norm_of_rows(monkeypatch):
-    monkeypatch.setattr(gradients, "inverse_l1_norms", lambda records: records.inverse_norms)
-
-
-def mutant_no_clipping(monkeypatch):
-    monkeypatch.setattr(kernels, "clip_l1", lambda residuals, clip_norm, inverse_norms: None)
-
-
-def mutant_intercept_not_in_the_norm(monkeypatch):
-    def inverse(records):
-        return quotient(1.0, np.abs(records.X).sum(axis=1) * records.shrink)
-
-    monkeypatch.setattr(gradients, "inverse_l1_norms", inverse)
-
-
-def mutant_sum_taken_for_an_l2_sum(monkeypatch):
-    """Clipped in L2 norm and hidden by Laplace noise, which is told that it was L1."""
-    monkeypatch.setattr(LaplaceNoise, "require_norm", lambda self, contribution: None)
-    original = GradientSum.total
-
-    def total(self, rows, context):
-        return original(GradientSum(self.point, self.clip_norm, 2), rows, context)
-
-    monkeypatch.setattr(GradientSum, "total", total)
-
-
-def mutant_scale_taken_for_a_standard_deviation(monkeypatch):
-    """The slip of the published code: noise sqrt(2) too small."""
-    original = LaplaceNoise.scale_of_noise
-    monkeypatch.setattr(
-        LaplaceNoise,
-        "scale_of_noise",
-        lambda self, contribution, scale: original(self, contribution, scale) / np.sqrt(2),
-    )
 
 
 def test_a_mechanism_refuses_the_other_norm():

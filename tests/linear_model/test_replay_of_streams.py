@@ -1,4 +1,4 @@
-"""No row of a stream shows except through the releases: replay, with seeded bugs."""
+"""No row of a stream shows except through the releases: replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay over passes and mirror descent, on small batches, and mutants of theirs."""
+"""Replay over passes and mirror descent, on small batches."""
 
 from __future__ import annotations
 

@@ -8,8 +8,6 @@ from scipy.optimize import minimize
 from sklearn.linear_model import ElasticNet
 
 import skdp
-from replays import data_for, neighbours
-from skdp.accounting import Adjacency
 
 N_ROWS = 3000
 WITHOUT_NOISE = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
@@ -103,20 +101,3 @@ def test_what_cannot_be_is_refused_before_anything_is_released(model, message, a
     with pytest.raises(ValueError, match=message):
         model.fit(X, X[:, 0])
     assert not asked
-
-
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize("model", [skdp.DPLasso, skdp.DPElasticNet, skdp.DPHuberRegressor])
-def test_nothing_but_releases(replay, rng, model, adjacency):
-    """With scaling, on which units of the penalty depend, and with thresholds in the end."""
-    X, y = data_for("ridge", rng)
-
-    def make():
-        return model(
-            alpha=0.1,
-            solver="gd",
-            max_iter=4,
-            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
-        )
-
-    replay.check_each(make, neighbours("ridge", X, y, adjacency), adjacency)

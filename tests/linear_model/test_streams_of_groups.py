@@ -9,9 +9,7 @@ from scipy import sparse
 import skdp
 from grouped import group_neighbours, grouped_data
 from skdp.accounting import Adjacency
-from skdp.fitting import rows as streaming
 from skdp.oracle.sources import stream
-from skdp.oracle.sources.groups import Groups
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -144,39 +142,3 @@ def test_refusals_of_blocks_do_not_tell_the_number_of_rows(rng):
         assert str(len(y)) not in str(refusal.value)
     with pytest.warns(UserWarning, match=r"more groups arrived than the 9 .* as n_groups"):
         skdp.DPRidge(scaling="none").fit_blocks(in_blocks(X, y, labels), n_groups=9, n_features=4)
-
-
-# ---------------------------------------------------------------- seeded bugs
-
-
-def mutant_groups_are_cut(monkeypatch):
-    """The rows of an arrival are cut where so many rows have arrived: a group lies in two."""
-
-    def split(arrival, count):
-        X, targets, _, groups = arrival
-        if stream._n_records(arrival) <= count:
-            return arrival, None
-        first, rest = slice(0, count), slice(count, None)
-        again = np.unique(groups[rest], return_inverse=True)[1]
-        own = np.unique(groups[first], return_inverse=True)[1]
-        return (X[first], targets[first], None, own), (X[rest], targets[rest], None, again)
-
-    monkeypatch.setattr(stream, "_split", split)
-
-
-def mutant_rows_count_as_one_each(monkeypatch):
-    monkeypatch.setattr(Groups, "multipliers", lambda self: np.ones(len(self.order)))
-
-
-def mutant_places_are_those_of_rows(monkeypatch):
-    monkeypatch.setattr(stream, "_n_records", lambda arrival: arrival[0].shape[0])
-
-
-def mutant_each_row_is_a_group(monkeypatch):
-    original = streaming.GroupLabels.__init__
-
-    def made(self, who, labels, **arrays):
-        original(self, who, labels, **arrays)
-        self.codes = np.arange(len(self.codes))
-
-    monkeypatch.setattr(streaming.GroupLabels, "__init__", made)

@@ -7,7 +7,6 @@ import pytest
 from sklearn.svm import LinearSVC
 
 import skdp
-from skdp.audit import replay
 
 EXACT = pytest.mark.filterwarnings("ignore:.*adds no noise:skdp.PrivacyWarning")
 
@@ -26,17 +25,3 @@ def test_without_noise_the_labels_are_those_of_scikit_learn():
     assert np.mean(plain.predict(X) == model.predict(X)) > 0.99
     direction = plain.coef_[0] / np.linalg.norm(plain.coef_)
     assert direction @ model.coef_[0] / np.linalg.norm(model.coef_) > 0.998
-
-
-@pytest.mark.parametrize(
-    ("classes", "solver", "adjacency"),
-    [
-        ([0, 1], "gd", "zero_out"),
-        ([0, 1, 2], "gd", "replace_one"),
-        ([0, 1, 2], "whitened", "zero_out"),
-    ],
-)
-def test_nothing_but_releases(classes, solver, adjacency):
-    model = skdp.DPLinearSVC(classes=classes, solver=solver, scaling="none", max_iter=2)
-    report = replay(model, adjacency=adjacency)
-    assert report.ok, f"\n{report}"

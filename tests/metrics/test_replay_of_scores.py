@@ -1,4 +1,4 @@
-"""No row shows in scores except through the releases; mutants that let one show are caught."""
+"""No row shows in scores except through the releases."""
 
 from __future__ import annotations
 
@@ -14,16 +14,11 @@ from grouped import group_neighbours, grouped_data
 from replays import data_for, neighbours
 from skdp import Privacy, SeededNoise
 from skdp.accounting import Adjacency
-from skdp.fitting.data import Data
-from skdp.metrics import row_statistics
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import EXPLAINED, METRICS
 from skdp.metrics.subgroups import declared_subgroups
-from skdp.oracle import TableCounts, UnitSum
 from skdp.oracle.releases import histograms, record_sums
 from skdp.oracle.sources.column_map import Weights
-from skdp.oracle.sources.groups import Groups
-from skdp.stages import scores as stage
 
 OF_MANY = ["accuracy", "balanced_accuracy", "confusion_matrix", "neg_log_loss"]
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -248,72 +243,3 @@ def check_a_talking_model(replay, adjacency, rng):
 @both
 def test_what_a_model_warns_of_does_not_show(replay, rng, adjacency):
     check_a_talking_model(replay, adjacency, rng)
-
-
-def mutant_groups_are_asked_with_all_rows(monkeypatch):
-    monkeypatch.setattr(Data, "predicted_by", lambda self, predict: predict(self.X))
-
-
-def mutant_rows_of_a_group_count_as_one_each(monkeypatch):
-    monkeypatch.setattr(Groups, "multipliers", lambda self: np.ones(len(self.order)))
-
-
-def mutant_scores_of_groups_are_divided_by_rows(monkeypatch):
-    monkeypatch.setattr(Data, "n_records", property(lambda self: self.n_rows))
-
-
-def mutant_shares_of_groups_are_rounded_up(monkeypatch):
-    """The shares of a group add up to more than 1."""
-    original = Groups.multipliers
-    monkeypatch.setattr(Groups, "multipliers", lambda self: np.ceil(4 * original(self)) / 4)
-
-
-def mutant_edges_from_exact_counts(monkeypatch):
-    """Bins at the exact quantiles of the rows' scores."""
-    asked = stage._noisy_table
-
-    def exact(oracle, statistic, *others):
-        found = asked(oracle, statistic, *others)
-        if oracle.is_rehearsal or statistic.n_classes == 2:
-            return found
-        rows = statistic.total(oracle._source, oracle._context)
-        return stage.NoisyTable(rows.reshape(1, -1), found.std, found.edges)
-
-    monkeypatch.setattr(stage, "_noisy_table", exact)
-
-
-def mutant_records_counted_in_two_cells(monkeypatch):
-    total = TableCounts.total
-
-    def twice(self, rows, context):
-        found = total(self, rows, context)
-        return found + np.roll(found, 1)
-
-    monkeypatch.setattr(TableCounts, "total", twice)
-
-
-def mutant_losses_without_a_bound(monkeypatch):
-    monkeypatch.setattr(
-        row_statistics,
-        "log_losses",
-        lambda found, classes, bound: -np.log(found[range(60), classes]),
-    )
-    monkeypatch.setattr(
-        UnitSum, "total", lambda self, rows, context: rows.records.X[:, [self.column]].sum(axis=0)
-    )
-
-
-def mutant_the_exact_number_of_rows_of_a_class(monkeypatch):
-    """The denominators of rates are counted without noise."""
-    asked = stage._noisy_table
-
-    def exact(oracle, statistic, *others):
-        found = asked(oracle, statistic, *others)
-        if oracle.is_rehearsal or statistic.n_classes == 1:
-            return found
-        rows = statistic.total(oracle._source, oracle._context).reshape(2, -1)
-        wrong = rows.sum(axis=1) - found.counts.sum(axis=1)
-        counts = found.counts + wrong[:, None] / found.counts.shape[1]
-        return stage.NoisyTable(counts, found.std, found.edges, found.fine)
-
-    monkeypatch.setattr(stage, "_noisy_table", exact)

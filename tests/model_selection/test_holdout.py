@@ -209,9 +209,6 @@ def test_other_refusals():
         dp_train_test_split(np.zeros((5, 2)), groups=[0, 0, 1, 1, 1], test_size=3)
 
 
-# ---------------------------------------------------------------- mutants
-
-
 def check_parts(data):
     """No row is in both parts, every row in one, and only these very arrays are known."""
     X, y = data

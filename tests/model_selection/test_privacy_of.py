@@ -266,9 +266,6 @@ def test_memberships_agree_with_the_splits(rng):
     assert max(membership.total() for membership in bound) == 5
 
 
-# ---------------------------------------------------------------- mutants
-
-
 @pytest.mark.parametrize(("batch_size", "max_iter"), [(5, 20), (1, 5)])
 def test_the_refit_that_makes_the_total_most_expensive_is_counted(batch_size, max_iter):
     """The candidate that is most expensive by itself need not be so beside the others."""

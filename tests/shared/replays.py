@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 import skdp
@@ -171,13 +169,6 @@ def differing(X, y, adjacency, place, row, target, weight=1.0):
     return there, other
 
 
-def opposite_records(rng):
-    """Neighbours under replace-one: of a logistic problem, one record turned around."""
-    X, y = data_for("logistic", rng)
-    X[0], y[0] = -50.0, 0
-    return differing(X, y, Adjacency.REPLACE_ONE, 0, 50.0, 0)
-
-
 def neighbours(kind, X, y, adjacency, records=None, turn=0):
     """Pairs of data sets; the second has one hostile record, every other one of a great weight."""
     for place, row, target in records or each_row_once(kind, turn):
@@ -214,17 +205,3 @@ def each_row_once(kind, turn=0):
         (place, row, targets[(place + turn) % len(targets)])
         for place, row in enumerate(HOSTILE_ROWS)
     ]
-
-
-def multiplied_by_a_mean_of_the_rows(patch, stage):
-    """Seed a bug: what a stage finds is multiplied by a number that follows from the rows."""
-    original = stage.run
-
-    def run(self, oracle, solution):
-        found = original(self, oracle, solution)
-        if oracle._source is None:
-            return found
-        factor = 1 + 1e-9 * np.clip(oracle._source.records.X, -10, 10).mean()
-        return replace(found, coef=found.coef * factor)
-
-    patch.setattr(stage, "run", run)

@@ -40,11 +40,6 @@ def takes(solver, problem):
     return solver.needs <= PROBLEMS[problem].provides
 
 
-def fits_ridge(solver):
-    """Whether a solver can do a ridge problem, with a set around the minimum if it needs one."""
-    return solver.needs <= PROBLEMS["ridge"].provides | {"bounded_set"}
-
-
 def planned(solver, problem, adjacency, **facts):
     """Public facts, the solver without "auto", and the plan of its run."""
     facts = {"n_rows": 500, "n_features": 6, "epsilon": 1.0, "delta": 1e-6, **facts}

@@ -9,7 +9,6 @@ import ast
 import inspect
 import json
 import os
-import re
 import subprocess
 import sys
 import warnings
@@ -21,7 +20,6 @@ import skdp
 from package_files import read_package
 
 PACKAGE = Path(skdp.__file__).parent
-NUMBER = re.compile(r"[+-]?[\d._]+(e[+-]?\d+)?$", re.IGNORECASE)
 
 
 def parameters_of(function):

@@ -1,10 +1,7 @@
-"""Intervals where a group of rows is the unit: sandwiches by group, replayed, with seeded bugs."""
+"""Intervals where a group of rows is the unit: sandwiches by group, replayed."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 from scipy import sparse
 
@@ -12,9 +9,6 @@ import skdp
 from grouped import group_neighbours, grouped_data
 from replays import WITH_INFERENCE, make_with_inference
 from skdp.accounting import Adjacency
-from skdp.oracle.releases import moments
-from skdp.oracle.sources.records import Records
-from skdp.stages.inference import stage
 
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 pytestmark = pytest.mark.usefixtures("weights_are_taken")
@@ -65,56 +59,3 @@ def test_a_plan_speaks_of_groups():
         model.plan(None, 10, n_groups=300)
     rows, groups = model.plan(90_000, 10), model.plan(None, 10, n_groups=90_000)
     assert rows.releases == groups.releases
-
-
-# ---------------------------------------------------------------- seeded bugs
-
-
-def mutant_not_multiplied(monkeypatch):
-    monkeypatch.setattr(Records, "scaled_by_group", lambda self, parts: parts)
-
-
-def mutant_hessian_of_rows(monkeypatch):
-    original = moments.step_squares
-
-    def squares(records, *arguments):
-        return original(replace(records, multipliers=None), *arguments)
-
-    monkeypatch.setattr(moments, "step_squares", squares)
-
-
-def mutant_terms_are_sums(monkeypatch):
-    """A group's term is the sum over its rows, not the mean, and is not cut."""
-    original = moments.score_factors
-
-    def factors(records, *arguments):
-        return original(records, *arguments) / records.multipliers[:, None]
-
-    squares = moments.mean_score_squares
-    monkeypatch.setattr(moments, "score_factors", factors)
-    monkeypatch.setattr(
-        moments, "mean_score_squares", lambda *arguments: squares(*arguments[:-1], 1e300)
-    )
-
-
-def mutant_margins_depend_on_places(monkeypatch):
-    """The products of rows with the coordinates follow from the place of a row."""
-    original = Records.margins
-
-    def margins(self, point):
-        return original(self, point) * (1.0 + np.arange(self.n_rows) % 2)[:, None]
-
-    monkeypatch.setattr(Records, "margins", margins)
-
-
-def mutant_number_of_rows_in_the_error(monkeypatch):
-    """Rows are told where groups should be."""
-    original = stage.InferenceStage._step
-
-    def step(self, oracle, *arguments):
-        found = original(self, oracle, *arguments)
-        if oracle.is_rehearsal:
-            return found
-        return replace(found, n_rows=len(oracle._source.groups.order))
-
-    monkeypatch.setattr(stage.InferenceStage, "_step", step)

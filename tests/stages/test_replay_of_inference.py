@@ -12,9 +12,7 @@ from scipy import sparse
 import skdp
 from replays import LABELS, WITH_INFERENCE, make_with_inference, with_records
 from skdp.accounting import Adjacency
-from skdp.oracle import oracle
 from skdp.oracle.releases import moments
-from skdp.stages.inference.stage import InferenceStage
 
 N_ROWS = 60
 HOSTILE = [
@@ -35,7 +33,6 @@ STEPS_AHEAD = {
     "epsilon": 500.0,
 }
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-kinds = pytest.mark.parametrize("kind", WITH_INFERENCE)
 pytestmark = pytest.mark.usefixtures("weights_are_taken")
 
 
@@ -113,15 +110,6 @@ def test_sparse_rows(replay, rng, kind, adjacency, dtype):
 # ---------------------------------------------------------------- mutants
 
 
-def mutant_rows_not_shortened(patch):
-    original = moments.OfWhitenedRows.whitened
-
-    def whitened(self, block, loss):
-        return original(replace(self, row_norm=1e3 * self.row_norm), block, loss)
-
-    patch.setattr(moments.OfWhitenedRows, "whitened", whitened)
-
-
 def mutant_bound_of_two_classes(patch):
     patch.setattr(moments, "gradient_weight", lambda loss: moments.GRADIENT_WEIGHT)
     original = moments.LogisticStep.contribution
@@ -131,45 +119,6 @@ def mutant_bound_of_two_classes(patch):
         return replace(found, bound=found.bound / context.problem.loss.residual_bound)
 
     patch.setattr(moments.LogisticStep, "contribution", contribution)
-
-
-def mutant_number_of_cut_records_as_it_is(patch):
-    original = InferenceStage.run
-
-    def run(self, oracle, solution):
-        found = original(self, oracle, solution)
-        if oracle._source is None:
-            return found
-        told = 1e-9 * float((np.abs(oracle._source.records.X) > 10).mean())
-        estimate = found.results["debiased"]
-        return replace(found, results={"debiased": replace(estimate, cut=estimate.cut + told)})
-
-    patch.setattr(InferenceStage, "run", run)
-
-
-def mutant_bounds_from_the_rows(patch):
-    original = oracle.Oracle.unclip
-
-    def unclip(self, scaling):
-        original(self, scaling)
-        if self._source is not None:
-            largest = float(np.abs(self._source.records.X).max() > 100)
-            self._context = replace(self._context, scale=self._context.scale * (1 + largest))
-
-    patch.setattr(oracle.Oracle, "unclip", unclip)
-
-
-def mutant_asked_twice(patch):
-    original = InferenceStage.run
-
-    def run(self, oracle, solution):
-        found = original(self, oracle, solution)
-        if oracle._source is not None and np.abs(oracle._source.records.X).max() > 100:
-            oracle._ledger.charge = lambda kind, event: None
-            found = original(self, oracle, solution)
-        return found
-
-    patch.setattr(InferenceStage, "run", run)
 
 
 # Under replace-one no record is null, and these replaced ones are not opposites.

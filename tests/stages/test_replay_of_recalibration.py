@@ -1,4 +1,4 @@
-"""Nothing but releases leaves a recalibration: replay on hostile neighbours, and mutants."""
+"""Nothing but releases leaves a recalibration: replay on hostile neighbours."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ import pytest
 from scipy import sparse
 
 import skdp
-from replays import multiplied_by_a_mean_of_the_rows, solvers_for, with_records
+from replays import solvers_for, with_records
 from skdp.accounting import Adjacency
 from skdp.objective import L2, Logistic, Problem
-from skdp.oracle.releases import record_sums
-from skdp.oracle.releases.record_sums import DirectionalSum
-from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
-from skdp.stages import calibration
-from skdp.stages.calibration import Recalibration
 
 N_ROWS = 60
 HOSTILE = [
@@ -126,62 +121,3 @@ def test_after_any_solver(replay, rng, solver, adjacency):
         pairs[1::2],
         adjacency,
     )
-
-
-# ---------------------------------------------------------------- mutants
-
-
-def mutant_a_third_of_the_bound(patch):
-    original = DirectionalSum.contribution
-
-    def contribution(self, context, n_rows):
-        found = original(self, context, n_rows)
-        object.__setattr__(found, "bound", found.bound / 3)
-        return found
-
-    patch.setattr(DirectionalSum, "contribution", contribution)
-
-
-def mutant_nothing_clipped(patch):
-    patch.setattr(record_sums, "within_ball", lambda vectors, _: np.clip(vectors, -1e9, 1e9))
-
-
-def mutant_mean_over_the_weights(patch):
-    original = record_sums.record_sum
-
-    def derivatives(records, *arguments):
-        return original(records, *arguments) * N_ROWS / records.weights.sum()
-
-    patch.setattr(record_sums, "record_sum", derivatives)
-
-
-def mutant_slope_from_the_rows(patch):
-    multiplied_by_a_mean_of_the_rows(patch, Recalibration)
-
-
-def mutant_bound_from_the_rows(patch):
-    def directional_sum(point, coef, clip_norm, with_shift):
-        return DirectionalSum(point, coef, clip_norm * seen[-1], with_shift)
-
-    seen = [1.0]
-    original = MemorySource.__init__
-
-    def init(self, records, *arguments):
-        original(self, records, *arguments)
-        seen.append(1.0 + (np.abs(records.X).max() > 1.7))
-
-    patch.setattr(calibration, "DirectionalSum", directional_sum)
-    patch.setattr(MemorySource, "__init__", init)
-
-
-def mutant_asked_until_it_fits(patch):
-    original = Recalibration.run
-
-    def run(self, oracle, solution):
-        found = original(self, oracle, solution)
-        if oracle._source is not None and np.abs(oracle._source.records.X).max() > 100:
-            oracle._ledger.charge = lambda kind, event: None
-            found = original(self, oracle, solution)
-        return found
-
-    patch.setattr(Recalibration, "run", run)

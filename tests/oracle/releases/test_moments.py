@@ -1,4 +1,4 @@
-"""Sums of second moments: plain loops, declared bounds on hostile records, mutants."""
+"""Sums of second moments: plain loops, and declared bounds on hostile records."""
 
 from __future__ import annotations
 

@@ -24,7 +24,6 @@ from skdp.oracle.sources.records import Records
 
 CLIP = 0.5
 MAGNITUDES = histograms.MagnitudeCounts(True, True)
-NAMES = ["squared", "logistic", "multinomial"]
 
 
 def source_of(X, targets, codes, weights=None):

@@ -1,4 +1,4 @@
-"""Nothing but charged releases leaves the scaling: replay on hostile neighbours, and mutants."""
+"""Nothing but charged releases leaves the scaling: replay on hostile neighbours."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ import skdp
 from replays import one_kind_each, solvers_for, with_records
 from skdp.accounting import Adjacency
 from skdp.objective import L2, Logistic, Problem, SquaredError
-from skdp.oracle import BinCounts, Columns, MagnitudeCounts
-from skdp.oracle.releases import histograms as releases
-from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
 
 N_ROWS = 50
@@ -115,67 +112,3 @@ def test_sparse_rows(replay, rng, adjacency, dtype):
         neighbours("ridge", X, y, adjacency, convert),
         adjacency,
     )
-
-
-# ---------------------------------------------------------------- mutants
-
-
-def mutant_sensitivity_of_one_column(monkeypatch):
-    original = MagnitudeCounts.contribution
-
-    def contribution(self, context, n_rows):
-        found = original(self, context, n_rows)
-        object.__setattr__(found, "bound", 1.0)
-        return found
-
-    monkeypatch.setattr(MagnitudeCounts, "contribution", contribution)
-
-
-def mutant_bound_of_bins_too_small(monkeypatch):
-    original = BinCounts.contribution
-
-    def contribution(self, context, n_rows):
-        found = original(self, context, n_rows)
-        object.__setattr__(found, "bound", 0.7 * found.bound)
-        return found
-
-    monkeypatch.setattr(BinCounts, "contribution", contribution)
-
-
-def mutant_counts_twice(monkeypatch):
-    original = releases.bin_sum
-    monkeypatch.setattr(releases, "bin_sum", lambda *arguments: 2 * original(*arguments))
-
-
-def mutant_range_from_the_rows(monkeypatch):
-    original = MemorySource.transformed
-
-    def transformed(self, scaling, row_bound, **how):
-        X = np.asarray(self.records.X, dtype=float)
-        low, high = np.clip(np.quantile(X, [0.0, 1.0], axis=0), -1e9, 1e9)
-        raw = Columns(low, high, np.zeros(3), np.ones(3))
-        object.__setattr__(scaling, "columns", raw)
-        return original(self, scaling, row_bound, **how)
-
-    monkeypatch.setattr(MemorySource, "transformed", transformed)
-
-
-def mutant_centre_from_the_rows(monkeypatch):
-    original = MemorySource.transformed
-
-    def transformed(self, scaling, row_bound, **how):
-        X = np.asarray(self.records.X)
-        object.__setattr__(scaling.columns, "centre", np.clip(X, -1e3, 1e3).mean(axis=0))
-        return original(self, scaling, row_bound, **how)
-
-    monkeypatch.setattr(MemorySource, "transformed", transformed)
-
-
-def mutant_edges_from_the_rows(monkeypatch):
-    original = BinCounts.bins
-
-    def bins(self, values, columns):
-        largest = float(np.clip(np.abs(values), 0, 1e6).max(initial=0.0))
-        return original(self, values, columns) / (1 + (largest > 9e5))
-
-    monkeypatch.setattr(BinCounts, "bins", bins)

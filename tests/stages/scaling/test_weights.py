@@ -13,7 +13,6 @@ import skdp
 from skdp import audit
 from skdp.oracle import Weights
 from skdp.oracle.releases import histograms as releases
-from skdp.oracle.releases import record_sums
 from skdp.solvers import available
 from skdp.stages.scaling.weights import WeightStage
 
@@ -238,49 +237,6 @@ def test_weights_in_units_of_the_scale_are_at_most_1(scale):
 
 
 # ---------------------------------------------------------------- privacy
-
-
-def mutant_sum_of_weights_not_clipped(patch):
-    def sums(records, statistic, context):
-        parts = np.stack([records.weights / statistic.scale, records.weights > 0])
-        return np.minimum(parts, 1e6).sum(axis=1)
-
-    patch.setattr(record_sums, "record_sum", sums)
-
-
-def mutant_counts_add_weights(patch):
-    original = releases.bin_sum
-
-    def counts(records, *arguments):
-        return original(records, *arguments) + np.minimum(records.weights, 1e6).sum()
-
-    patch.setattr(releases, "bin_sum", counts)
-
-
-def mutant_scale_from_the_rows(patch):
-    original = Weights.apply
-
-    def apply(self, weights, targets):
-        return original(Weights(weights.max()), weights, targets)
-
-    patch.setattr(Weights, "apply", apply)
-
-
-def mutant_weights_after_clipping(patch):
-    """Neither of both clips is missed where the other one is, but both are."""
-    from skdp.oracle.releases import gradients
-
-    original = gradients.clipped_gradients
-
-    def total(records, *arguments):
-        plain = records.having(None, records.inverse_norms)
-        return sum(
-            min(weight, 1e9) * original(one, *arguments)
-            for weight, one in zip(records.weights, plain.blocks(1), strict=True)
-        )
-
-    patch.setattr(gradients, "clipped_gradients", total)
-    patch.setattr(Weights, "apply", lambda self, weights, targets: weights / self.scale)
 
 
 MODELS = {

@@ -1,4 +1,4 @@
-"""Runs of a search: losers leave nothing, rows are disjoint, the price is kept; and seeded bugs."""
+"""Runs of a search: losers leave nothing, rows are disjoint, the price is kept."""
 
 from __future__ import annotations
 
