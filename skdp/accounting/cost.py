@@ -237,8 +237,10 @@ class Cost:
         )
 
 
-def composed(who: str, costs: Iterable[Cost], delta: float | None = None) -> Cost:
-    """Return the cost of all on the same rows, at one delta.
+def composed(
+    who: str, costs: Iterable[Cost], delta: float | None = None, disjoint: bool = False
+) -> Cost:
+    """Return the cost of all on the same rows, or on disjoint rows, at one delta.
 
     Parameters
     ----------
@@ -248,6 +250,8 @@ def composed(who: str, costs: Iterable[Cost], delta: float | None = None) -> Cos
         At least one.
     delta : float or None, default=None
         Of the total; None for the one that all of them state.
+    disjoint : bool, default=False
+        Whether each cost is of other rows.
 
     Returns
     -------
@@ -266,7 +270,7 @@ def composed(who: str, costs: Iterable[Cost], delta: float | None = None) -> Cos
             f"{who}: the fits state different deltas, {given}; pass the delta of the total."
         )
     try:
-        total = functools.reduce(operator.add, costs)
+        total = functools.reduce(operator.or_ if disjoint else operator.add, costs)
     except ValueError as reason:
         raise ValueError(f"{who}: {reason}") from None
     return replace(total, delta=stated.pop() if delta is None else delta)

@@ -59,6 +59,10 @@ NOT_COUNTED_BETWEEN_FITS = {
     "SelfTrainingClassifier": "selects rows by what it predicts for them",
 }
 
+DISJOINT = (
+    "No row, and no person, is in the rows of two of these fits, and which rows each of them has "
+    "is public: the costliest part is charged."
+)
 SEEDED = (
     "Several of the fits had seeded noise. Those with the same seed have the same noise, which "
     "cancels in the difference of two models. This total does NOT hold for them; it is that of the "
@@ -67,9 +71,9 @@ SEEDED = (
 
 
 def total_privacy(
-    *models: BaseEstimator | PrivacyStatement, delta: float | None = None
+    *models: BaseEstimator | PrivacyStatement, delta: float | None = None, disjoint: bool = False
 ) -> PrivacyStatement:
-    """Return what several fits on the same rows cost together.
+    """Return what several fits cost together, on the same rows or on disjoint ones.
 
     Parameters
     ----------
@@ -80,11 +84,16 @@ def total_privacy(
     delta : float or None, default=None
         In [0, 1): the delta at which the total is stated; None for the one that all of the models
         state.
+    disjoint : bool, default=False
+        Whether each model was fitted on the rows of other people, such as one model per hospital.
+        A person is then in one fit at most, and the total is that of the costliest model
+        (parallel composition, McSherry 2009, Thm 4). Sizes and membership of the parts have to be
+        public. False adds up all models, as for fits on the same rows.
 
     Returns
     -------
     PrivacyStatement
-        Of all the releases in sequence; the queries of a later fit may depend on the
+        Of all the releases; the queries of a later fit may depend on the
         answers to earlier ones. ``assumptions`` name the steps that read rows without privacy:
         they are not part of the total.
 
@@ -108,11 +117,19 @@ def total_privacy(
     >>> models = [skdp.DPRidge().fit(X, y) for _ in range(4)]
     >>> round(skdp.total_privacy(*models, delta=1e-6).epsilon, 2)
     2.12
+
+    Two models of different patients:
+
+    >>> models = [skdp.DPRidge().fit(X[half], y[half]) for half in (slice(0, 221), slice(221, 442))]
+    >>> round(skdp.total_privacy(*models, delta=1e-6, disjoint=True).epsilon, 2)
+    1.0
     """
     if not models:
         raise ValueError("total_privacy needs at least one fitted model.")
-    statements: list[PrivacyStatement] = []
+    who = "total_privacy"
+    costs: list[Cost] = []
     uncovered: dict[str, None] = {}
+    n_seeded = 0
     for model in models:
         collector = _Collector()
         collector.visit(model)
@@ -121,9 +138,10 @@ def total_privacy(
                 f"total_privacy: this {type(model).__name__} has no privacy statement; pass fitted "
                 "estimators of skdp, or pipelines and the like that hold some."
             )
-        statements += collector.statements
+        costs.append(composed(who, map(Cost.of, collector.statements), delta))
         uncovered |= dict.fromkeys(collector.uncovered)
-    total = composed("total_privacy", map(Cost.of, statements), delta)
+        n_seeded += sum(one.noise_source == "seeded" for one in collector.statements)
+    total = composed(who, costs, delta, disjoint)
     assumptions = []
     if uncovered:
         assumptions.append(
@@ -131,10 +149,13 @@ def total_privacy(
             "and what a step learnt from one record may move all other rows. The total holds where "
             "such steps were fitted on public data."
         )
-    if sum(statement.noise_source == "seeded" for statement in statements) > 1:
+    if n_seeded > 1:
         assumptions.append(SEEDED)
     for text in assumptions:
-        warn(f"total_privacy: {text}", NotPrivateWarning)
+        warn(f"{who}: {text}", NotPrivateWarning)
+    if disjoint:
+        total = replace(total, n=None)
+        assumptions.append(DISJOINT)
     return replace(total, assumptions=(*assumptions, *total.assumptions)).statement()
 
 

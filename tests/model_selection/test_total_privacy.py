@@ -236,3 +236,23 @@ def test_a_model_that_is_passed_twice_counts_twice(regression):
     model = ridge().fit(*regression)
     both = skdp.total_privacy(model, model, delta=DELTA)
     assert both.epsilon > skdp.total_privacy(model, delta=DELTA).epsilon
+
+
+def test_models_of_different_people_cost_the_maximum(regression):
+    """Each model's own fits add up: a scaler and a model in a pipeline are of the same rows."""
+    X, y = regression
+    models = [
+        make_pipeline(skdp.DPStandardScaler(epsilon=epsilon), ridge()).fit(X[part::2], y[part::2])
+        for part, epsilon in enumerate((0.5, 2.0))
+    ]
+    each = [skdp.total_privacy(model, delta=DELTA).epsilon for model in models]
+    total = skdp.total_privacy(*models, delta=DELTA, disjoint=True)
+    assert total.epsilon == pytest.approx(max(each), rel=1e-6)
+    assert total.epsilon < skdp.total_privacy(*models, delta=DELTA).epsilon
+    assert any("no person, is in the rows of two" in text for text in total.assumptions)
+    assert total.n_rows is None
+    # A later fit on all of the rows adds to each part.
+    more = skdp.total_privacy(total, models[0], delta=DELTA)
+    assert more.epsilon == pytest.approx(
+        skdp.total_privacy(models[1], models[0], delta=DELTA).epsilon, rel=1e-6
+    )
