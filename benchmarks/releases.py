@@ -73,7 +73,6 @@ STATISTICS = {
     gradients.GradientDifference: lambda at: gradients.GradientDifference(at + 1.0, at, CLIP),
     record_sums.ResidualCount: lambda at: record_sums.ResidualCount(_sure(at), 0.5),
     record_sums.GradientCount: lambda at: record_sums.GradientCount(_sure(at), 1.0),
-    record_sums.SquaredNormSum: lambda at: record_sums.SquaredNormSum(4.0),
     histograms.MagnitudeCounts: lambda at: histograms.MagnitudeCounts(True, False),
     histograms.BinCounts: lambda at: histograms.BinCounts(
         True, False, np.full(4, -2.0), np.ones(4), 4
@@ -202,7 +201,6 @@ NOT_OF_LABELS = {
     histograms.WeightCounts,
     record_sums.WeightSums,
     gradients.GradientDifference,
-    record_sums.SquaredNormSum,
     histograms.MagnitudeCounts,
     histograms.BinCounts,
     moments.GramSum,

@@ -15,8 +15,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import GradientDifference, noisy_gradient
-from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic, mechanism_by_name
-from skdp.oracle.releases.moments import LargestEigenvalue
+from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic
 from skdp.oracle.releases.samplers import ALL_ROWS, Cut, Sampler
 from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 from skdp.oracle.sources.column_map import Columns, Scaling, Weights
@@ -502,28 +501,6 @@ class Oracle:
         float
         """
         return release.std(self._context)
-
-    def largest_eigenvalue(
-        self, noise: float = 1.0, mechanism: str = "gaussian"
-    ) -> tuple[float, float]:
-        """Noisy largest eigenvalue of the rows' mean Gram matrix, and the noise's std.
-
-        Parameters
-        ----------
-        noise : float, default=1.0
-            How noisy, relative to the solver's other releases.
-        mechanism : {"gaussian", "laplace"}, default="gaussian"
-            Distribution of the noise.
-
-        Returns
-        -------
-        eigenvalue, std : float
-        """
-        added = mechanism_by_name(mechanism, noise)
-        release = NoisyStatistic(LargestEigenvalue(added.order), added)
-        std = release.std(self._context)
-        answer = float(self.request(release)[0])
-        return answer / self.public.total_weight, std / self.public.total_weight
 
     def with_share(
         self, statistic: base.Statistic, share: float, sampler: Sampler | None = None

@@ -181,7 +181,7 @@ GROUP_STATISTICS = {
     "BinCounts", "CappedHessian", "CappedResiduals", "CutCount", "DirectionalSum", "GradientCount",
     "GradientDifference", "GradientSum", "GramSum", "InfluenceSquares", "LargestEigenvalue",
     "LogisticStep", "MagnitudeCounts", "ResidualCount", "ResidualSquares",
-    "ScoreSquares", "ShrunkGradientSum", "SquaredNormSum", "TableCounts",
+    "ScoreSquares", "ShrunkGradientSum", "TableCounts",
     "TailSum", "UnitSum", "WeightCounts", "WeightSums",
 }  # fmt: skip
 

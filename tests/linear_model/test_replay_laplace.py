@@ -9,13 +9,12 @@ from scipy import sparse
 import skdp
 from replays import (
     ESTIMATORS,
-    LABELS,
     data_for,
     neighbours,
 )
 from skdp.accounting import Adjacency
 from skdp.oracle.releases.mechanisms import Contribution, LaplaceNoise
-from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
+from skdp.solvers import GradientDescent
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -42,40 +41,6 @@ class TestReplay:
             return sparse.csr_array(np.clip(Z, -1e30, 1e30).astype(np.float32)), t, w
 
         self.check(replay, rng, kind, adjacency, convert)
-
-
-# Kinds, mechanisms and adjacencies with solvers in turn: each pair of any two is there.
-ACCELERATED = [HeavyBallDescent, MultistageNesterov, Nesterov]
-CASES = [
-    (kind, ACCELERATED[(i + j + k) % 3], delta, adjacency)
-    for i, kind in enumerate(["logistic", "multinomial", "ridge"])
-    for j, delta in enumerate([0.0, 1e-6])
-    for k, adjacency in enumerate(Adjacency)
-]
-
-
-@pytest.mark.parametrize(("kind", "solver", "delta", "adjacency"), CASES)
-def test_accelerated_solvers_that_ask_for_the_curvature(
-    replay, rng, kind, solver, delta, adjacency
-):
-    X, y = data_for(kind, rng)
-
-    def make():
-        chosen = solver(max_iter=6, curvature="private")
-        if kind == "ridge":
-            return skdp.DPRidge(
-                solver=chosen,
-                delta=delta,
-                privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
-            )
-        return skdp.DPLogisticRegression(
-            classes=LABELS[kind],
-            solver=chosen,
-            delta=delta,
-            privacy=skdp.Privacy(adjacency=str(adjacency), noise=skdp.SeededNoise(0)),
-        )
-
-    replay.check_each(make, neighbours(kind, X, y, adjacency), adjacency)
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "fixed_size", "shuffled"])

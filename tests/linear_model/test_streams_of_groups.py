@@ -16,7 +16,6 @@ both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 SOLVERS = {
     "shuffled": ShuffledSGD(max_iter=6),
     "adaptive": AdaptiveShuffledSGD(max_iter=6),
-    "private norm": AdaptiveShuffledSGD(max_iter=6, row_norm="private"),
 }
 
 

@@ -13,7 +13,6 @@ SOLVERS = {
     "shuffled": ShuffledSGD(max_iter=9),
     "single": ShuffledSGD(batch_size=1),
     "adaptive": AdaptiveShuffledSGD(max_iter=9),
-    "private norm": AdaptiveShuffledSGD(max_iter=9, row_norm="private"),
     "whitened": Whitened(max_iter=3),
     "moments": BoostedSufficientStatistics(rounds=0),
 }

@@ -57,10 +57,10 @@ SETTINGS = {
     "svrg": [GUESSES, {"clip_norm": 2.0}],
     "svrg++": [GUESSES, {"learning_rate": "bb"}],
     "shuffled_sgd": [{"batch_size": 30}, {"batch_size": 0.01}],
-    "adaptive_shuffled_sgd": [{"row_norm": "private"}, {"search": "doubling"}],
+    "adaptive_shuffled_sgd": [{"search": "doubling"}],
     "adp_sgd": [{"learning_rate": 0.1}, {"learning_rate": "adaptive"}],
     "boosted_ssp": [{"rounds": 3}],
-    "nesterov": [{"noise_schedule": "uniform"}, {"batch_size": 50}, {"curvature": "private"}],
+    "nesterov": [{"noise_schedule": "uniform"}, {"batch_size": 50}],
     "multistage_nesterov": [{"first_stage": "published"}, {"max_iter": 30}],
     "heavy_ball": [{"max_iter": 30}, {"momentum": 0.3}],
 }

@@ -171,7 +171,7 @@ class LargestEigenvalue(base.Statistic):
     within it: the null row is there (with the constant, whose square is counted in R**2; the
     constant of a null record does not vanish, and the interval is that of all z). Replace-one is
     as well: ``lambda(G + z z')`` and ``lambda(G + v v')`` lie in the same interval. Hence the
-    sensitivity is ``R**2`` under both, in L1 as in L2 norm, and the spread is 1. A group adds a
+    sensitivity is ``R**2`` under both, and the spread is 1. A group adds a
     mean of such products, positive semi-definite, with no eigenvalue above ``R**2``: the same
     inequalities hold. Weights and targets play no part.
 
@@ -182,14 +182,8 @@ class LargestEigenvalue(base.Statistic):
     follows does no worse. Two neighbouring data sets are off by twice as much.
 
     Times ``curvature / n`` it bounds the smoothness of the mean loss without weights.
-
-    Parameters
-    ----------
-    order : {1, 2}, default=2
-        Of the norm of its noise: 2 for Gaussian, 1 for Laplace noise.
     """
 
-    order: float = 2
     kind: ClassVar[str] = "largest_eigenvalue"
     reads_targets: ClassVar[bool] = False
     takes_groups: ClassVar[bool] = True
@@ -210,7 +204,7 @@ class LargestEigenvalue(base.Statistic):
         slack = GramSum(public.row_norm).rounding(context, n_rows)
         slack += 2.02 * UNIT_ROUNDOFF * 100 * public.n_parameters**2 * n_rows
         bound = public.row_norm**2
-        return base.Contribution.of_sum(bound, n_rows, slack, 1.0, size=1, order=self.order)
+        return base.Contribution.of_sum(bound, n_rows, slack, 1.0, size=1)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         return np.linalg.eigvalsh(rows.total(kernel.plain_gram))[-1:]

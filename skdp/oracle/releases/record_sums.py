@@ -170,19 +170,6 @@ class GradientCount(ResidualCount):
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class SquaredNormSum(RecordSum):
-    """Sum of ``min(1, (norm / limit)**2)`` over records, with the constant feature in the norm."""
-
-    limit: base.Positive
-    kind: ClassVar[str] = "squared_norm"
-    signed: ClassVar[bool] = False
-
-    def numbers(self, block: Records, context: PublicContext) -> Array:
-        return np.minimum(1.0, (1.0 / block.inverse_norms / self.limit) ** 2)
-
-
-@base.audited
-@dataclass(frozen=True, eq=False)
 class CutCount(moments.OfWhitenedRows, RecordSum):
     """Number of records with a shortened row or a capped residual (see `moments`).
 

@@ -40,8 +40,6 @@ from skdp.solvers.descent import HeavyBallPath, NesterovPath, Path, descend, sch
 MAX_STEPS = 1000
 # Rounding error of a step size in units of one over the curvature.
 ROUNDING = 1e-9
-# A noisy curvature is raised by this many standard deviations of its noise.
-Z_CURVATURE = 3.0
 # Noise of the noisiest step in units of that of the least noisy one. The noise that is optimal for
 # the bounds grows without limit towards the first of many steps. It relies on a contraction that
 # clipped gradients, and intercepts without a penalty, do not have.
@@ -69,23 +67,16 @@ class Accelerated(Solver):
         Distribution of the noise; "auto" is Laplace if delta is 0, else Gaussian.
     clip_norm : float or "auto", default="auto"
         Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
-    learning_rate : float, "inverse_curvature" or "auto", default="auto"
-        Step size a, at most ``1/L``; with stages, that of the first stage. "inverse_curvature" is
-        ``1/L`` with the L in force, the noisy one where ``curvature="private"``; so is "auto", as a
-        number where L is public.
-    curvature : float, "private" or "auto", default="auto"
+    learning_rate : float or "auto", default="auto"
+        Step size a, at most ``1/L``, which is "auto"; with stages, that of the first stage.
+    curvature : float or "auto", default="auto"
         L, the largest curvature of the objective. "auto": the loss's curvature times the squared
         bound on rows, plus the penalty's, which is far too large if columns are not strongly
-        correlated. "private": a noisy release of the largest eigenvalue of the rows' Gram matrix,
-        for a share of the budget, on which steps and momentum are based; noise and number of steps,
-        which must be known before the run, are based on the public bound. A number is the user's
-        public claim.
+        correlated. A number is the user's public claim.
     strong_convexity : float or "auto", default="auto"
         mu of the objective in all parameters, a public claim; "auto" is that of the penalty in the
         coefficients. With a claim, problems without a strongly convex penalty can be solved, whose
         rows make them strongly convex. A claim that is too large makes for too little momentum.
-    curvature_share : float, default=0.05
-        Approximate share of the budget for ``curvature="private"``, in (0, 1).
     initial_gap : float or "auto", default="auto"
         Public guess of the excess at the start plus ``mu/2`` times the squared distance to the
         minimum. "auto" is the loss at zero: log 2 for a binary problem; for squared error, targets
@@ -107,9 +98,8 @@ class Accelerated(Solver):
     noise_schedule: base.RelativeNoise = "auto"
     mechanism: str = "auto"
     clip_norm: base.ClipNorm = "auto"
-    curvature: float | str = "auto"
+    curvature: Resolved[float] = AUTO
     strong_convexity: Resolved[float] = AUTO
-    curvature_share: float = 0.05
     initial_gap: Resolved[float] = AUTO
     batch_size: int | float | None = None
     sampling: str = "poisson"
@@ -121,7 +111,7 @@ class Accelerated(Solver):
         """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps."""
 
     @abstractmethod
-    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
+    def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
         """Return the noise schedule for ``noise_schedule="optimal"``."""
 
     def _path(self, start: Array, problem: Problem) -> Path:
@@ -160,11 +150,13 @@ class Accelerated(Solver):
         clip_norm, gap = rule(public, problem)["clip_norm"], starting_loss(public, problem)
         if problem.strong_convexity == 0:
             gap *= 2  # mu/2 times the squared distance is at most the excess
-        curvature = self._public_curvature(public, problem)
-        is_public = not checks.is_word(self.curvature, "private")
+        curvature = self.curvature
+        if checks.is_auto(curvature):
+            curvature = defaults.loss_curvature(public, problem) + problem.strong_convexity
+        checks.positive(curvature=curvature)
         return {
             "mechanism": mechanism,
-            "learning_rate": 1 / curvature if is_public else "inverse_curvature",
+            "learning_rate": 1 / max(curvature, problem.strong_convexity),
             "curvature": curvature,
             "noise_schedule": "optimal",
             "clip_norm": clip_norm,
@@ -174,34 +166,23 @@ class Accelerated(Solver):
 
     def resolve(self, public: Public, problem: Problem) -> Self:
         resolved = super().resolve(public, problem)
-        curvature = resolved._public_curvature(public, problem)
-        resolved._choose_steps(curvature, public, problem)
+        resolved._choose_steps(public, problem)
         checks.count(max_iter=resolved.max_iter)
         steps.constant_clip(resolved.clip_norm)
-        resolved._noises(curvature, public, problem)
+        resolved._noises(public, problem)
         return resolved
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.choice("mechanism", self.mechanism, self.mechanisms)
         check_batches(self.batch_size, self.sampling, public)
-        checks.share(curvature_share=self.curvature_share)
         checks.positive(initial_gap=self.initial_gap, strong_convexity=self.strong_convexity)
-        is_private = checks.is_word(self.curvature, "private")
-        is_valid = is_private or (is_real(self.curvature) and 0 < self.curvature < math.inf)
-        require("curvature", self.curvature, "be 'auto', 'private' or a positive number", is_valid)
-        if is_private and public.row_norm is None:
-            raise ValueError(
-                f"solver {self.name!r} with curvature='private' needs an enforced bound on the "
-                "norm of rows; set scaling=RowNorm(norm). Nothing was released."
-            )
-        largest = self._public_curvature(public, problem)
+        largest = self._largest(problem)
         if self._mu(problem) > largest:
             raise ValueError(
                 f"solver {self.name!r}: strong_convexity must be at most the curvature, "
                 f"{largest:.4g}; got {shown(self.strong_convexity)}. Nothing was released."
             )
-        size = self._size(largest)
-        if size * largest > 1 + ROUNDING:
+        if self._size * largest > 1 + ROUNDING:
             raise ValueError(
                 f"solver {self.name!r}: learning_rate must be at most one over the curvature, "
                 f"{1 / largest:.4g}; got {shown(self.learning_rate)}. Nothing was released."
@@ -211,34 +192,30 @@ class Accelerated(Solver):
         """Return the strong convexity of the objective: the penalty's, or more if declared."""
         return max(float(self.strong_convexity), problem.strong_convexity)
 
-    def _choose_steps(self, curvature: float, public: Public, problem: Problem) -> None:
+    def _largest(self, problem: Problem) -> float:
+        """Return the curvature of the objective, which is no less than the penalty's."""
+        return max(float(self.curvature), problem.strong_convexity)
+
+    def _choose_steps(self, public: Public, problem: Problem) -> None:
         """Put values that minimise the bound in place of those that are still "auto"."""
         if checks.is_auto(self.max_iter):
-            bounds = self._bounds(self._facts(curvature, public, problem))
-            self.max_iter = int(np.argmin(bounds)) + 1
+            self.max_iter = int(np.argmin(self._bounds(self._facts(public, problem)))) + 1
 
-    def _public_curvature(self, public: Public, problem: Problem) -> float:
-        """Return the curvature of mean loss and penalty, as claimed or by public bounds."""
-        if is_real(self.curvature):
-            return max(float(self.curvature), problem.strong_convexity)
-        return defaults.loss_curvature(public, problem) + problem.strong_convexity
-
-    def _size(self, curvature: float) -> float:
-        """Return the step size; with stages, that of the first stage."""
-        if checks.is_word(self.learning_rate, "inverse_curvature"):
-            return 1 / curvature
+    @property
+    def _size(self) -> float:
+        """The step size; with stages, that of the first stage."""
         return steps.constant_size(self.learning_rate)
 
-    def _pace(self, curvature: float) -> float:
+    def _pace(self, problem: Problem) -> float:
         """Return the step size in units of one over the curvature, at most 1."""
-        return min(self._size(curvature) * curvature, 1.0)
+        return min(self._size * self._largest(problem), 1.0)
 
-    def _sizes(self, curvature: float, problem: Problem) -> Array:
+    def _sizes(self, problem: Problem) -> Array:
         """Return the step sizes of a run."""
-        return np.full(self.max_iter, self._size(curvature))
+        return np.full(self.max_iter, self._size)
 
-    def _kappa(self, curvature: float, problem: Problem) -> float:
-        return max(curvature / self._mu(problem), 1 + 1e-9)
+    def _kappa(self, problem: Problem) -> float:
+        return max(self._largest(problem) / self._mu(problem), 1 + 1e-9)
 
     def _sampling_variance(self, public: Public) -> float:
         """Return the squared length of a batch's deviation, for the bounds."""
@@ -257,9 +234,9 @@ class Accelerated(Solver):
     def _composition(self, public: Public) -> str:
         return defaults.composition_kind(self.mechanism, public)
 
-    def _facts(self, curvature: float, public: Public, problem: Problem) -> BoundArguments:
+    def _facts(self, public: Public, problem: Problem) -> BoundArguments:
         return {
-            "smoothness": curvature,
+            "smoothness": self._largest(problem),
             "strong_convexity": self._mu(problem),
             "initial_excess": self.initial_gap,
             "variance": self._variance_of_one_step(public),
@@ -285,62 +262,38 @@ class Accelerated(Solver):
         tails = 2.0 if self.mechanism == "laplace" else 1.0
         return tails * size * (unit / public.gradient_mu) ** 2
 
-    def _noises(self, curvature: float, public: Public, problem: Problem) -> Array:
+    def _noises(self, public: Public, problem: Problem) -> Array:
         """Return the relative noise of the steps."""
         schedule, composition = self.noise_schedule, self._composition(public)
         if not checks.is_word(schedule, "optimal"):
-            sizes = self._sizes(curvature, problem)
+            sizes = self._sizes(problem)
             return steps.relative_noise(schedule, self.max_iter, composition, sizes)
-        logs = self._schedule(curvature, problem).log_influence(self.max_iter)
+        logs = self._schedule(problem).log_influence(self.max_iter)
         # Optimal noise is proportional to influence**(-1/3) or influence**(-1/4).
         power = 3 if composition == "laplace" else 4
         logs = np.maximum(logs, logs.max() - power * math.log(MAX_NOISE_RATIO))
-        rate = self._amplification(public)
+        # The rate of a sample that makes a step cheaper.
+        rate = batch_rate(self.batch_size if self.sampling in AMPLIFIED else None, public.n_rows)
         if composition == "laplace" and rate < 1 and public.is_noisy:
             return steps.sampled_laplace_noise(logs, public.laplace_budget, rate)
         return steps.relative_noise(
             steps.CustomNoise(logs, logarithmic=True), self.max_iter, composition
         )
 
-    def _amplification(self, public: Public) -> float:
-        """Return the rate of a sample that makes a step cheaper; 1 if there is none."""
-        return batch_rate(self.batch_size, public.n_rows) if self.sampling in AMPLIFIED else 1.0
-
     # ------------------------------------------------------------------ the run
 
     def solve(self, oracle: Oracle) -> Solution:
-        problem, public, n_steps = oracle.problem, oracle.public, self.max_iter
-        curvature = self._public_curvature(public, problem)
-        noises = self._noises(curvature, public, problem)
-        if self.curvature == "private":
-            curvature = self._release_curvature(oracle, noises, curvature)
-        sizes, clip_norm = self._sizes(curvature, problem), steps.constant_clip(self.clip_norm)
+        problem, public = oracle.problem, oracle.public
         batches = samplers(self.batch_size, self.sampling, public)
-        run = schedule(sizes, clip_norm, noises, batches, self.mechanism)
-        return Solution(descend(oracle, self._path(oracle.start(), problem), run), n_steps)
-
-    def _release_curvature(self, oracle: Oracle, noises: Array, largest: float) -> float:
-        """Release the largest eigenvalue of the Gram matrix for about its share of the budget."""
-        public, problem = oracle.public, oracle.problem
-        # 1. The cost of all steps, in units of a full-batch release with noise 1.
-        power = 1 if self._composition(public) == "laplace" else 2
-        amplification = self._amplification(public)
-        if power == 1 and amplification < 1 and public.is_noisy:
-            remaining = public.laplace_budget * (1 - self.curvature_share)
-            cost = remaining * steps.sampled_laplace_factor(noises, remaining, amplification)
-        else:
-            cost = float(np.sum((batch_rate(self.batch_size, public.n_rows) / noises) ** power))
-        # 2. The noise for the share; one record moves the eigenvalue by one bound, never by two.
-        share = self.curvature_share / (1 - self.curvature_share)
-        noise = (share * cost) ** (-1 / power) / public.sensitivity_factor
-        eigenvalue, std = oracle.largest_eigenvalue(noise, self.mechanism)
-        # 3. A cautious value, between bounds that are public.
-        least = (public.intercept_size * public.has_intercept) ** 2
-        raised = eigenvalue + Z_CURVATURE * std
-        if raised <= 0:
-            return largest
-        curvature = problem.loss.curvature * max(raised, least) + problem.strong_convexity
-        return min(curvature, largest)
+        run = schedule(
+            self._sizes(problem),
+            steps.constant_clip(self.clip_norm),
+            self._noises(public, problem),
+            batches,
+            self.mechanism,
+        )
+        path = self._path(oracle.start(), problem)
+        return Solution(descend(oracle, path, run), self.max_iter)
 
 
 def starting_loss(public: Public, problem: Problem) -> float:
@@ -401,13 +354,15 @@ class HeavyBallDescent(Accelerated):
 
     momentum: base.AnyMomentum = "auto"
 
-    def _choose_steps(self, curvature: float, public: Public, problem: Problem) -> None:
+    def _choose_steps(self, public: Public, problem: Problem) -> None:
         if checks.is_auto(self.momentum):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
             if n_steps is not None:
                 checks.count(max_iter=n_steps)
-            facts, size = self._facts(curvature, public, problem), self._size(curvature)
-            choice = tune_heavy_ball(**facts, most_steps=MAX_STEPS, n_steps=n_steps, step=size)
+            facts = self._facts(public, problem)
+            choice = tune_heavy_ball(
+                **facts, most_steps=MAX_STEPS, n_steps=n_steps, step=self._size
+            )
             self.momentum, self.max_iter = choice.momentum, choice.n_steps
         rule = steps.momentum_rule(self.momentum)
         if not isinstance(rule, steps.HeavyBall):
@@ -415,18 +370,18 @@ class HeavyBallDescent(Accelerated):
                 "solver 'heavy_ball': momentum must be 'auto', a number in [0, 1) or a HeavyBall; "
                 f"got {shown(self.momentum)}, which solver 'gd' takes. Nothing was released."
             )
-        super()._choose_steps(curvature, public, problem)
+        super()._choose_steps(public, problem)
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
-        return heavy_ball_bounds(n_steps, self._size(facts["smoothness"]), self._beta, **facts)
+        return heavy_ball_bounds(n_steps, self._size, self._beta, **facts)
 
     @property
     def _beta(self) -> float:
         return float(steps.momentum_rule(self.momentum).beta)
 
-    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
-        facts = curvature, self._mu(problem)
-        rate = heavy_ball_rate(self._size(curvature), self._beta, *facts)
+    def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
+        facts = self._largest(problem), self._mu(problem)
+        rate = heavy_ball_rate(self._size, self._beta, *facts)
         return steps.HeavyBallNoise(float(np.clip(rate, 1e-6, 1.0)))
 
     def _path(self, start: Array, problem: Problem) -> Path:
@@ -477,11 +432,11 @@ class Nesterov(Accelerated):
     purpose = "Median excess at epsilon 1: 1.2 times that of 'gd'."
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
-        schedule, pace = self._bounded_schedule(), self._pace(facts["smoothness"])
+        schedule, pace = self._bounded_schedule(), min(self._size * facts["smoothness"], 1.0)
         return nesterov_bounds(n_steps, **facts, step=pace, noise_schedule=schedule)
 
-    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
-        return steps.NesterovNoise(self._kappa(curvature, problem), self._pace(curvature))
+    def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
+        return steps.NesterovNoise(self._kappa(problem), self._pace(problem))
 
 
 @base.hyperparameters
@@ -538,9 +493,9 @@ class MultistageNesterov(Accelerated):
         is_valid = is_real(self.p) and 0 <= self.p < math.inf
         require("p", self.p, "be a number, at least 0", is_valid)
 
-    def _choose_steps(self, curvature: float, public: Public, problem: Problem) -> None:
+    def _choose_steps(self, public: Public, problem: Problem) -> None:
         if checks.is_word(self.first_stage, "published"):
-            root = math.sqrt(self._kappa(curvature, problem))
+            root = math.sqrt(self._kappa(problem))
             self.first_stage = max(1, math.ceil(2 * root * math.log(root)))
         if checks.is_auto(self.first_stage):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
@@ -548,7 +503,7 @@ class MultistageNesterov(Accelerated):
                 checks.count(max_iter=n_steps)
             # The candidates are the same whether or not the number of steps is given.
             most = max(MAX_STEPS, n_steps or 1)
-            facts, least = self._facts(curvature, public, problem), math.inf
+            facts, least = self._facts(public, problem), math.inf
             for first in np.unique(np.geomspace(1, most, 25).round().astype(int)):
                 self.first_stage = int(first)
                 bounds = self._bounds(facts, most)
@@ -556,22 +511,23 @@ class MultistageNesterov(Accelerated):
                 if reached < least:
                     least, best = reached, self.first_stage
             self.first_stage = best
-        super()._choose_steps(curvature, public, problem)
+        super()._choose_steps(public, problem)
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
         return multistage_bounds(
             n_steps,
             **facts,
-            step=self._pace(facts["smoothness"]),
+            step=min(self._size * facts["smoothness"], 1.0),
             first_stage=self.first_stage,
             p=self.p,
             noise_schedule=self._bounded_schedule(),
         )
 
-    def _schedule(self, curvature: float, problem: Problem) -> steps.NoiseSchedule:
-        kappa = self._kappa(curvature, problem)
-        return steps.MultistageNoise(kappa, self._pace(curvature), self.first_stage, self.p)
+    def _stages(self, problem: Problem) -> tuple[float, float, int, float]:
+        return self._kappa(problem), self._pace(problem), self.first_stage, self.p
 
-    def _sizes(self, curvature: float, problem: Problem) -> Array:
-        stages = self._kappa(curvature, problem), self._pace(curvature), self.first_stage, self.p
-        return multistage_sizes(self.max_iter, curvature, *stages)
+    def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
+        return steps.MultistageNoise(*self._stages(problem))
+
+    def _sizes(self, problem: Problem) -> Array:
+        return multistage_sizes(self.max_iter, self._largest(problem), *self._stages(problem))

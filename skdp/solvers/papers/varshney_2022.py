@@ -23,7 +23,7 @@ import numpy as np
 
 from skdp._numbers import Array, is_integer, is_real, require, shown
 from skdp.accounting import Gaussian, Shuffled
-from skdp.oracle import Cut, GaussianNoise, ResidualCount, ShuffledPass, SquaredNormSum
+from skdp.oracle import Cut, GaussianNoise, ResidualCount, ShuffledPass
 from skdp.solvers import base, checks
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.clip_tracker import count_ratio, noisy_count
@@ -150,7 +150,7 @@ class Guess:
             flattest = problem.loss.typical_curvature * scale + problem.strong_convexity
             kappa = max(1.0, curvature / flattest)
         row_norm = getattr(solver, "row_norm", "auto")
-        if not is_real(row_norm):
+        if checks.is_auto(row_norm):
             row_norm = expected_row_norm(public)
         checks.positive(condition_number=kappa, row_norm=row_norm)
         return cls(float(curvature), float(kappa), float(row_norm))
@@ -322,8 +322,6 @@ def rows_per_block(batch_size: float, n_rows: int) -> int:
 
 # Least and largest share of a block's rows that are counted. The paper counts s = b / 10 rows.
 MIN_COUNTED_SHARE, MAX_COUNTED_SHARE = 0.1 / 1.1, 0.5
-# Norm of rows that is assumed to be the largest there, in units of the norm of unit columns.
-LARGEST_NORM = 2.0
 # Least ``resolution``.
 FINEST = 2.0**-100
 SEARCHES = ("binary", "doubling")
@@ -367,10 +365,9 @@ class AdaptiveShuffledSGD(OnePassSolver):
         improbable and adds more noise.
     domain_bound : float or "auto", default="auto"
         Largest candidate, in the unit of the target.
-    row_norm : float, "private" or "auto", default="auto"
+    row_norm : float or "auto", default="auto"
         Root of the mean squared norm of rows, with the constant feature. "auto" expects columns of
-        unit size. "private" estimates it on 5 per cent of the rows, which are used for nothing
-        else, so that it costs nothing in addition to the pass.
+        unit size.
     {curvature}
     {condition_number}
     averaging : {"last", "tail", "random"}, default="tail"
@@ -475,24 +472,17 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        checks.positive(domain_bound=self.domain_bound)
-        if not checks.is_word(self.row_norm, "private"):
-            checks.positive(row_norm=self.row_norm)
+        checks.positive(domain_bound=self.domain_bound, row_norm=self.row_norm)
         is_valid = is_real(self.quantile) and 0 < self.quantile <= 1
         require("quantile", self.quantile, "be a number in (0, 1]", is_valid)
 
     # ------------------------------------------------------------------ the pass
 
     def _cuts(self, n_rows: int) -> tuple[int, ...]:
-        """Return where the shuffled rows are cut into blocks, and each block into two parts.
-
-        The first piece, which is empty where the norm of rows is public, estimates that norm.
-        """
-        first = int(0.05 * n_rows) if checks.is_word(self.row_norm, "private") else 0
-        cuts = [0, first]
+        """Return where the shuffled rows are cut into blocks, and each block into two parts."""
+        cuts = [0]
         for t in range(self.max_iter):
-            start = first + (n_rows - first) * t // self.max_iter
-            stop = first + (n_rows - first) * (t + 1) // self.max_iter
+            start, stop = n_rows * t // self.max_iter, n_rows * (t + 1) // self.max_iter
             counted = math.ceil(self.stat_share * (stop - start))
             cuts += [start + min(counted, max(0, stop - start - 1)), stop]
         return tuple(cuts)
@@ -500,34 +490,23 @@ class AdaptiveShuffledSGD(OnePassSolver):
     def solve(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem
         n_steps, noise, cuts = self.max_iter, self._pass_noise(), self._cuts(public.n_rows)
-        row_norm = self._row_norm(oracle, cuts, noise)
         average = IterateAverage(self.averaging, n_steps, oracle.rng)
         rates = step_rates(public, problem, self.curvature)
-        path = QuantileClip(Proximal(problem, oracle.start(), average, rates=rates), self, row_norm)
+        path = QuantileClip(Proximal(problem, oracle.start(), average, rates=rates), self)
         # 1. The gradients, on the second part of each block; the first gives their clipping norm.
-        batches = [Cut(0, cuts, 2 * t + 2) for t in range(n_steps)]
+        batches = [Cut(0, cuts, 2 * t + 1) for t in range(n_steps)]
         sizes = [constant_size(self.learning_rate)] * n_steps
         point = descend(oracle, path, schedule(sizes, math.nan, [noise] * n_steps, batches))
         # 2. The polish, with the median clip of the last blocks.
         return self._polished(oracle, point, float(np.median(path.clips[n_steps // 2 :])))
 
-    def _row_norm(self, oracle: Oracle, cuts: tuple[int, ...], noise: float) -> float:
-        """Return the root mean square norm of rows; "private" estimates it on rows of its own."""
-        if not checks.is_word(self.row_norm, "private"):
-            return float(self.row_norm)
-        limit = oracle.public.row_norm or LARGEST_NORM * expected_row_norm(oracle.public)
-        rows = Cut(0, cuts, 0)
-        total = noisy_count(oracle, SquaredNormSum(limit), noise, rows)
-        share = total / (rows.divisor(oracle.public) * oracle.public.weighted_share)
-        return limit * math.sqrt(min(max(share, 1e-4), 1.0))
-
 
 class QuantileClip(Wrapper):
     """A path whose clipping norm follows a quantile of residuals on other rows of the block."""
 
-    def __init__(self, path: Path, solver: AdaptiveShuffledSGD, row_norm: float) -> None:
+    def __init__(self, path: Path, solver: AdaptiveShuffledSGD) -> None:
         super().__init__(path)
-        self._solver, self._factor = solver, solver.clip_factor * row_norm
+        self._solver, self._factor = solver, solver.clip_factor * solver.row_norm
         self.clips: list[float] = []
 
     def query(self, oracle: Oracle, step: Step) -> Array:

@@ -150,90 +150,9 @@ def test_number_of_steps_makes_the_bound_least():
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-def test_private_curvature_has_its_share(solver, delta, adjacency):
-    public = public_for(adjacency, delta=delta)
-    asked = solver(curvature="private", curvature_share=0.2, max_iter=10)
-    plan = make_plan((SolverStage(asked.resolve(public, PROBLEM)),), public, PROBLEM)
-    first, *steps = plan.entries
-    assert (first.kind, first.count) == ("largest_eigenvalue", 1)
-    scale = plan.calibration.scale
-    power = 1 if delta == 0 else 2
-    costs = [
-        entry.count
-        * (entry.event.sensitivity(adjacency) / entry.event.noise_multiplier / scale) ** power
-        for entry in plan.entries
-    ]
-    assert costs[0] / sum(costs) == pytest.approx(0.2)
-    assert all(entry.kind == "gradient" for entry in steps)
-    if delta == 0:
-        assert sum(costs) == pytest.approx(1.0, rel=1e-4)
-
-
-@pytest.mark.parametrize("sampling", ["poisson", "fixed_size"])
-@pytest.mark.parametrize("schedule", ["optimal", "uniform"])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-def test_private_curvature_has_its_share_on_samples(sampling, schedule, epsilon):
-    """Where amplification is far from proportional to the rate, too."""
-    public = public_for(Adjacency.REPLACE_ONE, epsilon=epsilon)
-    asked = Nesterov(
-        curvature="private",
-        curvature_share=0.1,
-        max_iter=10,
-        batch_size=50,
-        sampling=sampling,
-        noise_schedule=schedule,
-    )
-    plan = make_plan((SolverStage(asked.resolve(public, PROBLEM)),), public, PROBLEM)
-    first = plan.entries[0].event.scaled(plan.calibration.scale)
-    share = first.pure_epsilon(Adjacency.REPLACE_ONE) / plan.calibration.epsilon
-    assert share == pytest.approx(0.1, rel=1e-3)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
 def test_an_absurd_clipping_norm_is_refused(solver):
     with pytest.raises(ValueError, match=r"lower clip_norm. Nothing was released"):
         solver(clip_norm=1e100).resolve(public_for(epsilon=1e-9), PROBLEM)
-
-
-def test_private_curvature_shortens_the_way(rng):
-    """Columns alike: the truth is far below the public bound, and steps are as much longer."""
-    X = rng.standard_normal((20000, 20))
-    y = (X[:, 0] + X[:, 1] > 0).astype(int)
-    scores = {}
-    for curvature in ("auto", "private"):
-        model = skdp.DPLogisticRegression(
-            C=1 / (0.02 * 20000),
-            classes=[0, 1],
-            epsilon=3.0,
-            delta=0,
-            solver=Nesterov(curvature=curvature, max_iter=8),
-            scaling="none",
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-        ).fit(X, y)
-        kinds = [record.kind for record in model.privacy_.releases]
-        assert ("largest_eigenvalue" in kinds) == (curvature == "private")
-        scores[curvature] = np.linalg.norm(model.coef_)
-    assert scores["private"] > 2 * scores["auto"]
-
-
-def test_a_useless_eigenvalue_falls_back_on_the_public_bound():
-    """Noise may make it negative or huge; the step stays within what is known."""
-    solver = Nesterov(curvature="private", max_iter=3)
-
-    class Oracle:
-        public, problem = public_for(), PROBLEM
-
-        def __init__(self, answer):
-            self.largest_eigenvalue = lambda noise, mechanism: (answer, 0.1)
-
-    resolved = solver.resolve(Oracle.public, PROBLEM)
-    noises = np.ones(3)
-    least = 0.25 * Oracle.public.intercept_size**2 + 0.02
-    for answer, expected in ((-5.0, 9.0), (1e9, 9.0), (0.0, least), (1.7, 0.25 * 6.25 + 0.02)):
-        found = resolved._release_curvature(Oracle(answer), noises, 9.0)
-        assert found == pytest.approx(max(expected, least) if answer == 1.7 else expected)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -241,11 +160,6 @@ class TestRefusals:
     def test_no_penalty(self, solver):
         with pytest.raises(ValueError, match=r"finite C and l1_ratio=0 .*DPRidge with alpha > 0"):
             solver().check(Problem(SquaredError(), NoPenalty()))
-
-    def test_private_curvature_without_a_bound(self, solver):
-        public = Public(100, 3, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
-        with pytest.raises(ValueError, match=r"set scaling=RowNorm\(norm\)"):
-            solver(curvature="private").resolve(public, PROBLEM)
 
     @pytest.mark.parametrize(
         "parameters",
@@ -256,7 +170,7 @@ class TestRefusals:
             {"learning_rate": "public"},
             {"curvature": "guessed"},
             {"curvature": -1.0},
-            {"curvature_share": 1.0},
+            {"curvature": "private"},
             {"initial_gap": 0.0},
             {"max_iter": 0},
             {"mechanism": "cauchy"},

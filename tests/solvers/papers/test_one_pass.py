@@ -128,17 +128,16 @@ def test_a_block_costs_the_larger_of_search_and_gradient(search, adjacency):
 
 
 def test_index_sets_are_half_open_and_hold_every_row():
-    for norm in ("auto", "private"):
-        solver, plan = planned(AdaptiveShuffledSGD(row_norm=norm), n_rows=1003)
-        (partition,) = {entry.event.partition for entry in plan.entries}
-        cuts = partition.cuts
-        assert cuts[0] == 0 and cuts[-1] == 1003  # noqa: PT018
-        assert len(cuts) == 2 * solver.max_iter + 2
-        blocks = [entry.event.block for entry in plan.entries]
-        gradients = [e.event.block for e in plan.entries if e.kind == "gradient"]
-        counted = [e.event.block for e in plan.entries if e.kind == "residual_count"]
-        assert set(gradients).isdisjoint(counted)
-        assert blocks == sorted(blocks)
+    solver, plan = planned(AdaptiveShuffledSGD(), n_rows=1003)
+    (partition,) = {entry.event.partition for entry in plan.entries}
+    cuts = partition.cuts
+    assert cuts[0] == 0 and cuts[-1] == 1003  # noqa: PT018
+    assert len(cuts) == 2 * solver.max_iter + 1
+    blocks = [entry.event.block for entry in plan.entries]
+    gradients = [e.event.block for e in plan.entries if e.kind == "gradient"]
+    counted = [e.event.block for e in plan.entries if e.kind == "residual_count"]
+    assert set(gradients).isdisjoint(counted)
+    assert blocks == sorted(blocks)
 
 
 def test_overlapping_parts_of_a_block_would_cost_their_sum(monkeypatch):
@@ -148,21 +147,13 @@ def test_overlapping_parts_of_a_block_would_cost_their_sum(monkeypatch):
     original = module.Cut
 
     def same_rows(epoch, cuts, index):
-        return original(epoch, cuts, index + (index % 2))
+        return original(epoch, cuts, index + (index + 1) % 2)
 
     honest = planned(AdaptiveShuffledSGD())[1].calibration.scale
     monkeypatch.setattr(module, "Cut", same_rows)
     assert planned(AdaptiveShuffledSGD())[1].calibration.scale == pytest.approx(
         honest * math.sqrt(2), rel=1e-6
     )
-
-
-def test_a_private_norm_costs_nothing_beside_the_pass():
-    _, plan = planned(AdaptiveShuffledSGD(row_norm="private"))
-    alone = calibrate(Gaussian(1.0), 1.0, 1e-6, Adjacency.ZERO_OUT).scale
-    assert plan.calibration.scale == pytest.approx(alone, rel=1e-6)
-    assert plan.entries[0].kind == "squared_norm"
-    assert plan.entries[0].event.block == 0
 
 
 def test_the_smaller_price_is_charged_and_named():
@@ -213,25 +204,6 @@ def test_adaptive_error_vanishes_with_the_noise_of_the_data_and_fixed_clips_do_n
     assert small[0] < 0.05 * large[0]
     assert small[1] > 0.2 * large[1]
     assert small[0] < 0.01 * small[1]
-
-
-def test_a_private_norm_is_about_right(monkeypatch):
-    X, y, _ = gaussian(20000, 0.3)
-    seen = []
-    original = AdaptiveShuffledSGD._row_norm
-
-    def norm(self, *args):
-        seen.append(original(self, *args))
-        return seen[-1]
-
-    monkeypatch.setattr(AdaptiveShuffledSGD, "_row_norm", norm)
-    skdp.DPLinearRegression(
-        solver=AdaptiveShuffledSGD(row_norm="private"),
-        fit_intercept=False,
-        scaling="none",
-        privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
-    ).fit(0.5 * X, y)
-    assert seen[-1] == pytest.approx(0.5 * math.sqrt(5), rel=0.1)
 
 
 def test_a_polish_forgets_the_start():
@@ -316,7 +288,7 @@ def blocks_that_move(monkeypatch, seed, place, row, target):
             log.append(statistic / contribution.bound)
             return seen[-1]
 
-        solver = AdaptiveShuffledSGD(max_iter=6, row_norm="private")
+        solver = AdaptiveShuffledSGD(max_iter=6)
         model = skdp.DPLinearRegression(
             solver=solver,
             scaling="none",
