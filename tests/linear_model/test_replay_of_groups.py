@@ -10,7 +10,7 @@ import skdp
 from grouped import PAIRS, group_neighbours, grouped_data
 from replays import ESTIMATORS, in_turn, make_linear
 from skdp.accounting import Adjacency
-from skdp.solvers import GradientDescent
+from skdp.solvers import GradientDescent, available, get_solver
 
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 
@@ -82,3 +82,8 @@ def test_adaptive_clipping(replay, rng, adjacency, rows_per_group):
         )
 
     check(replay, rng, make, "linear", adjacency)
+
+
+def test_who_averages(rng):
+    able = {name for name in available() if get_solver(name).averages_groups(pure=False)}
+    assert able == set(AVERAGE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -219,3 +219,18 @@ def test_names_of_columns_are_those_of_the_best_estimator(regression):
     found = seeded().fit(pandas.DataFrame(X, columns=names), y)
     assert found.feature_names_in_.tolist() == names
     assert not hasattr(seeded().fit(X, y), "feature_names_in_")
+
+
+def test_sparse_rows_do_not_decide_what_type_a_step_returns(regression):
+    from scipy import sparse
+
+    X, y = sparse.csr_array(regression[0]), regression[1]
+    budget = skdp.PrivacyBudget(9.0, 1e-6)
+    grid = {"dpridge__alpha": [0.1, 1.0]}
+    kept = ColumnTransformer([("kept", "passthrough", [0, 1])])
+    search = DPSearchCV(make_pipeline(kept, RIDGE()), grid, privacy=skdp.Privacy(budget=budget))
+    with pytest.raises(ValueError, match=r"by the number of zeros; set sparse_threshold=0"):
+        search.fit(X, y)
+    assert budget.n_fits == 0
+    dense = clone(kept).set_params(sparse_threshold=0)
+    seeded(make_pipeline(dense, RIDGE()), grid, epsilon=20.0).fit(X, y)

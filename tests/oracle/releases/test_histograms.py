@@ -22,6 +22,8 @@ from skdp.oracle.releases.histograms import (
     N_NEAR,
     SIDE,
     STEPS,
+    logarithms,
+    weight_of,
 )
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
@@ -172,3 +174,11 @@ def test_edges_of_another_number_of_columns_are_refused():
     statistic = BinCounts(True, True, np.zeros(2), np.ones(2), N_BINS)
     with pytest.raises(ValueError, match=r"shape \(3,\)"):
         statistic.shape(context_for(5))
+
+
+def test_weights_come_back_from_their_logarithms():
+    weights = np.array([1e-300, 0.75, 1.0, 1.5, 1e6, 1.7e308])
+    found = [weight_of(one) for one in logarithms(weights)]
+    np.testing.assert_allclose(found, weights, rtol=1e-9)
+    assert weight_of(1e4) == np.finfo(float).max
+    assert weight_of(-1e4) == 5e-324
