@@ -8,8 +8,9 @@ group are all alike, too large where they differ.
 
 import itertools
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -17,88 +18,95 @@ from scipy.special import expit
 from skdp._numbers import AnyArray, Array
 from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix
 from skdp.stages import scores as noisy
-from skdp.stages.scores import NoisyMean, NoisyTable, Totals
+from skdp.stages.scores import NoisyTable, Totals
 
 UNIT = (0.0, 1.0)
 MOST_CALIBRATION_BINS = 10
 
 
+@dataclass(frozen=True)
+class Answers:
+    """Noisy answers, and the public facts by which scores follow from them. There are no rows.
+
+    Attributes
+    ----------
+    by_statistic : dict of str to NoisyMean or NoisyTable
+    totals : Totals or None
+        None of a subgroup, whose size is private.
+    unit : float
+        The weights' scale.
+    bounds : dict of str to float
+        Largest value of each loss.
+    classes : array of shape (n_classes,)
+    thresholds : callable
+        From edges between ranking scores to thresholds in the unit of the model.
+    """
+
+    by_statistic: Mapping[str, Any]
+    totals: Totals | None
+    unit: float
+    bounds: Mapping[str, float]
+    classes: AnyArray
+    thresholds: Callable[[Array], Array]
+
+
 # ---------------------------------------------------------------- means
 
 
-def mean_loss(
-    name: str,
-    mean: NoisyMean,
-    square: NoisyMean | None,
-    bound: float,
-    totals: Totals,
-    sign: int = 1,
-) -> Score:
-    """Return the mean of losses in [0, bound]; ``mean`` is that of ``2 loss / bound - 1``.
+def mean_loss(name: str, quantity: str, answers: Answers) -> Score:
+    """Return the mean of losses from zero to their bound, from that of losses and their squares."""
+    # The square of an absolute error is a squared error.
+    square = "squared_error" if quantity == "absolute_error" else f"{quantity} squared"
+    of_squares = answers.by_statistic[square]
+    return _mean(name, answers, quantity, of_squares, answers.bounds[quantity])
 
-    It is a ratio, as the sum of the weights may be noisy.
 
-    ``square`` is the mean of ``2 (loss / bound)**2 - 1``. Where its noise is large the losses are
-    taken to vary as much as that noise allows, or as their mean allows.
+def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: float = 1.0) -> Score:
+    """Return the mean of losses in [0, bound].
+
+    It is a ratio, as the sum of the weights, or the size of a subgroup, is noisy. What was released
+    is the mean of ``2 loss / bound - 1``, or of a subgroup the sums of ``1 - loss / bound`` and of
+    ``loss / bound``, which add up to the size; and in the same way for ``(loss / bound)**2``. If
+    its noise is large the losses are taken to vary as much as that noise allows, or as their mean
+    allows.
     """
-    share = min(max((1 + mean.value) / 2, 0.0), 1.0)
+    mean, totals = answers.by_statistic[loss], answers.totals
+    if totals is None:
+        above, below = np.array([[0.0, 1.0]]), np.ones((1, 2))
+        score = _ratio(name, mean, above, below)
+        share = 0.5 if math.isnan(score.value) else score.value
+        n_effective = max(score.denominator, 1.0) / mean.design
+        of_squares = None if square is None else _ratio(name, square, above, below)
+        excess = -math.inf
+        if of_squares is not None and of_squares.denominator > 0:
+            excess = max(0.0, of_squares.value - share**2) + of_squares.noise_std
+    else:
+        of_total = totals.std**2
+        noise = (math.hypot(mean.std, totals.std) / 2) ** 2, of_total / 2, of_total
+        score = Score(name, (1 + mean.value) / 2, 1.0, noise, 0.0, UNIT)
+        share, n_effective = score.value, totals.n_effective
+        excess = -math.inf
+        if square is not None:
+            excess = max(0.0, (1 + square.value) / 2 - share**2) + square.std / 2
     most = share * (1 - share)
-    variance = most
-    if square is not None:
-        variance = min(most, max(0.0, (1 + square.value) / 2 - share**2) + square.std / 2)
-    of_total = totals.std**2
-    noise = (math.hypot(mean.std, totals.std) / 2) ** 2, of_total / 2, of_total
-    sampling = bound * math.sqrt(variance / totals.n_effective)
-    ratio, limits = (1 + mean.value) / 2, (0.0, bound)
-    return Score(name, ratio, 1.0, noise, sampling, limits, sign, unit=bound)
+    variance = most if excess < 0 else min(most, excess)
+    sampling = bound * math.sqrt(variance / n_effective)
+    return replace(score, sampling_std=sampling, limits=(0.0, bound), unit=bound)
 
 
-def mean_loss_of_subgroup(
-    name: str, table: NoisyTable, square: NoisyTable | None, bound: float, sign: int = 1
-) -> Score:
-    """Return the mean of a subgroup's losses in [0, bound], a ratio as its size is private.
-
-    Parameters
-    ----------
-    name : str
-    table : NoisyTable
-        The sums of ``1 - loss / bound`` and of ``loss / bound``, which add up to the size.
-    square : NoisyTable or None
-        Of ``(loss / bound)**2``, in the same way; used as in `mean_loss`.
-    bound : float
-    sign : {1, -1}, default=1
-    """
-    above, below = np.array([[0.0, 1.0]]), np.ones((1, 2))
-    share = _ratio(name, table, above, below)
-    value = 0.5 if math.isnan(share.value) else share.value
-    variance = value * (1 - value)
-    if square is not None:
-        of_squares = _ratio(name, square, above, below)
-        if of_squares.denominator > 0:
-            most = max(0.0, of_squares.value - value**2) + of_squares.noise_std
-            variance = min(variance, most)
-    sampling = bound * math.sqrt(variance * table.design / max(share.denominator, 1.0))
-    return replace(share, sampling_std=sampling, limits=(0.0, bound), sign=sign, unit=bound)
-
-
-def explained(name: str, means: noisy.DevianceMeans, influence: NoisyMean, totals: Totals) -> Score:
+def explained(name: str, quantity: str, answers: Answers) -> Score:
     """Return D2, ``1 - deviance / deviance from the mean``; with squared errors it is R2.
 
-    As a ratio: (deviance from the mean - deviance) / deviance from the mean.
-
-    Parameters
-    ----------
-    name : str
-    means : DevianceMeans
-    influence : NoisyMean
-        Of the squares of what rows add to ``deviance - (1 - D2) deviance from the mean``. By the
-        delta method this over n and the square of the latter is the sampling variance of D2, for
-        targets of any distribution. One standard deviation of its noise is added, so that noise
-        rarely makes it too small.
-    totals : Totals
+    As a ratio: (deviance from the mean - deviance) / deviance from the mean. The influence is the
+    mean of the squares of what rows add to ``deviance - (1 - D2) deviance from the mean``. By the
+    delta method this over n and the square of the latter is the sampling variance of D2, for
+    targets of any distribution. One standard deviation of its noise is added, so that noise rarely
+    makes it too small.
     """
+    assert answers.totals is not None  # `metrics_by_name` refuses it for subgroups
+    means, influence = answers.by_statistic[f"{quantity} influence"]
     null, variance = means.null, max(influence.value, 0.0) + influence.std
-    sampling = math.sqrt(variance / totals.total) / null if null > 0 else 0.0
+    sampling = math.sqrt(variance / answers.totals.total) / null if null > 0 else 0.0
     return Score(name, null - means.residual, null, means.noise, sampling, (-math.inf, 1.0))
 
 
@@ -121,15 +129,11 @@ def _ratio(name: str, table: NoisyTable, above: Array, below: Array) -> Score:
     return Score(name, numerator, denominator, noise, sampling, UNIT)
 
 
-def confusion(name: str, table: NoisyTable, classes: AnyArray, unit: float) -> ScoreMatrix:
-    """Return the confusion matrix from the table of (true, predicted) classes, in units."""
+def confusion(name: str, _: str, answers: Answers) -> ScoreMatrix:
+    """Return the confusion matrix from the table of (true, predicted) classes."""
+    table, unit = answers.by_statistic["classes"], answers.unit
     std = table.std * math.sqrt(1 - 1 / table.n_cells)
-    return ScoreMatrix(name, unit * table.counts, unit * std, np.array(classes))
-
-
-def by_class(table: NoisyTable, n_classes: int) -> NoisyTable:
-    """Return the table with a row for each true class."""
-    return replace(table, counts=table.counts.reshape(n_classes, -1))
+    return ScoreMatrix(name, unit * table.counts, unit * std, np.array(answers.classes))
 
 
 def _correct_cells(table: NoisyTable) -> Array:
@@ -142,22 +146,26 @@ def _correct_cells(table: NoisyTable) -> Array:
     return right
 
 
-def accuracy(name: str, table: NoisyTable, n_records: float | None) -> Score:
-    """Return the share of the rows that were predicted right; None for a private number of rows."""
+def accuracy(name: str, _: str, answers: Answers) -> Score:
+    """Return the share of the rows that were predicted right."""
+    if "correct" in answers.by_statistic:
+        return _mean(name, answers, "correct")
+    table, totals = answers.by_statistic["classes"], answers.totals
     correct = _correct_cells(table)
     score = _ratio(name, table, correct, np.ones_like(correct))
-    if n_records is None:
+    if totals is None or totals.std:  # the number of rows is private
         return score
-    noise = score.noise[0] / n_records**2, 0.0, 0.0
-    return Score(name, score.numerator / n_records, 1.0, noise, score.sampling_std, score.limits)
+    noise = score.noise[0] / totals.total**2, 0.0, 0.0
+    return replace(score, numerator=score.numerator / totals.total, denominator=1.0, noise=noise)
 
 
-def balanced_accuracy(name: str, table: NoisyTable) -> Score:
+def balanced_accuracy(name: str, _: str, answers: Answers) -> Score:
     """Return the mean over classes of the share of right rows, as one ratio.
 
     With ``a_k`` of ``A_k`` rows right, it is h / d with d the product of all ``A_k``; only relative
     changes count, so d is taken for 1: ``dh = sum (da_k + (r - r_k / K) K dA_k) / (K A_k)``.
     """
+    table = answers.by_statistic["classes"]
     size, right = len(table.counts), _correct_cells(table)
     rows, hits = table.counts.sum(axis=1), (right * table.counts).sum(axis=1)
     if not (rows > 0).all():
@@ -179,7 +187,7 @@ def balanced_accuracy(name: str, table: NoisyTable) -> Score:
     return Score(name, value, 1.0, noise, sampling, UNIT)
 
 
-def of_second_class(name: str, table: NoisyTable) -> Score:
+def of_second_class(name: str, _: str, answers: Answers) -> Score:
     """Return precision, recall or F1 of the second of two classes, from their confusion matrix."""
     above, below = np.zeros((2, 2)), np.zeros((2, 2))
     above[1, 1] = 2.0 if name == "f1" else 1.0
@@ -187,17 +195,18 @@ def of_second_class(name: str, table: NoisyTable) -> Score:
         below[:, 1] += 1.0
     if name in ("recall", "f1"):
         below[1] += 1.0
-    return _ratio(name, table, above, below)
+    return _ratio(name, answers.by_statistic["classes"], above, below)
 
 
 # ---------------------------------------------------------------- tables of scores
 
 
-def roc_auc(name: str, table: NoisyTable) -> Score:
+def roc_auc(name: str, _: str, answers: Answers) -> Score:
     """Return the area under the ROC curve, ties within a bin counting one half.
 
     ``sum_b p_b (N_below + n_b / 2) / (P N)``: a quadratic form of noisy counts over another.
     """
+    table = answers.by_statistic["ranking"]
     negatives, positives = table.counts
     n_bins = len(positives)
     below = np.tri(n_bins, k=-1) + np.eye(n_bins) / 2  # of a bin, which bins lie below it
@@ -223,8 +232,9 @@ def roc_auc(name: str, table: NoisyTable) -> Score:
     return Score(name, numerator, denominator, noise, sampling, UNIT)
 
 
-def roc_curve(name: str, table: NoisyTable, as_thresholds: Callable[[Array], Array]) -> ScoreCurve:
+def roc_curve(name: str, _: str, answers: Answers) -> ScoreCurve:
     """Return false and true positive rates for each threshold, from the highest down."""
+    table = answers.by_statistic["ranking"]
     n_bins = table.counts.shape[1]
     x: list[Score] = []
     y: list[Score] = []
@@ -234,12 +244,13 @@ def roc_curve(name: str, table: NoisyTable, as_thresholds: Callable[[Array], Arr
             above[group, first:] = 1.0
             below[group] = 1.0
             points.append(_ratio(name, table, above, below))
-    thresholds = [math.inf, *as_thresholds(table.edges[::-1]), -math.inf]
+    thresholds = [math.inf, *answers.thresholds(table.edges[::-1]), -math.inf]
     return ScoreCurve(name, tuple(x), tuple(y), np.array(thresholds))
 
 
-def calibration_curve(name: str, table: NoisyTable) -> ScoreCurve:
+def calibration_curve(name: str, _: str, answers: Answers) -> ScoreCurve:
     """Return shares of positives among rows of like predicted probability, in ten bins or fewer."""
+    table = answers.by_statistic["ranking"]
     n_bins = table.counts.shape[1]
     cuts = np.unique(np.linspace(0, n_bins, min(n_bins, MOST_CALIBRATION_BINS) + 1).astype(int))
     bounds = np.concatenate([[-math.inf], table.edges, [math.inf]])

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from skdp._numbers import AnyArray, Array, shown
 from skdp.fitting.data import Data
 from skdp.metrics import estimates, row_statistics
+from skdp.metrics.estimates import Answers
 from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, TargetRange
 from skdp.metrics.scores import AnyScore, Score
 from skdp.metrics.subgroups import Subgroups
@@ -40,36 +41,7 @@ EXPLAINED = {
 }
 
 
-# ---------------------------------------------------------------- scores from answers
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Noisy answers, and the public facts by which scores follow from them. There are no rows.
-
-    Attributes
-    ----------
-    by_statistic : dict of str to NoisyMean or NoisyTable
-    totals : Totals or None
-        None of a subgroup, whose size is private.
-    unit : float
-        The weights' scale.
-    bounds : dict of str to float
-        Largest value of each loss.
-    classes : array of shape (n_classes,)
-    thresholds : callable
-        From edges between ranking scores to thresholds in the unit of the model.
-    """
-
-    by_statistic: Mapping[str, Any]
-    totals: Totals | None
-    unit: float
-    bounds: Mapping[str, float]
-    classes: AnyArray
-    thresholds: Callable[[Array], Array]
-
-
-Estimate: TypeAlias = "Callable[[str, Metric, Answers], AnyScore]"
+# ---------------------------------------------------------------- the metrics
 
 
 @dataclass(frozen=True)
@@ -81,104 +53,59 @@ class Metric:
     quantity : str
         What is estimated; "log_loss" and "neg_log_loss" share it.
     estimate : callable
-        Returns the score from its name, the metric and the answers.
+        Returns the score from its name, the quantity and the answers.
     sign : {1, -1}, default=1
         -1 for losses under names like "neg_log_loss".
     is_number : bool, default=True
     """
 
     quantity: str
-    estimate: Estimate
+    estimate: Callable[[str, str, Answers], AnyScore]
     sign: int = 1
     is_number: bool = True
 
     @property
     def greater_is_better(self) -> bool:
         """Whether it is a single number of which more is better."""
-        return self.is_number and (self.sign < 0 or self.estimate is not _mean_loss)
+        return self.is_number and (self.sign < 0 or self.estimate is not estimates.mean_loss)
 
 
 Metrics: TypeAlias = Mapping[str, Metric]
 
 
-def _from(statistic: str, estimate: Callable[[str, Any], AnyScore]) -> Estimate:
-    """Return the estimate of a score that follows from one answer alone."""
-    return lambda name, _, answers: estimate(name, answers.by_statistic[statistic])
+def _losses(quantities: Mapping[str, str]) -> dict[str, Metric]:
+    """Return mean losses by their names; names that begin with "neg_" have the other sign."""
+    return {
+        name: Metric(quantity, estimates.mean_loss, -1 if name.startswith("neg_") else 1)
+        for name, quantity in quantities.items()
+    }
 
 
-def _accuracy(name: str, _: Metric, answers: Answers) -> AnyScore:
-    if "correct" in answers.by_statistic:
-        return _mean(name, answers, "correct", None, 1.0)
-    totals = answers.totals
-    is_known = totals is not None and not totals.std
-    known = totals.total if totals is not None and is_known else None
-    return estimates.accuracy(name, answers.by_statistic["classes"], known)
+def _of_both_signs(*quantities: str) -> dict[str, Metric]:
+    return _losses({f"{sign}mean_{one}": one for one in quantities for sign in ("", "neg_")})
 
 
-def _confusion_matrix(name: str, _: Metric, answers: Answers) -> AnyScore:
-    return estimates.confusion(name, answers.by_statistic["classes"], answers.classes, answers.unit)
-
-
-def _mean_loss(name: str, metric: Metric, answers: Answers) -> AnyScore:
-    # The square of an absolute error is a squared error.
-    loss = metric.quantity
-    square = "squared_error" if loss == "absolute_error" else f"{loss} squared"
-    return _mean(name, answers, loss, square, answers.bounds[loss], metric.sign)
-
-
-def _mean(
-    name: str, answers: Answers, loss: str, square: str | None, bound: float, sign: int = 1
-) -> AnyScore:
-    mean = answers.by_statistic[loss]
-    of_squares = None if square is None else answers.by_statistic[square]
-    if answers.totals is None:
-        return estimates.mean_loss_of_subgroup(name, mean, of_squares, bound, sign)
-    return estimates.mean_loss(name, mean, of_squares, bound, answers.totals, sign)
-
-
-def _explained(name: str, metric: Metric, answers: Answers) -> AnyScore:
-    assert answers.totals is not None  # `metrics_by_name` refuses it for subgroups
-    means, influence = answers.by_statistic[f"{metric.quantity} influence"]
-    return estimates.explained(name, means, influence, answers.totals)
-
-
-def _roc_curve(name: str, _: Metric, answers: Answers) -> AnyScore:
-    return estimates.roc_curve(name, answers.by_statistic["ranking"], answers.thresholds)
-
-
-OF_SECOND_CLASS = _from("classes", estimates.of_second_class)
 METRICS: dict[str, Metrics] = {
     "classifier": {
-        "accuracy": Metric("accuracy", _accuracy),
-        "balanced_accuracy": Metric(
-            "balanced_accuracy", _from("classes", estimates.balanced_accuracy)
-        ),
-        "confusion_matrix": Metric("confusion_matrix", _confusion_matrix, is_number=False),
-        "log_loss": Metric("log_loss", _mean_loss),
-        "neg_log_loss": Metric("log_loss", _mean_loss, -1),
-        "precision": Metric("precision", OF_SECOND_CLASS),
-        "recall": Metric("recall", OF_SECOND_CLASS),
-        "f1": Metric("f1", OF_SECOND_CLASS),
-        "brier_score_loss": Metric("brier", _mean_loss),
-        "neg_brier_score": Metric("brier", _mean_loss, -1),
-        "roc_auc": Metric("roc_auc", _from("ranking", estimates.roc_auc)),
-        "roc_curve": Metric("roc_curve", _roc_curve, is_number=False),
+        "accuracy": Metric("accuracy", estimates.accuracy),
+        "balanced_accuracy": Metric("balanced_accuracy", estimates.balanced_accuracy),
+        "confusion_matrix": Metric("confusion_matrix", estimates.confusion, is_number=False),
+        **_losses({"log_loss": "log_loss", "neg_log_loss": "log_loss"}),
+        "precision": Metric("precision", estimates.of_second_class),
+        "recall": Metric("recall", estimates.of_second_class),
+        "f1": Metric("f1", estimates.of_second_class),
+        **_losses({"brier_score_loss": "brier", "neg_brier_score": "brier"}),
+        "roc_auc": Metric("roc_auc", estimates.roc_auc),
+        "roc_curve": Metric("roc_curve", estimates.roc_curve, is_number=False),
         "calibration_curve": Metric(
-            "calibration_curve", _from("ranking", estimates.calibration_curve), is_number=False
+            "calibration_curve", estimates.calibration_curve, is_number=False
         ),
     },
     "regressor": {
-        "r2": Metric("r2", _explained),
-        "d2_tweedie": Metric("d2_tweedie", _explained),
-        "mean_squared_error": Metric("squared_error", _mean_loss),
-        "neg_mean_squared_error": Metric("squared_error", _mean_loss, -1),
-        "mean_absolute_error": Metric("absolute_error", _mean_loss),
-        "neg_mean_absolute_error": Metric("absolute_error", _mean_loss, -1),
-        "mean_poisson_deviance": Metric("poisson_deviance", _mean_loss),
-        "neg_mean_poisson_deviance": Metric("poisson_deviance", _mean_loss, -1),
-        "mean_gamma_deviance": Metric("gamma_deviance", _mean_loss),
-        "neg_mean_gamma_deviance": Metric("gamma_deviance", _mean_loss, -1),
-        "mean_pinball_loss": Metric("pinball_loss", _mean_loss),
+        "r2": Metric("r2", estimates.explained),
+        "d2_tweedie": Metric("d2_tweedie", estimates.explained),
+        **_of_both_signs("squared_error", "absolute_error", "poisson_deviance", "gamma_deviance"),
+        **_losses({"mean_pinball_loss": "pinball_loss"}),
     },
 }
 OF_TWO_CLASSES = ("precision", "recall", "f1", "brier", *RANKED)
@@ -471,14 +398,15 @@ class ScoreRequest:
                     by_statistic[name] = released[f"{kind} {number}"]
         if "classes" in by_statistic:
             table = by_statistic["classes"]
-            by_statistic["classes"] = estimates.by_class(table, len(self.classes))
+            counts = table.counts.reshape(len(self.classes), -1)
+            by_statistic["classes"] = replace(table, counts=counts)
         thresholds = partial(row_statistics.threshold_values, model=self.model)
         answers = Answers(by_statistic, totals, unit, self.bounds, self.classes, thresholds)
         scores = {}
         for name, one in self.metrics.items():
-            score = one.estimate(name, one, answers)
+            score = one.estimate(name, one.quantity, answers)
             if isinstance(score, Score):
-                score = replace(score, note=self.notes.get(one.quantity, ""))
+                score = replace(score, sign=one.sign, note=self.notes.get(one.quantity, ""))
             scores[name] = score
         return scores
 
