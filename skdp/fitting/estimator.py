@@ -59,7 +59,8 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
     privacy: Privacy | None
     privacy_: PrivacyStatement
 
-    _n_fits_is_public = True  # False for private searches: callbacks would count their fits
+    # False for private searches: callbacks would count their fits.
+    _n_fits_is_public: ClassVar[bool] = True
 
     # mypy: scikit-learn's decorators have no types.
     @available_if(supports_callbacks)  # type: ignore[untyped-decorator]

@@ -1,7 +1,7 @@
 """Score a fitted model on private rows: one set of releases, priced and charged like a fit."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from threading import RLock
 from typing import Any, Self
 
@@ -188,6 +188,7 @@ def evaluate(
     return scorer.fit(X, y, sample_weight, groups=groups, by=by).scores_
 
 
+@dataclass(eq=False, repr=False)
 class PrivateScorer(PrivateEstimator):
     """Private fit whose result is scores, run by `evaluate`, which explains the parameters.
 
@@ -203,26 +204,15 @@ class PrivateScorer(PrivateEstimator):
     privacy_ : PrivacyStatement
     """
 
-    def __init__(
-        self,
-        model: BaseEstimator,
-        metrics: str | Iterable[str] | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        privacy: Privacy | None = None,
-        target_range: tuple[float, float] | None = None,
-        log_loss_bound: float = requests.LOG_LOSS_BOUND,
-        subgroups: Subgroups | None = None,
-    ) -> None:
-        self.model = model
-        self.metrics = metrics
-        self.epsilon = epsilon
-        self.delta = delta
-        self.privacy = privacy
-        self.target_range = target_range
-        self.log_loss_bound = log_loss_bound
-        self.subgroups = subgroups
+    model: BaseEstimator
+    metrics: str | Iterable[str] | None = None
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    privacy: Privacy | None = None
+    target_range: tuple[float, float] | None = None
+    log_loss_bound: float = requests.LOG_LOSS_BOUND
+    subgroups: Subgroups | None = None
 
     @property
     def _who(self) -> str:

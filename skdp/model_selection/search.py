@@ -3,8 +3,8 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Self, TypeAlias, TypeVar
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,6 +45,7 @@ def _best_has(name: str) -> Callable[[Method], Method]:
     return decorate
 
 
+@dataclass(eq=False, repr=False)
 class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     """Private choice among hyperparameters, solvers, columns or estimators.
 
@@ -132,32 +133,19 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     True
     """
 
-    _n_fits_is_public = False  # callbacks would count the runs
+    _n_fits_is_public: ClassVar[bool] = False  # callbacks would count the runs
 
-    def __init__(
-        self,
-        estimator: BaseEstimator,
-        param_grid: Space | Sequence[Space] | None = None,
-        *,
-        param_distributions: Space | Sequence[Space] | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        n_candidates: int = 10,
-        scoring: str | None = None,
-        holdout: float | int = 0.2,
-        privacy: Privacy | None = None,
-        target_range: tuple[float, float] | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.param_distributions = param_distributions
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_candidates = n_candidates
-        self.scoring = scoring
-        self.holdout = holdout
-        self.privacy = privacy
-        self.target_range = target_range
+    estimator: BaseEstimator
+    param_grid: Space | Sequence[Space] | None = None
+    _: KW_ONLY
+    param_distributions: Space | Sequence[Space] | None = None
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    n_candidates: int = 10
+    scoring: str | None = None
+    holdout: float | int = 0.2
+    privacy: Privacy | None = None
+    target_range: tuple[float, float] | None = None
 
     # ------------------------------------------------------------------ fit
 
