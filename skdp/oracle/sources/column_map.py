@@ -130,7 +130,7 @@ class Columns:
 
 
 class UnitArrays(NamedTuple):
-    """Clip ranges, centres and factors of columns: `standardise` has the formula."""
+    """Clip ranges, centres and factors of columns: ``(clip(x, low, high) - centre) * factor``."""
 
     low: compiled.Vector
     high: compiled.Vector
@@ -189,10 +189,14 @@ class ColumnMap:
         if sparse.issparse(X):
             return self._sparse(X, out)
         out = np.empty(X.shape, self._dtype) if out is None else out
-        if self.units is not None:
-            return standardise(X, self.units, out)
-        _centre(X, self._low, self._high, self._centre, out)
+        # Quicker than np.clip, which does not use the processor's vectors here.
+        np.maximum(X, self._low, out=out)
+        np.minimum(out, self._high, out=out)
+        out -= self._centre
         with np.errstate(over="ignore", under="ignore"):
+            if self.units is not None:
+                out *= self.units.factor
+                return out
             out /= self._scale
         if self._overflows:
             np.clip(out, -self._largest, self._largest, out=out)
@@ -200,8 +204,19 @@ class ColumnMap:
 
     def _sparse(self, X: sparse.csr_array, out: AnyArray | None) -> sparse.csr_array:
         data = np.empty(len(X.data), self._dtype) if out is None else out
+        own = np.empty_like(data)
+
+        def of_entries(values: AnyArray) -> AnyArray:
+            # Indices are valid: with mode "raise" they would be checked by way of a copy.
+            return np.take(values, X.indices, mode="clip", out=own)
+
+        np.maximum(X.data, of_entries(self._low), out=data)
+        np.minimum(data, of_entries(self._high), out=data)
         of_zero = np.clip(np.zeros((), self._dtype), self._low, self._high)
-        standardise_entries(X, self._low, self._high, of_zero, self._scale, data)
+        if of_zero.any():  # an entry of 0 stays 0
+            data -= of_entries(of_zero)
+        with np.errstate(over="ignore", under="ignore"):
+            data /= of_entries(self._scale)
         if self._overflows:
             np.clip(data, -self._largest, self._largest, out=data)
         rows = sparse.csr_array(X.shape, dtype=self._dtype)
@@ -219,21 +234,6 @@ def read_only(values: AnyArray) -> AnyArray:
 # ---------------------------------------------------------------- rows in units of their columns
 
 
-def standardise(X: AnyArray, units: UnitArrays, out: AnyArray) -> AnyArray:
-    """Put ``(clip(X, low, high) - centre) * factor`` into ``out``, and return that."""
-    _centre(X, units.low, units.high, units.centre, out)
-    with np.errstate(under="ignore"):
-        out *= units.factor
-    return out
-
-
-def _centre(X: AnyArray, low: AnyArray, high: AnyArray, centre: AnyArray, out: AnyArray) -> None:
-    # Quicker than np.clip, which does not use the processor's vectors here.
-    np.maximum(X, low, out=out)
-    np.minimum(out, high, out=out)
-    out -= centre
-
-
 @compiled.compile_inner()
 def standardise_rows(X: compiled.Rows, units: UnitArrays, out: compiled.MatrixOut) -> None:
     """Write the standardised rows, in a compiled loop."""
@@ -248,33 +248,6 @@ def is_plain(X: AnyArray) -> bool:
     """Whether rows lie in memory as compiled loops read them."""
     known = X.dtype in (np.float64, np.float32) and X.dtype.isnative
     return bool(known and X.ndim == 2 and X.flags.c_contiguous and X.flags.aligned)
-
-
-def standardise_entries(
-    X: sparse.csr_array,
-    low: AnyArray,
-    high: AnyArray,
-    of_zero: AnyArray,
-    scale: AnyArray,
-    out: AnyArray,
-) -> AnyArray:
-    """Put ``(clip(x, low, high) - of_zero) / scale`` into ``out`` for the entries x of CSR rows.
-
-    ``of_zero`` is what 0 is clipped to, so that an entry of 0 stays 0.
-    """
-    own = np.empty(len(X.data), out.dtype)
-
-    def of_entries(values: AnyArray) -> AnyArray:
-        # Indices are valid: with mode "raise" they would be checked by way of a copy.
-        return np.take(values, X.indices, mode="clip", out=own)
-
-    np.maximum(X.data, of_entries(low), out=out)
-    np.minimum(out, of_entries(high), out=out)
-    if of_zero.any():
-        out -= of_entries(of_zero)
-    with np.errstate(over="ignore", under="ignore"):
-        out /= of_entries(scale)
-    return out
 
 
 def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:

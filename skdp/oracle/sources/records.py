@@ -197,7 +197,6 @@ class Records:
         """
         buffer, dense = None, dense and self.base is not None
         base = None if dense else self.base
-        units = None if self.columns is None or self.is_sparse else self.columns.units
         for rows in slices(0, self.n_rows, max(1, n_rows)):
             block = self[rows]
             if block.is_copied or dense:
@@ -206,11 +205,8 @@ class Records:
                 elif buffer is None and (dense or self.loses_zeros):
                     buffer = np.empty(block.shape)
                 out = None if buffer is None else buffer[: block.n_rows]
-                if units is not None and out is not None:
-                    X = column_map.standardise(block.stored, units, out)
-                else:
-                    X = block.in_float64(dense, out)
-                block = replace(block, stored=X, columns=None, base=base)
+                stored = block.in_float64(dense, out)
+                block = replace(block, stored=stored, columns=None, base=base)
             yield block
 
     def in_float64(self, dense: bool, out: Array | None) -> sparse_rows.AnyRows:

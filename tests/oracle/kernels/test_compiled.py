@@ -26,7 +26,6 @@ from skdp.oracle.kernels.clipped_gradients import (
 )
 from skdp.oracle.releases import histograms
 from skdp.oracle.sources import block_sizes
-from skdp.oracle.sources.column_map import UnitArrays, read_only, standardise
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records, inverse_l1_norms
@@ -270,24 +269,6 @@ def test_gram_sums_are_the_same_bit_for_bit(compiled_kernels, monkeypatch, dtype
             assert "write_scaled" in worked
             assert np.array_equal(first, second)
             assert np.isfinite(first).all()
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rows_are_standardised_bit_for_bit(compiled_kernels, monkeypatch, dtype):
-    scaled = [rows for rows in sources(dtype, monkeypatch) if rows.records.columns is not None]
-    assert scaled
-    for rows in scaled:
-        first, second = both_ways(lambda r=rows: r.records.X)
-        assert first.tobytes() == second.tobytes()
-
-
-def test_zeros_are_standardised_alike_but_for_their_sign(compiled_kernels):
-    zeros, rows = np.array([0.0, -0.0]), np.array([[0.0, -0.0, 1.0, -5e-324]] * 3)
-    for low, high, centre in itertools.product([*zeros, -1.0], [*zeros, 1.0], zeros):
-        units = UnitArrays(*(read_only(np.full(4, one)) for one in (low, high, centre, 1.0)))
-        first, second = both_ways(lambda u=units: standardise(rows, u, np.empty((3, 4))).copy())
-        assert np.array_equal(first, second)
-        assert (first.view(np.int64) == second.view(np.int64))[first != 0].all()
 
 
 def test_margins_that_are_no_numbers_are_gone_with_their_tile(compiled_kernels, rng):
