@@ -262,15 +262,6 @@ def factors_within(bound: float, inverse_norms: Array, root_weights: Array | Non
     return np.asarray(factors)
 
 
-def residual_factors(records: Records, factors: Array, reach: float) -> Array:
-    """Return the factors of rows' residuals: those of rows ``reach`` times as long as they may be.
-
-    At ``reach`` 1 these are the factors of the rows.
-    """
-    roots = _root_weights(records)
-    return np.minimum(reach * factors, 1.0 if roots is None else roots)
-
-
 def _root_weights(records: Records) -> Array | None:
     return None if records.weights is None else np.sqrt(records.weights)
 
@@ -285,15 +276,14 @@ def shrunk_gradients(
     row_norm: float,
     residual_bound: float,
     whole_records: bool = False,
-    reach: float = 1.0,
 ) -> Array:
     """Sum of the records' gradients, the rows shrunk to ``row_norm`` and residuals capped.
 
     With ``whole_records`` a row's target is shrunk with it, as in `bounded_gram`, which for squared
-    error multiplies its residual once more; from ``reach`` times the bound on.
+    error multiplies its residual once more.
     """
     limits = shrinking_factors(records, None, row_norm, whole_records)
-    return shrunk_gradients_in(records, limits, loss, point, residual_bound, whole_records, reach)
+    return shrunk_gradients_in(records, limits, loss, point, residual_bound, whole_records)
 
 
 def shrinking_factors(
@@ -321,11 +311,10 @@ def shrunk_gradients_in(
     point: Array,
     residual_bound: float,
     whole_records: bool = False,
-    reach: float = 1.0,
 ) -> Array:
     """Sum of `shrunk_gradients`, rows being shrunk by the given `shrinking_factors`."""
     if whole_records:
-        weights = limits * residual_factors(records, limits, reach)
+        weights = limits * limits
     else:
         with np.errstate(over="ignore", under="ignore"):
             weights = limits if records.weights is None else limits * records.weights

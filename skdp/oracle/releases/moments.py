@@ -17,16 +17,15 @@ columns of X alone say how many rows are summed at once.
 
 *The step.* The other sums are for one Newton step from a private fit, and for its covariance. In
 whitened coordinates, those of a public matrix T, row z is ``u = T'z``. A record is taken with the
-weight ``f = min(1, row_norm / |u|)``, its residual r with the weight ``h = min(1, reach f)`` and a
-cap: ``c(h r)``, c cutting to plus or minus ``residual_bound``. Both weights depend on the row
-alone. The estimating equation is ``sum f u c(h r) = 0``, and `ShrunkGradientSum` with
-``whole_records`` and the same reach is that sum. Here are its derivative and the second moments of
-its terms. No term grows with the reach, but the derivative does.
+weight ``f = min(1, row_norm / |u|)``, its residual r with the same weight and a cap: ``c(f r)``, c
+cutting to plus or minus ``residual_bound``. The weight depends on the row alone. The estimating
+equation is ``sum f u c(f r) = 0``, and `ShrunkGradientSum` with ``whole_records`` is that sum. Here
+are its derivative and the second moments of its terms.
 
 With noise r is the residual of `Loss.with_bounded_weights`: it is multiplied by ``min(1, W / w)``,
 with w the working weight at the point and W its bound. This is a function of the row and of public
 numbers, so the equation keeps its solution where the model holds, and its derivative has weights
-of at most W. No sensitivity rests on it: whatever r is, ``h r`` is capped, and w is cut.
+of at most W. No sensitivity rests on it: whatever r is, ``f r`` is capped, and w is cut.
 
 Of several classes r is a vector, in the coordinates of `Loss.contrasts`, and its cap is one of its
 length. A record's term is the product of every entry of r with the row, the same entry's products
@@ -293,15 +292,12 @@ class OfWhitenedRows(base.Statistic):
         From 1e-100 to 1e100, in the coordinates of T.
     residual_bound : float
         From 1e-100 to 1e100, in the targets' unit.
-    reach : float, default=1.0
-        From 1e-100 to 1e100.
     """
 
     point: base.Point = field(repr=False)
     coordinates: Coordinates = field(repr=False)
     row_norm: base.Bound
     residual_bound: base.Bound
-    reach: base.Bound = 1.0
     takes_groups: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -326,10 +322,10 @@ class OfWhitenedRows(base.Statistic):
                 f"{len(self.coordinates.matrix)}. Nothing was released for it."
             )
 
-    def whitened(self, block: Records, loss: Loss) -> tuple[Array, Array, Array]:
-        """Return vectors ``f u`` of a block, none longer than ``row_norm``, and the weights f, h.
+    def whitened(self, block: Records, loss: Loss) -> tuple[Array, Array]:
+        """Return vectors ``f u`` of a block, none longer than ``row_norm``, and the weights f.
 
-        A row's weight acts by its root, on both. Rows whose products leave float64's range get
+        A row's weight acts by its root. Rows whose products leave float64's range get
         f = 0. If the loss bounds residuals, so that they are not capped, ``f**2 |u|`` is at most
         ``row_norm`` as well, which says more where weights exceed 1.
         """
@@ -342,7 +338,7 @@ class OfWhitenedRows(base.Statistic):
                 factors = np.minimum(factors, np.sqrt(np.maximum(1.0, self.row_norm * inverse)))
             vectors *= factors[:, None]
         vectors[factors == 0] = 0.0
-        return vectors, factors, kernel.residual_factors(block, factors, self.reach)
+        return vectors, factors
 
     def residuals(self, block: Records, loss: Loss, factors: Array) -> Array:
         """Return residuals times factors, a column for each contrast; 0 where one is no number."""
@@ -369,8 +365,8 @@ class _StepSquares(OfWhitenedRows, SquareSum):
     """A sum of squares of ``roots f u``; the sum cuts the vector of roots to a length."""
 
     @abstractmethod
-    def roots(self, block: Records, loss: Loss, factors: Array, of_residuals: Array) -> Array:
-        """Return the roots of a block, shape (n_rows, n_contrasts), from the weights f and h."""
+    def roots(self, block: Records, loss: Loss, factors: Array) -> Array:
+        """Return the roots of a block, shape (n_rows, n_contrasts), from the weights f."""
 
     def longest_root(self, context: PublicContext) -> float:
         """Return the length to which the sum cuts the roots of a record."""
@@ -389,8 +385,8 @@ def step_squares(records: Records, statistic: _StepSquares, loss: Loss, longest:
     """Sum of squares of the products of roots, cut to a length, with vectors ``f u``."""
     total = np.zeros((records.n_parameters * loss.contrasts.shape[1],) * 2)
     for block in records.float64_blocks():
-        vectors, *factors = statistic.whitened(block, loss)
-        roots = capped(np.nan_to_num(statistic.roots(block, loss, *factors)), longest)
+        vectors, factors = statistic.whitened(block, loss)
+        roots = capped(np.nan_to_num(statistic.roots(block, loss, factors)), longest)
         if block.multipliers is not None:
             roots = roots * np.sqrt(block.multipliers)[:, None]
         terms = (roots[:, :, None] * vectors[:, None, :]).reshape(len(vectors), len(total))
@@ -401,17 +397,16 @@ def step_squares(records: Records, statistic: _StepSquares, loss: Loss, longest:
 @base.audited
 @dataclass(frozen=True, eq=False)
 class CappedHessian(_StepSquares):
-    """Sum of ``w f h u u'`` over the records with ``|h r| <= residual_bound``.
+    """Sum of ``w f**2 u u'`` over the records with ``|f r| <= residual_bound``.
 
     w is the loss's `Loss.working_weight`, at most its ``weight_bound`` W. This is the derivative of
-    ``sum f u c(h r)`` in the coordinates of T, or its mean where the model holds: for squared error
-    w is 1. As h is at most f times the reach, the root ``sqrt(w h / f)`` is at most
-    ``sqrt(W reach)``. Whether the record adds anything, w, f and h depend on the record and on
-    public numbers alone.
+    ``sum f u c(f r)`` in the coordinates of T, or its mean where the model holds: for squared error
+    w is 1. Whether the record adds anything, w and f depend on the record and on public numbers
+    alone.
 
     Where targets alone are private, it is public for the logistic loss and a ``residual_bound`` of
-    at least its own: w is ``p (1 - p)``, p the probability at the margin, f and h follow from the
-    row, and no residual is capped, as ``|h r| <= |r|``. No target plays a part in it.
+    at least its own: w is ``p (1 - p)``, p the probability at the margin, f follows from the
+    row, and no residual is capped, as ``|f r| <= |r|``. No target plays a part in it.
     """
 
     kind: ClassVar[str] = "hessian"
@@ -428,23 +423,22 @@ class CappedHessian(_StepSquares):
                 f"CappedHessian: {context.problem.loss.name} has no working weight. Nothing was "
                 "released for it."
             )
-        return math.sqrt(bound * self.reach)
+        return math.sqrt(bound)
 
-    def roots(self, block: Records, loss: Loss, factors: Array, of_residuals: Array) -> Array:
+    def roots(self, block: Records, loss: Loss, factors: Array) -> Array:
         # A margin that is not a number comes of a row that is too long: its vector is null.
         margins = np.nan_to_num(block.margins(self.point))
         # Whatever a loss of one's own returns, its declared bound is kept.
         weights = loss.working_weight(margins, block.targets)
         weights = np.clip(np.nan_to_num(weights), 0.0, loss.weight_bound)
-        kept = np.abs(self.residuals(block, loss, of_residuals)) <= self.residual_bound
-        longer = (of_residuals / np.maximum(factors, 1e-300))[:, None]
-        return np.asarray(kept * np.sqrt(weights * longer))
+        kept = np.abs(self.residuals(block, loss, factors)) <= self.residual_bound
+        return np.asarray(kept * np.sqrt(weights))
 
 
 @base.audited
 @dataclass(frozen=True, eq=False)
 class ScoreSquares(_StepSquares):
-    """Sum of ``c(h r)**2 f**2 u u'``: second moments of the terms of the estimating equation.
+    """Sum of ``c(f r)**2 f**2 u u'``: second moments of the terms of the estimating equation.
 
     A group of rows adds ``v v'`` with v the mean of the terms of its rows, which is no longer than
     they may be, and cut to that length once it is computed: bound and spread are the same. It is no
@@ -455,8 +449,8 @@ class ScoreSquares(_StepSquares):
 
     kind: ClassVar[str] = "score_squares"
 
-    def roots(self, block: Records, loss: Loss, factors: Array, of_residuals: Array) -> Array:
-        return self.residuals(block, loss, of_residuals)
+    def roots(self, block: Records, loss: Loss, factors: Array) -> Array:
+        return self.residuals(block, loss, factors)
 
     def matrix(self, rows: RepeatableSource, context: PublicContext) -> Array:
         if not context.public.grouped:
@@ -468,12 +462,11 @@ class ScoreSquares(_StepSquares):
 
 
 def score_factors(records: Records, statistic: ScoreSquares, loss: Loss) -> Array:
-    """Factors ``c(h r) f`` of rows in their group's term, times their multipliers."""
+    """Factors ``c(f r) f`` of rows in their group's term, times their multipliers."""
     scores = [np.empty((0, loss.contrasts.shape[1]))]
     for block in records.float64_blocks():
-        _, factors, of_residuals = statistic.whitened(block, loss)
-        residuals = statistic.residuals(block, loss, of_residuals)
-        residuals = capped(residuals, statistic.residual_bound)
+        _, factors = statistic.whitened(block, loss)
+        residuals = capped(statistic.residuals(block, loss, factors), statistic.residual_bound)
         scores.append(block.scaled_by_group(factors[:, None] * residuals))
     return np.concatenate(scores)
 
@@ -516,7 +509,7 @@ class LogisticStep(OfWhitenedRows):
 
     A record adds ``q (1 - q) f**2 u u'``, packed as in `GramSum`, and ``c R f**2 r u``: q is the
     probability of a class, R is ``row_norm`` and c is `gradient_weight`. Residuals are bounded by
-    the loss, so ``residual_bound`` and ``reach`` have no part in it. Of several classes with
+    the loss, so ``residual_bound`` has no part in it. Of several classes with
     probabilities p it adds the products of all entries of ``A = diag(p) - p p'`` with those of
     ``f**2 u u'``, and of ``r = p - e``, e being the unit vector of its class, with ``c R f**2 u``,
     in coordinates of `Loss.contrasts`, which change neither norm: rows and columns of A, and r, add
@@ -567,7 +560,7 @@ def logistic_step(records: Records, statistic: LogisticStep, loss: Loss) -> Arra
     hessian = np.zeros((n_contrasts, size, n_contrasts, size))
     gradient = np.zeros((n_contrasts, size))
     for block in records.float64_blocks():
-        vectors, factors, _ = statistic.whitened(block, loss)
+        vectors, factors = statistic.whitened(block, loss)
         residuals = statistic.residuals(block, loss, factors)
         gradient += block.scaled_by_group(residuals).T @ vectors
         # A margin that is not a number comes of a row that is too long: its vector is null.
@@ -617,8 +610,7 @@ class ShrunkGradientSum(base.ParameterStatistic):
 
     With ``whole_records`` the residual is multiplied by f before it is capped, weights acting by
     their root on either factor: squared error shrinks the record with its target, as `GramSum`
-    does. With a ``reach`` above 1 it is multiplied by ``min(1, reach f)`` instead: rows up to so
-    many times as long as the bound keep it whole.
+    does.
 
     Sensitivity: ``|f u| |r| <= row_norm * residual_bound``, over the matrix ``f u r'``;
     a null record adds 0; so zero-out moves the sum by at most that, replace-one by twice that, or
@@ -637,8 +629,6 @@ class ShrunkGradientSum(base.ParameterStatistic):
     coordinates : Coordinates, optional
         Those of T; the rows' own by default. The answer is in these coordinates.
     whole_records : bool, default=False
-    reach : float, default=1.0
-        From 1e-100 to 1e100.
     """
 
     point: base.Point = field(repr=False)
@@ -646,7 +636,6 @@ class ShrunkGradientSum(base.ParameterStatistic):
     residual_bound: base.Bound
     coordinates: Coordinates | None = field(default=None, repr=False)
     whole_records: base.Flag = False
-    reach: base.Bound = 1.0
     kind: ClassVar[str] = "gradient"
 
     def __post_init__(self) -> None:
@@ -675,13 +664,13 @@ class ShrunkGradientSum(base.ParameterStatistic):
                 f"ShrunkGradientSum: coordinates must have {n_parameters} entries; got "
                 f"{len(transform)}. Nothing was released for it."
             )
-        at, kind = (context.problem.loss, self.point), (self.whole_records, self.reach)
+        at = context.problem.loss, self.point
         if self.coordinates is None or transform is None:
-            arguments = *at, self.row_norm, self.residual_bound, *kind
+            arguments = *at, self.row_norm, self.residual_bound, self.whole_records
             return np.asarray(rows.total(kernel.shrunk_gradients, *arguments))
         products = self.coordinates.products if context.public.sparse else None
         shrinking = transform, self.row_norm, self.whole_records, products
         limits = rows.per_row(kernel.shrinking_factors, *shrinking)
-        capped = *at, self.residual_bound, *kind
+        capped = *at, self.residual_bound, self.whole_records
         total = rows.total(kernel.shrunk_gradients_in, *capped, rows=(limits,))
         return np.asarray(transform.T @ total)

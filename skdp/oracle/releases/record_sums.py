@@ -187,8 +187,8 @@ class CutCount(moments.OfWhitenedRows, RecordSum):
 
     def numbers(self, block: Records, context: PublicContext) -> Array:
         loss = context.problem.loss
-        _, factors, of_residuals = self.whitened(block, loss)
-        lengths = lengths_of(self.residuals(block, loss, of_residuals))
+        _, factors = self.whitened(block, loss)
+        lengths = lengths_of(self.residuals(block, loss, factors))
         full = np.ones(block.n_rows) if block.weights is None else np.sqrt(block.weights)
         numbers = np.empty((block.n_rows, self.size))
         numbers[:, 0] = (factors < full) | (lengths > self.residual_bound)

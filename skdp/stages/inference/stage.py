@@ -36,9 +36,9 @@ from skdp.stages.base import OptionalStage, StageParameters, is_regression, miss
 from skdp.stages.inference.bounds import (
     AHEAD,
     COUNT_SHARE,
-    LENGTHENING,
-    SQUARED_LIMITS,
+    RESIDUAL_FACTOR,
     Bounds,
+    has_mean_release,
 )
 from skdp.stages.inference.weights import MeanWeight, mean_hessian, weighted_means
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
@@ -47,20 +47,19 @@ from skdp.steps.shrinkage import LARGEST_CONDITION, inverse_of, spectrum
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
 FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is requested, in target units
 EVENTS = 1.5  # least cap of residuals with a log link, in sizes of an event
-N_VARIANCES = 3  # answers about it, in turn, where the loss is not quadratic
+N_VARIANCES = 3  # answers about it, in turn, if the loss is not quadratic
 LEAST_VARIANCE, MOST_VARIANCE = 0.02, 1.2  # of residuals, as caps take it, in squared target units
-MEAN_FACTOR = 10.0  # least cap of residuals for the intercept, in their standard deviations
+MEAN_FACTOR = 3.0  # least cap of residuals for the intercept, next to that for the step
 LEAST_WEIGHT = 0.25  # least mean square of the rows' weights that is not taken for noise
 # Columns with rare large values are made shorter, by the square of how much farther their range
 # reaches than that of a usual column, up to so much: where it reached farther still the Hessian
 # would not be determined.
 MOST_STRETCH = 1.3
 # Damping of the steps before the last one: eigenvalues of their Hessian are raised by this multiple
-# of the spectral norm of its noise, so that no step is long where noise exceeds the rows. With a
-# log link one step has to come near, and the noise is smaller.
-DAMPING, DAMPING_OF_LOG_LINK = 2.5, 1.0
+# of the spectral norm of its noise, so that no step is long where noise exceeds the rows.
+DAMPING = 2.5
 
-About = tuple[Array, moments.Coordinates, float, float, float]  # point, T, row_norm, cap, and reach
+About = tuple[Array, moments.Coordinates, float, float]  # point, T, row_norm, and cap
 Parts = tuple[Array, Array, float, float]  # Hessian and gradient, and the noise of either
 
 
@@ -317,15 +316,14 @@ class InferenceStage(OptionalStage):
         release = moments.GramSum(bounds.gram_norm)
         answer, std = oracle.with_share(release, self._part(bounds, "gram"))
         gram, gram_std = moments.unpack_gram(answer, size) / n_rows, std / n_rows
-        weighted = mean_hessian(loss, gram, point[:, 0], public.has_intercept)
         shorter = _made_shorter(solution.scaling, bounds, public, problem)
+        weighted = mean_hessian(loss, gram, point[:, 0], public.has_intercept)
         eigen = spectrum(weighted, gram_std, shorter)
         inflated = eigen.values + eigen.noise_norm
         if public.has_intercept:
             gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * gram_std
             gram[:-1, -1] = gram[-1, :-1]
-        length = float(np.mean(eigen.values / inflated)) ** -LENGTHENING
-        coordinates = moments.Coordinates(length * eigen.vectors / np.sqrt(inflated))
+        coordinates = moments.Coordinates(eigen.vectors / np.sqrt(inflated))
 
         # 2. The step.
         if is_regression(problem):
@@ -334,7 +332,7 @@ class InferenceStage(OptionalStage):
                 cap = min(cap, problem.loss.residual_bound)
         else:
             cap = (loss.residual_bound or 1.0) if oracle.is_noisy else UNBOUNDED
-        about = point, coordinates, bounds.row_norm, cap, bounds.reach
+        about = point, coordinates, bounds.row_norm, cap
         about = self._steps_ahead(oracle, about, bounds)
         step, point = self._step(oracle, about, bounds), about[0]
         is_binary = loss.link == "logit" and loss.separable
@@ -348,8 +346,7 @@ class InferenceStage(OptionalStage):
             estimate = replace(estimate, mean_weight=weight_of)
 
         # 3. Capped residuals move the intercept where errors are skewed: it gets its own answer.
-        is_capped = loss.quadratic or (loss.link == "log" and oracle.is_noisy)
-        if is_capped and public.has_intercept:
+        if has_mean_release(public, problem):
             weight, means = weighted_means(loss, gram, estimate.coef)
             request = record_sums.CappedResiduals(estimate.coef[:, None], most)
             answer, std = oracle.with_share(request, self._part(bounds, "mean"))
@@ -378,49 +375,39 @@ class InferenceStage(OptionalStage):
         """Return caps of residuals, for the step and for the intercept, and their mean square.
 
         The unit of targets says little about residuals where it is that of a few large amounts:
-        each answer says where the next one may cut them. A cap below the size of single events
-        would leave a share of each of them, whose spread says nothing about the others.
+        each answer says where the next one may cut them. A cap below the size of single events,
+        which is about the variance over the mean, would leave a share of each of them.
         """
-        n_rows, loss = oracle.public.n_rows, oracle.problem.loss
-        unit, per_variance, growth, largest = target_unit(oracle.public), 0.0, 1.0, 0.0
+        public, loss, scaling = oracle.public, oracle.problem.loss, oracle.scaling
+        unit, per_variance, largest, uppers = target_unit(public), 0.0, 0.0, []
         least = LEAST_VARIANCE * unit**2
-        scaling = oracle.scaling
-        is_log = loss.link == "log" and oracle.is_noisy
-        if is_log and scaling is not None and scaling.targets is not None:
+        if oracle.is_noisy and loss.link == "log" and scaling is not None and scaling.targets:
             targets = scaling.targets
-            per_variance = float(targets.scale[0] / targets.centre[0])
+            mean = weighted_means(loss, gram, point[:, 0])[0] if public.has_intercept else 1.0
+            # A long tail is farther than histograms show.
             ratio = float(unbounded_unit(targets.centre, targets.scale, targets.high)[0])
-            largest = unit * ratio
-            if oracle.public.has_intercept:
-                mean = min(weighted_means(loss, gram, point[:, 0])[0], 1.0)
-                per_variance, largest = per_variance / mean, largest / mean
-            # A long tail is farther than histograms show: so caps go as far as noise allows.
-            growth = bounds.residual_factor / SQUARED_LIMITS.residual_factor
-            unit *= max(growth, ratio)
+            largest = EVENTS * ratio * unit / min(mean, 1.0)
+            unit *= max(bounds.residual_factor / RESIDUAL_FACTOR, ratio)
+            per_variance = float(targets.scale[0] / targets.centre[0]) / min(mean, 1.0)
 
-        def reach(square: float) -> float:
-            # An event's size is about the variance over the mean, and that of targets at most.
-            # Where events are rare, records with two of them move slopes.
-            event = EVENTS * min(per_variance * square, largest)
-            event = min(event, FIRST_RESIDUAL * unit)
+        def cap_for(square: float) -> float:
+            event = min(EVENTS * per_variance * square, largest, FIRST_RESIDUAL * unit)
             return max(bounds.residual_factor * math.sqrt(square), event)
 
         most = FIRST_RESIDUAL * unit if oracle.is_noisy else UNBOUNDED
         n_answers = 1 if loss.quadratic else N_VARIANCES
-        variances: list[float] = []
-        uppers: list[float] = []
         for _ in range(n_answers):
             request = record_sums.ResidualSquares(point, most)
             answer, std = oracle.with_share(request, self._part(bounds, "scale") / n_answers)
-            variances.append(float(answer[0]) / n_rows)
-            uppers.append(max(max(variances[-1], 0.0) + 2 * std / n_rows, least))
-            most = min(most, reach(uppers[-1]))
-        cap = reach(min(uppers[-1], MOST_VARIANCE * unit**2))
+            variance, error = float(answer[0]) / public.n_rows, 2 * std / public.n_rows
+            uppers.append(max(max(variance, 0.0) + error, least))
+            most = min(most, cap_for(uppers[-1]))
         if not oracle.is_noisy:
-            return cap, UNBOUNDED, variances[-1]
+            return UNBOUNDED, UNBOUNDED, variance
+        cap = cap_for(min(uppers[-1], MOST_VARIANCE * unit**2))
         # With a log link residuals are skewed, and were cut: least by the first answer.
-        of_mean = max(cap, growth * MEAN_FACTOR * math.sqrt(uppers[0]))
-        return cap, of_mean, variances[0] if loss.quadratic else max(*variances, uppers[-1])
+        of_mean = max(cap, MEAN_FACTOR * bounds.residual_factor * math.sqrt(uppers[0]))
+        return cap, of_mean, variance if loss.quadratic else max(uppers)
 
     def _step(self, oracle: Oracle, about: About, bounds: Bounds) -> _Step:
         """Return what is released for the last step, from one point, coordinates and bounds."""
@@ -437,8 +424,8 @@ class InferenceStage(OptionalStage):
         """Return Hessian and gradient, as means, and their noise."""
         if not is_regression(oracle.problem):
             return self._joint(oracle, about, self.share * shares["step"])
-        point, coordinates, row_norm, cap, reach = about
-        request = moments.ShrunkGradientSum(point, row_norm, cap, coordinates, True, reach)
+        point, coordinates, row_norm, cap = about
+        request = moments.ShrunkGradientSum(point, row_norm, cap, coordinates, True)
         gradient, gradient_std = oracle.with_share(request, self.share * shares["gradient"])
         curvature = moments.CappedHessian(*about)
         hessian, std = oracle.with_share(curvature, self.share * shares["hessian"])
@@ -452,12 +439,11 @@ class InferenceStage(OptionalStage):
         the distribution of its noise is that of fresh noise at a point that is given.
         """
         contrasts, size = oracle.problem.loss.contrasts, oracle.public.n_parameters
-        damping = DAMPING_OF_LOG_LINK if oracle.problem.loss.link == "log" else DAMPING
         for _ in range(bounds.n_steps_ahead):
             hessian, gradient, std, _ = self._parts(oracle, about, AHEAD)
             values, vectors = np.linalg.eigh(hessian)
             values = np.maximum(values, max(values[-1], 1e-300) / LARGEST_CONDITION)
-            values += damping * std * _noise_norm(contrasts, len(gradient))
+            values += DAMPING * std * _noise_norm(contrasts, len(gradient))
             step = (vectors / values) @ (vectors.T @ gradient)
             following = about[0] - about[1].matrix @ step.reshape(-1, size).T @ contrasts.T
             # Without noise there may be no solution, as for classes that a line separates.

@@ -48,10 +48,10 @@ def totals(statistic, problem, records, adjacency=Adjacency.ZERO_OUT, **facts):
     return found
 
 
-def whitened(cls, point=(0.0, 0.0), row_norm=2.0, cap=1.5, reach=1.0):
+def whitened(cls, point=(0.0, 0.0), row_norm=2.0, cap=1.5):
     """A statistic in coordinates that are not those of the rows."""
     turn = Coordinates(np.array([[3.0, 1.0], [0.0, 0.5]]))
-    return cls(np.array(point).reshape(2, -1), turn, row_norm, cap, reach)
+    return cls(np.array(point).reshape(2, -1), turn, row_norm, cap)
 
 
 NULL = ([0.0, 0.0], 0.0, 0.0)
@@ -69,11 +69,7 @@ def far(one, other):
         # The residual of target 0 at point 0 is 0: a long row adds its outer product.
         (whitened(moments.CappedHessian), [([5.0, 0.0], 0.0, 1.0), ([0.0, 90.0], 0.0, 1.0)]),
         (
-            whitened(moments.CappedHessian, reach=3.0),
-            [([5.0, 0.0], 0.0, 1.0), ([0.0, 90.0], 0.0, 1.0)],
-        ),
-        (
-            whitened(moments.ScoreSquares, reach=3.0),
+            whitened(moments.ScoreSquares),
             [([5.0, 0.0], 90.0, 1.0), ([0.0, 90.0], -900.0, 1.0)],
         ),
         (CappedResiduals(np.zeros((2, 1)), 3.0), [([0, 0], 5.0, 1), ([0, 0], -9.0, 1)]),
@@ -104,10 +100,9 @@ def test_the_bound_of_weighted_hessians_is_attained(power, bounded):
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.2, 30.0])
-@pytest.mark.parametrize("reach", [0.3, 1.0, 2.5, 1e50])
-def test_no_row_exceeds_the_bound_of_the_hessian(reach, weight):
-    """Whatever its length and its weight, with any reach."""
-    statistic = whitened(moments.CappedHessian, reach=reach, cap=1e90)
+def test_no_row_exceeds_the_bound_of_the_hessian(weight):
+    """Whatever its length and its weight."""
+    statistic = whitened(moments.CappedHessian, cap=1e90)
     rows = [([0.0, length], 0.0, weight) for length in np.geomspace(1e-3, 1e60, 190)]
     *found, null = totals(statistic, SQUARED, [*rows, NULL])
     assert max(far(one, null) for one in found) <= 1
@@ -261,13 +256,13 @@ def test_the_statistics_are_what_they_say(rng):
     """Against sums over records, written out."""
     X, y = rng.standard_normal((50, 2)), rng.standard_normal(50)
     point, transform = np.array([0.4, -0.2]), np.array([[3.0, 1.0], [0.0, 0.5]])
-    norm, cap, reach = 2.0, 0.8, 1.5
+    norm, cap = 2.0, 0.8
     matrices, labels = {"hessian": 0.0, "score_squares": 0.0}, (y > 0).astype(float)
     joint, cut, gradient = [0.0, 0.0], 0, np.zeros(2)
     for row, target, label in zip(X, y, labels, strict=True):
         u = transform.T @ row
         f = min(1.0, norm / np.linalg.norm(u))
-        h = min(1.0, reach * f)
+        h = f
         r = h * (row @ point - target)
         gradient += f * np.clip(r, -cap, cap) * u
         matrices["hessian"] += (abs(r) <= cap) * f * h * np.outer(u, u)
@@ -278,9 +273,9 @@ def test_the_statistics_are_what_they_say(rng):
         joint[1] += f**2 * (q - label) * u
     public = Public(50, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False)
     rows = MemorySource.of(X, y[:, None], constant=0.0)
-    about = point[:, None], Coordinates(transform), norm, cap, reach
+    about = point[:, None], Coordinates(transform), norm, cap
     context = PublicContext(public, SQUARED, 1.0)
-    request = ShrunkGradientSum(point[:, None], norm, cap, about[1], True, reach)
+    request = ShrunkGradientSum(point[:, None], norm, cap, about[1], True)
     found = request.total(rows, context)[:, 0]
     np.testing.assert_allclose(found, gradient, rtol=1e-10)
     for cls in (moments.CappedHessian, moments.ScoreSquares):
@@ -301,8 +296,8 @@ def test_the_statistics_are_those_of_groups(rng):
     records = Records.of(X, y, row_bound=2.0)
     source = MemorySource(records, groups=Groups.of(codes, 12))
     transform = np.array([[1.0, 0.5, 0.0], [0.0, 0.8, 0.1], [0.2, 0.0, 1.5]])
-    point, row_norm, cap, reach = np.array([[0.5], [-0.2], [0.1]]), 1.2, 0.7, 1.4
-    about = point, Coordinates(transform), row_norm, cap, reach
+    point, row_norm, cap = np.array([[0.5], [-0.2], [0.1]]), 1.2, 0.7
+    about = point, Coordinates(transform), row_norm, cap
     Z = np.column_stack([X * records.shrink[:, None], np.ones(60)])
     u = Z @ transform
     f = np.minimum(1.0, row_norm / np.linalg.norm(u, axis=1))
@@ -315,7 +310,7 @@ def test_the_statistics_are_those_of_groups(rng):
         return statistic.total(rows, context)
 
     plain = (Z @ point - y)[:, 0]
-    h = np.minimum(1.0, reach * f)
+    h = f
     r = h * plain
     capped = np.clip(r, -cap, cap)
     terms = mean @ ((f * capped)[:, None] * u)
