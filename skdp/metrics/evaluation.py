@@ -21,7 +21,7 @@ from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import data_in_memory, read_data, read_plain
 from skdp.fitting.tables import is_dask, kinds_of_labels
-from skdp.fitting.units import Targets, checked_weights, require_positive_weight
+from skdp.fitting.units import Targets, require_positive_weight
 from skdp.fitting.user_warnings import warn_about_scored_rows
 from skdp.metrics import requests, row_statistics
 from skdp.metrics.scores import Scores, SubgroupScores
@@ -311,15 +311,13 @@ class PrivateScorer(PrivateEstimator):
             forms.add((own is not None, given is not None))
             if np.shape(block[0])[:1] == (0,):
                 continue
-            groups = None
             if given is not None:
                 labels.append(grouping.label_column(who, given))
-                groups = GroupLabels(who, given, X=block[0], y=block[1])
-                n_groups += groups.n_groups
-            with refusals.without_row_counts(groups is not None):
-                statistics.append(self._read_rows(block[0], block[1], groups)[0])
-                if own is not None:
-                    weights.append(checked_weights(who, own, statistics[-1], False))
+            read = grouping.read_block(self, block[0], block[1], own, given, is_all=False)
+            found, _, _, own, groups = read
+            statistics.append(found)
+            weights += [] if own is None else [own]
+            n_groups += 0 if groups is None else groups.n_groups
         if len(forms) > 1 or not statistics:
             wanted = "hold a row at least"
             if statistics:

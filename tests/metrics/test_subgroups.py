@@ -198,14 +198,16 @@ WRONG = {
     "no column of this number": [{"by": 4}, {"by": "d"}],
     "declare them as numbers": [{"subgroups": ["north"]}],
     "declare them as text": [{"by": np.full(2000, "north")}],
-    "by must have a label for each row": [{"by": np.zeros(1999)}],
+    "by must have a label for each row": [
+        {"by": np.zeros(1999)},
+        {"by": np.zeros(1999), "groups": np.arange(2000)},
+    ],
     "by must be a column of X": [{"by": np.zeros((2000, 2))}, {"by": 0.5}],
     "by must not be a masked": [{"by": np.ma.masked_equal(np.arange(2000), 3)}],
     "by have a column of X|by a column of X": [
         {"X": lambda X, y: skdp.data.Chunks(X, y, 700), "y": None, "by": np.zeros(2000)}
     ],
     "cannot be hashed": [{"by": [[SECRET := "a secret"]] * 2000}],
-    "groups must have one entry": [{"by": np.zeros(1999), "groups": np.arange(2000)}],
 }
 
 
