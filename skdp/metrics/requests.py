@@ -507,11 +507,11 @@ def request_for_regressor(
             f"and predictions below {LEAST_MEAN * high:g} as that.",
         )
 
-    if math.isinf(max(bounds.get(quantity, 0.0) for quantity in quantities)):
+    if not all(0 < bounds.get(quantity, 1.0) < math.inf for quantity in quantities):
         raise ValueError(
-            f"evaluate: squares of targets in the range [{low:g}, {high:g}] overflow. Divide "
-            "targets by a public unit before the fit, or request another metric. Nothing was "
-            "released."
+            f"evaluate: squares of targets in the range [{low:g}, {high:g}] leave the range of "
+            "float64. Divide targets by a public unit before the fit, or request another metric. "
+            "Nothing was released."
         )
 
     def predicted(data: Data) -> PredictedRows:
