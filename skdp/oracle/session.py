@@ -42,10 +42,6 @@ class Solution:
     slopes : tuple of float
         Lengths of gradients without noise, penalty and constraint included, from that of the first
         step to that of the last, which is about 0 at the minimum. Empty if the solver keeps none.
-    descent : float
-        Decrease of the mean loss along the solver's path as its noisy gradients show it, the
-        intercept's part left out, in standard deviations of their noise; 0 if the solver does not
-        estimate it.
     mean_curvature : float
         Noisy mean of the second derivative of the loss, plus one standard deviation of the noise;
         infinite if no stage estimates it.
@@ -60,7 +56,6 @@ class Solution:
     scaling: Scaling | None = None
     row_bound: float | None = None
     slopes: tuple[float, ...] = ()
-    descent: float = 0.0
     mean_curvature: float = math.inf
     results: Mapping[str, Any] = field(default_factory=dict)
 

@@ -77,9 +77,6 @@ SHARE, AMPLE, SCARCE, MOST_TIMES = 0.05, 1500.0, 600.0, 4.0
 # Power of the signal mu n with which the bound on a record's derivatives grows: clipping favours
 # the larger class, and noise matters less. With two classes it is doubled below a signal of FEW.
 GROWTH, FEW = 0.25, 100.0
-# The decrease of the loss that a solver's gradients show, squared and in noise variances, counts as
-# so many times a signal-to-noise ratio.
-DESCENT_WEIGHT = 2.0
 
 
 @dataclass(frozen=True)
@@ -105,10 +102,6 @@ class CalibrationPrior:
     shift_std: float
     clip_norm: float
     ratio: float = math.inf
-
-    def after_descent(self, descent: float) -> CalibrationPrior:
-        """Return the prior once a solver's gradients have shown a descent, in its noise."""
-        return replace(self, ratio=max(self.ratio, DESCENT_WEIGHT * max(descent, 0.0) ** 2))
 
     def of_one_direction(self) -> CalibrationPrior:
         """Return the prior where rows have one direction, and the coefficients are an intercept."""
@@ -266,8 +259,6 @@ class Recalibration(CalibrationStage):
         check = self.share / 3 * self.checks_rows  # which needs less of it than the correction
         if self.checks_rows and self._have_one_direction(oracle, check):
             expected = expected.of_one_direction()
-        else:  # a descent says twice as much where it is not due to a second intercept
-            expected = expected.after_descent((1 + self.checks_rows) * solution.descent)
         with_shift = public.n_outputs == 1 and public.has_intercept
         first, second = ([0, 2], [[1, 3], [3, 4]]) if with_shift else ([0], [[1]])
         size = len(first)

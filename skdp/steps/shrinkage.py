@@ -1,4 +1,4 @@
-"""Estimate how much of a private model is signal: empirical Bayes of steps, descent of paths."""
+"""Estimate how much of a private model is signal: empirical Bayes of steps."""
 
 import math
 from dataclasses import dataclass
@@ -165,36 +165,3 @@ def shortened(values: Array, std: Array) -> Array:
     usual = priors[np.argmax(likelihoods)] / np.maximum(noise, 1e-300)
     signal = 1 - SIGNAL_STDS**2 * noise / np.maximum(np.square(values), 1e-300)
     return np.asarray(np.minimum(np.maximum(usual, signal), 1.0) * values)
-
-
-class DescentEstimate:
-    """Decrease of a loss along a path, from the noisy gradients that led along it.
-
-    The noise of the gradient at a point is independent of the move to that point, so that the sum
-    of ``-gradient @ move`` estimates the decrease, up to the curvature of a move, without bias by
-    noise, unlike the length of the path. It is post-processing, and costs no budget.
-
-    Parameters
-    ----------
-    n_features : int
-        The rows of the parameter that count; an intercept comes after them.
-    """
-
-    def __init__(self, n_features: int) -> None:
-        self._n_features = n_features
-        self._last: Array | None = None
-        self._decrease = self._variance = 0.0
-
-    def add(self, point: Array, gradient: Array, std: float) -> None:
-        """Add the noisy mean gradient at the next point, with the noise on each entry of it."""
-        here = point[: self._n_features]
-        if self._last is not None:
-            move = here - self._last
-            self._decrease -= float(np.vdot(gradient[: self._n_features], move))
-            self._variance += std**2 * float(np.vdot(move, move))
-        self._last = here
-
-    @property
-    def in_noise(self) -> float:
-        """The decrease in standard deviations of its noise; 0 without noise."""
-        return self._decrease / math.sqrt(self._variance) if self._variance > 0 else 0.0

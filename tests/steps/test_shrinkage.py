@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdp.steps.shrinkage import DescentEstimate, bayes_step, shortened, spectrum
+from skdp.steps.shrinkage import bayes_step, shortened, spectrum
 
 
 def gram_of(rng, n=500, p=6):
@@ -44,30 +44,6 @@ def test_eigenvalues_are_positive_whatever_comes(rng, std):
         found = spectrum(gram, std)
         assert (found.values > 0).all()
         assert np.isfinite(found.values).all()
-
-
-def estimated_descent(rng, slope, std, n_steps=60):
-    """Of a linear loss, along a path that follows its noisy gradients; the intercept is steep."""
-    estimate, point = DescentEstimate(3), np.zeros((4, 1))
-    for _ in range(n_steps):
-        gradient = np.array([[-slope], [0.0], [0.0], [100.0]])
-        gradient = gradient + std * rng.standard_normal((4, 1))
-        estimate.add(point, gradient, std)
-        point = point - 0.1 * gradient
-    return estimate.in_noise
-
-
-def test_a_path_through_noise_alone_descends_by_noise_alone(rng):
-    found = [estimated_descent(rng, 0.0, 2.0) for _ in range(400)]
-    assert abs(np.mean(found)) < 0.2
-    assert np.std(found) == pytest.approx(1.0, abs=0.15)
-
-
-def test_a_descent_is_that_of_the_loss_in_its_noise(rng):
-    # Moves of 0.1 along a slope of 1, in steps of about 0.1 std * sqrt(3) each.
-    found = np.mean([estimated_descent(rng, 1.0, 1.0) for _ in range(400)])
-    assert found == pytest.approx(59 * 0.1 / np.sqrt(59 * 0.01 * (3 + 1)), rel=0.1)
-    assert estimated_descent(rng, 1.0, 0.0) == 0.0
 
 
 def test_values_that_are_noise_are_shortened_and_others_kept():

@@ -1,6 +1,5 @@
 """Run gradient descent on noisy, clipped mean gradients: proximal, projected, with momentum."""
 
-import functools
 import math
 
 import numpy as np
@@ -13,7 +12,6 @@ from skdp.solvers.batches import batch_rows, check_batches, samplers, spent_on_b
 from skdp.solvers.clip_tracker import resolve_clip, tracked
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
 from skdp.solvers.descent import Path, Proximal, Sized, Step, Wrapper, descend, schedule
-from skdp.steps.shrinkage import DescentEstimate
 
 AVERAGES = (*steps.AVERAGES, "sparse")
 
@@ -171,7 +169,10 @@ class GradientDescent(Solver):
             path = Sized(path, lambda point, gradient, std: local.next(point, gradient))
         if sparse:
             path = Thresholded(path, oracle, n_steps)
-        path = observed = Observed(path, oracle)
+        lengths: list[float] = []
+        if on_all and not oracle.is_noisy:
+            path = observed = Observed(path, oracle)
+            lengths = observed.lengths
         path, clip_norm, noises = tracked(path, self.clip_norm, noises)
         spent = math.fsum(noise**-2 for noise in noises)
         spent = spent_on_batches(spent, self.batch_size, self.sampling, public)
@@ -180,8 +181,7 @@ class GradientDescent(Solver):
         sizes = sizes / problem.loss.slowdown
         run = schedule(sizes, clip_norm, noises, batches, self.mechanism)
         result = descend(oracle, path, run)
-        slopes = tuple(observed.lengths) if on_all else ()
-        return Solution(result, n_steps, slopes=slopes, descent=observed.descent.in_noise)
+        return Solution(result, n_steps, slopes=tuple(lengths))
 
 
 class Thresholded(Wrapper):
@@ -210,25 +210,17 @@ class Thresholded(Wrapper):
 
 
 class Observed(Wrapper):
-    """Estimates the decrease of the loss, and without noise the lengths of proximal gradients."""
+    """Keeps the lengths of proximal gradients, if there is no noise."""
 
     def __init__(self, path: Path, oracle: Oracle) -> None:
         super().__init__(path)
-        self.descent, self.lengths = DescentEstimate(oracle.public.n_features), list[float]()
-        self._prox, self._is_noisy = oracle.problem.prox, oracle.is_noisy
-        self._std_of = functools.lru_cache(maxsize=1)(oracle.gradient_std)  # steps are mostly alike
-        self._std = 0.0
-
-    def query(self, oracle: Oracle, step: Step) -> Array:
-        self._std = self._std_of(step.clip_norm, step.noise, step.batch, step.mechanism)
-        return super().query(oracle, step)
+        self.lengths: list[float] = []
+        self._prox = oracle.problem.prox
 
     def move(self, answer: Array, step: Step) -> None:
         point = self.at(step)
-        self.descent.add(point, answer, self._std)
-        if not self._is_noisy:
-            moved = point - self._prox(point - step.size * answer, step.size)
-            self.lengths.append(float(np.linalg.norm(moved)) / step.size)
+        moved = point - self._prox(point - step.size * answer, step.size)
+        self.lengths.append(float(np.linalg.norm(moved)) / step.size)
         super().move(answer, step)
 
 
