@@ -23,9 +23,8 @@ solver_ : Solver
 scaling_ : Scaling or None
     Ranges, centres and sizes of ``columns`` and ``targets``; None if records were taken as given.
     By default a regression may widen the ranges halfway, if a private test says that it helps.
-    ``scaling_.columns.isolated`` marks columns with values far below, and far above, all others,
-    such as codes for missing data, which are clipped. With weights, ``scaling_.weights.scale`` is
-    the weight that counts as 1, to which larger ones are clipped.
+    With weights, ``scaling_.weights.scale`` is the weight that counts as 1, to which larger ones
+    are clipped.
 row_bound_ : float or None
     L2 norm to which longer rows are scaled down, in the fit and in predictions; of standardised
     rows, if they were.

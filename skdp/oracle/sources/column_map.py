@@ -33,9 +33,6 @@ class Columns:
         Finite.
     scale : array of shape (n_columns,)
         Positive and finite.
-    isolated : pair of arrays of bool of shape (n_columns,), default=None
-        Columns with values far below, and far above, all others, such as codes for missing data,
-        which are clipped to the range of the others. None if none were searched for.
     skewness : array of shape (n_columns,), default=None
         Estimated from the values within the range; None if it was not estimated.
     may_be_constant : array of bool of shape (n_columns,), default=None
@@ -47,7 +44,6 @@ class Columns:
     high: Array
     centre: Array
     scale: Array
-    isolated: tuple[Mask, Mask] | None = None
     skewness: Array | None = None
     may_be_constant: Mask | None = None
 

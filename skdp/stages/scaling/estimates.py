@@ -1,9 +1,8 @@
 """Range, centre and scale of each column: functionals of its posterior and of residual counts.
 
 Ranges are posterior medians of the magnitudes between two tails; means and scales are posterior
-expectations. Counts that exceed what the posterior expects by more than noise move all three: where
-there is little noise the counts decide, and where there is much the prior. Columns far from 0 are
-described relative to their range. All of it is post-processing of noisy histograms.
+expectations. Counts that exceed what the posterior expects by more than noise widen ranges. Columns
+far from 0 are described relative to their range. All of it is post-processing of noisy histograms.
 """
 
 from __future__ import annotations
@@ -14,11 +13,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._numbers import Array, Mask
+from skdp._numbers import Array
 from skdp.oracle import Columns
-from skdp.oracle.releases.histograms import SIDE
 from skdp.stages.scaling.distributions import (
-    RANGE_IN_SCALES,
     TAIL_SHARE,
     Bins,
     Histogram,
@@ -33,9 +30,6 @@ from skdp.stages.scaling.distributions import (
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
 Z_ONE = 2.0  # threshold of one noisy sum, in noise standard deviations
 MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
-# A significant bin is isolated, as codes for missing data are, if it is more than so many widths of
-# the column's bulk away from it. The bulk has at least this share of the records.
-ISOLATED_WIDTHS, MIN_BULK_SHARE = 2.0, 0.85
 
 
 def z_of_largest(n_counts: int) -> float:
@@ -78,33 +72,12 @@ def _moments(shapes: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(_moment(shapes, mean, 2) + 1 / 12)
 
 
-def _neighbourhoods(histogram: Histogram) -> Ranges:
-    """Return the range around the bulk of each column, beyond which significant bins are isolated.
-
-    The bulk grows from the fullest bin to significant bins at most ``ISOLATED_WIDTHS`` of its own
-    widths away. The range is infinite if the bulk is a single bin, as where most values are 0, or
-    less than ``MIN_BULK_SHARE`` of the records.
-    """
-    edges, visible = histogram.edges, _residuals(histogram) > 0
-    seen = np.where(visible, histogram.shares, 0.0)
-    bulk, grown = None, visible & (seen == seen.max(axis=1, keepdims=True))
-    while bulk is None or (grown > bulk).any():
-        bulk = grown
-        start = np.min(edges.low, axis=1, where=bulk, initial=np.inf, keepdims=True)
-        stop = np.max(edges.high, axis=1, where=bulk, initial=-np.inf, keepdims=True)
-        reach = ISOLATED_WIDTHS * (stop - start)
-        grown = visible & (edges.low <= stop + reach) & (edges.high >= start - reach)
-    whole = (bulk.sum(axis=1) > 1) & (np.sum(seen, axis=1, where=bulk) >= MIN_BULK_SHARE)
-    everything = Ranges(np.full(start.shape, -np.inf), np.full(start.shape, np.inf))
-    return everything.where(whole[:, None], Ranges(start - reach, stop + reach))
-
-
-def coarse_ranges(magnitudes: Histogram, exact: bool, pooled: bool) -> Ranges:
+def coarse_ranges(magnitudes: Histogram, exact: bool) -> Ranges:
     """Ranges from counts of magnitudes: posterior medians, as scales vary greatly."""
     edges, table = magnitudes.edges, by_magnitude()
     number = np.arange(edges.low.shape[1])
     first, last, likeliest = np.empty((3, len(edges.low)), dtype=np.intp)
-    for columns, near, posterior in posteriors([magnitudes], pooled):
+    for columns, near, posterior in posteriors([magnitudes]):
         bins = (one[near.ravel()] for one in table.support)
         first[columns], last[columns] = (median_bin(posterior, one) for one in bins)
         likeliest[columns] = near.flat[np.argmax(posterior, axis=1)]
@@ -112,9 +85,6 @@ def coarse_ranges(magnitudes: Histogram, exact: bool, pooled: bool) -> Ranges:
     away = np.maximum(first[:, None] - number, number - last[:, None])
     expected = table.by_bin.T[likeliest]
     beyond = _residuals(magnitudes, expected, np.maximum(away - 1, 0)) > TAIL_SHARE
-    if pooled:
-        around = _neighbourhoods(magnitudes)
-        beyond &= (edges.high >= around.low) & (edges.low <= around.high)
     first = np.min(np.where(beyond, number, first[:, None]), axis=1)
     last = np.max(np.where(beyond, number, last[:, None]), axis=1)
     if exact:
@@ -174,29 +144,24 @@ def exact_columns(bins: Bins, is_features: bool, centred: bool) -> Columns:
     return Columns(low, high, mean, size)
 
 
-def estimate(
-    magnitudes: Histogram, bins: Bins, pooled: bool, centred: bool = True, is_last: bool = False
-) -> Columns:
+def estimate(magnitudes: Histogram, bins: Bins, is_features: bool, centred: bool = True) -> Columns:
     """Return the posterior estimate of columns from their histograms.
 
     A column far from 0 is estimated from its bins alone, in units of its range and relative to the
-    middle of it. Where isolated values lie beyond all others, a range ends at the quantile beyond
-    which a normal distribution has ``TAIL_SHARE``.
+    middle of it.
 
     Parameters
     ----------
     magnitudes : Histogram
         By sign and magnitude.
     bins : Bins
-    pooled : bool
-        Whether columns share a prior, as features do.
+    is_features : bool
+        Whether these are features, and not targets.
     centred : bool, default=True
         Whether columns have centres other than 0.
-    is_last : bool, default=False
-        Whether to leave out means, and differences of scales, that noise explains: of features.
     """
     ranges, far = bins.ranges, bins.ranges.far_from_0
-    n_columns, n_bins = bins.shares.shape
+    n_columns = len(bins.shares)
     half = np.full(n_columns, far_half_width())
     unit = np.where(far, ranges.width / (2 * half), 1.0)
     offset = np.where(far, (ranges.high + ranges.low) / 2, 0.0)
@@ -204,51 +169,32 @@ def estimate(
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty(bins.shares.shape)
     for part, is_far in ((np.flatnonzero(~far), False), (np.flatnonzero(far), True)):
-        expected = _expected(bins.of(part), None if is_far else magnitudes.of(part), pooled)
+        expected = _expected(bins.of(part), None if is_far else magnitudes.of(part), is_features)
         mean[part], size[part], half_width[part], shapes[part] = expected
-    # Residual counts move the moments as they move those of the bins.
-    rest = _residuals(bins, shapes)
-    lone = np.zeros(rest.shape, dtype=bool)
-    if pooled:
-        lone = _isolated(bins, rest, magnitudes) & ~far[:, None]
-        rest[lone] = 0.0
-    isolated = np.any(lone.reshape(n_columns, 2, n_bins // 2), axis=2).T
-    seen = np.maximum(shapes + rest, 0.0)
-    held = seen.sum(axis=1, keepdims=True)
-    seen = np.divide(seen, held, out=shapes.copy(), where=held > 0)
-    (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
-    skewness = _moment(seen, seen_mean, 3) / seen_size**3
-    mean = offset + unit * (mean + (seen_mean - expected_mean) * bins.ranges.width / n_bins)
-    size *= unit * seen_size / expected_size
-    if pooled and is_last:
-        # Noise on a count at the end of a range moves the mean by RANGE_IN_SCALES times as many
-        # scales as it is shares of the rows.
-        doubt, usual = np.minimum(1.0, Z_ONE * RANGE_IN_SCALES * bins.noise), np.median(size)
-        size = np.where(np.abs(np.log(size / usual)) < doubt, usual, size)
-        mean = np.where(np.abs(mean) < doubt * size, 0.0, mean)
+    expected_mean, expected_size = _moments(shapes)
+    skewness = _moment(shapes, expected_mean, 3) / expected_size**3
+    mean, size = offset + unit * mean, unit * size
     if not centred:
         mean, size = np.zeros(n_columns), np.hypot(size, mean)
-    factors = np.where(isolated, -ndtri(TAIL_SHARE) / RANGE_IN_SCALES, 1.0)
-    low, high = mean + np.array([[-1.0], [1.0]]) * factors * half_width * size
+    low, high = mean + np.array([[-1.0], [1.0]]) * half_width * size
     # Ranges have residual counts that no candidate explains.
-    out, edges = rest > TAIL_SHARE, bins.edges
+    out, edges = _residuals(bins, shapes) > TAIL_SHARE, bins.edges
     start, stop = (offset[:, None] + unit[:, None] * one for one in (edges.low, edges.high))
     low = np.minimum(low, np.min(start, axis=1, where=out, initial=np.inf))
     high = np.maximum(high, np.max(stop, axis=1, where=out, initial=-np.inf))
-    return Columns(low, high, mean, size, (isolated[0], isolated[1]), skewness)
+    return Columns(low, high, mean, size, skewness)
 
 
 def _expected(
-    bins: Bins, magnitudes: Histogram | None, pooled: bool
+    bins: Bins, magnitudes: Histogram | None, is_features: bool
 ) -> tuple[Array, Array, Array, Array]:
     """Return posterior expectations of columns by their histograms.
 
     These are mean, size, half width of the range in sizes, and probabilities of bins.
     """
     is_far = magnitudes is None
-    is_shared = pooled and not is_far
     means, of_columns, of_targets, half_widths = moments()
-    sizes = of_columns if pooled or is_far else of_targets
+    sizes = of_columns if is_features or is_far else of_targets
     n_columns, n_bins = bins.shares.shape
     if is_far:
         # Bins alone do not resolve scales below that of a uniform distribution in one of them.
@@ -256,30 +202,14 @@ def _expected(
     figures = np.stack([means, sizes, half_widths])
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty((n_columns, n_bins))
-    for some, near, posterior in posteriors(
-        [bins] if magnitudes is None else [bins, magnitudes], is_shared
-    ):
+    histograms = [bins] if magnitudes is None else [bins, magnitudes]
+    for some, near, posterior in posteriors(histograms):
         shapes[some] = bins.of(some).mixed(posterior, near[0])
         means, sizes, half_widths = figures[:, near.ravel()]
         size[some], half_width[some] = np.exp(posterior @ np.log([sizes, half_widths]).T).T
         # Means are weighted by the inverse scale, those of targets by its square, as their errors
         # count in variances; scales below the posterior one count as that.
         weights = np.maximum(sizes, size[some, None].astype(np.float32))
-        np.divide(posterior, weights if is_shared else weights**2, out=weights)
+        np.divide(posterior, weights if is_features and not is_far else weights**2, out=weights)
         mean[some] = weights @ means / weights.sum(axis=1)
     return mean, size, half_width, shapes
-
-
-def _isolated(bins: Bins, rest: Array, magnitudes: Histogram) -> Mask:
-    """Return which residuals of bins are of values far from the bulk of their column.
-
-    Outer bins are open: their residuals count if most of their values have magnitudes far from the
-    bulk. Rare values of a column of mostly zeros do not count.
-    """
-    around, edges = _neighbourhoods(bins), bins.edges
-    isolated = (edges.high < around.low) | (edges.low > around.high)
-    edges, shares = magnitudes.edges, np.maximum(_residuals(magnitudes), 0.0)
-    for place, away in ((-1, edges.low > around.high), (0, edges.high < around.low)):
-        isolated[:, place] |= 2 * np.sum(shares * away, axis=1) >= bins.shares[:, place]
-    mostly_zeros = 2 * magnitudes.shares[:, SIDE] > 1
-    return isolated & (rest > 0) & ~mostly_zeros[:, None]

@@ -19,11 +19,12 @@ from skdp.oracle.releases.histograms import (
     SIDE,
     STEPS,
 )
-from skdp.stages.scaling.estimates import MIN_BULK_SHARE, z_of_largest
+from skdp.stages.scaling.estimates import z_of_largest
 
 # All figures are choices of ours.
 # Step of the largest values of a column in its unit: above them there is room for rare values.
 LARGEST = 9
+MIN_BULK_SHARE = 0.85  # of the records: of near values next to which far ones are isolated
 MOST = BEYOND - STEPS  # step of a unit, on either side of 1
 # In standard deviations: by how much blocks and digits of far values stand out more than other
 # counts, and noise on the number of other values. A unit that is read from noise loses all values.

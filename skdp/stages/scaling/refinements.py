@@ -72,14 +72,13 @@ def keep_standardised(columns: Columns, magnitudes: Histogram, is_final: bool) -
     standard = outlying <= STANDARD_SHARE + z * math.sqrt(2) * magnitudes.noise
     # More records beyond 4 than a range leaves out are rare categories, which lie within 16.
     rare = together[(least >= 4) & (least < 16)].sum() > 2 * TAIL_SHARE + z * noise
-    reach, isolated = RANGE_IN_SCALES * (1 + (rare and is_final)), columns.isolated
+    reach = RANGE_IN_SCALES * (1 + (rare and is_final))
     return replace(
         columns,
         low=np.where(standard, -reach, columns.low),
         high=np.where(standard, reach, columns.high),
         centre=np.where(standard, 0.0, columns.centre),
         scale=np.where(standard, 1.0, columns.scale),
-        isolated=isolated and (isolated[0] & ~standard, isolated[1] & ~standard),
     )
 
 

@@ -273,12 +273,12 @@ class ScalingStage(OptionalStage):
     def _columns_in_units(self, counting: Counting, magnitudes: Histogram) -> Columns:
         is_features, exact = counting.is_features, counting.exact
         centred = self.centred[not is_features]
-        first = coarse_ranges(magnitudes, exact, pooled=is_features)
+        first = coarse_ranges(magnitudes, exact)
         every = _bin_rounds(counting, first, magnitudes)
         bins = every[-1]
         if exact:
             return exact_columns(bins, is_features, centred)
-        columns = estimate(magnitudes, bins, is_features, centred, is_last=True)
+        columns = estimate(magnitudes, bins, is_features, centred)
         if not is_features:
             of_logarithms = counting.oracle.problem.loss.link == "log"
             return extrapolate_tails(columns, bins, magnitudes, first, of_logarithms)
@@ -361,11 +361,10 @@ def _smaller_ranges(
         return shrink_ranges(bins, support_with_margin(bins), again), is_new & False
     smaller, new = bins.ranges, np.flatnonzero(is_new)
     if counting.is_features and len(new):
-        columns = estimate(magnitudes.of(new), bins.of(new), pooled=True)
+        columns = estimate(magnitudes.of(new), bins.of(new), is_features=True)
         estimated = Ranges(columns.low, columns.high)
         # Rounding makes ranges alike, but those of columns far from 0 much wider.
         one_sided = (estimated.low > 0) | (estimated.high < 0)
-        one_sided &= ~np.any(columns.isolated, axis=0)
         estimated = estimated.rounded().where(one_sided, estimated)
         smaller = smaller.put(new, shrink_ranges(bins.of(new), estimated, again))
     windows, narrow = refine_narrow_columns(bins)

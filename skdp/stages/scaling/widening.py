@@ -148,12 +148,10 @@ def _excess(derivatives: Array, noise: float, slope: float) -> float:
 
 
 def _scaled(columns: Columns, factor: float) -> Columns:
-    """Return columns with ranges times this factor, except at ends with isolated values."""
+    """Return columns with ranges times this factor."""
     largest = np.finfo(float).max
-    isolated = columns.isolated or (False, False)
-    below, above = (np.where(end, 1.0, factor) for end in isolated)
     with np.errstate(over="ignore"):
-        low = columns.centre - below * (columns.centre - columns.low)
-        high = columns.centre + above * (columns.high - columns.centre)
+        low = columns.centre - factor * (columns.centre - columns.low)
+        high = columns.centre + factor * (columns.high - columns.centre)
     low, high = np.clip(low, -largest, largest), np.clip(high, -largest, largest)
     return replace(columns, low=low, high=high)
