@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from skdp._numbers import AnyArray, Array, Indices, Mask
 from skdp.oracle.releases.histograms import SIDE, STEPS
@@ -97,20 +97,30 @@ def normal(centre: float, scale: float) -> Family:
     return Family(below, log_prior, centre * scale, scale, scale, RANGE_IN_SCALES)
 
 
-def lognormal(log2_std: float, positive: float) -> Family:
+def lognormal(log2_std: float, positive: float, is_standardised: bool = False) -> Family:
     """Return magnitudes with the median 1, and this share of positive values.
 
-    They have the mean of signs, and a multiple of the median as their scale.
+    Standardised ones have the mean 0 and standard deviation 1 without their upper tail. Others have
+    the mean of signs, and a multiple of the median as their scale.
     """
-    target_scale = LOGNORMAL_SCALES[int(log2_std == LOG2_STDS[-1])]
-    log_prior = _log_prior(-float(positive < 1), LOG_PRIOR_PER_OCTAVE, 0.0)
+    mean, std = 0.0, 1.0
+    own, scale, target_scale = 2 * positive - 1, LOGNORMAL_SCALES[0], LOGNORMAL_SCALES[0]
+    if is_standardised:
+        own, scale, target_scale = 0.0, 1.0, 1.0
+        of_log, end = log2_std * math.log(2), -ndtri(TAIL_SHARE)
+        mean, square = (math.exp((k * of_log) ** 2 / 2) * ndtr(end - k * of_log) for k in (1, 2))
+        std = math.sqrt(square - mean**2)
+    elif log2_std == LOG2_STDS[-1]:
+        target_scale = LOGNORMAL_SCALES[1]
+    of_family = -math.log(len(LOG2_STDS)) * is_standardised - (positive < 1)
+    log_prior = _log_prior(of_family, LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT * is_standardised)
 
     def below(values: Array) -> Array:
-        with_sign = ndtr(np.log2(np.abs(values)) / log2_std)
-        return np.asarray(1 - positive + np.where(values > 0, positive, positive - 1) * with_sign)
+        raw = mean + std * values
+        within = ndtr(np.log2(np.abs(raw)) / log2_std)
+        return np.asarray(1 - positive + np.where(raw > 0, positive, positive - 1) * within)
 
-    mean = 2 * positive - 1
-    return Family(below, log_prior, mean, LOGNORMAL_SCALES[0], target_scale, RANGE_IN_SCALES)
+    return Family(below, log_prior, own, scale, target_scale, RANGE_IN_SCALES)
 
 
 def with_zeros(zeros: float, sign: float, octaves: float) -> Family:
@@ -144,6 +154,7 @@ def families() -> tuple[Family, ...]:
         *(normal(one, 1 / max(abs(one), 1)) for one in centres),
         *(normal(one, between / abs(one)) for one in centres if abs(one) > 2),
         *itertools.starmap(lognormal, itertools.product(LOG2_STDS, (1.0, 0.0, 0.5))),
+        *(lognormal(one, 1.0, is_standardised=True) for one in LOG2_STDS),
         *itertools.starmap(with_zeros, itertools.product(ZERO_SHARES, (-1.0, 1.0), LOG2_WIDTHS)),
     )
 

@@ -1,8 +1,9 @@
 """Range, centre and scale of each column: functionals of its posterior and of residual counts.
 
 Ranges are posterior medians of the magnitudes between two tails; means and scales are posterior
-expectations. Counts that exceed what the posterior expects by more than noise widen ranges. Columns
-far from 0 are described relative to their range. All of it is post-processing of noisy histograms.
+expectations. Counts that exceed what the posterior expects by more than noise move all three.
+Columns far from 0 are described relative to their range. All of it is post-processing of noisy
+histograms.
 """
 
 from __future__ import annotations
@@ -171,14 +172,21 @@ def estimate(magnitudes: Histogram, bins: Bins, is_features: bool, centred: bool
     for part, is_far in ((np.flatnonzero(~far), False), (np.flatnonzero(far), True)):
         expected = _expected(bins.of(part), None if is_far else magnitudes.of(part), is_features)
         mean[part], size[part], half_width[part], shapes[part] = expected
-    expected_mean, expected_size = _moments(shapes)
-    skewness = _moment(shapes, expected_mean, 3) / expected_size**3
-    mean, size = offset + unit * mean, unit * size
+    # Residual counts move the moments as they move those of the bins.
+    rest = _residuals(bins, shapes)
+    seen = np.maximum(shapes + rest, 0.0)
+    held = seen.sum(axis=1, keepdims=True)
+    seen = np.divide(seen, held, out=shapes.copy(), where=held > 0)
+    (expected_mean, expected_size), (seen_mean, seen_size) = _moments(shapes), _moments(seen)
+    skewness = _moment(seen, seen_mean, 3) / seen_size**3
+    bin_width = bins.ranges.width / bins.shares.shape[1]
+    mean = offset + unit * (mean + (seen_mean - expected_mean) * bin_width)
+    size *= unit * seen_size / expected_size
     if not centred:
         mean, size = np.zeros(n_columns), np.hypot(size, mean)
     low, high = mean + np.array([[-1.0], [1.0]]) * half_width * size
     # Ranges have residual counts that no candidate explains.
-    out, edges = _residuals(bins, shapes) > TAIL_SHARE, bins.edges
+    out, edges = rest > TAIL_SHARE, bins.edges
     start, stop = (offset[:, None] + unit[:, None] * one for one in (edges.low, edges.high))
     low = np.minimum(low, np.min(start, axis=1, where=out, initial=np.inf))
     high = np.maximum(high, np.max(stop, axis=1, where=out, initial=-np.inf))

@@ -13,21 +13,16 @@ from counting import near_counts
 from skdp.oracle.releases.histograms import N_NEAR
 from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.distributions import (
-    EM_ITERATIONS,
     LOG2_STDS,
     LOG2_WIDTHS,
     LOGNORMAL_SCALES,
-    PRIOR_STRENGTH,
     RANGE_IN_SCALES,
     TAIL_SHARE,
-    UNLIKELY,
     ZERO_SHARES,
     Bins,
     Histogram,
     Ranges,
     Table,
-    _common_priors,
-    _likelier_prior,
     by_magnitude,
     families,
     locations,
@@ -135,7 +130,7 @@ def test_tables_of_kinds_of_ranges_are_those_of_each_range(low, high, rng):
     assert logs[1] == pytest.approx(expected / 0.2501, abs=0.05)
 
 
-def read(X, low, high, noise, rng, centred=True, pooled=True, is_last=True):
+def read(X, low, high, noise, rng, centred=True, is_features=True):
     """What is found of the columns of X from magnitudes and 8 bins with this share of noise."""
     n_rows, n_columns = X.shape
 
@@ -150,7 +145,7 @@ def read(X, low, high, noise, rng, centred=True, pooled=True, is_last=True):
     ranges = Ranges(np.full(n_columns, low), np.full(n_columns, high))
     magnitudes = near_counts(Records.of(X, np.zeros((n_rows, 1))))
     counted = Histogram(*noisy(magnitudes)), Bins(*noisy(bins), ranges)
-    return estimate(*counted, pooled, centred, is_last)
+    return estimate(*counted, is_features, centred)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +165,7 @@ def test_columns_are_read_though_their_counts_nearly_drown(mean, size, low, high
 def test_noise_in_empty_bins_makes_no_skewed_target_wide(rng):
     """Two bins hold it; noise in the other six must not make a tail of it."""
     y = np.exp(0.8 * rng.standard_normal((N_ROWS, 1)))
-    found = [read(y, -16.0, 64.0, 0.06, rng, pooled=False) for _ in range(100)]
+    found = [read(y, -16.0, 64.0, 0.06, rng, is_features=False) for _ in range(100)]
     sizes, ends = np.array([(one.scale[0], one.high[0]) for one in found]).T
     assert np.mean((sizes > y.std() / 5) & (sizes < 3 * y.std())) > 0.85
     assert y.std() / 2 < np.median(sizes) < 1.2 * y.std()
@@ -182,7 +177,7 @@ def test_noise_in_empty_bins_makes_no_skewed_target_wide(rng):
 def test_the_size_of_a_target_follows_a_long_tail_farther_than_that_of_a_column(rng, noise):
     """Its deviation is 54, nearly all from one record in a hundred."""
     y = np.exp(2 * rng.standard_normal((N_ROWS, 1)))
-    sizes = [read(y, -16.0, 256.0, noise, rng, pooled=False).scale[0] for _ in range(50)]
+    sizes = [read(y, -16.0, 256.0, noise, rng, is_features=False).scale[0] for _ in range(50)]
     assert 2.5 < np.median(sizes) < 8.0  # 2 as a column
 
 
@@ -199,7 +194,7 @@ def test_columns_of_zeros_and_of_values_of_several_sizes_are_read(rng):
 def test_a_target_that_visibly_lies_beyond_its_range_is_read_there(rng):
     """As the target of load_diabetes may: the coarse range is wrong then, not the grid."""
     y = 152.0 + 77.0 * rng.standard_normal((350, 1))
-    found = [read(y, -4.0, 4.0, 0.15, rng, pooled=False) for _ in range(20)]
+    found = [read(y, -4.0, 4.0, 0.15, rng, is_features=False) for _ in range(20)]
     sizes = np.array([one.scale[0] for one in found])
     assert sizes.min() > 8.0  # the width of the range
     assert np.median(sizes) > 15.0
@@ -228,20 +223,20 @@ def test_noise_alone_gives_columns_that_can_be_used(rng):
     assert np.all(found.low < found.high)
 
 
-def narrow(low, high, held, noise=0.0, pooled=False):
+def narrow(low, high, held, noise=0.0, is_features=False):
     """Estimate of one column that is far from 0, from these shares in bins of its range."""
     held, noise = np.array(held)[None], np.array([max(noise, 1e-6)])
     nothing = Histogram(np.zeros((1, N_NEAR)), noise)
     ranges = Ranges(np.full(1, low), np.full(1, high))
-    return estimate(nothing, Bins(held, noise, ranges), pooled)
+    return estimate(nothing, Bins(held, noise, ranges), is_features)
 
 
 @pytest.mark.parametrize("offset", [-1.6e9, 2000.0, 1e12])
-@pytest.mark.parametrize("pooled", [False, True])
-def test_columns_far_from_0_are_read_from_their_offset(offset, pooled):
+@pytest.mark.parametrize("is_features", [False, True])
+def test_columns_far_from_0_are_read_from_their_offset(offset, is_features):
     edges = np.linspace(-40.0, 40.0, 33)
     held = np.diff(ndtr((edges - 6.0) / 8.0))
-    found = narrow(offset - 40.0, offset + 40.0, held / held.sum(), pooled=pooled)
+    found = narrow(offset - 40.0, offset + 40.0, held / held.sum(), is_features=is_features)
     assert found.centre[0] - offset == pytest.approx(6.0, abs=1.0)
     assert found.scale[0] == pytest.approx(8.0, rel=0.1)
 
@@ -270,20 +265,6 @@ def test_what_stands_out_widens_a_range_and_nothing_else_does():
     assert loud.scale > quiet.scale
 
 
-def test_what_noise_may_have_done_is_left_out(rng):
-    """Centres, and sizes next to each other, of columns that share a prior: not of targets."""
-    sizes = np.array([1.0, 1.1, 1.1, 1.2, 40.0])
-    X = sizes * np.add(rng.standard_normal((N_ROWS, 5)), [0.1, 0.1, 0.1, 0.1, 3.0])
-    last, first = (read(X, -256.0, 256.0, 0.05, rng, is_last=one) for one in (True, False))
-    assert np.unique(last.scale[:4]).size < np.unique(first.scale[:4]).size
-    assert not last.centre[:4].any()
-    assert first.centre.all()
-    assert last.centre[4] > 40.0
-    alone = read(X, -256.0, 256.0, 0.05, rng, pooled=False)
-    assert alone.centre.all()  # a target's mean is kept
-    around = read(X, -256.0, 256.0, 0.05, rng, centred=False)
-    assert not around.centre.any()
-
 
 def test_two_hundred_rows_are_enough_for_four_columns_in_odd_units():
     """A fit of four columns, 5 wide around 20, learned .30 of .64 from their last bins alone."""
@@ -301,39 +282,12 @@ def test_two_hundred_rows_are_enough_for_four_columns_in_odd_units():
     assert np.mean(scores) > 0.5
 
 
-def test_what_columns_have_in_common_is_the_family_and_the_location_of_other_columns(rng):
-    likelihood, known = rng.random((4, *prior().shape)) ** 20, prior()
-    at = slice(3, len(locations()) - 5)
-    likelihood[..., : at.start] = likelihood[..., at.stop :] = 0.0
-
-    def product(of_others):
-        of_families, of_locations = (
-            PRIOR_STRENGTH * known.sum(axis=axis) + of_others.sum(axis=axis) for axis in (1, 0)
-        )
-        return np.outer(of_families, of_locations)
-
-    priors = np.tile(known, (4, 1, 1))
-    for _ in range(EM_ITERATIONS):
-        posterior = likelihood * priors
-        posterior /= posterior.sum(axis=(1, 2), keepdims=True)
-        priors = np.array([
-            product(np.delete(posterior, i, axis=0).sum(axis=0)) for i in range(4)
-        ])  # fmt: skip
-    two = np.stack([known[::-1], known])
-    (_, evidence), own, of_more = _common_priors(likelihood[..., at], at, two)
-    family, location = (one[:, 1] for one in own)
-    assert family[:, :, None] * location[:, None] == pytest.approx(priors, rel=1e-4)
-    for_more = np.outer(*(one[1] for one in of_more))
-    assert for_more == pytest.approx(product(posterior.sum(axis=0)), rel=1e-4)
-    each = np.sum(likelihood * priors, axis=(1, 2)) / np.sum(priors, axis=(1, 2))
-    assert evidence == pytest.approx(np.log(each).sum(), rel=1e-4)
-
 
 def test_a_posterior_is_proportional_to_the_likelihood_and_the_prior(rng):
     shares, noise = rng.dirichlet(np.full(N_NEAR, 0.1), 5), np.full(5, 0.02)
     magnitudes = Histogram(shares, noise)
     bins = Bins(shares[:, :8], noise, Ranges(np.zeros(5), np.ones(5)))
-    ((columns, near, some),) = posteriors([magnitudes, bins], pooled=False)
+    ((columns, near, some),) = posteriors([magnitudes, bins])
     assert near.shape == (len(families()), len(near[0]))
     assert len(near[0]) < len(locations())  # likelihoods at the others vanish
     posterior = np.zeros((5, prior().size))
@@ -360,7 +314,7 @@ def test_counts_that_the_likeliest_distribution_explains_do_not_widen_a_range():
     for more in (0.0, 0.0035, 0.0035):
         shares[0, beyond] += more
         magnitudes = Histogram(shares, np.array([2e-4]))
-        highs.append(coarse_ranges(magnitudes, exact=False, pooled=False).high[0])
+        highs.append(coarse_ranges(magnitudes, exact=False).high[0])
     assert highs[0] == highs[1] < highs[2]
 
 
@@ -369,29 +323,6 @@ def test_the_median_of_ends_is_the_first_that_half_of_the_shapes_reach():
     assert median_bin(posterior, np.array([5, 2, 7, 2])).tolist() == [2, 5, 7]
 
 
-def test_columns_below_0_are_not_taken_for_skewed_standardised_ones():
-    errors = []
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(rng.uniform(-1.1, -0.4, 40), rng.uniform(0.15, 0.35, 40), (4000, 40))
-        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
-        model = skdp.DPLogisticRegression(
-            epsilon=0.1, classes=[0, 1], scaling="private", privacy=privacy
-        )
-        columns = model.fit(X, rng.integers(0, 2, 4000)).scaling_.columns
-        errors.append(np.mean(np.abs(columns.centre - X.mean(0)) / X.std(0)))
-    assert np.median(errors) < 1, errors
-
-
-def test_a_column_with_two_modes_is_not_taken_for_a_skewed_standardised_one(rng):
-    """Hues of pixels, .85 of them around -2 and the others around 2, had a scale of 10."""
-    X = rng.lognormal(3.0, 1.0, (1700, 18))
-    X[:, 17] = np.where(rng.random(1700) < 0.15, 2.0, -2.0) + 0.3 * rng.standard_normal(1700)
-    for seed in range(4):
-        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
-        model = skdp.DPLogisticRegression(epsilon=10.0, classes=[0, 1], privacy=privacy)
-        columns = model.fit(X, rng.integers(0, 2, 1700)).scaling_.columns
-        assert 0.5 < columns.scale[17] < 3, columns.scale[17]
 
 
 def test_columns_that_only_skewed_standardised_families_fit_are_read():
