@@ -113,9 +113,10 @@ def _exported():
     seen = set()
     for module in [*USERS, *sorted(packages - {*USERS})]:
         imported = importlib.import_module(module)
-        for name in sorted(getattr(imported, "__all__", ())):
+        names = [name for name in vars(imported) if not name.startswith("_")]
+        for name in sorted(getattr(imported, "__all__", names)):
             item = getattr(imported, name)
-            if callable(item) and id(item) not in seen:
+            if callable(item) and item.__module__.startswith("skdp") and id(item) not in seen:
                 seen.add(id(item))
                 yield module, name, item
 

@@ -531,7 +531,7 @@ class Oracle:
         event = release.mechanism_event(self._context)
         # In units of the noise on a gradient, which is what solvers and filters count in.
         sensitivity = event.sensitivity(self.public.adjacency) / self.public.sensitivity_factor
-        release = release.having(GaussianNoise(sensitivity / math.sqrt(share)))
+        release = replace(release, mechanism=GaussianNoise(sensitivity / math.sqrt(share)))
         return self.request(release), release.std(self._context)
 
     @property

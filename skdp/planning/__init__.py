@@ -17,19 +17,3 @@ from skdp.planning.bounds import (
     number_of_steps,
     utility_bound,
 )
-
-__all__ = [
-    "HeavyBallChoice",
-    "heavy_ball_bounds",
-    "heavy_ball_rate",
-    "largest_momentum_step",
-    "momentum_step_limit",
-    "multistage_bounds",
-    "multistage_sizes",
-    "nesterov_bounds",
-    "noise_constant",
-    "number_of_steps",
-    "sampling_variance",
-    "tune_heavy_ball",
-    "utility_bound",
-]

@@ -7,7 +7,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -255,26 +255,7 @@ class NoisyStatistic(Release):
         return self.statistic, self.mechanism, self.sampler
 
     def _contribution(self, context: PublicContext) -> Contribution:
-        # Asked for by event, std and answer in turn: remembered for the context at hand.
-        known = self.__dict__.get("_known")
-        if known is None or known[0] is not context:
-            n_rows = self.sampler.max_rows(context.public)
-            known = context, self.statistic.contribution(context, n_rows)
-            object.__setattr__(self, "_known", known)
-        contribution: Contribution = known[1]
-        return contribution
-
-    def having(self, mechanism: Mechanism) -> Self:
-        """Return the same release with other noise; its contribution is not computed again.
-
-        Returns
-        -------
-        NoisyStatistic
-            Of the same type, for the same statistic.
-        """
-        other = type(self)(self.statistic, mechanism, self.sampler)
-        object.__setattr__(other, "_known", self.__dict__.get("_known"))
-        return other
+        return self.statistic.contribution(context, self.sampler.max_rows(context.public))
 
     def mechanism_event(self, context: PublicContext) -> Gaussian | Laplace | NoisyMaximum:
         """Return what an answer costs a record that the sampler draws.
