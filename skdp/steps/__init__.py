@@ -37,7 +37,7 @@ from skdp.steps.noise_schedules import (
     relative_noise,
     stages,
 )
-from skdp.steps.sampled_laplace import sampled_laplace_factor, sampled_laplace_noise
+from skdp.steps.sampled_laplace import sampled_laplace_noise
 from skdp.steps.schedules import (
     AdaptiveSizes,
     AdaptiveStep,

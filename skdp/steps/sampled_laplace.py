@@ -22,26 +22,6 @@ def sampled_epsilon(noise: ArrayLike, rate: float) -> Array:
     return np.asarray(np.where(inner < 1, small, large))
 
 
-def sampled_laplace_factor(noise: ArrayLike, epsilon: float, rate: float) -> float:
-    """Find c such that noise of scales ``c * noise`` on samples costs ``epsilon`` in total.
-
-    Returns
-    -------
-    float
-        Found to 14 digits.
-    """
-    scales = np.asarray(noise, dtype=np.float64)
-
-    def excess(log_factor: float) -> float:
-        spent = float(sampled_epsilon(math.exp(log_factor) * scales, rate).sum())
-        return math.log(spent / epsilon)
-
-    # A sample costs at most what all rows cost, and at least ``rate`` times that.
-    high = math.log(float(np.sum(1 / scales)) / epsilon)
-    low = high + math.log(rate)
-    return math.exp(float(brentq(excess, low - 1e-9, high + 1e-9, xtol=1e-14)))
-
-
 def sampled_laplace_noise(log_influence: ArrayLike, epsilon: float, rate: float) -> Array:
     """Return the Laplace scales of least effect for a given sum of amplified epsilons.
 

@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import minimize
 
 from benchmarks.papers.theory import heavy_ball_excess, heavy_ball_noise
-from skdp.accounting.additive import amplified
 from skdp.planning import (
     heavy_ball_bounds,
     heavy_ball_rate,
@@ -21,7 +20,6 @@ from skdp.steps import (
     NesterovNoise,
     noise_effect,
     noise_multipliers,
-    sampled_laplace_factor,
     sampled_laplace_noise,
     stages,
 )
@@ -99,16 +97,6 @@ def test_proposition_4_2(method, n_steps):
     printed = (a ** (1 / 3)).sum() / a ** (1 / 3) / 0.8
     np.testing.assert_allclose(noise_multipliers(logs, 0.8, "laplace"), printed, rtol=1e-12)
     np.testing.assert_allclose(sampled_laplace_noise(logs, 0.8, 1.0), printed, rtol=1e-12)
-
-
-@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.5, 0.999])
-@pytest.mark.parametrize("epsilon", [1e-8, 1.0, 1000.0])
-def test_factor_of_noise_on_samples(rate, epsilon):
-    noise = np.geomspace(1, 30, 40)
-    factor = sampled_laplace_factor(noise, epsilon, rate)
-    spent = sum(amplified(1 / (factor * b), rate) for b in noise)
-    assert spent == pytest.approx(epsilon, rel=1e-9)
-    assert sampled_epsilon(factor * noise, rate).sum() == pytest.approx(spent, rel=1e-12)
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.01, 0.3, 0.999])

@@ -17,10 +17,9 @@ simplex with more columns than rows.
 """
 
 import functools
-import itertools
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
@@ -294,6 +293,8 @@ class VarianceReduced(Solver):
     More General. NeurIPS 2017.
     """
 
+    doubles: ClassVar[bool]  # whether epochs double, and start at the last iterate before
+
     max_iter: Resolved[int] = AUTO
     inner_steps: Resolved[int] = AUTO
     batch_size: Resolved[BatchSize] = AUTO
@@ -307,18 +308,6 @@ class VarianceReduced(Solver):
     condition_number: float | None = None
     initial_gap: float | None = None
 
-    @abstractmethod
-    def _epochs(self) -> Iterator[int]:
-        """Yield the numbers of steps of the epochs, without end."""
-
-    @abstractmethod
-    def _next_start(self, last: Array, mean: Array) -> Array:
-        """Return the start of the next epoch, given the last iterate and the mean of this one."""
-
-    @abstractmethod
-    def _automatic_inner_steps(self, max_iter: int) -> int:
-        """Return the steps of an epoch by default, given the number of all steps."""
-
     def automatic(self, public: Public, problem: Problem) -> Settings:
         """Return the distance and clip of gradient descent, in plain steps."""
         longest = defaults.longest_plain_step(public, problem, PLAIN_STEP)
@@ -328,14 +317,14 @@ class VarianceReduced(Solver):
         if not is_real(clip):
             clip = defaults.descent_defaults(public, problem)["clip_norm"]
         max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
-        rule = svrg_rule(self, public, problem, float(clip), isinstance(self, SVRGPlusPlus))
+        rule = svrg_rule(self, public, problem, float(clip), self.doubles)
         if max_iter is None:
             wanted = defaults.count_within(distance / (size or longest), (60, 1000))
             max_iter = rule.get("max_iter", wanted)
         rows = max(256, round(0.1 * public.n_rows))
         return {
             "max_iter": max_iter,
-            "inner_steps": self._automatic_inner_steps(max_iter),
+            "inner_steps": math.ceil(max_iter / (30 if self.doubles else 5)),
             "learning_rate": min(distance / max_iter, longest),
             "batch_size": min(rows, public.n_rows),
             "clip_norm": clip,
@@ -378,12 +367,11 @@ class VarianceReduced(Solver):
 
     def _lengths(self) -> list[int]:
         """Return the steps in each epoch, ``max_iter`` in total."""
-        lengths, remaining = [], int(self.max_iter)
-        for length in self._epochs():
+        lengths, length, remaining = list[int](), int(self.inner_steps), int(self.max_iter)
+        while remaining:
+            length *= 2 if self.doubles else 1
             lengths.append(min(length, remaining))
             remaining -= lengths[-1]
-            if not remaining:
-                return lengths
         return lengths
 
     def solve(self, oracle: Oracle) -> Solution:
@@ -412,7 +400,7 @@ class VarianceReduced(Solver):
             run = schedule([size] * length, self.difference_clip, [inner] * length, batches)
             mean = descend(oracle, path, run)
             # 3. The next epoch.
-            point, anchor = self._next_start(path.point, mean), mean
+            point, anchor = path.point if self.doubles else mean, mean
         return Solution(anchor, int(self.max_iter))
 
     def _noises(self, public: Public, lengths: list[int]) -> tuple[float, float]:
@@ -531,14 +519,7 @@ class SVRG(VarianceReduced):
     algorithms = (("DP-SVRG", {}),)
     purpose = "For few passes the default with max_iter=4 is better."
 
-    def _epochs(self) -> Iterator[int]:
-        return itertools.repeat(self.inner_steps)
-
-    def _next_start(self, last: Array, mean: Array) -> Array:
-        return mean
-
-    def _automatic_inner_steps(self, max_iter: int) -> int:
-        return math.ceil(max_iter / 5)
+    doubles = False
 
 
 class SVRGPlusPlus(VarianceReduced):
@@ -576,15 +557,4 @@ class SVRGPlusPlus(VarianceReduced):
     paper = "Wang, Ye, Xu (2017)"
     algorithms = (("DP-SVRG++", {}),)
     purpose = "Median excess at epsilon 1: 2.4 times that of 'gd'."
-
-    def _epochs(self) -> Iterator[int]:
-        length = int(self.inner_steps)
-        while True:
-            length *= 2
-            yield length
-
-    def _next_start(self, last: Array, mean: Array) -> Array:
-        return last
-
-    def _automatic_inner_steps(self, max_iter: int) -> int:
-        return math.ceil(max_iter / (2.0**5 - 2))  # four epochs
+    doubles = True
