@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 
 from skdp._numbers import AnyArray, Array, MatrixLike
 from skdp.accounting import LABEL, Adjacency
-from skdp.fitting.grouping import label_column, number_labels
+from skdp.fitting.grouping import number_labels
 from skdp.fitting.privacy import terms_among
 from skdp.oracle.sources.sparse_rows import AnyRows
 
@@ -172,8 +172,7 @@ class _PairMaker:
     ) -> None:
         self._estimator, self._X, self._y = estimator, X, y
         self._relation, self._weighted, self._thorough = relation, weighted, thorough
-        self._groups = None if groups is None else label_column("audit", groups)
-        self._units = None if groups is None else number_labels("audit", groups)[0]
+        self._groups = None if groups is None else number_labels("audit", groups)[0]
         self._takes_y = "y" in inspect.signature(estimator.fit).parameters and y is not None
         self._long, self._zeros = np.full(X.shape[1], LONG), np.zeros(X.shape[1])
 
@@ -290,8 +289,8 @@ class _PairMaker:
         Where records are exchanged, ``instead`` is the other one; the one that was there if None.
         """
         unit = np.array([place])
-        if self._units is not None:
-            unit = np.flatnonzero(self._units == self._units[place])
+        if self._groups is not None:
+            unit = np.flatnonzero(self._groups == self._groups[place])
         there, other = self._plain(), self._plain()
         there["X"][unit] = row
         if self._takes_y:

@@ -15,7 +15,7 @@ from skdp import audit
 from skdp.accounting import Adjacency
 from skdp.audit.fixtures import assert_private  # noqa: F401
 from skdp.audit.neighbours import hostile_pairs
-from skdp.fitting import rows
+from skdp.fitting import grouping
 from skdp.oracle import Solution
 from skdp.oracle.exact_sampling import SystemWords
 from skdp.oracle.noise import SystemSource
@@ -137,21 +137,21 @@ def test_without_noise_there_is_nothing_to_audit():
 def test_a_warning_about_the_weight_of_one_class_is_found(monkeypatch):
     model = skdp.DPLogisticRegression(**FEW)
     assert audit.replay(model).ok
-    original = rows.checked_weights
+    original = grouping.checked_weights
 
     def loud(*given, **named):
         weights = original(*given, **named)
         return weights if weights is None else np.minimum(1e10 * weights, 1e308)
 
-    monkeypatch.setattr(rows, "checked_weights", loud)
+    monkeypatch.setattr(grouping, "checked_weights", loud)
     report = audit.replay(model)
     assert not report.ok
     assert "heavy record in a heavy class" in str(report)
 
 
-def test_persons_are_known_by_labels_without_an_order():
+def test_persons_are_known_by_labels_of_any_kind():
     rng = np.random.default_rng(0)
-    labels = [frozenset({f"member {k // 3}", k // 3}) for k in range(60)]
+    labels = [(f"member {k // 3}", k // 3) for k in range(60)]
     X, y = rng.standard_normal((60, 4)), rng.standard_normal(60)
     pairs = [*hostile_pairs(skdp.DPRidge(), X, y, Adjacency.ZERO_OUT, labels)]
     # Other pairs change one row of a person, or the number of rows.
