@@ -314,8 +314,8 @@ class PrivateScorer(PrivateEstimator):
             if given is not None:
                 labels.append(grouping.label_column(who, given))
             read = grouping.read_block(self, block[0], block[1], own, given, is_all=False)
-            found, _, _, own, groups = read
-            statistics.append(found)
+            facts, _, _, own, groups = read
+            statistics.append(facts)
             weights += [] if own is None else [own]
             n_groups += 0 if groups is None else groups.n_groups
         if len(forms) > 1 or not statistics:
