@@ -105,7 +105,7 @@ def fast_or_not(measure):
     with compiled.switched(False):
         without = list(measure())
     found = [(what, value, "", wanted, "") for what, value, wanted, _ in without]
-    if compiled.is_installed():
+    if compiled.load():
         with compiled.switched(True):
             pairs = zip(without, measure(), strict=True)
             found = [(a[0], a[1], b[1], a[2], a[3]) for a, b in pairs]

@@ -18,10 +18,11 @@ from skdp._numbers import AnyArray, Array, MatrixLike
 from skdp.accounting import LABEL, Adjacency
 from skdp.fitting.grouping import number_labels
 from skdp.fitting.privacy import terms_among
+from skdp.oracle import compiled
 from skdp.oracle.sources.sparse_rows import AnyRows
 
 SMALL = 60, 4  # shape of made-up data: any will do
-LARGE = 1 << 10, 1 << 7  # the same, for numbers enough that compiled loops pass over them
+FOR_LOOPS = 1 << 10, 1 << 7  # the same, of several tiles of a compiled loop
 
 # A record of one of these lengths, in every column, or of their mixtures, has broken something
 # somewhere: overflow, underflow, clipping of zero, rounding.
@@ -107,12 +108,15 @@ def labels_of(estimator: BaseEstimator, y: ArrayLike) -> list[Hashable]:
     return list(np.unique(np.asarray(y)))
 
 
-def large_pair(estimator: BaseEstimator, relation: Adjacency, weighted: bool) -> NeighbouringPair:
-    """Return a pair of made-up data large enough for compiled loops."""
-    X, y = made_up_data(estimator, LARGE)
+def pair_for_loops(
+    estimator: BaseEstimator, relation: Adjacency, weighted: bool
+) -> Iterator[NeighbouringPair]:
+    """Load compiled loops, which then do the work, and yield a pair of made-up data."""
+    compiled.load()
+    X, y = made_up_data(estimator, FOR_LOOPS)
     relation = relation if weighted else Adjacency.REPLACE_ONE
     maker = _PairMaker(estimator, X, y, relation, None, weighted)
-    return maker.pair("long record among many", 7, maker._long, maker.targets()[-1])
+    yield maker.pair("long record among many", 7, maker._long, maker.targets()[-1])
 
 
 def hostile_pairs(

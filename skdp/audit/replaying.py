@@ -1,5 +1,6 @@
 """Replay fits on neighbours with forced answers; whatever else differs is a leak."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -46,7 +47,7 @@ def replay(
         Not changed: clones of it are fitted, without their ``budget``.
     X, y : arrays, default=None
         The other records, for a shape of your choice; if None, small made-up data, and one pair
-        that is large enough for compiled loops.
+        that is fitted by compiled loops if numba is installed.
     neighbours : iterable of skdp.audit.NeighbouringPair, default=None
         Pairs of data sets; if None, pairs with an extreme, null, duplicate, opposite, aligned,
         heavy, light or sparse record in one place.
@@ -98,7 +99,8 @@ def replay(
     if neighbours is None:
         neighbours = pairs.hostile_pairs(plain, X, y, relation, groups, weighted, thorough)
         if is_made_up and groups is None:
-            neighbours = [*neighbours, pairs.large_pair(plain, relation, weighted)]
+            for_loops = pairs.pair_for_loops(plain, relation, weighted)
+            neighbours = itertools.chain(neighbours, for_loops)
     comparison = ReplayComparison()
     is_fresh_due = True
     for pair in neighbours:

@@ -347,7 +347,8 @@ def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
                 f"[{model._who}] {line}, epsilon {statement.epsilon:.4g}, "
                 f"accountant {statement.accountant}"
             )
-    compiled.prepare((public.n_rows, public.n_features))
+    n_passes = sum(record.count for record in statement.releases)
+    compiled.prepare(n_passes * public.n_rows * public.n_parameters * public.n_outputs)
     return Fit(data, prepared, replace(cost, part=data.part).statement())
 
 

@@ -15,14 +15,32 @@ Float = TypeVar("Float", np.float32, np.float64)
 TargetKind = Literal["real", "label", "nonnegative"]
 Link = Literal["identity", "logit", "log"]
 
-SQUARED, LOGISTIC, HUBER = 0, 1, 2  # codes of formulas: compiled loops take numbers alone
+# Codes of formulas for compiled loops, which read only numbers.
+LINEAR, SIGMOID, HINGE, EXPONENTIAL, SOFTMAX = range(5)
 
 
 class ResidualKernel(NamedTuple):
-    """Formula of a residual in compiled loops, and the magnitude that ``HUBER`` clips it to."""
+    """Formula of a residual in compiled loops, and its numbers.
+
+    With m the margin and y the target, it is
+
+    * ``LINEAR``: ``m - y``, clipped to the first number;
+    * ``SIGMOID``: ``sigmoid((m - numbers[1] * y) / numbers[0]) - numbers[2] * y - level``, the
+      levels of outputs being the numbers from the third on;
+    * ``HINGE``: ``s sigmoid((1 + s m) / numbers[0])`` with ``s = 1 - 2 y``;
+    * ``EXPONENTIAL``: that of `TweedieLog`;
+    * ``SOFTMAX``: that of `Multinomial`.
+    """
 
     code: int
-    bound: float
+    numbers: Array
+
+    @classmethod
+    def of(cls, code: int, *numbers: float) -> "ResidualKernel":
+        """Return the formula with these numbers."""
+        values = np.array(numbers, dtype=np.float64)
+        values.flags.writeable = False
+        return cls(code, values)
 
 
 class TargetUnits(NamedTuple):
@@ -58,8 +76,6 @@ class Loss(ABC):
     separable : bool
         A sum over the outputs of a function of one margin each: the columns of the parameter
         are independent problems.
-    kernel_code : int or None
-        Formula of compiled loops that computes the residual; None if there is none.
     """
 
     name: ClassVar[str]
@@ -68,7 +84,6 @@ class Loss(ABC):
     smooth: ClassVar[bool]
     quadratic: ClassVar[bool] = False
     separable: ClassVar[bool]
-    kernel_code: ClassVar[int | None] = None
 
     @property
     @abstractmethod
@@ -176,11 +191,8 @@ class Loss(ABC):
     @property
     def kernel(self) -> ResidualKernel | None:
         """Formula of the residual in compiled loops; None if they have none."""
-        code = vars(type(self)).get("kernel_code")  # not a parent's, which has another residual
-        if code is None:
-            return None
-        bound = self.residual_bound
-        return ResidualKernel(code, math.inf if bound is None else bound)
+        formula = vars(type(self)).get("_kernel")  # not a parent's, which has another residual
+        return None if formula is None else formula(self)
 
     @property
     def n_outputs(self) -> int | None:
@@ -385,13 +397,15 @@ class SquaredError(Loss):
     curvature = 1.0
     weight_bound = 1.0
     residual_bound = None
-    kernel_code: ClassVar[int] = SQUARED
 
     def residual_of_one(self, margin: float, target: float) -> float:
         return margin - target
 
     def second_derivative(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         return np.ones_like(margins)
+
+    def _kernel(self) -> ResidualKernel:
+        return ResidualKernel.of(LINEAR, math.inf)
 
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         np.subtract(margins, targets, out=out)
@@ -425,7 +439,6 @@ class Logistic(Loss):
     n_outputs = 1
     value_at_zero = math.log(2)
     residual_at_zero = 0.5
-    kernel_code: ClassVar[int] = LOGISTIC
 
     def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
         return np.asarray(expit(margins))
@@ -439,6 +452,9 @@ class Logistic(Loss):
         with np.errstate(over="ignore"):
             half = np.tanh(np.abs(margins) / 2)
         return np.asarray((1 - half) * (1 + half) / 4)
+
+    def _kernel(self) -> ResidualKernel:
+        return ResidualKernel.of(SIGMOID, 1.0, 0.0, 1.0, 0.0)
 
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         # 1 / (1 + exp(-m)), quicker than scipy's expit, as numpy's exp is vectorised. Where
@@ -484,7 +500,6 @@ class Huber(Loss):
     separable: ClassVar[bool] = True
     curvature = 1.0
     weight_bound = 1.0
-    kernel_code: ClassVar[int] = HUBER
 
     def __post_init__(self) -> None:
         store_float(self, "threshold", "be positive and finite", lambda value: 0 < value < math.inf)
@@ -499,6 +514,9 @@ class Huber(Loss):
     def working_weight(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         within = np.abs(self.residual(margins, targets)) < self.threshold
         return within.astype(margins.dtype)
+
+    def _kernel(self) -> ResidualKernel:
+        return ResidualKernel.of(LINEAR, self.threshold)
 
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         np.subtract(margins, targets, out=out)  # clipping makes an overflow finite

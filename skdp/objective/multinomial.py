@@ -11,7 +11,7 @@ from scipy.linalg import helmert
 from scipy.special import softmax
 
 from skdp._numbers import AnyArray, Array, require
-from skdp.objective.losses import Float, Link, Loss, TargetKind
+from skdp.objective.losses import SOFTMAX, Float, Link, Loss, ResidualKernel, TargetKind
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,9 @@ class Multinomial(Loss):
             # The variance over the classes of the movements of their margins.
             mean = np.sum(p * along.T, axis=0)
             return np.asarray(np.sum(p * (along.T - mean) ** 2, axis=0))
+
+    def _kernel(self) -> ResidualKernel:
+        return ResidualKernel.of(SOFTMAX)
 
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         p = _softmax(margins)

@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp._numbers import AnyArray, store_float
-from skdp.objective.losses import Float, Link, Loss, TargetKind, TargetUnits
+from skdp.objective.losses import (
+    EXPONENTIAL,
+    Float,
+    Link,
+    Loss,
+    ResidualKernel,
+    TargetKind,
+    TargetUnits,
+)
 
 LARGEST_RATIO = 20.0  # of a mean to the mean of all targets, up to which the link is logarithmic
 # Likewise, up to which records have their full weight in intervals. Noise grows with it: at 2 and 3
@@ -160,11 +168,25 @@ class TweedieLog(Loss):
             logarithms = (2 - self.power) * self.unit * np.nan_to_num(margins)
         return np.asarray(np.minimum(logarithms, most))
 
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The margins between which the link is logarithmic."""
+        most = math.log(self.largest) / self.unit
+        return -LARGEST_EXPONENT / self.unit if self.power == 1 else -most, most
+
+    @property
+    def _largest_target(self) -> float:
+        return math.inf if self.power == 1 else LARGEST_TARGET
+
+    def _kernel(self) -> ResidualKernel | None:
+        if self.bounded:
+            return None
+        numbers = self.power, self.unit, self.base, *self._ends, self._largest_target
+        return ResidualKernel.of(EXPONENTIAL, *numbers)
+
     def _log_ratio(self, margins: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return the logarithm of the mean over c within the bounds of the link, and the rest."""
-        most = math.log(self.largest) / self.unit
-        least = -LARGEST_EXPONENT / self.unit if self.power == 1 else -most
-        within = np.clip(margins, least, most)
+        within = np.clip(margins, *self._ends)
         beyond = margins - within
         if self.power == 1:  # whose residual is bounded there by itself
             beyond = np.maximum(beyond, 0.0)
@@ -172,8 +194,7 @@ class TweedieLog(Loss):
 
     def _ratio(self, targets: AnyArray) -> AnyArray:
         """Return the targets over c."""
-        most = math.inf if self.power == 1 else LARGEST_TARGET
-        return np.clip(self.base + self.unit * targets, 0.0, most)
+        return np.clip(self.base + self.unit * targets, 0.0, self._largest_target)
 
     def _slope(self, x: AnyArray, ratio: AnyArray) -> AnyArray:
         """Return the derivative in x of `_first`."""

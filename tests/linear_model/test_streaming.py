@@ -16,7 +16,6 @@ import skdp
 from skdp.accounting import DisjointPass
 from skdp.fitting.rows import BlockReader
 from skdp.objective import L2Ball
-from skdp.oracle import compiled
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 from streams import SOLVERS, W, data, in_blocks, linear
 
@@ -77,15 +76,12 @@ KINDS = {
     ids=str,
 )
 def test_missing_rows_are_null_to_the_last_bit(monkeypatch, solver, size, kind):
-    """Neither the number of rows in a block, which decides whether compiled loops are worth it, nor
-    how they lie in memory, nor a start at which residuals are all rounding errors may tell rows
-    that never arrive from rows of zeros with weight 0.
+    """Neither the number of rows in a block, nor how they lie in memory, nor a start at which
+    residuals are all rounding errors may tell rows that never arrive from null rows.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 8))
     X[3000:] = 0.0
-    # All rows are enough for a compiled loop, those that arrive are not.
-    monkeypatch.setattr(compiled, "LEAST_NUMBERS", 28_000)
     y = 1e12 * X[:, 0] + X[:, 1]
     X = KINDS[kind](X)
     y = y.astype(np.float32 if kind == "float32" else float)

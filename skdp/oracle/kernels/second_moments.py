@@ -9,21 +9,12 @@ from scipy import sparse
 from skdp._numbers import Array, Indices
 from skdp.objective import Loss
 from skdp.oracle import compiled
-from skdp.oracle.compiled import Matrix, MatrixOut, Rows, Vector, VectorOut
+from skdp.oracle.kernels import loops
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows, slices
-from skdp.oracle.sources.column_map import UnitArrays
-from skdp.oracle.sources.records import (
-    EntryArrays,
-    Records,
-    entry_arrays,
-    quotient,
-    unit_arrays,
-    vector,
-)
+from skdp.oracle.sources.records import Records, quotient
 from skdp.oracle.sources.sparse_rows import growth_of_rounding, is_csr
 
-FEW_ROWS = 1 << 9  # added up at once where a sum has to be accurate
 # Squares of larger numbers leave float64's range, and 0 times inf would be nan.
 LARGEST_TO_SQUARE = 1e150
 # Share of entries stored in CSR rows up to which their products take less time than dense ones.
@@ -77,10 +68,8 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
     size = n_features + n_constant + n_extra
     if records.multipliers is not None:
         factors = factors * np.sqrt(records.multipliers)
-    if compiled.use_compiled(records.public_shape):
-        done = _compiled_weighted_gram(records, factors, extra)
-        if done is not None:
-            return done
+    if (done := _compiled_weighted_gram(records, factors, extra)) is not None:
+        return done
     total, start = np.zeros((size, size)), 0
     vectors = np.empty((0, size))
     for block in _blocks(records):
@@ -111,6 +100,7 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
     return total
 
 
+@compiled.or_numpy
 def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | None) -> Array | None:
     """Sum over CSR rows, which are added to their base when all of them are added up.
 
@@ -123,7 +113,8 @@ def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | Non
     for rows of groups; these, and rows whose products take less time when written out, are for
     numpy. Entries are private, and have a say in time alone: both ways are within the bound.
     """
-    if records.multipliers is not None or records.loses_zeros or not is_csr(records.stored):
+    is_for_loops = records.multipliers is None and not records.loses_zeros
+    if not (is_for_loops and is_csr(records.stored)):
         return None
     if records.stored.nnz > MOST_FILLED * records.n_rows * records.n_features:
         return None
@@ -133,16 +124,13 @@ def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | Non
     size, n_last = records.n_features + n_more, n_more + (base is not None)
     total, lost = np.zeros((2, records.n_features + n_last, records.n_features + n_last))
     for rows, block in records.numbered_blocks():
-        entries = entry_arrays(block, block.n_rows)
-        if entries is None:
-            return None
         last = np.empty((block.n_rows, n_last))
         weights = factors[rows] if block.shrink is None else factors[rows] * block.shrink
         last[:, :n_constant] = block.constant * factors[rows, None]
         if extra is not None:
             last[:, n_constant:n_more] = extra[rows] * factors[rows, None]
         last[:, n_more:] = weights[:, None]
-        _add_sparse_products(entries, vector(weights), last, total, lost)
+        loops.add_sparse_products(loops.entries_of(block), weights, last, total, lost)
     # 2. The base.
     total += np.triu(total, 1).T
     if base is None:
@@ -150,43 +138,6 @@ def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | Non
     long = np.concatenate((base, np.zeros(n_more)))
     crossed = np.outer(long, total[:size, size] + total[size, size] / 2 * long)
     return np.asarray(total[:size, :size] + (crossed + crossed.T))
-
-
-@compiled.compile_loop()
-def _add_sparse_products(
-    rows: EntryArrays, weights: Vector, last: Matrix, total: MatrixOut, lost: MatrixOut
-) -> None:
-    """Add the upper triangle of products of weighted CSR rows, followed by their last columns.
-
-    ``lost`` is what the additions so far have put on top of the sums by rounding.
-    """
-    data, indices, indptr = rows.data, rows.indices, rows.indptr
-    n_last = last.shape[1]
-    n_columns = total.shape[0] - n_last
-    for i in range(last.shape[0]):
-        for k in range(indptr[i], indptr[i + 1]):
-            row, value = np.uint64(indices[k]), weights[i] * data[k]
-            for m in range(k, indptr[i + 1]):
-                column = np.uint64(indices[m])
-                _add_to(total, lost, row, column, value * (weights[i] * data[m]))
-            for j in range(n_last):
-                _add_to(total, lost, row, np.uint64(n_columns + j), value * last[i, j])
-        for j in range(n_last):
-            row = np.uint64(n_columns + j)
-            for m in range(j, n_last):
-                _add_to(total, lost, row, np.uint64(n_columns + m), last[i, j] * last[i, m])
-
-
-@compiled.compile_inner()
-def _add_to(
-    total: MatrixOut, lost: MatrixOut, row: np.uint64, column: np.uint64, term: float
-) -> None:
-    """Add a term to an entry, less what former additions put on top of it (Kahan 1965)."""
-    term -= lost[row, column]
-    former = total[row, column]
-    after = former + term
-    lost[row, column] = (after - former) - term
-    total[row, column] = after
 
 
 def _blocks(records: Records) -> Iterator[Records]:
@@ -199,29 +150,11 @@ def _blocks(records: Records) -> Iterator[Records]:
 
 def write_scaled(records: Records, weights: Array, out: Array) -> Array:
     """Write the dense rows of X times their weights into the first columns; return ``out``."""
-    X, units = records.stored, unit_arrays(records)
-    if units is not None and compiled.use_compiled(records.public_shape, is_exact=True):
-        _write_scaled_rows(X, units, vector(weights), out)
-        return out
+    X = records.stored
     if records.is_copied:  # side by side, which is quicker than in ``out``
         X = records.in_float64(False, np.empty(records.shape))
     np.multiply(X, weights[:, None], out=out[:, : records.n_features])
     return out
-
-
-@compiled.compile_loop()
-def _write_scaled_rows(X: Rows, units: UnitArrays, weights: Vector, out: MatrixOut) -> None:
-    """Write rows, standardised unless there are no units, times their weights."""
-    low, high, centre, factor = units
-    for i in range(X.shape[0]):
-        weight = weights[i]
-        if low.shape[0] > 0:
-            for j in range(X.shape[1]):
-                value = min(max(X[i, j], low[j]), high[j])
-                out[i, j] = (value - centre[j]) * factor[j] * weight
-        else:
-            for j in range(X.shape[1]):
-                out[i, j] = X[i, j] * weight
 
 
 def plain_gram(records: Records) -> Array:
@@ -291,16 +224,14 @@ def shrinking_factors(
     transform: Array | None,
     row_norm: float,
     whole_records: bool,
-    products: Array | None = None,
 ) -> Array:
     """Return what makes rows no longer than ``row_norm``, in coordinates of their own or others.
 
-    The same for all points, they are worth keeping from one pass to the next. ``products`` are as
-    for `inverse_norms_in`.
+    The same for all points, they are worth keeping from one pass to the next.
     """
     inverse = records.inverse_norms
     if transform is not None:
-        inverse = inverse_norms_in(records, transform, products)
+        inverse = inverse_norms_in(records, transform)
     return factors_within(row_norm, inverse, _root_weights(records) if whole_records else None)
 
 
@@ -321,16 +252,11 @@ def shrunk_gradients_in(
     return clipped_gradients(records.having(weights, limits), loss, point, residual_bound)
 
 
-def inverse_norms_in(records: Records, transform: Array, products: Array | None = None) -> Array:
+def inverse_norms_in(records: Records, transform: Array) -> Array:
     """One over the L2 norm of ``transform' z_i`` for every record, as `quotient` gives it.
 
-    Where products of huge entries overflow, a row counts as too long to be used. ``products`` are
-    ``T T'`` of the transform T, which compiled loops over sparse rows compute if they are None.
+    Where products of huge entries overflow, a row counts as too long to be used.
     """
-    if compiled.use_compiled(records.public_shape):
-        done = _compiled_inverse_norms_in(records, transform, products)
-        if done is not None:
-            return done
     n_features, result = records.n_features, []
     # Without groups, only the record's own norm counts, which parts make worse by a known factor.
     in_parts = records.is_sparse and records.multipliers is None
@@ -345,108 +271,6 @@ def inverse_norms_in(records: Records, transform: Array, products: Array | None 
                 moved += block.constant * transform[n_features]
             result.append(np.sqrt(np.einsum("ij,ij->i", moved, moved)))
     return quotient(1.0, np.concatenate(result) if result else np.empty(0))
-
-
-def _compiled_inverse_norms_in(
-    records: Records, transform: Array, products: Array | None
-) -> Array | None:
-    """Take the norms of CSR rows from the products of T's rows, none of them rounded down.
-
-    With f the row's scaling, d what is stored, b the base and k the constant, ``T'z`` is the sum of
-    ``T'f d``, ``T'f b`` and ``T'k``. Its square is that of the sum of d's terms, by pairs of what
-    is stored, and of public numbers. Each of the at most ``4 p + 32`` operations that a term goes
-    through rounds it by u, and all terms together are at most the square of
-    ``|T|_F (f |d| + f |b| + k)`` (Cauchy and Schwarz); so much is added. A norm that is too large
-    shrinks a row by more. No sum over a row depends on its place.
-
-    Dense rows are multiplied by the triangular factor of ``T'``, which takes half as many terms.
-    """
-    units = unit_arrays(records)
-    if units is not None and len(transform) <= FEW_ROWS:  # it stays in a cache beside few rows
-        shrink = np.ones(records.n_rows) if records.shrink is None else records.shrink
-        upper = np.linalg.qr(transform[::-1].T)[1]  # of the columns in reverse order
-        lower, squares = np.ascontiguousarray(upper[::-1, ::-1]), np.empty(len(shrink) + FEW_ROWS)
-        arrays = records.stored, units, vector(shrink), records.constant, lower
-        _write_squares(*arrays, squares)
-        return quotient(1.0, np.sqrt(squares[: len(shrink)]))
-    if records.loses_zeros or not is_csr(records.stored):
-        return None
-    n_features, constant, squares = records.n_features, records.constant, np.empty(records.n_rows)
-    base = np.zeros(n_features) if records.base is None else records.base
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        products = transform @ transform.T if products is None else products
-        slack = 1.01 * (4.0 * n_features + 32.0) * UNIT_ROUNDOFF * np.trace(products)
-        with_last = constant * products[:n_features, -1] if constant else 0.0 * base
-        crossed = np.stack((products[:n_features, :n_features] @ base, with_last), axis=1)
-        known = *(base @ crossed * (1.0, 2.0)), constant**2 * products[-1, -1]
-        numbers = np.array((*known, np.linalg.norm(base), constant, slack))
-        for rows, block in records.numbered_blocks():
-            entries = entry_arrays(block, block.n_rows)
-            if entries is None:
-                return None
-            _write_sparse_squares(entries, products, crossed, numbers, squares[rows])
-        return quotient(1.0, np.sqrt(squares))
-
-
-@compiled.compile_loop()
-def _write_squares(
-    X: Rows, units: UnitArrays, shrink: Vector, constant: float, lower: Matrix, out: VectorOut
-) -> None:
-    """Write the squared lengths of dense rows times a lower triangular matrix, by four rows."""
-    few = np.zeros((FEW_ROWS, lower.shape[0]))
-    few[:, X.shape[1] :] = constant
-    for first in range(0, X.shape[0], FEW_ROWS):
-        rows = slice(first, first + FEW_ROWS)
-        _write_scaled_rows(X[rows], units, shrink[rows], few)
-        for i in range(0, FEW_ROWS, 4):
-            _write_squares_of_four(few[i : i + 4], lower, out[first + i : first + i + 4])
-
-
-@compiled.compile_inner(fastmath={"reassoc", "nsz", "contract"})
-def _write_squares_of_four(rows: Matrix, lower: Matrix, out: VectorOut) -> None:
-    """Take two rows of the matrix at once, so that products wait less for numbers to be loaded."""
-    out[:] = 0.0
-    for j in range(0, lower.shape[0], 2):
-        next_j = min(j + 1, lower.shape[0] - 1)  # the last one alone counts once
-        first = second = third = fourth = 0.0
-        fifth = sixth = seventh = eighth = 0.0
-        for k in range(next_j + 1):
-            first += lower[j, k] * rows[0, k]
-            second += lower[j, k] * rows[1, k]
-            third += lower[j, k] * rows[2, k]
-            fourth += lower[j, k] * rows[3, k]
-            fifth += lower[next_j, k] * rows[0, k]
-            sixth += lower[next_j, k] * rows[1, k]
-            seventh += lower[next_j, k] * rows[2, k]
-            eighth += lower[next_j, k] * rows[3, k]
-        share = np.float64(next_j - j)
-        out[0] += first * first + share * (fifth * fifth)
-        out[1] += second * second + share * (sixth * sixth)
-        out[2] += third * third + share * (seventh * seventh)
-        out[3] += fourth * fourth + share * (eighth * eighth)
-
-
-@compiled.compile_loop()
-def _write_sparse_squares(
-    rows: EntryArrays, products: Matrix, crossed: Matrix, numbers: Vector, out: VectorOut
-) -> None:
-    """Write the squared lengths of transformed CSR rows, with a bound on their rounding errors."""
-    data, indices, indptr, shrink = rows.data, rows.indices, rows.indptr, rows.shrink
-    for i in range(out.shape[0]):
-        factor = shrink[i] if shrink.shape[0] > 0 else 1.0
-        pairs = with_base = with_constant = length = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            row, value = np.uint64(indices[k]), factor * data[k]
-            product = 0.5 * value * products[row, row]
-            for m in range(k + 1, indptr[i + 1]):
-                product += factor * data[m] * products[row, np.uint64(indices[m])]
-            pairs += value * product
-            with_base += value * crossed[row, 0]
-            with_constant += value * crossed[row, 1]
-            length += value * value
-        public = factor * (factor * numbers[0] + numbers[1]) + numbers[2]
-        public += numbers[5] * (np.sqrt(length) + factor * numbers[3] + numbers[4]) ** 2
-        out[i] = 2.0 * (pairs + factor * with_base + with_constant) + public
 
 
 def condition_number(transform: Array) -> float:

@@ -32,13 +32,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array
-from skdp.oracle import compiled
-from skdp.oracle.compiled import BitPatterns, Integers, Matrix, MatrixOut, Vector
 from skdp.oracle.releases import base
 from skdp.oracle.releases.record_sums import cell_bits
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows
-from skdp.oracle.sources.records import Records, unit_arrays, vector
+from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.sparse_rows import AnyRows, is_csr
 
 BLOCK_VALUES = 1 << 18  # values to look up at once
@@ -76,12 +74,6 @@ class BinSum(base.Statistic):
         """Return the parts of shares, in [0, 1], that count in the next bin; by default none."""
         return None
 
-    def count_compiled(
-        self, values: Array, shares: Vector, columns: slice, total: MatrixOut
-    ) -> None:
-        """Add the counts of dense values to the total, if there is a loop for it."""
-        raise NotImplementedError
-
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         n_columns, n_bins = self.table(context)
         bound = float(n_columns ** (1 / self.order)) * (1 + 8 * UNIT_ROUNDOFF)
@@ -99,9 +91,6 @@ def bin_sum(
 ) -> Array:
     """Return the counts of records in the statistic's bins, exact, as an array of that shape."""
     total, unit = np.zeros(table), 2.0 ** cell_bits(n_records)
-    has_loop = type(statistic).count_compiled is not BinSum.count_compiled
-    has_loop = has_loop and compiled.use_compiled(records.public_shape)
-    has_loop = has_loop and unit_arrays(records) is not None
     for block in records.blocks(_rows_at_once(records, table[1]), dense=True):
         # 1. What each record counts as, and how many bins further on.
         shares = block.multipliers
@@ -117,9 +106,7 @@ def bin_sum(
         for first, values in statistic.values(block):
             columns = slice(first, first + values.shape[1])
             own = total[columns]
-            if has_loop:
-                statistic.count_compiled(values, vector(shares), columns, own)
-            elif is_csr(values):
+            if is_csr(values):
                 _add_sparse(statistic, values, shares, columns, own)
             else:
                 for step, each in parts:
@@ -252,12 +239,6 @@ class MagnitudeCounts(_Histograms):
         patterns = np.ascontiguousarray(values).view(np.uint64)
         return magnitude_table(self.of_blocks)[np.right_shift(patterns, np.uint64(52))]
 
-    def count_compiled(
-        self, values: Array, shares: Vector, columns: slice, total: MatrixOut
-    ) -> None:
-        table = magnitude_table(self.of_blocks)
-        _add_magnitude_counts(values.view(np.uint64), shares, table, total)
-
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         counts = super().total(rows, context)
         if self.of_blocks:
@@ -305,12 +286,6 @@ class BinCounts(_Histograms):
             places /= self.width[columns]
         return places
 
-    def count_compiled(
-        self, values: Array, shares: Vector, columns: slice, total: MatrixOut
-    ) -> None:
-        edges = vector(self.low[columns]), vector(self.width[columns])
-        _add_bin_counts(values, shares, *edges, self.n_bins, total)
-
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         arguments: tuple[AnyArray | float, ...] = self.low, self.width
         arguments = *arguments, self.features, self.targets, self.n_bins
@@ -318,39 +293,6 @@ class BinCounts(_Histograms):
         if known is None or not all(map(np.array_equal, known[0], arguments)):
             known = rows.last_counts = arguments, super().total(rows, context)
         return np.array(known[1])  # not the kept counts themselves
-
-
-@compiled.compile_loop()
-def _add_bin_counts(
-    X: Matrix, shares: Vector, low: Vector, width: Vector, n_bins: int, total: MatrixOut
-) -> None:
-    """Count the values of each column in equal bins, the outer ones open; nan is in the first.
-
-    A row counts as its share, or as 1 where ``shares`` has no entries.
-    """
-    n_rows, n_columns = X.shape
-    places = np.zeros(n_columns, np.int32)  # half as long, twice as many at once
-    last = n_bins - 1.0
-    for i in range(n_rows):
-        share = shares[i] if shares.shape[0] > 0 else 1.0
-        for j in range(n_columns):
-            place = (X[i, j] - low[j]) / width[j]
-            place = place if place > 0.0 else 0.0
-            places[j] = np.int32(place if place < last else last)
-        for j in range(n_columns):
-            total[j, np.uint32(places[j])] += share
-
-
-@compiled.compile_loop()
-def _add_magnitude_counts(
-    patterns: BitPatterns, shares: Vector, table: Integers, total: MatrixOut
-) -> None:
-    """Count the bit patterns of each column's values by their sign and exponent."""
-    n_rows, n_columns = patterns.shape
-    for i in range(n_rows):
-        share = shares[i] if shares.shape[0] > 0 else 1.0
-        for j in range(n_columns):
-            total[j, np.uint64(table[patterns[i, j] >> np.uint64(52)])] += share
 
 
 # ---------------------------------------------------------------- tables

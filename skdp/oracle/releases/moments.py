@@ -32,7 +32,6 @@ length. A record's term is the product of every entry of r with the row, the sam
 side by side.
 """
 
-import functools
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -48,7 +47,6 @@ from skdp.oracle.releases import base
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
-from skdp.oracle.sources.column_map import read_only
 from skdp.oracle.sources.groups import GroupBlock
 from skdp.oracle.sources.records import Records, quotient
 
@@ -230,11 +228,6 @@ class Coordinates(base.Checked):
 
     matrix: base.Point = field(repr=False)
     condition: float = field(init=False)
-
-    @functools.cached_property
-    def products(self) -> Array:
-        """The products of the matrix's rows, ``T T'``."""
-        return read_only(self.matrix @ self.matrix.T)
 
     def rounding(self, context: PublicContext, n_rows: int) -> float:
         """Return what rounding adds to a sum of gradients in the rows' own coordinates.
@@ -668,8 +661,7 @@ class ShrunkGradientSum(base.ParameterStatistic):
         if self.coordinates is None or transform is None:
             arguments = *at, self.row_norm, self.residual_bound, self.whole_records
             return np.asarray(rows.total(kernel.shrunk_gradients, *arguments))
-        products = self.coordinates.products if context.public.sparse else None
-        shrinking = transform, self.row_norm, self.whole_records, products
+        shrinking = transform, self.row_norm, self.whole_records
         limits = rows.per_row(kernel.shrinking_factors, *shrinking)
         capped = *at, self.residual_bound, self.whole_records
         total = rows.total(kernel.shrunk_gradients_in, *capped, rows=(limits,))

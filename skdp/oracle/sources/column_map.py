@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Mask
-from skdp.oracle import compiled
 from skdp.oracle.sources.block_sizes import block_rows, slices
 from skdp.oracle.sources.sparse_rows import AnyRows
 
@@ -125,15 +124,6 @@ class Columns:
         return ColumnMap(self, np.dtype(dtype))
 
 
-class UnitArrays(NamedTuple):
-    """Clip ranges, centres and factors of columns: ``(clip(x, low, high) - centre) * factor``."""
-
-    low: compiled.Vector
-    high: compiled.Vector
-    centre: compiled.Vector
-    factor: compiled.Vector
-
-
 class ColumnMap:
     """Standardises rows, a block at a time; what it gives is finite in the type that it is for.
 
@@ -164,11 +154,10 @@ class ColumnMap:
             reach = np.maximum(np.abs(self._low - self._centre), np.abs(self._high - self._centre))
             self._overflows = bool((reach / self._scale > largest / 2).any())
         # To multiply is quicker. Near the ends of float64's range that would lose digits.
-        self.units: UnitArrays | None = None  # None if multiplication will not do
+        self._factor: AnyArray | None = None  # None if multiplication will not do
         multiplies = dtype == np.float64 and not self._overflows
         if multiplies and ((self._scale > 1e-300) & (self._scale < 1e300)).all():
-            arrays = self._low, self._high, self._centre, 1.0 / self._scale
-            self.units = UnitArrays(*map(read_only, arrays))
+            self._factor = 1.0 / self._scale
 
     @functools.cached_property
     def zeros(self) -> Array:
@@ -190,10 +179,10 @@ class ColumnMap:
         np.minimum(out, self._high, out=out)
         out -= self._centre
         with np.errstate(over="ignore", under="ignore"):
-            if self.units is not None:
-                out *= self.units.factor
-                return out
-            out /= self._scale
+            if self._factor is not None:
+                out *= self._factor
+            else:
+                out /= self._scale
         if self._overflows:
             np.clip(out, -self._largest, self._largest, out=out)
         return out
@@ -218,32 +207,6 @@ class ColumnMap:
         rows = sparse.csr_array(X.shape, dtype=self._dtype)
         rows.data, rows.indices, rows.indptr = data, X.indices, X.indptr
         return rows
-
-
-def read_only(values: AnyArray) -> AnyArray:
-    """Return a view that is write-protected, as compiled loops take arrays in a named tuple."""
-    view = values.view()
-    view.flags.writeable = False
-    return view
-
-
-# ---------------------------------------------------------------- rows in units of their columns
-
-
-@compiled.compile_inner()
-def standardise_rows(X: compiled.Rows, units: UnitArrays, out: compiled.MatrixOut) -> None:
-    """Write the standardised rows, in a compiled loop."""
-    low, high, centre, factor = units
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            value = min(max(X[i, j], low[j]), high[j])
-            out[i, j] = (value - centre[j]) * factor[j]
-
-
-def is_plain(X: AnyArray) -> bool:
-    """Whether rows lie in memory as compiled loops read them."""
-    known = X.dtype in (np.float64, np.float32) and X.dtype.isnative
-    return bool(known and X.ndim == 2 and X.flags.c_contiguous and X.flags.aligned)
 
 
 def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:

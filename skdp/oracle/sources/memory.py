@@ -37,7 +37,7 @@ from skdp.oracle.sources.sparse_rows import AnyRows, base_of, csr_slice, is_csr
 
 # Rows of so many bytes or fewer are standardised once, into a copy. Beyond, blocks are mapped in
 # every pass, which takes up to twice as long as the rest of a pass.
-COPY_BYTES = 1 << 27
+COPY_BYTES = 1 << 30
 # The same of the entries of sparse rows, in float64. To map those takes as long as the rest, or a
 # third of it where that is compiled.
 SPARSE_COPY = 1 << 24

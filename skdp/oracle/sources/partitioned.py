@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from skdp._numbers import AnyArray, Array, Indices, listed
+from skdp.oracle import compiled
 from skdp.oracle.sources import base
 from skdp.oracle.sources.block_sizes import part_rows
 from skdp.oracle.sources.column_map import Map, Scaling
@@ -148,6 +149,8 @@ class SumTask:
         Number of rows, or of groups, of all partitions.
     by_group : bool
         Whether the function is one of blocks of groups, as in `RepeatableSource.total_over_groups`.
+    uses_loops : bool
+        Whether compiled loops work in the process of the fit, so that a worker loads them.
     """
 
     read: Read
@@ -159,6 +162,7 @@ class SumTask:
     vectors: tuple[base.RowVector, ...] = ()
     n_records: int = 0
     by_group: bool = False
+    uses_loops: bool = field(default_factory=compiled.is_active)
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         rows = PartitionRows(*given, **named)
@@ -201,6 +205,8 @@ class SumTask:
         if source is None:
             return PartitionSum(0, None)
         assert self.function is not None
+        if self.uses_loops:
+            compiled.load()
         vectors = tuple(source.per_row(one.function, *one.arguments) for one in self.vectors)
         total = source.total_over_groups if self.by_group else source.total
         value = total(self.function, *self.arguments, rows=vectors)

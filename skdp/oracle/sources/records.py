@@ -3,13 +3,12 @@
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple, NoReturn, Self
+from typing import NoReturn, Self
 
 import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
-from skdp.oracle.compiled import ColumnNumbers, Entries, Integers, Rows, Vector
 from skdp.oracle.sources import column_map, sparse_rows
 from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
 
@@ -117,14 +116,6 @@ class Records:
         return self.n_rows, self.n_features
 
     @property
-    def public_shape(self) -> tuple[int, int]:
-        """Numbers of rows, or of all groups, and of columns: what may decide between kernels.
-
-        The same for all parts of groups, as a row must come out the same in whichever part it is.
-        """
-        return self.n_rows if self.n_groups is None else self.n_groups, self.n_features
-
-    @property
     def n_parameters(self) -> int:
         """Number of columns with the constant feature."""
         return self.n_features + bool(self.constant)
@@ -169,22 +160,10 @@ class Records:
         )
 
     def having(self, weights: Array | None, inverse_norms: Array) -> Self:
-        """Return the same records with other weights and norms, and the arrays for loops."""
+        """Return the same records with other weights and norms."""
         other = object.__new__(type(self))
-        self.loop_arrays  # noqa: B018  which is kept, and which both of them have
         other.__dict__.update(self.__dict__, weights=weights, inverse_norms=inverse_norms)
         return other
-
-    @functools.cached_property
-    def loop_arrays(self) -> "RowArrays | None":
-        """Arrays of dense rows that loops read, without weights; None for other rows."""
-        units = unit_arrays(self)
-        if units is None:
-            return None
-        vectors = vector(self.targets), EMPTY, vector(self.shrink)
-        return RowArrays(
-            column_map.read_only(self.stored), units, *vectors, float(self.constant), 0
-        )
 
     def parts(self) -> list[slice]:
         """Divide the rows in parts that threads can take; see :func:`row_parts`."""
@@ -356,120 +335,3 @@ def quotient(bound: float, norms: Array) -> Array:
         result = np.minimum(bound / norms, np.finfo(np.float64).max)
     result[~(result >= LEAST_QUOTIENT)] = 0.0  # not a number counts as too long, too
     return result
-
-
-# ---------------------------------------------------------------- rows for compiled loops
-
-
-EMPTY = column_map.read_only(np.zeros(0))
-AS_STORED = column_map.UnitArrays(EMPTY, EMPTY, EMPTY, EMPTY)
-
-
-class RowArrays(NamedTuple):
-    """Dense rows, for one output; a vector that is missing has no entries.
-
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_columns)
-    units : UnitArrays
-        How rows are standardised; `AS_STORED` if they are not.
-    targets, weights, shrink : array of shape (n_rows,)
-        As in `Records`; the weights are times the multipliers.
-    constant : float
-        Value of the constant feature; 0 for none.
-    block_rows : int
-        Rows that are added up as one block, as in numpy, so that a record goes through no more
-        additions, whose rounding errors are charged for.
-    """
-
-    X: Rows
-    units: column_map.UnitArrays
-    targets: Vector
-    weights: Vector
-    shrink: Vector
-    constant: float
-    block_rows: int
-
-
-def row_arrays(records: Records, block_rows: int) -> RowArrays | None:
-    """Return the arrays of records; None for what loops do not read: public facts decide.
-
-    They do not read sparse rows, and columns that cannot be standardised by a multiplication.
-    """
-    rows = records.loop_arrays
-    return rows and rows._replace(weights=_weights(records), block_rows=block_rows)
-
-
-class EntryArrays(NamedTuple):
-    """CSR rows, for one output; a vector that is missing has no entries.
-
-    Attributes
-    ----------
-    data, indices, indptr : arrays
-        Of the rows as they count, but for the base.
-    base : array of shape (n_columns,)
-        The public row that every row is to be added to, if there is one.
-    targets, weights, shrink, constant, block_rows
-        As in `RowArrays`.
-    """
-
-    data: Entries
-    indices: ColumnNumbers
-    indptr: Integers
-    base: Vector
-    targets: Vector
-    weights: Vector
-    shrink: Vector
-    constant: float
-    block_rows: int
-
-
-def entry_arrays(records: Records, block_rows: int) -> EntryArrays | None:
-    """Return the arrays of CSR records; None for what loops do not read: public facts decide.
-
-    They do not read rows that are yet to be standardised.
-    """
-    stored = records.stored
-    if not sparse_rows.is_csr(stored) or records.columns is not None:
-        return None
-    arrays = stored.data, stored.indices
-    known = arrays[0].dtype in (np.float64, np.float32) and arrays[1].dtype in (np.int32, np.int64)
-    is_read = all(
-        one.dtype.isnative and one.flags.c_contiguous and one.flags.aligned for one in arrays
-    )
-    if not (known and is_read):
-        return None
-    return EntryArrays(
-        column_map.read_only(stored.data),
-        column_map.read_only(stored.indices),
-        column_map.read_only(np.ascontiguousarray(stored.indptr, np.int64)),
-        vector(records.base),
-        vector(records.targets),
-        _weights(records),
-        vector(records.shrink),
-        float(records.constant),
-        block_rows,
-    )
-
-
-def _weights(records: Records) -> Array:
-    """Return the weights of rows times their multipliers."""
-    if records.multipliers is None or records.weights is None:
-        return vector(records.weights if records.multipliers is None else records.multipliers)
-    return vector(records.weights * records.multipliers)
-
-
-def unit_arrays(records: Records) -> column_map.UnitArrays | None:
-    """Return how loops standardise the rows; None if the rows are not for loops."""
-    if records.is_sparse or not column_map.is_plain(records.stored):
-        return None
-    if records.columns is None:
-        return AS_STORED
-    return records.columns.units
-
-
-def vector(values: AnyArray | None) -> Array:
-    """Return numbers as one vector that loops can read; without entries for what is missing."""
-    if values is None:
-        return EMPTY
-    return column_map.read_only(np.ascontiguousarray(values, np.float64).reshape(-1))

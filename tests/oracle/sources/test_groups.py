@@ -120,12 +120,16 @@ def test_compiled_parts_of_a_row_do_not_follow_from_its_place(
 ):
     """Rows of weight 0 before and after it, which add exactly 0."""
     X, y, _ = data(rng, n_features=n_features)
-    point = rng.standard_normal((n_features + 1, 1))
-    for loss, row in ((SquaredError(), 150), (Logistic(), 200)):
+    everywhere = rng.standard_normal((n_features + 1, 3))
+    for loss, row in ((SquaredError(), 150), (Logistic(), 200), (Multinomial(3), 120)):
+        point = everywhere[:, : loss.n_outputs or 1]
+        targets = y > 0 if point.shape[1] == 1 else (y[:, 0] > 0).astype(int)
         weights = (np.arange(len(X)) == row).astype(float)
         sums = []
         for first in (0, 1, 2, 3, 5, 8, 13, 97, row):
-            records = Records.of(form(X[first:].astype(kind)), y[first:] > 0, weights[first:], 3.0)
+            records = Records.of(
+                form(X[first:].astype(kind)), targets[first:], weights[first:], 3.0
+            )
             records = dataclasses.replace(records, multipliers=np.full(len(X) - first, 0.25))
             sums.append(clipped_gradients(records, loss, point, CLIP))
         assert sums[0].any()
