@@ -243,11 +243,6 @@ class Public:
         """Limit on the sum of the epsilons of Laplace releases; inf without noise."""
         return self.epsilon
 
-    @property
-    def tail_probability(self) -> float:
-        """Probability with which a bound on noise may fail that accuracy alone depends on."""
-        return max(self.delta, 1e-300)
-
     def noise_for(self, event: accounting.Event) -> float:
         """Return the factor on the noise of an event that makes it spend the whole budget.
 

@@ -217,18 +217,6 @@ def _without(columns: AnyRows, constant: Array, usable: Mask) -> tuple[AnyRows, 
     return np.where(usable[:, None], columns, 0.0), np.where(usable, constant, 0.0)
 
 
-def count_short_means(block: GroupBlock, residuals: Array, limit: float) -> float:
-    """Count the groups whose mean gradient is at most ``limit`` long and that are not null.
-
-    A group is null if all of its rows have weight 0.
-    """
-    within = _lengths(list(_means(block, residuals))) <= limit
-    weights = block.records.weights
-    if weights is not None:
-        within &= block.sums_of((weights != 0).astype(np.float64)) > 0
-    return float(np.count_nonzero(within))
-
-
 # ---------------------------------------------------------------- compiled
 
 

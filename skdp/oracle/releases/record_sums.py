@@ -71,6 +71,10 @@ class RecordSum(base.Statistic):
     def largest(self) -> float:
         return 1.0
 
+    def is_signed(self, context: PublicContext) -> bool:
+        """Return `signed`, unless public facts decide."""
+        return self.signed
+
     @abstractmethod
     def numbers(self, block: Records, context: PublicContext) -> Array:
         """Return the numbers of each record of a block, of any size: shape (n,) or (n, size)."""
@@ -78,7 +82,9 @@ class RecordSum(base.Statistic):
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         length = float(self.size) ** (1 / self.order)
         slack = length * 2.0 ** (1 - cell_bits(context.public.n_rows))
-        bound, spread = (self.largest, 2.0) if self.signed else (self.largest * length, 1.0)
+        bound, spread = (
+            (self.largest, 2.0) if self.is_signed(context) else (self.largest * length, 1.0)
+        )
         n_rows = max(n_rows, 1)
         return base.Contribution.of_sum(bound, n_rows, slack, spread, self.size, self.order)
 
@@ -90,14 +96,15 @@ class RecordSum(base.Statistic):
 def record_sum(records: Records, statistic: RecordSum, context: PublicContext) -> Array:
     """Return the sum of the records' numbers, cut to the statistic's set and exact on a grid."""
     largest, total = statistic.largest, np.zeros(statistic.size)
+    is_signed = statistic.is_signed(context)
     bits = cell_bits(context.public.n_rows) - math.ceil(math.log2(largest))
     for block in records.cached_blocks():
         with np.errstate(all="ignore"):
             numbers = statistic.numbers(block, context).reshape(block.n_rows, statistic.size)
-            if statistic.signed and statistic.size > 1:
+            if is_signed and statistic.size > 1:
                 numbers = within_ball(numbers, largest)
             else:
-                least = -largest if statistic.signed else 0.0
+                least = -largest if is_signed else 0.0
                 numbers = np.clip(np.nan_to_num(numbers), least, largest)
             if block.weights is not None:
                 numbers[block.weights == 0] = 0.0
@@ -419,14 +426,17 @@ class InfluenceSquares(RecordSum):
     offset: base.Finite
     kind: ClassVar[str] = "influence"
 
+    def is_signed(self, context: PublicContext) -> bool:
+        return not context.public.weighted
+
     def numbers(self, block: Records, context: PublicContext) -> Array:
         combined = np.full(block.n_rows, self.offset)
         for column in np.flatnonzero(self.weights):  # no product of matrices: see `Records.margins`
             combined += self.weights[column] * block.X[:, column]
         squares = np.minimum(combined**2, 1.0)
-        if not context.public.weighted or block.weights is None:
+        if not context.public.weighted:
             return np.asarray(2 * squares - 1)
-        return np.asarray(block.weights**2 * squares)
+        return np.asarray(squares if block.weights is None else block.weights**2 * squares)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         base.require_columns(self, context, len(self.weights) - 1)
