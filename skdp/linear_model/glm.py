@@ -281,7 +281,7 @@ class DPTweedieRegressor(DPTweedieModel):
     >>> X = rng.standard_normal((30000, 3))
     >>> y = rng.poisson(0.5, 30000) * rng.gamma(2.0, np.exp(X @ [0.5, -0.5, 0.0]))
     >>> model = DPTweedieRegressor(power=1.5).fit(X, y)
-    >>> bool(np.abs(model.coef_ - [0.5, -0.5, 0.0]).max() < 0.1)
+    >>> bool(np.abs(model.coef_ - [0.5, -0.5, 0.0]).max() < 0.2)
     True
     """
 
