@@ -70,13 +70,10 @@ class CalibrationStage(OptionalStage):
 
 # ------------------------------------------------------------------ classification
 
-# Share of mu squared; above a signal mu n of AMPLE it falls as 1 / (mu n), so that noise falls as
-# its root. Below one of SCARCE it grows as the root of 1 / (mu n), up to MOST_TIMES: two numbers
-# that are known replace coefficients that are noise.
-SHARE, AMPLE, SCARCE, MOST_TIMES = 0.05, 1500.0, 600.0, 4.0
-# Power of the signal mu n with which the bound on a record's derivatives grows: clipping favours
-# the larger class, and noise matters less. With two classes it is doubled below a signal of FEW.
-GROWTH, FEW = 0.25, 100.0
+SHARE = 0.1  # of mu squared
+# The bound on a record's derivatives grows with this power of the signal mu n over AMPLE: clipping
+# favours the larger class, and noise matters less.
+GROWTH, AMPLE = 0.25, 1500.0
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,6 @@ class CalibrationPrior:
         return 1 / (1 + self.ratio)
 
 
-# Priors at the signal AMPLE, and below it.
 LOGISTIC = CalibrationPrior(0.8, 0.35, 0.1, clip_norm=5.0)
 MULTINOMIAL = CalibrationPrior(1.0, 0.35, 0.1, clip_norm=3.0)
 # Standard deviation of the shift, in log odds, where coefficients are noise alone: columns whose
@@ -134,31 +130,18 @@ NOISE_SHIFT_STD = 0.6
 
 def _prior(public: Public, problem: Problem) -> CalibrationPrior:
     """Return the prior for these public facts: around a slope of 1 for a strong signal."""
-    few, signal = LOGISTIC if problem.loss.separable else MULTINOMIAL, _abundance(public)
+    usual = LOGISTIC if problem.loss.separable else MULTINOMIAL
+    signal = public.gradient_mu * public.n_rows / AMPLE
+    # Coefficients near a start that was given are no noise.
+    ratio = public.signal_to_noise if public.start is None else math.inf
     ample = max(1.0, signal)
-    scarce = min(1.0, signal * AMPLE / FEW) if problem.loss.separable else 1.0
     return CalibrationPrior(
-        slope=1 - (1 - few.slope) / ample,
-        slope_std=few.slope_std / math.sqrt(ample),
-        shift_std=few.shift_std / math.sqrt(ample),
-        clip_norm=few.clip_norm * (signal * scarce) ** GROWTH,
-        # Coefficients near a start that was given are no noise.
-        ratio=public.signal_to_noise if public.start is None else math.inf,
+        slope=1 - (1 - usual.slope) / ample,
+        slope_std=usual.slope_std / math.sqrt(ample),
+        shift_std=usual.shift_std / math.sqrt(ample),
+        clip_norm=usual.clip_norm * signal**GROWTH,
+        ratio=ratio,
     )
-
-
-def _abundance(public: Public) -> float:
-    """Return the signal mu n, relative to an ample one."""
-    return public.gradient_mu * public.n_rows / AMPLE
-
-
-def recalibration_share(public: Public) -> float:
-    """Return the share of mu squared for a recalibration, from public facts."""
-    signal = _abundance(public)
-    # Of several classes the coefficients lose more than is gained.
-    scarcity = math.sqrt(SCARCE / AMPLE / signal) if public.n_outputs == 1 else 1.0
-    times = min(max(1.0, scarcity), MOST_TIMES)
-    return SHARE * times / max(1.0, signal)
 
 
 # Least eigenvalue of a noisy Hessian, of the mean loss or in noise standard deviations if less.
@@ -251,7 +234,7 @@ class Recalibration(CalibrationStage):
         )
         is_small = public.n_outputs == 1 and public.n_parameters <= GRAM_COLUMNS
         checks_rows = is_raw and is_small and public.start is None
-        return cls(recalibration_share(public), _prior(public, problem), checks_rows)
+        return cls(SHARE, _prior(public, problem), checks_rows)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         coef, expected = solution.coef, self.expected

@@ -12,9 +12,6 @@ from sklearn.base import BaseEstimator
 
 from skdp._numbers import Array, is_integer, is_real, require, require_numbers, shown
 
-# The least ratio of a secant to its model, and by how much it changes from step to step.
-LEAST_RATIO, SPREAD = 0.1, 0.3
-
 # A name, or a pair of a name and its arguments.
 Named = str | tuple[str, dict[str, object]]
 Rule = TypeVar("Rule")
@@ -280,44 +277,6 @@ class LocalSizes:
                 self._size, self._growth = size, size / self._size
         self._before = point, gradient
         return self._size
-
-
-class SecantRatio:
-    """Curvature along the steps of one run next to that of a model, from noisy gradients.
-
-    A change of the ratio is a priori about ``SPREAD``; secants count as far as their noise allows.
-    It is post-processing, and costs no budget.
-    """
-
-    def __init__(self) -> None:
-        self._ratio = 1.0
-        self._before: tuple[Array, Array] | None = None
-
-    def next(self, point: Array, gradient: Array, std: float, model: Array) -> float:
-        """Return the ratio, given the gradient at the next point.
-
-        Parameters
-        ----------
-        point, gradient : array of shape (p, 1)
-        std : float
-            Standard deviation of the noise on each entry of the gradient.
-        model : array of shape (p, p)
-            Positive definite.
-
-        Returns
-        -------
-        float
-        """
-        if self._before is not None:
-            move = point - self._before[0]
-            modelled = float(np.vdot(move, model @ move))
-            if modelled > 0:
-                ratio = float(np.vdot(move, gradient - self._before[1])) / modelled
-                variance = 2 * (std * float(np.linalg.norm(move)) / modelled) ** 2
-                weight = SPREAD**2 / (SPREAD**2 + variance)
-                self._ratio += weight * (max(ratio, LEAST_RATIO) - self._ratio)
-        self._before = point, gradient
-        return self._ratio
 
 
 STEP_SCHEDULES: dict[str, Callable[..., StepSchedule | AdaptiveStep]] = {

@@ -1,4 +1,4 @@
-"""Estimate how much of a private model is signal: empirical Bayes of steps."""
+"""Estimate how much of noisy sums is signal: spectra, empirical Bayes of steps."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from skdp._numbers import Array
 # for each of these powers and 40 geometrically spaced values of tau.
 PRIOR_POWERS = (0.0, 0.5, 1.0)
 LARGEST_CONDITION = 1e8  # eigenvalues of noisy matrices are at least their largest, over this
-SIGNAL_STDS = 3.0  # standard deviations of the noise beyond which values are not noise
 
 
 @dataclass(frozen=True)
@@ -137,31 +136,3 @@ def _shrunk(values: Array, rotated: Array, std: float, gram_std: float) -> Array
             best = float(likelihood[index])
             chosen = values * prior[index] / variance[index] * rotated
     return chosen
-
-
-def shortened(values: Array, std: Array) -> Array:
-    """Return values, those shortened that are noise next to all of them.
-
-    The variance of all values without noise is that of their most likely normal prior. A value is
-    divided by the ratio of its noise variance to that, if it is above 1. Beyond three
-    standard deviations of the noise it is a signal, and keeps more (James and Stein 1961).
-
-    Parameters
-    ----------
-    values : array of shape (p, K)
-    std : array of shape (p,)
-        Standard deviation of the noise in each row; 0 keeps the row.
-
-    Returns
-    -------
-    array of shape (p, K)
-    """
-    noise, largest = np.square(std)[:, None], float(np.abs(values).max(initial=0.0))
-    if largest == 0 or not noise.any():
-        return values
-    priors = np.square(largest * np.geomspace(1e-4, 2.0, 60))
-    variances = priors[:, None, None] + noise
-    likelihoods = -(np.log(variances) + np.square(values) / variances).sum(axis=(1, 2))
-    usual = priors[np.argmax(likelihoods)] / np.maximum(noise, 1e-300)
-    signal = 1 - SIGNAL_STDS**2 * noise / np.maximum(np.square(values), 1e-300)
-    return np.asarray(np.minimum(np.maximum(usual, signal), 1.0) * values)

@@ -19,15 +19,11 @@ from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
 from skdp.stages.calibration import (
-    AMPLE,
     LOGISTIC,
-    MOST_TIMES,
-    SCARCE,
     SHARE,
     CalibrationPrior,
     Recalibration,
     _prior,
-    recalibration_share,
 )
 
 WIDE = CalibrationPrior(1.0, 30.0, 30.0, clip_norm=1e4)
@@ -144,28 +140,6 @@ def public_for(n_rows=1000, **facts):
     return Public(n_rows, 10, 1, **facts)
 
 
-def test_the_share_falls_as_one_over_mu_n():
-    mu = gaussian_mu(1.0, 1e-6)
-    ample = AMPLE / mu
-    assert recalibration_share(public_for(int(0.9 * ample))) == SHARE
-    assert recalibration_share(public_for(10)) == MOST_TIMES * SHARE
-    scarce = recalibration_share(public_for(round(SCARCE / mu / 4)))
-    assert scarce == pytest.approx(2 * SHARE, rel=1e-2)
-    # Accuracy on digits at epsilon 0.1 and 0.3 fell by 0.02 when this held for several classes.
-    assert recalibration_share(replace(public_for(10), n_outputs=3)) == SHARE
-    for times in (2, 30, 1000):
-        found = recalibration_share(public_for(round(times * ample)))
-        assert found == pytest.approx(SHARE / times, rel=1e-3)
-    plenty = public_for(10**6)
-    for public, times in (
-        (replace(plenty, adjacency=Adjacency.REPLACE_ONE), 2.0),
-        (replace(plenty, share=0.25), 2.0),
-        (replace(plenty, epsilon=0.1), mu / gaussian_mu(0.1, 1e-6)),
-    ):
-        found = recalibration_share(public) / recalibration_share(plenty)
-        assert found == pytest.approx(times, rel=1e-6)
-
-
 BOUNDS = skdp.PublicRange(-4.0, 4.0)  # whose fits have no releases for scaling
 
 
@@ -191,8 +165,7 @@ def test_shares_add_up_in_mu_squared(n_rows, epsilon, scaling, adjacency):
     assert sum(spent.values()) == pytest.approx(whole, rel=1e-6)
     left = 1 - sum(spent.get(kind, 0.0) for kind in ("magnitudes", "histograms")) / whole
     assert (left < 1) == (scaling == "private")
-    public = public_for(n_rows, epsilon=epsilon, adjacency=adjacency, share=left)
-    expected = left * recalibration_share(public)
+    expected = left * SHARE
     assert spent["calibration"] / whole == pytest.approx(expected, rel=1e-6)
     [(count, multiplier)] = [
         (record.count, record.noise_multiplier)
@@ -224,9 +197,7 @@ def test_it_gets_its_share_whatever_the_solver(solver, adjacency):
     assert (last.kind, last.count) == ("calibration", 1)
     if statement.accountant == "gdp":
         share = squared_mu(last, adjacency) / gaussian_mu(1.0, 1e-6) ** 2
-        assert share == pytest.approx(
-            recalibration_share(public_for(2000, adjacency=adjacency)), rel=1e-6
-        )
+        assert share == pytest.approx(SHARE, rel=1e-6)
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
@@ -248,12 +219,10 @@ def test_the_plan_is_what_is_run(rng, adjacency, n_classes):
 
 
 def test_a_slope_is_expected_as_far_as_coefficients_exceed_their_noise():
-    problem = Problem(Logistic())
-
-    hopeless = public_for(100, epsilon=0.01)
+    problem, hopeless = Problem(Logistic()), public_for(100, epsilon=0.01)
     ratio = hopeless.signal_to_noise
     assert ratio < 0.05
-    few = _prior(public_for(n_rows=100, epsilon=0.01), problem)
+    few = _prior(hopeless, problem)
     assert few.mean[0] == pytest.approx(LOGISTIC.slope * ratio / (1 + ratio))
     assert few.std[1] > 5 * LOGISTIC.shift_std
     given = replace(hopeless, start=((0.5,),) * 11)

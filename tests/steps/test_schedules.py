@@ -14,7 +14,6 @@ from skdp.steps import (
     relative_noise,
     step_sizes,
 )
-from skdp.steps.schedules import SecantRatio
 
 
 def test_step_sizes_in_closed_form():
@@ -50,17 +49,3 @@ def test_local_sizes_find_a_minimum_whose_curvature_is_not_known(first):
 def test_local_sizes_stay_where_points_do():
     sizes = LocalSizes(0.5)
     assert {sizes.next(np.zeros(2), np.zeros(2)) for _ in range(5000)} == {0.5}
-
-
-def test_secants_count_as_far_as_their_noise_allows(rng):
-    model, curvature = np.diag([1.0, 2.0]), np.diag([3.0, 6.0])
-    points = rng.standard_normal((10, 2, 1))
-    for std, low, high in ((0.0, 2.99, 3.01), (1e3, 0.9, 1.1)):
-        ratios = SecantRatio()
-        noise = std * rng.standard_normal(points.shape)
-        last = [
-            ratios.next(x, curvature @ x + e, std, model)
-            for x, e in zip(points, noise, strict=True)
-        ]
-        assert low < last[-1] < high
-        assert last[0] == 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdp.steps.shrinkage import bayes_step, shortened, spectrum
+from skdp.steps.shrinkage import bayes_step, spectrum
 
 
 def gram_of(rng, n=500, p=6):
@@ -44,15 +44,3 @@ def test_eigenvalues_are_positive_whatever_comes(rng, std):
         found = spectrum(gram, std)
         assert (found.values > 0).all()
         assert np.isfinite(found.values).all()
-
-
-def test_values_that_are_noise_are_shortened_and_others_kept():
-    values = np.array([[0.5], [-0.4], [0.3], [20.0], [0.2]])
-    std = np.array([0.0, 0.0, 0.0, 15.0, 0.05])
-    short = shortened(values, std)
-    np.testing.assert_array_equal(short[[0, 1, 2, 4]], values[[0, 1, 2, 4]])
-    assert 0 < short[3, 0] < 0.5
-    values[3] = 200.0  # 13 standard deviations of its noise
-    assert 180 < shortened(values, std)[3, 0] <= 200
-    values[3] = 20.0
-    np.testing.assert_array_equal(shortened(values, 0 * std), values)

@@ -17,7 +17,6 @@ from skdp.oracle import (
     Oracle,
     Public,
     Scaling,
-    ShrunkGradientSum,
     Solution,
     noise_source,
 )
@@ -26,9 +25,8 @@ from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.session import rehearse
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
-from skdp.solvers.core import whitened
 from skdp.stages.scaling import widening
-from skdp.stages.scaling.widening import AMPLE, EXPANSION_FACTOR, INNER_FACTOR, SHARE, Widening
+from skdp.stages.scaling.widening import EXPANSION_FACTOR, SHARE, Widening
 
 PROBLEM = Problem(SquaredError(), L2(0.1))
 REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
@@ -63,21 +61,6 @@ def test_tails_that_count_are_kept(rng, monkeypatch, epsilon):
     monkeypatch.setattr(preparation, "_plans", {})
     narrow = fitted(X, y, epsilon=epsilon)
     assert narrow.score(X, y) < model.score(X, y) - 0.1
-
-
-@pytest.mark.parametrize(("epsilon", "starts"), [(0.3, 1), (1.0, 1), (10.0, 2)])
-def test_an_ample_run_starts_anew_in_wider_ranges(rng, monkeypatch, epsilon, starts):
-    X, points = long_tails(rng), []
-    y = (X - X.mean(axis=0)) @ np.full(6, 1e-4) + rng.standard_normal(len(X))
-
-    def noted(coef, *others):
-        points.append(coef)
-        return ShrunkGradientSum(coef, *others)
-
-    fitted(X, y, epsilon=epsilon, solver="whitened")  # its plan is rehearsed
-    monkeypatch.setattr(whitened.moments, "ShrunkGradientSum", noted)
-    assert is_wider(fitted(X, y, epsilon=epsilon, solver="whitened"))
-    assert sum(not one.any() for one in points) == starts
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 10.0])
@@ -121,11 +104,11 @@ def test_ranges_of_classifiers_end_at_the_bound_on_rows(rng):
 # ------------------------------------------------- the rule, on records that are known
 
 
-def looked_at(slope, scale, rng, unbounded=False, inner=False, end=1.0):
-    """An oracle of one column with another slope beyond ``end``, after Widening looked at it."""
+def looked_at(slope, scale, rng, unbounded=False):
+    """An oracle of one column with another slope beyond 1, after Widening looked at it."""
     n = 4000
     x = rng.uniform(-1, 3, (n, 1))
-    y = np.minimum(x, end) + slope * np.maximum(x - end, 0.0)
+    y = np.minimum(x, 1.0) + slope * np.maximum(x - 1.0, 0.0)
     public = Public(n, 1, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False, row_bound=None)
     context = PublicContext(public, Problem(SquaredError(), L2(0.0)), scale)
     source = MemorySource.of(x, y, None, None, 0.0)
@@ -134,7 +117,7 @@ def looked_at(slope, scale, rng, unbounded=False, inner=False, end=1.0):
     one = np.ones(1)
     columns, targets = Columns(-one, one, 0 * one, one), Columns(-4 * one, 4 * one, 0 * one, one)
     oracle.standardise(Scaling(columns, targets))
-    Widening(SHARE, not unbounded, inner).run(oracle, Solution(np.ones((1, 1)), 0))
+    Widening(SHARE, not unbounded).run(oracle, Solution(np.ones((1, 1)), 0))
     return oracle, ledger
 
 
@@ -155,42 +138,6 @@ def test_what_noise_may_have_done_changes_nothing(rng):
     oracle, _ = looked_at(1.0, 1e4, rng)
     assert oracle.scaling.columns.high == 1.0
     assert oracle.public.row_bound == pytest.approx(2.0)
-
-
-@pytest.mark.parametrize(
-    ("end", "inner", "scale", "high"),
-    [
-        (INNER_FACTOR, True, 1e-6, INNER_FACTOR),
-        (1.0, True, 1e-6, 1.0),
-        (INNER_FACTOR, False, 1e-6, 1.0),
-        (INNER_FACTOR, True, 1e4, 1.0),
-    ],
-)
-def test_ranges_end_where_slopes_do(rng, end, inner, scale, high):
-    oracle, ledger = looked_at(0.0, scale, rng, inner=inner, end=end)
-    assert oracle.scaling.columns.high == pytest.approx(high)
-    assert oracle.scaling.targets.high == 4.0
-    assert oracle.public.row_bound == pytest.approx(2.0)
-    assert sum(entry.count for entry in ledger.entries) == 1 + 2 * inner
-
-
-@pytest.mark.parametrize(
-    ("excesses", "ranges", "bound"),
-    [
-        ((0, 0, 0), 1, 1),
-        ((0, 9, 0), 1, EXPANSION_FACTOR),
-        ((0, 0, -9), INNER_FACTOR, 1),
-        ((0, 9, -9), INNER_FACTOR, EXPANSION_FACTOR),
-        ((9, 0, -9), EXPANSION_FACTOR, EXPANSION_FACTOR),
-    ],
-)
-def test_the_bound_on_rows_has_a_test_of_its_own(rng, monkeypatch, excesses, ranges, bound):
-    """After that of wider ranges, and before that of an inner end."""
-    answers = iter(excesses)
-    monkeypatch.setattr(widening, "_excess", lambda *given: next(answers))
-    oracle, _ = looked_at(0.0, 1e-6, rng, inner=True)
-    assert oracle.scaling.columns.high == pytest.approx(ranges)
-    assert oracle.public.row_bound == pytest.approx(2.0 * bound)
 
 
 def test_declared_ranges_of_targets_stay(rng):
@@ -258,10 +205,7 @@ def test_its_share_of_the_budget(n_rows):
         spent[one.kind] = spent.get(one.kind, 0.0) + one.count / one.noise_multiplier**2
     assert ("gram" in spent) == (n_rows > 1500)
     of_solver = spent["gradient"] + spent.get("gram", 0.0)
-    public = Public(n_rows, 40, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
-    looks = 1 + 2 * (public.gradient_mu * n_rows >= AMPLE)
-    assert looks == (1 if n_rows == 1500 else 3)
-    assert spent["tails"] / of_solver == pytest.approx(looks * SHARE, rel=0.02)
+    assert spent["tails"] / of_solver == pytest.approx(SHARE, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -311,9 +255,7 @@ def neighbours(rng):
         yield tuple((*one[:2], None) for one in pair)
 
 
-@pytest.mark.parametrize("ample", [0.0, np.inf])
 @pytest.mark.parametrize("parameters", [{}, {"fit_intercept": False}], ids=str)
-def test_nothing_but_releases(replay, rng, monkeypatch, parameters, ample):
-    monkeypatch.setattr(widening, "AMPLE", ample)
+def test_nothing_but_releases(replay, rng, monkeypatch, parameters):
     monkeypatch.setattr(preparation, "_plans", {})
     replay.check_each(lambda: make(**parameters), neighbours(rng), Adjacency.REPLACE_ONE)
