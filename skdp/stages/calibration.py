@@ -412,7 +412,7 @@ class MeanCorrection(CalibrationStage):
 
 @dataclass(frozen=True)
 class CorrectionRule:
-    """Constants of the correction, as measured in docs/research/defaults.rst.
+    """Constants of the correction.
 
     Attributes
     ----------
