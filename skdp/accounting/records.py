@@ -9,7 +9,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from skdp.accounting import events
-from skdp.accounting.events.base import Composed, Event, Wrapper, walk
+from skdp.accounting.events.base import Composed, Event, EventWrapper, walk
 from skdp.accounting.events.wrappers import OnBlock, Partition, Sampled
 
 DISJOINT = "disjoint blocks of rows"
@@ -108,7 +108,7 @@ def _n_steps(event: Event) -> int:
     """Return the number of steps in a release; a step may consist of answers of different kinds."""
     counts: Counter[type[Event]] = Counter()
     for answer, count in _answers(event):
-        if isinstance(answer, Wrapper) and not isinstance(answer, events.Selected):
+        if isinstance(answer, EventWrapper) and not isinstance(answer, events.Selected):
             count *= answer.n_answers * _n_steps(answer.event)
         counts[type(answer)] += count
     return max(counts.values(), default=0)

@@ -308,7 +308,7 @@ def _answers(event: accounting.Event, count: int, scale: float) -> Iterator[_Ans
     """Yield the Gaussian answers in an event, in the calibrated noise; others are left out."""
     for part, times in accounting.walk(event, into=accounting.Composed):
         n = count * times
-        answer = part.event if isinstance(part, accounting.Wrapper) else part
+        answer = part.event if isinstance(part, accounting.EventWrapper) else part
         if not isinstance(answer, accounting.Gaussian):
             continue
         noise, spread = scale * answer.noise_multiplier, answer.spread

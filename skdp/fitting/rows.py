@@ -424,8 +424,8 @@ class BlockReader:
         with self._refusals():
             how: dict[str, Any] = {"is_all": False, "ensure_min_samples": 0}
             labelled = None if not grouped else () if groups is None else groups
-            found = read_block(self._model, X, y, sample_weight, labelled, **how)
-        X, y, targets, weights, labels = found
+            block = read_block(self._model, X, y, sample_weight, labelled, **how)
+        X, y, targets, weights, labels = block
         is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
         shape = X.shape[1], targets.n_outputs, is_sparse, weighted
         public = self._public

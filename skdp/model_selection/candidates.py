@@ -204,10 +204,9 @@ def private_fits(
     return fits
 
 
-def last_step(pipeline: Pipeline) -> BaseEstimator:
-    """Return the estimator at the end of a pipeline, of an inner one if that comes last."""
-    last = pipeline.steps[-1][1]
-    return last_step(last) if isinstance(last, Pipeline) else last
+def last_step(estimator: BaseEstimator) -> BaseEstimator:
+    """Return the model at the end of a pipeline, or of a pipeline in it; other estimators as is."""
+    return last_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
 
 def prepared_candidate(

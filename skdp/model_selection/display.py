@@ -12,12 +12,14 @@ from sklearn.metrics import check_scoring
 
 from skdp._numbers import AnyArray, Array, MatrixLike, require
 from skdp.accounting import PrivacyStatement
-from skdp.fitting.parameters import check_counts
 from skdp.metrics.scores import axes_or_new
+from skdp.model_selection.candidates import last_step
 from skdp.model_selection.total import total_privacy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+N_REPEATS = 3  # fits at each epsilon
 
 
 class PrivacyUtilityDisplay:
@@ -50,7 +52,7 @@ class PrivacyUtilityDisplay:
     >>> from skdp.model_selection import PrivacyUtilityDisplay
     >>> X, y = load_breast_cancer(return_X_y=True)  # public data
     >>> display = PrivacyUtilityDisplay.from_estimator(
-    ...     DPLogisticRegression(classes=[0, 1]), X[:400], y[:400], X[400:], y[400:], plot=False
+    ...     DPLogisticRegression(classes=[0, 1]), X[:400], y[:400], X[400:], y[400:]
     ... )
     >>> display.scores.shape
     (5, 3)
@@ -76,62 +78,38 @@ class PrivacyUtilityDisplay:
         y: ArrayLike,
         X_test: MatrixLike,
         y_test: ArrayLike,
-        *,
         epsilons: Sequence[float] = (0.1, 0.3, 1.0, 3.0, 10.0),
-        n_repeats: int = 3,
         scoring: str | Callable[..., float] | None = None,
-        references: dict[str, BaseEstimator] | None = None,
-        parameter: str = "epsilon",
-        plot: bool = True,
-        ax: Axes | None = None,
     ) -> Self:
-        """Fit clones of an estimator at several budgets, score them, and draw the scores.
+        """Fit clones of an estimator three times at each of several budgets, and score them.
 
         Parameters
         ----------
         estimator : estimator
-            A private one, or a pipeline that ends with one.
+            A private model, or a pipeline that ends with a private model, which gets the budget.
         X, y : arrays
             Rows of the fits.
         X_test, y_test : arrays
             Other rows, to score on.
         epsilons : sequence of float
-        n_repeats : int, default=3
-            Fits at each epsilon; noise differs.
         scoring : str, callable or None, default=None
             As in scikit-learn; None for the estimator's own score.
-        references : dict of str to estimator, or None, default=None
-            Models without privacy to compare with. They are fitted and scored, too.
-        parameter : str, default="epsilon"
-            Name of the budget among the estimator's parameters, such as
-            ``dplogisticregression__epsilon``.
-        plot : bool, default=True
-            Whether to draw; it needs matplotlib.
-        ax : matplotlib Axes or None, default=None
 
         Returns
         -------
         PrivacyUtilityDisplay
+            Not drawn yet; call `plot`.
         """
-        check_counts("PrivacyUtilityDisplay", n_repeats=n_repeats)
         require("epsilons", list(epsilons), "hold at least one number", len(epsilons) >= 1)
         scorer = check_scoring(estimator, scoring)
-        models, scores = [], []
-        for epsilon in epsilons:
-            row = []
-            for _ in range(n_repeats):
-                model = clone(estimator).set_params(**{parameter: epsilon}).fit(X, y)
-                models.append(model)
-                row.append(scorer(model, X_test, y_test))
-            scores.append(row)
-        compared = {
-            name: float(scorer(clone(other).fit(X, y), X_test, y_test))
-            for name, other in (references or {}).items()
-        }
-        total = total_privacy(*models, delta=1e-6)
+        models = []
+        for epsilon in np.repeat(epsilons, N_REPEATS):
+            model = clone(estimator)
+            last_step(model).set_params(epsilon=float(epsilon))
+            models.append(model.fit(X, y))
+        scores = np.reshape([scorer(model, X_test, y_test) for model in models], (-1, N_REPEATS))
         name = scoring if isinstance(scoring, str) else "score"
-        display = cls(epsilons, scores, name, compared, total)
-        return display.plot(ax=ax) if plot else display
+        return cls(epsilons, scores, name, total=total_privacy(*models, delta=1e-6))
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw the mean score at each epsilon, and the range of the repeats.

@@ -14,6 +14,7 @@ from skdp.accounting import (
     Composed,
     DisjointPass,
     Event,
+    EventWrapper,
     FixedSizeSampled,
     Gaussian,
     Laplace,
@@ -23,7 +24,6 @@ from skdp.accounting import (
     PoissonSampled,
     Selected,
     Shuffled,
-    Wrapper,
     delta_at,
     gaussian_delta,
     gaussian_epsilon,
@@ -93,7 +93,7 @@ def called_in(*rooms):
 
 
 def test_every_event_is_emitted_or_listed_with_a_reason():
-    bases = {Event, Wrapper, Sampled, _AdditiveNoise}
+    bases = {Event, EventWrapper, Sampled, _AdditiveNoise}
     emitted = called_in("oracle", "model_selection")
     assert {"Gaussian", "OnBlock", "Shuffled"} <= emitted  # the search finds something
     for event in subclasses(Event) - bases:

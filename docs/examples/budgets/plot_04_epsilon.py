@@ -15,13 +15,10 @@ import skdp
 
 X, y = load_breast_cancer(return_X_y=True)  # public data
 X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+reference = LogisticRegression(max_iter=10_000).fit(X, y)
 display = skdp.model_selection.PrivacyUtilityDisplay.from_estimator(
-    skdp.DPLogisticRegression(classes=[0, 1]),
-    X,
-    y,
-    X_test,
-    y_test,
-    references={"not private": LogisticRegression(max_iter=10_000)},
+    skdp.DPLogisticRegression(classes=[0, 1]), X, y, X_test, y_test
 )
-display.ax_.set_ylabel("accuracy")
+display.references = {"not private": reference.score(X_test, y_test)}
+display.plot().ax_.set_ylabel("accuracy")
 print(f"all these fits together: epsilon {display.total.epsilon:.1f}")

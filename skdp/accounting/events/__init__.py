@@ -10,8 +10,8 @@ from skdp.accounting.events.base import (
     Adjacency,
     Composed,
     Event,
+    EventWrapper,
     UnknownCost,
-    Wrapper,
     walk,
 )
 from skdp.accounting.events.mechanisms import (
@@ -37,6 +37,7 @@ __all__ = [
     "Composed",
     "DisjointPass",
     "Event",
+    "EventWrapper",
     "FixedSizeSampled",
     "Gaussian",
     "Laplace",
@@ -47,6 +48,5 @@ __all__ = [
     "Selected",
     "Shuffled",
     "UnknownCost",
-    "Wrapper",
     "walk",
 ]

@@ -68,8 +68,8 @@ class Adjacency(StrEnum):
 class Event:
     """Base class of all events, which are frozen, hashable and comparable.
 
-    An event is a *mechanism*, which is one noisy answer; a `Wrapper`, which states to which rows,
-    or how many times, the event inside it was applied; or a sequence, `Composed`.
+    An event is a *mechanism*, which is one noisy answer; an `EventWrapper`, which states to which
+    rows, or how many times, the event inside it was applied; or a sequence, `Composed`.
     """
 
     def inner(self) -> Parts:
@@ -144,7 +144,7 @@ def check_field(owner: object, name: str, is_valid: bool, rule: str) -> None:
         raise ValueError(f"{type(owner).__name__}: {name} must {rule}; got {value!r}.")
 
 
-class Wrapper(Event):
+class EventWrapper(Event):
     """Base class of events that contain another event, in the field ``event``."""
 
     event: Event

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from scipy.optimize import brentq
 
-from skdp.accounting.events.base import Composed, Event, Wrapper, check_field
+from skdp.accounting.events.base import Composed, Event, EventWrapper, check_field
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class OnBlock(Wrapper):
+class OnBlock(EventWrapper):
     """An event on the rows of one block of a partition that was drawn independently of the rows.
 
     Meaning: ``event`` is applied to the rows whose numbers lie in block ``block``. A record lies in
@@ -84,7 +84,7 @@ class OnBlock(Wrapper):
 
 
 @dataclass(frozen=True)
-class DisjointPass(Wrapper):
+class DisjointPass(EventWrapper):
     """``n_steps`` answers, each computed on a different block of one partition of the rows.
 
     Meaning: the rows are divided into ``n_steps`` disjoint blocks without looking at them; the t-th
@@ -118,7 +118,7 @@ class DisjointPass(Wrapper):
         yield from self.event.flattened()
 
 
-class Sampled(Wrapper):
+class Sampled(EventWrapper):
     """Base class of events on a secret random sample, which a record joins with some probability.
 
     Attributes
@@ -201,7 +201,7 @@ class FixedSizeSampled(Sampled):
 
 
 @dataclass(frozen=True)
-class Shuffled(Wrapper):
+class Shuffled(EventWrapper):
     """One answer per record, the records being taken in a secret random order.
 
     Meaning: a uniformly random permutation of ``n`` records is drawn; the t-th answer is the local
@@ -237,7 +237,7 @@ class Shuffled(Wrapper):
 
 
 @dataclass(frozen=True)
-class Selected(Wrapper):
+class Selected(EventWrapper):
     """The best of a random number of independent runs, the only one that is released.
 
     Meaning: ``K`` is drawn from the truncated negative binomial distribution with shape ``eta``
