@@ -15,8 +15,8 @@ from skdp.solvers.core.bound_rules import named_noise
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.shrinkage import spectrum, variation
 
-# Steps, and shares of mu squared. Several classes have no Hessian, and more steps with momentum.
-N_STEPS, GRAM_SHARE, HESSIAN_SHARE, STEPS_OF_CLASSES = 16, 0.15, 0.1, 40
+# Steps, and shares of mu squared. Losses without a Hessian take more steps.
+N_STEPS, GRAM_SHARE, HESSIAN_SHARE, STEPS_WITHOUT_HESSIAN = 16, 0.15, 0.1, 40
 # Of a stream: steps, the share of the rows for the Gram matrix, and the signal-to-noise ratio from
 # which on steps are not shortened.
 STREAM_STEPS, STREAM_GRAM, STREAM_AMPLE = 4, 0.5, 7.0
@@ -55,8 +55,8 @@ class Whitened(Solver):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps, at least 1. "auto" is 16, of several classes 40, of a stream 4, and 300
-        without noise.
+        Number of steps, at least 1. "auto" is 16 for squared error and two classes, 40 for other
+        losses, 4 of a stream, and 300 without noise.
     learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
         Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
         identity; or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
@@ -130,9 +130,11 @@ class Whitened(Solver):
     def automatic(self, public: Public, problem: Problem) -> Settings:
         n_steps, momentum = N_STEPS, 0.0
         curvature = defaults.typical_curvature(public, problem)
+        if not (problem.loss.quadratic or _has_hessian(public, problem)):
+            n_steps = STEPS_WITHOUT_HESSIAN
         if not problem.loss.separable:
             # Twice Newton's step at the start, where classes are as likely as each other.
-            n_steps, momentum = STEPS_OF_CLASSES, 1 - 1 / (2 * public.n_outputs * curvature)
+            momentum = 1 - 1 / (2 * public.n_outputs * curvature)
         if public.streamed:
             n_steps, momentum = STREAM_STEPS, 0.0
         elif not public.is_noisy:
