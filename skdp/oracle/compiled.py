@@ -85,12 +85,19 @@ def prepare(n_numbers: float) -> None:
         load()
 
 
+@compile_loop()
+def double(number: float) -> float:
+    """Return twice a number; compiled to see whether anything can be."""
+    return 2.0 * number
+
+
 def load() -> bool:
-    """Load numba, and return whether loops can be compiled."""
+    """Load numba, and return whether loops can be compiled, which a small one shows."""
     global _is_loaded
     try:
-        _is_loaded = importlib.import_module("numba").version_info[:3] >= LEAST_NUMBA
-    except ImportError:
+        is_recent = importlib.import_module("numba").version_info[:3] >= LEAST_NUMBA
+        _is_loaded = is_recent and double(1.0) == 2.0
+    except Exception:  # whatever numba raises if it is missing, or cannot compile here
         _is_loaded = False
     return _is_loaded
 
@@ -98,18 +105,18 @@ def load() -> bool:
 def or_numpy(by_loops: Function) -> Function:
     """Decorate a function that uses loops: it returns None if numpy is to do the work.
 
-    That is so if loops do not run, and from the first loop that cannot be compiled on.
+    That is so if loops do not run, and if numba cannot compile them for the types of their
+    arguments, which are public. No other error is caught: it could depend on values of rows.
     """
 
     @functools.wraps(by_loops)
     def tried(*arguments: Any, **options: Any) -> Any:
-        global _is_on
+        if not is_active():
+            return None
+        errors = importlib.import_module("numba.core.errors")
         try:
-            return by_loops(*arguments, **options) if is_active() else None
-        except MemoryError:
-            raise
-        except Exception:  # whatever numba raises if it cannot compile here
-            _is_on = False
+            return by_loops(*arguments, **options)
+        except errors.NumbaError:
             return None
 
     return typing.cast(Function, tried)
