@@ -40,7 +40,7 @@ def test_rows_that_pass_by_are_those_that_are_held(monkeypatch):
         return model.fit_blocks(in_blocks(X, y, 700), n_features=4, **counts).coef_
 
     held = fit(n_samples=6000)
-    monkeypatch.setattr(stream, "block_rows", lambda *shape, **more: 10)
+    monkeypatch.setattr(stream, "part_rows", lambda *shape, **more: 10)
     passed = fit(n_samples=6000)
     np.testing.assert_allclose(held, passed, rtol=1e-9)
 
