@@ -169,7 +169,7 @@ class TweedieLog(Loss):
         return np.asarray(np.minimum(logarithms, most))
 
     @property
-    def _ends(self) -> tuple[float, float]:
+    def _margin_range(self) -> tuple[float, float]:
         """The margins between which the link is logarithmic."""
         most = math.log(self.largest) / self.unit
         return -LARGEST_EXPONENT / self.unit if self.power == 1 else -most, most
@@ -181,12 +181,12 @@ class TweedieLog(Loss):
     def _kernel(self) -> ResidualKernel | None:
         if self.bounded:
             return None
-        numbers = self.power, self.unit, self.base, *self._ends, self._largest_target
+        numbers = self.power, self.unit, self.base, *self._margin_range, self._largest_target
         return ResidualKernel.of(EXPONENTIAL, *numbers)
 
     def _log_ratio(self, margins: AnyArray) -> tuple[AnyArray, AnyArray]:
         """Return the logarithm of the mean over c within the bounds of the link, and the rest."""
-        within = np.clip(margins, *self._ends)
+        within = np.clip(margins, *self._margin_range)
         beyond = margins - within
         if self.power == 1:  # whose residual is bounded there by itself
             beyond = np.maximum(beyond, 0.0)

@@ -316,11 +316,11 @@ def _may_be_constant(oracle: Oracle, gram_std: float) -> AnyArray:
     """Return the columns that may be constant, by their counts, or as rows have no constant."""
     public, scaling = oracle.public, oracle.scaling
     is_clear = 0 < CLEAR * gram_std <= public.n_rows
-    found = np.full(public.n_parameters, is_clear and not public.has_intercept)
+    is_flagged = np.full(public.n_parameters, is_clear and not public.has_intercept)
     columns = None if scaling is None else scaling.columns
     if columns is not None and columns.may_be_constant is not None:
-        found[: columns.n_columns] |= columns.may_be_constant
-    return found
+        is_flagged[: columns.n_columns] |= columns.may_be_constant
+    return is_flagged
 
 
 def _has_hessian(public: Public, problem: Problem) -> bool:
