@@ -8,16 +8,21 @@ stays in memory: it is never part of a model, a budget's attributes or a pickle.
 import hashlib
 import secrets
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+)
 from sklearn.utils import get_tags
 
 from skdp._numbers import AnyArray, are_numbers
@@ -97,8 +102,10 @@ def _meet(some: list[Place], others: list[Place]) -> bool:
     return any(overlap(one, other) for one in some for other in others)
 
 
-def everything_in(thing: object) -> Iterator[object]:
-    """Yield an object and its parts at any depth, each once."""
+def everything_in(
+    thing: object, is_closed: Callable[[object], bool] = lambda part: False
+) -> Iterator[object]:
+    """Yield an object and its parts at any depth, each once, but no part of closed objects."""
     seen: dict[int, object] = {}
     waiting = [thing]
     while waiting:
@@ -107,7 +114,8 @@ def everything_in(thing: object) -> Iterator[object]:
             continue
         seen[id(part)] = part
         yield part
-        waiting += parts_of(part)
+        if not is_closed(part):
+            waiting += reversed(list(parts_of(part)))
 
 
 def parts_of(thing: object) -> Iterable[object]:
@@ -148,7 +156,7 @@ def warn_about_steps_before(who: str, model: Any) -> None:
             for _, step in pipeline.steps if isinstance(pipeline, Pipeline) else ():
                 if any(part is model for part in everything_in(step)):
                     break
-                reading |= dict.fromkeys(_learning_parts(step))
+                reading |= dict.fromkeys(learning_parts(step))
     if reading:
         warn(
             f"{who}: steps before this fit learn from the rows without privacy: "
@@ -160,20 +168,80 @@ def warn_about_steps_before(who: str, model: Any) -> None:
         )
 
 
-def _learning_parts(step: Any) -> Iterator[str]:
-    """Yield the names of estimators in a step that read rows and hold no private estimator."""
+def learning_parts(thing: object, is_sparse: bool = False) -> Iterator[str]:
+    """Yield the names of estimators in an object whose fits read rows without privacy.
+
+    Parameters
+    ----------
+    thing : estimator or object
+        Fitted or not. What an estimator around a private model does itself is not named.
+    is_sparse : bool, default=False
+        Whether it receives sparse rows.
+
+    Yields
+    ------
+    str
+    """
     # Resampling has a warning of its own.
-    if isinstance(step, FrozenEstimator) or hasattr(step, "_protects_labels"):
+    if _is_private(thing) or isinstance(thing, FrozenEstimator) or hasattr(thing, "fit_resample"):
         return
-    if hasattr(step, "fit_resample"):
-        return
-    inside = list(everything_in(step))[1:]
-    if isinstance(step, Pipeline | FeatureUnion | ColumnTransformer):
-        names = ("steps", "transformer_list", "transformers")
-        for part in next(getattr(step, name) for name in names if hasattr(step, name)):
-            yield from _learning_parts(part[1])
-    elif not any(hasattr(part, "_protects_labels") for part in inside) and reads_rows(step):
-        yield type(step).__name__
+    if isinstance(thing, list | tuple):
+        for part in thing:
+            yield from learning_parts(part, is_sparse)
+    elif isinstance(thing, Pipeline):
+        for _, step in thing.steps:
+            yield from learning_parts(step, is_sparse)
+            is_sparse = is_sparse or _may_return_sparse(step)
+    elif isinstance(thing, BaseEstimator) and (
+        isinstance(thing, FeatureUnion | ColumnTransformer)
+        or any(map(_is_private, everything_in(thing)))
+    ):
+        if isinstance(thing, ColumnTransformer):
+            reasons = _why_columns_read_rows(thing, is_sparse)
+            yield from (f"ColumnTransformer ({reason})" for reason in reasons)
+        yield from learning_parts(list(thing.get_params(deep=False).values()), is_sparse)
+    elif reads_rows(thing):
+        yield type(thing).__name__
+
+
+def _is_private(thing: object) -> bool:
+    return hasattr(thing, "_protects_labels")
+
+
+def _why_columns_read_rows(columns: ColumnTransformer, is_sparse: bool) -> Iterator[str]:
+    """Yield the reasons why a ColumnTransformer itself reads rows, whatever its parts do."""
+    # A selector by type and name looks at no value; of other functions this is not known.
+    selectors = [chosen for _, _, chosen in columns.transformers if callable(chosen)]
+    if any(type(selector) is not make_column_selector for selector in selectors):
+        yield "a function of the rows chooses columns; name them, or use make_column_selector"
+    parts = [*(part for _, part, _ in columns.transformers), columns.remainder]
+    # An encoder that refuses unknown labels makes one entry of each cell.
+    varying = [
+        part
+        for part in parts
+        if type(part) is not OneHotEncoder
+        or part.drop is not None
+        or part.handle_unknown != "error"
+    ]
+    if columns.sparse_threshold != 0 and (is_sparse or _may_return_sparse(varying)):
+        yield "its output is dense or sparse by the number of zeros; set sparse_threshold=0"
+
+
+def _may_return_sparse(step: object) -> bool:
+    """Whether a step, or a part of it, may return sparse rows for dense rows."""
+    return any(
+        part.sparse_output if hasattr(part, "sparse_output") else _is_unknown(part)
+        for part in everything_in(step)
+    )
+
+
+def _is_unknown(step: Any) -> bool:
+    """Whether it is a transformer of unknown output; a step that reads rows is named itself."""
+    if type(step) is FunctionTransformer:
+        return step.func is not None and not isinstance(step.func, np.ufunc)
+    dense = OrdinalEncoder, PolynomialFeatures, Pipeline, FeatureUnion, ColumnTransformer
+    is_known = isinstance(step, (*dense, FrozenEstimator)) or _is_private(step)
+    return hasattr(step, "transform") and not is_known and not reads_rows(step)
 
 
 class FitHistory:

@@ -4,7 +4,7 @@ import functools
 import itertools
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_array
@@ -34,12 +33,7 @@ from skdp.fitting.rows import check_data
 from skdp.fitting.user_warnings import warn_about_label_set
 from skdp.metrics import Scores, SubgroupScores
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.model_selection.total import (
-    any_part_reads_rows,
-    may_be_sparse,
-    refuse_resampling,
-    why_columns_read_rows,
-)
+from skdp.model_selection.total import holds_private, require_private
 from skdp.oracle import NoiseSource
 from skdp.oracle.sources.partitioned import Partitions
 
@@ -177,36 +171,34 @@ def private_fits(
     learn it privately, with an estimator of skdp at its end. ``is_sparse`` is whether X is sparse:
     a ColumnTransformer may decide by rows what type it returns.
     """
-    if is_private_model(estimator):
-        return [estimator]
-    if not (isinstance(estimator, Pipeline) and is_private_model(last_step(estimator))):
+    if not is_private_model(last_step(estimator)):
         raise ValueError(
             f"{who}: estimator must be an estimator of skdp, or a Pipeline that ends in one; got "
             f"{type(estimator).__name__}. Nothing was released."
         )
-    refuse_resampling(who, estimator)
-    fits: list[PrivateEstimator] = []
-    for name, step in estimator.steps:
-        if isinstance(step, Pipeline) and is_private_model(last_step(step)):
-            fits += private_fits(who, step, is_sparse)
-        elif isinstance(step, PrivateEstimator):
+    require_private(who, estimator, is_sparse)
+    fits = []
+    for name, step in steps_of(estimator):
+        if isinstance(step, PrivateEstimator):
             fits.append(step)
-        elif any_part_reads_rows(step, is_sparse):
-            columns = step if isinstance(step, ColumnTransformer) else None
-            why = why_columns_read_rows(columns, is_sparse) if columns is not None else None
+        elif holds_private(step):
             raise ValueError(
-                f"{who}: step {name!r} ({type(step).__name__}) learns from rows without privacy"
-                f"{f': {why}' if why else ''}. The estimators of skdp scale columns themselves; "
-                "otherwise use skdp.DPStandardScaler, or steps that learn nothing. Nothing was "
-                "released."
+                f"{who}: step {name!r} ({type(step).__name__}) contains private estimators, which "
+                "have to be steps of the pipeline. Nothing was released."
             )
-        is_sparse = may_be_sparse(step, is_sparse)
     return fits
+
+
+def steps_of(estimator: BaseEstimator) -> list[tuple[str, BaseEstimator]]:
+    """Return the steps of a pipeline, and those of a pipeline at its end; the model is the last."""
+    if not isinstance(estimator, Pipeline):
+        return [(type(estimator).__name__, estimator)]
+    return [*estimator.steps[:-1], *steps_of(estimator.steps[-1][1])]
 
 
 def last_step(estimator: BaseEstimator) -> BaseEstimator:
     """Return the model at the end of a pipeline, or of a pipeline in it; other estimators as is."""
-    return last_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+    return steps_of(estimator)[-1][1]
 
 
 def prepared_candidate(
@@ -282,8 +274,7 @@ def labels_are_public(who: str, estimator: BaseEstimator) -> bool:
 
 def require_takes_groups(who: str, model: BaseEstimator) -> None:
     """Raise ValueError unless every private fit in a model can protect groups."""
-    fits = private_fits(who, model) if isinstance(model, Pipeline) else [model]
-    for fit in fits:
+    for fit in private_fits(who, model) if isinstance(model, Pipeline) else [model]:
         if not has_fit_parameter(fit, "groups"):
             raise ValueError(
                 f"{who}: {type(fit).__name__} takes no groups, so that its fit would protect rows "
@@ -480,29 +471,21 @@ def check_rows(who: str, ready: list[BaseEstimator], rows: Data) -> None:
     best run would depend on the record that caused it.
     """
     if isinstance(rows.X, Partitions):
-        for candidate in ready:
-            _require_takes_partitions(who, candidate)
+        for name, step in itertools.chain.from_iterable(map(steps_of, ready)):
+            if not (isinstance(step, PrivateEstimator) or step in (None, "passthrough")):
+                raise ValueError(
+                    f"{who}: step {name!r} ({type(step).__name__}) requires rows in memory, and "
+                    "these are in partitions. Carry it out where your class reads them. Nothing "
+                    "was released."
+                )
     check_data(who, rows, functools.partial(_check_rows, who, ready))
-
-
-def _require_takes_partitions(who: str, candidate: BaseEstimator) -> None:
-    """Raise ValueError for a step that has to be given rows in memory."""
-    for name, step in getattr(candidate, "steps", ()):
-        if isinstance(step, Pipeline):
-            _require_takes_partitions(who, step)
-        elif not (isinstance(step, PrivateEstimator) or step in (None, "passthrough")):
-            raise ValueError(
-                f"{who}: step {name!r} ({type(step).__name__}) takes rows in memory alone, and "
-                "these are in partitions. Carry it out where your class reads them. Nothing was "
-                "released."
-            )
 
 
 def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray) -> None:
     checked = set()
     for candidate in ready:
         private_fits(who, candidate, is_sparse=issparse(X))
-        steps = list(_steps(candidate))
+        steps = _tried_steps(candidate)
         key = _fingerprint([step for _, step in steps])
         if key not in checked:
             checked.add(key)
@@ -527,18 +510,14 @@ def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray
             )
 
 
-def _steps(estimator: BaseEstimator) -> Iterator[tuple[str, BaseEstimator]]:
-    """Yield the names and steps of a candidate, up to the first private one."""
-    if not isinstance(estimator, Pipeline):
-        yield type(estimator).__name__, estimator
-        return
-    for name, step in estimator.steps:
-        if isinstance(step, Pipeline) and is_private_model(last_step(step)):
-            yield from _steps(step)
-        elif step not in (None, "passthrough"):
-            yield name, step
+def _tried_steps(candidate: BaseEstimator) -> list[tuple[str, BaseEstimator]]:
+    """Return the steps up to the first private step, whose answer is not known."""
+    tried = []
+    for name, step in steps_of(candidate):
+        tried += [] if step in (None, "passthrough") else [(name, step)]
         if isinstance(step, PrivateEstimator):
-            return
+            break
+    return tried
 
 
 def _fingerprint(steps: list[BaseEstimator]) -> object:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone, is_classifier
 from sklearn.model_selection import BaseCrossValidator, GridSearchCV, RandomizedSearchCV, check_cv
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 
 from skdp._numbers import is_integer
@@ -23,6 +22,7 @@ from skdp.fitting.between_fits import reads_rows
 from skdp.fitting.estimator import is_private_model
 from skdp.fitting.parameters import planned_records
 from skdp.fitting.user_warnings import NotPrivateWarning, PrivacyLeakWarning
+from skdp.model_selection.candidates import last_step, steps_of
 from skdp.model_selection.memberships import BY_LABELS, Membership, Splits, memberships_of
 from skdp.model_selection.total import refuse_resampling
 
@@ -212,17 +212,10 @@ class Shape:
     unit: str
 
 
-def _steps(estimator: BaseEstimator) -> list[tuple[str, BaseEstimator]]:
-    """Return the steps of a pipeline, and those of a pipeline at its end; the model is the last."""
-    if not isinstance(estimator, Pipeline):
-        return [("", estimator)]
-    refuse_resampling("privacy_of", estimator)
-    return [*estimator.steps[:-1], *_steps(estimator.steps[-1][1])]
-
-
 def _private_model(estimator: BaseEstimator) -> Any:
     """Return the model at the end of an estimator; ValueError if it is not private."""
-    _, model = _steps(estimator)[-1]
+    refuse_resampling("privacy_of", estimator)
+    model = last_step(estimator)
     if not is_private_model(model):
         raise ValueError(
             f"privacy_of: {type(model).__name__} is not an estimator of skdp, so what its fits "
@@ -246,7 +239,7 @@ class Candidate:
     @property
     def steps_that_read_rows(self) -> list[str]:
         """Steps before the model that are fitted on rows, and are not priced."""
-        before = _steps(self.estimator)[:-1]
+        before = steps_of(self.estimator)[:-1]
         return [
             f"{name} ({type(step).__name__})"
             for name, step in before
@@ -255,7 +248,7 @@ class Candidate:
 
     def cost(self, n_records: int, shape: Shape) -> Cost:
         """Return the cost of the private fits on so many records."""
-        fits = [step for _, step in _steps(self.estimator) if _is_priced(step)]
+        fits = [step for _, step in steps_of(self.estimator) if _is_priced(step)]
         rows, groups = (n_records, None) if shape.unit == "row" else (None, n_records)
 
         def plan(fit: BaseEstimator) -> PrivacyStatement:

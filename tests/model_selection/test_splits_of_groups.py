@@ -152,7 +152,7 @@ def test_a_search_that_may_keep_labels_from_its_fits_is_refused(panel):
     """Without metadata routing its fits would get none, and protect rows."""
     X, y, groups = panel
     model = GridSearchCV(ridge(), {"alpha": [1.0, 2.0]}, cv=GroupKFold(2, shuffle=True))
-    with pytest.raises(ValueError, match="DPHoldout: GridSearchCV takes no groups"):
+    with pytest.raises(ValueError, match="DPHoldout: GridSearchCV is not known to fit"):
         DPHoldout(X, y, groups=groups).fit(model)
 
 

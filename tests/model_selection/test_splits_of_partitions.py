@@ -145,8 +145,8 @@ def test_labels_are_read_where_the_rows_are():
 @pytest.mark.parametrize(
     ("model", "rows", "match"),
     [
-        (make_pipeline(StandardScaler(with_mean=False), RIDGE), (X, Y), "learns from rows"),
-        (make_pipeline(FunctionTransformer(), RIDGE), (X, Y), "takes rows in memory alone"),
+        (make_pipeline(StandardScaler(with_mean=False), RIDGE), (X, Y), "learn from rows"),
+        (make_pipeline(FunctionTransformer(), RIDGE), (X, Y), "requires rows in memory"),
         (RIDGE, (X, np.where(Y > 3, np.nan, Y)), "y"),
         (RIDGE, (np.where(X > 3, np.nan, X), Y), "X"),
         (LinearRegression(), (X, Y), "an estimator of skdp"),
