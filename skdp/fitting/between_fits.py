@@ -215,16 +215,14 @@ def _why_columns_read_rows(columns: ColumnTransformer, is_sparse: bool) -> Itera
     if any(type(selector) is not make_column_selector for selector in selectors):
         yield "a function of the rows chooses columns; name them, or use make_column_selector"
     parts = [*(part for _, part, _ in columns.transformers), columns.remainder]
-    # An encoder that refuses unknown labels makes one entry of each cell.
-    varying = [
-        part
-        for part in parts
-        if type(part) is not OneHotEncoder
-        or part.drop is not None
-        or part.handle_unknown != "error"
-    ]
+    varying = [part for part in parts if not _makes_one_entry_of_each_cell(part)]
     if columns.sparse_threshold != 0 and (is_sparse or _may_return_sparse(varying)):
         yield "its output is dense or sparse by the number of zeros; set sparse_threshold=0"
+
+
+def _makes_one_entry_of_each_cell(step: object) -> bool:
+    """Whether it is an encoder that refuses unknown labels and drops none."""
+    return type(step) is OneHotEncoder and step.drop is None and step.handle_unknown == "error"
 
 
 def _may_return_sparse(step: object) -> bool:

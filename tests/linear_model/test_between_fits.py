@@ -166,7 +166,7 @@ def test_a_budget_warns_of_rows_selected_within_a_part():
     warned = pytest.warns(skdp.PrivacyWarning, match=ROWS)
     with warned, skdp.PrivacyBudget(1e9, DELTA), parts.fits_on_part(part):
         model.fit(X_train, y_train)
-    with pytest.raises(ValueError, match="OneVsOneClassifier is not known to fit.* select rows"):
+    with pytest.raises(ValueError, match="OneVsOneClassifier is not known to fit"):
         DPHoldout(X, THREE).fit(model)
 
 
