@@ -220,7 +220,7 @@ def _why_columns_read_rows(columns: ColumnTransformer, is_sparse: bool) -> Itera
         yield "its output is dense or sparse by the number of zeros; set sparse_threshold=0"
 
 
-def _makes_one_entry_of_each_cell(step: object) -> bool:
+def _makes_one_entry_of_each_cell(step: Any) -> bool:
     """Whether it is an encoder that refuses unknown labels and drops none."""
     return type(step) is OneHotEncoder and step.drop is None and step.handle_unknown == "error"
 

@@ -190,10 +190,16 @@ def private_fits(
 
 
 def steps_of(estimator: BaseEstimator) -> list[tuple[str, BaseEstimator]]:
-    """Return the steps of a pipeline, and those of a pipeline at its end; the model is the last."""
-    if not isinstance(estimator, Pipeline):
-        return [(type(estimator).__name__, estimator)]
-    return [*estimator.steps[:-1], *steps_of(estimator.steps[-1][1])]
+    """Return the steps of a pipeline, and those of a pipeline at its end; the model is the last.
+
+    Names are as in parameters: ``pipeline__dpridge`` is a step of an inner pipeline.
+    """
+    steps, prefix = [], ""
+    while isinstance(estimator, Pipeline):
+        steps += [(prefix + name, step) for name, step in estimator.steps[:-1]]
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return [*steps, (prefix.removesuffix("__") or type(estimator).__name__, estimator)]
 
 
 def last_step(estimator: BaseEstimator) -> BaseEstimator:
@@ -263,8 +269,9 @@ def fitted(
     require_takes_groups(who, model)
     if not isinstance(model, Pipeline):
         return model.fit(X, y, groups=groups)
+    private = [name for name, step in steps_of(model) if isinstance(step, PrivateEstimator)]
     with config_context(enable_metadata_routing=False):
-        return model.fit(X, y, **dict.fromkeys(_group_arguments(model), groups))
+        return model.fit(X, y, **{f"{name}__groups": groups for name in private})
 
 
 def labels_are_public(who: str, estimator: BaseEstimator) -> bool:
@@ -280,17 +287,6 @@ def require_takes_groups(who: str, model: BaseEstimator) -> None:
                 f"{who}: {type(fit).__name__} takes no groups, so that its fit would protect rows "
                 "alone. Leave it out, or fit without groups. Nothing was released."
             )
-
-
-def _group_arguments(pipeline: Pipeline) -> list[str]:
-    """Return the arguments by which a pipeline's fit hands groups to the private fits in it."""
-    names = []
-    for name, step in pipeline.steps:
-        if isinstance(step, Pipeline):
-            names += [f"{name}__{inner}" for inner in _group_arguments(step)]
-        elif isinstance(step, PrivateEstimator):
-            names.append(f"{name}__groups")
-    return names
 
 
 def check_terms(who: str, terms: Privacy) -> None:
@@ -385,7 +381,7 @@ def public_labels(
     """Return the sorted labels for a classifier, declared or read from y; None for a regressor."""
     if not is_classifier(estimator):
         return None
-    declared = private_fits(who, estimator)[-1].classes
+    declared = last_step(estimator).classes
     if declared is not None:
         return sorted_labels(declared)
     try:
@@ -500,7 +496,7 @@ def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray
             )
         return
     for candidate in ready:
-        classes = np.asarray(private_fits(who, candidate)[-1].classes).tolist()
+        classes = np.asarray(last_step(candidate).classes).tolist()
         with without_cells(who, "y", otherwise=NO_LABELS):
             are_known = set(y.tolist()) <= set(classes)
         if not are_known:

@@ -7,7 +7,7 @@ import itertools
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ from skdp.fitting.parameters import planned_records
 from skdp.fitting.user_warnings import NotPrivateWarning, PrivacyLeakWarning
 from skdp.model_selection.candidates import last_step, steps_of
 from skdp.model_selection.memberships import BY_LABELS, Membership, Splits, memberships_of
-from skdp.model_selection.total import refuse_resampling
+from skdp.model_selection.total import SEEDED, refuse_resampling
 
 SCORES = (
     "The scores are NOT private and NOT part of this price: every held-out score is computed from "
@@ -48,11 +48,6 @@ AS_IT_IS = (
 REFITTED = (
     "The refit on all rows is counted as that of the candidate that makes the total largest, since "
     "scores chose it."
-)
-SEEDED = (
-    "The fits had seeded noise: those with the same seed have the same noise, which "
-    "the difference of two models takes off again. This price does NOT hold for them; it is that "
-    "of the same search with noise='system'."
 )
 
 
@@ -149,7 +144,9 @@ def privacy_of(
         assumptions.append(
             "Later rounds are counted as of all candidates that scores might have chosen."
         )
-    reading = {name for one in rounds[0].candidates for name in one.steps_that_read_rows}
+    reading = {
+        name for estimator, _ in rounds[0].candidates for name in _steps_that_read_rows(estimator)
+    }
     if reading:
         assumptions.append(
             f"Steps before the estimator are fitted on the rows: {', '.join(sorted(reading))}. "
@@ -225,39 +222,34 @@ def _private_model(estimator: BaseEstimator) -> Any:
     return model
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A candidate, and how many columns reach its private fits.
+# An estimator, and how many columns reach its private fits.
+Candidate: TypeAlias = tuple[BaseEstimator, int]
+
+
+def _steps_that_read_rows(estimator: BaseEstimator) -> list[str]:
+    """Return the steps before the model that are fitted on rows, and are not priced."""
+    return [
+        f"{name} ({type(step).__name__})"
+        for name, step in steps_of(estimator)[:-1]
+        if reads_rows(step) and not _is_priced(step)
+    ]
+
+
+def _cost(candidate: Candidate, n_records: int, shape: Shape) -> Cost:
+    """Return the cost of the private fits of a candidate on so many records.
 
     Private steps before the model keep the number of columns. If a later step changes it, their
     cost does not change: it is their epsilon for any number.
     """
-
-    estimator: BaseEstimator
-    n_features: int
-
-    @property
-    def steps_that_read_rows(self) -> list[str]:
-        """Steps before the model that are fitted on rows, and are not priced."""
-        before = steps_of(self.estimator)[:-1]
-        return [
-            f"{name} ({type(step).__name__})"
-            for name, step in before
-            if reads_rows(step) and not _is_priced(step)
-        ]
-
-    def cost(self, n_records: int, shape: Shape) -> Cost:
-        """Return the cost of the private fits on so many records."""
-        fits = [step for _, step in steps_of(self.estimator) if _is_priced(step)]
-        rows, groups = (n_records, None) if shape.unit == "row" else (None, n_records)
-
-        def plan(fit: BaseEstimator) -> PrivacyStatement:
-            takes_outputs = is_private_model(fit) and shape.n_outputs is not None
+    estimator, n_features = candidate
+    rows, groups = (n_records, None) if shape.unit == "row" else (None, n_records)
+    costs = []
+    for _, step in steps_of(estimator):
+        if _is_priced(step):
+            takes_outputs = is_private_model(step) and shape.n_outputs is not None
             outputs = (shape.n_outputs,) if takes_outputs else ()
-            stated: PrivacyStatement = fit.plan(rows, self.n_features, *outputs, n_groups=groups)
-            return stated
-
-        return functools.reduce(operator.add, (Cost.of(plan(fit)) for fit in fits))
+            costs.append(Cost.of(step.plan(rows, n_features, *outputs, n_groups=groups)))
+    return functools.reduce(operator.add, costs)
 
 
 def _is_priced(step: BaseEstimator) -> bool:
@@ -295,7 +287,7 @@ class Round:
         expensive alone need not be so beside others. So each distinct cost is counted as often as
         any was chosen.
         """
-        costs = [one.cost(int(self.share * n_train), shape) for one in self.candidates]
+        costs = [_cost(one, int(self.share * n_train), shape) for one in self.candidates]
         if self.n_chosen is None:
             return costs
         return [*{cost.releases: cost for cost in costs}.values()] * self.n_chosen
@@ -316,7 +308,7 @@ def _rounds(done: BaseEstimator, shape: Shape) -> list[Round]:
     for iteration, amount in sorted(dict(zip(iterations, amounts, strict=True)).items()):
         changed = {} if resource in (None, "n_samples") else {resource: amount}
         candidates = tuple(
-            Candidate(clone(done.estimator).set_params(**clone(entry | changed, safe=False)), n)
+            (clone(done.estimator).set_params(**clone(entry | changed, safe=False)), n)
             for entry, n in zip(first, n_features, strict=True)
         )
         share = amount / shape.n_records if resource == "n_samples" else 1.0

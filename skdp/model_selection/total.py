@@ -38,7 +38,7 @@ DISJOINT = (
     "is public: the costliest part is charged."
 )
 SEEDED = (
-    "Several of the fits had seeded noise. Those with the same seed have the same noise, which "
+    "The fits had seeded noise. Those with the same seed have the same noise, which "
     "cancels in the difference of two models. This total does NOT hold for them; it is that of the "
     "same fits with noise='system'."
 )
