@@ -169,7 +169,7 @@ def warn_about_steps_before(who: str, model: Any) -> None:
 
 
 def learning_parts(thing: object, is_sparse: bool = False) -> Iterator[str]:
-    """Yield the names of estimators in an object whose fits read rows without privacy.
+    """Yield the estimators in an object whose fits read rows without privacy, with their steps.
 
     Parameters
     ----------
@@ -189,8 +189,8 @@ def learning_parts(thing: object, is_sparse: bool = False) -> Iterator[str]:
         for part in thing:
             yield from learning_parts(part, is_sparse)
     elif isinstance(thing, Pipeline):
-        for _, step in thing.steps:
-            yield from learning_parts(step, is_sparse)
+        for name, step in thing.steps:
+            yield from (f"{part} in {name!r}" for part in learning_parts(step, is_sparse))
             is_sparse = is_sparse or _may_return_sparse(step)
     elif isinstance(thing, BaseEstimator) and (
         isinstance(thing, FeatureUnion | ColumnTransformer)

@@ -138,28 +138,40 @@ def priced_search(
     event = accounting.Selected((one | one).event, float(n_candidates))
     calibrated = accounting.calibrate(event, epsilon, delta, relation)
     mu = math.sqrt(1 - MARGIN) / calibrated.scale if calibrated.scale > 0 else math.inf
-    assumptions = (
-        *unit_assumptions(n_records, unit, "each model and each score"),
-        "The number of columns is public, and so are the labels.",
+    run_budget = RunBudget(mu, delta, str(relation), noise_source)
+    best = accounting.ReleaseRecord.of("best of several fits", event.scaled(calibrated.scale))
+    cost = cost_of_runs(
+        (best,),
+        run_budget,
+        n_records,
+        unit,
         "The candidates were named without looking at the rows. A geometric number of them, "
         f"{n_candidates} in expectation, was drawn, fitted on one part of a random split and "
         "scored on the other; only the best one was kept. How many were drawn stays secret.",
         "Every step of a candidate that is not private learns nothing from rows. That none fails "
         "on them is public: steps before a private one were tried beforehand, and a candidate that "
         "fails later counts as the worst.",
-        *noise_assumptions(noise_source, epsilon),
     )
-    best = accounting.ReleaseRecord.of("best of several fits", event.scaled(calibrated.scale))
-    cost = accounting.Cost(
-        releases=(best,),
-        delta=delta,
-        adjacency=str(relation),
-        unit=unit,
-        n=n_records,
-        assumptions=assumptions,
-        noise_source="none" if calibrated.scale == 0 else noise_source,
-    ).certify(calibrated.epsilon, calibrated.accountant)
-    return RunBudget(mu, delta, str(relation), noise_source), cost
+    return run_budget, cost.certify(calibrated.epsilon, calibrated.accountant)
+
+
+def cost_of_runs(
+    releases: tuple[accounting.ReleaseRecord, ...],
+    run_budget: RunBudget,
+    n_records: int,
+    unit: str,
+    *assumed: str,
+) -> accounting.Cost:
+    """Return the cost of runs, with the assumptions of all tools that fit and score."""
+    assumptions = (
+        *unit_assumptions(n_records, unit, "each model and each score"),
+        "The number of columns is public, and so are the labels.",
+        *assumed,
+        *noise_assumptions(run_budget.noise_source, run_budget.mu),
+    )
+    source = "none" if np.isinf(run_budget.mu) else run_budget.noise_source
+    terms = run_budget.delta, run_budget.adjacency, unit, n_records, assumptions, source
+    return accounting.Cost(releases, *terms)
 
 
 def private_fits(

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from skdp import accounting
 from skdp._numbers import MatrixLike, is_integer, require
 from skdp.fitting import parts
-from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.estimator import charge_fit
 from skdp.fitting.parameters import check_parameters
 from skdp.fitting.privacy import Privacy
@@ -150,7 +149,19 @@ def dp_cross_validate(
     scorer = PrivateScorer(model, **own, **scoring)
     scorer.check_before_fit()
     # 2. Charge, and run.
-    cost = _cost(int(cv), fit_budget, score_budget, n_records, unit, epsilon)
+    cost = candidates.cost_of_runs(
+        (
+            accounting.ReleaseRecord.of("fit without a fold", fit_budget.answer, int(cv) - 1),
+            accounting.ReleaseRecord.of("scores", score_budget.answer),
+        ),
+        fit_budget,
+        n_records,
+        unit,
+        f"{unit.capitalize()}s were divided in {cv} folds at random. A {unit} is in {cv - 1} of "
+        f"the {cv} fits and in one of the scores: these are listed.",
+        "Every step before the estimator that is not private learns nothing from rows. That no fit "
+        f"and no score fails on these {unit}s is public: a failure is reported.",
+    )
     statement = replace(cost, part=parts.part_of(X, y, groups, unit=unit)).statement()
     draws = charge_fit(scorer, statement, who=WHO)
     split = data.split(sizes, draws)
@@ -172,34 +183,6 @@ def dp_cross_validate(
     for fitted in models:
         candidates.state_whole(WHO, fitted, statement)
     return CrossValidation(_means(folds), folds, models, statement)
-
-
-def _cost(
-    cv: int,
-    fit_budget: candidates.RunBudget,
-    score_budget: candidates.RunBudget,
-    n_records: int,
-    unit: str,
-    epsilon: float,
-) -> accounting.Cost:
-    """Return the cost: each record is in all fits but one, and in one score."""
-    source = fit_budget.noise_source
-    assumptions = (
-        *unit_assumptions(n_records, unit, "each model and each score"),
-        "The number of columns is public, and so are the labels.",
-        f"{unit.capitalize()}s were divided in {cv} folds at random. A {unit} is in {cv - 1} of "
-        f"the {cv} fits and in one of the scores: these are listed.",
-        "Every step before the estimator that is not private learns nothing from rows. That no fit "
-        f"and no score fails on these {unit}s is public: a failure is reported.",
-        *noise_assumptions(source, epsilon),
-    )
-    releases = (
-        accounting.ReleaseRecord.of("fit without a fold", fit_budget.answer, cv - 1),
-        accounting.ReleaseRecord.of("scores", score_budget.answer),
-    )
-    source = "none" if math.isinf(epsilon) else source
-    terms = fit_budget.delta, fit_budget.adjacency, unit, n_records, assumptions, source
-    return accounting.Cost(releases, *terms)
 
 
 def _means(folds: Sequence[Scores]) -> dict[str, Score]:
