@@ -19,7 +19,7 @@ from benchmarks.bug_seeding import STEP, around_fit, batches, bug, in_fit, one_s
 from skdp import accounting
 from skdp.accounting.events import Gaussian
 from skdp.fitting import estimator as path
-from skdp.linear_model import base, logistic
+from skdp.linear_model import base, classification
 from skdp.model_selection import DPSearchCV
 from skdp.oracle import Oracle, Solution, noise, session
 from skdp.oracle.exact_sampling import SystemWords
@@ -311,7 +311,7 @@ def classes_from_rows(patch):
     def read(self, y, dtype):
         return base.Targets((y > 0).astype(dtype)[:, None], 1, classes=np.unique(y) + y.sum())
 
-    patch.setattr(logistic.DPLogisticRegression, "_read_targets", read)
+    patch.setattr(classification.DPLogisticRegression, "_read_targets", read)
 
 
 @bug("a refusal that depends on a record")
@@ -369,7 +369,7 @@ in_fit("attribute whose pickle hides rows", after=_set(helper_=lambda s, rows, y
 
 @bug("fit returns another object, with rows")
 def another_object(patch):
-    original = logistic.DPLogisticRegression.fit
+    original = classification.DPLogisticRegression.fit
 
     @functools.wraps(original)
     def fit(self, X, *given, **named):
@@ -377,7 +377,7 @@ def another_object(patch):
         found.rows_ = X
         return found
 
-    patch.setattr(logistic.DPLogisticRegression, "fit", fit)
+    patch.setattr(classification.DPLogisticRegression, "fit", fit)
 
 
 def kept_from(patch, owner, name, attribute, of=lambda found: found):

@@ -3,7 +3,7 @@
 Fitted on the cells of utility.csv and held_out.csv at default parameters, and for log links on
 those of counts.csv, most of which are made up; one curve for each kind of target and quantile,
 checked on data sets that were left out. The constants are written into
-skdp/planning/expected_loss.py.
+skdp/planning/bounds.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-import skdp.planning.expected_loss as model
+import skdp.planning.bounds as model
 from benchmarks import counts, results_file, table
 from benchmarks.utility import DELTA
 from benchmarks.verdict import CONSTANT, DEFAULT, TWIN, is_classification, known

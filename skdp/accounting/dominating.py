@@ -30,14 +30,7 @@ from skdp.accounting.events.base import Adjacency, Event, Parts, UnknownCost
 from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, NoisyMaximum
 from skdp.accounting.events.wrappers import PoissonSampled, Sampled, Selected
 from skdp.accounting.pairs import Pair
-from skdp.accounting.plan import (
-    EventCounts,
-    coarsened,
-    joint_mu,
-    opened,
-    paths,
-    sampled_counts,
-)
+from skdp.accounting.plan import EventCounts, coarsened, joint_mu, opened, paths, sampled_counts
 
 # Plans with more distinct noise levels than this are priced with levels rounded down to powers of
 # LIMIT_RATIO, hence as if they had up to 0.05 % less noise. It bounds the time.

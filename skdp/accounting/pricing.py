@@ -10,12 +10,7 @@ from scipy.optimize import brentq
 from skdp._numbers import is_real, require
 from skdp.accounting.additive import gaussian_epsilon, gaussian_mu, pure_total
 from skdp.accounting.composition import FULL, ROUGH, LatticeResolution
-from skdp.accounting.dominating import (
-    dominating_pair,
-    pairs_epsilon,
-    profile,
-    selection_epsilon,
-)
+from skdp.accounting.dominating import dominating_pair, pairs_epsilon, profile, selection_epsilon
 from skdp.accounting.events.base import Adjacency, Composed, Event, UnknownCost
 from skdp.accounting.events.mechanisms import ApproximateDP
 from skdp.accounting.events.wrappers import Selected, Shuffled

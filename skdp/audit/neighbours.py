@@ -19,7 +19,7 @@ from skdp.accounting import LABEL, Adjacency
 from skdp.fitting.grouping import number_labels
 from skdp.fitting.privacy import terms_among
 from skdp.oracle import compiled
-from skdp.oracle.sources.sparse_rows import AnyRows
+from skdp.oracle.sources.row_blocks import AnyRows
 
 SMALL = 60, 4  # shape of made-up data: any will do
 FOR_LOOPS = 1 << 10, 1 << 7  # the same, of several tiles of a compiled loop

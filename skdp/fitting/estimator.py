@@ -19,12 +19,7 @@ from skdp.accounting.records import release_lines
 from skdp.fitting import noise_warnings, parts, refusals, user_warnings
 from skdp.fitting.between_fits import add_fit, everything_in, warn_about_steps_before
 from skdp.fitting.budget import charge, identities_of_open_budgets, of_other_processes
-from skdp.fitting.callbacks import (
-    CallbackSupport,
-    Progress,
-    supports_callbacks,
-    with_callbacks,
-)
+from skdp.fitting.callbacks import CallbackSupport, Progress, supports_callbacks, with_callbacks
 from skdp.fitting.data import Data
 from skdp.fitting.parameters import EXAMPLES, check_parameters
 from skdp.fitting.preparation import Prepared
@@ -35,9 +30,8 @@ from skdp.objective import Problem, SquaredError
 from skdp.oracle import NoiseSource, Public, Solution, compiled, make_plan, run
 from skdp.oracle.session import Stages
 from skdp.oracle.sources.base import IN_MEMORY, Source
-from skdp.oracle.sources.block_sizes import row_parts
 from skdp.oracle.sources.memory import Map, row_threads
-from skdp.oracle.sources.sparse_rows import canonical
+from skdp.oracle.sources.row_blocks import canonical, row_parts
 from skdp.solvers import get_solver
 
 # Attribute of an estimator that was pickled inside blocks of budgets: their identities.

@@ -25,7 +25,7 @@ from skdp.oracle import Public
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
-from skdp.oracle.sources.sparse_rows import AnyRows, is_csr
+from skdp.oracle.sources.row_blocks import AnyRows, is_csr
 
 SORTED_KINDS = "biufcmMUS"  # of arrays whose entries NumPy sorts by their values
 

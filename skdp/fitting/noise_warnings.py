@@ -13,7 +13,7 @@ from skdp.fitting.preparation import Prepared
 from skdp.fitting.user_warnings import NoiseWarning
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public, Scaling, Solution
-from skdp.planning.expected_loss import LEAST_LOSS, MOST_LOSS, expected_loss, hopeless, signal_for
+from skdp.planning.bounds import LEAST_LOSS, MOST_LOSS, expected_loss, hopeless, signal_for
 from skdp.stages.calibration import SKEWED
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage

@@ -25,9 +25,9 @@ from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver
 from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp.stages.inference.stage import CoefficientInference, inference_share
-from skdp.steps.clipping import ClipNorm as ClipNorm
 from skdp.steps.iterates import AnyMomentum as AnyMomentum
 from skdp.steps.noise_schedules import RelativeNoise as RelativeNoise
+from skdp.steps.schedules import ClipNorm as ClipNorm
 from skdp.steps.schedules import Named, named
 from skdp.steps.schedules import StepSize as StepSize
 

@@ -34,13 +34,8 @@ from skdp.oracle import Public
 from skdp.oracle.sources.base import NUMBERED, PARTITIONED, STREAMED
 from skdp.oracle.sources.keyed_split import are_numbered
 from skdp.oracle.sources.memory import Map, MemorySource
-from skdp.oracle.sources.partitioned import (
-    SPENT,
-    PartitionedSource,
-    Partitions,
-    SumTask,
-)
-from skdp.oracle.sources.sparse_rows import AnyRows
+from skdp.oracle.sources.partitioned import SPENT, PartitionedSource, Partitions, SumTask
+from skdp.oracle.sources.row_blocks import AnyRows
 from skdp.oracle.sources.stream import Arrival, StreamSource, more_arrived, n_arriving
 from skdp.stages.column_bounds import declared_targets
 

@@ -11,10 +11,9 @@ from sklearn.utils import check_array, check_consistent_length
 from skdp._numbers import AnyArray, Array, is_real
 from skdp.fitting.refusals import NO_LABELS, NO_NUMBERS, refuse_columns, without_cells
 from skdp.oracle import Scaling
-from skdp.oracle.sources.block_sizes import block_rows, slices
 from skdp.oracle.sources.column_map import ColumnMap
 from skdp.oracle.sources.records import quotient, row_norms
-from skdp.oracle.sources.sparse_rows import csr_slice
+from skdp.oracle.sources.row_blocks import block_rows, csr_slice, slices
 
 LARGEST_START = 1e50  # of a number in coef_init and intercept_init
 

@@ -1,12 +1,16 @@
 """Private linear models."""
 
-from skdp.linear_model.elastic_net import DPElasticNet, DPLasso
+from skdp.linear_model.classification import DPLinearSVC, DPLogisticRegression
 from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
-from skdp.linear_model.logistic import DPLogisticRegression
 from skdp.linear_model.quantile import DPQuantileRegressor
-from skdp.linear_model.regression import DPHuberRegressor, DPLinearRegression, DPRidge
+from skdp.linear_model.regression import (
+    DPElasticNet,
+    DPHuberRegressor,
+    DPLasso,
+    DPLinearRegression,
+    DPRidge,
+)
 from skdp.linear_model.summary import CoefficientDisplay
-from skdp.linear_model.svc import DPLinearSVC
 
 __all__ = [
     "CoefficientDisplay",

@@ -19,9 +19,8 @@ from skdp._numbers import AnyArray, Array, shown
 from skdp.fitting.data import Data
 from skdp.metrics import estimates, row_statistics
 from skdp.metrics.estimates import Answers
-from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, TargetRange
+from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, Subgroups, TargetRange
 from skdp.metrics.scores import AnyScore, Score
-from skdp.metrics.subgroups import Subgroups
 from skdp.stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage, Totals
 
 # A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:

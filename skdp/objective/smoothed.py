@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from skdp._numbers import AnyArray, is_integer, is_real, require, store_float
-from skdp.objective.losses import (
-    HINGE,
-    SIGMOID,
-    Float,
-    Link,
-    Loss,
-    ResidualKernel,
-    TargetKind,
-)
+from skdp.objective.losses import HINGE, SIGMOID, Float, Link, Loss, ResidualKernel, TargetKind
 
 # Width for a signal-to-noise ratio of 1, the power of the ratio in it, and its limits, all in
 # standard deviations of the targets: coverage was off by 0.09 with three times that at 2,000 rows.

@@ -15,15 +15,11 @@ from skdp.oracle.releases.base import (
 from skdp.oracle.releases.gradients import (
     GradientDifference,
     GradientSum,
+    VertexSelection,
     noisy_gradient,
     smoothness,
 )
-from skdp.oracle.releases.histograms import (
-    BinCounts,
-    MagnitudeCounts,
-    TableCounts,
-    WeightCounts,
-)
+from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts, TableCounts, WeightCounts
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise, NoisyStatistic
 from skdp.oracle.releases.moments import (
     CappedHessian,
@@ -57,7 +53,6 @@ from skdp.oracle.releases.samplers import (
     Poisson,
     Sampler,
 )
-from skdp.oracle.releases.selection import VertexSelection
 from skdp.oracle.releases.shuffled_pass import ShuffledPass
 from skdp.oracle.session import Plan, Solution, SolverStage, Stage, make_plan, public_after, run
 from skdp.oracle.sources.column_map import Columns, Scaling, Weights

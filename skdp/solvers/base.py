@@ -46,10 +46,9 @@ from skdp._numbers import shown
 from skdp.objective import CAPABILITIES, Problem
 from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers import checks
-from skdp.steps.clipping import ClipNorm
 from skdp.steps.iterates import AnyMomentum
 from skdp.steps.noise_schedules import RelativeNoise
-from skdp.steps.schedules import Named, StepSize, is_named
+from skdp.steps.schedules import ClipNorm, Named, StepSize, is_named
 
 # For authors of solvers: everything in one place.
 __all__ = [

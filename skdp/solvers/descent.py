@@ -2,7 +2,8 @@
 
 A path decides where the next answer is requested, where to move and which iterate is the result.
 Wrappers of paths add to it: sizes from noisy gradients, clipping norms from noisy counts, a
-checkpoint. All but the requests is post-processing of released answers.
+checkpoint. All but the requests is post-processing of released answers. A batch size and a way of
+sampling become the samplers of all steps.
 """
 
 import itertools
@@ -12,12 +13,114 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
-from skdp._numbers import Array
+from skdp._numbers import Array, is_integer, is_real, shown
+from skdp.accounting import Gaussian
 from skdp.objective import Problem
-from skdp.oracle import AllRows, Sampler
-from skdp.solvers.base import Oracle
-from skdp.steps import IterateAverage, Momentum
+from skdp.oracle import (
+    AllRows,
+    Block,
+    FixedSize,
+    GaussianNoise,
+    GradientCount,
+    IndexSampler,
+    NoisyStatistic,
+    Oracle,
+    Poisson,
+    Public,
+    Sampler,
+    Statistic,
+)
+from skdp.solvers import checks
+from skdp.solvers.base import Solver
+from skdp.solvers.defaults import descent_defaults
+from skdp.steps import (
+    AdaptiveClipping,
+    ClipNorm,
+    IterateAverage,
+    Momentum,
+    clipping_rule,
+    constant_clip,
+)
+
+# Rows in a batch, as a number or a fraction; None is all rows.
+BatchSize = int | float | None
+AMPLIFIED = ("poisson", "fixed_size")  # ways of sampling that make answers cheaper
+
+
+def batch_rows(batch_size: BatchSize, n_rows: int) -> int:
+    """Turn a batch size into an expected number of rows.
+
+    Raises
+    ------
+    ValueError
+        If it is neither an integer in [1, n_rows] nor a fraction in (0, 1].
+    """
+    if is_integer(batch_size):
+        if 1 <= batch_size <= n_rows:
+            return int(batch_size)
+    elif is_real(batch_size) and 0 < batch_size <= 1:
+        return max(1, round(float(batch_size) * n_rows))
+    raise ValueError(
+        f"batch_size must be None, an integer in [1, {n_rows}] or a fraction of the rows in "
+        f"(0, 1]; got {shown(batch_size)}."
+    )
+
+
+def batch_rate(batch_size: BatchSize, n_rows: int) -> float:
+    """Return the expected fraction of the rows in a batch; 1 if ``batch_size`` is None."""
+    return 1.0 if batch_size is None else batch_rows(batch_size, n_rows) / n_rows
+
+
+def spent_on_batches(spent: float, batch_size: BatchSize, sampling: str, public: Public) -> float:
+    """Return about what steps on batches take of the budget, by what they would on all rows.
+
+    By mu squared. A row is in one of disjoint batches, and pays that often, at least once. T random
+    samples with the rate q cost ``mu**2 = q**2 T (exp(sigma**-2) - 1)`` with a noise multiplier
+    sigma (Bu, Dong, Long, Su 2020, sec. 3), which is that of the steps where mu is the whole
+    budget; not where noise is so small that a row pays as often as it is drawn.
+    """
+    rate, budget = batch_rate(batch_size, public.n_rows), public.gradient_mu**2
+    most = max(spent * rate, 1.0)
+    if sampling not in AMPLIFIED or rate == 1:
+        return most
+    return min(most, budget / math.log1p(budget / (rate**2 * spent)))
+
+
+def _epochs(size: int, n_rows: int) -> Iterator[IndexSampler]:
+    n_blocks = max(1, n_rows // size)
+    for epoch in itertools.count():
+        for index in range(n_blocks):
+            yield Block(epoch, n_blocks, index)
+
+
+SAMPLINGS: dict[str, Callable[[int, int], Iterator[IndexSampler]]] = {
+    "poisson": lambda size, n_rows: itertools.repeat(Poisson(size / n_rows)),
+    "fixed_size": lambda size, n_rows: itertools.repeat(FixedSize(size)),
+    "shuffled": _epochs,
+}
+
+
+def check_batches(batch_size: BatchSize, sampling: str, public: Public) -> None:
+    """Raise ValueError if batches of this size cannot be drawn in this way."""
+    if sampling == "with_replacement":
+        raise ValueError(
+            "sampling='with_replacement' is not offered: a row that is drawn k times moves the sum "
+            "of a batch k times as far, which costs more for the same noise (Balle, Barthe, "
+            "Gaboardi 2018, Thm 10), and no theorem here prices it. Papers that sample "
+            "batches with replacement mean that a row may come back in the *next* batch: 'poisson' "
+            "and 'fixed_size', which draw each batch afresh. Nothing was released."
+        )
+    checks.choice("sampling", sampling, SAMPLINGS)
+    batch_rate(batch_size, public.n_rows)
+
+
+def samplers(batch_size: BatchSize, sampling: str, public: Public) -> Iterator[IndexSampler]:
+    """Return the samplers of the steps, one after the other, without end."""
+    if batch_size is None:
+        return itertools.repeat(AllRows())
+    return SAMPLINGS[sampling](batch_rows(batch_size, public.n_rows), public.n_rows)
 
 
 class Step(NamedTuple):
@@ -204,3 +307,79 @@ class Sized(Wrapper):
 
     def move(self, answer: Array, step: Step) -> None:
         super().move(answer, step._replace(size=self._size))
+
+
+def resolve_clip(solver: Solver, public: Public, problem: Problem) -> None:
+    """Check the clipping norm of a solver, and put a rule that adapts in place of its name.
+
+    Raises
+    ------
+    ValueError
+        If it is not positive and finite, or adapts to counts by L2 norm, which
+        Laplace noise has no use for.
+    """
+    rule = clipping_rule(solver.clip_norm)
+    if not isinstance(rule, AdaptiveClipping):
+        constant_clip(rule)
+        return
+    mechanism = solver.get_params(deep=False).get("mechanism", "gaussian")
+    if mechanism != "gaussian":
+        raise ValueError(
+            "adaptive clipping counts gradients by their L2 norm, for Gaussian noise; got "
+            f"mechanism={shown(mechanism)}. Nothing was released."
+        )
+    solver.clip_norm = rule = clone(rule)
+    if checks.is_auto(rule.initial):
+        rule.initial = float(descent_defaults(public, problem)["clip_norm"])
+    rule.check()
+
+
+def count_ratio(public: Public) -> float:
+    """Return a count's noise over that of a gradient of the same cost, each in its own unit."""
+    return Gaussian(1.0, spread=1.0).sensitivity(public.adjacency) / public.sensitivity_factor
+
+
+def noisy_count(oracle: Oracle, count: Statistic, noise: float, rows: Sampler) -> float:
+    """Request a count; a gradient of the same cost would have the same relative ``noise``."""
+    mechanism = GaussianNoise(noise * count_ratio(oracle.public))
+    return float(oracle.request(NoisyStatistic(count, mechanism, rows))[0])
+
+
+class TrackedClip(Wrapper):
+    """A path whose clipping norm follows a noisy count before each step.
+
+    Parameters
+    ----------
+    path : Path
+    rule : AdaptiveClipping
+        Resolved by `resolve_clip`.
+    noises : array of shape (n_steps,)
+        Relative noise of the gradients, if there were no counts.
+
+    Attributes
+    ----------
+    noises : array of shape (n_steps,)
+        Relative noise of the gradients, which leaves the counts their share of the budget.
+    """
+
+    def __init__(self, path: Path, rule: AdaptiveClipping, noises: Array) -> None:
+        super().__init__(path)
+        # Gradients keep 1 - share of the squared budget; all counts have the same noise.
+        share, self._rule, self.norm = float(rule.share), rule, float(rule.initial)
+        self.noises = noises * (1 - share) ** -0.5
+        self._count_noise = math.sqrt(len(noises) / (share * float((noises**-2.0).sum())))
+
+    def query(self, oracle: Oracle, step: Step) -> Array:
+        count = GradientCount(self.at(step), self.norm)
+        total = noisy_count(oracle, count, self._count_noise, step.batch)
+        weight = step.batch.divisor(oracle.public) * oracle.public.weighted_share
+        self.norm = self._rule.next_norm(self.norm, total / weight)
+        return super().query(oracle, step._replace(clip_norm=self.norm))
+
+
+def tracked(path: Path, rule: ClipNorm, noises: Array) -> tuple[Path, float, Array]:
+    """Return a path with the clipping norms of a resolved rule, the first norm, and the noises."""
+    if isinstance(rule, AdaptiveClipping):
+        path = TrackedClip(path, rule, noises)
+        return path, path.norm, path.noises
+    return path, constant_clip(rule), noises

@@ -8,7 +8,7 @@ from skdp._numbers import Array, Indices
 from skdp.oracle import BinCounts, Columns, MagnitudeCounts, Oracle, Scaling, Solution, Stage
 from skdp.oracle.releases.histograms import BEYOND, STEPS
 from skdp.stages.scaling.distributions import magnitude_bounds
-from skdp.stages.scaling.magnitudes import in_own_units
+from skdp.stages.scaling.estimates import in_own_units
 
 # What stands for a missing value has a bin of its own among magnitudes, and what is known does not.
 MISSING = 4.0**BEYOND

@@ -14,9 +14,8 @@ from skdp.stages.base import OptionalStage, StageParameters
 from skdp.stages.calibration import Correction, MeanCorrection, Recalibration
 from skdp.stages.inference.stage import InferenceStage
 from skdp.stages.scaling.shares import SHARE_OF_COUNT, whole_budget
-from skdp.stages.scaling.stage import ScalingStage, note_on_bounds
+from skdp.stages.scaling.stage import ScalingStage, Widening, note_on_bounds
 from skdp.stages.scaling.weights import WeightStage
-from skdp.stages.scaling.widening import Widening
 
 PLACES = ("before", "checkpoint", "after")  # of optional stages
 

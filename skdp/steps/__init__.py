@@ -3,12 +3,6 @@
 Everything here is a pure function or a small state machine without access to rows or budgets.
 """
 
-from skdp.steps.clipping import (
-    AdaptiveClipping,
-    ClipNorm,
-    clipping_rule,
-    constant_clip,
-)
 from skdp.steps.iterates import (
     AVERAGES,
     MOMENTA,
@@ -35,16 +29,20 @@ from skdp.steps.noise_schedules import (
     noise_multipliers,
     noise_rule,
     relative_noise,
+    sampled_laplace_noise,
     stages,
 )
-from skdp.steps.sampled_laplace import sampled_laplace_noise
 from skdp.steps.schedules import (
+    AdaptiveClipping,
     AdaptiveSizes,
     AdaptiveStep,
+    ClipNorm,
     LocalSizes,
     PolynomialStep,
     SquareRootDecayStep,
     StepSchedule,
+    clipping_rule,
+    constant_clip,
     constant_size,
     named,
     step_schedule,

@@ -11,7 +11,7 @@ from sklearn.base import clone
 import skdp
 from skdp import audit
 from skdp.accounting import gaussian_epsilon, gaussian_mu
-from skdp.audit import bounds
+from skdp.audit import black_box
 from skdp.oracle.releases.mechanisms import GaussianNoise
 
 ONE_STEP = skdp.DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=4.0, delta=1e-5)
@@ -22,7 +22,7 @@ repeatable = pytest.mark.usefixtures("repeatable_noise")
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (77, 1000)])
 def test_clopper_pearson_is_the_tail_of_the_binomial(k, n):
-    lower, upper = bounds.clopper_pearson(k, n, 0.01)
+    lower, upper = black_box.clopper_pearson(k, n, 0.01)
     if k:
         assert stats.binom.sf(k - 1, n, lower) == pytest.approx(0.01)
     if k < n:
@@ -32,15 +32,15 @@ def test_clopper_pearson_is_the_tail_of_the_binomial(k, n):
 
 def test_rates_of_randomised_response_prove_its_epsilon():
     truth = math.exp(1.5) / (1 + math.exp(1.5))
-    assert bounds.epsilon_from_rates(truth, 1 - truth, 0.0) == pytest.approx(1.5)
-    assert bounds.epsilon_from_rates(0.3, 0.4, 0.0) == 0.0
+    assert black_box.epsilon_from_rates(truth, 1 - truth, 0.0) == pytest.approx(1.5)
+    assert black_box.epsilon_from_rates(0.3, 0.4, 0.0) == 0.0
 
 
 def test_perfect_guesses_of_many_coins_prove_the_mu_that_they_can():
     """With n right guesses the bound on the rate of errors is 1 - error**(1/n)."""
     worst = 1 - 0.01 ** (1 / 500)
-    assert bounds.mu_from_errors(0, 500, 0.01) == pytest.approx(-2 * stats.norm.ppf(worst))
-    assert bounds.mu_from_errors(260, 500, 0.01) == 0.0
+    assert black_box.mu_from_errors(0, 500, 0.01) == pytest.approx(-2 * stats.norm.ppf(worst))
+    assert black_box.mu_from_errors(260, 500, 0.01) == 0.0
 
 
 @pytest.mark.slow

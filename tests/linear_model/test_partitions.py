@@ -26,7 +26,6 @@ from in_partitions import (
 from skdp.fitting import dask_collections
 from skdp.oracle.kernels.second_moments import bounded_gram
 from skdp.oracle.noise import SystemSource
-from skdp.oracle.sources.block_sizes import PAIRED_SUMS
 from skdp.oracle.sources.column_map import Columns, Scaling
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.partitioned import (
@@ -34,6 +33,7 @@ from skdp.oracle.sources.partitioned import (
     PartitionSum,
     SumTask,
 )
+from skdp.oracle.sources.row_blocks import PAIRED_SUMS
 
 
 class Sliced:

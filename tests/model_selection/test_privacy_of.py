@@ -36,7 +36,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skdp
 from composition import DELTA, together
-from skdp.model_selection.memberships import memberships_of
+from skdp.model_selection.search_price import memberships_of
 from skdp.solvers import GradientDescent
 
 pytestmark = [

@@ -23,8 +23,7 @@ from skdp.steps import (
     sampled_laplace_noise,
     stages,
 )
-from skdp.steps.noise_schedules import influence_to_noise
-from skdp.steps.sampled_laplace import sampled_epsilon
+from skdp.steps.noise_schedules import influence_to_noise, sampled_epsilon
 
 BOUNDS = {"nesterov": nesterov_bounds, "multistage": multistage_bounds}
 SCHEDULES = {"nesterov": NesterovNoise, "multistage": MultistageNoise}

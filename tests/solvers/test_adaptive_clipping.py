@@ -14,7 +14,7 @@ from skdp.accounting import Adjacency, Gaussian, calibrate
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import AdaptiveNoiseSGD, GradientDescent
-from skdp.solvers.clip_tracker import TrackedClip
+from skdp.solvers.descent import TrackedClip
 from skdp.steps import AdaptiveClipping, ExponentialNoise
 
 PROBLEM = Problem(SquaredError())

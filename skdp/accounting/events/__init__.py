@@ -14,12 +14,7 @@ from skdp.accounting.events.base import (
     UnknownCost,
     walk,
 )
-from skdp.accounting.events.mechanisms import (
-    ApproximateDP,
-    Gaussian,
-    Laplace,
-    NoisyMaximum,
-)
+from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, NoisyMaximum
 from skdp.accounting.events.wrappers import (
     DisjointPass,
     FixedSizeSampled,

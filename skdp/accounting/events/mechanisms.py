@@ -141,7 +141,7 @@ class NoisyMaximum(_AdditiveNoise):
     entry leaves, and one record adds a vector whose *largest entry* is at most ``C``. The release
     is ``2 sensitivity / noise_multiplier``-DP with delta = 0, whatever the number of entries
     ("report noisy max", Dwork and Roth 2014, Claim 3.9); the proof for two-sided entries is in
-    `skdp.oracle.releases.selection`. Nothing but this epsilon is used: what Laplace noise on one
+    `skdp.oracle.releases.gradients`. Nothing but this epsilon is used: what Laplace noise on one
     number costs is no bound.
 
     Parameters

@@ -14,10 +14,16 @@ from skdp._numbers import Array, Mask
 from skdp.objective import Loss
 from skdp.oracle import compiled
 from skdp.oracle.kernels import loops
-from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows, summation_depth
 from skdp.oracle.sources.groups import GroupBlock
 from skdp.oracle.sources.records import Records
-from skdp.oracle.sources.sparse_rows import AnyRows, growth_of_rounding, is_csr
+from skdp.oracle.sources.row_blocks import (
+    UNIT_ROUNDOFF,
+    AnyRows,
+    block_rows,
+    growth_of_rounding,
+    is_csr,
+    summation_depth,
+)
 
 # ---------------------------------------------------------------- residuals
 
@@ -281,7 +287,7 @@ def gradient_rounding(
     at most (two norms, limits and products; u is the unit roundoff). A floating-point sum of k
     terms is off by at most ``k u sum |terms|`` to first order, in any order of summation (Higham
     2002, eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as
-    much. k is :func:`skdp.oracle.sources.block_sizes.summation_depth`. The factor 1.01 covers
+    much. k is :func:`skdp.oracle.sources.row_blocks.summation_depth`. The factor 1.01 covers
     higher orders.
 
     With groups n is their number: the terms of a group, each multiplied by its share, add up to C
@@ -294,7 +300,7 @@ def gradient_rounding(
     And it holds for the largest entry, whose error is ``k u`` times a sum of largest entries.
 
     Sparse rows may be added to a base, and their sums taken apart: see
-    :func:`skdp.oracle.sources.sparse_rows.growth_of_rounding`. In L1 they are written out.
+    :func:`skdp.oracle.sources.row_blocks.growth_of_rounding`. In L1 they are written out.
     """
     terms = summation_depth(n_rows, n_features, is_sparse, grouped)
     growth = growth_of_rounding() if is_sparse else 1.0

@@ -11,9 +11,14 @@ from skdp.objective import Loss
 from skdp.oracle import compiled
 from skdp.oracle.kernels import loops
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
-from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows, slices
 from skdp.oracle.sources.records import Records, quotient
-from skdp.oracle.sources.sparse_rows import growth_of_rounding, is_csr
+from skdp.oracle.sources.row_blocks import (
+    UNIT_ROUNDOFF,
+    block_rows,
+    growth_of_rounding,
+    is_csr,
+    slices,
+)
 
 # Squares of larger numbers leave float64's range, and 0 times inf would be nan.
 LARGEST_TO_SQUARE = 1e150
@@ -298,7 +303,7 @@ def transform_rounding(
     last product, both of them bounds in terms of ``sum |z_i c_i|``, grow by the same factor. The
     norms of all n rows count: where there are groups, a row less moves the others to places where
     a product of matrices may round them in another way. Without groups, two norms would do; those
-    of sparse rows are taken in parts (:func:`skdp.oracle.sources.sparse_rows.growth_of_rounding`).
+    of sparse rows are taken in parts (:func:`skdp.oracle.sources.row_blocks.growth_of_rounding`).
     A triangular factor of T' is that of a matrix at most ``c p**2 u |T|_F`` away, c being a small
     integer (Higham 2002, theorem 19.4, leaves it open; 10 is assumed). It is the same for all rows,
     so that two norms are off by it.

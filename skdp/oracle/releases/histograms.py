@@ -35,9 +35,8 @@ from skdp._numbers import AnyArray, Array
 from skdp.oracle.releases import base
 from skdp.oracle.releases.record_sums import cell_bits
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF, block_rows
 from skdp.oracle.sources.records import Records
-from skdp.oracle.sources.sparse_rows import AnyRows, is_csr
+from skdp.oracle.sources.row_blocks import UNIT_ROUNDOFF, AnyRows, block_rows, is_csr
 
 BLOCK_VALUES = 1 << 18  # values to look up at once
 

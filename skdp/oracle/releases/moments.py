@@ -46,9 +46,9 @@ from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.base import RepeatableSource
-from skdp.oracle.sources.block_sizes import UNIT_ROUNDOFF
 from skdp.oracle.sources.groups import GroupBlock
 from skdp.oracle.sources.records import Records, quotient
+from skdp.oracle.sources.row_blocks import UNIT_ROUNDOFF
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
 MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues

@@ -33,7 +33,7 @@ from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.column_map import Weights
 from skdp.oracle.sources.records import Records, quotient, row_norms
-from skdp.oracle.sources.sparse_rows import is_csr
+from skdp.oracle.sources.row_blocks import is_csr
 
 EXACT_BITS, FINEST = 52, 44  # of exact sums; of a cell, so that norms are computed within a cell
 

@@ -16,8 +16,8 @@ from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.releases.gradients import gradient_contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise
 from skdp.oracle.sources.base import ORDERED, OrderedSource, Source, require_kind
-from skdp.oracle.sources.block_sizes import BLOCK_BYTES
 from skdp.oracle.sources.records import Records
+from skdp.oracle.sources.row_blocks import BLOCK_BYTES
 
 AT_ONCE = 4096  # rows written out, and noises drawn, at once; fewer where rows are long
 

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Mask
-from skdp.oracle.sources.block_sizes import block_rows, slices
-from skdp.oracle.sources.sparse_rows import AnyRows
+from skdp.oracle.sources.row_blocks import AnyRows, block_rows, slices
 
 Map = Callable[..., Iterable[Any]]  # as the builtin map
 

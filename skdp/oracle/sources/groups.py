@@ -16,9 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import Array, Indices
-from skdp.oracle.sources.block_sizes import MOST_ROWS, block_rows
 from skdp.oracle.sources.records import Records
-from skdp.oracle.sources.sparse_rows import AnyRows, is_csr, written_out
+from skdp.oracle.sources.row_blocks import MOST_ROWS, AnyRows, block_rows, is_csr, written_out
 
 # Shares of rows in their group are whole numbers of 2**-32 or, with millions of groups, of a larger
 # unit: sums of them are exact in float64, in any order.

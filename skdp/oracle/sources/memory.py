@@ -20,7 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.oracle.noise import NoiseSource
-from skdp.oracle.sources import block_sizes
+from skdp.oracle.sources import row_blocks
 from skdp.oracle.sources.base import (
     BlockFunction,
     OrderedSource,
@@ -33,7 +33,7 @@ from skdp.oracle.sources.column_map import Map as Map
 from skdp.oracle.sources.groups import GroupBlock, Groups
 from skdp.oracle.sources.keyed_split import draw_key, equal_sizes, keyed_values
 from skdp.oracle.sources.records import Records
-from skdp.oracle.sources.sparse_rows import AnyRows, base_of, csr_slice, is_csr
+from skdp.oracle.sources.row_blocks import AnyRows, base_of, csr_slice, is_csr
 
 # Rows of so many bytes or fewer are standardised once, into a copy. Beyond, blocks are mapped in
 # every pass, which takes up to twice as long as the rest of a pass.
@@ -129,7 +129,7 @@ class MemorySource(RepeatableSource, OrderedSource):
             return super().total_over_groups(function, *arguments, rows=rows)
         note_read()
         n_numbers = self._records.n_parameters * max(1, *(one.shape[-1] for one in rows))
-        step = block_sizes.block_rows(self.n_rows, n_numbers, is_sparse=False, is_copied=True)
+        step = row_blocks.block_rows(self.n_rows, n_numbers, is_sparse=False, is_copied=True)
         starts = range(0, max(self.n_rows, 1), max(step, 1))
         blocks = [GroupBlock(self._records, self.groups.between(i, i + step)) for i in starts]
         repeated = map(itertools.repeat, (*rows, *arguments))
@@ -165,7 +165,7 @@ class MemorySource(RepeatableSource, OrderedSource):
 
         A public matter of size; but for sparse rows, whose number of entries is not public. They
         are standardised in float64 either way, and what is charged for the rounding of sums holds
-        for both (`skdp.oracle.sources.block_sizes.summation_depth`); only runtime and memory
+        for both (`skdp.oracle.sources.row_blocks.summation_depth`); only runtime and memory
         differ, which the privacy statement lists.
         """
         if self.groups is not None:  # how many rows there are is private
@@ -190,7 +190,7 @@ class MemorySource(RepeatableSource, OrderedSource):
         if not is_csr(X):
             return columns.apply(X, self._spread), None, base
         data = np.empty(X.nnz)
-        blocks = [*block_sizes.slices(0, X.shape[0], block_sizes.SPARSE_ROWS)]
+        blocks = [*row_blocks.slices(0, X.shape[0], row_blocks.SPARSE_ROWS)]
         entries = [data[X.indptr[rows.start] : X.indptr[rows.stop]] for rows in blocks]
         list(self._spread(in_units, [csr_slice(X, rows) for rows in blocks], entries))
         return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape), None, base
@@ -213,13 +213,13 @@ class MemorySource(RepeatableSource, OrderedSource):
         # several numbers for an entry, or written out.
         n_rows = self._records.n_rows
         if is_csr(X):
-            at_once = block_sizes.block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1)
-            written = 3 * block_sizes.COPIED_BYTES // 8
+            at_once = row_blocks.block_rows(n_rows, X.shape[1], True, True) / max(n_rows, 1)
+            written = 3 * row_blocks.COPIED_BYTES // 8
             blocks = min(16, len(self._parts)) * (
                 8 * math.ceil(X.nnz * min(1.0, at_once)) + written
             )
         else:
-            blocks = min(32 * block_sizes.BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
+            blocks = min(32 * row_blocks.BLOCK_BYTES // 8, 6 * n_rows * X.shape[1])
         # Two copies: while ranges change, there is one of each.
         copied = transformed and self._copies_fit(X)
         blocks += 2 * copied * (X.nnz if is_csr(X) else X.shape[0] * X.shape[1])

@@ -15,11 +15,11 @@ import numpy as np
 from skdp._numbers import AnyArray, Array, Indices, listed
 from skdp.oracle import compiled
 from skdp.oracle.sources import base
-from skdp.oracle.sources.block_sizes import part_rows
 from skdp.oracle.sources.column_map import Map, Scaling
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
+from skdp.oracle.sources.row_blocks import part_rows
 
 # Called with what a partition holds: see `Partitions.run`.
 Task = Callable[..., Any]

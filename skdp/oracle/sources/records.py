@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
-from skdp.oracle.sources import column_map, sparse_rows
-from skdp.oracle.sources.block_sizes import block_rows, row_parts, slices
+from skdp.oracle.sources import column_map, row_blocks
+from skdp.oracle.sources.row_blocks import block_rows, row_parts, slices
 
 LEAST_QUOTIENT = 2.0**-480  # smaller ones count as 0: near subnormal numbers accuracy is lost
 
@@ -44,12 +44,12 @@ class Records:
         of rows of the record's group, rounded down to a multiple of a power of two.
     base : array of shape (n_features,) or None
         A public row that every sparse row of X is to be added to: see
-        `skdp.oracle.sources.sparse_rows`. None for none.
+        `skdp.oracle.sources.row_blocks`. None for none.
     n_groups : int or None
         Where there are groups, the number of them that sums are over.
     """
 
-    stored: sparse_rows.AnyRows
+    stored: row_blocks.AnyRows
     targets: AnyArray
     weights: Array | None
     shrink: Array | None
@@ -63,7 +63,7 @@ class Records:
     @classmethod
     def of(
         cls,
-        X: sparse_rows.AnyRows,
+        X: row_blocks.AnyRows,
         targets: AnyArray,
         weights: Array | None = None,
         row_bound: float | None = None,
@@ -72,9 +72,9 @@ class Records:
         base: Array | None = None,
     ) -> Self:
         """Return the records of rows, none of them longer than ``row_bound``; X is not copied."""
-        X = sparse_rows.canonical(X) if sparse.issparse(X) else X
+        X = row_blocks.canonical(X) if sparse.issparse(X) else X
         if columns is not None and sparse.issparse(X):
-            base = sparse_rows.base_of(columns.zeros, constant)
+            base = row_blocks.base_of(columns.zeros, constant)
         norms = row_norms(X, columns, base)
         shrink = None
         if row_bound is not None:
@@ -89,16 +89,16 @@ class Records:
         raise TypeError("rows cannot be pickled: a saved model must not hold its training data.")
 
     @property
-    def X(self) -> sparse_rows.AnyRows:
+    def X(self) -> row_blocks.AnyRows:
         """All rows at once, a copy where they are not stored as they count: take blocks."""
         X = self.stored if self.columns is None else self._mapped(self.stored)
-        return X if self.base is None else sparse_rows.written_out(X, self.base)
+        return X if self.base is None else row_blocks.written_out(X, self.base)
 
-    def _mapped(self, stored: sparse_rows.AnyRows) -> sparse_rows.AnyRows:
+    def _mapped(self, stored: row_blocks.AnyRows) -> row_blocks.AnyRows:
         """Return rows that are stored as they count, but for the base."""
         if self.columns is None:
             return stored
-        return self.columns(sparse_rows.written_out(stored, None) if self.loses_zeros else stored)
+        return self.columns(row_blocks.written_out(stored, None) if self.loses_zeros else stored)
 
     @property
     def n_rows(self) -> int:
@@ -147,7 +147,7 @@ class Records:
         elif rows.start == 0 and rows.stop >= self.n_rows:
             return self
         else:
-            stored = sparse_rows.csr_slice(stored, rows) if self.is_sparse else stored[rows]
+            stored = row_blocks.csr_slice(stored, rows) if self.is_sparse else stored[rows]
         return replace(
             self,
             stored=stored,
@@ -188,14 +188,14 @@ class Records:
                 block = replace(block, stored=stored, columns=None, base=base)
             yield block
 
-    def in_float64(self, dense: bool, out: Array | None) -> sparse_rows.AnyRows:
+    def in_float64(self, dense: bool, out: Array | None) -> row_blocks.AnyRows:
         """Return the rows mapped and in float64: dense ones in ``out``."""
         if self.is_sparse and not self.loses_zeros:
             X = self._mapped(self.stored).astype(np.float64, copy=False)
-            return sparse_rows.written_out(X, self.base, out) if dense else X
+            return row_blocks.written_out(X, self.base, out) if dense else X
         if self.columns is not None:
             X = self.stored
-            return self.columns(sparse_rows.written_out(X, None) if self.is_sparse else X, out)
+            return self.columns(row_blocks.written_out(X, None) if self.is_sparse else X, out)
         assert out is not None
         np.copyto(out, self.stored)
         return out
@@ -258,7 +258,7 @@ class Records:
             taken = taken[indices] if self.is_sparse else np.take(taken, indices, axis=0)
             shrink = None if shrink is None else shrink[indices]
         taken = self._mapped(taken)
-        taken = sparse_rows.written_out(taken, self.base) if sparse.issparse(taken) else taken
+        taken = row_blocks.written_out(taken, self.base) if sparse.issparse(taken) else taken
         vectors = np.empty((len(taken), self.n_parameters))
         with np.errstate(over="ignore", under="ignore"):
             if shrink is None:
@@ -270,7 +270,7 @@ class Records:
 
 
 def row_norms(
-    X: sparse_rows.AnyRows, columns: column_map.ColumnMap | None = None, base: Array | None = None
+    X: row_blocks.AnyRows, columns: column_map.ColumnMap | None = None, base: Array | None = None
 ) -> Array:
     """L2 norm of every row, mapped if need be; neither over- nor underflows on finite rows."""
     norms, nothing, start = np.empty(X.shape[0]), np.empty(0), 0
@@ -280,9 +280,9 @@ def row_norms(
         block, rows = part.stored, slice(start, start + part.n_rows)
         start = rows.stop
         with np.errstate(over="ignore", under="ignore"):
-            if sparse_rows.is_csr(block):
+            if row_blocks.is_csr(block):
                 least = np.where((np.diff(block.indptr) > 0) | (base is not None), 1e-300, 0.0)
-                squares = np.maximum(sparse_rows.squared_lengths(block, base), least)
+                squares = np.maximum(row_blocks.squared_lengths(block, base), least)
             else:  # row after row, so that no sum over a row follows from its place
                 block = np.ascontiguousarray(block)
                 squares = np.einsum("ij,ij->i", block, block)
@@ -293,7 +293,7 @@ def row_norms(
     for i in np.flatnonzero(~((norms > 1e-140) & (norms < np.inf) | (norms == 0))):
         row = records._mapped(X[[i]])
         row = np.abs(
-            (sparse_rows.written_out(row, base) if sparse.issparse(row) else row)[0],
+            (row_blocks.written_out(row, base) if sparse.issparse(row) else row)[0],
             dtype=np.float64,
         )
         largest = row.max(initial=0.0)
@@ -312,7 +312,7 @@ def inverse_largest_entries(records: Records) -> Array:
     return quotient(1.0, np.maximum(_over_rows(records, np.max), records.constant))
 
 
-def _over_rows(records: Records, combine: Callable[..., sparse_rows.AnyRows]) -> Array:
+def _over_rows(records: Records, combine: Callable[..., row_blocks.AnyRows]) -> Array:
     """Combine the absolute values of each row, without its constant."""
     results = np.empty(records.n_rows)
     for rows, block in records.numbered_blocks(dense=True):

@@ -11,10 +11,9 @@ from skdp._numbers import AnyArray, Array, Indices
 from skdp._warnings import warn
 from skdp.oracle.noise import NoiseSource
 from skdp.oracle.sources import base
-from skdp.oracle.sources.block_sizes import part_rows
 from skdp.oracle.sources.column_map import Scaling
 from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.sparse_rows import AnyRows
+from skdp.oracle.sources.row_blocks import AnyRows, part_rows
 
 # X, targets, weights or None, and the numbers of the rows' groups, from 0 on, or None.
 Arrival = tuple[AnyRows, AnyArray, Array | None, Indices | None]

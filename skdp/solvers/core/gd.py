@@ -6,12 +6,9 @@ import numpy as np
 
 from skdp import steps
 from skdp._numbers import Array
-from skdp.solvers import base, checks, defaults
+from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.batches import batch_rows, check_batches, samplers, spent_on_batches
-from skdp.solvers.clip_tracker import resolve_clip, tracked
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
-from skdp.solvers.descent import Path, Proximal, Sized, Step, Wrapper, descend, schedule
 
 AVERAGES = (*steps.AVERAGES, "sparse")
 
@@ -139,7 +136,7 @@ class GradientDescent(Solver):
             # Rows are not bounded, as they are with noise. Steps, which momentum makes longer, are
             # stable in mean square up to 2 over the curvature of one record over those of a batch.
             longest = 2 * (1 - defaults.MOMENTUM) / defaults.loss_curvature(public, problem)
-            longest *= batch_rows(self.batch_size, public.n_rows)
+            longest *= descent.batch_rows(self.batch_size, public.n_rows)
             values["learning_rate"] = min(values["learning_rate"], longest)
         return values | bound_rules(self, public, problem, values)
 
@@ -147,9 +144,9 @@ class GradientDescent(Solver):
         steps.momentum_rule(self.momentum)
         checks.choice("averaging", self.averaging, AVERAGES)
         checks.choice("mechanism", self.mechanism, self.mechanisms)
-        check_batches(self.batch_size, self.sampling, public)
+        descent.check_batches(self.batch_size, self.sampling, public)
         steps.step_sizes(self.learning_rate, self.max_iter)
-        resolve_clip(self, public, problem)
+        descent.resolve_clip(self, public, problem)
         steps.relative_noise(self.noise_schedule, self.max_iter)
         self.noise_schedule = named_noise(self, public, problem)
 
@@ -164,27 +161,27 @@ class GradientDescent(Solver):
         average = steps.IterateAverage("tail" if sparse else self.averaging, n_steps, oracle.rng)
         local = defaults.local_sizes(oracle, float(sizes[0]), True) if on_all else None
         momentum = None if local else steps.momentum_rule(self.momentum)
-        path: Path = Proximal(problem, oracle.start(), average, momentum)
+        path: descent.Path = descent.Proximal(problem, oracle.start(), average, momentum)
         if local is not None:
-            path = Sized(path, lambda point, gradient, std: local.next(point, gradient))
+            path = descent.Sized(path, lambda point, gradient, std: local.next(point, gradient))
         if sparse:
             path = Thresholded(path, oracle, n_steps)
         lengths: list[float] = []
         if on_all and not oracle.is_noisy:
             path = observed = Observed(path, oracle)
             lengths = observed.lengths
-        path, clip_norm, noises = tracked(path, self.clip_norm, noises)
+        path, clip_norm, noises = descent.tracked(path, self.clip_norm, noises)
         spent = math.fsum(noise**-2 for noise in noises)
-        spent = spent_on_batches(spent, self.batch_size, self.sampling, public)
+        spent = descent.spent_on_batches(spent, self.batch_size, self.sampling, public)
         path = Halfway(path, oracle, n_steps, spent)
-        batches = samplers(self.batch_size, self.sampling, public)
+        batches = descent.samplers(self.batch_size, self.sampling, public)
         sizes = sizes / problem.loss.slowdown
-        run = schedule(sizes, clip_norm, noises, batches, self.mechanism)
-        result = descend(oracle, path, run)
+        run = descent.schedule(sizes, clip_norm, noises, batches, self.mechanism)
+        result = descent.descend(oracle, path, run)
         return Solution(result, n_steps, slopes=tuple(lengths))
 
 
-class Thresholded(Wrapper):
+class Thresholded(descent.Wrapper):
     """Ends with a proximal step along the mean of the last gradients.
 
     The step is long enough to set to 0 what is noise. Whatever its size, it leaves the minimum
@@ -192,14 +189,14 @@ class Thresholded(Wrapper):
     has another unit, stays.
     """
 
-    def __init__(self, path: Path, oracle: Oracle, n_steps: int) -> None:
+    def __init__(self, path: descent.Path, oracle: Oracle, n_steps: int) -> None:
         super().__init__(path)
         self._problem, self._n_features = oracle.problem, oracle.public.n_features
         self._size = 1 / defaults.column_curvature(oracle.public, oracle.problem)
         self._slopes = steps.IterateAverage("tail", n_steps, oracle.rng)
         self._slopes.add(oracle.start())
 
-    def move(self, answer: Array, step: Step) -> None:
+    def move(self, answer: Array, step: descent.Step) -> None:
         super().move(answer, step)
         self._slopes.add(answer)
 
@@ -209,37 +206,37 @@ class Thresholded(Wrapper):
         return self._problem.prox(super().result() - self._size * slope, self._size)
 
 
-class Observed(Wrapper):
+class Observed(descent.Wrapper):
     """Keeps the lengths of proximal gradients, if there is no noise."""
 
-    def __init__(self, path: Path, oracle: Oracle) -> None:
+    def __init__(self, path: descent.Path, oracle: Oracle) -> None:
         super().__init__(path)
         self.lengths: list[float] = []
         self._prox = oracle.problem.prox
 
-    def move(self, answer: Array, step: Step) -> None:
+    def move(self, answer: Array, step: descent.Step) -> None:
         point = self.at(step)
         moved = point - self._prox(point - step.size * answer, step.size)
         self.lengths.append(float(np.linalg.norm(moved)) / step.size)
         super().move(answer, step)
 
 
-class Halfway(Wrapper):
+class Halfway(descent.Wrapper):
     """Calls the checkpoint after half of the steps, at the mean of the last iterates before."""
 
-    def __init__(self, path: Path, oracle: Oracle, n_steps: int, spent: float) -> None:
+    def __init__(self, path: descent.Path, oracle: Oracle, n_steps: int, spent: float) -> None:
         super().__init__(path)
         self._half, self._spent, self._done = n_steps // 2, spent, 0
         self._average = steps.IterateAverage("tail", max(self._half, 1), oracle.rng)
         self._average.add(oracle.start())
 
-    def query(self, oracle: Oracle, step: Step) -> Array:
+    def query(self, oracle: Oracle, step: descent.Step) -> Array:
         if 0 < self._done == self._half:
             point = self.at(step) if oracle.is_rehearsal else self._average.result()
             oracle.checkpoint(point, self._spent)
         self._done += 1
         return super().query(oracle, step)
 
-    def move(self, answer: Array, step: Step) -> None:
+    def move(self, answer: Array, step: descent.Step) -> None:
         super().move(answer, step)
         self._average.add(self.at(step))

@@ -17,11 +17,10 @@ ones, so with strongly convex objectives and many steps, and above all with few 
 """
 
 from skdp import steps
-from skdp.solvers import base, checks
+from skdp.solvers import base, checks, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.core.bound_rules import bound_rules, named_noise
 from skdp.solvers.defaults import descent_defaults
-from skdp.solvers.descent import Proximal, descend, schedule
 
 
 @base.hyperparameters
@@ -108,5 +107,7 @@ class ResidualBudget(Solver):
         clip_norm = steps.constant_clip(self.clip_norm)
         average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
         momentum = steps.momentum_rule(self.momentum)
-        path = Proximal(oracle.problem, oracle.start(), average, momentum)
-        return Solution(descend(oracle, path, schedule(sizes, clip_norm, shares**-0.5)), n_steps)
+        path = descent.Proximal(oracle.problem, oracle.start(), average, momentum)
+        return Solution(
+            descent.descend(oracle, path, descent.schedule(sizes, clip_norm, shares**-0.5)), n_steps
+        )

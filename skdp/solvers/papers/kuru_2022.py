@@ -31,10 +31,8 @@ from skdp.planning import (
     sampling_variance,
     tune_heavy_ball,
 )
-from skdp.solvers import base, checks, defaults
+from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.batches import AMPLIFIED, batch_rate, batch_rows, check_batches, samplers
-from skdp.solvers.descent import HeavyBallPath, NesterovPath, Path, descend, schedule
 
 # Largest number of steps that max_iter="auto" considers.
 MAX_STEPS = 1000
@@ -114,9 +112,9 @@ class Accelerated(Solver):
     def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
         """Return the noise schedule for ``noise_schedule="optimal"``."""
 
-    def _path(self, start: Array, problem: Problem) -> Path:
+    def _path(self, start: Array, problem: Problem) -> descent.Path:
         """Return the path from ``start``; Nesterov's."""
-        return NesterovPath(start, self._mu(problem))
+        return descent.NesterovPath(start, self._mu(problem))
 
     # ------------------------------------------------------------------ before the run
 
@@ -174,7 +172,7 @@ class Accelerated(Solver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.choice("mechanism", self.mechanism, self.mechanisms)
-        check_batches(self.batch_size, self.sampling, public)
+        descent.check_batches(self.batch_size, self.sampling, public)
         checks.positive(initial_gap=self.initial_gap, strong_convexity=self.strong_convexity)
         largest = self._largest(problem)
         if self._mu(problem) > largest:
@@ -222,7 +220,9 @@ class Accelerated(Solver):
         clip = steps.constant_clip(self.clip_norm)
         if self.batch_size is None or not public.is_noisy:
             return 0.0  # without noise the clipping norm is no size of a gradient
-        return sampling_variance(clip, batch_rows(self.batch_size, public.n_rows), public.n_rows)
+        return sampling_variance(
+            clip, descent.batch_rows(self.batch_size, public.n_rows), public.n_rows
+        )
 
     def _bounded_schedule(self) -> str:
         """Return the noise schedule of the bound that is minimised: "uniform" or "optimal"."""
@@ -273,7 +273,9 @@ class Accelerated(Solver):
         power = 3 if composition == "laplace" else 4
         logs = np.maximum(logs, logs.max() - power * math.log(MAX_NOISE_RATIO))
         # The rate of a sample that makes a step cheaper.
-        rate = batch_rate(self.batch_size if self.sampling in AMPLIFIED else None, public.n_rows)
+        rate = descent.batch_rate(
+            self.batch_size if self.sampling in descent.AMPLIFIED else None, public.n_rows
+        )
         if composition == "laplace" and rate < 1 and public.is_noisy:
             return steps.sampled_laplace_noise(logs, public.laplace_budget, rate)
         return steps.relative_noise(
@@ -284,8 +286,8 @@ class Accelerated(Solver):
 
     def solve(self, oracle: Oracle) -> Solution:
         problem, public = oracle.problem, oracle.public
-        batches = samplers(self.batch_size, self.sampling, public)
-        run = schedule(
+        batches = descent.samplers(self.batch_size, self.sampling, public)
+        run = descent.schedule(
             self._sizes(problem),
             steps.constant_clip(self.clip_norm),
             self._noises(public, problem),
@@ -293,7 +295,7 @@ class Accelerated(Solver):
             self.mechanism,
         )
         path = self._path(oracle.start(), problem)
-        return Solution(descend(oracle, path, run), self.max_iter)
+        return Solution(descent.descend(oracle, path, run), self.max_iter)
 
 
 def starting_loss(public: Public, problem: Problem) -> float:
@@ -384,8 +386,8 @@ class HeavyBallDescent(Accelerated):
         rate = heavy_ball_rate(self._size, self._beta, *facts)
         return steps.HeavyBallNoise(float(np.clip(rate, 1e-6, 1.0)))
 
-    def _path(self, start: Array, problem: Problem) -> Path:
-        return HeavyBallPath(start, self._beta)
+    def _path(self, start: Array, problem: Problem) -> descent.Path:
+        return descent.HeavyBallPath(start, self._beta)
 
 
 class Nesterov(Accelerated):

@@ -24,11 +24,9 @@ import numpy as np
 from skdp._numbers import Array, is_integer, is_real, require, shown
 from skdp.accounting import Gaussian, Shuffled
 from skdp.oracle import Cut, GaussianNoise, ResidualCount, ShuffledPass
-from skdp.solvers import base, checks
+from skdp.solvers import base, checks, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.clip_tracker import count_ratio, noisy_count
 from skdp.solvers.defaults import UNCLIPPED, descent_defaults, expected_row_norm, target_unit
-from skdp.solvers.descent import Path, Proximal, Step, Wrapper, descend, schedule
 from skdp.steps import AVERAGES, IterateAverage, constant_size
 
 # Expected curvature along the steepest direction of standardised, somewhat correlated columns, in
@@ -83,9 +81,11 @@ class OnePassSolver(Solver):
         rates = step_rates(oracle.public, oracle.problem, self.curvature)
         if n_steps > 0:
             average = IterateAverage("tail", n_steps, oracle.rng)
-            path = Proximal(oracle.problem, point, average, rates=rates)
+            path = descent.Proximal(oracle.problem, point, average, rates=rates)
             noise = math.sqrt(n_steps / self.polish_share)
-            point = descend(oracle, path, schedule([size] * n_steps, clip_norm, [noise] * n_steps))
+            point = descent.descend(
+                oracle, path, descent.schedule([size] * n_steps, clip_norm, [noise] * n_steps)
+            )
         return Solution(point, self.max_iter + n_steps)
 
 
@@ -453,7 +453,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         and larger blocks are better than steps that are kept short by noise: so many short ones
         would not get far. ``rows`` is how many it takes.
         """
-        noise = full_budget_noise(public) * count_ratio(public)
+        noise = full_budget_noise(public) * descent.count_ratio(public)
         # At least 10 rows, and 6 times the noise of a count.
         counted = 6.0 * noise * math.sqrt(number_of_counts(self.search, self.resolution))
         counted = max(counted, 10)
@@ -492,31 +492,33 @@ class AdaptiveShuffledSGD(OnePassSolver):
         n_steps, noise, cuts = self.max_iter, self._pass_noise(), self._cuts(public.n_rows)
         average = IterateAverage(self.averaging, n_steps, oracle.rng)
         rates = step_rates(public, problem, self.curvature)
-        path = QuantileClip(Proximal(problem, oracle.start(), average, rates=rates), self)
+        path = QuantileClip(descent.Proximal(problem, oracle.start(), average, rates=rates), self)
         # 1. The gradients, on the second part of each block; the first gives their clipping norm.
         batches = [Cut(0, cuts, 2 * t + 1) for t in range(n_steps)]
         sizes = [constant_size(self.learning_rate)] * n_steps
-        point = descend(oracle, path, schedule(sizes, math.nan, [noise] * n_steps, batches))
+        point = descent.descend(
+            oracle, path, descent.schedule(sizes, math.nan, [noise] * n_steps, batches)
+        )
         # 2. The polish, with the median clip of the last blocks.
         return self._polished(oracle, point, float(np.median(path.clips[n_steps // 2 :])))
 
 
-class QuantileClip(Wrapper):
+class QuantileClip(descent.Wrapper):
     """A path whose clipping norm follows a quantile of residuals on other rows of the block."""
 
-    def __init__(self, path: Path, solver: AdaptiveShuffledSGD) -> None:
+    def __init__(self, path: descent.Path, solver: AdaptiveShuffledSGD) -> None:
         super().__init__(path)
         self._solver, self._factor = solver, solver.clip_factor * solver.row_norm
         self.clips: list[float] = []
 
-    def query(self, oracle: Oracle, step: Step) -> Array:
+    def query(self, oracle: Oracle, step: descent.Step) -> Array:
         solver, point = self._solver, self.at(step)
         block = cast("Cut", step.batch)
         rows = Cut(block.epoch, block.cuts, block.index - 1)
         noise = step.noise * math.sqrt(number_of_counts(solver.search, solver.resolution))
 
         def count(limit: float) -> float:
-            return noisy_count(oracle, ResidualCount(point, limit), noise, rows)
+            return descent.noisy_count(oracle, ResidualCount(point, limit), noise, rows)
 
         start, stop = rows.cuts[rows.index], rows.cuts[rows.index + 1]
         candidates = thresholds(solver.search, solver.domain_bound, solver.resolution)

@@ -25,12 +25,10 @@ import numpy as np
 
 from skdp._numbers import LEAST_CLIP_NORM, Array, is_real, require
 from skdp.objective import L1Ball, Simplex
-from skdp.solvers import base, checks, defaults
+from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.batches import BatchSize, batch_rate, check_batches, samplers
 from skdp.solvers.core.bound_rules import svrg_rule
 from skdp.solvers.defaults import count_within, descent_defaults
-from skdp.solvers.descent import Proximal, SmoothPath, Step, descend, schedule
 from skdp.steps import IterateAverage, constant_clip, constant_size, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
 
@@ -176,11 +174,11 @@ class AcceleratedMirrorDescent(Solver):
 
     def solve(self, oracle: Oracle) -> Solution:
         path, clip_norm = MirrorPath(oracle), constant_clip(self.clip_norm)
-        run = schedule(self._alphas(), clip_norm, self._noises())
-        return Solution(descend(oracle, path, run), self.max_iter)
+        run = descent.schedule(self._alphas(), clip_norm, self._noises())
+        return Solution(descent.descend(oracle, path, run), self.max_iter)
 
 
-class MirrorPath(SmoothPath):
+class MirrorPath(descent.SmoothPath):
     """The coupled sequences of `AcceleratedMirrorDescent`."""
 
     def __init__(self, oracle: Oracle) -> None:
@@ -199,10 +197,10 @@ class MirrorPath(SmoothPath):
         r = 2.0 / (self._k + 2.0)
         return r * self._z + (1 - r) * self._y
 
-    def at(self, step: Step) -> Array:
+    def at(self, step: descent.Step) -> Array:
         return self._between()
 
-    def move(self, answer: Array, step: Step) -> None:
+    def move(self, answer: Array, step: descent.Step) -> None:
         n, slope = self._n_features, step.size * answer
         moved = self._z - self._unit**2 * slope
         coefficients = self._mirror.step(self._z[:n].ravel(), slope[:n].ravel())
@@ -297,7 +295,7 @@ class VarianceReduced(Solver):
 
     max_iter: Resolved[int] = AUTO
     inner_steps: Resolved[int] = AUTO
-    batch_size: Resolved[BatchSize] = AUTO
+    batch_size: Resolved[descent.BatchSize] = AUTO
     sampling: str = "poisson"
     learning_rate: base.StepSize = "auto"
     clip_norm: base.ClipNorm = "auto"
@@ -340,7 +338,7 @@ class VarianceReduced(Solver):
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.count(inner_steps=self.inner_steps)
         checks.choice("snapshot_noise", self.snapshot_noise, SNAPSHOTS)
-        check_batches(self.batch_size, self.sampling, public)
+        descent.check_batches(self.batch_size, self.sampling, public)
         follows = checks.is_word(self.learning_rate, "bb")
         if not follows:
             constant_size(self.learning_rate)
@@ -377,7 +375,7 @@ class VarianceReduced(Solver):
     def solve(self, oracle: Oracle) -> Solution:
         public, lengths = oracle.public, self._lengths()
         clip_norm = constant_clip(self.clip_norm)
-        batches = samplers(self.batch_size, self.sampling, public)
+        batches = descent.samplers(self.batch_size, self.sampling, public)
         snapshots, inner = self._noises(public, lengths)
         longest = defaults.longest_plain_step(public, oracle.problem, PLAIN_STEP)
         step = BarzilaiBorwein(longest) if checks.is_word(self.learning_rate, "bb") else None
@@ -397,8 +395,8 @@ class VarianceReduced(Solver):
             average = IterateAverage("tail", length, oracle.rng, fraction=1.0)
             path = CorrectedPath(oracle.problem, point, average)
             path.anchor, path.snapshot, path.slope = anchor, release, self.difference_slope
-            run = schedule([size] * length, self.difference_clip, [inner] * length, batches)
-            mean = descend(oracle, path, run)
+            run = descent.schedule([size] * length, self.difference_clip, [inner] * length, batches)
+            mean = descent.descend(oracle, path, run)
             # 3. The next epoch.
             point, anchor = path.point if self.doubles else mean, mean
         return Solution(anchor, int(self.max_iter))
@@ -411,12 +409,12 @@ class VarianceReduced(Solver):
         """
         steps = sum(lengths)
         copies = steps if self.snapshot_noise == "fresh" else len(lengths)
-        rate = batch_rate(self.batch_size, public.n_rows)
+        rate = descent.batch_rate(self.batch_size, public.n_rows)
         snapshots = math.sqrt(copies / self.snapshot_share)
         return snapshots, rate * math.sqrt(steps / (1 - self.snapshot_share))
 
 
-class CorrectedPath(Proximal):
+class CorrectedPath(descent.Proximal):
     """Proximal steps along differences of gradients from an anchor, plus the gradient there.
 
     Attributes
@@ -432,7 +430,7 @@ class CorrectedPath(Proximal):
     snapshot: Callable[[], Array]
     slope: float
 
-    def query(self, oracle: Oracle, step: Step) -> Array:
+    def query(self, oracle: Oracle, step: descent.Step) -> Array:
         request = step.clip_norm, step.noise, step.batch, self.slope
         gradient = self.snapshot() + oracle.difference(self.point, self.anchor, *request)
         oracle.note_direction(gradient)

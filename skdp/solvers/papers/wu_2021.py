@@ -15,11 +15,8 @@ Worth using: to compare schedules of steps and noise. It is about as accurate as
 
 from skdp import steps
 from skdp._numbers import Array
-from skdp.solvers import base, checks, defaults
+from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.batches import check_batches, samplers
-from skdp.solvers.clip_tracker import resolve_clip, tracked
-from skdp.solvers.descent import Path, Proximal, Sized, descend, schedule
 
 
 @base.hyperparameters
@@ -118,8 +115,8 @@ class AdaptiveNoiseSGD(Solver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.choice("averaging", self.averaging, steps.AVERAGES)
-        check_batches(self.batch_size, self.sampling, public)
-        resolve_clip(self, public, problem)
+        descent.check_batches(self.batch_size, self.sampling, public)
+        descent.resolve_clip(self, public, problem)
         self._noises()
 
     def _expected_sizes(self) -> Array:
@@ -137,12 +134,12 @@ class AdaptiveNoiseSGD(Solver):
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
         average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
-        path: Path = Proximal(oracle.problem, oracle.start(), average)
+        path: descent.Path = descent.Proximal(oracle.problem, oracle.start(), average)
         rule = steps.step_schedule(self.learning_rate)
         if isinstance(rule, steps.AdaptiveStep):
             adaptive = steps.AdaptiveSizes(rule)
-            path = Sized(path, lambda point, gradient, std: adaptive.next(gradient, std))
-        path, clip_norm, noises = tracked(path, self.clip_norm, self._noises())
-        batches = samplers(self.batch_size, self.sampling, oracle.public)
-        run = schedule(self._expected_sizes(), clip_norm, noises, batches)
-        return Solution(descend(oracle, path, run), n_steps)
+            path = descent.Sized(path, lambda point, gradient, std: adaptive.next(gradient, std))
+        path, clip_norm, noises = descent.tracked(path, self.clip_norm, self._noises())
+        batches = descent.samplers(self.batch_size, self.sampling, oracle.public)
+        run = descent.schedule(self._expected_sizes(), clip_norm, noises, batches)
+        return Solution(descent.descend(oracle, path, run), n_steps)

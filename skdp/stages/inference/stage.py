@@ -38,9 +38,11 @@ from skdp.stages.inference.bounds import (
     COUNT_SHARE,
     RESIDUAL_FACTOR,
     Bounds,
+    MeanWeight,
     has_mean_release,
+    mean_hessian,
+    weighted_means,
 )
-from skdp.stages.inference.weights import MeanWeight, mean_hessian, weighted_means
 from skdp.stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.steps.shrinkage import LARGEST_CONDITION, inverse_of, spectrum
 

@@ -20,7 +20,7 @@ from skdp.oracle.kernels.clipped_gradients import (
     gradient_rounding,
     l1_clipped_gradients,
 )
-from skdp.oracle.sources import block_sizes
+from skdp.oracle.sources import row_blocks
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import inverse_l1_norms
 
@@ -62,7 +62,7 @@ def targets_of(loss, n, rng):
 @pytest.mark.parametrize("data_norm", [None, 1.2])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_agrees_with_a_plain_loop(name, layout, has_intercept, data_norm, dtype, rng, monkeypatch):
-    monkeypatch.setattr(block_sizes, "BLOCK_BYTES", 16 * 4 * 8)  # several blocks
+    monkeypatch.setattr(row_blocks, "BLOCK_BYTES", 16 * 4 * 8)  # several blocks
     loss = LOSSES[name]
     X = rng.standard_normal((45, 4)).astype(dtype)
     X[rng.random(X.shape) < 0.4] = 0

@@ -16,7 +16,7 @@ from skdp.oracle import (
     ShrunkGradientSum,
     unpack_gram,
 )
-from skdp.oracle.sources import block_sizes
+from skdp.oracle.sources import row_blocks
 from skdp.oracle.sources.memory import MemorySource
 from weighted_records import POINT, context_for, data_for, records, rows_of
 
@@ -43,7 +43,7 @@ def test_a_target_that_is_infinite_in_its_unit_leaves_a_finite_sum(data, target)
 @pytest.mark.parametrize("layout", ["dense", "float32", "sparse"])
 @pytest.mark.parametrize("unit", [None, 0.25])
 def test_gram_is_that_of_a_plain_loop(data, layout, unit, monkeypatch):
-    monkeypatch.setattr(block_sizes, "BLOCK_BYTES", 16 * 3 * 8)
+    monkeypatch.setattr(row_blocks, "BLOCK_BYTES", 16 * 3 * 8)
     X, y, weights = data
     convert = {"dense": np.asarray, "float32": np.float32, "sparse": sparse.csr_array}[layout]
     answer = GramSum(2.0, unit, 0.7).total(

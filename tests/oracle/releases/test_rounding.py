@@ -29,8 +29,8 @@ from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases.base import Contribution
 from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
 from skdp.oracle.sources.base import added_in_pairs
-from skdp.oracle.sources.block_sizes import PAIRED_SUMS, part_rows, row_parts, summation_depth
 from skdp.oracle.sources.records import Records
+from skdp.oracle.sources.row_blocks import PAIRED_SUMS, part_rows, row_parts, summation_depth
 
 
 def longest_chain(n_rows, n_features, blocks):

@@ -15,7 +15,7 @@ from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
 from skdp.oracle.releases import base, gradients, histograms, moments, record_sums
-from skdp.oracle.sources import block_sizes
+from skdp.oracle.sources import row_blocks
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
@@ -128,7 +128,7 @@ def test_layouts_parts_and_threads_agree(kind, name, monkeypatch):
         rows = MemorySource(records_of(convert(X), y, w), ROW_BOUND)
         other = statistic.total(rows, context_for(name, sparse=convert is sparse.csr_array))
         np.testing.assert_allclose(other, whole, rtol=1e-6, atol=1e-6)
-    monkeypatch.setattr(block_sizes, "PART_BYTES", 5 * D * 8)
+    monkeypatch.setattr(row_blocks, "PART_BYTES", 5 * D * 8)
     with ThreadPoolExecutor(2) as pool:
         found = [
             statistic.total(MemorySource(records_of(X, y, w), ROW_BOUND, spread), context)

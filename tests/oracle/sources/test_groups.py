@@ -17,7 +17,7 @@ from skdp.oracle.kernels.clipped_gradients import (
     weighted_residuals,
 )
 from skdp.oracle.releases import histograms
-from skdp.oracle.sources import block_sizes
+from skdp.oracle.sources import row_blocks
 from skdp.oracle.sources.groups import GroupBlock, Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
@@ -215,7 +215,7 @@ def test_histograms_leave_rows_of_weight_0_out(rng):
 
 def test_rounding_holds_for_any_number_of_rows(monkeypatch):
     """Many small parts of one group: the sum stays within what the bound allows for."""
-    monkeypatch.setattr(block_sizes, "PART_BYTES", 2)
+    monkeypatch.setattr(row_blocks, "PART_BYTES", 2)
     X = np.full((30_000, 2), 1.1)
     point = np.zeros((3, 1))
     source = source_of(X, -np.ones((len(X), 1)), np.zeros(len(X), dtype=np.int64))

@@ -12,7 +12,7 @@ from skdp.oracle.kernels import clipped_gradients as gradients
 from skdp.oracle.kernels import second_moments
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.releases import histograms
-from skdp.oracle.sources import block_sizes, memory, records
+from skdp.oracle.sources import memory, records, row_blocks
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 
@@ -21,8 +21,8 @@ N_ROWS, N_COLUMNS = 300, 5
 
 def sources(rng, monkeypatch, dtype, is_sparse, size=1.0):
     """The same standardised rows, mapped in every pass and copied beforehand."""
-    monkeypatch.setattr(block_sizes, "COPIED_BYTES", 8 * N_COLUMNS * 40)  # several blocks
-    monkeypatch.setattr(block_sizes, "SPARSE_ROWS", 40)
+    monkeypatch.setattr(row_blocks, "COPIED_BYTES", 8 * N_COLUMNS * 40)  # several blocks
+    monkeypatch.setattr(row_blocks, "SPARSE_ROWS", 40)
     X = (size * rng.standard_normal((N_ROWS, N_COLUMNS))).astype(dtype)
     X[rng.random(X.shape) < 0.3] = 0
     centre = np.zeros(N_COLUMNS) if is_sparse else size * rng.standard_normal(N_COLUMNS)

@@ -25,12 +25,11 @@ from skdp.oracle.kernels.clipped_gradients import (
     gradient_rounding,
 )
 from skdp.oracle.releases import histograms, record_sums
-from skdp.oracle.sources import block_sizes, memory, records, sparse_rows
-from skdp.oracle.sources.block_sizes import summation_depth
+from skdp.oracle.sources import memory, records, row_blocks
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records
-from skdp.oracle.sources.sparse_rows import LONGEST_BASE, growth_of_rounding
+from skdp.oracle.sources.row_blocks import LONGEST_BASE, growth_of_rounding, summation_depth
 
 N_ROWS, N_COLUMNS, CONSTANT = 400, 6, 2.5
 FORMS = ["copied", "mapped", "long base", "groups", "groups, long base"]
@@ -50,8 +49,8 @@ def table(rng):
 
 def sources(rng, monkeypatch, form):
     """The same standardised rows, sparse and dense, in several blocks."""
-    monkeypatch.setattr(block_sizes, "COPIED_BYTES", 8 * N_COLUMNS * 40)
-    monkeypatch.setattr(block_sizes, "SPARSE_ROWS", 70)
+    monkeypatch.setattr(row_blocks, "COPIED_BYTES", 8 * N_COLUMNS * 40)
+    monkeypatch.setattr(row_blocks, "SPARSE_ROWS", 70)
     monkeypatch.setattr(memory, "SPARSE_COPY", 0 if form == "mapped" else 1 << 30)
     X = table(rng)
     low = np.array([-3.0, 0.5, -1.0, -3.0, -3.0, -0.5])  # 0 lies outside of the second range
@@ -229,9 +228,9 @@ def test_no_record_adds_more_than_the_bound(X, y, w, point, base, clip_norm, row
 def test_parts_of_rows_are_not_longer_than_rounding_is_charged_for():
     """The worst row is its base's opposite: it leaves the constant alone."""
     base = np.array([0.6, 0.8]) * LONGEST_BASE * CONSTANT * (1 - 1e-15)
-    assert sparse_rows.base_of(base, CONSTANT) is base
-    assert sparse_rows.base_of(base * 1.0001, CONSTANT) is None
-    assert sparse_rows.base_of(base, 0.0) is None
+    assert row_blocks.base_of(base, CONSTANT) is base
+    assert row_blocks.base_of(base * 1.0001, CONSTANT) is None
+    assert row_blocks.base_of(base, 0.0) is None
     record = Records.of(
         sparse.csr_array(-base[None]), np.ones((1, 1)), base=base, constant=CONSTANT
     )

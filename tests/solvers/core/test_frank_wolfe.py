@@ -13,7 +13,7 @@ from skdp.accounting import Adjacency, ApproximateDP, Composed, Laplace, NoisyMa
 from skdp.objective import L2, L1Ball, Problem, SquaredError
 from skdp.oracle import GaussianNoise, NoisyStatistic, NotAudited, Public, VertexSelection
 from skdp.oracle.noise import SystemSource
-from skdp.oracle.releases import base, selection
+from skdp.oracle.releases import base, gradients
 from skdp.oracle.releases.gradients import GradientSum
 from skdp.oracle.sources.memory import MemorySource
 
@@ -42,10 +42,10 @@ def test_a_winner_with_more_noise_wins_on_every_neighbour(rng):
     for _ in range(3000):
         k, r = rng.integers(-3, 4, 4), rng.integers(-3, 4, 4)
         neighbour = k + rng.integers(-2, 3, 4)
-        won = selection._vertex(k + r)
-        more = selection._vertex(neighbour + r + 4 * won)
+        won = gradients._vertex(k + r)
+        more = gradients._vertex(neighbour + r + 4 * won)
         np.testing.assert_array_equal(more, won)
-        fails += (selection._vertex(neighbour + r + 2 * won) != won).any()
+        fails += (gradients._vertex(neighbour + r + 2 * won) != won).any()
     assert fails > 100
 
 
@@ -94,7 +94,7 @@ def test_no_record_moves_an_entry_by_more_than_the_bound(rng):
 
 def test_sums_themselves_are_never_answered():
     """Neither with the noise of a selection, which is charged for a place only, nor with other."""
-    statistic, hidden = GradientSum(np.zeros((3, 1)), 0.5, math.inf), selection._HiddenNoise()
+    statistic, hidden = GradientSum(np.zeros((3, 1)), 0.5, math.inf), gradients._HiddenNoise()
     for part in NoisyStatistic(statistic, hidden).parts()[1:2]:
         with pytest.raises(NotAudited):
             base.require_audited(part)

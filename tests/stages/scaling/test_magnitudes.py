@@ -12,7 +12,7 @@ from skdp.oracle import MagnitudeCounts, Public, PublicContext
 from skdp.oracle.releases.histograms import N_MAGNITUDES, N_NEAR, SIDE
 from skdp.oracle.sources.memory import MemorySource
 from skdp.stages.scaling.distributions import magnitude_bounds
-from skdp.stages.scaling.magnitudes import in_own_units
+from skdp.stages.scaling.estimates import in_own_units
 
 N_ROWS, SLOPES = 5000, np.array([2.0, -1.0, 0.5])
 

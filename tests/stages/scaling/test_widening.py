@@ -25,8 +25,8 @@ from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.session import rehearse
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
-from skdp.stages.scaling import widening
-from skdp.stages.scaling.widening import EXPANSION_FACTOR, SHARE, Widening
+from skdp.stages.scaling import stage
+from skdp.stages.scaling.stage import EXPANSION_FACTOR, SHARE, Widening
 
 PROBLEM = Problem(SquaredError(), L2(0.1))
 REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
@@ -148,7 +148,7 @@ def test_declared_ranges_of_targets_stay(rng):
 
 def test_ranges_become_wider_around_their_centres(rng):
     columns = Columns([99.0, -1e308], [103.0, 1e308], [100.0, 0.0], [1.0, 1.0])
-    wide = widening._scaled(columns, EXPANSION_FACTOR)
+    wide = stage._scaled(columns, EXPANSION_FACTOR)
     assert_allclose(wide.low, [100 - EXPANSION_FACTOR, -np.finfo(float).max])
     assert_allclose(wide.high, [100 + 3 * EXPANSION_FACTOR, np.finfo(float).max])
     assert_allclose(wide.centre, columns.centre)
