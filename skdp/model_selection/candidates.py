@@ -493,7 +493,7 @@ def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray
     checked = set()
     for candidate in ready:
         private_fits(who, candidate, is_sparse=issparse(X))
-        steps = _tried_steps(candidate)
+        steps = steps_of(candidate)
         key = _fingerprint([step for _, step in steps])
         if key not in checked:
             checked.add(key)
@@ -518,16 +518,6 @@ def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray
             )
 
 
-def _tried_steps(candidate: BaseEstimator) -> list[tuple[str, BaseEstimator]]:
-    """Return the steps up to the first private step, whose answer is not known."""
-    tried = []
-    for name, step in steps_of(candidate):
-        tried += [] if step in (None, "passthrough") else [(name, step)]
-        if isinstance(step, PrivateEstimator):
-            break
-    return tried
-
-
 def _fingerprint(steps: list[BaseEstimator]) -> object:
     """Return a key of steps, the same for equal steps; unique if they cannot be pickled.
 
@@ -549,6 +539,8 @@ def _try_steps(
     for name, step in steps:
         if isinstance(step, PrivateEstimator):
             step._check_rows(X)
+            return  # its answer, which later steps receive, is not known
+        if step in (None, "passthrough"):
             continue
         try:
             with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
