@@ -16,7 +16,6 @@ from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Array, Indices, MatrixLike, shown
 from skdp.fitting import parts
-from skdp.fitting.dask_collections import as_partitions
 from skdp.fitting.data import Data
 from skdp.fitting.grouping import (
     GroupLabels,
@@ -26,7 +25,7 @@ from skdp.fitting.grouping import (
     within_groups,
 )
 from skdp.fitting.parameters import planned_records
-from skdp.fitting.partitions import CheckTask, labels_in, summaries
+from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, summaries
 from skdp.fitting.refusals import require_one_kind, without_cells, without_row_counts
 from skdp.fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
 from skdp.fitting.units import Targets

@@ -17,8 +17,8 @@ from skdp import objective
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
-from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.labels import encode, largest_weight, sorted_labels, weights_by_label
+from skdp.fitting.partitions import on_partitions
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score

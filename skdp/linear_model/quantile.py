@@ -12,7 +12,7 @@ from sklearn.metrics import d2_pinball_score
 from skdp._numbers import MatrixLike, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
-from skdp.fitting.dask_collections import on_partitions
+from skdp.fitting.partitions import on_partitions
 from skdp.fitting.refusals import without_cells
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score

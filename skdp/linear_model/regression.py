@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import AnyArray, Array, MatrixLike, are_numbers, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
-from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.estimator import Fit
+from skdp.fitting.partitions import on_partitions
 from skdp.fitting.refusals import without_cells
 from skdp.fitting.units import Targets, range_of_targets
 from skdp.fitting.user_warnings import warn_about_score

@@ -23,9 +23,8 @@ from skdp import accounting
 from skdp._numbers import AnyArray, MatrixLike, are_numbers
 from skdp.accounting.pricing import LEAST_EPSILON
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp.fitting.callbacks import without_callbacks
 from skdp.fitting.data import Data
-from skdp.fitting.estimator import PrivateEstimator, is_private_model
+from skdp.fitting.estimator import PrivateEstimator, is_private_model, without_callbacks
 from skdp.fitting.labels import sorted_labels
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells

@@ -14,8 +14,8 @@ from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require
 from skdp.fitting import parts
-from skdp.fitting.dask_collections import as_partitions
 from skdp.fitting.grouping import GroupLabels, label_column
+from skdp.fitting.partitions import as_partitions
 from skdp.fitting.rows import read_plain, refuse_blocks
 from skdp.fitting.tables import is_dask
 from skdp.metrics import Scores, SubgroupScores, evaluate

@@ -11,11 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import AnyArray, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
-from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.data import Data
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import declared, planned_records
-from skdp.fitting.partitions import transforms_partitions
+from skdp.fitting.partitions import on_partitions, transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import read_data

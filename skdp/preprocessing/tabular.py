@@ -16,11 +16,10 @@ from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import tables
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp.fitting.dask_collections import on_partitions
 from skdp.fitting.data import Data
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import declared, planned_records
-from skdp.fitting.partitions import transforms_partitions
+from skdp.fitting.partitions import on_partitions, transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import public_refusal, refuse_hidden

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 import skdp
 from replays import ASKED_BY, ESTIMATORS, data_for, hostile_records, neighbours
 from skdp.accounting import Adjacency
-from skdp.fitting import callbacks
+from skdp.fitting.estimator import with_callbacks
 from skdp.model_selection import DPSearchCV, dp_cross_validate
 from skdp.solvers import available, get_solver
 
@@ -114,9 +114,9 @@ def test_private_searches_call_none(regression, search):
 
 
 def test_older_versions_have_none(monkeypatch, regression):
-    monkeypatch.setattr(callbacks, "_callback", None)
+    monkeypatch.setattr("skdp.fitting.estimator._callback", None)
     assert not hasattr(skdp.DPRidge(), "set_callbacks")
-    assert callbacks.with_callbacks(print) is print
+    assert with_callbacks(print) is print
     skdp.DPRidge().fit(*regression)
 
 

@@ -23,7 +23,7 @@ from in_partitions import (
     in_seven,
     seeded,
 )
-from skdp.fitting import dask_collections
+from skdp.fitting import partitions
 from skdp.oracle.kernels.second_moments import bounded_gram
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.sources.column_map import Columns, Scaling
@@ -478,6 +478,6 @@ def test_a_block_without_rows_is_predicted():
     model = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
     like = model.predict(X[:1])[:0]
     for block in (X[:0], pd.DataFrame(X[:0]), sparse.csr_array(X[:0])):
-        answer = dask_collections._of_block(type(model).predict, model, block, like)
+        answer = partitions._of_block(type(model).predict, model, block, like)
         assert (answer.shape, answer.dtype) == ((0,), model.predict(X).dtype)
-    assert dask_collections._of_block(type(model).predict, model, X, like).shape == (2000,)
+    assert partitions._of_block(type(model).predict, model, X, like).shape == (2000,)
