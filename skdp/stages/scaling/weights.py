@@ -99,7 +99,7 @@ class WeightStage(OptionalStage):
         if known is not None and all(labels):
             return cls(known=known)
         is_laplace = missing_gaussian(public, parameters) is not None
-        if is_laplace or not public.is_noisy:
+        if is_laplace:
             shares = 0.0, 0.0
         elif public.streamed:
             shares = OF_ALL

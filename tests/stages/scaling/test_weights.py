@@ -265,3 +265,16 @@ def test_no_weight_moves_an_answer_by_more_than_its_sensitivity(name, adjacency)
     report = replayed(model, adjacency, **beside)
     assert report.ok, report
     assert {"weight_counts", "weight_sums"} <= {release.kind for release in report.releases}
+
+
+@pytest.mark.filterwarnings("ignore:.*epsilon=inf adds no noise")
+@pytest.mark.parametrize("max_weight", [None, 1.0])
+def test_without_noise_a_solver_with_a_filter_takes_weights(max_weight):
+    """Weights leave a filter its budget, also where answers carry no noise."""
+    X = np.random.default_rng(3).standard_normal((50, 2))
+    weights = np.where(np.arange(50) < 40, 1.0, 0.0)
+    given = {"solver": "residual_budget", "epsilon": np.inf, "scaling": "none", "max_iter": 500}
+    privacy = skdp.Privacy(max_weight=max_weight)
+    y = np.where(weights > 0, X @ [1.0, -2.0], 7.0)
+    model = skdp.DPLinearRegression(**given, privacy=privacy).fit(X, y, sample_weight=weights)
+    assert model.coef_ == pytest.approx([1.0, -2.0], abs=0.01)
