@@ -67,11 +67,11 @@ class PrivacyBudget:
     ``epsilon`` is refused, and costs nothing; a fit that fails half way keeps its debt. The total
     is that of all releases composed, which is less than the sum of the fits' epsilons.
 
-    Use it as a context manager, which charges every fit of the process while its block is open,
-    in whatever thread; where blocks are nested, all of the budgets are charged. Or pass it to
-    estimators as ``budget``; clones share it. Without a ledger it counts in the process that made
-    it: a fit in another process is refused, not forgotten. With one, the fits of all processes that
-    share the file are charged, those before a restart included.
+    Use it as a context manager, which charges every fit of the process while its block is open, in
+    whatever thread; where blocks are nested, all of the budgets are charged. Or pass it to
+    estimators as ``privacy=Privacy(budget=...)``; clones share it. Without a ledger it counts in
+    the process that made it: a fit in another process is refused, not forgotten. With one, the fits
+    of all processes that share the file are charged, those before a restart included.
 
     Parameters
     ----------

@@ -342,13 +342,15 @@ def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: Histogram) -> li
     every: list[Bins] = []
     mean: Array | float = 0.0
     times, narrow = np.zeros(len(ranges.low)), np.zeros(len(ranges.low), dtype=bool)
+    was_narrow = narrow
     for number in counting.rounds:
         is_last = number == counting.rounds[-1]
         if narrow.any() and not is_last:
-            # Many bins for narrow columns, which may be narrower still.
+            # Many bins for narrow columns, which may be narrower still, even if noise once hid it.
             every.append(counting.in_bins(ranges, MANY_BINS))
+            was_narrow = was_narrow | narrow
             estimated, still = refine_narrow_columns(every[-1])
-            smaller, narrow = ranges.where(narrow, estimated), narrow & still
+            smaller, narrow = ranges.where(was_narrow, estimated), was_narrow & still
         else:
             counts = counting.in_bins(ranges)
             times = times + 1

@@ -8,7 +8,7 @@ import pytest
 import skdp
 from skdp.stages.scaling.distributions import Bins, Ranges
 from skdp.stages.scaling.refinements import refine_narrow_columns
-from skdp.stages.scaling.stage import MANY_BINS
+from skdp.stages.scaling.stage import MANY_BINS, _bin_rounds
 
 UNIT = Ranges(np.zeros(1), np.ones(1))
 
@@ -48,6 +48,29 @@ def test_numbers_that_cannot_be_told_apart_are_not_looked_at_closer(rng):
     shares[0, 3] = 1.0
     found, still = refine_narrow_columns(Bins(shares, np.array([1e-3]), ranges))
     assert (found.low, found.high, still) == (1e15, 1e15 + 8, False)
+
+
+class Counts:
+    """Counts of two constants, of which noise hides one in the second round."""
+
+    exact, is_features, rounds, noise = False, False, range(2, 8), 1e-3
+
+    def __init__(self):
+        self.n_rounds = 0
+
+    def in_bins(self, ranges, n_bins=32):
+        place = ((np.array([1.0, -3.2]) - ranges.low) / ranges.width * n_bins).astype(int)
+        shares = np.zeros((2, n_bins))
+        shares[[0, 1], place] = 1.0
+        if self.n_rounds == 1:
+            shares[0, place[0] - 2 : place[0] + 3] = 0.2
+        self.n_rounds += 1
+        return Bins(shares, np.full(2, self.noise), ranges)
+
+
+def test_a_constant_that_noise_hides_in_one_round_is_found_in_the_next():
+    every = _bin_rounds(Counts(), Ranges(np.array([0.9, -4.0]), np.array([1.3, -3.0])), None)
+    assert (every[-1].ranges.width < 1e-8).all()
 
 
 @pytest.mark.parametrize(
