@@ -17,7 +17,6 @@ from skdp.oracle.releases import (
     moments,
     record_sums,
     samplers,
-    selection,
     shuffled_pass,
 )
 from skdp.solvers import Solver
@@ -176,13 +175,13 @@ PROOFS = {
         _model(solver="shuffled_sgd", max_iter=5, clip_norm=CLIP),
         _halved(shuffled_pass.ShuffledPass, "_contribution"),
     ),
-    selection.VertexSelection: Proof(
+    gradients.VertexSelection: Proof(
         _model(
             solver=skdp.solvers.FrankWolfe(max_iter=6, clip_norm=CLIP),
             constraint=skdp.objective.L1Ball(),
             fit_intercept=False,
         ),
-        _halved(selection.VertexSelection, "contribution"),
+        _halved(gradients.VertexSelection, "contribution"),
     ),
     mechanisms.GaussianNoise: Proof(
         _model(max_iter=3), _less_noise(mechanisms.GaussianNoise), "standard deviation halved"
