@@ -181,7 +181,7 @@ def descent_defaults(
             largest *= min(1.0, n_columns / public.data_norm**2)
     unit = n_columns / row_norm**2
     if max_iter is None:
-        step = largest if learning_rate is None else learning_rate / unit
+        step = largest if learning_rate is None else max(learning_rate / unit, math.ulp(0.0))
         max_iter = count_within(travel / step, (FEWEST_STEPS, 500))
     return {
         "max_iter": max_iter,

@@ -176,3 +176,11 @@ def test_all_descents_have_the_names_that_their_theory_allows():
         "accelerated_mirror_descent": ["batch_size", "learning_rate", "momentum"],
         "frank_wolfe": ["batch_size", "learning_rate", "momentum", "noise_schedule"],
     }
+
+
+@pytest.mark.parametrize("name", ["gd", "residual_budget"])
+@pytest.mark.parametrize("norm", [1e-50, 1.0])
+def test_steps_that_underflow_are_as_many_as_allowed(name, norm):
+    """A step size far below the unit of short rows is no division by zero."""
+    model = skdp.DPRidge(solver=name, scaling=skdp.RowNorm(norm), learning_rate=5e-324)
+    assert sum(release.count for release in model.plan(100, 3).releases) <= 500
