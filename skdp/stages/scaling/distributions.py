@@ -2,7 +2,8 @@
 
 A candidate is a family (normal, lognormal, or zeros beside others) at a location, a power of the
 root of 2. Its probabilities of bins are known, so noisy counts have a likelihood: normal, with the
-known noise and an error for what no candidate explains.
+known noise and an error for what no candidate explains. Columns of one fit share the frequencies
+of families and of locations, by empirical Bayes; targets have the prior of the table.
 """
 
 from __future__ import annotations
@@ -43,8 +44,11 @@ RANGE_IN_SCALES = 5.0  # half width of a clip range around the mean, without rar
 TAIL_SHARE = 0.004  # share of the records outside of a range at either end
 MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from 0
 MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no candidate is exact
-MAX_COLUMNS = 64  # whose posteriors are in memory at once
-LEAST_LOG = math.log(np.finfo(np.float32).tiny)  # of a likelihood next to the largest
+EM_ITERATIONS, MAX_COLUMNS = 3, 64  # of the empirical Bayes fit
+PRIOR_STRENGTH = 5.0  # pseudo-columns
+# Factor on a likelihood: not 0, as nothing else may fit a column at all. In float32 the product of
+# two is not 0 either.
+UNLIKELY = np.sqrt(np.finfo(np.float32).tiny)
 REACH_OCTAVES = 12  # farther from the size of a range, all its bins but one are empty
 
 # ------------------------------------------------------------------ the table of distributions
@@ -65,7 +69,8 @@ class Family(NamedTuple):
     """A distribution at location 1, the unit of its values, and its log prior at all locations.
 
     ``below`` is the distribution function, ``target_scale`` its scale as a target, ``half_width``
-    half the width of its range in scales.
+    half the width of its range in scales. Standardised skewed values have a scale of 1, or less
+    where rare large ones make up the variance: at other locations they are unlikely.
     """
 
     below: Callable[[Array], Array]
@@ -74,6 +79,7 @@ class Family(NamedTuple):
     scale: float
     target_scale: float
     half_width: float
+    is_standardised: bool = False
 
 
 def _log_prior(family: float, per_octave: float, at_1: float, log2_size: float = 0.0) -> Array:
@@ -120,7 +126,7 @@ def lognormal(log2_std: float, positive: float, is_standardised: bool = False) -
         within = ndtr(np.log2(np.abs(raw)) / log2_std)
         return np.asarray(1 - positive + np.where(raw > 0, positive, positive - 1) * within)
 
-    return Family(below, log_prior, own, scale, target_scale, RANGE_IN_SCALES)
+    return Family(below, log_prior, own, scale, target_scale, RANGE_IN_SCALES, is_standardised)
 
 
 def with_zeros(zeros: float, sign: float, octaves: float) -> Family:
@@ -175,6 +181,13 @@ def moments() -> AnyArray:
         for one in families()
     ]
     return np.swapaxes(each, 0, 1).reshape(4, -1).astype(np.float32)
+
+
+@functools.cache
+def unlikely() -> Mask:
+    """Return which distributions are unlikely, shape (n_families, n_locations)."""
+    elsewhere = (locations() < -2) | (locations() > 0)
+    return np.logical_and.outer([one.is_standardised for one in families()], elsewhere)
 
 
 # ------------------------------------------------------------------ histograms
@@ -391,24 +404,77 @@ def magnitude_bounds() -> tuple[Array, Array]:
 # ------------------------------------------------------------------ the posterior
 
 
-def posteriors(histograms: Sequence[Histogram]) -> Iterator[tuple[Indices, Indices, AnyArray]]:
+def _likelier_prior(likelihoods: AnyArray, at: slice) -> tuple[AnyArray, AnyArray]:
+    """Return common priors, without skewed standardised families if columns fit better without.
+
+    That of columns is at the locations of likelihoods, that of others at all. Each column of a
+    table that lies below 0 may look like one of these families: all of them decide.
+    """
+    skewed = np.array([one.is_standardised for one in families()])
+    factors = np.where(np.outer([False, True], skewed), UNLIKELY, np.float32(1.0))
+    evidence, own, of_more = _common_priors(likelihoods, at, prior() * factors[:, :, None])
+    # They are likely a priori, but a few columns far from 0 are no table of standardised ones.
+    odds = min(LOG_PRIOR_UNIT, -LOG_PRIOR_PER_OCTAVE * len(likelihoods))
+    best = int(evidence[0] + odds < evidence[1])
+    family, location = (one[:, best] for one in own)
+    others = np.multiply.outer(*(one[best] for one in of_more))
+    return family[:, :, None] * location[:, None, at], others
+
+
+def _common_priors(
+    likelihoods: AnyArray, at: slice, priors: AnyArray
+) -> tuple[AnyArray, list[AnyArray], list[AnyArray]]:
+    """Return the evidence of empirical Bayes priors, those of columns, and those of others.
+
+    There is one of each for each prior of a table. Columns share the frequencies of families and of
+    locations, each on its own, as there are too many distributions to count them one by one: a
+    prior is the product of these two. The prior of a column leaves the column itself out, so that
+    its own counts are not used twice.
+    """
+    of_locations = np.zeros((len(likelihoods), *priors.shape[::2]), np.float32)
+    of_locations[..., at] = np.einsum("ijk,ljk->ilk", likelihoods, priors[..., at])
+    shares = [np.einsum("ijk,ljk->ilj", likelihoods, priors[..., at]), of_locations]
+    known = [PRIOR_STRENGTH * priors.sum(axis=2), PRIOR_STRENGTH * priors.sum(axis=1)]
+    for _ in range(EM_ITERATIONS):
+        for one in shares:
+            one /= one.sum(axis=2, keepdims=True)
+        of_more = [before + one.sum(axis=0) for before, one in zip(known, shares, strict=True)]
+        family, location = own = [
+            np.maximum(one - share, before)
+            for one, share, before in zip(of_more, shares, known, strict=True)
+        ]
+        shares[0] = family * np.matmul(location[..., at], likelihoods.swapaxes(1, 2))
+        of_locations[..., at] = location[..., at] * np.matmul(family, likelihoods)
+    products = [one.sum(axis=2) for one in (shares[0], *own)]
+    return np.log(products[0] / products[1] / products[2]).sum(axis=0), own, of_more
+
+
+def posteriors(
+    histograms: Sequence[Histogram], pooled: bool
+) -> Iterator[tuple[Indices, Indices, AnyArray]]:
     """Yield columns, numbers of distributions and their posterior, a chunk of columns at a time.
 
-    Numbers have shape (n_families, n_near): at other locations, likelihoods next to the largest are
-    below the normal numbers of single precision.
+    Columns that are ``pooled`` share a prior, which the first chunk determines. Numbers have shape
+    (n_families, n_near): at other locations, likelihoods next to the largest are below the normal
+    numbers of single precision.
     """
-    n_columns, numbers = len(histograms[0].shares), np.arange(prior().size).reshape(prior().shape)
-    for start in range(0, n_columns, MAX_COLUMNS):
-        columns = np.arange(start, min(start + MAX_COLUMNS, n_columns))
-        logs = np.zeros((len(columns), *prior().shape), np.float32)
+    n_columns, of_others = len(histograms[0].shares), prior()
+    step, numbers = -(-n_columns // MAX_COLUMNS), np.arange(prior().size).reshape(prior().shape)
+    for start in range(step):
+        columns = np.arange(start, n_columns, step)
+        logs = np.zeros((len(columns), *of_others.shape), np.float32)
         for one in histograms:
             one.of(columns).add_log_likelihood(logs.reshape(len(columns), -1))
         of_locations = logs.max(axis=1)
         largest = of_locations.max(axis=1, keepdims=True)
-        near = np.flatnonzero((of_locations > largest + LEAST_LOG).any(axis=0))
+        near = np.flatnonzero((of_locations > largest + 2 * np.log(UNLIKELY)).any(axis=0))
         at = slice(near[0], near[-1] + 1)
         values = np.exp(logs[:, :, at] - largest[:, :, None])
-        values *= prior()[:, at]
+        values[:, unlikely()[:, at]] *= UNLIKELY
+        own = of_others[:, at]
+        if pooled and start == 0 and n_columns > 1:
+            own, of_others = _likelier_prior(values, at)
+        values *= own
         values /= values.sum(axis=(1, 2), keepdims=True)
         yield columns, numbers[:, at], values.reshape(len(columns), -1)
 

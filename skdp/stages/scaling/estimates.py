@@ -78,12 +78,12 @@ def _moments(shapes: Array) -> tuple[Array, Array]:
     return mean, np.sqrt(_moment(shapes, mean, 2) + 1 / 12)
 
 
-def coarse_ranges(magnitudes: Histogram, exact: bool) -> Ranges:
+def coarse_ranges(magnitudes: Histogram, exact: bool, pooled: bool) -> Ranges:
     """Ranges from counts of magnitudes: posterior medians, as scales vary greatly."""
     edges, table = magnitudes.edges, by_magnitude()
     number = np.arange(edges.low.shape[1])
     first, last, likeliest = np.empty((3, len(edges.low)), dtype=np.intp)
-    for columns, near, posterior in posteriors([magnitudes]):
+    for columns, near, posterior in posteriors([magnitudes], pooled):
         bins = (one[near.ravel()] for one in table.support)
         first[columns], last[columns] = (median_bin(posterior, one) for one in bins)
         likeliest[columns] = near.flat[np.argmax(posterior, axis=1)]
@@ -162,7 +162,7 @@ def estimate(magnitudes: Histogram, bins: Bins, is_features: bool, centred: bool
         By sign and magnitude.
     bins : Bins
     is_features : bool
-        Whether these are features, and not targets.
+        Whether these are features, which share a prior, and not targets.
     centred : bool, default=True
         Whether columns have centres other than 0.
     """
@@ -216,14 +216,15 @@ def _expected(
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty((n_columns, n_bins))
     histograms = [bins] if magnitudes is None else [bins, magnitudes]
-    for some, near, posterior in posteriors(histograms):
+    pooled = is_features and not is_far
+    for some, near, posterior in posteriors(histograms, pooled):
         shapes[some] = bins.of(some).mixed(posterior, near[0])
         means, sizes, half_widths = figures[:, near.ravel()]
         size[some], half_width[some] = np.exp(posterior @ np.log([sizes, half_widths]).T).T
         # Means are weighted by the inverse scale, those of targets by its square, as their errors
         # count in variances; scales below the posterior one count as that.
         weights = np.maximum(sizes, size[some, None].astype(np.float32))
-        np.divide(posterior, weights if is_features and not is_far else weights**2, out=weights)
+        np.divide(posterior, weights if pooled else weights**2, out=weights)
         mean[some] = weights @ means / weights.sum(axis=1)
     return mean, size, half_width, shapes
 

@@ -287,7 +287,7 @@ class ScalingStage(OptionalStage):
     def _columns_in_units(self, counting: Counting, magnitudes: Histogram) -> Columns:
         is_features, exact = counting.is_features, counting.exact
         centred = self.centred[not is_features]
-        first = coarse_ranges(magnitudes, exact)
+        first = coarse_ranges(magnitudes, exact, pooled=is_features)
         every = _bin_rounds(counting, first, magnitudes)
         bins = every[-1]
         if exact:
