@@ -35,7 +35,7 @@ def test_how_many_columns_are_looked_at_together_does_not_show(monkeypatch, rng)
     found = []
     for at_once in (100, 33):
         monkeypatch.setattr(distributions, "MAX_COLUMNS", at_once)
-        ranges = estimates.coarse_ranges(seen, False, pooled=True)
+        ranges = estimates.coarse_ranges(seen, False, pooled=False)
         of_bins = distributions.Bins(bins / n_rows, noise, ranges)
         read = estimates.estimate(seen, of_bins, is_features=False)
         found.append([ranges.low, ranges.high, read.low, read.high, read.centre, read.scale])
