@@ -32,7 +32,7 @@ from skdp.fitting.rows import check_data
 from skdp.fitting.user_warnings import warn_about_label_set
 from skdp.metrics import Scores, SubgroupScores
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.model_selection.total import holds_private, require_private
+from skdp.model_selection.total import contains_private, require_private
 from skdp.oracle import NoiseSource
 from skdp.oracle.sources.partitioned import Partitions
 
@@ -192,7 +192,7 @@ def private_fits(
     for name, step in steps_of(estimator):
         if isinstance(step, PrivateEstimator):
             fits.append(step)
-        elif holds_private(step):
+        elif contains_private(step):
             raise ValueError(
                 f"{who}: step {name!r} ({type(step).__name__}) contains private estimators, which "
                 "have to be steps of the pipeline. Nothing was released."

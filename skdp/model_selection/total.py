@@ -146,7 +146,7 @@ def require_private(who: str, model: BaseEstimator, is_sparse: bool) -> None:
     is_sparse : bool
         Whether its rows are sparse.
     """
-    if not holds_private(model):
+    if not contains_private(model):
         raise ValueError(
             f"{who}: {type(model).__name__} is not private, and holds no estimator of skdp. "
             "Nothing was released."
@@ -162,7 +162,7 @@ def require_private(who: str, model: BaseEstimator, is_sparse: bool) -> None:
         )
 
 
-def holds_private(thing: object) -> bool:
+def contains_private(thing: object) -> bool:
     """Whether an object is, or contains at any depth, an estimator of skdp, fitted or not."""
     return any(isinstance(part, PrivateEstimator) for part in everything_in(thing))
 
@@ -179,7 +179,7 @@ def _refuse_unknown_around(who: str, model: object, end: str = "") -> None:
     around = [
         part
         for part in everything_in(model, _is_counted)
-        if hasattr(part, "fit") and holds_private(part) and not isinstance(part, PrivateEstimator)
+        if hasattr(part, "fit") and contains_private(part) and not isinstance(part, PrivateEstimator)
     ]
     for meta in around:
         refuse_resampling(who, meta)
