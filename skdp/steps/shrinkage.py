@@ -71,7 +71,8 @@ def spectrum(gram: Array, std: float, known: Array | None = None) -> Spectrum:
     size = len(gram)
     values, vectors = np.linalg.eigh(gram if known is None else gram + known)
     noise_norm = std * math.sqrt(2.0 * size)
-    largest = max(float(values[-1]), noise_norm, 1e-300)
+    # Squares of whitened rows stay finite, also if all rows are 0.
+    largest = max(float(values[-1]), noise_norm, 1e-200)
     significant = values > max(noise_norm, 1e-13 * size * largest)
     rest = float(values[~significant].sum()) / max(int((~significant).sum()), 1)
     least = max(0.05 * noise_norm, 1e-13 * size * largest)

@@ -373,3 +373,22 @@ def test_the_expected_error_is_near_what_comes_out(rng, kind, n, d, epsilon):
         y = (y + rng.standard_normal(n)) / np.sqrt(2)
     found = fitted(kind, X, y, epsilon=epsilon, scaling="none").inference_.relative_error
     assert expected == pytest.approx(np.median(found), rel=0.3)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_rows_of_zeros_that_are_public_lead_to_no_error():
+    """A Gram matrix without noise may be 0; nothing is refused once the budget is spent."""
+    given = {"fit_intercept": False, "inference": "coefficients"}
+    model = skdp.DPRidge(**given, privacy=skdp.Privacy(adjacency="label"))
+    model.fit(np.zeros((40, 3)), np.arange(40.0))
+    assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_huge_targets_of_a_log_link_lead_to_no_error():
+    """Caps of residuals stay in the range of bounds, whatever unit the targets appear to have."""
+    rng = np.random.default_rng(5)
+    given = {"fit_intercept": False, "inference": "coefficients"}
+    model = skdp.DPGammaRegressor(epsilon=1e4, solver="gd", max_iter=5, **given)
+    model.fit(rng.standard_normal((40, 2)), np.exp(rng.standard_normal(40)) * 1e299)
+    assert np.isfinite(model.coef_).all()

@@ -396,6 +396,7 @@ class InferenceStage(OptionalStage):
             event = min(EVENTS * per_variance * square, largest, FIRST_RESIDUAL * unit)
             return max(bounds.residual_factor * math.sqrt(square), event)
 
+        unit = min(unit, UNBOUNDED / FIRST_RESIDUAL)
         most = FIRST_RESIDUAL * unit if oracle.is_noisy else UNBOUNDED
         n_answers = 1 if loss.quadratic else N_VARIANCES
         for _ in range(n_answers):
