@@ -140,6 +140,7 @@ class TweedieLog(Loss):
         scale = scale * np.maximum(1.0, scale / centre) ** (2 - self.power)
         high = np.maximum(LARGEST_RATIO * centre, centre + TARGET_REACH * scale)
         scale = np.minimum(scale, LARGEST_UNIT * centre)
+        high = np.minimum(high, np.finfo(np.float64).max)
         return TargetUnits(centre, scale, np.zeros_like(centre), high)
 
     def for_targets(self, centre: AnyArray, scale: AnyArray) -> Self:

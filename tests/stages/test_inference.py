@@ -392,3 +392,12 @@ def test_huge_targets_of_a_log_link_lead_to_no_error():
     model = skdp.DPGammaRegressor(epsilon=1e4, solver="gd", max_iter=5, **given)
     model.fit(rng.standard_normal((40, 2)), np.exp(rng.standard_normal(40)) * 1e299)
     assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_huge_targets_without_an_intercept_have_a_finite_range():
+    """The range of counts is finite, also where their unit squared is not."""
+    y = np.exp(np.random.default_rng(5).standard_normal(40)) * 1e299
+    model = skdp.DPPoissonRegressor(epsilon=1e4, fit_intercept=False, solver="gd", max_iter=5)
+    model.fit(np.ones((40, 2)), y)
+    assert np.isfinite(model.scaling_.targets.high).all()
