@@ -179,7 +179,9 @@ def _refuse_unknown_around(who: str, model: object, end: str = "") -> None:
     around = [
         part
         for part in everything_in(model, _is_counted)
-        if hasattr(part, "fit") and contains_private(part) and not isinstance(part, PrivateEstimator)
+        if hasattr(part, "fit")
+        and contains_private(part)
+        and not isinstance(part, PrivateEstimator)
     ]
     for meta in around:
         refuse_resampling(who, meta)
