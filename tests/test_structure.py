@@ -17,18 +17,19 @@ ROOT = Path(__file__).parents[1]
 SKDP = read_package(ROOT / "skdp")
 
 LIMITS = {
-    "files": 190,
-    "code lines": 26_320,
-    "uses of Any": 459,
-    "numeric constants": 396,
-    "numeric literals": 1168,
-    "code lines of tests": 34_650,
-    "code lines of benchmarks": 9360,
-    "imports, % of code": 9.3,
-    "longest internal parameter list": 13,
+    "files": 165,
+    "code lines": 24_020,
+    "uses of Any": 457,
+    "numeric constants": 357,
+    "numeric literals": 1060,
+    "code lines of tests": 26_420,
+    "code lines of benchmarks": 7425,
+    "imports, % of code": 9.2,
+    "longest internal parameter list": 11,
 }
 MOST_CLASSES = 12
-FIRST_FIT = {"files": 82, "functions": 730, "calls": 23_000, "frames": 28}
+# Calls depend on the noise of a fit, by some hundreds.
+FIRST_FIT = {"files": 75, "functions": 733, "calls": 23_500, "frames": 30}
 
 
 @pytest.fixture(scope="module")

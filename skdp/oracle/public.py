@@ -144,17 +144,17 @@ class Public:
                 "Nothing was released."
             )
 
-    @property
+    @functools.cached_property
     def grouped(self) -> bool:
         """Whether a record is a group of rows."""
         return self.unit == "group"
 
-    @property
+    @functools.cached_property
     def clips_means(self) -> bool:
         """Whether a group's mean gradient is clipped, and not the gradients of its rows."""
         return self.grouped and self.rows_per_group is not None and self.rows_per_group > 1
 
-    @property
+    @functools.cached_property
     def mean_length(self) -> float:
         """Expected length of a group's mean gradient, next to that of a row's.
 
@@ -166,12 +166,12 @@ class Public:
         assert self.rows_per_group is not None
         return math.sqrt(WITHIN_GROUP + (1 - WITHIN_GROUP) / self.rows_per_group)
 
-    @property
+    @functools.cached_property
     def has_weights(self) -> bool:
         """Whether rows have weights: of their own, by their labels, or both."""
         return self.weighted or bool(self.label_weights)
 
-    @property
+    @functools.cached_property
     def total_weight(self) -> float:
         """Sum of the weights of records, by which sums over them are divided."""
         return self.n_rows * self.mean_weight
@@ -186,22 +186,22 @@ class Public:
         once = self.streamed or self.within is not None
         return self.labels_alone and not (self.has_weights or self.grouped or once)
 
-    @property
+    @functools.cached_property
     def adjacency_name(self) -> str:
         """Name of the neighbouring relation, as estimators take it and statements say it."""
         return accounting.LABEL if self.labels_alone else str(self.adjacency)
 
-    @property
+    @functools.cached_property
     def is_noisy(self) -> bool:
         """Whether answers carry noise: always, unless epsilon is infinite."""
         return not math.isinf(self.epsilon)
 
-    @property
+    @functools.cached_property
     def is_pure(self) -> bool:
         """Whether privacy is pure (delta = 0), which takes Laplace noise."""
         return self.delta == 0
 
-    @property
+    @functools.cached_property
     def streamed(self) -> bool:
         """Whether rows can be read once only, as they arrive.
 
@@ -221,7 +221,7 @@ class Public:
         """L2 sensitivity of a sum of vectors, in units of the bound on a record's part."""
         return accounting.Gaussian(1.0).sensitivity(self.adjacency)
 
-    @property
+    @functools.cached_property
     def gradient_mu(self) -> float:
         """Inverse noise multiplier of one gradient sum on the whole remaining budget.
 
@@ -229,7 +229,7 @@ class Public:
         """
         return self.mu * math.sqrt(self.share) / self.sensitivity_factor
 
-    @property
+    @functools.cached_property
     def signal_to_noise(self) -> float:
         """Signal-to-noise ratio of a fit: ``mu n / (p sqrt(K))``.
 
@@ -238,7 +238,7 @@ class Public:
         """
         return self.gradient_mu * self.n_rows / (self.n_parameters * math.sqrt(self.n_outputs))
 
-    @property
+    @functools.cached_property
     def laplace_budget(self) -> float:
         """Limit on the sum of the epsilons of Laplace releases; inf without noise."""
         return self.epsilon
@@ -253,17 +253,17 @@ class Public:
         """
         return accounting.calibrate(event, self.epsilon, self.delta, self.adjacency).scale
 
-    @property
+    @functools.cached_property
     def n_parameters(self) -> int:
         """Rows of the parameter matrix: features, and the intercept if there is one."""
         return self.n_features + self.has_intercept
 
-    @property
+    @functools.cached_property
     def shape(self) -> tuple[int, int]:
         """Shape of the parameter matrix; the intercept is its last row."""
         return self.n_parameters, self.n_outputs
 
-    @property
+    @functools.cached_property
     def starting_point(self) -> Array:
         """Parameter of :attr:`shape` where solvers start, a new array."""
         return np.zeros(self.shape) if self.start is None else np.array(self.start, dtype=float)
@@ -287,7 +287,7 @@ class Public:
         point = np.nan_to_num(np.vstack(rows), nan=0.0, posinf=largest, neginf=-largest)
         return replace(self, start=tuple(map(tuple, point.tolist())))
 
-    @property
+    @functools.cached_property
     def intercept_size(self) -> float:
         """Size of the constant feature: a few columns' worth.
 
@@ -298,14 +298,14 @@ class Public:
             return INTERCEPT_SIZE
         return INTERCEPT_SIZE * min(1.0, self.data_norm / math.sqrt(self.n_parameters))
 
-    @property
+    @functools.cached_property
     def row_norm(self) -> float | None:
         """Bound on the L2 norm of a row with its constant feature, or None."""
         if self.row_bound is None:
             return None
         return math.hypot(self.row_bound, self.intercept_size * self.has_intercept)
 
-    @property
+    @functools.cached_property
     def long_row(self) -> float | None:
         """Row bound where none is declared: a few times what columns of unit size give."""
         if not self.is_noisy:
@@ -342,7 +342,7 @@ class Public:
         held = replace(self, n_rows=first, provides=IN_MEMORY, within=(division, 0))
         return held, replace(self, n_rows=self.n_rows - first, within=(division, 1))
 
-    @property
+    @functools.cached_property
     def n_first(self) -> int:
         """Number of first records of a stream that these are the others of; 0 for none."""
         if self.within is None or self.within[1] == 0 or self.within[0].cuts is None:

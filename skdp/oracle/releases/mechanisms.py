@@ -255,7 +255,14 @@ class NoisyStatistic(Release):
         return self.statistic, self.mechanism, self.sampler
 
     def _contribution(self, context: PublicContext) -> Contribution:
-        return self.statistic.contribution(context, self.sampler.max_rows(context.public))
+        # Requested by event, std and answer in turn: remembered for the context at hand.
+        known = self.__dict__.get("_known")
+        if known is None or known[0] is not context:
+            n_rows = self.sampler.max_rows(context.public)
+            known = context, self.statistic.contribution(context, n_rows)
+            object.__setattr__(self, "_known", known)
+        contribution: Contribution = known[1]
+        return contribution
 
     def mechanism_event(self, context: PublicContext) -> Gaussian | Laplace | NoisyMaximum:
         """Return what an answer costs a record that the sampler draws.
