@@ -66,7 +66,7 @@ NO_CLASSES = pytest.mark.filterwarnings("ignore:.*classes=None:skdp.PrivacyWarni
     [
         model(
             scaling="auto" if model in SCALED else "none",
-            privacy=skdp.Privacy(noise=skdp.SeededNoise(0)),
+            privacy=skdp.Privacy(noise=skdp.SeededNoise(2)),
             **({} if model in SCALED else {"max_iter": 15}),
         )
         for model in MODELS

@@ -242,7 +242,8 @@ def _compiled_sum(
     total = np.zeros((point.shape[1], n_features + 1))
     coef, offsets = loops.readable(point[:n_features].T), np.zeros(point.shape[1])
     if records.constant:
-        offsets = np.asarray(records.constant * point[-1])
+        with np.errstate(over="ignore"):  # an infinite margin is cut, as any other
+            offsets = np.asarray(records.constant * point[-1])
     limits, weights = residual_limits(clip_norm, inverse_norms), records.weights
     if records.multipliers is not None:  # of a clipped residual: it and its limit are multiplied
         limits = limits * records.multipliers
