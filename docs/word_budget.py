@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 SECTIONS = {
-    "index": 250, "tutorial": 1070, "how_to": 8670, "concepts": 3100, "reviewers": 3000,
-    "reference": 1300, "research": 3000, "development": 4100, "papers": 2950,
+    "index": 250, "tutorial": 1070, "how_to": 8740, "concepts": 3120, "reviewers": 3000,
+    "reference": 1300, "research": 3020, "development": 4160, "papers": 2950,
 }  # fmt: skip
-PAGE, TOTAL = 1400, 27_150
+PAGE, TOTAL = 1400, 27_260
 # Generated, and a table that is a file of its own.
 UNCOUNTED = {
     "reference/changelog", "reference/users", "reference/extenders",
