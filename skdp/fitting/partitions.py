@@ -402,7 +402,8 @@ class DaskPartitions(Partitions):
         for name, column in given.items():
             if not is_dask(column):
                 raise ValueError(
-                    f"{who}: with X from dask, {name} must be from dask, too. Nothing was released."
+                    f"{who}: with X from dask, {name} must be from dask as well. Nothing was "
+                    "released."
                 )
             columns[name] = blocks_of(column)
             if len(columns[name]) != len(columns["X"]):
@@ -418,7 +419,7 @@ class DaskPartitions(Partitions):
         self._held = self._client.compute(together)
 
     def kept(self, task: Task) -> DaskPartitions:
-        """Return partitions of what a task makes of each, held by the workers."""
+        """Return partitions of the results of a task, held by the workers."""
         other = object.__new__(DaskPartitions)
         other._client = self._client
         other._held = self._client.map(_kept, self._held, task=task, pure=False)
@@ -456,7 +457,7 @@ def on_partitions(method: Method) -> Method:
         if not is_dask(X):
             return method(self, X, *options, **named)
         if options or named:
-            raise ValueError(f"{method.__name__}: pass a dask collection alone, without options.")
+            raise ValueError(f"{method.__name__}: pass only a dask collection, without options.")
         delayed = importlib.import_module("dask").delayed
         array = importlib.import_module("dask.array")
         check_is_fitted(self)

@@ -60,7 +60,7 @@ def read_data(
     groups: Any = None,
     **beside: Any,
 ) -> Data:
-    """Check what a tool was given as a fit of an estimator needs it.
+    """Check the arguments of a tool as a fit of an estimator needs them.
 
     Parameters
     ----------

@@ -210,7 +210,7 @@ class DPLogisticRegression(DPLinearClassifier):
         Inverse strength of the penalty, in scikit-learn's scale; positive, inf for no penalty.
     classes : array of shape (n_classes,) or None, default=None
         Public set of labels. None takes it from y, which a `PrivacyLeakWarning` says and the
-        statement lists among the assumptions: a label that one record alone has would give it away.
+        statement lists among the assumptions: a label that only one record has would give it away.
         Estimators that fit on labels of their own making, such as
         `sklearn.multiclass.OneVsRestClassifier`, need those: declare [0, 1] there. With [0, 1, 2]
         there, each of its fits would be a model of three classes, which no fit can notice without
@@ -322,7 +322,7 @@ class DPLinearSVC(DPLinearClassifier):
         Inverse strength of the penalty, in scikit-learn's scale; positive, inf for no penalty.
     classes : array of shape (n_classes,) or None, default=None
         Public set of labels. None takes it from y, which a `PrivacyLeakWarning` says and the
-        statement lists among the assumptions: a label that one record alone has would give it away.
+        statement lists among the assumptions: a label that only one record has would give it away.
     class_weight : dict or None, default=None
         Weights by label, 1 where a label is missing. As in scikit-learn they multiply the loss
         next to the penalty. Only their ratios affect how gradients are clipped, so they may be of

@@ -34,7 +34,7 @@ Splits = Sequence[tuple[ArrayLike, ArrayLike]]
 # A record is in one test fold, whichever it is: how the folds are drawn does not matter.
 ONE_FOLD = (splitters.KFold, splitters.StratifiedKFold)
 REPEATED = (splitters.RepeatedKFold, splitters.RepeatedStratifiedKFold)
-# These split by row numbers alone.
+# These split only by row numbers.
 BY_NUMBER = (
     splitters.LeaveOneOut,
     splitters.LeavePOut,

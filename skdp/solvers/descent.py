@@ -167,7 +167,7 @@ class Path(ABC):
         """Return the point at which a step takes its gradient."""
 
     def query(self, oracle: Oracle, step: Step) -> Array:
-        """Request what a step needs; how often does not depend on answers."""
+        """Make the requests of a step, whose number does not depend on answers."""
         return oracle.gradient(
             self.at(step), step.clip_norm, step.noise, step.batch, step.mechanism
         )

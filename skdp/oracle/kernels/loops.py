@@ -382,7 +382,7 @@ def add_sparse_products(
 ) -> None:
     """Add the upper triangle of products of weighted CSR rows, followed by their last columns.
 
-    ``lost`` is what the additions so far have put on top of the sums by rounding.
+    ``lost`` is the rounding error that the additions so far have added to the sums.
     """
     data, indices, indptr = rows.data, rows.indices, rows.indptr
     n_last = last.shape[1]

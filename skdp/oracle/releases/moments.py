@@ -13,12 +13,12 @@ diagonal times sqrt(2), as the answer has them. Under replace-one ``|u u' - v v'
 at most, its outer product by twice that. A sum of k terms in floating point is off by ``k u sum
 |terms|`` in each entry (Higham 2002, eq. 3.4), and ``|v| |v|'`` has the Frobenius norm ``|v|**2``,
 at most ``R**2``, so the whole matrix by ``k u n R**2``, two neighbouring ones by twice as much. The
-columns of X alone say how many rows are summed at once.
+columns of X determine how many rows are summed at once.
 
 *The step.* The other sums are for one Newton step from a private fit, and for its covariance. In
 whitened coordinates, those of a public matrix T, row z is ``u = T'z``. A record is taken with the
 weight ``f = min(1, row_norm / |u|)``, its residual r with the same weight and a cap: ``c(f r)``, c
-cutting to plus or minus ``residual_bound``. The weight depends on the row alone. The estimating
+cutting to plus or minus ``residual_bound``. The weight depends only on the row. The estimating
 equation is ``sum f u c(f r) = 0``, and `ShrunkGradientSum` with ``whole_records`` is that sum. Here
 are its derivative and the second moments of its terms.
 
@@ -253,7 +253,9 @@ class Coordinates(base.Checked):
             raise ValueError(f"Coordinates: T must be square; got shape {self.matrix.shape}.")
         object.__setattr__(self, "condition", kernel.condition_number(self.matrix))
         if not self.condition < math.inf:
-            raise ValueError("Coordinates: T is singular, up to rounding. Nothing was released.")
+            raise ValueError(
+                "Coordinates: T is singular, up to rounding. Nothing was released for it."
+            )
 
 
 def is_logistic_of_labels(public: Public, problem: Problem) -> bool:
@@ -397,7 +399,7 @@ class CappedHessian(_StepSquares):
     w is 1. Whether the record adds anything, w and f depend on the record and on public numbers
     alone.
 
-    Where targets alone are private, it is public for the logistic loss and a ``residual_bound`` of
+    Where only targets are private, it is public for the logistic loss and a ``residual_bound`` of
     at least its own: w is ``p (1 - p)``, p the probability at the margin, f follows from the
     row, and no residual is capped, as ``|f r| <= |r|``. No target plays a part in it.
     """
@@ -516,7 +518,7 @@ class LogisticStep(OfWhitenedRows):
     0.090170``, at ``q = (3 - sqrt(5)) / 2``: so c of at least 0.300283 will do. Zero-out moves the
     vector by at most ``c R**2``, which is attained as q goes to 0, a null record adding 0;
     replace-one by twice that (triangle inequality), attained by two opposite gradients. Where
-    labels alone differ, so do residuals alone, by 1 at most: the vectors are ``c R**2`` apart.
+    only labels differ, only residuals do, by 1 at most: the vectors are ``c R**2`` apart.
 
     Of several classes let s be the sum of the squares of p, and q again the probability of the own
     class: ``|r|**2 = 1 - 2 q + s``. No eigenvalue of A is above 1/2 (Böhning 1992) and none is
@@ -533,8 +535,8 @@ class LogisticStep(OfWhitenedRows):
         loss, size = context.problem.loss, self.term_size(context)
         if type(loss) not in (Logistic, Multinomial):
             raise ValueError(
-                "LogisticStep: the bound holds for the logistic losses alone. Nothing was released "
-                "for it."
+                "LogisticStep: the bound holds only for logistic losses. Nothing was released for "
+                "it."
             )
         slack = 2 * context.rounding(n_rows, 2 * size + 16) + context.rounding(n_rows, 1)
         bound = gradient_weight(loss) * (loss.residual_bound or math.inf) * self.row_norm**2

@@ -381,7 +381,7 @@ class TailSum(RecordSum):
 def _cut(block: Records, low: Array, high: Array, row_bound: float) -> Records:
     """Return the records with rows cut to ranges, and then scaled down to the bound on them."""
     X, base_row = block.stored, block.base
-    if is_csr(X):  # the base is cut, and what is stored is the rest of the cut row
+    if is_csr(X):  # the base is cut, and the rest of the cut row is stored
         own = X.data if base_row is None else X.data + base_row[X.indices]
         base_row = np.clip(np.zeros(block.n_features) if base_row is None else base_row, low, high)
         own = np.clip(own, low[X.indices], high[X.indices]) - base_row[X.indices]

@@ -41,7 +41,7 @@ def part_rows(n_columns: int, is_sparse: bool) -> int:
 def row_parts(n_rows: int, n_columns: int, is_sparse: bool) -> list[slice]:
     """Divide rows in parts that threads can take; shapes decide.
 
-    The same parts whatever the number of threads, so that a sum comes out the same, too.
+    The same parts whatever the number of threads, so that a sum comes out the same.
     """
     size = part_rows(n_columns, is_sparse)
     # An even number of parts keeps two threads busy.

@@ -72,7 +72,7 @@ class Whitened(Solver):
         Largest norm of one record's gradient, in the unit of "gd", in which a row of standardised
         columns has the length ``sqrt(n_parameters)``: the cap on residuals times
         ``row_factor * sqrt(n_parameters)``. "auto"
-        is that of "gd" for losses with a bounded residual; where labels alone are private, the cap
+        is that of "gd" for losses with a bounded residual; where only labels are private, the cap
         of a logistic loss is its largest residual.
     gram_share : float or "auto", default="auto"
         Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1). "auto" is 0.15. Of
@@ -294,7 +294,7 @@ class Whitened(Solver):
         cap = problem.loss.residual_bound or UNBOUNDED
         request = CappedHessian(coef, coordinates, row_norm, cap)
         answer, std = oracle.with_share(request, self.hessian_share)
-        if std == 0 and public.is_noisy:  # as where labels alone are private
+        if std == 0 and public.is_noisy:  # as where only labels are private
             expected = public.gradient_mu * math.sqrt(self.hessian_share)
             std = problem.loss.curvature * row_norm**2 / expected
         known = transform.T @ defaults.penalty_hessian(problem, public) @ transform

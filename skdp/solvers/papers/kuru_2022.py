@@ -351,6 +351,7 @@ class HeavyBallDescent(Accelerated):
 
     name = "heavy_ball"
     paper = "Kuru, Birbil, Gurbuzbalaban, Yildirim (2022)"
+    # The paper's batches have 1,000 of 100,000 rows, too few of smaller tables.
     algorithms = (("DP-HB", {}), ("DP-SHB", {"batch_size": 0.1}))
     purpose = "Median excess at epsilon 1: 1.2 times that of 'gd'."
 

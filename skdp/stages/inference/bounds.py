@@ -43,7 +43,7 @@ def _working_weights(loss: Loss, centre: float, size: float) -> tuple[Array, Arr
 def mean_hessian(loss: Loss, gram: Array, coef: Array, has_intercept: bool) -> Array:
     """Return the Gram matrix of rows with their working weights, over the mean weight.
 
-    Weights of a log link depend on the margins alone, taken for normal ones: they change variances
+    Weights of a log link depend only on the margins, taken for normal ones: they change variances
     and means along the coefficients. For other links it is the Gram matrix as it is.
     """
     if loss.link != "log":
@@ -216,7 +216,7 @@ class Bounds:
             return cls(UNBOUNDED, UNBOUNDED, UNBOUNDED, 0.0, shares, n_steps)
         rest = {name: value - n_steps * AHEAD.get(name, 0.0) for name, value in shares.items()}
         bounds = cls._with(rest, public, problem, share, n_steps)
-        # Only if a release with their share alone would determine the coefficients.
+        # Only if a release with just their share would determine the coefficients.
         most = MOST_ERROR_OF_LOG_LINK if problem.loss.link == "log" else MOST_RELATIVE_ERROR
         if math.sqrt(rest[last] / AHEAD[last]) * bounds.relative_error < most:
             return bounds

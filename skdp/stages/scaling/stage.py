@@ -424,7 +424,7 @@ class Widening(OptionalStage):
     """Enlarge ranges where that significantly improves predictions.
 
     One release, :class:`skdp.oracle.TailSum`, at the mean of the points in the second quarter of
-    the run. The choice follows from its answer and public numbers alone. Later releases hold for
+    the run. The choice follows only from its answer and public numbers. Later releases hold for
     any ranges: each bounds what a record adds by itself.
 
     Parameters

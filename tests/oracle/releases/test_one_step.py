@@ -352,7 +352,7 @@ def test_rows_beyond_the_range_of_numbers_add_nothing(cls, problem, row):
 
 
 def test_the_joint_release_is_for_the_logistic_loss():
-    with pytest.raises(ValueError, match="logistic losses alone"):
+    with pytest.raises(ValueError, match="only for logistic losses"):
         totals(whitened(moments.LogisticStep), SQUARED, [NULL])
 
 
