@@ -1,23 +1,6 @@
 """Score fitted models on private rows."""
 
 from skdp.metrics.evaluation import evaluate
-from skdp.metrics.scores import (
-    Score,
-    ScoreCurve,
-    ScoreCurveDisplay,
-    ScoreMatrix,
-    ScoreMatrixDisplay,
-    Scores,
-    SubgroupScores,
-)
+from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix, Scores, SubgroupScores
 
-__all__ = [
-    "Score",
-    "ScoreCurve",
-    "ScoreCurveDisplay",
-    "ScoreMatrix",
-    "ScoreMatrixDisplay",
-    "Scores",
-    "SubgroupScores",
-    "evaluate",
-]
+__all__ = ["Score", "ScoreCurve", "ScoreMatrix", "Scores", "SubgroupScores", "evaluate"]

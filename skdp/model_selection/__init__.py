@@ -1,7 +1,6 @@
 """Select and evaluate models privately; price plain searches and totals of fits."""
 
 from skdp.model_selection.cross_validation import CrossValidation, dp_cross_validate
-from skdp.model_selection.display import PrivacyUtilityDisplay
 from skdp.model_selection.holdout import DPHoldout, dp_train_test_split
 from skdp.model_selection.search import DPSearchCV
 from skdp.model_selection.search_price import privacy_of
@@ -11,7 +10,6 @@ __all__ = [
     "CrossValidation",
     "DPHoldout",
     "DPSearchCV",
-    "PrivacyUtilityDisplay",
     "dp_cross_validate",
     "dp_train_test_split",
     "privacy_of",

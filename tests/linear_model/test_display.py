@@ -1,0 +1,35 @@
+"""Tables of coefficients and HTML for notebooks."""
+
+from __future__ import annotations
+
+import pandas as pd
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+
+import skdp
+
+X, Y = load_breast_cancer(return_X_y=True)
+
+
+def test_table_of_coefficients():
+    frame, y = load_diabetes(return_X_y=True, as_frame=True)
+    model = skdp.DPRidge(epsilon=10.0).fit(frame, y)
+    table = model.coefficients()
+    assert set(table.index) == set(frame.columns)
+    assert table.loc[frame.columns, "coefficient"].tolist() == model.coef_.tolist()
+    sizes = model.scaling_.columns.scale
+    assert table.loc[frame.columns, "effect"].tolist() == (model.coef_ * sizes).tolist()
+    assert table["effect"].abs().is_monotonic_decreasing
+    several = skdp.DPLogisticRegression(classes=[0, 1, 2], epsilon=20.0).fit(
+        *load_iris(return_X_y=True)
+    )
+    found = several.coefficients()
+    assert list(found) == ["coefficient 0", "coefficient 1", "coefficient 2", "effect"]
+    assert isinstance(found, pd.DataFrame)
+
+
+def test_notebooks_show_budgets_and_statements():
+    with skdp.PrivacyBudget(3.0, 1e-6) as budget:
+        skdp.DPLogisticRegression(classes=[0, 1]).fit(X, Y)
+    shown = budget._repr_html_()
+    assert "&lt;PrivacyBudget: epsilon=3" in shown
+    assert " x gradient, noise multiplier" in shown
