@@ -29,7 +29,7 @@ from skdp._numbers import AnyArray, are_numbers
 from skdp._warnings import calls_around, warn
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting.data import Data
-from skdp.fitting.parts import Part, Place, overlap, place_of
+from skdp.fitting.parts import Part, Place, overlap, places_of
 from skdp.fitting.user_warnings import NotPrivateWarning, PrivacyWarning
 from skdp.oracle.sources.partitioned import Chunks
 
@@ -77,7 +77,7 @@ def add_fit(
 ) -> list[PrivacyStatement]:
     """Remember a fit, and return those of this very estimator on the same rows, itself the last.
 
-    Rows are the same if one of the arrays is the same, or a part of it, as `place_of` says.
+    Rows are the same if one of the arrays is the same, or a part of it, as `places_of` says.
     """
     places = _places(arrays)
     known = _fits.setdefault(model, [])
@@ -95,7 +95,7 @@ def was_fitted_on(model: Any, arrays: tuple[Any, ...]) -> bool:
 def _places(arrays: tuple[Any, ...]) -> list[Place]:
     """Return which rows the arrays hold, and those inside `Chunks`."""
     inside = (one for array in arrays if isinstance(array, Chunks) for one in array.arrays)
-    return [place for place in map(place_of, (*arrays, *inside)) if place is not None]
+    return [place for array in (*arrays, *inside) for place in places_of(array)]
 
 
 def _meet(some: list[Place], others: list[Place]) -> bool:

@@ -15,16 +15,33 @@ import weakref
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from math import gcd
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdp._numbers import is_real
+from skdp._numbers import AnyArray, is_real
 from skdp.accounting import Partition
 from skdp.accounting.cost import Part as Part
 from skdp.fitting.tables import is_dask
 
-Place: TypeAlias = tuple[Hashable, Part]
+
+class Place(NamedTuple):
+    """Which rows an array holds.
+
+    Attributes
+    ----------
+    table : hashable
+        Equal for all arrays that hold rows of one table.
+    part : tuple of (Partition, int)
+    rows : range or None
+        Numbers of rows in the memory of the table; None for all of them.
+    """
+
+    table: Hashable
+    part: Part
+    rows: range | None = None
+
 
 # By the id of an array: its part, the unit of that, and a number of the rows that were split.
 _parts: dict[int, tuple[weakref.ref[Any], Part, str, Hashable]] = {}
@@ -62,17 +79,17 @@ def remember(array: Any, part: Part, unit: str = "row", of: Any = None) -> None:
     def forget(_: object) -> None:
         _parts.pop(key, None)
 
-    number = next(_numbers) if place is None else place[0]
+    number = next(_numbers) if place is None else place.table
     with suppress(TypeError):
         _parts[key] = weakref.ref(array, forget), part, unit, number
 
 
 def place_of(array: Any) -> Place | None:
-    """Return which rows an array holds: something equal for all rows, and a part; None if in doubt.
+    """Return which rows an array holds; None if in doubt.
 
-    What an array holds is private, so it is not compared. Columns of one data frame of pandas have
-    one index, and views of an array that begin at one place its memory. Columns of dask have one
-    name whenever they are made in one way. Other copies of the same rows are not recognised.
+    The values are private, so they are not compared. Columns of one data frame of pandas have one
+    index, and views of an array share its memory. Columns of dask have one name whenever they are
+    made in one way. Other copies of the same rows are not recognised.
     """
     if array is None or is_real(array):
         return None
@@ -80,7 +97,7 @@ def place_of(array: Any) -> Place | None:
         of_table = getattr(getattr(array, "index", None), "_id", None)  # what `Index.is_` compares
         of_table = array._name if is_dask(array) else of_table
         if of_table is not None:
-            return of_table, ()
+            return Place(of_table, ())
     owner = array
     while isinstance(owner, np.ndarray) and isinstance(owner.base, np.ndarray):
         owner = owner.base
@@ -89,15 +106,58 @@ def place_of(array: Any) -> Place | None:
     if not _is_remembered(owner):
         return None
     _, part, _, number = _parts[id(owner)]
-    is_whole = isinstance(array, np.ndarray) and not part
-    return ((number, array.ctypes.data) if is_whole else number), part
+    is_view = isinstance(array, np.ndarray) and array is not owner
+    return Place(number, part, _rows_of_view(array, owner) if is_view and not part else None)
+
+
+def places_of(array: Any) -> list[Place]:
+    """Return which rows an array holds: a table of pandas may be a slice of another one's memory.
+
+    Parameters
+    ----------
+    array : object
+    """
+    first = array
+    if hasattr(array, "iloc"):
+        first = array.iloc[:, 0] if array.ndim == 2 and array.shape[1] else array
+        first = first.to_numpy() if isinstance(getattr(first, "dtype", None), np.dtype) else None
+    several = [array] if first is array else [array, first]
+    return [place for place in map(place_of, several) if place is not None]
+
+
+def _rows_of_view(view: AnyArray, owner: AnyArray) -> range | None:
+    """Return which rows of an array a view of it holds, by their places in memory.
+
+    Rows lie along the axis of the owner whose stride is the largest one within the view's own.
+    """
+    step = abs(view.strides[0]) if view.ndim and len(view) else 0
+    along = max((abs(stride) for stride in owner.strides if abs(stride) <= step), default=0)
+    if not along:
+        return None
+    start = _lowest_address(view) - _lowest_address(owner)
+    for stride in sorted({abs(one) for one in owner.strides if abs(one) > step}, reverse=True):
+        start %= stride
+    first, count = start // along, 1 + (len(view) - 1) * step // along
+    is_flat = owner.ndim < view.ndim  # rows that are made of a vector lie across its entries
+    return range(first, first + count, 1 if is_flat else step // along)
+
+
+def _lowest_address(array: AnyArray) -> int:
+    ends = (stride * (size - 1) for stride, size in zip(array.strides, array.shape, strict=True))
+    return int(array.ctypes.data + sum(min(0, end) for end in ends))
 
 
 def overlap(one: Place, other: Place) -> bool:
     """Whether two arrays may hold the same rows: not if a split put them into different parts."""
-    if one[0] != other[0]:
+    if one.table != other.table:
         return False
-    for (partition, number), (other_partition, other_number) in zip(one[1], other[1], strict=False):
+    if one.rows is not None and other.rows is not None:
+        between = one.rows[0] - other.rows[0]
+        meet = one.rows[0] <= other.rows[-1] and other.rows[0] <= one.rows[-1]
+        return meet and between % gcd(one.rows.step, other.rows.step) == 0
+    for (partition, number), (other_partition, other_number) in zip(
+        one.part, other.part, strict=False
+    ):
         if partition != other_partition:
             return True
         if number != other_number:

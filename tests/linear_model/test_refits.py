@@ -113,10 +113,39 @@ def test_a_part_of_the_rows_and_all_of_them_overlap():
         ((X_train[:, 1:], y_train[:]), (X, Y), together(1, 1)),
         ((X[:150], Y[:150]), (X[150:], Y[150:]), 1.0),
         ((FRAME[["a"]][:150], FRAME["y"][:150]), (FRAME[["a"]][150:], FRAME["y"][150:]), 1.0),
+        ((X, Y), (X[100:], Y[100:]), together(1, 1)),
         ((X, Y), (X.copy(), Y.copy()), 1.0),  # equal rows: what arrays hold is not compared
     ]:
         model = refitted(refitted(clone(RIDGE), *first), *second)
         assert model.privacy_.epsilon == pytest.approx(epsilon, rel=1e-6)
+
+
+PANDAS = FRAME[["a", "b", "c"]]
+VIEWS = {
+    "rows of C": (TABLE[:, :3], TABLE[:, 3]),
+    "rows of Fortran": (np.asfortranarray(X), Y),
+    "a column among columns": (np.asfortranarray(TABLE)[:, :3], np.ones(300)),
+    "rows made of a vector": (np.arange(900.0).reshape(300, 3), np.ones(300)),
+    "a transposed block": (PANDAS.to_numpy(), FRAME["y"].to_numpy()),
+    "a data frame": (PANDAS, FRAME["y"]),
+}
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_views_are_recognised_from_any_row_on(kind):
+    """The rows of two views are the same if numbers of rows say so, and if they cross."""
+    X, y = VIEWS[kind]
+    for first, second, meet in [
+        (slice(None), slice(100, None), True),
+        (slice(100, 200), slice(150, 250), True),
+        (slice(100, None), slice(None, None, -1), True),
+        (slice(200, 300), slice(100, 200), False),
+        (slice(None, None, 2), slice(101, None, 3), True),
+        (slice(None, None, 2), slice(1, None, 2), kind == "rows made of a vector"),
+    ]:
+        model = refitted(refitted(clone(RIDGE), X[first], y[first]), X[second], y[second])
+        expected = together(1, 1) if meet else 1.0
+        assert model.privacy_.epsilon == pytest.approx(expected, rel=1e-6), (first, second)
 
 
 def test_memory_that_is_used_again_holds_other_rows():
@@ -124,7 +153,7 @@ def test_memory_that_is_used_again_holds_other_rows():
     model = clone(RIDGE)
     for _ in range(20):
         rows = np.c_[RNG.standard_normal((300, 3)), np.zeros(300)]
-        frame = pd.DataFrame(rows)
+        frame = pd.DataFrame(rows.copy())
         assert model.fit(rows[:, :-1], rows[:, -1]).privacy_.epsilon == pytest.approx(1.0)
         assert model.fit(frame[[0, 1, 2]], frame[3]).privacy_.epsilon == pytest.approx(1.0)
         del rows, frame
