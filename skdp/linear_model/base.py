@@ -292,7 +292,6 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         if self.solver == "auto" and not self._given():
             expected = noise_warnings.expectations_after(prepared, solution.scaling)
             self.privacy_ = replace(fit.statement, expectations=expected)
-            noise_warnings.warn_about_gain(self._who, prepared, solution)
 
     def coefficients(self) -> Any:
         """Return the coefficients as a table, largest effect first; it needs pandas.

@@ -42,9 +42,6 @@ class Solution:
     slopes : tuple of float
         Lengths of gradients without noise, penalty and constraint included, from that of the first
         step to that of the last, which is about 0 at the minimum. Empty if the solver keeps none.
-    mean_curvature : float
-        Noisy mean of the second derivative of the loss, plus one standard deviation of the noise;
-        infinite if no stage estimates it.
     results : mapping
         What else follows from answers, by name: errors of a cross-validation, or an inference about
         the coefficients.
@@ -56,7 +53,6 @@ class Solution:
     scaling: Scaling | None = None
     row_bound: float | None = None
     slopes: tuple[float, ...] = ()
-    mean_curvature: float = math.inf
     results: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -261,10 +261,7 @@ class Recalibration(CalibrationStage):
         falling = min(gradient[0] + std, 0.0) / at[0]
         hessian[0, 0] = max(curvature + falling, curvature / 2) + pull
         posterior = posterior.after(at, gradient, hessian, std)
-        moved = _moved(coef, posterior.best, public)
-        if not with_shift:
-            return replace(solution, coef=moved)
-        return replace(solution, coef=moved, mean_curvature=max(hessian[1, 1] + std, 0.0))
+        return replace(solution, coef=_moved(coef, posterior.best, public))
 
     def _have_one_direction(self, oracle: Oracle, share: float) -> bool:
         """Return whether one direction has half of what the bound on rows allows, up to noise."""

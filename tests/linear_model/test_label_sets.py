@@ -35,7 +35,6 @@ FITS = {
 def test_labels_from_rows_are_warned_about_once(name):
     with pytest.warns(skdp.PrivacyWarning, match=r"classes=None.*by classes=\[...\]") as caught:
         FITS[name](skdp.DPLogisticRegression())
-    # Others may follow from the noise, such as that of a model that gains little.
     (private,) = [one for one in caught if issubclass(one.category, skdp.PrivacyWarning)]
     assert private.filename == __file__  # the line that asked for the fit
 
