@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.papers.printed_noise import printed_noise
 from benchmarks.papers.report import chosen, cost_of_noise, mean_and_error, shown
-from skdp.planning import multistage_bounds, nesterov_bounds
+from skdp.planning import nesterov_bounds
 from skdp.steps import MultistageNoise, NesterovNoise, UniformNoise, sampled_laplace_noise, stages
 
 D, N, STRENGTH, EPSILON, SENSITIVITY, GUESS, P = 20, 100_000, 0.01, 1.0, 40.0, 10.0, 1.0
@@ -58,10 +58,8 @@ def number_of_steps(name, most, step, smoothness, mu, excess, variance):
         return most
     options = {"step": step, "noise_schedule": "optimal", "composition": "laplace"}
     if name.startswith("multistage"):
-        options |= {"first_stage": first_stage(smoothness / mu), "p": P}
-        bounds = multistage_bounds(most, smoothness, mu, excess, variance, **options)
-    else:
-        bounds = nesterov_bounds(most, smoothness, mu, excess, variance, **options)
+        options["stages"] = first_stage(smoothness / mu), P
+    bounds = nesterov_bounds(most, smoothness, mu, excess, variance, **options)
     return int(np.argmin(bounds)) + 1
 
 

@@ -1,14 +1,11 @@
 """Compute error bounds and numbers of steps from public facts, before any budget is spent."""
 
 from skdp.planning.acceleration import (
-    HeavyBallChoice,
     heavy_ball_bounds,
     heavy_ball_rate,
-    multistage_bounds,
-    multistage_sizes,
     nesterov_bounds,
     sampling_variance,
-    tune_heavy_ball,
+    sizes_of_stages,
 )
 from skdp.planning.bounds import (
     largest_momentum_step,

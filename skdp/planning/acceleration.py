@@ -7,14 +7,13 @@ the coordinates along the eigenvectors of the Hessian are independent; for the e
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp._numbers import Array
+from skdp import steps
+from skdp._numbers import AnyArray, Array
 from skdp.planning.bounds import LEAST_CONTRACTION
-from skdp.steps import cost_power, stages
 
 
 def check_conditions(who: str, smoothness: float, strong_convexity: float) -> None:
@@ -64,42 +63,6 @@ def sampling_variance(clip_norm: float, batch_size: int, n_rows: int) -> float:
     return clip_norm**2 / batch_size * (n_rows - batch_size) / (n_rows - 1)
 
 
-def accelerated_bounds(
-    sizes: Array,
-    stage: Array,
-    smoothness: float,
-    strong_convexity: float,
-    initial_excess: float,
-    variance: float,
-    noise_schedule: str = "optimal",
-    composition: str = "laplace",
-    sampling_variance: float = 0.0,
-) -> Array:
-    """Bound the excess after 1, ..., n steps of the given sizes; see `nesterov_bounds`."""
-    if noise_schedule not in ("optimal", "uniform"):
-        raise ValueError(f"noise_schedule must be 'optimal' or 'uniform'; got {noise_schedule!r}.")
-    # T steps of equal cost have T**(2/p) times the variance of one, costs being 1/noise**p; the
-    # effect of optimal noise is (sum of influence**(1/power))**power.
-    p = cost_power(composition)
-    steps_power, power = 2 // p, (2 + p) // p
-    shrink = 1 - np.sqrt(np.minimum(sizes * strong_convexity, 1.0))
-    # log a_{T,0}, and log a_{T,t} - log a_{T,0}
-    start = np.cumsum(np.log(np.maximum(shrink, LEAST_CONTRACTION)))
-    start = start + (stage - stage[0]) * math.log(2)
-    weights = np.log(sizes) + np.log1p(sizes * smoothness) - start
-    if noise_schedule == "optimal":
-        effect = power * np.logaddexp.accumulate(weights / power)
-    else:
-        counts = np.arange(1, len(sizes) + 1)
-        effect = np.logaddexp.accumulate(weights) + steps_power * np.log(counts)
-    with np.errstate(over="ignore"):
-        bounds = np.exp(start) * initial_excess + variance / 2 * np.exp(start + effect)
-        if sampling_variance > 0:
-            equally = np.exp(start + np.logaddexp.accumulate(weights))
-            bounds = bounds + sampling_variance / 2 * equally
-    return np.asarray(bounds)
-
-
 def nesterov_bounds(
     n_steps: int,
     smoothness: float,
@@ -108,6 +71,7 @@ def nesterov_bounds(
     variance: float,
     *,
     step: float = 1.0,
+    stages: tuple[int, float] | None = None,
     noise_schedule: str = "optimal",
     composition: str = "laplace",
     sampling_variance: float = 0.0,
@@ -117,7 +81,7 @@ def nesterov_bounds(
     ``a_{T,0} E_0 + (variance/2) sum_t a_{T,t} s_t**2``, with noise s_t that is scaled to the
     budget and either minimises the bound or is uniform; Laplace noise with delta = 0 gives
     ``(d S**2 / (n epsilon)**2) (sum_t a_{T,t}**(1/3))**3`` for the second term (Kuru, Birbil,
-    Gurbuzbalaban, Yildirim 2022, eq. 29 and 32).
+    Gurbuzbalaban, Yildirim 2022, eq. 29 and 32, in stages eq. 34).
 
     Parameters
     ----------
@@ -135,6 +99,9 @@ def nesterov_bounds(
         noise, S being the sensitivity.
     step : float, default=1.0
         Step size in units of 1/L, in (0, 1].
+    stages : tuple (first_stage, p) or None, default=None
+        Steps of the first stage, and the length of the later ones; see
+        `skdp.steps.MultistageNoise`. None is a single stage.
     noise_schedule : {"optimal", "uniform"}
     composition : {"laplace", "gaussian"}
         Rule by which costs add up: epsilons for "laplace", squares of mu for "gaussian".
@@ -162,75 +129,36 @@ def nesterov_bounds(
     True
     """
     check_conditions("nesterov_bounds", smoothness, strong_convexity)
-    facts = smoothness, strong_convexity, initial_excess, variance, noise_schedule, composition
-    sizes = np.full(n_steps, step / smoothness)
-    return accelerated_bounds(sizes, np.ones(n_steps), *facts, sampling_variance)
+    if noise_schedule not in ("optimal", "uniform"):
+        raise ValueError(f"noise_schedule must be 'optimal' or 'uniform'; got {noise_schedule!r}.")
+    stage = np.ones(n_steps)
+    if stages is not None:
+        stage = steps.stages(n_steps, smoothness / strong_convexity, *stages).astype(np.float64)
+    sizes = step / smoothness * sizes_of_stages(stage)
+    # T steps of equal cost have T**(2/p) times the variance of one, costs being 1/noise**p; the
+    # effect of optimal noise is (sum of influence**(1/power))**power.
+    p = steps.cost_power(composition)
+    steps_power, power = 2 // p, (2 + p) // p
+    shrink = 1 - np.sqrt(np.minimum(sizes * strong_convexity, 1.0))
+    # log a_{T,0}, and log a_{T,t} - log a_{T,0}
+    start = np.cumsum(np.log(np.maximum(shrink, LEAST_CONTRACTION)))
+    start = start + (stage - stage[0]) * math.log(2)
+    weights = np.log(sizes) + np.log1p(sizes * smoothness) - start
+    equally = np.logaddexp.accumulate(weights)
+    if noise_schedule == "optimal":
+        effect = power * np.logaddexp.accumulate(weights / power)
+    else:
+        effect = equally + steps_power * np.log(np.arange(1, n_steps + 1))
+    with np.errstate(over="ignore"):
+        bounds = np.exp(start) * initial_excess + variance / 2 * np.exp(start + effect)
+        if sampling_variance > 0:
+            bounds = bounds + sampling_variance / 2 * np.exp(start + equally)
+    return np.asarray(bounds)
 
 
-def multistage_sizes(
-    n_steps: int, smoothness: float, kappa: float, step: float, first_stage: int, p: float
-) -> Array:
-    """Return the step sizes of multistage acceleration.
-
-    They are ``step/L`` in the first stage, and ``step/(4**k L)`` in stage k >= 2.
-
-    Parameters
-    ----------
-    n_steps : int
-    smoothness, kappa : float
-        L, and its ratio to mu.
-    step, first_stage, p
-        As for `multistage_bounds`.
-
-    Returns
-    -------
-    array of shape (n_steps,)
-    """
-    stage = stages(n_steps, kappa, first_stage, p)
-    return np.asarray(step / smoothness * np.where(stage == 1, 1.0, 4.0**-stage))
-
-
-def multistage_bounds(
-    n_steps: int,
-    smoothness: float,
-    strong_convexity: float,
-    initial_excess: float,
-    variance: float,
-    *,
-    step: float = 1.0,
-    first_stage: int = 20,
-    p: float = 1.0,
-    noise_schedule: str = "optimal",
-    composition: str = "laplace",
-    sampling_variance: float = 0.0,
-) -> Array:
-    """Bound the excess of multistage acceleration (Kuru et al. 2022, eq. 34).
-
-    Parameters
-    ----------
-    n_steps, smoothness, strong_convexity, initial_excess, variance, step, noise_schedule, \
-composition, sampling_variance
-        As for `nesterov_bounds`.
-    first_stage : int, default=20
-        Steps of the first stage.
-    p : float, default=1.0
-        Length of the later stages; see `skdp.steps.MultistageNoise`.
-
-    Returns
-    -------
-    array of shape (n_steps,)
-
-    Raises
-    ------
-    ValueError
-        As `nesterov_bounds` does.
-    """
-    check_conditions("multistage_bounds", smoothness, strong_convexity)
-    kappa = smoothness / strong_convexity
-    sizes = multistage_sizes(n_steps, smoothness, kappa, step, first_stage, p)
-    stage = stages(n_steps, kappa, first_stage, p).astype(np.float64)
-    facts = smoothness, strong_convexity, initial_excess, variance, noise_schedule, composition
-    return accelerated_bounds(sizes, stage, *facts, sampling_variance)
+def sizes_of_stages(stage: AnyArray) -> AnyArray:
+    """Return the sizes of steps by their stage, in units of the first: ``4**-k`` for k >= 2."""
+    return np.where(stage == 1, 1.0, 4.0**-stage)
 
 
 # ---------------------------------------------------------------- the heavy ball
@@ -279,14 +207,14 @@ def heavy_ball_rate(
 
 
 def responses(
-    curvatures: Array, step: ArrayLike, momentum: ArrayLike, n_steps: int
+    curvatures: Array, step: float, momentum: ArrayLike, n_steps: int
 ) -> tuple[Array, Array]:
     """Return x_t of two runs without noise, each of shape (n_steps, ...).
 
     The first run starts at x_0 = x_{-1} = 1; its values are x_1, ..., x_n. The second starts at
     x_0 = 1 and x_{-1} = 0, the response to a push; its values are x_0, ..., x_{n-1}.
     """
-    middle = 1 + np.asarray(momentum) - np.asarray(step) * curvatures
+    middle = 1 + np.asarray(momentum) - step * curvatures
     momentum = np.broadcast_to(np.asarray(momentum, dtype=np.float64), middle.shape)
     rest, push = np.empty((2, n_steps, *middle.shape))
     before = now = np.ones(middle.shape)
@@ -299,33 +227,10 @@ def responses(
     return rest, push
 
 
-@dataclass(frozen=True)
-class HeavyBallChoice:
-    """Parameters that `tune_heavy_ball` chose, and the bound that they minimise.
-
-    Attributes
-    ----------
-    step, momentum : float
-        alpha and beta.
-    n_steps : int
-        T.
-    bound : float
-        Bound on the expected excess.
-    rate : float
-        rho of `heavy_ball_rate`.
-    """
-
-    step: float
-    momentum: float
-    n_steps: int
-    bound: float
-    rate: float
-
-
 def heavy_ball_bounds(
     n_steps: int,
     step: float,
-    momentum: float,
+    momentum: ArrayLike,
     smoothness: float,
     strong_convexity: float,
     initial_excess: float,
@@ -338,19 +243,22 @@ def heavy_ball_bounds(
     These are the bounds of Thm 3.5 of Kuru, Birbil, Gurbuzbalaban, Yildirim (2022) without its
     unspecified constants: the largest remainder of the start over the curvatures between mu and L,
     plus the largest contribution of the noise of T steps. They are exact for the worst quadratic,
-    up to the grid of curvatures, and a guide for other objectives.
+    up to the grid of curvatures, and a guide for other objectives. With noise the least of them is
+    at neither the textbook's choice of momentum nor the one of the best rate.
 
     Parameters
     ----------
     n_steps : int
         Largest T.
-    step, momentum, smoothness, strong_convexity : float
+    step : float
+    momentum : float or array
+    smoothness, strong_convexity : float
     initial_excess, variance, composition, sampling_variance
         As for `nesterov_bounds`.
 
     Returns
     -------
-    array of shape (n_steps,)
+    array of shape (n_steps, ...), the latter as ``momentum``
 
     Raises
     ------
@@ -358,89 +266,13 @@ def heavy_ball_bounds(
         Unless 0 < ``strong_convexity`` <= ``smoothness``.
     """
     check_conditions("heavy_ball_bounds", smoothness, strong_convexity)
-    facts = smoothness, strong_convexity, initial_excess, variance, composition, sampling_variance
-    return np.asarray(_bounds(n_steps, np.array([[step]]), momentum, facts)[:, 0])
-
-
-def _bounds(
-    n_steps: int,
-    step: Array,
-    momentum: ArrayLike,
-    facts: tuple[float, float, float, float, str, float],
-) -> Array:
-    """Return bounds of shape (n_steps, candidates); ``step`` has shape (candidates, 1).
-
-    ``facts`` are L, mu, the initial excess, the variance and the composition of the noise, and the
-    variance of a batch.
-    """
-    smoothness, strong_convexity, initial_excess, variance, composition, sampled = facts
     h = np.geomspace(strong_convexity, smoothness, N_CURVATURES)
-    rest, push = responses(h, step, momentum, n_steps)
-    counts = np.arange(1, n_steps + 1, dtype=np.float64)[:, None]
+    rest, push = responses(h, step, np.asarray(momentum)[..., None], n_steps)
     # Noise variance of each of T steps, in units of that of one step with the whole budget.
-    factor = counts ** (2 // cost_power(composition))
+    counts = np.arange(1, n_steps + 1, dtype=np.float64).reshape(-1, *[1] * np.ndim(momentum))
+    factor = counts ** (2 // steps.cost_power(composition))
     with np.errstate(over="ignore", invalid="ignore"):
         remainder = (rest**2).max(axis=-1)
-        noise = (h * np.cumsum(push**2, axis=0)).max(axis=-1) * step[:, 0] ** 2 / 2
-        bounds = initial_excess * remainder + (variance * factor + sampled) * noise
+        noise = (h * np.cumsum(push**2, axis=0)).max(axis=-1) * step**2 / 2
+        bounds = initial_excess * remainder + (variance * factor + sampling_variance) * noise
     return np.where(np.isfinite(bounds), bounds, math.inf)
-
-
-def tune_heavy_ball(
-    smoothness: float,
-    strong_convexity: float,
-    initial_excess: float,
-    variance: float,
-    *,
-    most_steps: int = 1000,
-    n_steps: int | None = None,
-    step: float | None = None,
-    composition: str = "laplace",
-    sampling_variance: float = 0.0,
-) -> HeavyBallChoice:
-    """Choose (alpha, beta) and the number of steps that minimise the bound of `heavy_ball_bounds`.
-
-    All arguments are public. With noise the optimum is neither the textbook choice
-    ``4/(sqrt(mu) + sqrt(L))**2``, ``((sqrt(kappa) - 1)/(sqrt(kappa) + 1))**2`` nor the choice with
-    the best rate.
-
-    Parameters
-    ----------
-    smoothness, strong_convexity, initial_excess, variance, composition, sampling_variance
-        As for `nesterov_bounds`.
-    most_steps : int, default=1000
-        Largest T to consider.
-    n_steps : int or None, default=None
-        T; None searches for it.
-    step : float or None, default=None
-        alpha; None tries 1/L and fractions of it.
-
-    Returns
-    -------
-    HeavyBallChoice
-
-    Raises
-    ------
-    ValueError
-        Unless 0 < ``strong_convexity`` <= ``smoothness``.
-
-    Examples
-    --------
-    >>> from skdp.planning import tune_heavy_ball
-    >>> quiet = tune_heavy_ball(1.0, 0.01, initial_excess=1.0, variance=1e-8)
-    >>> noisy = tune_heavy_ball(1.0, 0.01, initial_excess=1.0, variance=1e-4)
-    >>> quiet.n_steps > noisy.n_steps
-    True
-    """
-    check_conditions("tune_heavy_ball", smoothness, strong_convexity)
-    fractions = 2.0 ** -np.arange(0, 6) / smoothness if step is None else np.array([step])
-    momenta = 1 - np.geomspace(1.0, 0.01, 21)
-    steps, betas = (grid.ravel()[:, None] for grid in np.meshgrid(fractions, momenta))
-    facts = smoothness, strong_convexity, initial_excess, variance, composition, sampling_variance
-    bounds = _bounds(most_steps if n_steps is None else n_steps, steps, betas, facts)
-    if n_steps is not None:
-        bounds[:-1] = math.inf
-    t, chosen = np.unravel_index(int(bounds.argmin()), bounds.shape)
-    alpha, beta = float(steps[chosen, 0]), float(betas[chosen, 0])
-    rate = heavy_ball_rate(alpha, beta, smoothness, strong_convexity)
-    return HeavyBallChoice(alpha, beta, int(t) + 1, float(bounds[t, chosen]), rate)

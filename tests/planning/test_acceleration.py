@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 from benchmarks.papers.theory import heavy_ball_excess, heavy_ball_noise
-from skdp.planning import (
-    heavy_ball_bounds,
-    heavy_ball_rate,
-    multistage_bounds,
-    nesterov_bounds,
-    tune_heavy_ball,
-)
+from skdp.planning import heavy_ball_bounds, heavy_ball_rate, nesterov_bounds
 from skdp.solvers.descent import HeavyBallPath, NesterovPath, Step
 from skdp.steps import (
     MultistageNoise,
@@ -25,7 +21,10 @@ from skdp.steps import (
 )
 from skdp.steps.noise_schedules import influence_to_noise, sampled_epsilon
 
-BOUNDS = {"nesterov": nesterov_bounds, "multistage": multistage_bounds}
+BOUNDS = {
+    "nesterov": nesterov_bounds,
+    "multistage": functools.partial(nesterov_bounds, stages=(20, 1.0)),
+}
 SCHEDULES = {"nesterov": NesterovNoise, "multistage": MultistageNoise}
 
 
@@ -192,28 +191,21 @@ def test_noise_is_the_stationary_covariance():
         heavy_ball_noise(4.0, 0.5, CURVATURES)
 
 
-def test_tuning_finds_the_least_of_the_bounds():
+def test_bounds_of_many_momenta_are_those_of_each():
     facts = (1.0, 0.01, 1.0, 1e-5)
-    choice = tune_heavy_ball(*facts, step=1.0)
-    bounds = heavy_ball_bounds(1000, 1.0, choice.momentum, *facts)
-    assert bounds.min() == pytest.approx(choice.bound)
-    assert int(bounds.argmin()) + 1 == choice.n_steps
-    for momentum in (0.0, 0.3, 0.99):
-        assert heavy_ball_bounds(1000, 1.0, momentum, *facts).min() >= choice.bound
-    assert tune_heavy_ball(*facts).bound <= choice.bound
-    assert tune_heavy_ball(*facts, n_steps=30).n_steps == 30
-    # never worse, by the same bound, than the textbook's best choice without noise
-    root = np.sqrt(100)
-    alpha, beta = 4 / (1 / root + 1) ** 2 / 1.0, ((root - 1) / (root + 1)) ** 2
-    textbook = heavy_ball_bounds(1000, alpha, beta, *facts)
-    assert choice.bound <= textbook.min()
+    momenta = np.array([0.0, 0.3, 0.9, 0.99])
+    together = heavy_ball_bounds(300, 0.7, momenta, *facts)
+    for number, momentum in enumerate(momenta):
+        np.testing.assert_array_equal(
+            together[:, number], heavy_ball_bounds(300, 0.7, momentum, *facts)
+        )
 
 
 @pytest.mark.parametrize("bad", [(1.0, 2.0), (1.0, 0.0), (np.inf, 1.0)])
 def test_impossible_conditions_are_refused(bad):
     for asks in (
         lambda: nesterov_bounds(10, *bad, 1.0, 1.0),
-        lambda: tune_heavy_ball(*bad, 1.0, 1.0),
+        lambda: heavy_ball_bounds(10, 0.1, 0.1, *bad, 1.0, 1.0),
         lambda: heavy_ball_rate(0.1, 0.1, *bad),
     ):
         with pytest.raises(ValueError, match="strong_convexity"):

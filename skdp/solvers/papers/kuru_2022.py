@@ -25,17 +25,16 @@ from skdp._numbers import Array, is_real, require, shown
 from skdp.planning import (
     heavy_ball_bounds,
     heavy_ball_rate,
-    multistage_bounds,
-    multistage_sizes,
     nesterov_bounds,
     sampling_variance,
-    tune_heavy_ball,
+    sizes_of_stages,
 )
 from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 
-# Largest number of steps that max_iter="auto" considers.
+# Largest number of steps that max_iter="auto" considers, and values of the heavy ball's momentum.
 MAX_STEPS = 1000
+MOMENTA = 1 - np.geomspace(1.0, 0.01, 21)
 # Rounding error of a step size in units of one over the curvature.
 ROUNDING = 1e-9
 # Noise of the noisiest step in units of that of the least noisy one. The noise that is optimal for
@@ -105,12 +104,20 @@ class Accelerated(Solver):
     # ------------------------------------------------------------------ defined by subclasses
 
     @abstractmethod
-    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
-        """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps."""
-
-    @abstractmethod
     def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
         """Return the noise schedule for ``noise_schedule="optimal"``."""
+
+    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
+        """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps; Nesterov's."""
+        schedule, pace = self._bounded_schedule(), min(self._size * facts["smoothness"], 1.0)
+        return nesterov_bounds(
+            n_steps, **facts, step=pace, stages=self._stages, noise_schedule=schedule
+        )
+
+    @property
+    def _stages(self) -> tuple[int, float] | None:
+        """Steps of the first of several stages, and the length of the later ones."""
+        return None
 
     def _path(self, start: Array, problem: Problem) -> descent.Path:
         """Return the path from ``start``; Nesterov's."""
@@ -325,7 +332,8 @@ class HeavyBallDescent(Accelerated):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps; "auto", up to 1000, and ``momentum`` by `skdp.planning.tune_heavy_ball`.
+        Number of steps; "auto", up to 1000, and ``momentum`` minimise
+        `skdp.planning.heavy_ball_bounds`.
     momentum : float, HeavyBall, ("heavy_ball", {"beta": float}) or "auto", default="auto"
         Weight beta of the previous step, in [0, 1). Unlike those of "gd", steps here have the gain
         ``1 / (1 - beta)``, as in the paper: a constant gradient is followed with steps of
@@ -363,10 +371,10 @@ class HeavyBallDescent(Accelerated):
             if n_steps is not None:
                 checks.count(max_iter=n_steps)
             facts = self._facts(public, problem)
-            choice = tune_heavy_ball(
-                **facts, most_steps=MAX_STEPS, n_steps=n_steps, step=self._size
-            )
-            self.momentum, self.max_iter = choice.momentum, choice.n_steps
+            bounds = heavy_ball_bounds(n_steps or MAX_STEPS, self._size, MOMENTA, **facts)
+            bounds[: (n_steps or 1) - 1] = math.inf
+            self.max_iter, best = (int(one[0]) for one in np.where(bounds == bounds.min()))
+            self.max_iter, self.momentum = self.max_iter + 1, float(MOMENTA[best])
         rule = steps.momentum_rule(self.momentum)
         if not isinstance(rule, steps.HeavyBall):
             raise ValueError(
@@ -433,10 +441,6 @@ class Nesterov(Accelerated):
     paper = "Kuru, Birbil, Gurbuzbalaban, Yildirim (2022)"
     algorithms = (("DP-NAG", {"noise_schedule": "uniform"}), ("DP-NAG-opt", {}))
     purpose = "Median excess at epsilon 1: 1.2 times that of 'gd'."
-
-    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
-        schedule, pace = self._bounded_schedule(), min(self._size * facts["smoothness"], 1.0)
-        return nesterov_bounds(n_steps, **facts, step=pace, noise_schedule=schedule)
 
     def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
         return steps.NesterovNoise(self._kappa(problem), self._pace(problem))
@@ -516,21 +520,13 @@ class MultistageNesterov(Accelerated):
             self.first_stage = best
         super()._choose_steps(public, problem)
 
-    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
-        return multistage_bounds(
-            n_steps,
-            **facts,
-            step=min(self._size * facts["smoothness"], 1.0),
-            first_stage=self.first_stage,
-            p=self.p,
-            noise_schedule=self._bounded_schedule(),
-        )
-
-    def _stages(self, problem: Problem) -> tuple[float, float, int, float]:
-        return self._kappa(problem), self._pace(problem), self.first_stage, self.p
+    @property
+    def _stages(self) -> tuple[int, float]:
+        return self.first_stage, self.p
 
     def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
-        return steps.MultistageNoise(*self._stages(problem))
+        return steps.MultistageNoise(self._kappa(problem), self._pace(problem), *self._stages)
 
     def _sizes(self, problem: Problem) -> Array:
-        return multistage_sizes(self.max_iter, self._largest(problem), *self._stages(problem))
+        stage = steps.stages(self.max_iter, self._kappa(problem), *self._stages)
+        return np.asarray(super()._sizes(problem) * sizes_of_stages(stage))

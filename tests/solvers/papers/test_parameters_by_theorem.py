@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -172,7 +173,8 @@ def test_bounds_know_the_noise_of_sampling(rng):
     spread = np.sum((apart - apart.mean(axis=0)) ** 2) / (n_rows - 1)  # extreme: nearly the bound
     assert spread / size * (1 - size / n_rows) == pytest.approx(bound, rel=0.02)
     facts = 1.0, 0.05, 1.0, 1e-3
-    for bounds in (planning.nesterov_bounds, planning.multistage_bounds):
+    for stages in (None, (20, 1.0)):
+        bounds = functools.partial(planning.nesterov_bounds, stages=stages)
         plain = bounds(60, *facts)
         more = bounds(60, *facts, sampling_variance=0.2) - plain
         alone = bounds(60, *facts[:3], 0.0, noise_schedule="uniform", sampling_variance=0.2)
