@@ -108,29 +108,26 @@ class RejectionSampler:
 
     def rounded(self, size: int, words: Words) -> Array:
         """Return ``size`` independent samples of round(X), integers held as float64."""
-        out = np.empty(size)
-        filled = 0
-        while filled < size:
-            bits = words(self._n_words(size - filled))
-            step, offset, negative = self._accepted(size - filled, bits, words)
-            # floor(|X| + 1/2); a tie has probability 0. Negated as integers: no zero is negative.
-            half = offset >> (OFFSET_BITS - 1 - self.log2_width)
-            magnitude = (step << self.log2_width) + ((half + 1) >> 1)
-            out[filled : filled + len(step)] = np.where(negative, -magnitude, magnitude)
-            filled += len(step)
-        return out
+        halves, negative = self._truncated(size, words, 1)
+        # floor(|X| + 1/2); a tie has probability 0. Negated as integers: no zero is negative.
+        magnitude = (halves + 1) >> 1
+        return np.where(negative, -magnitude, magnitude).astype(np.float64)
 
     def floors(self, size: int, words: Words) -> Indices:
         """Return ``size`` independent samples of floor(|X|)."""
-        out = np.empty(size, np.int64)
-        filled = 0
+        return self._truncated(size, words, 0)[0]
+
+    def _truncated(self, size: int, words: Words, more_bits: int) -> tuple[Indices, Mask]:
+        """Return ``size`` samples of floor(|X| 2**more_bits), and whether X is negative."""
+        out, signs, filled = np.empty(size, np.int64), np.empty(size, np.bool_), 0
+        width = self.log2_width + more_bits
         while filled < size:
             bits = words(self._n_words(size - filled))
-            step, offset, _ = self._accepted(size - filled, bits, words)
-            floor = (step << self.log2_width) + (offset >> (OFFSET_BITS - self.log2_width))
-            out[filled : filled + len(step)] = floor
-            filled += len(step)
-        return out
+            step, offset, negative = self._accepted(size - filled, bits, words)
+            rows = slice(filled, filled + len(step))
+            out[rows], signs[rows] = (step << width) + (offset >> (OFFSET_BITS - width)), negative
+            filled = rows.stop
+        return out, signs
 
     def _n_words(self, wanted: int) -> int:
         """Return how many words to draw for ``wanted`` samples, usually enough of them.

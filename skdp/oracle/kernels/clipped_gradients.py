@@ -6,11 +6,11 @@ that stay in a cache between the two products.
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from skdp._numbers import Array, Mask
+from skdp._numbers import Array
 from skdp.objective import Loss
 from skdp.oracle import compiled
 from skdp.oracle.kernels import loops
@@ -18,7 +18,6 @@ from skdp.oracle.sources.groups import GroupBlock
 from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.row_blocks import (
     UNIT_ROUNDOFF,
-    AnyRows,
     block_rows,
     growth_of_rounding,
     is_csr,
@@ -45,25 +44,18 @@ def weighted_residuals(
     return residuals if np.isfinite(residuals).all() else np.nan_to_num(residuals)
 
 
-def clip_l2(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
-    """Scale residuals in place to L2 norm at most ``clip_norm * inverse_norms``."""
+def clip(residuals: Array, clip_norm: float, inverse_norms: Array, order: float = 2) -> None:
+    """Scale residuals in place to L2 norm, or else L1 norm, ``clip_norm * inverse_norms``."""
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         limits = clip_norm * inverse_norms
         if residuals.shape[1] == 1:
             column = residuals[:, 0]
             np.minimum(column, limits, out=column)
             np.maximum(column, np.negative(limits, out=limits), out=column)
-            return
-        _shorten(residuals, limits, lambda rows: np.sqrt(np.einsum("ij,ij->i", rows, rows)))
-
-
-def clip_l1(residuals: Array, clip_norm: float, inverse_norms: Array) -> None:
-    """Scale residuals in place to L1 norm at most ``clip_norm * inverse_norms``."""
-    if residuals.shape[1] == 1:
-        clip_l2(residuals, clip_norm, inverse_norms)
-        return
-    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
-        _shorten(residuals, clip_norm * inverse_norms, lambda rows: np.abs(rows).sum(axis=1))
+        elif order == 2:
+            _shorten(residuals, limits, lambda rows: np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+        else:
+            _shorten(residuals, limits, lambda rows: np.abs(rows).sum(axis=1))
 
 
 def _shorten(residuals: Array, limits: Array, norms: Callable[[Array], Array]) -> None:
@@ -84,6 +76,7 @@ def clipped_gradients(
     point: Array,
     clip_norm: float,
     anchor: Array | None = None,
+    order: float = 2,
 ) -> Array:
     """Sum over records of the gradient in the parameter, each clipped to L2 norm ``clip_norm``.
 
@@ -99,43 +92,41 @@ def clipped_gradients(
     clip_norm : float
     anchor : array of shape (n_parameters, n_outputs), optional
         Sum differences instead: of the gradient at ``point`` and that at ``anchor``.
+    order : {1, 2, inf}, default=2
+        Of the norm in which the records' ``inverse_norms`` are.
 
     Returns
     -------
     array of shape (n_parameters, n_outputs), float64
     """
-    if anchor is None:
-        done = _compiled_sum(records, records.inverse_norms, loss, point, clip_norm)
+    if anchor is None and (order == 2 or point.shape[1] == 1):
+        done = _compiled_sum(records, loss, point, clip_norm, order != 2)
         if done is not None:
             return done
     total = np.zeros(point.shape)
-    for block in records.cached_blocks():
+    for block in records.cached_blocks(dense=order != 2):
         residuals = weighted_residuals(block, loss, point, anchor)
-        clip_l2(residuals, clip_norm, block.inverse_norms)
+        clip(residuals, clip_norm, block.inverse_norms, order)
         block.scaled_by_group(residuals)
         _accumulate(block, residuals, total)
     return total
 
 
-def l1_clipped_gradients(
-    records: Records, inverse_l1_norms: Array, loss: Loss, point: Array, clip_norm: float
+def clipped_in_norm(
+    records: Records,
+    inverse_norms: Array,
+    loss: Loss,
+    point: Array,
+    clip_norm: float,
+    order: float = 1,
 ) -> Array:
-    """Sum over records of the gradient, each clipped to L1 norm ``clip_norm``.
+    """Sum over records of the gradient, each clipped in a norm of which rows have these inverses.
 
     The gradient is an outer product, and its L1 norm is that of the row times that of the residual.
     With one over the largest entries of rows, the largest entry of each is clipped.
     """
-    if point.shape[1] == 1:
-        done = _compiled_sum(records, inverse_l1_norms, loss, point, clip_norm, dense=True)
-        if done is not None:
-            return done
-    total = np.zeros(point.shape)
-    for rows, block in records.numbered_blocks(dense=True):
-        residuals = weighted_residuals(block, loss, point)
-        clip_l1(residuals, clip_norm, inverse_l1_norms[rows])
-        block.scaled_by_group(residuals)
-        _accumulate(block, residuals, total)
-    return total
+    records = records.having(records.weights, inverse_norms)
+    return clipped_gradients(records, loss, point, clip_norm, order=order)
 
 
 def _accumulate(block: Records, residuals: Array, total: Array) -> None:
@@ -157,34 +148,11 @@ def _accumulate(block: Records, residuals: Array, total: Array) -> None:
 # ---------------------------------------------------------------- means of groups
 
 
-def _means(block: GroupBlock, residuals: Array) -> Iterator[tuple[AnyRows, Array]]:
-    """Yield, for each output, the mean gradients of the groups: of columns, and of the constant."""
-    records = block.records
-    for output in residuals.T:
-        shares = output * records.multipliers
-        factors = shares if records.shrink is None else shares * records.shrink
-        yield block.sums(factors), block.sums_of(records.constant * shares)
-
-
-def _lengths(means: list[tuple[AnyRows, Array]]) -> Array:
-    """L2 norm of each group's mean gradient over all coordinates; inf where it has no finite one.
-
-    Groups whose mean is not finite, such as those with products that overflow, are made null.
-    """
-    squares = np.zeros(len(means[0][1]))
-    for columns, constant in means:
-        if is_csr(columns):
-            squares += np.asarray(columns.multiply(columns).sum(axis=1)).ravel()
-        else:
-            squares += np.einsum("ij,ij->i", columns, columns)
-        squares += constant**2
-    lengths = np.sqrt(squares)
-    lengths[~np.isfinite(lengths)] = np.inf
-    return np.asarray(lengths)
-
-
 def clipped_means(block: GroupBlock, residuals: Array, clip_norm: float) -> Array:
     """Sum over groups of the mean of their rows' gradients, each clipped to L2 norm ``clip_norm``.
+
+    Groups whose mean is not finite, such as those with products that overflow, are made null: 0
+    times inf would show that they are there.
 
     Parameters
     ----------
@@ -197,30 +165,13 @@ def clipped_means(block: GroupBlock, residuals: Array, clip_norm: float) -> Arra
     -------
     array of shape (n_parameters, n_outputs), float64
     """
-    means = list(_means(block, residuals))
-    lengths = _lengths(means)
+    means = [block.sums(output * block.records.multipliers) for output in residuals.T]
+    lengths = np.sqrt(sum(np.einsum("ij,ij->i", mean, mean) for mean in means))
     with np.errstate(divide="ignore", over="ignore"):
         factors = np.minimum(1.0, clip_norm / lengths)
     usable = np.isfinite(lengths)
     factors[~usable] = 0.0
-    n_features = block.records.n_features
-    total = np.empty((block.records.n_parameters, len(means)))
-    for output, (columns, constant) in enumerate(means):
-        if not usable.all():
-            columns, constant = _without(columns, constant, usable)
-        total[:n_features, output] = columns.T @ factors
-        if block.records.constant:
-            total[-1, output] = constant @ factors
-    return total
-
-
-def _without(columns: AnyRows, constant: Array, usable: Mask) -> tuple[AnyRows, Array]:
-    """Make groups null: 0 times inf would show that they are there."""
-    if is_csr(columns):
-        kept = columns.copy()
-        kept.data[np.repeat(~usable, np.diff(kept.indptr))] = 0.0
-        return kept, np.where(usable, constant, 0.0)
-    return np.where(usable[:, None], columns, 0.0), np.where(usable, constant, 0.0)
+    return np.stack([np.where(usable[:, None], mean, 0.0).T @ factors for mean in means], axis=1)
 
 
 # ---------------------------------------------------------------- compiled
@@ -228,12 +179,7 @@ def _without(columns: AnyRows, constant: Array, usable: Mask) -> tuple[AnyRows, 
 
 @compiled.or_numpy
 def _compiled_sum(
-    records: Records,
-    inverse_norms: Array,
-    loss: Loss,
-    point: Array,
-    clip_norm: float,
-    dense: bool = False,
+    records: Records, loss: Loss, point: Array, clip_norm: float, dense: bool
 ) -> Array | None:
     """Return the sum by compiled loops; None if they do not run, or the loss has no formula."""
     kernel, n_features = loss.kernel, records.n_features
@@ -244,7 +190,7 @@ def _compiled_sum(
     if records.constant:
         with np.errstate(over="ignore"):  # an infinite margin is cut, as any other
             offsets = np.asarray(records.constant * point[-1])
-    limits, weights = residual_limits(clip_norm, inverse_norms), records.weights
+    limits, weights = residual_limits(clip_norm, records.inverse_norms), records.weights
     if records.multipliers is not None:  # of a clipped residual: it and its limit are multiplied
         limits = limits * records.multipliers
         weights = records.multipliers * (1.0 if weights is None else weights)

@@ -11,8 +11,8 @@ from skdp.accounting import NoisyMaximum
 from skdp.objective import Problem
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
+    clipped_in_norm,
     clipped_means,
-    l1_clipped_gradients,
     weighted_residuals,
 )
 from skdp.oracle.noise import NoiseSource
@@ -92,12 +92,11 @@ class GradientSum(base.ParameterStatistic):
             residuals = rows.per_row(weighted_residuals, loss, self.point)
             result = rows.total_over_groups(clipped_means, self.clip_norm, rows=(residuals,))
             return np.asarray(result)
+        gradient = loss, self.point, self.clip_norm
         if self.order == 2:
-            return np.asarray(rows.total(clipped_gradients, loss, self.point, self.clip_norm))
+            return np.asarray(rows.total(clipped_gradients, *gradient))
         inverse = rows.per_row(inverse_l1_norms if self.order == 1 else inverse_largest_entries)
-        return np.asarray(
-            rows.total(l1_clipped_gradients, loss, self.point, self.clip_norm, rows=(inverse,))
-        )
+        return np.asarray(rows.total(clipped_in_norm, *gradient, self.order, rows=(inverse,)))
 
 
 def noisy_gradient(

@@ -468,14 +468,8 @@ def score_factors(records: Records, statistic: ScoreSquares, loss: Loss) -> Arra
 
 def mean_score_squares(block: GroupBlock, factors: Array, transform: Array, most: float) -> Array:
     """Sum over groups of ``v v'``, v the group's term; what rounding adds to ``most`` is cut."""
-    records, n_features, terms = block.records, block.records.n_features, []
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for plain in np.ascontiguousarray(factors.T):
-            within = plain if records.shrink is None else plain * records.shrink
-            term = np.asarray(block.sums(within) @ transform[:n_features])
-            if records.constant:
-                term += records.constant * np.outer(block.sums_of(plain), transform[n_features])
-            terms.append(term)
+        terms = [block.sums(own) @ transform for own in np.ascontiguousarray(factors.T)]
         vectors = np.concatenate(terms, axis=1)
         lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         vectors *= np.minimum(1.0, quotient(most, lengths))[:, None]

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from skdp._numbers import Array, Indices
 from skdp.oracle.sources.records import Records
-from skdp.oracle.sources.row_blocks import MOST_ROWS, AnyRows, block_rows, is_csr, written_out
+from skdp.oracle.sources.row_blocks import MOST_ROWS, block_rows, is_csr
 
 # Shares of rows in their group are whole numbers of 2**-32 or, with millions of groups, of a larger
 # unit: sums of them are exact in float64, in any order.
@@ -100,8 +100,8 @@ class GroupBlock:
     records: Records
     groups: Groups
 
-    def sums(self, factors: Array) -> AnyRows:
-        """Return, for each group, the sum over its rows of the row of X times its factor.
+    def sums(self, factors: Array) -> Array:
+        """Return, for each group, the sum over its rows of ``z_i``, see `Records`, times a factor.
 
         Each is added up row after row, so that it follows from no other group, bit for bit.
 
@@ -111,46 +111,33 @@ class GroupBlock:
 
         Returns
         -------
-        array, or CSR for sparse rows without a base, of shape (n_groups, n_features), float64
+        array of shape (n_groups, n_parameters), float64
         """
-        outcome, base = self._sums(factors), self.records.base
-        if base is None:
-            return outcome
-        return written_out(outcome, None) + np.outer(self.sums_of(factors), base)
-
-    def _sums(self, factors: Array) -> AnyRows:
-        """Return the sums, the base of the rows left out."""
         records, order, edges = self.records, self.groups.order, self.groups.edges
-        X = records.stored
-        is_sparse = records.is_sparse and not records.loses_zeros
-        in_place = records.columns is None and X.dtype == np.float64
-        if in_place and (is_sparse or X.flags.c_contiguous):
-            return _selecting(factors[order], order, edges, X) @ X
-        # Copied in float64, row after row, a few groups at a time; none is cut in two.
-        outcome, start = [], 0
-        most = block_rows(MOST_ROWS, X.shape[1], is_sparse=False, is_copied=True)
+        result = np.empty((self.groups.n_groups, records.n_parameters))
+        columns = result[:, : records.n_features]
+        within = factors if records.shrink is None else factors * records.shrink
+        # In float64, row after row, a few groups at a time; none is cut in two.
+        start, most = 0, block_rows(MOST_ROWS, records.n_features, is_sparse=False, is_copied=True)
         while start < self.groups.n_groups:
             stop = int(np.searchsorted(edges, edges[start] + most, side="right")) - 1
             stop = max(stop, start + 1)
             own = order[edges[start] : edges[stop]]
             some = records[own]
-            rows = (some.X if some.loses_zeros else some.stored).astype(np.float64)
-            rows = rows if is_sparse else np.ascontiguousarray(rows)
-            places = np.arange(len(own))
-            chosen = _selecting(factors[own], places, edges[start : stop + 1] - edges[start], rows)
-            outcome.append(chosen @ rows)
+            rows = (some.X if some.loses_zeros else some.stored).astype(np.float64, copy=False)
+            rows = rows if is_csr(rows) else np.ascontiguousarray(rows)
+            sums = _adding(within[own], edges[start : stop + 1]) @ rows
+            columns[start:stop] = sums.toarray() if is_csr(sums) else sums
             start = stop
-        return sparse.vstack(outcome, format="csr") if is_sparse else np.concatenate(outcome)
-
-    def sums_of(self, numbers: Array) -> Array:
-        """Return, for each group, the sum of a number of each of its rows."""
-        order, edges = self.groups.order, self.groups.edges
-        ones = np.ones(len(numbers))
-        return np.asarray(_selecting(numbers[order], order, edges, ones) @ ones)
+        if records.base is not None:
+            columns += np.outer(_adding(within[order], edges) @ np.ones(len(order)), records.base)
+        if records.constant:
+            result[:, -1] = _adding(records.constant * factors[order], edges) @ np.ones(len(order))
+        return result
 
 
-def _selecting(factors: Array, rows: Indices, edges: Indices, X: AnyRows) -> sparse.csr_array:
-    """Return the CSR matrix that adds up rows of X, times their factors, from edge to edge."""
-    kind = X.indices.dtype if is_csr(X) else np.int64
-    entries = factors, rows.astype(kind, copy=False), (edges - edges[0]).astype(kind, copy=False)
-    return sparse.csr_array(entries, shape=(len(edges) - 1, X.shape[0]), copy=False)
+def _adding(factors: Array, edges: Indices) -> sparse.csr_array:
+    """Return the CSR matrix that adds up rows, times their factors, from edge to edge."""
+    shape = len(edges) - 1, len(factors)
+    entries = factors, np.arange(len(factors)), edges - edges[0]
+    return sparse.csr_array(entries, shape=shape, copy=False)

@@ -18,7 +18,7 @@ from skdp.oracle import Public
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
     gradient_rounding,
-    l1_clipped_gradients,
+    clipped_in_norm,
 )
 from skdp.oracle.sources import row_blocks
 from skdp.oracle.sources.memory import MemorySource
@@ -168,7 +168,7 @@ def test_a_null_record_adds_nothing():
 def l1_clipped(source, point, clip_norm):
     arguments = SquaredError(), point, clip_norm
     inverse = source.per_row(inverse_l1_norms)
-    return source.total(l1_clipped_gradients, *arguments, rows=(inverse,))
+    return source.total(clipped_in_norm, *arguments, rows=(inverse,))
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])

@@ -22,7 +22,7 @@ from skdp.oracle.kernels import loops, second_moments
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
     gradient_rounding,
-    l1_clipped_gradients,
+    clipped_in_norm,
 )
 from skdp.oracle.sources import memory
 from skdp.oracle.sources.memory import MemorySource
@@ -36,7 +36,7 @@ def kernels(rows, n_outputs):
     """Sums to compare, with what they are given beside the loss, and the norm that they bound."""
     yield clipped_gradients, (), 2
     if n_outputs == 1:
-        yield l1_clipped_gradients, (rows.per_row(inverse_l1_norms),), 1
+        yield clipped_in_norm, (rows.per_row(inverse_l1_norms),), 1
 
 
 @pytest.mark.parametrize("form", FORMS)

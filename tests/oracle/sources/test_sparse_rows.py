@@ -111,7 +111,7 @@ def test_every_statistic_is_that_of_dense_rows(either_way, rng, monkeypatch, for
     inverse = [one.per_row(records.inverse_l1_norms) for one in (rows, dense)]
     arguments = Logistic(), point, 0.3
     found, expected = (
-        one.total(gradients.l1_clipped_gradients, *arguments, rows=(norms,))
+        one.total(gradients.clipped_in_norm, *arguments, rows=(norms,))
         for one, norms in zip((rows, dense), inverse, strict=True)
     )
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
