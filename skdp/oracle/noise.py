@@ -207,20 +207,14 @@ class NoiseSource(ABC):
         m = operator.index(m)
         if not 0 <= m <= n:
             raise ValueError(f"choose: m must be from 0 to n = {n}; got {m}. Nothing was drawn.")
-        # 1. Many of few: a mask of size n = O(m), of what is left out if that is less.
-        if n < 8 * m:
-            kept = m <= n // 2
-            goal = m if kept else n - m
-            mask = np.zeros(n, np.bool_)
-            while missing := goal - int(np.count_nonzero(mask)):
-                mask[self.integers(n, missing)] = True
-            return np.flatnonzero(mask == kept).astype(np.int64, copy=False)
-        # 2. Few of many: draw as many as are missing (so never too many), drop repetitions.
+        if 2 * m > n:  # what is left out is fewer
+            mask = np.ones(n, np.bool_)
+            mask[self.choose(n, n - m)] = False
+            return np.flatnonzero(mask).astype(np.int64, copy=False)
+        # As many as are missing are drawn, so never too many, and repetitions dropped.
         chosen = np.empty(0, np.int64)
         while missing := m - len(chosen):
-            chosen = np.concatenate((chosen, self.integers(n, missing)))
-            chosen.sort()
-            chosen = chosen[np.concatenate(([True], chosen[1:] != chosen[:-1]))]
+            chosen = np.unique(np.concatenate((chosen, self.integers(n, missing))))
         return chosen
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:

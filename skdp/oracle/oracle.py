@@ -275,7 +275,7 @@ class Oracle:
         stream = self._source
         if stream is not None and self.public.within is None:
             self._held = require_kind(stream, StreamSource).take_first(count)
-        self._answer_for(first, self._held)
+        self._answer_for(self._held, first, self.scaling)
         yield
         self._held = self._source
         public, scaling = self.public, self.scaling
@@ -284,12 +284,20 @@ class Oracle:
         others = replace(
             others, mean_weight=public.mean_weight, weighted_share=public.weighted_share
         )
-        self._answer_for(others, stream)
+        self._answer_for(stream, others, scaling)
 
-    def _answer_for(self, public: Public, source: Source | None) -> None:
-        self.public, self._source = public, source
+    def _answer_for(
+        self,
+        source: Source | None,
+        public: Public,
+        scaling: Scaling | None,
+        problem: Problem | None = None,
+    ) -> None:
+        """Answer for the records of a source from here on, about which these facts are public."""
+        self._source, self.public, self.scaling = source, public, scaling
+        self.problem = self.problem if problem is None else problem
         self._last_event = self._last_rehearsed = None
-        self._context = replace(self._context, public=public)
+        self._context = replace(self._context, public=public, problem=self.problem)
 
     def weigh(self, weights: Weights, mean: float, share: float, left: float = 1.0) -> None:
         """Answer for records whose weights are in these units from here on.
@@ -308,10 +316,8 @@ class Oracle:
         scaling = Scaling(weights=weights)
         _require_plain(scaling)
         public = replace(self.public, mean_weight=mean, weighted_share=share, share=left)
-        if self._source is not None:
-            self._source = self._source.transformed(scaling, public.row_bound)
-        self.scaling, self.public, self._last_rehearsed = scaling, public, None
-        self._context = replace(self._context, public=public)
+        source = self._source and self._source.transformed(scaling, public.row_bound)
+        self._answer_for(source, public, scaling)
 
     def standardise(self, scaling: Scaling, share: float = 1.0) -> None:
         """Answer for standardised records from here on, and say so in :attr:`public`.
@@ -341,14 +347,11 @@ class Oracle:
         source = self._source
         if self.scaling is not None:  # of weights, whose scale holds for them as they were given
             scaling, source = replace(scaling, weights=self.scaling.weights), self._given
-        if source is not None:
-            self._source = source.transformed(scaling, public.row_bound)
-        self.scaling = scaling
         problem = self.problem
         if scaling.targets is not None:
             problem = problem.for_targets(scaling.targets.centre, scaling.targets.scale)
-        self.public, self.problem, self._last_rehearsed = public, problem, None
-        self._context = replace(self._context, public=public, problem=problem)
+        source = source and source.transformed(scaling, public.row_bound)
+        self._answer_for(source, public, scaling, problem)
 
     def change_ranges(self, scaling: Scaling, row_bound: float | None) -> None:
         """Answer for records that are clipped to other ranges from here on.
@@ -369,10 +372,7 @@ class Oracle:
         NotAudited
             As for `standardise`.
         """
-        source = self._with_units(scaling)
-        if source is not None:
-            source = source.transformed(scaling, row_bound)
-        self._clip_to(scaling, row_bound, source)
+        self._clip_to(scaling, row_bound)
 
     @contextmanager
     def with_ranges(self, scaling: Scaling, row_bound: float | None) -> Iterator[None]:
@@ -389,36 +389,26 @@ class Oracle:
         ValueError
             If centres or scales are others than those of the rows.
         """
-        source = self._with_units(scaling)
-        if source is not None:
-            source = source.transformed(scaling, row_bound, copies=False)
-        before = self.scaling, self.public.row_bound, self._source
-        self._clip_to(scaling, row_bound, source)
+        before = self._source, self.public, self.scaling
+        self._clip_to(scaling, row_bound, copies=False)
         try:
             yield
         finally:
-            self._clip_to(*before)
+            self._answer_for(*before)
 
-    def _with_units(self, scaling: Scaling) -> Source | None:
-        """Return the rows that were given, if there are any; refuse other centres and scales."""
+    def _clip_to(self, scaling: Scaling, row_bound: float | None, copies: bool = True) -> None:
+        """Answer for rows that are clipped to other ranges; refuse other centres and scales."""
         _require_plain(scaling)
         if self.scaling is None or not scaling.has_units_of(self.scaling):
             raise ValueError(
                 "Oracle: new clipping ranges need the centres and scales that rows have now; got "
                 "others. Pass dataclasses.replace(oracle.scaling, ...). Nothing was released."
             )
-        if self._source is None or self._given is None:
-            return None
-        return require_kind(self._given, RepeatableSource)
-
-    def _clip_to(
-        self, scaling: Scaling | None, row_bound: float | None, source: Source | None
-    ) -> None:
-        """Answer for a source whose rows are clipped to these ranges."""
-        self._source = self._source if source is None else source
-        self.scaling, self.public = scaling, replace(self.public, row_bound=row_bound)
-        self._last_rehearsed = None
-        self._context = replace(self._context, public=self.public)
+        source = self._source
+        if source is not None and self._given is not None:
+            given = require_kind(self._given, RepeatableSource)
+            source = given.transformed(scaling, row_bound, copies=copies)
+        self._answer_for(source, replace(self.public, row_bound=row_bound), scaling)
 
     def checkpoint(self, point: Array, spent: float = 1.0) -> bool:
         """Let the stages run that have their place after half of a solver's steps.
@@ -468,14 +458,13 @@ class Oracle:
             scaling = replace(scaling, weights=self.scaling.weights)
         _require_plain(scaling)
         public = replace(self.public, row_bound=None, data_norm=None)
-        if self._source is not None and self._given is not None:
+        source, problem = self._source, self.problem
+        if source is not None and self._given is not None:
             given = require_kind(self._given, RepeatableSource)
-            self._source = given.transformed(scaling.unclipped, None, unit_constant=True)
-        self.public = public
+            source = given.transformed(scaling.unclipped, None, unit_constant=True)
         if self.is_noisy:
-            loss = self.problem.loss.with_bounded_weights
-            self.problem = replace(self.problem, loss=loss)
-        self._context = replace(self._context, public=public, problem=self.problem)
+            problem = replace(problem, loss=problem.loss.with_bounded_weights)
+        self._answer_for(source, public, self.scaling, problem)
 
     def set_noise_unit(self, unit: float) -> None:
         """Take relative noise 1 for ``unit``, in all requests from here on.

@@ -251,21 +251,14 @@ class Records:
             parts *= self.multipliers if parts.ndim == 1 else self.multipliers[:, None]
         return parts
 
-    def written_out(self, indices: Indices | None = None) -> Array:
-        """Return ``z_i`` as a dense array of float64, for all rows or those of the indices."""
-        taken, shrink = self.stored, self.shrink
-        if indices is not None:
-            taken = taken[indices] if self.is_sparse else np.take(taken, indices, axis=0)
-            shrink = None if shrink is None else shrink[indices]
-        taken = self._mapped(taken)
-        taken = row_blocks.written_out(taken, self.base) if sparse.issparse(taken) else taken
-        vectors = np.empty((len(taken), self.n_parameters))
-        with np.errstate(over="ignore", under="ignore"):
-            if shrink is None:
-                vectors[:, : self.n_features] = taken
-            else:
-                np.multiply(taken, shrink[:, None], out=vectors[:, : self.n_features])
-        vectors[:, self.n_features :] = self.constant
+    def written_out(self) -> Array:
+        """Return ``z_i`` as a dense array of float64."""
+        X = self.X
+        vectors = np.full((self.n_rows, self.n_parameters), float(self.constant))
+        vectors[:, : self.n_features] = row_blocks.written_out(X, None) if sparse.issparse(X) else X
+        if self.shrink is not None:
+            with np.errstate(over="ignore", under="ignore"):
+                vectors[:, : self.n_features] *= self.shrink[:, None]
         return vectors
 
 

@@ -72,10 +72,10 @@ def test_every_statistic_is_that_of_a_copy(rng, monkeypatch, dtype, is_sparse):
     chosen = np.array([3, 7, 250])
     for rows in (lazy, copied):
         np.testing.assert_allclose(
-            rows.take(chosen).records.written_out(), rows.records.written_out(chosen)
+            rows.take(chosen).records.written_out(), rows.records.written_out()[chosen]
         )
     np.testing.assert_allclose(
-        lazy.records.written_out(chosen), copied.records.written_out(chosen), rtol=tolerance
+        lazy.records.written_out(), copied.records.written_out(), rtol=tolerance
     )
 
 
