@@ -17,8 +17,8 @@ from skdp.objective import Huber, Logistic, Multinomial, SquaredError
 from skdp.oracle import Public
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
-    gradient_rounding,
     clipped_in_norm,
+    gradient_rounding,
 )
 from skdp.oracle.sources import row_blocks
 from skdp.oracle.sources.memory import MemorySource

@@ -21,8 +21,8 @@ from skdp.oracle.kernels import clipped_gradients as gradients
 from skdp.oracle.kernels import loops, second_moments
 from skdp.oracle.kernels.clipped_gradients import (
     clipped_gradients,
-    gradient_rounding,
     clipped_in_norm,
+    gradient_rounding,
 )
 from skdp.oracle.sources import memory
 from skdp.oracle.sources.memory import MemorySource
