@@ -17,7 +17,6 @@ SOLVERS = {
     "doubling": SVRGPlusPlus(max_iter=12, inner_steps=2, batch_size=20),
     "fixed size": SVRG(max_iter=8, inner_steps=4, batch_size=3, sampling="fixed_size"),
     "blocks": SVRG(max_iter=8, inner_steps=4, batch_size=15, sampling="shuffled"),
-    "fresh": SVRG(max_iter=6, inner_steps=3, batch_size=9, snapshot_noise="fresh"),
     "bb": SVRG(max_iter=9, inner_steps=3, batch_size=9, learning_rate="bb"),
 }
 

@@ -14,7 +14,7 @@ from skdp.accounting import Adjacency
 from skdp.objective import L1, L2, L1Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
 from skdp.solvers import get_solver
-from skdp.steps import AdaptiveClipping, AveragedGradient, HeavyBall, PolynomialStep, UniformNoise
+from skdp.steps import AdaptiveClipping, HeavyBall, PolynomialStep, UniformNoise
 
 RIDGE, LOGISTIC = Problem(SquaredError(), L2(0.1)), Problem(Logistic(), L2(0.1))
 # Problems with the facts that rules for "auto" look at: few rows and many, both mechanisms, no
@@ -36,17 +36,12 @@ SHAPES = {
     ),
 }
 IN_PAIRS = {"ridge", "logistic, many rows"}
-GUESSES = {"condition_number": 20.0, "initial_gap": 0.5}
 # Settings that switch on other rules for "auto", for the first two shapes.
 SETTINGS = {
     "gd": [
         {"mechanism": "laplace"},
         {"noise_schedule": "exponential"},
-        GUESSES,
-        GUESSES | {"momentum": AveragedGradient(0.4)},
-        {"initial_gap": 0.5, "averaging": "random"},
     ],
-    "residual_budget": [GUESSES],
     "whitened": [
         {"momentum": HeavyBall(0.7)},
         {"momentum": "averaged"},
@@ -54,8 +49,8 @@ SETTINGS = {
         {"clip_norm": 2.0},
         {"row_factor": 2.0, "noise_schedule": "momentum"},
     ],
-    "svrg": [GUESSES, {"clip_norm": 2.0}],
-    "svrg++": [GUESSES, {"learning_rate": "bb"}],
+    "svrg": [{"clip_norm": 2.0}],
+    "svrg++": [{"learning_rate": "bb"}],
     "shuffled_sgd": [{"batch_size": 30}, {"batch_size": 0.01}],
     "adaptive_shuffled_sgd": [{"search": "doubling"}],
     "adp_sgd": [{"learning_rate": 0.1}, {"learning_rate": "adaptive"}],

@@ -40,7 +40,7 @@ RUNAWAYS = [
     ResidualBudget(**TOO_LONG),
     SVRG(**TOO_LONG),
     SVRG(**TOO_LONG, inner_steps=60),  # a single epoch
-    SVRG(max_iter=60, learning_rate=1.5, inner_steps=4, snapshot_noise="fresh"),
+    SVRG(max_iter=60, learning_rate=1.5, inner_steps=4),
     SVRGPlusPlus(**TOO_LONG),
     Nesterov(**TOO_SMOOTH),
     HeavyBallDescent(**TOO_SMOOTH, momentum=0.5),

@@ -8,7 +8,6 @@ from skdp import steps
 from skdp._numbers import Array
 from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.core.bound_rules import bound_rules, named_noise
 
 AVERAGES = (*steps.AVERAGES, "sparse")
 
@@ -36,8 +35,7 @@ class GradientDescent(Solver):
     {sampling}
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other. Names take arguments as those of step sizes do:
-        ``("exponential", {"gamma": 0.9})``. "exponential" and "momentum" without arguments follow
-        ``momentum``, and ``condition_number`` if it is given.
+        ``("exponential", {"gamma": 0.9})``.
     {clip_norm}
     averaging : {"last", "tail", "random", "sparse"} or "auto", default="auto"
         Which iterate is returned: the last; the mean of the last half ("tail"); a uniformly random
@@ -45,27 +43,14 @@ class GradientDescent(Solver):
         (Wang, Ye, Xu 2017, Thm 6.3). "sparse", for squared error with an L1 penalty, is the mean of
         the last half after a proximal step along the mean of its gradients, which sets most
         coefficients to 0 that noise alone had moved. All are free: the gradients were released.
-    condition_number, initial_gap : float or None, default=None
-        Public guesses, both or neither, of kappa (M/mu, with mu the strong convexity or the
-        constant of Polyak and Lojasiewicz) and of the objective's excess over its minimum at the
-        start. M is the solver's own: the loss's curvature times the squared bound on rows with
-        their constant feature, 4 times as large and more as that of the data, and mu is that of the
-        data: so this kappa is larger than theirs. With them "auto" follows the utility bounds: the
-        ``max_iter`` that minimises the bound for the ``noise_schedule``, steps of 1/M, exponential
-        noise, no momentum, and the last iterate. See the notes.
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
         Distribution of the noise; "auto" is Laplace if delta is 0, else Gaussian. With Laplace
         noise ``clip_norm`` bounds gradients in L1 norm.
 
     Notes
     -----
-    ``condition_number`` and ``initial_gap`` with ``noise_schedule="uniform"`` give DP-GD under the
-    condition of Polyak and Lojasiewicz (Wang, Ye, Xu 2017, Thm 6.2), and with momentum and
-    ``momentum="averaged"`` private gradient descent with momentum (Hong, Wang, Zhou 2022, Thm
-    4.8). ``initial_gap`` alone with ``averaging="random"`` gives the steps of 1/M and their number
-    by Wang, Ye, Xu (2017, Thm 6.3), for problems that need not be convex. The bounds assume that no
-    gradient is clipped. There are none for batches, averages of iterates and the heavy ball, which
-    are refused.
+    Where no gradient is clipped, `skdp.planning` bounds the excess after any number of steps, and
+    finds the best number for a guess of the condition number.
 
     With an L2 penalty the proximal step is an implicit gradient step on the penalty. It has the
     fixed points of the explicit step and is stable for any strength.
@@ -103,8 +88,6 @@ class GradientDescent(Solver):
     noise_schedule: base.RelativeNoise = "auto"
     clip_norm: base.ClipNorm = "auto"
     averaging: str = "auto"
-    condition_number: float | None = None
-    initial_gap: float | None = None
     mechanism: str = "auto"
 
     @property
@@ -123,22 +106,13 @@ class GradientDescent(Solver):
         thresholds = "smooth_penalty" not in problem.provides
         if values["averaging"] == "tail" and thresholds and "quadratic_loss" in problem.provides:
             values["averaging"] = "sparse"
-        random = self.averaging == "random" and self.condition_number is None
-        if (self.condition_number is None) != (self.initial_gap is None) and not random:
-            raise ValueError("solver 'gd' takes condition_number and initial_gap together or not.")
-        if laplace and self.initial_gap is not None:
-            raise ValueError(
-                "solver 'gd' with condition_number or initial_gap follows bounds for Gaussian "
-                "noise; got mechanism='laplace', which delta=0 requires. Solver 'nesterov' has "
-                "such a bound. Nothing was released."
-            )
         if self.batch_size and not public.is_noisy and problem.loss.residual_bound is None:
             # Rows are not bounded, as they are with noise. Steps, which momentum makes longer, are
             # stable in mean square up to 2 over the curvature of one record over those of a batch.
             longest = 2 * (1 - defaults.MOMENTUM) / defaults.loss_curvature(public, problem)
             longest *= descent.batch_rows(self.batch_size, public.n_rows)
             values["learning_rate"] = min(values["learning_rate"], longest)
-        return values | bound_rules(self, public, problem, values)
+        return values
 
     def check_values(self, public: Public, problem: Problem) -> None:
         steps.momentum_rule(self.momentum)
@@ -148,7 +122,6 @@ class GradientDescent(Solver):
         steps.step_sizes(self.learning_rate, self.max_iter)
         descent.resolve_clip(self, public, problem)
         steps.relative_noise(self.noise_schedule, self.max_iter)
-        self.noise_schedule = named_noise(self, public, problem)
 
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter

@@ -11,7 +11,6 @@ from skdp.oracle.public import Moments
 from skdp.oracle.releases import moments
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.core.bound_rules import named_noise
 from skdp.solvers.defaults import UNBOUNDED, growth
 from skdp.steps.shrinkage import spectrum, variation
 
@@ -195,7 +194,6 @@ class Whitened(Solver):
                     f"got {self.hessian_share!r}. Nothing was released."
                 )
         checks.positive(row_norm=self.row_norm, row_factor=self.row_factor)
-        self.noise_schedule = named_noise(self, public, problem)
 
     def solve(self, oracle: Oracle) -> Solution:
         public, problem, n_steps = oracle.public, oracle.problem, self.max_iter

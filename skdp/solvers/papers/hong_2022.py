@@ -6,11 +6,10 @@ influence (Thms 4.2 and 4.6). Noise in proportion to ``influence**(-1/4)`` minim
 given budget (Lemma 4.4); the noise term is then less than with uniform noise, by a factor that
 grows with T.
 
-Solver "gd" with ``condition_number`` and ``initial_gap`` is Algorithm 1 with its optimal schedule,
-and its number of steps (`skdp.solvers.core.bound_rules`); with ``momentum="averaged"`` it is
-the version with momentum. "residual_budget" is Algorithm 1 as printed: a privacy filter, in place
-of a plan, checks each request against the budget that is left. By default both have uniform noise
-and the steps of "gd".
+"residual_budget" is Algorithm 1 as printed: a privacy filter, in place of a plan, checks each
+request against the budget that is left. Solver "gd" makes the same steps from a plan. Both take
+``ExponentialNoise``, the optimal schedule, and ``momentum="averaged"``; by default noise is
+uniform. :func:`skdp.planning.number_of_steps` minimises the bound, given a condition number.
 
 Worth using: ``noise_schedule="exponential"`` in runs whose later steps undo the noise of earlier
 ones, so with strongly convex objectives and many steps, and above all with few rows.
@@ -19,7 +18,6 @@ ones, so with strongly convex objectives and many steps, and above all with few 
 from skdp import steps
 from skdp.solvers import base, checks, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.core.bound_rules import bound_rules, named_noise
 from skdp.solvers.defaults import descent_defaults
 
 
@@ -33,23 +31,16 @@ class ResidualBudget(Solver):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps among which the budget is divided, at least 1. "auto" minimises the utility
-        bound if ``condition_number`` and ``initial_gap`` are given.
+        Number of steps among which the budget is divided, at least 1. "auto" is that of "gd".
     learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
         Step size, or a schedule, as for `GradientDescent`.
     {momentum}
         The bounds cover "averaged".
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
-        How the budget is divided. "auto" minimises the bound if
-        ``condition_number`` is given, else it is "uniform".
+        How the budget is divided. "auto" is "uniform".
     clip_norm : float or "auto", default="auto"
         L2 bound of one record's gradient.
     {averaging}
-    condition_number : float or None, default=None
-        Public guess of kappa, above 1. With it, "auto" follows the rules of the paper, and the
-        last iterate is returned; see `GradientDescent`.
-    initial_gap : float or None, default=None
-        Public guess of the loss's excess over its minimum at the start.
 
     References
     ----------
@@ -80,16 +71,13 @@ class ResidualBudget(Solver):
     noise_schedule: base.RelativeNoise = "auto"
     clip_norm: base.ClipNorm = "auto"
     averaging: str = "auto"
-    condition_number: float | None = None
-    initial_gap: float | None = None
 
     def averages_groups(self, pure: bool) -> bool:
         return True
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         given = checks.given_steps(self.max_iter, self.learning_rate)
-        values = descent_defaults(public, problem, *given)
-        return values | bound_rules(self, public, problem, values)
+        return descent_defaults(public, problem, *given)
 
     def check_values(self, public: Public, problem: Problem) -> None:
         steps.momentum_rule(self.momentum)
@@ -97,7 +85,6 @@ class ResidualBudget(Solver):
         sizes = steps.step_sizes(self.learning_rate, self.max_iter)
         steps.constant_clip(self.clip_norm)
         steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
-        self.noise_schedule = named_noise(self, public, problem)
 
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter

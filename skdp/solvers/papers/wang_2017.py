@@ -8,26 +8,22 @@ iterate (Thm 6.3).
 
 "svrg" is Algorithm 1, "svrg++" Algorithm 2, "accelerated_mirror_descent" Algorithm 3 (DP-AccMD) and
 "gd" with uniform noise and no momentum Algorithm 4 (DP-GD). By default the first two take 60 to
-1000 steps on batches of a tenth of the rows, the third 30 to 150 on all rows; with
-``condition_number`` and ``initial_gap`` "svrg" and "svrg++" take the theorems' steps.
+1000 steps on batches of a tenth of the rows, the third 30 to 150 on all rows.
 
 Worth using: "svrg" and "svrg++" only for comparisons. After few passes they are ahead of "gd", but
 behind the default solver with ``max_iter=4``. "accelerated_mirror_descent" only on an L1 ball or a
 simplex with more columns than rows.
 """
 
-import functools
 import math
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
 
-from skdp._numbers import LEAST_CLIP_NORM, Array, is_real, require
+from skdp._numbers import LARGEST_CLIP_NORM, Array, is_real
 from skdp.objective import L1Ball, Simplex
 from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.core.bound_rules import svrg_rule
 from skdp.solvers.defaults import count_within, descent_defaults
 from skdp.steps import IterateAverage, constant_clip, constant_size, relative_noise
 from skdp.steps.mirror_maps import MirrorMap, mirror_map
@@ -245,9 +241,12 @@ def _intercept_unit(public: Public, problem: Problem, mirror: MirrorMap) -> floa
 # Largest step size times curvature. Plain steps are stable up to 2; less allows for the variation
 # among batches.
 PLAIN_STEP = 1.8
-# Largest clip of differences, which keeps the precision of float64; the least is that of clips.
-LARGEST_CLIP = 1e20
-SNAPSHOTS = ("once", "fresh")
+# Bound on differences over that on gradients.
+DIFFERENCES = 2.0
+# Share of the squared budget that snapshots get, the last of which decides where the run ends. This
+# share, the numbers of epochs and the power in `difference_slope` were chosen on the first data of
+# `benchmarks.papers.next_to_gd`.
+SNAPSHOT_SHARE = 0.7
 
 
 @base.hyperparameters
@@ -262,28 +261,11 @@ class VarianceReduced(Solver):
     sampling : {"poisson", "fixed_size", "shuffled"}, default="poisson"
         How batches are drawn; "fixed_size" under replace_one only.
     learning_rate : float, "bb" or "auto", default="auto"
-        Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots, noised "once".
+        Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots.
     clip_norm : float or "auto", default="auto"
-        L2 bound of one record's gradient in a snapshot.
-    difference_clip : float or "auto", default="auto"
-        L2 bound of one record's difference. The bound in force falls with the distance from the
-        snapshot, and the noise with it: ``min(difference_clip, difference_slope * curvature *
-        row_bound_**2 * |w - w~|)``, if rows are bounded and have no weights. "auto" is
-        ``2 * clip_norm``.
-    difference_slope : float or "auto", default="auto"
-        In (0, 1]. With 1 the part of the bound that falls cuts no difference. It is for the longest
-        rows, along ``w - w~``; "auto" is for rows of unit columns in most directions, and has a
-        tenth of the noise or less.
-    snapshot_share : float or "auto", default="auto"
-        Share of the squared budget that snapshots get, in (0, 1). "auto" is 0.7.
-    snapshot_noise : {"once", "fresh"}, default="once"
-        "fresh" draws new noise on the snapshot in every step, as printed in the paper: at equal
-        cost the average has the same noise, and each step more.
-    condition_number, initial_gap : float or None, default=None
-        Public guesses, both or neither, of kappa and of the excess at the start, as for "gd". With
-        them "auto" follows the paper's theorems: steps of the size and number of Thm 4.2
-        for "svrg" (some 200 kappa a short epoch), and of Thm 4.4 for "svrg++". These are far more
-        steps than the defaults take.
+        L2 bound of one record's gradient in a snapshot. A difference of gradients is bounded by
+        twice that, and by a bound that falls with the distance from the snapshot, as its noise
+        does, if rows are bounded and have no weights.
 
     References
     ----------
@@ -299,64 +281,30 @@ class VarianceReduced(Solver):
     sampling: str = "poisson"
     learning_rate: base.StepSize = "auto"
     clip_norm: base.ClipNorm = "auto"
-    difference_clip: Resolved[float] = AUTO
-    difference_slope: Resolved[float] = AUTO
-    snapshot_share: Resolved[float] = AUTO
-    snapshot_noise: str = "once"
-    condition_number: float | None = None
-    initial_gap: float | None = None
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         """Return the distance and clip of gradient descent, in plain steps."""
         longest = defaults.longest_plain_step(public, problem, PLAIN_STEP)
         # Two kinds of answers share the budget, so each is noisier, and the way shorter.
         distance = defaults.travelled_distance(public, problem, 0.6)
-        clip = self.clip_norm
-        if not is_real(clip):
-            clip = defaults.descent_defaults(public, problem)["clip_norm"]
         max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
-        rule = svrg_rule(self, public, problem, float(clip), self.doubles)
         if max_iter is None:
-            wanted = defaults.count_within(distance / (size or longest), (60, 1000))
-            max_iter = rule.get("max_iter", wanted)
+            max_iter = count_within(distance / (size or longest), (60, 1000))
         rows = max(256, round(0.1 * public.n_rows))
         return {
             "max_iter": max_iter,
             "inner_steps": math.ceil(max_iter / (30 if self.doubles else 5)),
             "learning_rate": min(distance / max_iter, longest),
             "batch_size": min(rows, public.n_rows),
-            "clip_norm": clip,
-            "difference_clip": min(2.0 * float(clip), LARGEST_CLIP),
-            "difference_slope": difference_slope(public),
-            # The last snapshot decides where the run ends. This share, the numbers of epochs and
-            # the power in `difference_slope` were chosen on the first data of
-            # `benchmarks.papers.next_to_gd`.
-            "snapshot_share": 0.7,
-            **{name: rule[name] for name in rule if name != "max_iter"},
+            "clip_norm": descent_defaults(public, problem)["clip_norm"],
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.count(inner_steps=self.inner_steps)
-        checks.choice("snapshot_noise", self.snapshot_noise, SNAPSHOTS)
         descent.check_batches(self.batch_size, self.sampling, public)
-        follows = checks.is_word(self.learning_rate, "bb")
-        if not follows:
+        if not checks.is_word(self.learning_rate, "bb"):
             constant_size(self.learning_rate)
-        if follows and self.snapshot_noise == "fresh":
-            raise ValueError(
-                "learning_rate='bb' follows snapshots that are released, which "
-                "snapshot_noise='fresh' does not do; take snapshot_noise='once' or a number as "
-                "learning_rate."
-            )
         constant_clip(self.clip_norm)
-        clip = self.difference_clip
-        is_valid = is_real(clip) and LEAST_CLIP_NORM <= clip <= LARGEST_CLIP
-        allowed = f"be 'auto' or a number from {LEAST_CLIP_NORM:g} to {LARGEST_CLIP:g}"
-        require("difference_clip", clip, allowed, is_valid)
-        slope = self.difference_slope
-        is_valid = is_real(slope) and 0 < slope <= 1
-        require("difference_slope", slope, "be 'auto' or a number in (0, 1]", is_valid)
-        checks.share(snapshot_share=self.snapshot_share)
 
     @property
     def n_epochs(self) -> int:
@@ -376,42 +324,30 @@ class VarianceReduced(Solver):
         public, lengths = oracle.public, self._lengths()
         clip_norm = constant_clip(self.clip_norm)
         batches = descent.samplers(self.batch_size, self.sampling, public)
-        snapshots, inner = self._noises(public, lengths)
+        # A share q of the squared budget requires 1/sqrt(q) of the noise, divided over the answers.
+        # A step sees a record with the probability of its sampler, by which its noise is smaller.
+        snapshots = math.sqrt(len(lengths) / SNAPSHOT_SHARE)
+        inner = math.sqrt(int(self.max_iter) / (1 - SNAPSHOT_SHARE))
+        inner *= descent.batch_rate(self.batch_size, public.n_rows)
         longest = defaults.longest_plain_step(public, oracle.problem, PLAIN_STEP)
-        step = BarzilaiBorwein(longest) if checks.is_word(self.learning_rate, "bb") else None
-        size = longest if step is not None else constant_size(self.learning_rate)
+        follows = checks.is_word(self.learning_rate, "bb")
+        size = longest if follows else constant_size(self.learning_rate)
+        longest_difference = min(DIFFERENCES * clip_norm, LARGEST_CLIP_NORM)
         point = anchor = oracle.problem.prox(oracle.start(), 0.0)
+        before: tuple[Array, Array] | None = None
         for length in lengths:
-            # 1. The snapshot, which each step may also release afresh.
-            def release(anchor: Array = anchor) -> Array:
-                return oracle.gradient(anchor, clip_norm, snapshots)
-
-            if self.snapshot_noise == "once":
-                snapshot = release()
-                if step is not None:
-                    size = step.next(anchor, snapshot, length, size)
-                release = functools.partial(np.copy, snapshot)
-            # 2. The inner steps.
+            snapshot = oracle.gradient(anchor, clip_norm, snapshots)
+            if follows and before is not None:
+                moved, turned = anchor - before[0], snapshot - before[1]
+                size = min(barzilai_borwein(moved, turned, length) or size, longest)
+            before = anchor, snapshot
             average = IterateAverage("tail", length, oracle.rng, fraction=1.0)
             path = CorrectedPath(oracle.problem, point, average)
-            path.anchor, path.snapshot, path.slope = anchor, release, self.difference_slope
-            run = descent.schedule([size] * length, self.difference_clip, [inner] * length, batches)
+            path.anchor, path.snapshot = anchor, snapshot
+            run = descent.schedule([size] * length, longest_difference, [inner] * length, batches)
             mean = descent.descend(oracle, path, run)
-            # 3. The next epoch.
             point, anchor = path.point if self.doubles else mean, mean
         return Solution(anchor, int(self.max_iter))
-
-    def _noises(self, public: Public, lengths: list[int]) -> tuple[float, float]:
-        """Return the relative noise of a snapshot and of a step, for their shares of the budget.
-
-        A share q of the squared budget needs 1/sqrt(q) of the noise, divided over the answers. A
-        step sees a record with the probability of its sampler, by which its noise is smaller.
-        """
-        steps = sum(lengths)
-        copies = steps if self.snapshot_noise == "fresh" else len(lengths)
-        rate = descent.batch_rate(self.batch_size, public.n_rows)
-        snapshots = math.sqrt(copies / self.snapshot_share)
-        return snapshots, rate * math.sqrt(steps / (1 - self.snapshot_share))
 
 
 class CorrectedPath(descent.Proximal):
@@ -420,19 +356,16 @@ class CorrectedPath(descent.Proximal):
     Attributes
     ----------
     anchor : array
-    snapshot : callable
-        Returns the noisy gradient at the anchor.
-    slope : float
-        As for `skdp.oracle.GradientDifference`.
+    snapshot : array
+        The noisy gradient at the anchor.
     """
 
     anchor: Array
-    snapshot: Callable[[], Array]
-    slope: float
+    snapshot: Array
 
     def query(self, oracle: Oracle, step: descent.Step) -> Array:
-        request = step.clip_norm, step.noise, step.batch, self.slope
-        gradient = self.snapshot() + oracle.difference(self.point, self.anchor, *request)
+        request = step.clip_norm, step.noise, step.batch, difference_slope(oracle.public)
+        gradient = self.snapshot + oracle.difference(self.point, self.anchor, *request)
         oracle.note_direction(gradient)
         return gradient
 
@@ -450,28 +383,13 @@ def difference_slope(public: Public) -> float:
     return float(min(1.0, usual / public.row_norm**2))
 
 
-class BarzilaiBorwein:
-    """Step sizes from noisy snapshots: ``|dw|**2 / (m <dw, dg>)`` (Tan et al. 2016, SVRG-BB).
+def barzilai_borwein(moved: Array, turned: Array, n_steps: int) -> float:
+    """Return ``|dw|**2 / (m <dw, dg>)``, for noisy snapshots of gradients g (Tan et al. 2016).
 
-    They are functions of released answers, and cost nothing. The old step size is kept if noise
-    makes the product negative. Sizes are at most ``longest``, as noise may make the product tiny.
+    It is 0 if noise makes the product negative.
     """
-
-    def __init__(self, longest: float) -> None:
-        self._longest = longest
-        self._before: tuple[Array, Array] | None = None
-
-    def next(self, anchor: Array, snapshot: Array, n_steps: int, size: float) -> float:
-        """Return the step size for an epoch, given the step size of the epoch before."""
-        before, self._before = self._before, (anchor, snapshot)
-        if before is None:
-            return size
-        moved, turned = anchor - before[0], snapshot - before[1]
-        product = float(np.vdot(moved, turned))
-        if not product > 0:
-            return size
-        new_size = float(np.vdot(moved, moved)) / (n_steps * product)
-        return min(new_size, self._longest) if new_size > 0 else size
+    product = float(np.vdot(moved, turned))
+    return float(np.vdot(moved, moved)) / (n_steps * product) if product > 0 else 0.0
 
 
 class SVRG(VarianceReduced):

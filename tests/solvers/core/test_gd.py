@@ -196,12 +196,6 @@ def test_bad_batch_sizes(bad, regression):
         skdp.DPRidge(solver=("auto", {"batch_size": bad})).fit(*regression)
 
 
-def test_the_bounds_are_for_gaussian_noise(regression):
-    solver = GradientDescent(condition_number=10.0, initial_gap=1.0, mechanism="laplace")
-    with pytest.raises(ValueError, match="nesterov"):
-        skdp.DPRidge(solver=solver, scaling="none").fit(*regression)
-
-
 def test_a_random_iterate_is_one_of_all_equally_often(regression):
     """As theory asks for where the problem is not convex."""
     X, y = regression
