@@ -26,8 +26,6 @@ curvature : float or "auto", default="auto"
     Largest eigenvalue of the mean loss's second derivative: a public guess.
 condition_number : float or "auto", default="auto"
     Ratio of that curvature to the one along the flattest direction: a public guess.
-polish_share : float, default=0.2
-    Share of the squared budget that these steps get, in (0, 1).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import skdp
 from skdp.accounting import DisjointPass
 from skdp.fitting.rows import BlockReader
 from skdp.objective import L2Ball
-from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
+from skdp.solvers import ShuffledSGD
 from streams import SOLVERS, W, data, in_blocks, linear
 
 SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
@@ -156,8 +156,6 @@ def test_what_would_read_rows_again_is_refused_before_a_block_is_asked_for():
     for solver, said in (
         ("gd", "more than once"),
         ("adp_sgd", "more than once"),
-        (ShuffledSGD(polish_iter=3), "read once"),
-        (AdaptiveShuffledSGD(polish_iter=3), "read once"),
     ):
         with pytest.raises(ValueError, match=said):
             linear(solver).fit_blocks(untouched(), n_samples=100, n_features=4)

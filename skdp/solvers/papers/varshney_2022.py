@@ -21,7 +21,7 @@ from typing import ClassVar, Self, cast
 
 import numpy as np
 
-from skdp._numbers import Array, is_integer, is_real, require, shown
+from skdp._numbers import Array, is_real, require, shown
 from skdp.accounting import Gaussian, Shuffled
 from skdp.oracle import Cut, GaussianNoise, ResidualCount, ShuffledPass
 from skdp.solvers import base, checks, descent
@@ -38,7 +38,7 @@ MIN_BLOCKS = 8
 
 @base.hyperparameters
 class OnePassSolver(Solver):
-    """Base of the solvers that read each row once, and may then polish the solution."""
+    """Base of the solvers that read each row once."""
 
     one_pass = True
     averages: ClassVar[tuple[str, ...]]
@@ -48,8 +48,6 @@ class OnePassSolver(Solver):
     curvature: Resolved[float] = AUTO
     condition_number: Resolved[float] = AUTO
     averaging: str = "tail"
-    polish_iter: int = 0
-    polish_share: float = 0.2
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.choice("averaging", self.averaging, self.averages)
@@ -59,34 +57,6 @@ class OnePassSolver(Solver):
                 f"max_iter must be at most the number of rows, {public.n_rows}, as every block "
                 f"needs one; got {shown(self.max_iter)}."
             )
-        if self.polish_iter != 0:
-            checks.count(polish_iter=self.polish_iter)
-        checks.share(polish_share=self.polish_share)
-        if self.polish_iter and public.streamed:
-            raise ValueError(
-                f"solver {self.name!r} with polish_iter={self.polish_iter} goes over all rows "
-                "again, and these are read once. Set polish_iter=0. Nothing was released."
-            )
-
-    def _pass_noise(self) -> float:
-        """Return the relative noise of the pass; a polish gets its share of the squared budget."""
-        return 1.0 if self.polish_iter == 0 else (1 - self.polish_share) ** -0.5
-
-    def _polished(self, oracle: Oracle, point: Array, clip_norm: float) -> Solution:
-        """Return the mean of the last half of the polish's steps over all rows, from a point.
-
-        They reduce the remaining influence of the start on the pass (Remark ii on Theorem 3.7).
-        """
-        n_steps, size = self.polish_iter, 1 / self.curvature
-        rates = step_rates(oracle.public, oracle.problem, self.curvature)
-        if n_steps > 0:
-            average = IterateAverage("tail", n_steps, oracle.rng)
-            path = descent.Proximal(oracle.problem, point, average, rates=rates)
-            noise = math.sqrt(n_steps / self.polish_share)
-            point = descent.descend(
-                oracle, path, descent.schedule([size] * n_steps, clip_norm, [noise] * n_steps)
-            )
-        return Solution(point, self.max_iter + n_steps)
 
 
 def intercept_rate(public: Public, problem: Problem, curvature: float) -> float:
@@ -120,17 +90,18 @@ class Guess:
 
     Attributes
     ----------
+    public : Public
+    problem : Problem
     curvature : float
         Curvature of the mean loss along its steepest direction.
     kappa : float
         Its ratio to the curvature along the flattest direction.
-    row_norm : float
-        L2 norm of a row with its constant feature.
     """
 
+    public: Public
+    problem: Problem
     curvature: float
     kappa: float
-    row_norm: float
 
     @classmethod
     def of(cls, solver: OnePassSolver, public: Public, problem: Problem) -> Self:
@@ -149,42 +120,44 @@ class Guess:
         if checks.is_auto(kappa):
             flattest = problem.loss.typical_curvature * scale + problem.strong_convexity
             kappa = max(1.0, curvature / flattest)
-        row_norm = getattr(solver, "row_norm", "auto")
-        if checks.is_auto(row_norm):
-            row_norm = expected_row_norm(public)
-        checks.positive(condition_number=kappa, row_norm=row_norm)
-        return cls(float(curvature), float(kappa), float(row_norm))
+        checks.positive(condition_number=kappa)
+        return cls(public, problem, float(curvature), float(kappa))
 
-    def n_blocks(self, public: Public, unit: float, noise_falls: bool = False) -> int:
+    @property
+    def row(self) -> float:
+        """Curvature of the loss of one record, whose row has the expected norm."""
+        return self.problem.loss.typical_curvature * expected_row_norm(self.public) ** 2
+
+    @property
+    def noise(self) -> float:
+        """Rows of a block, squared, at which noise of multiplier 1 limits a step to size 1."""
+        return self.row * self.kappa * math.prod(self.public.shape)
+
+    def n_blocks(self, unit: float, noise_falls: bool = False) -> int:
         """Return ``unit * kappa * ln n``, at most the number of rows; theory leaves ``unit`` open.
 
         Unless ``noise_falls`` with the fit, the signal-to-noise ratio takes the place of a larger
         n.
         """
-        forgotten = float(public.n_rows)
+        public, forgotten = self.public, float(self.public.n_rows)
         if public.is_noisy and not noise_falls:
             forgotten = min(forgotten, public.signal_to_noise)
         wanted = max(MIN_BLOCKS, math.ceil(unit * self.kappa * math.log(max(forgotten, 2.0))))
         return min(wanted, public.n_rows)
 
-    def rows_for_full_steps(self, public: Public, problem: Problem, alpha: float) -> float:
+    def rows_for_full_steps(self, alpha: float) -> float:
         """Return the rows of a block from which on stability limits a step, and not its noise.
 
         That is where both limits of :meth:`step_size` agree: a root of a quadratic equation.
         """
-        row = problem.loss.typical_curvature * self.row_norm**2
-        noise = row * self.kappa * math.prod(public.shape) * alpha**2
-        middle = row - self.curvature
+        middle, noise = self.row - self.curvature, self.noise * alpha**2
         return (math.sqrt(middle**2 + 4 * self.curvature * noise) - middle) / (2 * self.curvature)
 
-    def step_size(self, public: Public, problem: Problem, batch: float, alpha: float) -> float:
+    def step_size(self, batch: float, alpha: float) -> float:
         """Return the size of a step on ``batch`` rows, with noise multiplier ``alpha``."""
         batch = max(1.0, batch)
-        row = problem.loss.typical_curvature * self.row_norm**2
-        longest = batch / (row + (batch - 1) * self.curvature)
-        if alpha == 0:
-            return longest
-        return min(longest, batch**2 / (row * self.kappa * math.prod(public.shape) * alpha**2))
+        longest = batch / (self.row + (batch - 1) * self.curvature)
+        return longest if alpha == 0 else min(longest, batch**2 / (self.noise * alpha**2))
 
 
 # The constant c in the number of blocks, c kappa ln n, which the theorem leaves open; chosen on the
@@ -222,9 +195,6 @@ class ShuffledSGD(OnePassSolver):
     {condition_number}
     averaging : {"last", "tail"}, default="tail"
         Which iterate is returned; "tail" is the mean of the last half.
-    polish_iter : int, default=0
-        Number of gradient steps over all rows that follow.
-    {polish_share}
 
     References
     ----------
@@ -269,23 +239,23 @@ class ShuffledSGD(OnePassSolver):
             "condition_number": guess.kappa,
         }
         if checks.is_auto(self.learning_rate):  # otherwise a shuffled pass need not be calibrated
-            values["learning_rate"] = self._size(public, problem, guess, n_blocks)
+            values["learning_rate"] = self._size(public, guess, n_blocks)
         return values
 
     @staticmethod
-    def _size(public: Public, problem: Problem, guess: Guess, n_blocks: int) -> float:
+    def _size(public: Public, guess: Guess, n_blocks: int) -> float:
         """Return the step size for the noise of a step, amplified if that is less."""
         alpha = full_budget_noise(public)
         one_by_one = n_blocks == public.n_rows and not public.streamed
         if alpha > 0 and not public.is_pure and one_by_one:
             alpha = public.noise_for(Shuffled(n_blocks, Gaussian(1.0)))
-        return guess.step_size(public, problem, public.n_rows / n_blocks, alpha)
+        return guess.step_size(public.n_rows / n_blocks, alpha)
 
     def _blocks(self, public: Public, guess: Guess) -> int:
         """Return the number of blocks."""
-        n_blocks = guess.n_blocks(public, BLOCKS)
+        n_blocks = guess.n_blocks(BLOCKS)
         if self.batch_size is not None:
-            n_blocks = max(1, public.n_rows // rows_per_block(self.batch_size, public.n_rows))
+            n_blocks = public.n_rows // descent.batch_rows(self.batch_size, public.n_rows)
         if checks.is_auto(self.max_iter):
             return n_blocks
         checks.count(max_iter=self.max_iter)
@@ -301,29 +271,18 @@ class ShuffledSGD(OnePassSolver):
         checks.positive(clip_norm=self.clip_norm)
 
     def solve(self, oracle: Oracle) -> Solution:
-        noise, averaged = GaussianNoise(self._pass_noise()), AVERAGED_SHARES[self.averaging]
         rate = intercept_rate(oracle.public, oracle.problem, self.curvature)
-        size = constant_size(self.learning_rate)
-        run = ShuffledPass(self.max_iter, size, self.clip_norm, noise, averaged, rate)
-        return self._polished(oracle, oracle.request(run), self.clip_norm)
-
-
-def rows_per_block(batch_size: float, n_rows: int) -> int:
-    """Turn a batch size into a number of rows."""
-    if is_integer(batch_size) and batch_size >= 1:
-        return min(int(batch_size), n_rows)
-    if is_real(batch_size) and 0 < batch_size <= 1:
-        return max(1, math.floor(float(batch_size) * n_rows))
-    raise ValueError(
-        "batch_size must be None, an integer, at least 1, or a fraction of the rows in (0, 1]; got "
-        f"{shown(batch_size)}."
-    )
+        size, averaged = constant_size(self.learning_rate), AVERAGED_SHARES[self.averaging]
+        run = ShuffledPass(self.max_iter, size, self.clip_norm, GaussianNoise(1.0), averaged, rate)
+        return Solution(oracle.request(run), self.max_iter)
 
 
 # Least and largest share of a block's rows that are counted. The paper counts s = b / 10 rows.
 MIN_COUNTED_SHARE, MAX_COUNTED_SHARE = 0.1 / 1.1, 0.5
-# Least ``resolution``.
-FINEST = 2.0**-100
+# Doublings from the least candidate for a threshold up to the largest.
+DOUBLINGS = 20
+# The largest candidate, in the targets' unit, where the loss does not bound residuals.
+LARGEST_RESIDUAL = 16.0
 SEARCHES = ("binary", "doubling")
 
 
@@ -333,8 +292,8 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     The rows are shuffled and cut into ``max_iter`` blocks. In each block, noisy counts over s rows
     find the ``quantile`` gamma of their absolute residuals; the other b rows give the mean
-    gradient, with each record's gradient clipped to ``clip_factor * row_norm * gamma`` and noise
-    in proportion to that norm. As the fit improves the norm falls, and the noise with it. The two
+    gradient, with each record's gradient clipped to ``clip_factor * gamma`` times the expected norm
+    of a row, and noise in proportion to that. As the fit improves the norm falls, and the noise with it. The two
     parts have different rows and no row is used twice, so every search and every gradient may
     spend as if there were no others: the pass costs the larger of one search and one gradient,
     not their sum.
@@ -345,7 +304,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         Number of blocks, T. "auto" is ``kappa ln(n)``, or fewer if counts were too noisy. Where the
         loss bounds residuals n is at most the signal-to-noise ratio of the budget.
     learning_rate : float or "auto", default="auto"
-        Step size; "auto" is ``b / (row_norm**2 + (b - 1) curvature)``.
+        Step size; "auto" is ``b / (R**2 + (b - 1) curvature)``.
     stat_share : float or "auto", default="auto"
         Share of a block's rows that are counted, in (0, 1). "auto" is 1/11, the paper's
         ``s = b / 10``, or more if counts were too noisy, up to 1/2.
@@ -353,28 +312,18 @@ class AdaptiveShuffledSGD(OnePassSolver):
         Method that finds gamma: a noisy binary search over many candidates, or, as printed in the
         paper, by counts at all doublings of the least candidate. Each count has the same noise,
         and their number does not depend on their answers.
-    resolution : float, default=2**-20
-        Least candidate, as a share of the largest, in [2**-100, 1/2].
     quantile : float or "auto", default="auto"
         Share of the s rows with residuals up to gamma, in (0, 1]. The paper takes 1. "auto" is the
         median, which requires the fewest rows to stand out from the noise, or 0.9 where the loss
         bounds residuals: those of a rare class are large, and no outliers.
     clip_factor : float or "auto", default="auto"
-        Clip in units of ``row_norm * gamma``. "auto" is 2, or 1 where the loss bounds residuals.
-        The paper takes ``ln(n)**a``, with a = 1/2 for Gaussian tails, which makes clipping
+        Clip in units of gamma times the expected norm of a row. "auto" is 2, or 1 where the loss
+        bounds residuals. The paper takes ``ln(n)**a``, with a = 1/2 for Gaussian tails, which makes clipping
         improbable and adds more noise.
-    domain_bound : float or "auto", default="auto"
-        Largest candidate, in the unit of the target.
-    row_norm : float or "auto", default="auto"
-        Root of the mean squared norm of rows, with the constant feature. "auto" expects columns of
-        unit size.
     {curvature}
     {condition_number}
     averaging : {"last", "tail", "random"}, default="tail"
         Which iterate is returned; "tail" is the mean of the last half.
-    polish_iter : int, default=0
-        Number of gradient steps over all rows that follow, with the median clip of the last half.
-    {polish_share}
 
     Notes
     -----
@@ -407,18 +356,13 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     stat_share: Resolved[float] = AUTO
     search: str = "binary"
-    resolution: float = 2.0**-20
     quantile: Resolved[float] = AUTO
     clip_factor: Resolved[float] = AUTO
-    domain_bound: Resolved[float] = AUTO
-    row_norm: Resolved[float] = AUTO
 
     # ------------------------------------------------------------------ public facts
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         checks.choice("search", self.search, SEARCHES)
-        is_valid = is_real(self.resolution) and FINEST <= self.resolution <= 0.5
-        require("resolution", self.resolution, "be a number in [2**-100, 1/2]", is_valid)
         guess = Guess.of(self, public, problem)
         residual_bound = problem.loss.residual_bound
         clip_factor = self.clip_factor
@@ -428,18 +372,16 @@ class AdaptiveShuffledSGD(OnePassSolver):
                 clip_factor = UNCLIPPED
         checks.positive(clip_factor=clip_factor)
         alpha = clip_factor * full_budget_noise(public)
-        enough = guess.rows_for_full_steps(public, problem, alpha)
+        enough = guess.rows_for_full_steps(alpha)
         n_blocks, share = self._blocks(public, guess, enough, noise_falls=residual_bound is None)
         batch = public.n_rows / n_blocks * (1 - share)
         return {
             "clip_factor": clip_factor,
             "max_iter": n_blocks,
             "stat_share": share,
-            "learning_rate": guess.step_size(public, problem, batch, alpha),
+            "learning_rate": guess.step_size(batch, alpha),
             # 0.9 was chosen on the first data of `benchmarks.papers.next_to_gd`.
             "quantile": 0.5 if residual_bound is None else 0.9,
-            "domain_bound": residual_bound or 16.0 * target_unit(public),
-            "row_norm": guess.row_norm,
             "curvature": guess.curvature,
             "condition_number": guess.kappa,
         }
@@ -455,13 +397,13 @@ class AdaptiveShuffledSGD(OnePassSolver):
         """
         noise = full_budget_noise(public) * descent.count_ratio(public)
         # At least 10 rows, and 6 times the noise of a count.
-        counted = 6.0 * noise * math.sqrt(number_of_counts(self.search, self.resolution))
+        counted = 6.0 * noise * math.sqrt(number_of_counts(self.search))
         counted = max(counted, 10)
         n_blocks = self.max_iter
         if checks.is_auto(n_blocks):
             most = int(public.n_rows * MAX_COUNTED_SHARE / counted)
             full = max(MIN_BLOCKS, int(public.n_rows / (rows + counted)))
-            n_blocks = max(1, min(guess.n_blocks(public, 1.0, noise_falls), most, full))
+            n_blocks = max(1, min(guess.n_blocks(1.0, noise_falls), most, full))
         checks.count(max_iter=n_blocks)
         share = self.stat_share
         if checks.is_auto(share):
@@ -472,7 +414,6 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        checks.positive(domain_bound=self.domain_bound, row_norm=self.row_norm)
         is_valid = is_real(self.quantile) and 0 < self.quantile <= 1
         require("quantile", self.quantile, "be a number in (0, 1]", is_valid)
 
@@ -489,18 +430,15 @@ class AdaptiveShuffledSGD(OnePassSolver):
 
     def solve(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem
-        n_steps, noise, cuts = self.max_iter, self._pass_noise(), self._cuts(public.n_rows)
+        n_steps, cuts = self.max_iter, self._cuts(public.n_rows)
         average = IterateAverage(self.averaging, n_steps, oracle.rng)
         rates = step_rates(public, problem, self.curvature)
         path = QuantileClip(descent.Proximal(problem, oracle.start(), average, rates=rates), self)
-        # 1. The gradients, on the second part of each block; the first gives their clipping norm.
+        # Gradients are on the second part of each block; the first gives their clipping norm.
         batches = [Cut(0, cuts, 2 * t + 1) for t in range(n_steps)]
         sizes = [constant_size(self.learning_rate)] * n_steps
-        point = descent.descend(
-            oracle, path, descent.schedule(sizes, math.nan, [noise] * n_steps, batches)
-        )
-        # 2. The polish, with the median clip of the last blocks.
-        return self._polished(oracle, point, float(np.median(path.clips[n_steps // 2 :])))
+        run = descent.schedule(sizes, math.nan, [1.0] * n_steps, batches)
+        return Solution(descent.descend(oracle, path, run), n_steps)
 
 
 class QuantileClip(descent.Wrapper):
@@ -508,46 +446,42 @@ class QuantileClip(descent.Wrapper):
 
     def __init__(self, path: descent.Path, solver: AdaptiveShuffledSGD) -> None:
         super().__init__(path)
-        self._solver, self._factor = solver, solver.clip_factor * solver.row_norm
-        self.clips: list[float] = []
+        self._solver = solver
 
     def query(self, oracle: Oracle, step: descent.Step) -> Array:
-        solver, point = self._solver, self.at(step)
+        solver, public, point = self._solver, oracle.public, self.at(step)
         block = cast("Cut", step.batch)
         rows = Cut(block.epoch, block.cuts, block.index - 1)
-        noise = step.noise * math.sqrt(number_of_counts(solver.search, solver.resolution))
+        noise = step.noise * math.sqrt(number_of_counts(solver.search))
 
         def count(limit: float) -> float:
             return descent.noisy_count(oracle, ResidualCount(point, limit), noise, rows)
 
         start, stop = rows.cuts[rows.index], rows.cuts[rows.index + 1]
-        candidates = thresholds(solver.search, solver.domain_bound, solver.resolution)
-        enough = solver.quantile * (stop - start) * oracle.public.weighted_share
-        gamma = least_threshold(solver.search, candidates, enough, count)
-        self.clips.append(self._factor * gamma)
-        return super().query(oracle, step._replace(clip_norm=self.clips[-1]))
+        enough = solver.quantile * (stop - start) * public.weighted_share
+        largest = oracle.problem.loss.residual_bound or LARGEST_RESIDUAL * target_unit(public)
+        gamma = least_threshold(solver.search, thresholds(solver.search, largest), enough, count)
+        clip_norm = solver.clip_factor * expected_row_norm(public) * gamma
+        return super().query(oracle, step._replace(clip_norm=clip_norm))
 
 
 # ---------------------------------------------------------------------- searches by noisy counts
 
 
-def thresholds(search: str, bound: float, resolution: float) -> Array:
-    """Return rising candidates from about ``resolution * bound`` up to ``bound``.
+def thresholds(search: str, bound: float) -> Array:
+    """Return rising candidates up to ``bound``.
 
-    "doubling": ``delta 2**i`` for i from 0 to ``ceil(log2(1 / resolution))``, as in Algorithm 3
-    (DP-STAT) of Varshney, Thakurta, Jain (2022). "binary" has four candidates per factor of 2.
+    "doubling": each is twice the one before, as in Algorithm 3 (DP-STAT) of Varshney, Thakurta,
+    Jain (2022). "binary" has four candidates per factor of 2.
     """
     fine = 4 if search == "binary" else 1
-    doublings = math.ceil(math.log2(1 / resolution))
-    return bound * 2.0 ** (np.arange(-fine * doublings, 1) / fine)
+    return bound * 2.0 ** (np.arange(-fine * DOUBLINGS, 1) / fine)
 
 
-def number_of_counts(search: str, resolution: float) -> int:
+def number_of_counts(search: str) -> int:
     """Return the number of counts in a search, which does not depend on their answers."""
-    n_thresholds = len(thresholds(search, 1.0, resolution))
-    if search == "doubling":
-        return n_thresholds
-    return math.ceil(math.log2(n_thresholds))
+    n_thresholds = len(thresholds(search, 1.0))
+    return n_thresholds if search == "doubling" else math.ceil(math.log2(n_thresholds))
 
 
 def least_threshold(
