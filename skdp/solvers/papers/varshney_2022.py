@@ -293,10 +293,10 @@ class AdaptiveShuffledSGD(OnePassSolver):
     The rows are shuffled and cut into ``max_iter`` blocks. In each block, noisy counts over s rows
     find the ``quantile`` gamma of their absolute residuals; the other b rows give the mean
     gradient, with each record's gradient clipped to ``clip_factor * gamma`` times the expected norm
-    of a row, and noise in proportion to that. As the fit improves the norm falls, and the noise with it. The two
-    parts have different rows and no row is used twice, so every search and every gradient may
-    spend as if there were no others: the pass costs the larger of one search and one gradient,
-    not their sum.
+    of a row, and noise in proportion to that. As the fit improves the norm falls, and the noise
+    with it. The two parts have different rows and no row is used twice, so every search and every
+    gradient may spend as if there were no others: the pass costs the larger of one search and one
+    gradient, not their sum.
 
     Parameters
     ----------
@@ -318,8 +318,8 @@ class AdaptiveShuffledSGD(OnePassSolver):
         bounds residuals: those of a rare class are large, and no outliers.
     clip_factor : float or "auto", default="auto"
         Clip in units of gamma times the expected norm of a row. "auto" is 2, or 1 where the loss
-        bounds residuals. The paper takes ``ln(n)**a``, with a = 1/2 for Gaussian tails, which makes clipping
-        improbable and adds more noise.
+        bounds residuals. The paper takes ``ln(n)**a``, with a = 1/2 for Gaussian tails, which makes
+        clipping improbable and adds more noise.
     {curvature}
     {condition_number}
     averaging : {"last", "tail", "random"}, default="tail"
