@@ -50,7 +50,7 @@ def test_nothing_but_releases(replay, rng, kind, name, adjacency):
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
-@pytest.mark.parametrize("name", ["one by one", "small", "doubling", "fresh"])
+@pytest.mark.parametrize("name", ["one by one", "small", "doubling"])
 @pytest.mark.parametrize("kind", ["logistic", "ridge"])
 def test_bounds_that_shrink_near_the_snapshot_hold(replay, rng, monkeypatch, kind, name, adjacency):
     """Without weights, where the bound follows the distance; a null row adds nothing."""
