@@ -1,21 +1,19 @@
 """Means to convince oneself that a fit keeps its promise; see the page "Audit it yourself"."""
 
-from skdp.audit.black_box import CanaryReport, Claim, canaries
+from skdp.audit.black_box import CanaryReport, canaries
 from skdp.audit.comparing import Finding, ReplayedRelease, ReplayReport
 from skdp.audit.neighbours import NeighbouringPair, hostile_pairs, made_up_data
 from skdp.audit.replaying import replay
 from skdp.audit.reporting import AuditReport, report
-from skdp.audit.sources import SourceReport, check_source
+from skdp.audit.sources import check_source
 
 __all__ = [
     "AuditReport",
     "CanaryReport",
-    "Claim",
     "Finding",
     "NeighbouringPair",
     "ReplayReport",
     "ReplayedRelease",
-    "SourceReport",
     "canaries",
     "check_source",
     "hostile_pairs",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import math
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +16,11 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 
 from skdp._numbers import Array, Mask, MatrixLike
 from skdp.accounting import Adjacency, PrivacyStatement, gaussian_epsilon
-from skdp.audit.neighbours import dense_copy, labels_of
-from skdp.audit.replaying import audited_clone, in_partitions, relation_of, takes_weights
+from skdp.audit.comparing import Report
+from skdp.audit.neighbours import dense_copy, labels_of, relation_of
+from skdp.audit.replaying import audited_clone, takes_weights
 from skdp.fitting.privacy import SeededNoise
 from skdp.model_selection import total_privacy
-from skdp.oracle.sources.partitioned import Partitions
 
 
 def clopper_pearson(successes: int, trials: int, error: float) -> tuple[float, float]:
@@ -130,26 +129,23 @@ LONG, FAR = 1e3, 1e6  # a worst-case record: longer than rows are kept to, with 
 LIGHT = 1e-200  # weight of the other records of made-up data: they add nothing
 DIRECTION_SHARE = 0.15  # of the fits, from which the direction is learned; they are not counted
 
-Score = Callable[[BaseEstimator], ArrayLike]
-
 
 def canaries(
     estimator: BaseEstimator,
     X: MatrixLike | None = None,
     y: ArrayLike | None = None,
     *,
-    record: tuple[ArrayLike, Hashable] | None = None,
-    partitions: Callable[..., Partitions] | None = None,
-    score: Score | None = None,
     n_fits: int = 4000,
     confidence: float = 0.999,
     random_state: int | None = None,
 ) -> CanaryReport:
     """Bound epsilon and mu from below, by fits with and without a worst-case record.
 
-    A coin decides for each fit whether the record is in; the coin is guessed from the fitted
-    coefficients alone. If guesses are right too often for what is claimed, the claim is false.
-    The direction in which to look is learned from some of the fits, which are not counted.
+    A coin decides for each fit whether the record is in: a long row with a far target, or of the
+    last class. Under "zero_out" it has weight 0 in the other fits; under "replace_one" its target
+    is another one there. The coin is guessed from the coefficients and intercepts alone. If guesses
+    are right too often for what is claimed, the claim is false. The direction in which to look is
+    learned from some of the fits, which are not counted.
 
     Parameters
     ----------
@@ -158,13 +154,6 @@ def canaries(
         fit: that of the system, or of a `numpy.random.Generator`.
     X, y : arrays, default=None
         The other records; if None, records that add next to nothing, so that nothing hides the one.
-    record : (row, target), default=None
-        The record at place 0; if None, a long row with a far target, or the last class. Under
-        "zero_out" it has weight 0 in the other fits; under "replace_one" it is turned around there.
-    partitions : callable, default=None
-        ``partitions(X, y, **beside)`` puts the records in partitions, as in `replay`.
-    score : callable, default=None
-        ``score(model)`` returns numbers; if None, all coefficients and intercepts.
     n_fits : int, default=4000
         At least 100. Bounds are a few per cent off for every 4000.
     confidence : float, default=0.999
@@ -207,12 +196,11 @@ def canaries(
             "with noise='system'."
         )
     coins = np.random.default_rng(random_state).integers(2, size=n_fits)
-    data = _data(plain, X, y, record)
-    score = _parameters if score is None else score
+    data = _data(plain, X, y)
     vectors = []
     for coin in coins:
-        model = fitted_clone(plain, in_partitions(data[coin], partitions))
-        vectors.append(np.asarray(score(model), dtype=np.float64).ravel())
+        model = fitted_clone(plain, data[coin])
+        vectors.append(np.append(np.ravel(model.coef_), model.intercept_))
     outputs, is_in = np.array(vectors), coins == 1
     # The direction that separates the two best, and how well it does, come from fits that do not
     # count afterwards.
@@ -220,7 +208,7 @@ def canaries(
     direction, middle, distance = _direction(outputs[:n_learn], is_in[:n_learn])
     scores, is_in = (outputs[n_learn:] - middle) @ direction, is_in[n_learn:]
     wrong = int(((scores > 0) != is_in).sum())
-    claim = _claim(model)
+    claim = statement_of(model)
     lower = (
         epsilon_from_scores(scores, is_in, distance, claim.delta, error),
         mu_from_errors(wrong, len(scores), error),
@@ -233,58 +221,37 @@ def canaries(
 
 
 def _data(
-    estimator: BaseEstimator,
-    X: MatrixLike | None,
-    y: ArrayLike | None,
-    record: tuple[ArrayLike, Hashable] | None,
+    estimator: BaseEstimator, X: MatrixLike | None, y: ArrayLike | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is fitted without, and with, the record."""
-    relation = relation_of(estimator)
+    """Return the data set that is fitted without the record, and that with it."""
+    is_replaced = relation_of(estimator) is Adjacency.REPLACE_ONE
     made_up = X is None
-    targets = _targets(estimator, y)
+    # The record's target in the neighbouring data, under replace-one, and in the data.
+    targets: list[Any] = [-FAR, FAR]
+    if is_classifier(estimator):
+        targets = labels_of(estimator, [0, 1] if y is None else y)
     if made_up:
         X = np.zeros((N_ROWS, N_FEATURES))
         y = np.resize(np.asarray(targets), N_ROWS) if is_classifier(estimator) else np.zeros(N_ROWS)
     X, y = dense_copy(X), np.array(y)
     weighted = takes_weights(estimator, X, y)
-    if record is None:
-        row = np.zeros(X.shape[1])
-        row[0] = LONG
-        record = row, targets[1]
-    there = {"X": X.copy(), "y": y.copy()}
-    there["X"][0], there["y"][0] = record
-    other = {name: value.copy() for name, value in there.items()}
-    if relation is Adjacency.REPLACE_ONE:
+    X[0], X[0, 0], y[0] = 0.0, LONG, targets[-1]
+    there, other = ({"X": X.copy(), "y": y.copy()} for _ in range(2))
+    if is_replaced or not weighted:
         other["y"][0] = targets[0]
-    elif weighted:
+    if not is_replaced:
         other["X"][0] = 0.0
-    else:
-        other["X"][0], other["y"][0] = 0.0, targets[0]
     if weighted:
         light = np.full(len(y), LIGHT) if made_up else np.ones(len(y))
-        for data, weight in ((there, 1.0), (other, float(relation is Adjacency.REPLACE_ONE))):
-            data["sample_weight"] = light.copy()
-            data["sample_weight"][0] = weight
+        for data, weight in ((there, 1.0), (other, float(is_replaced))):
+            data["sample_weight"] = np.append(weight, light[1:])
     return other, there
-
-
-def _targets(estimator: BaseEstimator, y: ArrayLike | None) -> tuple[Any, Any]:
-    """Return the record's target in the neighbouring data (under replace-one), and in the data."""
-    if is_classifier(estimator):
-        labels = labels_of(estimator, [0, 1] if y is None else y)
-        return labels[0], labels[-1]
-    return -FAR, FAR
 
 
 def fitted_clone(estimator: BaseEstimator, data: Mapping[str, Any]) -> BaseEstimator:
     """Return a fitted clone of an estimator."""
     with warnings.catch_warnings(action="ignore"):  # that so few rows cannot teach a model anything
         return clone(estimator).fit(**data)
-
-
-def _parameters(model: BaseEstimator) -> Array:
-    """Return all coefficients and intercepts."""
-    return np.concatenate([np.ravel(model.coef_), np.ravel(model.intercept_)])
 
 
 def statement_of(model: BaseEstimator) -> PrivacyStatement:
@@ -295,11 +262,6 @@ def statement_of(model: BaseEstimator) -> PrivacyStatement:
         deltas = [value for name, value in parameters if name.rpartition("__")[2] == "delta"]
         statement = total_privacy(model, delta=sum(deltas))
     return statement
-
-
-def _claim(model: BaseEstimator) -> Claim:
-    statement = statement_of(model)
-    return Claim(statement.epsilon, statement.delta, statement.mu, statement.adjacency)
 
 
 # ---------------------------------------------------------------------- guesses
@@ -326,31 +288,14 @@ def _direction(vectors: Array, is_in: Mask) -> tuple[Array, Array, float]:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """Guarantee that an estimator states.
-
-    Attributes
-    ----------
-    epsilon, delta : float
-    mu : float or None
-        Gaussian-DP parameter, where the fit has one.
-    adjacency : str
-    """
-
-    epsilon: float
-    delta: float
-    mu: float | None
-    adjacency: str
-
-
-@dataclass(frozen=True)
-class CanaryReport:
+class CanaryReport(Report):
     """Lower bounds that canaries prove for a fit.
 
     Attributes
     ----------
     estimator : str
-    claim : Claim
+    claim : PrivacyStatement
+        Of a fit.
     epsilon_lower : float
         The fit is not (epsilon, delta)-DP for any smaller epsilon, at the claim's delta. Exact
         binomial bounds; nothing is assumed about the mechanism.
@@ -365,7 +310,7 @@ class CanaryReport:
     """
 
     estimator: str
-    claim: Claim
+    claim: PrivacyStatement
     epsilon_lower: float
     mu_lower: float
     confidence: float
@@ -408,17 +353,3 @@ class CanaryReport:
             f"{self.mu_lower:.4g} (epsilon {self.epsilon_of_mu:.4g} if Gaussian), "
             f"{100 * self.share:.0f} % of the claim"
         )
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the report, without scores, as plain Python objects, ready for JSON.
-
-        Returns
-        -------
-        dict
-        """
-        names = ("estimator", "epsilon_lower", "mu_lower", "epsilon_of_mu", "share", "n_fits")
-        fields = {name: getattr(self, name) for name in (*names, "confidence", "ok")}
-        return {**fields, "claim": vars(self.claim).copy()}

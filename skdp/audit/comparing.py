@@ -4,12 +4,11 @@ import html
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from skdp._numbers import html_table
 from skdp.accounting import Adjacency, Event, PrivacyStatement, walk
 from skdp.audit.randomness import Randomness
 from skdp.audit.recording import ROWS, SECRETS, ChargedRelease, Recording, ReplayMismatch
@@ -65,8 +64,15 @@ class ReplayedRelease:
     pair: str
 
 
+class Report:
+    """Result of an audit, which a notebook shows as it is printed."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
 @dataclass(frozen=True)
-class ReplayReport:
+class ReplayReport(Report):
     """Result of `replay`.
 
     Attributes
@@ -92,15 +98,13 @@ class ReplayReport:
         """True if the replay raised no finding."""
         return not self.findings
 
-    def _headline(self) -> str:
+    def __str__(self) -> str:
         verdict = "nothing beyond the charged answers"
         if self.findings:
             verdict = f"{len(self.findings)} FINDINGS"
         refused = f", {len(self.refused)} refused alike" if self.refused else ""
-        return f"replay of {self.estimator} on {len(self.pairs)} pairs{refused}: {verdict}"
-
-    def __str__(self) -> str:
-        lines = [self._headline(), *(f"  ! {finding}" for finding in self.findings)]
+        head = f"replay of {self.estimator} on {len(self.pairs)} pairs{refused}: {verdict}"
+        lines = [head, *(f"  ! {finding}" for finding in self.findings)]
         lines.append(f"  {'release':<24}{'moved':>12}{'charged':>12}{'ratio':>8}  farthest on")
         for one in self.releases:
             lines.append(
@@ -108,32 +112,6 @@ class ReplayReport:
                 f"  {one.pair}"
             )
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        header = "release", "moved", "charged", "ratio", "farthest on"
-        rows = (
-            (one.kind, f"{one.moved:.4g}", f"{one.sensitivity:.4g}", f"{one.ratio:.4f}", one.pair)
-            for one in self.releases
-        )
-        items = "".join(f"<li>{html.escape(str(finding))}</li>" for finding in self.findings)
-        head = f"<p><b>{html.escape(self._headline())}</b></p>"
-        return f"{head}<ul>{items}</ul>{html_table(header, rows)}"
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the report as plain Python objects, ready for JSON.
-
-        Returns
-        -------
-        dict
-        """
-        return {
-            "ok": self.ok,
-            "estimator": self.estimator,
-            "findings": [{"pair": one.pair, "text": one.text} for one in self.findings],
-            "releases": [vars(one).copy() for one in self.releases],
-            "pairs": list(self.pairs),
-            "refused": list(self.refused),
-        }
 
 
 class ReplayComparison:
@@ -147,6 +125,7 @@ class ReplayComparison:
         self._randomness = Randomness()
         self._priced: list[PrivacyStatement] = []
 
+    @np.errstate(over="ignore", invalid="ignore")  # of a statistic that has no bound
     def compare(self, name: str, first: Recording, second: Recording, relation: Adjacency) -> None:
         """Compare a recording with its repetition on the neighbour.
 
@@ -158,10 +137,6 @@ class ReplayComparison:
         relation : Adjacency
             How the two data sets differ.
         """
-        with np.errstate(over="ignore", invalid="ignore"):  # of a statistic that has no bound
-            self._compare(name, first, second, relation)
-
-    def _compare(self, name: str, first: Recording, second: Recording, relation: Adjacency) -> None:
         self._names.append(name)
         texts = [*self._courses(first, second)]
         if not texts and first.error is None:
@@ -190,16 +165,13 @@ class ReplayComparison:
         first : Recording
         others : iterable of Recording
         """
-        least: list[str] | None = None
+        found: list[list[str]] = []
         for other in others:
-            differences = [*self._courses(first, other, SECRETS, same_runs=not first.runs)]
-            if not differences:
-                differences += _differences(first, other, SECRETS)
-            if least is None or len(differences) < len(least):
-                least = differences
-            if not differences:
+            courses = [*self._courses(first, other, SECRETS, same_runs=not first.runs)]
+            found.append(courses or [*_differences(first, other, SECRETS)])
+            if not found[-1]:
                 break
-        self.findings += [Finding(name, text) for text in least or ()]
+        self.findings += [Finding(name, text) for text in min(found, key=len)]
 
     def report(self, estimator: str) -> ReplayReport:
         """Return the report on all fits that were compared."""
@@ -259,8 +231,7 @@ class ReplayComparison:
             for here, there in zip(one.answers, other.answers, strict=True):
                 sensitivity = here.sensitivity(relation)
                 # Scaled first, so that a huge difference does not overflow into a pass.
-                with np.errstate(over="ignore", invalid="ignore"):  # not a number fails below
-                    change = (here.statistic - there.statistic) / sensitivity
+                change = (here.statistic - there.statistic) / sensitivity
                 ratio = float(np.linalg.norm(change.ravel(), here.order))
                 farthest = max(farthest, (math.inf if math.isnan(ratio) else ratio, sensitivity))
             ratio, sensitivity = farthest
@@ -272,7 +243,7 @@ class ReplayComparison:
                 known = ReplayedRelease(
                     one.kind, n_answers, ratio * sensitivity, sensitivity, ratio, name
                 )
-            self._places[place] = ReplayedRelease(**{**vars(known), "n_answers": n_answers})
+            self._places[place] = replace(known, n_answers=n_answers)
 
 
 def _differences(first: Recording, second: Recording, cause: str) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from scipy import sparse as scipy_sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import get_tags
 
-from skdp._numbers import AnyArray, Array, MatrixLike
+from skdp._numbers import AnyArray, Array, MatrixLike, shown
 from skdp.accounting import LABEL, Adjacency
 from skdp.fitting.grouping import number_labels
 from skdp.fitting.privacy import terms_among
@@ -45,10 +44,20 @@ LARGEST_SINGLE = 1e30  # entry of a sparse row in single precision
 PARTS = (1e30, 1e17)  # an entry of a sparse row in two parts, plus and minus this
 
 
-def stated_adjacency(estimator: BaseEstimator) -> str | None:
-    """Return the one adjacency of an estimator or of those inside it, None if there is none."""
+def stated_adjacency(estimator: BaseEstimator) -> str:
+    """Return the name of the one adjacency that an estimator, or those inside it, state."""
     adjacencies = {str(terms.adjacency) for terms in terms_among(estimator.get_params()).values()}
-    return adjacencies.pop() if len(adjacencies) == 1 else None
+    if len(adjacencies) != 1:
+        raise ValueError(
+            f"{type(estimator).__name__}: one adjacency is audited at a time; got "
+            f"{shown(sorted(adjacencies))}. Give adjacency='zero_out' or 'replace_one'."
+        )
+    return adjacencies.pop()
+
+
+def relation_of(estimator: BaseEstimator) -> Adjacency:
+    """Return the relation of that name."""
+    return Adjacency.parse(stated_adjacency(estimator), labels=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +125,7 @@ def pair_for_loops(
     X, y = made_up_data(estimator, FOR_LOOPS)
     relation = relation if weighted else Adjacency.REPLACE_ONE
     maker = _PairMaker(estimator, X, y, relation, None, weighted)
-    yield maker.pair("long record among many", 7, maker._long, maker.targets()[-1])
+    yield maker.pair("long record among many", 7, np.full(X.shape[1], LONG), maker.targets()[-1])
 
 
 def hostile_pairs(
@@ -126,7 +135,6 @@ def hostile_pairs(
     adjacency: Adjacency,
     groups: ArrayLike | None = None,
     weighted: bool = True,
-    thorough: bool = False,
 ) -> Iterator[NeighbouringPair]:
     """Yield pairs of data sets, each with one kind of hostile record.
 
@@ -146,137 +154,113 @@ def hostile_pairs(
         Whose record each is; then all records of one person are hostile at once.
     weighted : bool, default=True
         Whether the records have weights.
-    thorough : bool, default=False
-        Every record with every target and weight, in place of each in turn.
 
     Yields
     ------
     NeighbouringPair
     """
-    dense = dense_copy(X)
-    targets = None if y is None else np.asarray(y)
     relation = adjacency if weighted else Adjacency.REPLACE_ONE
-    maker = _PairMaker(estimator, dense, targets, relation, groups, weighted, thorough)
-    for pairs_of in HOSTILE_RECORDS:
-        yield from pairs_of(maker)
+    takes_y = "y" in inspect.signature(estimator.fit).parameters and y is not None
+    targets = np.asarray(y) if takes_y else None
+    codes = None if groups is None else number_labels("audit", groups)[0]
+    maker = _PairMaker(estimator, dense_copy(X), targets, relation, codes, weighted)
+    yield from maker.extreme()
+    yield from maker.far()
+    yield from maker.weighty()
+    yield from maker.resized()
+    yield from maker.sparse()
 
 
+@dataclass(frozen=True, eq=False)
 class _PairMaker:
     """Makes pairs of data sets that differ in a hostile record."""
 
-    def __init__(
-        self,
-        estimator: BaseEstimator,
-        X: AnyArray,
-        y: AnyArray | None,
-        relation: Adjacency,
-        groups: ArrayLike | None,
-        weighted: bool,
-        thorough: bool = False,
-    ) -> None:
-        self._estimator, self._X, self._y = estimator, X, y
-        self._relation, self._weighted, self._thorough = relation, weighted, thorough
-        self._groups = None if groups is None else number_labels("audit", groups)[0]
-        self._takes_y = "y" in inspect.signature(estimator.fit).parameters and y is not None
-        self._long, self._zeros = np.full(X.shape[1], LONG), np.zeros(X.shape[1])
+    estimator: BaseEstimator
+    X: AnyArray
+    y: AnyArray | None
+    relation: Adjacency
+    groups: AnyArray | None
+    weighted: bool
 
     # ------------------------------------------------------------------ kinds of records
 
     def extreme(self) -> Iterator[NeighbouringPair]:
-        """Yield records of extreme lengths, each with some or all targets and weights."""
-        targets, n_columns = self.targets(), self._X.shape[1]
+        """Yield records of extreme lengths, each with one of the targets and weights in turn."""
+        targets, n_columns = self.targets(), self.X.shape[1]
         rows = {name: np.full(n_columns, length) for name, length in LENGTHS.items()}
         rows["overflowing, signs mixed"] = 1e308 * (-1.0) ** np.arange(n_columns)
         rows["of all sizes"] = np.resize([1e200, 1e-200, 0.0, 1.0], n_columns)
         for turn, (name, row) in enumerate(rows.items()):
-            for shift, target in enumerate(targets):
-                if not self._thorough and shift != turn % len(targets):
-                    continue
-                weights = WEIGHTS if self._thorough else (WEIGHTS[(turn + shift) % len(WEIGHTS)],)
-                for weight in weights:
-                    place = (turn + shift) % len(self._X)
-                    yield self.pair(f"{name} record", place, row, target, weight)
+            which = turn % len(targets)
+            place = turn + which
+            weight = WEIGHTS[place % len(WEIGHTS)]
+            yield self.pair(f"{name} record", place % len(self.X), row, targets[which], weight)
 
-    def copies(self) -> Iterator[NeighbouringPair]:
-        """Yield a record that duplicates another one, and a record opposite to it."""
-        for name, sign in (("duplicate", 1.0), ("opposite", -1.0)):
-            yield self.pair(f"{name} record", 0, sign * self._X[-1], self.targets()[-1])
-
-    def exchanged(self) -> Iterator[NeighbouringPair]:
-        """Yield a record for its opposite, and for zeros, where records are exchanged."""
+    def far(self) -> Iterator[NeighbouringPair]:
+        """Yield records that move sums the farthest, by their direction or by being exchanged."""
         first, *_, last = [*self.targets(), *self.targets()]
-        if self._relation is Adjacency.REPLACE_ONE:
+        long, zeros = np.full(self.X.shape[1], LONG), np.zeros(self.X.shape[1])
+        yield self.pair("duplicate record", 0, self.X[-1], last)
+        yield self.pair("opposite record", 0, -self.X[-1], last)
+        if self.relation is Adjacency.REPLACE_ONE:
             for name, target, other in (
-                ("long record for its opposite", last, -self._long),
-                ("long record, other target", last, self._long),
-                ("long record for its opposite, same target", first, -self._long),
-                ("long record for zeros", last, self._zeros),
+                ("long record for its opposite", last, -long),
+                ("long record, other target", last, long),
+                ("long record for its opposite, same target", first, -long),
+                ("long record for zeros", last, zeros),
             ):
-                yield self.pair(name, 4, self._long, target, instead=(other, first))
-
-    def aligned(self) -> Iterator[NeighbouringPair]:
-        """Yield a record in the direction of all others, where sums are largest."""
-        others = self._among(np.tile(1e3 * self._X[:1], (len(self._X), 1)))
+                yield self.pair(name, 4, long, target, instead=(other, first))
+        aligned = replace(self, X=np.tile(1e3 * self.X[:1], (len(self.X), 1)))
         for target in self.targets()[-2:]:
-            row, instead = LONG * self._X[0], (self._zeros, target)
-            yield others.pair("aligned records", 1, row, target, instead=instead)
-
-    def isolated(self) -> Iterator[NeighbouringPair]:
-        """Yield a record that is alone in its column."""
-        X, row = self._X.copy(), self._zeros.copy()
-        X[:, -1], row[-1] = 0.0, LONG
-        yield self._among(X).pair("record alone in its column", 1, row, self.targets()[-1])
+            yield aligned.pair("aligned records", 1, LONG * self.X[0], target, 1.0, (zeros, target))
+        in_last = np.eye(self.X.shape[1])[-1]
+        others = replace(self, X=np.where(in_last, 0.0, self.X))
+        yield others.pair("record alone in its column", 1, LONG * in_last, last)
 
     def weighty(self) -> Iterator[NeighbouringPair]:
         """Yield heavy and light records of common size, and a heavy one in a heavy class."""
         targets = self.targets()
-        for turn, weight in enumerate(WEIGHTS if self._weighted else ()):
+        for turn, weight in enumerate(WEIGHTS if self.weighted else ()):
             name, target = f"record of weight {weight:g}", targets[turn % len(targets)]
-            yield self.pair(name, 2, 3 * self._X[1], target, weight)
-        names = [n for n in self._estimator.get_params() if n.rpartition("__")[2] == "class_weight"]
-        if names and is_classifier(self._estimator):
+            yield self.pair(name, 2, 3 * self.X[1], target, weight)
+        names = [n for n in self.estimator.get_params() if n.rpartition("__")[2] == "class_weight"]
+        if names and is_classifier(self.estimator):
             by_class = {one: CLASS_WEIGHT if one == targets[-1] else 1.0 for one in targets}
             name = "heavy record in a heavy class"
-            heavy = self.pair(name, 2, self._X[1], targets[-1], max(WEIGHTS))
+            heavy = self.pair(name, 2, self.X[1], targets[-1], max(WEIGHTS))
             yield replace(heavy, parameters=dict.fromkeys(names, by_class))
 
     def resized(self) -> Iterator[NeighbouringPair]:
         """Yield groups of another number of rows."""
-        if self._groups is not None and stated_adjacency(self._estimator) != LABEL:
+        if self.groups is not None and stated_adjacency(self.estimator) != LABEL:
             for place, size in enumerate(SIZES):
-                yield self._group_of(size, place, self._long, self.targets()[-1])
+                yield self._group_of(size, place)
 
     def sparse(self) -> Iterator[NeighbouringPair]:
         """Yield sparse records, in single precision and with entries in parts."""
-        if get_tags(self._estimator).input_tags.sparse:
+        if get_tags(self.estimator).input_tags.sparse:
             for name in ("null", "long", "overflowing"):
-                row = np.full(self._X.shape[1], min(LENGTHS[name], LARGEST_SINGLE))
+                row = np.full(self.X.shape[1], min(LENGTHS[name], LARGEST_SINGLE))
                 pair = self.pair(f"sparse {name} record", 3, row, self.targets()[0])
                 data, neighbour = _in_csr(pair.data), _in_csr(pair.neighbour)
                 yield replace(pair, data=data, neighbour=neighbour)
             for part in PARTS:
                 yield self._in_parts(part, 3)
 
-    def _among(self, X: AnyArray) -> _PairMaker:
-        """Return a maker of pairs among other records."""
-        other = copy.copy(self)
-        other._X = X
-        return other
-
     # ------------------------------------------------------------------ pairs
 
     def targets(self) -> list[Hashable]:
         """Return the targets that records may have."""
-        if self._y is None:
+        if self.y is None:
             return [None]
-        if is_classifier(self._estimator):
-            return labels_of(self._estimator, self._y)
+        if is_classifier(self.estimator):
+            return labels_of(self.estimator, self.y)
         targets: tuple[float, ...] = TARGETS
-        if get_tags(self._estimator).target_tags.positive_only:
+        if get_tags(self.estimator).target_tags.positive_only:
             targets = tuple(abs(value) or NULL_POSITIVE for value in TARGETS)
-        if not np.issubdtype(self._y.dtype, np.integer):
+        if not np.issubdtype(self.y.dtype, np.integer):
             return list(targets)
-        limits = np.iinfo(self._y.dtype)
+        limits = np.iinfo(self.y.dtype)
         return [min(max(int(value), limits.min), limits.max) for value in targets]
 
     def pair(
@@ -293,30 +277,30 @@ class _PairMaker:
         Where records are exchanged, ``instead`` is the other one; the one that was there if None.
         """
         unit = np.array([place])
-        if self._groups is not None:
-            unit = np.flatnonzero(self._groups == self._groups[place])
+        if self.groups is not None:
+            unit = np.flatnonzero(self.groups == self.groups[place])
         there, other = self._plain(), self._plain()
         there["X"][unit] = row
-        if self._takes_y:
+        if self.y is not None:
             there["y"][unit] = target
-        if self._weighted:
+        if self.weighted:
             there["sample_weight"][unit] = weight
-        if self._relation is Adjacency.ZERO_OUT:
+        if self.relation is Adjacency.ZERO_OUT:
             self._null(other, unit)
         elif instead is not None:
             other["X"][unit] = instead[0]
-            if self._takes_y:
+            if self.y is not None:
                 other["y"][unit] = instead[1]
-        return NeighbouringPair(name, there, self._allowed(other, there), self._relation)
+        return NeighbouringPair(name, there, self._allowed(other, there), self.relation)
 
     def _allowed(self, other: dict[str, AnyRows], there: dict[str, AnyRows]) -> dict[str, AnyRows]:
         """Return a neighbour in which targets alone differ, where they alone are protected."""
-        if stated_adjacency(self._estimator) != LABEL:
+        if stated_adjacency(self.estimator) != LABEL:
             return other
         return {**there, "y": other["y"]}
 
-    def _group_of(self, size: int, place: int, row: AnyArray, target: Hashable) -> NeighbouringPair:
-        """Return a pair of data sets: a group has ``size`` copies of a row, or its original rows.
+    def _group_of(self, size: int, place: int) -> NeighbouringPair:
+        """Return a pair of data sets: a group has ``size`` long records, or its original rows.
 
         The neighbour has one null record in its place where groups are left out.
         """
@@ -324,7 +308,7 @@ class _PairMaker:
         label = plain["groups"][place]
         unit = np.flatnonzero(plain["groups"] == label)
         kept = {key: np.delete(value, unit, axis=0) for key, value in plain.items()}
-        new = {"X": row, "y": target, "sample_weight": 1.0, "groups": label}
+        new = {"X": LONG, "y": self.targets()[-1], "sample_weight": 1.0, "groups": label}
 
         def with_records(number: int) -> dict[str, AnyRows]:
             return {
@@ -333,10 +317,10 @@ class _PairMaker:
             }
 
         there, other = with_records(size), plain
-        if self._relation is Adjacency.ZERO_OUT:
+        if self.relation is Adjacency.ZERO_OUT:
             other = with_records(1)
             self._null(other, np.array([place]))
-        return NeighbouringPair(f"group of {size} long records", there, other, self._relation)
+        return NeighbouringPair(f"group of {size} long records", there, other, self.relation)
 
     def _in_parts(self, part: float, place: int) -> NeighbouringPair:
         """Return a pair in which an entry is stored as ``part`` and minus that.
@@ -350,44 +334,32 @@ class _PairMaker:
         indices = np.insert(rows.indices, start, [min(1, rows.shape[1] - 1)] * 2)
         indptr = rows.indptr + 2 * (np.arange(rows.shape[0] + 1) > place)
         hostile = {**plain, "X": scipy_sparse.csr_array((data, indices, indptr), shape=rows.shape)}
-        if self._relation is Adjacency.ZERO_OUT:
+        if self.relation is Adjacency.ZERO_OUT:
             self._null(other, np.array([place]))
         other = {**other, "X": scipy_sparse.csr_array(other["X"])}
         name = f"sparse entry in parts of {part:g}"
-        return NeighbouringPair(name, hostile, self._allowed(other, hostile), self._relation)
+        return NeighbouringPair(name, hostile, self._allowed(other, hostile), self.relation)
 
     def _plain(self) -> dict[str, AnyRows]:
-        arguments: dict[str, AnyRows] = {"X": self._X.copy()}
-        if self._takes_y and self._y is not None:
-            arguments["y"] = self._y.copy()
-        if self._weighted:
-            arguments["sample_weight"] = np.ones(len(self._X))
-        if self._groups is not None:
-            arguments["groups"] = self._groups.copy()
+        arguments: dict[str, AnyRows] = {"X": self.X.copy()}
+        if self.y is not None:
+            arguments["y"] = self.y.copy()
+        if self.weighted:
+            arguments["sample_weight"] = np.ones(len(self.X))
+        if self.groups is not None:
+            arguments["groups"] = self.groups.copy()
         return arguments
 
     def _null(self, data: dict[str, AnyRows], unit: AnyArray) -> None:
         data["X"][unit] = 0.0
-        if self._takes_y:
-            positive = get_tags(self._estimator).target_tags.positive_only
+        if self.y is not None:
+            positive = get_tags(self.estimator).target_tags.positive_only
             null = NULL_POSITIVE if positive else 0.0
-            data["y"][unit] = self.targets()[0] if is_classifier(self._estimator) else null
-        if self._weighted:
+            data["y"][unit] = self.targets()[0] if is_classifier(self.estimator) else null
+        if self.weighted:
             data["sample_weight"][unit] = 0.0
 
 
 def _in_csr(data: Mapping[str, AnyRows]) -> dict[str, AnyRows]:
     clipped = np.clip(data["X"], -LARGEST_SINGLE, LARGEST_SINGLE).astype(np.float32)
     return {**data, "X": scipy_sparse.csr_array(clipped)}
-
-
-HOSTILE_RECORDS = (
-    _PairMaker.extreme,
-    _PairMaker.copies,
-    _PairMaker.exchanged,
-    _PairMaker.aligned,
-    _PairMaker.isolated,
-    _PairMaker.weighty,
-    _PairMaker.resized,
-    _PairMaker.sparse,
-)

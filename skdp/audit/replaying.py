@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
-from skdp._numbers import MatrixLike, shown
+from skdp._numbers import MatrixLike
 from skdp.accounting import LABEL, Adjacency
 from skdp.audit import neighbours as pairs
 from skdp.audit.comparing import ReplayComparison, ReplayReport
@@ -28,7 +28,6 @@ def replay(
     groups: ArrayLike | None = None,
     partitions: Callable[..., Partitions] | None = None,
     adjacency: str | None = None,
-    thorough: bool = False,
 ) -> ReplayReport:
     """Fit on data and record every answer, then on a neighbour with the recorded answers forced.
 
@@ -60,8 +59,6 @@ def replay(
         ``groups``, if any. What it returns must divide rows by their places or their groups alone.
     adjacency : {"zero_out", "replace_one", "label"}, default=None
         Relation to audit, set on the clones; None for the estimator's own.
-    thorough : bool, default=False
-        Every hostile record with every target and weight: some hundred pairs.
 
     Returns
     -------
@@ -94,10 +91,10 @@ def replay(
     is_made_up = X is None
     if is_made_up:
         X, y = pairs.made_up_data(estimator)
-    relation = relation_of(plain)
+    relation = pairs.relation_of(plain)
     weighted = takes_weights(plain, X, y, groups)
     if neighbours is None:
-        neighbours = pairs.hostile_pairs(plain, X, y, relation, groups, weighted, thorough)
+        neighbours = pairs.hostile_pairs(plain, X, y, relation, groups, weighted)
         if is_made_up and groups is None:
             for_loops = pairs.pair_for_loops(plain, relation, weighted)
             neighbours = itertools.chain(neighbours, for_loops)
@@ -141,18 +138,6 @@ def audited_clone(estimator: BaseEstimator, adjacency: str | None = None) -> Bas
                 "is nothing to audit. Set epsilon."
             )
     return plain.set_params(**changes)
-
-
-def relation_of(estimator: BaseEstimator) -> Adjacency:
-    """Return the one adjacency that an estimator, or those inside it, state."""
-    terms = terms_among(estimator.get_params()).values()
-    adjacencies = {one.adjacency for one in terms}
-    if len(adjacencies) != 1:
-        raise ValueError(
-            f"{type(estimator).__name__}: one adjacency is audited at a time; got "
-            f"{shown(sorted(map(str, adjacencies)))}. Give adjacency='zero_out' or 'replace_one'."
-        )
-    return Adjacency.parse(adjacencies.pop(), labels=True)
 
 
 def takes_weights(

@@ -1,9 +1,8 @@
 """Report the statement of a fit, a replay and canaries together."""
 
-import html
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from numpy.typing import ArrayLike
@@ -14,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import MatrixLike
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
-from skdp.accounting.records import Plain, plain
+from skdp.accounting.records import plain
 from skdp.audit.black_box import CanaryReport, canaries, fitted_clone, statement_of
-from skdp.audit.comparing import ReplayReport
+from skdp.audit.comparing import ReplayReport, Report
 from skdp.audit.neighbours import made_up_data
 from skdp.audit.replaying import audited_clone, replay
 
@@ -25,10 +24,11 @@ SCOPE = (
     "canaries for one record and what was looked at. The figures on made-up rows may be shown to "
     "anybody; those on private rows are not private."
 )
+CANARY_FIGURES = "epsilon_lower", "mu_lower", "epsilon_of_mu", "share", "n_fits", "confidence"
 
 
 @dataclass(frozen=True)
-class AuditReport:
+class AuditReport(Report):
     """Report on one fit: its statement and the results of two audits.
 
     Attributes
@@ -47,27 +47,10 @@ class AuditReport:
         """Whether neither audit raises an alarm."""
         return self.replay.ok and self.canaries.ok
 
-    @property
-    def _title(self) -> str:
-        return f"Audit of {self.replay.estimator}: {'no alarm' if self.ok else 'ALARM'}"
-
     def __str__(self) -> str:
+        title = f"Audit of {self.replay.estimator}: {'no alarm' if self.ok else 'ALARM'}"
         parts = [f"{name}\n{'-' * len(name)}\n{part}" for name, part in vars(self).items()]
-        return "\n\n".join([self._title, *parts, SCOPE])
-
-    def _repr_html_(self) -> str:
-        parts = "".join(f"<h3>{name}</h3>{it._repr_html_()}" for name, it in vars(self).items())
-        return f"<h2>{html.escape(self._title)}</h2>{parts}<p>{html.escape(SCOPE)}</p>"
-
-    def to_dict(self) -> dict[str, Plain]:
-        """Return the report as plain Python objects, ready for JSON.
-
-        Returns
-        -------
-        dict
-        """
-        parts = {name: plain(part.to_dict()) for name, part in vars(self).items()}
-        return {"ok": self.ok, "skdp": __version__, **parts, "scope": SCOPE}
+        return "\n\n".join([title, *parts, SCOPE])
 
 
 def report(
@@ -130,7 +113,16 @@ def report(
     if folder is not None:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(audited.to_dict(), indent=1, allow_nan=False)
+        shown = audited.canaries
+        found = {
+            "ok": audited.ok,
+            "skdp": __version__,
+            "statement": audited.statement.to_dict(),
+            "replay": asdict(audited.replay),
+            "canaries": {name: getattr(shown, name) for name in CANARY_FIGURES},
+            "scope": SCOPE,
+        }
+        text = json.dumps(plain(found), indent=1, allow_nan=False)
         (place / "audit.json").write_text(text, encoding="utf-8")
         page = f"<!doctype html><meta charset='utf-8'><body>{audited._repr_html_()}</body>"
         (place / "audit.html").write_text(page, encoding="utf-8")

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from benchmarks.releases import NOT_OF_LABELS, OTHERS, PROOFS
 from docs import release_table
 from skdp import audit
-from skdp.audit.neighbours import hostile_pairs, made_up_data, stated_adjacency
+from skdp.audit.neighbours import hostile_pairs, made_up_data, relation_of, stated_adjacency
 from skdp.audit.recording import record
-from skdp.audit.replaying import relation_of, takes_weights
+from skdp.audit.replaying import takes_weights
 from skdp.fitting import preparation
 from skdp.oracle.releases import base, moments
 
