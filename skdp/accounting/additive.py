@@ -7,9 +7,8 @@ from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
 
 from skdp._numbers import require
-from skdp.accounting.events.base import Adjacency, Event, UnknownCost
-from skdp.accounting.events.mechanisms import ApproximateDP, Laplace, NoisyMaximum
-from skdp.accounting.events.wrappers import Sampled, Selected
+from skdp.accounting import events
+from skdp.accounting.events import Adjacency, Event, UnknownCost
 from skdp.accounting.pairs import amplified
 from skdp.accounting.plan import EventCounts, counts_of, sampled_counts
 
@@ -30,19 +29,19 @@ def pure_epsilon(event: Event, adjacency: Adjacency) -> float:
         If there is none, or no theorem gives one.
     """
     match event:
-        case Laplace() | NoisyMaximum():
+        case events.Laplace() | events.NoisyMaximum():
             return event.pure_epsilon(adjacency)
-        case ApproximateDP(epsilon, delta=0):
+        case events.ApproximateDP(epsilon, delta=0):
             return epsilon
-        case ApproximateDP():
+        case events.ApproximateDP():
             raise UnknownCost(f"ApproximateDP with delta={event.delta:g} is not pure.")
-        case Sampled():
+        case events.Sampled():
             # Balle, Barthe, Gaboardi 2018, Thm 8 and 9. Under replace-one, a Poisson sample without
             # the record is one record away from the sample with it, which costs no more than a
             # replacement (their Thm 2).
             return amplified(pure_total(sampled_counts(event, adjacency), adjacency), event.rate)
-        case Selected():  # (2 + eta) epsilon (Papernot and Steinke 2022, Cor. 3)
-            return (2 + event.shape) * pure_total(counts_of(event.event), adjacency)
+        case events.Selected():  # 2 + eta (Papernot and Steinke 2022, Cor. 3), eta = 1
+            return 3 * pure_total(counts_of(event.event), adjacency)
     raise UnknownCost(f"{type(event).__name__} has no epsilon with delta = 0 under {adjacency}.")
 
 

@@ -23,12 +23,10 @@ from functools import lru_cache, partial, singledispatch
 
 from scipy.optimize import brentq
 
-from skdp.accounting import pairs
+from skdp.accounting import events, pairs
 from skdp.accounting.additive import gaussian_delta, gaussian_epsilon, pure_epsilon
 from skdp.accounting.composition import FULL, LatticeResolution, Pairs, delta_of, epsilon_of
-from skdp.accounting.events.base import Adjacency, Event, Parts, UnknownCost
-from skdp.accounting.events.mechanisms import ApproximateDP, Gaussian, Laplace, NoisyMaximum
-from skdp.accounting.events.wrappers import PoissonSampled, Sampled, Selected
+from skdp.accounting.events import Adjacency, Event, Parts, Sampled, Selected, UnknownCost
 from skdp.accounting.pairs import Pair
 from skdp.accounting.plan import EventCounts, coarsened, joint_mu, opened, paths, sampled_counts
 
@@ -53,13 +51,13 @@ def dominating_pair(event: Event, adjacency: Adjacency) -> Pair | None:
         If no theorem gives one.
     """
     match event:
-        case Gaussian():
+        case events.Gaussian():
             return _finite(pairs.GaussianPair, event.mu(adjacency))
-        case Laplace():
+        case events.Laplace():
             return _finite(pairs.LaplacePair, event.pure_epsilon(adjacency))
-        case NoisyMaximum():
+        case events.NoisyMaximum():
             return _finite(pairs.ResponsePair, event.pure_epsilon(adjacency))
-        case ApproximateDP(epsilon, delta):
+        case events.ApproximateDP(epsilon, delta):
             no_guarantee = math.isinf(epsilon) or delta == 1
             return None if no_guarantee else pairs.ResponsePair(epsilon, delta)
         case Sampled():
@@ -82,7 +80,7 @@ def _selected_pair(event: Selected, adjacency: Adjacency) -> Pair | None:
         if mu == 0 or math.isinf(mu):
             return None if mu else pairs.ResponsePair(0.0)
         shift = selection_shift(partial(gaussian_delta, mu), event.gamma)
-        return pairs.SelectedPair(mu, event.mean_runs, (event.shape + 1) * shift)
+        return pairs.SelectedPair(mu, event.mean_runs, 2 * shift)
     try:
         return _finite(pairs.ResponsePair, pure_epsilon(event, adjacency))
     except UnknownCost as refusal:
@@ -97,9 +95,9 @@ def _sampled_pair(event: Sampled, adjacency: Adjacency) -> Pair | None:
         return None
     if adjacency is Adjacency.ZERO_OUT:
         return pairs.SampledPair(base, event.rate)
-    if isinstance(event, PoissonSampled):
+    if isinstance(event, events.PoissonSampled):
         (part, count), *more = counts.items()
-        if isinstance(part, Gaussian) and part.spread > 1 and count == 1 and not more:
+        if isinstance(part, events.Gaussian) and part.spread > 1 and count == 1 and not more:
             return pairs.AntipodalPair(1 / part.noise_multiplier, event.rate)
     return pairs.SymmetricSampledPair(base, event.rate)
 
@@ -115,7 +113,7 @@ def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | N
             "Gaussian answers only."
         )
     (part,) = counts
-    if not isinstance(part, (Laplace, ApproximateDP)):
+    if not isinstance(part, (events.Laplace, events.ApproximateDP)):
         raise UnknownCost(
             f"{type(sampled).__name__} of {type(part).__name__} has no amplification theorem."
         )
@@ -219,7 +217,7 @@ def selection_epsilon(event: Selected, delta: float, adjacency: Adjacency) -> fl
         shift = 0.0
         if not math.isinf(beyond):
             shift = _shift_of_path(tuple(path.items()), event.gamma, adjacency)
-        costs.append((event.shape + 1) * shift + beyond)
+        costs.append(2 * shift + beyond)
     return max(costs)
 
 
@@ -241,21 +239,21 @@ def selection_shift(
         ``(1 - gamma) delta(e_1) <= gamma (exp(e_1) - 1)``                                      (1)
 
     and every ``e_2 >= 0``, the best run is
-    ``((shape + 1) e_1 + e_2, mean_runs * delta(e_2))``-DP.
+    ``(2 e_1 + e_2, mean_runs * delta(e_2))``-DP.
 
-    Proof. Let f be the generating function of the number of runs, truncated negative binomial with
-    parameters ``gamma`` and ``shape``. The best run has the density ``Q(y) f'(1 - a(y))``, where
-    ``a(y)`` is the probability under Q of a result that is at least y. On neighbouring data it has
-    ``Q'(y) f'(1 - a'(y))``. By the definition of delta, applied to the set of results that are at
-    least y, ``a' <= exp(e_1) a + delta(e_1)``. So (1) implies
+    Proof. Let f be the generating function of the number of runs, geometric with parameter
+    ``gamma``. The best run has the density ``Q(y) f'(1 - a(y))``, where ``a(y)`` is the probability
+    under Q of a result that is at least y. On neighbouring data it has ``Q'(y) f'(1 - a'(y))``. By
+    the definition of delta, applied to the set of results that are at least y, ``a' <= exp(e_1) a +
+    delta(e_1)``. So (1) implies
 
         ``gamma + (1-gamma) a' <= exp(e_1) (gamma + (1-gamma) a)``.
 
-    ``f'(1 - a)`` is proportional to ``(gamma + (1-gamma) a)**-(shape+1)`` (Papernot and Steinke
-    2022, arXiv:2110.03620, Def. 1). Hence with ``u = f'(1 - a)`` and ``u' = f'(1 - a')``, ``u <=
-    exp((shape + 1) e_1) u'``. For every set, the probability of the best run minus ``exp((shape +
-    1) e_1 + e_2)`` times that on neighbouring data is therefore at most the integral of ``u (Q -
-    exp(e_2) Q')``. As ``0 <= u <= f'(1) = mean_runs``, it is at most ``mean_runs * delta(e_2)``.
+    ``f'(1 - a)`` is proportional to ``(gamma + (1-gamma) a)**-2`` (Papernot and Steinke 2022,
+    arXiv:2110.03620, Def. 1 with ``eta = 1``). Hence with ``u = f'(1 - a)`` and ``u' = f'(1 -
+    a')``, ``u <= exp(2 e_1) u'``. For every set, the probability of the best run minus ``exp(2 e_1
+    + e_2)`` times that on neighbouring data is therefore at most the integral of ``u (Q - exp(e_2)
+    Q')``. As ``0 <= u <= f'(1) = mean_runs``, it is at most ``mean_runs * delta(e_2)``.
 
     No smaller factor bounds ``u / u'`` for all runs with this profile, if ``e_1`` is the least
     solution of (1): some set then attains ``a' = exp(e_1) a + delta(e_1)``. The idea of a bound by

@@ -5,13 +5,12 @@ more, and advanced composition of sampled steps more than twice the noise.
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 from skdp.accounting.additive import require_figures
-from skdp.accounting.events.base import Adjacency, Event
+from skdp.accounting.events import Adjacency, Event
 from skdp.accounting.plan import EventCounts, opened, paths
 from skdp.accounting.shuffle import guarantee, needs_delta
 
@@ -19,54 +18,11 @@ from skdp.accounting.shuffle import guarantee, needs_delta
 Guarantees = list[tuple[float, float, int]]
 
 
-def _least_over_orders(bound: Callable[[float], float], least: float) -> float:
-    """Minimum of ``bound(log(a - 1))`` over Renyi orders a, where ``log(a - 1)`` >= ``least``."""
-    options = {"xatol": 1e-12}
-    minimum = minimize_scalar(bound, bounds=(least, 16), method="bounded", options=options)
-    return float(minimum.fun)
-
-
-def zcdp_delta(rho: float, epsilon: float) -> float:
-    """Delta at ``epsilon`` that is guaranteed by every rho-zCDP mechanism.
-
-    ``inf over a > 1 of exp((a-1)(a rho - epsilon)) / (a-1) * (1 - 1/a)**a``
-    (Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Prop. 12).
-
-    Parameters
-    ----------
-    rho : float
-        At least 0.
-    epsilon : float
-        At least 0.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from skdp.accounting.papers import zcdp_delta
-    >>> round(zcdp_delta(0.1, 1.0), 9)
-    0.008933246
-    """
-    require_figures(rho=rho, epsilon=epsilon)
-    if rho == 0:
-        return 0.0
-    if math.isinf(rho):
-        return 1.0
-
-    def log_delta(log_excess: float) -> float:
-        excess = math.exp(log_excess)
-        order = 1 + excess
-        return excess * (order * rho - epsilon) - log_excess + order * math.log1p(-1 / order)
-
-    return min(1.0, math.exp(_least_over_orders(log_delta, -12)))
-
-
 def zcdp_epsilon(rho: float, delta: float) -> float:
     """Epsilon at ``delta`` that is guaranteed by every rho-zCDP mechanism.
 
-    ``inf over a > 1 of a rho + log(1 - 1/a) - log(delta a) / (a-1)`` (the same proposition).
+    ``inf over a > 1 of a rho + log(1 - 1/a) - log(delta a) / (a-1)``
+    (Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Prop. 12).
 
     Parameters
     ----------
@@ -97,30 +53,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         order = 1 + excess
         return order * rho + math.log1p(-1 / order) - math.log(delta * order) / excess
 
-    return max(0.0, _least_over_orders(bound, -8))
-
-
-def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Largest rho that `zcdp_epsilon` turns into at most ``epsilon``.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        Above 0.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> from skdp.accounting.papers import zcdp_rho
-    >>> round(zcdp_rho(1.0, 1e-6), 9)
-    0.02435597
-    """
-    require_figures(epsilon=epsilon, delta=delta)
-    log_rho = brentq(lambda r: zcdp_epsilon(math.exp(r), delta) - epsilon, -60, 12, xtol=1e-13)
-    return math.exp(log_rho) * (1 - 1e-12)
+    minimum = minimize_scalar(bound, bounds=(-8, 16), method="bounded", options={"xatol": 1e-12})
+    return max(0.0, float(minimum.fun))
 
 
 def advanced_epsilon(event: Event, delta: float, adjacency: Adjacency) -> float:

@@ -5,9 +5,7 @@ import math
 from collections.abc import Iterable
 
 from skdp.accounting import events
-from skdp.accounting.events.base import Adjacency, Composed, Event, Parts, UnknownCost
-from skdp.accounting.events.mechanisms import Gaussian, Laplace
-from skdp.accounting.events.wrappers import OnBlock, Partition, Sampled, Shuffled
+from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, Parts, Sampled, UnknownCost
 
 # Distinct events with their numbers of occurrences; the order does not matter for the cost.
 EventCounts = dict[Event, int]
@@ -29,10 +27,10 @@ def _merged(pairs: Iterable[tuple[Event, int]]) -> EventCounts:
     return total
 
 
-def by_block(event: Event) -> tuple[EventCounts, dict[Partition, dict[int, EventCounts]]]:
+def by_block(event: Event) -> tuple[EventCounts, dict[events.Partition, dict[int, EventCounts]]]:
     """Separate the events on all rows from the events on each block of each partition."""
     common: EventCounts = {}
-    blocks: dict[Partition, dict[int, EventCounts]] = {}
+    blocks: dict[events.Partition, dict[int, EventCounts]] = {}
     for part, count in counts_of(event).items():
         if not isinstance(part, OnBlock):
             common[part] = count
@@ -75,7 +73,9 @@ def _block_paths(counts: EventCounts, adjacency: Adjacency) -> list[EventCounts]
 
 def opened(path: EventCounts) -> EventCounts:
     """Return the events with shuffled passes as the one answer that uses the record."""
-    parts = ((part.event if isinstance(part, Shuffled) else part, n) for part, n in path.items())
+    parts = (
+        (part.event if isinstance(part, events.Shuffled) else part, n) for part, n in path.items()
+    )
     return counts_of(Composed(tuple(parts)))
 
 
@@ -83,7 +83,9 @@ def _costliest(contents: Iterable[EventCounts], adjacency: Adjacency) -> list[Ev
     """Drop the blocks that cost no more than some other block."""
     distinct = list({tuple(sorted(item.items(), key=repr)): item for item in contents}.values())
     # Gaussian blocks are ordered: the one with the largest mu dominates all others.
-    gaussian = [item for item in distinct if all(isinstance(part, Gaussian) for part in item)]
+    gaussian = [
+        item for item in distinct if all(isinstance(part, events.Gaussian) for part in item)
+    ]
     others = [item for item in distinct if item not in gaussian]
     top = [max(gaussian, key=lambda item: squared_mu(item, adjacency))] if gaussian else []
     kept: list[EventCounts] = []
@@ -122,13 +124,13 @@ def squared_mu(counts: EventCounts, adjacency: Adjacency) -> float:
     return sum(
         count * event.mu(adjacency) ** 2
         for event, count in counts.items()
-        if isinstance(event, Gaussian)
+        if isinstance(event, events.Gaussian)
     )
 
 
 def joint_mu(counts: EventCounts, adjacency: Adjacency) -> float | None:
     """Gaussian-DP parameter of Gaussian events together; None if there are other events."""
-    if not all(isinstance(event, Gaussian) for event in counts):
+    if not all(isinstance(event, events.Gaussian) for event in counts):
         return None
     return math.sqrt(squared_mu(counts, adjacency))
 
@@ -143,7 +145,7 @@ def sampled_counts(event: Sampled, adjacency: Adjacency) -> EventCounts:
         )
     if isinstance(event, events.PoissonSampled) and adjacency is Adjacency.REPLACE_ONE:
         for part in counts:
-            if not isinstance(part, (Gaussian, Laplace)):
+            if not isinstance(part, (events.Gaussian, events.Laplace)):
                 raise UnknownCost(
                     "a guarantee under replace_one does not cover a record left out of the "
                     f"sample, so PoissonSampled of {type(part).__name__} has no theorem under "

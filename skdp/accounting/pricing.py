@@ -8,12 +8,11 @@ from functools import partial
 from scipy.optimize import brentq
 
 from skdp._numbers import is_real, require
+from skdp.accounting import events
 from skdp.accounting.additive import gaussian_epsilon, gaussian_mu, pure_total
 from skdp.accounting.composition import FULL, ROUGH, LatticeResolution
 from skdp.accounting.dominating import dominating_pair, pairs_epsilon, profile, selection_epsilon
-from skdp.accounting.events.base import Adjacency, Composed, Event, UnknownCost
-from skdp.accounting.events.mechanisms import ApproximateDP
-from skdp.accounting.events.wrappers import Selected, Shuffled
+from skdp.accounting.events import Adjacency, ApproximateDP, Composed, Event, UnknownCost
 from skdp.accounting.pairs import SelectedPair
 from skdp.accounting.plan import EventCounts, coarsened, counts_of, joint_mu, opened, paths
 from skdp.accounting.shuffle import shuffle_epsilon
@@ -22,8 +21,8 @@ from skdp.accounting.shuffle import shuffle_epsilon
 LEAST_EPSILON, LARGEST_EPSILON = 1e-6, 1e9
 # Events with a theorem of their own, its name, and the function that evaluates it.
 THEOREMS: dict[type[Event], tuple[str, Callable[..., float]]] = {
-    Selected: ("selection", selection_epsilon),
-    Shuffled: ("shuffle", shuffle_epsilon),
+    events.Selected: ("selection", selection_epsilon),
+    events.Shuffled: ("shuffle", shuffle_epsilon),
 }
 # Shares of delta that are tried for events with theorems of their own, if there are other events.
 # Each gives a valid epsilon, and the least one is the price.
@@ -129,7 +128,7 @@ def _path_price(
     if special and path == {special[0]: 1}:
         name, theorem = THEOREMS[type(special[0])]
         routes[name] = partial(theorem, special[0], delta, adjacency)
-        if isinstance(special[0], Selected):  # of which no pair is tighter
+        if isinstance(special[0], events.Selected):  # of which no pair is tighter
             del routes["pld"]
     elif special:
         if not any(_needs_point(event, adjacency) for event in special):

@@ -9,8 +9,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from skdp.accounting import events
-from skdp.accounting.events.base import Composed, Event, EventWrapper, walk
-from skdp.accounting.events.wrappers import OnBlock, Partition, Sampled
+from skdp.accounting.events import Composed, Event, EventWrapper, OnBlock, Partition, Sampled, walk
 
 DISJOINT = "disjoint blocks of rows"
 PART_OF_SPLIT = "part of a random split"

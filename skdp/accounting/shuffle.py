@@ -12,8 +12,7 @@ from skdp._numbers import Array, Indices
 from skdp.accounting import events
 from skdp.accounting.additive import gaussian_epsilon, pure_epsilon
 from skdp.accounting.composition import MAX_EXPONENT
-from skdp.accounting.events import Adjacency, ApproximateDP, Event, Shuffled, UnknownCost
-from skdp.accounting.events.wrappers import Sampled
+from skdp.accounting.events import Adjacency, ApproximateDP, Event, Sampled, Shuffled, UnknownCost
 from skdp.accounting.pairs import amplified
 from skdp.accounting.plan import joint_mu, sampled_counts
 

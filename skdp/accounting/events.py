@@ -1,0 +1,733 @@
+"""Privacy events: the releases of a plan, as data without rows or noise.
+
+An event describes a release in units that do not depend on its scale: noise is measured against
+the *contribution bound*, the most that one record can add to the released sum. The cost of an event
+is computed by :func:`skdp.accounting.price`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import ClassVar, Self
+
+from skdp._numbers import shown
+
+__all__ = [
+    "LABEL",
+    "Adjacency",
+    "ApproximateDP",
+    "Composed",
+    "DisjointPass",
+    "Event",
+    "EventWrapper",
+    "FixedSizeSampled",
+    "Gaussian",
+    "Laplace",
+    "NoisyMaximum",
+    "OnBlock",
+    "Partition",
+    "PoissonSampled",
+    "Selected",
+    "Shuffled",
+    "UnknownCost",
+    "walk",
+]
+
+LABEL = "label"  # the adjacency of targets alone: see `Adjacency.parse`
+NoiseChange = Callable[[float], float]
+Parts = tuple[tuple["Event", int], ...]  # events with their numbers of occurrences
+
+
+class UnknownCost(ValueError):  # noqa: N818 - a result as much as an error
+    """No available theorem covers this event under this adjacency; the message names both."""
+
+
+class Adjacency(StrEnum):
+    """Neighbouring relation between two data sets with the same, public number of rows.
+
+    ``zero_out``
+        One record is replaced by a null record, which contributes nothing to any sum.
+    ``replace_one``
+        One record is replaced by any other record; a sum of bounded contributions can move
+        by up to twice the bound, so the same noise guarantees about twice the epsilon.
+    """
+
+    ZERO_OUT = "zero_out"
+    REPLACE_ONE = "replace_one"
+
+    @classmethod
+    def parse(cls, value: object, labels: bool = False) -> Adjacency:
+        """Return the relation with the name ``value``.
+
+        Parameters
+        ----------
+        value : str
+        labels : bool, default=False
+            Whether "label" is a name, too: the target of one record is replaced by any other, and
+            all else is public. Its neighbours are neighbours under ``replace_one``, whose prices
+            are valid for it (Ghazi, Golowich, Kumar, Manurangsi and Zhang 2021, "Deep learning with
+            label differential privacy", Def. 1.2).
+
+        Returns
+        -------
+        Adjacency
+
+        Raises
+        ------
+        ValueError
+            If ``value`` is no such name.
+        """
+        if isinstance(value, str) and value in [member.value for member in cls]:
+            return cls(value)
+        if labels and isinstance(value, str) and value == LABEL:
+            return cls.REPLACE_ONE
+        known = [member.value for member in cls] + [LABEL] * labels
+        raise ValueError(
+            f"adjacency must be one of {', '.join(map(repr, known))}; got {shown(value)}."
+        )
+
+
+@dataclass(frozen=True)
+class Event:
+    """Base class of all events, which are frozen, hashable and comparable.
+
+    An event is a *mechanism*, which is one noisy answer; an `EventWrapper`, which states to which
+    rows, or how many times, the event inside it was applied; or a sequence, `Composed`.
+    """
+
+    def inner(self) -> Parts:
+        """Return the events directly inside this one, with the number of times each is answered.
+
+        A mechanism has none.
+
+        Returns
+        -------
+        tuple of (Event, int)
+        """
+        return ()
+
+    def with_inner(self, change: Callable[[Event], Event]) -> Self:
+        """Return the same event with each of its `inner` events passed through ``change``.
+
+        Parameters
+        ----------
+        change : callable (Event) -> Event
+
+        Returns
+        -------
+        Event
+        """
+        return self
+
+    def with_noise(self, change: NoiseChange) -> Self:
+        """Return the same event with every noise multiplier passed through ``change``.
+
+        Parameters
+        ----------
+        change : callable (float) -> float
+
+        Returns
+        -------
+        Event
+        """
+        return self.with_inner(lambda event: event.with_noise(change))
+
+    def scaled(self, factor: float) -> Self:
+        """Return the same event with ``factor`` times the noise.
+
+        Parameters
+        ----------
+        factor : float
+            At least 0.
+
+        Returns
+        -------
+        Event
+        """
+        return self.with_noise(lambda noise_multiplier: factor * noise_multiplier)
+
+    def flattened(self) -> Iterator[tuple[Event, int]]:
+        """Yield, in order, the (event, count) pairs whose composition this event is.
+
+        Sequences are opened. An event that is trivially a simpler one is replaced by it: a sample
+        of all rows by the event on the sample, a sample of no rows by nothing.
+
+        Yields
+        ------
+        event : Event
+        count : int
+        """
+        yield self, 1
+
+
+def check_field(owner: object, name: str, is_valid: bool, rule: str) -> None:
+    """Raise ValueError, naming the owner, the field and its value, unless ``is_valid``."""
+    if not is_valid:
+        value = getattr(owner, name)
+        raise ValueError(f"{type(owner).__name__}: {name} must {rule}; got {value!r}.")
+
+
+class EventWrapper(Event):
+    """Base class of events that contain another event, in the field ``event``."""
+
+    event: Event
+    count_field: ClassVar[str | None] = None  # name of a field: how often it is answered
+
+    @property
+    def n_answers(self) -> int:
+        """Number of times that the event inside is answered."""
+        return 1 if self.count_field is None else int(getattr(self, self.count_field))
+
+    def inner(self) -> Parts:
+        return ((self.event, self.n_answers),)
+
+    def with_inner(self, change: Callable[[Event], Event]) -> Self:
+        return replace(self, event=change(self.event))  # type: ignore[call-arg]  # of subclasses
+
+
+@dataclass(frozen=True)
+class Composed(Event):
+    """A sequence of events on the same rows, each of which may depend on the *answers* before it.
+
+    Meaning: adaptive sequential composition of ``parts``, given as pairs (event, count).
+    ``Composed()`` is the event in which nothing happened; it costs nothing.
+
+    Parameters
+    ----------
+    parts : tuple of (Event, int), default=()
+        Events with their numbers of occurrences, in order.
+
+    Raises
+    ------
+    ValueError
+        If a part is no pair of an event and an integer of at least 1.
+    """
+
+    parts: Parts = ()
+
+    def __post_init__(self) -> None:
+        for event, count in self.parts:
+            if not (isinstance(event, Event) and count >= 1 and count % 1 == 0):
+                raise ValueError(
+                    "Composed: parts are pairs of an event and an integer of at least 1; got "
+                    f"{event!r}, {count!r}."
+                )
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Composed:
+        """Compose single events, merging runs of equal ones.
+
+        Parameters
+        ----------
+        events : iterable of Event
+
+        Returns
+        -------
+        Composed
+        """
+        runs = itertools.groupby(events)
+        return cls(tuple((event, len(list(run))) for event, run in runs))
+
+    def inner(self) -> Parts:
+        return self.parts
+
+    def with_inner(self, change: Callable[[Event], Event]) -> Self:
+        return replace(self, parts=tuple((change(event), count) for event, count in self.parts))
+
+    def flattened(self) -> Iterator[tuple[Event, int]]:
+        for event, count in self.parts:
+            for part, times in event.flattened():
+                yield part, times * count
+
+
+def walk(
+    event: Event, into: type[Event] | tuple[type[Event], ...] = Event
+) -> Iterator[tuple[Event, int]]:
+    """Yield ``event`` and the events inside it, outermost first, with their numbers of answers.
+
+    Parameters
+    ----------
+    event : Event
+    into : type or tuple of types, default=Event
+        Types of the events to look into; with `Composed` samples, blocks and passes are not opened.
+
+    Yields
+    ------
+    event : Event
+    count : int
+    """
+    yield event, 1
+    if isinstance(event, into):
+        for part, count in event.inner():
+            for sub_event, times in walk(part, into):
+                yield sub_event, count * times
+
+
+# ---------------------------------------------------------------------- mechanisms
+
+
+def _check_noise(event: Event, *names: str) -> None:
+    for name in names:
+        check_field(event, name, 0 <= getattr(event, name) < math.inf, "be finite and >= 0")
+
+
+@dataclass(frozen=True)
+class _AdditiveNoise(Event):
+    """Base class of sums with additive noise; the subclasses explain the fields."""
+
+    noise_multiplier: float
+    spread: float = 2.0
+
+    def __post_init__(self) -> None:
+        _check_noise(self, "noise_multiplier")
+
+    def with_noise(self, change: NoiseChange) -> Self:
+        return replace(self, noise_multiplier=change(self.noise_multiplier))
+
+    def sensitivity(self, adjacency: Adjacency) -> float:
+        """Return the sensitivity in units of the contribution bound, in the norm of that bound.
+
+        Parameters
+        ----------
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            1 under zero-out, ``spread`` under replace-one.
+        """
+        return 1.0 if adjacency is Adjacency.ZERO_OUT else self.spread
+
+    def _sensitivity_over_noise(self, adjacency: Adjacency) -> float:
+        if self.noise_multiplier == 0:
+            return math.inf
+        return self.sensitivity(adjacency) / self.noise_multiplier
+
+
+@dataclass(frozen=True)
+class Gaussian(_AdditiveNoise):
+    """A sum over all rows plus isotropic Gaussian noise.
+
+    Meaning: ``S(D) + N(0, (noise_multiplier * C)**2 I)``, where one record adds a vector of L2
+    norm at most ``C`` to ``S``. The sensitivity is ``C`` under zero-out and ``spread * C`` under
+    replace-one, so the release is exactly mu-GDP with ``mu = sensitivity / (noise_multiplier * C)``
+    (Dong, Roth, Su 2019, Thm 2.7).
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise in units of the contribution bound. 0 means no noise.
+    spread : float, default=2.0
+        Largest distance between two contributions, in units of the bound. 2 for vectors that may
+        point anywhere; 1 for counts; sqrt(2) for Gram matrices.
+
+    Raises
+    ------
+    ValueError
+        If a field is out of its range.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_field(self, "spread", 1 <= self.spread <= 2, "lie in [1, 2]")
+
+    def mu(self, adjacency: Adjacency) -> float:
+        """Return the Gaussian-DP parameter.
+
+        Parameters
+        ----------
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            inf without noise.
+        """
+        return self._sensitivity_over_noise(adjacency)
+
+
+@dataclass(frozen=True)
+class Laplace(_AdditiveNoise):
+    """A sum over all rows plus independent Laplace noise on each coordinate.
+
+    Meaning: ``S(D) + Lap(noise_multiplier * C)`` per coordinate, where one record adds a vector of
+    *L1* norm at most ``C`` to ``S``. The release is (sensitivity / noise_multiplier)-DP with
+    delta = 0 (Dwork, McSherry, Nissim, Smith 2006), the L1 sensitivity being 1 under zero-out and
+    ``spread`` under replace-one, in units of ``C``.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        The *scale* ``b`` of the noise (its standard deviation is ``b * sqrt(2)``) in units of the
+        contribution bound. 0 means no noise.
+    spread : float, default=2.0
+        Largest L1 distance between two contributions, in units of the bound: 2 for vectors, 1 for
+        counts. Values in between hold for L2 distances (sqrt(2) for Gram matrices); they would be
+        wrong for L1 and are refused.
+
+    Raises
+    ------
+    ValueError
+        If a field is out of its range.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        why = "as no theorem bounds an L1 distance by an L2 figure such as sqrt(2)"
+        rule = f"be 1 (counts) or 2 (anything else), {why}"
+        check_field(self, "spread", self.spread in (1, 2), rule)
+
+    def pure_epsilon(self, adjacency: Adjacency) -> float:
+        """Return the epsilon at delta = 0.
+
+        Parameters
+        ----------
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            inf without noise.
+        """
+        return self._sensitivity_over_noise(adjacency)
+
+
+@dataclass(frozen=True)
+class NoisyMaximum(_AdditiveNoise):
+    """The place and the sign of the largest entry, in absolute value, of a sum with Laplace noise.
+
+    Meaning: the noise is that of `Laplace`, ``Lap(noise_multiplier * C)`` per coordinate, but no
+    entry leaves, and one record adds a vector whose *largest entry* is at most ``C``. The release
+    is ``2 sensitivity / noise_multiplier``-DP with delta = 0, whatever the number of entries
+    ("report noisy max", Dwork and Roth 2014, Claim 3.9); the proof for two-sided entries is in
+    `skdp.oracle.releases.gradients`. Nothing but this epsilon is used: what Laplace noise on one
+    number costs is no bound.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        The *scale* of the noise in units of C. 0 means no noise.
+    spread : float, default=2.0
+        Largest distance between two entries, in units of C.
+
+    Raises
+    ------
+    ValueError
+        If a field is out of its range.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_field(self, "spread", 1 <= self.spread <= 2, "lie in [1, 2]")
+
+    def pure_epsilon(self, adjacency: Adjacency) -> float:
+        """Return the epsilon at delta = 0.
+
+        Parameters
+        ----------
+        adjacency : Adjacency
+
+        Returns
+        -------
+        float
+            inf without noise.
+        """
+        return 2 * self._sensitivity_over_noise(adjacency)
+
+
+@dataclass(frozen=True)
+class ApproximateDP(Event):
+    """A mechanism of which only its guarantee is known.
+
+    Meaning: any mechanism that is (epsilon, delta)-DP under the adjacency at hand. The costliest of
+    them is the randomised response of Kairouz, Oh and Viswanath 2015 (Thm 3.4). Its noise cannot be
+    calibrated: ``scaled`` returns the event itself.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float, default=0.0
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If a field is out of its range.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_field(self, "epsilon", self.epsilon >= 0, "be at least 0")
+        check_field(self, "delta", 0 <= self.delta <= 1, "lie in [0, 1]")
+
+
+# ---------------------------------------------------------------------- some of the rows
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A division of the row numbers into disjoint blocks, drawn without looking at the rows.
+
+    Two partitions are the same only if all fields agree: the blocks of different epochs overlap,
+    so their costs add up.
+
+    Parameters
+    ----------
+    epoch : int
+        Number of the division, at least 0; a new division of the same rows needs a new number.
+    n_blocks : int
+    cuts : tuple of int or None, default=None
+        Where blocks of unequal size begin and end, as n_blocks + 1 positions in the order of the
+        rows; block i is ``[cuts[i], cuts[i + 1])``. Divisions that differ in nothing else
+        differ by their cuts. None for blocks of equal size.
+    shared : str, default=""
+        Name of a division that several fits share, such as a hold-out: fits that are composed name
+        the very same one by it. Divisions without a name are a fit's own.
+
+    Raises
+    ------
+    ValueError
+        If the epoch is negative, there is no block, or the number of cuts is another.
+    """
+
+    epoch: int
+    n_blocks: int
+    cuts: tuple[int, ...] | None = None
+    shared: str = ""
+
+    def __post_init__(self) -> None:
+        check_field(self, "epoch", self.epoch >= 0, "be at least 0")
+        check_field(self, "n_blocks", self.n_blocks >= 1, "be at least 1")
+        fitting = self.cuts is None or len(self.cuts) == self.n_blocks + 1
+        check_field(self, "cuts", fitting, f"be {self.n_blocks + 1} positions or None")
+
+
+@dataclass(frozen=True)
+class OnBlock(EventWrapper):
+    """An event on the rows of one block of a partition that was drawn independently of the rows.
+
+    Meaning: ``event`` is applied to the rows whose numbers lie in block ``block``. A record lies in
+    one block of the partition only, so the costs of *different* blocks of the *same* partition do
+    not add: their maximum is charged (parallel composition, McSherry 2009, Thm 4; valid here
+    because both relations keep row numbers in place). Releases on the same block add up. A block
+    may itself be divided: ``event`` may be on a block of a division of this block's rows.
+
+    Parameters
+    ----------
+    partition : Partition
+    block : int
+        In [0, n_blocks).
+    event : Event
+
+    Raises
+    ------
+    ValueError
+        If the partition has no such block.
+    """
+
+    partition: Partition
+    block: int
+    event: Event
+
+    def __post_init__(self) -> None:
+        n_blocks = self.partition.n_blocks
+        check_field(self, "block", 0 <= self.block < n_blocks, f"lie in [0, {n_blocks})")
+
+    def flattened(self) -> Iterator[tuple[Event, int]]:
+        for part, count in self.event.flattened():
+            yield replace(self, event=part), count
+
+
+@dataclass(frozen=True)
+class DisjointPass(EventWrapper):
+    """``n_steps`` answers, each computed on a different block of one partition of the rows.
+
+    Meaning: the rows are divided into ``n_steps`` disjoint blocks without looking at them; the t-th
+    answer is ``event`` applied to the rows of block t, and may depend on the answers before it. All
+    answers are released. A record lies in one block, so the pass costs no more than one answer
+    (parallel composition, McSherry 2009, Thm 4; valid here because both relations keep row numbers
+    in place). It is equivalent to one `OnBlock` for each block, but a single event however many
+    blocks there are. A second pass over the same rows is another event, and costs add up.
+
+    Parameters
+    ----------
+    n_steps : int
+        Number of blocks.
+    event : Event
+        The answer on one block. Where the noise varies between blocks, the one with the least.
+
+    Raises
+    ------
+    ValueError
+        If there is no block.
+    """
+
+    count_field = "n_steps"
+    n_steps: int
+    event: Event
+
+    def __post_init__(self) -> None:
+        check_field(self, "n_steps", self.n_steps >= 1, "be at least 1")
+
+    def flattened(self) -> Iterator[tuple[Event, int]]:
+        yield from self.event.flattened()
+
+
+class Sampled(EventWrapper):
+    """Base class of events on a secret random sample, which a record joins with some probability.
+
+    Attributes
+    ----------
+    rate : float
+        That probability, in [0, 1].
+    """
+
+    rate: float
+
+    def flattened(self) -> Iterator[tuple[Event, int]]:
+        if self.rate == 1:
+            yield from self.event.flattened()
+        elif self.rate > 0 and any(self.event.flattened()):
+            yield self, 1
+
+
+@dataclass(frozen=True)
+class PoissonSampled(Sampled):
+    """An event on a sample that each record joins by its own coin toss.
+
+    Meaning: ``event`` is applied to the rows whose secret, independent coins of probability
+    ``rate`` come up heads. Contributions of rows left out are null, and anything the sum is divided
+    by is public: the *expected* size of the sample, never its actual size. If ``event`` is a
+    sequence, all its parts see the same sample.
+
+    Parameters
+    ----------
+    rate : float
+        In [0, 1].
+    event : Event
+
+    Raises
+    ------
+    ValueError
+        If the rate is out of its range.
+    """
+
+    rate: float
+    event: Event
+
+    def __post_init__(self) -> None:
+        check_field(self, "rate", 0 <= self.rate <= 1, "lie in [0, 1]")
+
+
+@dataclass(frozen=True)
+class FixedSizeSampled(Sampled):
+    """An event on a secret sample of fixed size, drawn without replacement.
+
+    Meaning: ``event`` is applied to ``sample_size`` of ``n_rows`` rows, every such subset being
+    equally likely, with a fresh subset for every event. If ``event`` is a sequence, all its parts
+    see the same sample. Amplification is proved under replace-one only: leaving a record out
+    changes ``n_rows``.
+
+    Parameters
+    ----------
+    sample_size, n_rows : int
+        ``0 <= sample_size <= n_rows``, ``n_rows >= 1``, both public.
+    event : Event
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range.
+    """
+
+    sample_size: int
+    n_rows: int
+    event: Event
+
+    def __post_init__(self) -> None:
+        check_field(self, "n_rows", self.n_rows >= 1, "be at least 1")
+        fitting = 0 <= self.sample_size <= self.n_rows
+        check_field(self, "sample_size", fitting, f"lie in [0, {self.n_rows}]")
+
+    @property
+    def rate(self) -> float:  # type: ignore[override]  # follows from the fields
+        """Share of the rows that are in the sample."""
+        return self.sample_size / self.n_rows
+
+
+@dataclass(frozen=True)
+class Shuffled(EventWrapper):
+    """One answer per record, the records being taken in a secret random order.
+
+    Meaning: a uniformly random permutation of ``n`` records is drawn; the t-th answer is the local
+    randomiser ``event`` applied to the t-th record *alone*, and may depend on the answers before
+    it. All answers are released. Each record being used once, the pass costs no more than one
+    answer; the secret order can make it cost far less. For that the guarantee of the randomiser
+    must hold between any two records (and the null record), so it is taken under replace-one
+    whatever the adjacency of the plan.
+
+    One answer per *batch* is another event: batches differ in all of their rows, so a bound for one
+    changed record does not make them clones of each other.
+
+    Parameters
+    ----------
+    n : int
+        Number of records, each of which is used exactly once.
+    event : Gaussian, Laplace or ApproximateDP
+        The local randomiser: the release about one record.
+
+    Raises
+    ------
+    ValueError
+        If n is less than 1, or the event is a sequence.
+    """
+
+    count_field = "n"
+    n: int
+    event: Event
+
+    def __post_init__(self) -> None:
+        check_field(self, "n", self.n >= 1, "be at least 1")
+        check_field(self, "event", not isinstance(self.event, Composed), "be a single event")
+
+
+@dataclass(frozen=True)
+class Selected(EventWrapper):
+    """The best of a random number of independent runs, the only one that is released.
+
+    Meaning: ``K`` is drawn from the geometric distribution with mean ``mean_runs``; ``event`` is
+    run ``K`` times with fresh noise on the same rows, each run ending in a pair (answer, score);
+    the pair with the highest score is released, ties being broken by a fair coin, and nothing else
+    is (Papernot and Steinke 2022, arXiv:2110.03620, Def. 1 with ``eta = 1``). What a run does must
+    not depend on the runs before it.
+
+    Parameters
+    ----------
+    event : Event
+        One run, including the release of its score.
+    mean_runs : float
+        Expected number of runs, greater than 1.
+
+    Raises
+    ------
+    ValueError
+        If the mean is out of its range.
+    """
+
+    event: Event
+    mean_runs: float
+
+    def __post_init__(self) -> None:
+        check_field(self, "mean_runs", 1 < self.mean_runs < math.inf, "be finite and above 1")
+
+    @property
+    def gamma(self) -> float:
+        """Probability that a run is the last one."""
+        return 1 / self.mean_runs
