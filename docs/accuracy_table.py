@@ -30,6 +30,9 @@ NAMES = {
     "bike": "bike sharing",
     "breast_cancer": "breast cancer",
     "california_housing": "California housing",
+    "covertype": "forest cover",
+    "mnist": "MNIST",
+    "wine": "wine quality",
 }
 IN_README = (
     "breast_cancer",
@@ -229,10 +232,52 @@ def held_out_medians(rows):
     return grid(lines)
 
 
+SIZES = ((1_000, "up to 1,000"), (5_000, "up to 5,000"), (20_000, "up to 20,000"),
+         (math.inf, "over 20,000"))  # fmt: skip
+RARE = 0.1  # events are rare below this share of the rows
+OUTCOMES = ("number", "two classes", "rare events", "more classes")
+
+
+def share_kept(own):
+    """Kind of outcome of a data set, and the share of the non-private improvement kept at 1."""
+    row = of(own, method=verdict.DEFAULT, condition="raw", epsilon=1.0)[0]
+    twin = (of(own, method=verdict.TWIN, condition="raw") or of(own, method=verdict.TWIN))[0]
+    low = of(own, method=verdict.CONSTANT)[0]["score"]
+    if not verdict.is_classification(row):
+        return "number", row["score"] / twin["score"]
+    if verdict.known(twin["auc"]):
+        rate = min(low, 1 - low)
+        return "rare events" if rate < RARE else "two classes", (row["auc"] - 0.5) / (
+            twin["auc"] - 0.5
+        )
+    return "more classes", (row["score"] - low) / (twin["score"] - low)
+
+
+def is_it_for_me(rows):
+    """Median and least share of the non-private improvement that is kept at epsilon 1."""
+    cells = {}
+    for data in sorted({row["data"] for row in of(rows, method=verdict.DEFAULT, epsilon=1.0)}):
+        own = of(rows, data=data)
+        outcome, share = share_kept(own)
+        size = next(name for most, name in SIZES if own[0]["rows"] <= most)
+        columns = "up to 20" if own[0]["columns"] <= 20 else "over 20"
+        cells.setdefault((size, columns, outcome), []).append(100 * min(share, 1.0))
+    lines = [["rows", "columns", *OUTCOMES]]
+    for _, size in SIZES:
+        for columns in ("up to 20", "over 20"):
+            found = [cells.get((size, columns, outcome)) for outcome in OUTCOMES]
+            lines.append([
+                size, columns,
+                *(f"{np.median(one):.0f} ({min(one):.0f})" if one else "-" for one in found),
+            ])  # fmt: skip
+    return grid(lines)
+
+
 def texts(rows, others):
     """Text of every file to include, by name, from both tables of results."""
     public, rows = with_public_rows(rows), [row for row in rows if row["method"] != PUBLIC_ROWS]
     return {
+        "concepts/is_it_for_me.inc": is_it_for_me(rows + table.read(HELD_OUT)[1]),
         "concepts/accuracy_summary.inc": summary(rows),
         "concepts/held_out_medians.inc": held_out_medians(others),
         "concepts/rivals_in_short.inc": rivals_in_short(rows),

@@ -58,6 +58,8 @@ sphinx_gallery_conf = {
     "doc_module": ("skdp",),
     "reference_url": {"skdp": None},
     "backreferences_dir": "generated/backreferences",
+    "reset_modules": ("pictures.gallery_style",),
+    "default_thumb_file": str(Path(__file__).parent / "generated" / "pictures" / "boundary.png"),
     "min_reported_time": 1e9,
     "abort_on_example_error": True,
     "show_memory": False,
@@ -73,20 +75,39 @@ html_static_path = ["_static"]
 html_css_files = ["style.css"]
 
 
-# What users need, by task; all else is for those who extend the package.
+# Names for users in the order of use. Everything else is for those who extend the package.
 USERS = ("skdp", "skdp.data", "skdp.model_selection", "skdp.metrics", "skdp.audit")
 TASKS = {
-    "Estimators": lambda module, item: hasattr(item, "predict"),
-    "Preparation": lambda module, item: hasattr(item, "transform"),
-    "Splits, searches and scores": lambda module, item: module in USERS[2:4],
-    "Pictures and tables": lambda module, item: item.__name__.endswith("Display"),
-    "Warnings and errors": lambda module, item: item.__name__.endswith(("Warning", "Error")),
-    "Audit": lambda module, item: module == "skdp.audit",
-    "Budgets, statements, public facts and rows": lambda module, item: True,
+    "Estimators": (
+        "DPLogisticRegression", "DPLinearRegression", "DPRidge", "DPLasso", "DPElasticNet",
+        "DPHuberRegressor", "DPPoissonRegressor", "DPGammaRegressor", "DPTweedieRegressor",
+        "DPQuantileRegressor", "DPLinearSVC",
+    ),
+    "Prepare columns": (
+        "check", "DPTabularPreprocessor", "DPStandardScaler", "PublicRange", "PublicSample",
+        "RowNorm", "Prior",
+    ),
+    "Split and score": (
+        "DPHoldout", "dp_train_test_split", "evaluate", "Scores", "Score", "SubgroupScores",
+        "ScoreCurve", "ScoreCurveDisplay", "ScoreMatrix", "ScoreMatrixDisplay",
+    ),
+    "Price and budget": (
+        "total_privacy", "privacy_of", "PrivacyBudget", "PrivacyStatement", "Privacy",
+        "SeededNoise",
+    ),
+    "Intervals": ("CoefficientInference", "CoefficientDisplay"),
+    "Choose between models": (
+        "DPSearchCV", "dp_cross_validate", "CrossValidation", "PrivacyUtilityDisplay",
+    ),
+    "Rows in files and on clusters": ("Chunks", "ParquetColumns", "Partitions"),
+    "Warnings and errors": (
+        "NoiseWarning", "PrivacyWarning", "NotPrivateWarning", "PrivacyLeakWarning",
+        "ExactScoreWarning", "SeededNoiseWarning", "PrivacyBudgetError",
+    ),
+    "Audit": (),  # and names of the packages above that have no task
 }  # fmt: skip
-OBJECT_PAGE = """:orphan:
-
-{name}
+GUIDES = ("models", "how_to", "concepts", "reviewers", "papers")  # pages to see, in this order
+OBJECT_PAGE = """{orphan}{name}
 {line}
 
 .. currentmodule:: {module}
@@ -127,54 +148,66 @@ def _write(path, text):
         path.write_text(text, "utf-8")
 
 
-def _table(module, names):
+def _table(names):
     """Lines of a table of objects, each with the first line of its docstring."""
-    entries = [f"   {name}" for name in names]
-    return [
-        f".. currentmodule:: {module}",
-        "",
-        ".. autosummary::",
-        "   :nosignatures:",
-        "",
-        *entries,
-        "",
-    ]
+    entries = [f"   ~{name}" for name in names]
+    return [".. autosummary::", "   :nosignatures:", "", *entries, ""]
+
+
+def _guides(name):
+    """Pages that mention a class or function, the most specific ones first."""
+    mention = re.compile(rf"`[\w.~]*\b{name}\b")
+    folder = Path(__file__).parent
+    pages = [page for part in GUIDES for page in sorted((folder / part).glob("*.rst"))]
+    found = [page for page in pages if mention.search(page.read_text("utf-8"))]
+    return [f":doc:`/{page.relative_to(folder).with_suffix('').as_posix()}`" for page in found][:4]
 
 
 def _write_reference(folder):
     """Write a page for each object, and two tables of them to include: users, extenders.
 
-    Object pages are not part of the navigation, which would make each page of the documentation
-    take a third of a second.
+    Pages of objects for users are in the navigation. The many others link to the table that lists
+    them, since each entry of the navigation is repeated on every page.
     """
-    users, extenders, pages = {task: {} for task in TASKS}, {}, set()
-    for module, name, item in _exported():
+    objects = {name: (module, item) for module, name, item in _exported()}
+    listed = {name for names in TASKS.values() for name in names}
+    rest = [name for name, (module, _) in objects.items() if module in USERS and name not in listed]
+    tasks = TASKS | {"Audit": (*TASKS["Audit"], *rest)}
+    path_of = {name: f"{module}.{name}" for name, (module, _) in objects.items()}
+    users = {
+        task: [path_of[name] for name in names if name in path_of] for task, names in tasks.items()
+    }
+    extenders, pages = {}, set()
+    for name, (module, item) in objects.items():
         kind = "class" if isinstance(item, type) else "function"
-        text = OBJECT_PAGE.format(name=name, line="=" * len(name), module=module, kind=kind)
+        is_for_users = name in listed or name in rest
+        text = OBJECT_PAGE.format(
+            orphan="" if is_for_users else ":orphan:\n\n",
+            name=name, line="=" * len(name), module=module, kind=kind,
+        )  # fmt: skip
         text += MEMBERS if kind == "class" else ""
+        see = _guides(name) if is_for_users else []
+        see += [":doc:`/reference/users`" if is_for_users else ":doc:`/reference/extenders`"]
+        text += f"\n.. seealso:: {', '.join(see)}\n"
         if module == "skdp" and name.startswith(("DP", "Privacy")):
             text += EXAMPLES.format(name=name, module=module)
         page = folder / f"{module}.{name}.rst"
         _write(page, text)
         pages.add(page)
-        if module in USERS:
-            task = next(task for task, belongs in TASKS.items() if belongs(module, item))
-            users[task].setdefault(module, []).append(name)
-        else:
-            extenders.setdefault(module, []).append(name)
+        if not is_for_users:
+            extenders.setdefault(module, []).append(f"{module}.{name}")
     for old in {*folder.glob("skdp.*.rst")} - pages:
         old.unlink()
     lines = []
-    for task, modules in users.items():
-        lines += [task, "-" * len(task), ""]
-        for module, names in modules.items():
-            lines += _table(module, names)
+    for task, paths in users.items():
+        lines += [task, "-" * len(task), "", *_table(paths)]
+        entries = [f"   /generated/{path}" for path in paths]
+        lines += [".. toctree::", "   :hidden:", "", *entries, ""]
     _write(folder / "users.inc", "\n".join(lines))
     lines = []
-    for module, names in extenders.items():
+    for module, paths in extenders.items():
         summary = (importlib.import_module(module).__doc__ or module).splitlines()[0]
-        lines += [module, "-" * len(module), "", summary.replace("skdp: ", ""), ""]
-        lines += _table(module, names)
+        lines += [module, "-" * len(module), "", summary.replace("skdp: ", ""), "", *_table(paths)]
     _write(folder / "extenders.inc", "\n".join(lines))
 
 

@@ -21,7 +21,7 @@ HEAD = """.. list-table:: Hyperparameters of solvers; "auto" at epsilon 1, {} ro
 
    * - parameter
      - default
-     - solvers that take it
+     - solvers that have it
      - "auto": regression
      - "auto": two classes"""
 

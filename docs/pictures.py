@@ -8,15 +8,23 @@ The build of the documentation does that by itself.
 import itertools
 import math
 import sys
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import norm
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 DOCS = Path(__file__).resolve().parent
-sys.path.insert(0, str(DOCS.parent))
+sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
+import accuracy_table  # noqa: E402
+
+import skdp  # noqa: E402
 from benchmarks import results_file, table, verdict  # noqa: E402
 from skdp.accounting import gaussian_mu  # noqa: E402
 
@@ -43,11 +51,53 @@ def scores(rows, data, method, condition="raw"):
     return {row["epsilon"]: row["score"] for row in own}
 
 
+def name_of(data):
+    """Name of a data set, as in the tables."""
+    return accuracy_table.NAMES.get(data, data)
+
+
+def style():
+    """Set sizes that are legible when a picture is as narrow as a phone."""
+    plt.rcParams.update({
+        "figure.figsize": (4.8, 3.4), "figure.dpi": 200, "font.size": 10, "legend.frameon": False,
+        "axes.spines.top": False, "axes.spines.right": False,
+    })  # fmt: skip
+
+
+def gallery_style(gallery_conf, fname):
+    """Use the same sizes in the examples of the gallery."""
+    plt.rcdefaults()
+    style()
+
+
+def kept():
+    """Share of the non-private improvement over a constant that is kept, against epsilon."""
+    rows = table.read(RESULTS / "utility.csv")[1]
+    figure, axes = plt.subplots()
+    for data, colour in (("adult", BLUE), ("bank", BLACK), ("digits", RED), ("diabetes", GREY)):
+        low, high = (
+            next(iter(scores(rows, data, name).values()))
+            for name in (verdict.CONSTANT, verdict.TWIN)
+        )
+        found = scores(rows, data, verdict.DEFAULT)
+        share = [100 * max((found[e] - low) / (high - low), -0.05) for e in EPSILONS]
+        size = accuracy_table.fitted(of(rows, data=data)[0])
+        label = f"{name_of(data)}, {size:,} rows"
+        axes.plot(EPSILONS, share, marker="o", ms=4, color=colour, label=label)
+    axes.axhline(100, color=BLACK, ls="--", lw=1)
+    axes.set(xscale="log", xlabel="epsilon (left: more private)", ylim=(-8, 108))
+    axes.set_ylabel("per cent of the non-private\nimprovement over a baseline")
+    axes.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
+    axes.minorticks_off()
+    axes.legend(loc="lower right", fontsize=9)
+    return figure
+
+
 def accuracy():
     """Score against epsilon on every data set of utility.csv."""
     rows = table.read(RESULTS / "utility.csv")[1]
-    names = sorted({row["data"] for row in rows})
-    figure, panels = plt.subplots(3, 4, figsize=(11, 7), sharex=True)
+    names = sorted({row["data"] for row in rows}, key=name_of)
+    figure, panels = plt.subplots(6, 2, figsize=(4.8, 10), sharex=True)
     for axes, data in zip(panels.flat, names, strict=False):
         high, low = (
             next(iter(scores(rows, data, name).values()))
@@ -65,7 +115,8 @@ def accuracy():
         axes.set_ylim(low - 0.3 * height, high + 0.2 * height)
         axes.set_xscale("log")
         axes.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
-        axes.set_title(data, fontsize=10)
+        axes.minorticks_off()
+        axes.set_title(name_of(data), fontsize=10)
     panels.flat[-1].axis("off")
     for axes in panels[-1]:
         axes.set_xlabel("epsilon")
@@ -74,123 +125,244 @@ def accuracy():
 
 
 def dots():
-    """Private, rival, non-private and constant scores at epsilon 1 on one line a data set."""
+    """Private, competing, non-private and baseline scores at epsilon 1, a line for each data set."""
     rows = table.read(RESULTS / "utility.csv")[1]
-    names = sorted({row["data"] for row in rows}, reverse=True)
-    figure, axes = plt.subplots(figsize=(8.5, 4.6))
+    names = sorted({row["data"] for row in rows}, key=name_of, reverse=True)
+    figure, axes = plt.subplots(figsize=(4.8, 4.6))
     for place, data in enumerate(names):
         rivals = of(rows, data=data, condition="standardised", kind="rival", epsilon=1.0)
         marks = [
-            (next(iter(scores(rows, data, verdict.CONSTANT).values())), "constant", "|", BLACK),
-            (max(row["score"] for row in rivals), "best rival", "D", GREY),
+            (next(iter(scores(rows, data, verdict.CONSTANT).values())), "baseline", "|", BLACK),
+            (max(row["score"] for row in rivals), "best other", "D", GREY),
             (next(iter(scores(rows, data, verdict.TWIN).values())), "not private", "o", BLUE),
-            (scores(rows, data, verdict.DEFAULT)[1.0], "private", "o", RED),
+            (scores(rows, data, verdict.DEFAULT)[1.0], "skdp", "o", RED),
         ]
         axes.plot([marks[0][0], marks[2][0]], [place] * 2, color=GREY, lw=0.8, zorder=0)
-        for value, label, marker, colour in marks:
+        for (value, label, marker, colour), shift in zip(marks, (0, -0.2, 0.2, 0), strict=True):
             axes.plot(
-                value, place, marker, color=colour, ms=11 if marker == "|" else 6, mew=1.5,
+                value, place + shift, marker, color=colour, ms=11 if marker == "|" else 5, mew=1.5,
                 label=label if not place else None,
             )  # fmt: skip
-    axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("accuracy, or R² (bike, California housing, diabetes, diamonds, wine)")
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False)
+    axes.set_yticks(range(len(names)), [name_of(data) for data in names])
+    axes.set_xlabel("accuracy or R²")
+    axes.legend(
+        loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, columnspacing=0.6, handletextpad=0.1
+    )
+    return figure
+
+
+def linear():
+    """Lines of ordinary least squares and of private fits through rows with outliers."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(20, 80, 1000)
+    y = 0.2 * x + 3 + rng.standard_t(3, 1000) * 2
+    figure, axes = plt.subplots()
+    axes.plot(x, y, ".", color=GREY, ms=2, alpha=0.6)
+    ends = np.array([[20.0], [80.0]])
+    for epsilon, colour in ((0.1, BLUE), (1.0, RED)):
+        for again in range(10):
+            line = skdp.DPLinearRegression(epsilon=epsilon).fit(x[:, None], y).predict(ends)
+            axes.plot(
+                ends, line, color=colour, lw=1, alpha=0.7, label=None if again else f"{epsilon:g}"
+            )
+    line = LinearRegression().fit(x[:, None], y).predict(ends)
+    axes.plot(ends, line, "--", color=BLACK, label="not private")
+    axes.set(xlabel="age", ylabel="days", ylim=(0, 30))
+    axes.legend(title="epsilon, ten fits each", loc="upper left")
+    return figure
+
+
+def logistic():
+    """Probability of a benign tumour against its radius, of twenty private fits."""
+    X, y = load_breast_cancer(return_X_y=True)
+    radius, grid_ = X[:, :1], np.linspace(6, 26, 100)[:, None]
+    figure, axes = plt.subplots()
+    axes.plot(radius, y, "|", color=GREY, ms=6)
+    for again in range(20):
+        model = skdp.DPLogisticRegression(epsilon=1.0, classes=[0, 1]).fit(radius, y)
+        axes.plot(
+            grid_, model.predict_proba(grid_)[:, 1], color=RED, lw=0.8, alpha=0.6,
+            label=None if again else "epsilon 1, 20 fits",
+        )  # fmt: skip
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(radius, y)
+    axes.plot(grid_, model.predict_proba(grid_)[:, 1], "--", color=BLACK, label="not private")
+    axes.set(xlabel="mean radius", ylabel="probability of a benign tumour")
+    axes.legend(loc="upper right")
+    return figure
+
+
+def made_up_counts():
+    """Claims of 20,000 insured people by age."""
+    rng = np.random.default_rng(0)
+    age = rng.uniform(18, 80, 20_000)
+    return age, rng.poisson(np.exp(0.5 - 0.03 * age))
+
+
+def counts():
+    """Mean claims by age, of a private Poisson regression and of the rows."""
+    age, claims = made_up_counts()
+    edges = np.arange(18, 80, 4)
+    place = np.digitize(age, edges)
+    means = [claims[place == k].mean() for k in range(1, len(edges) + 1)]
+    grid_ = np.linspace(18, 80, 100)[:, None]
+    model = skdp.DPPoissonRegressor(epsilon=1.0).fit(age[:, None], claims)
+    figure, axes = plt.subplots()
+    axes.plot(edges + 2, means, "o", color=GREY, ms=4, label="mean of the rows")
+    axes.plot(grid_, model.predict(grid_), color=RED, label="private, epsilon 1")
+    axes.set(xlabel="age", ylabel="claims per year", ylim=(0, None))
+    axes.legend()
+    return figure
+
+
+def quantiles():
+    """Quantiles of a waiting time, private and exact."""
+    rng = np.random.default_rng(0)
+    hour = rng.uniform(8, 18, 10_000)
+    wait = (5 + 2 * (hour - 8)) * rng.lognormal(0, 0.4, 10_000)
+    levels = [0.1, 0.5, 0.9]
+    model = skdp.DPQuantileRegressor(epsilon=1.0, quantiles=levels).fit(hour[:, None], wait)
+    ends = np.array([[8.0], [18.0]])
+    figure, axes = plt.subplots()
+    axes.plot(hour[:3000], wait[:3000], ".", color=GREY, ms=2, alpha=0.5)
+    for level, line in zip(levels, model.predict(ends).T, strict=True):
+        axes.plot(ends, line, color=RED)
+        axes.text(18.1, line[1], f"{level:g}", color=RED, va="center")
+        exact = (5 + 2 * (ends - 8)) * np.exp(0.4 * norm.ppf(level))
+        axes.plot(ends, exact, "--", color=BLACK, lw=1)
+    axes.set(xlabel="hour of the day", ylabel="minutes of waiting", ylim=(0, 70), xlim=(8, 19))
+    axes.plot([], [], color=RED, label="private, epsilon 1")
+    axes.plot([], [], "--", color=BLACK, label="true quantile")
+    axes.legend(loc="upper left")
+    return figure
+
+
+def margins():
+    """Two classes, the private separating line and its margins."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 5000)
+    X = rng.standard_normal((5000, 2)) + np.outer(2 * y - 1, [1.2, 0.8])
+    model = skdp.DPLinearSVC(epsilon=1.0, classes=[0, 1]).fit(X, y)
+    figure, axes = plt.subplots()
+    for label, colour in ((0, GREY), (1, BLUE)):
+        axes.plot(*X[:1500][y[:1500] == label].T, ".", color=colour, ms=2, label=f"class {label}")
+    (first, second), constant = model.coef_[0], model.intercept_[0]
+    ends = np.array([-4.0, 4.0])
+    for level, line in ((0, "-"), (-1, ":"), (1, ":")):
+        axes.plot(ends, (level - constant - first * ends) / second, line, color=RED)
+    axes.plot([], [], color=RED, label="private boundary")
+    axes.set(xlim=(-4, 4), ylim=(-4, 4), xlabel="first column", ylabel="second column")
+    axes.legend(markerscale=4, loc="lower left")
+    return figure
+
+
+def promise():
+    """Distributions of a noisy count with a person's row and without it."""
+    mu = gaussian_mu(1.0, 1e-6)
+    outcome = np.linspace(80, 121, 400)
+    figure, axes = plt.subplots()
+    for count, style_, label in ((100, "-", "without the row"), (101, "--", "with the row")):
+        axes.plot(
+            outcome, norm.pdf(outcome, count, 1 / mu), style_, color=RED if count > 100 else BLUE,
+            label=label,
+        )  # fmt: skip
+    axes.set(xlabel="published count", ylabel="probability density", ylim=(0, 0.13), yticks=[])
+    axes.legend(loc="upper right", ncols=2)
     return figure
 
 
 def intervals():
     """Coverage against width of intervals, and coverage of the textbook's around `coef_`."""
     rows = [row for row in rows_of("inference") if row["coverage"]]
-    figure, axes = plt.subplots(figsize=(7.5, 4))
+    figure, axes = plt.subplots()
     widths = [float(row["width"]) for row in rows]
-    axes.plot(widths, [float(row["naive"]) for row in rows], "x", color=GREY, label="naive")
-    axes.plot(widths, [float(row["coverage"]) for row in rows], "o", ms=4, color=RED, label="skdp")
+    axes.plot(widths, [float(row["naive"]) for row in rows], "x", color=GREY, label="textbook")
+    axes.plot(widths, [float(row["coverage"]) for row in rows], "o", ms=3, color=RED, label="skdp")
     axes.axhline(0.95, color=BLACK, ls="--", lw=1)
     axes.set(
         xscale="log", ylim=(0, 1.02), ylabel="coverage of 95 % intervals",
-        xlabel="width of skdp's intervals, next to non-private ones",
+        xlabel="width relative to non-private intervals",
     )  # fmt: skip
+    axes.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+    axes.minorticks_off()
     axes.legend(loc="lower left")
     return figure
 
 
 def speed():
-    """Milliseconds of a default fit against the number of rows."""
+    """Seconds of a default fit against the number of rows."""
     rows = rows_of("speed")
     sizes = {"(1000, 10)": 1e3, "(10000, 50)": 1e4, "(100000, 50)": 1e5, "(1000000, 50)": 1e6}
-    figure, axes = plt.subplots(figsize=(7.5, 3.8))
+    figure, axes = plt.subplots()
     for model, colour in (("LogisticRegression", RED), ("Ridge", BLUE)):
         found = {}
         for row, following in itertools.pairwise(rows):
             for size, n in sizes.items():
                 if row["what"] == f"default fit {size} factor / scikit-learn's {model}":
                     found[n] = following
-        for column, style, label in (("value", "--", "numpy"), ("with_fast", "-", '"fast"')):
+        for column, line, label in (("value", "--", ""), ("with_fast", "-", ' with "fast"')):
             times = [float(row[column]) / 1000 for row in found.values()]
             name = {"Ridge": "DPRidge"}.get(model, "DPLogisticRegression")
-            axes.plot(list(found), times, style, marker="o", color=colour, label=f"{name}, {label}")
+            axes.plot(list(found), times, line, marker="o", ms=4, color=colour, label=name + label)
     axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds")
-    axes.legend()
+    axes.legend(fontsize=8)
     return figure
 
 
 def certainty():
-    """What an attacker can know at most, against epsilon."""
+    """How certain an attacker can become, against epsilon."""
     epsilons = np.geomspace(0.05, 12, 200)
     attack = [norm.cdf(norm.ppf(0.05) + gaussian_mu(epsilon, 1e-6)) for epsilon in epsilons]
-    figure, axes = plt.subplots(figsize=(7.5, 3.8))
-    axes.plot(
-        epsilons, 100 / (1 + np.exp(-epsilons)), color=RED, lw=2, label="50:50 becomes (bound)"
-    )
-    axes.plot(epsilons, 100 * np.array(attack), color=BLUE, lw=2, label="caught by the best attack")
+    figure, axes = plt.subplots()
+    axes.plot(epsilons, 100 / (1 + np.exp(-epsilons)), color=RED, lw=2, label="belief, at most")
+    axes.plot(epsilons, 100 * np.array(attack), color=BLUE, lw=2, label="members detected")
     axes.set(xscale="log", xlabel="epsilon", ylabel="per cent", ylim=(0, 102))
     axes.set_xticks(EPSILONS, [f"{e:g}" for e in EPSILONS])
     axes.minorticks_off()
-    axes.legend()
+    axes.legend(loc="upper left")
     return figure
 
 
 def boundary():
-    """The trust boundary: where rows are, and what leaves."""
-    figure, axes = plt.subplots(figsize=(9, 2.9))
+    """The trust boundary: code that sees rows, and the answers that leave it."""
+    figure, axes = plt.subplots(figsize=(4.8, 4.2))
     axes.axis("off")
-    axes.set(xlim=(0, 12.6), ylim=(0, 4))
-    axes.add_patch(plt.Rectangle((0.1, 0.2), 6.6, 3.6, fill=False, ec=RED, ls="--", lw=1.5))
-    axes.text(3.4, 3.5, "audited code: sees rows", color=RED, ha="center")
+    axes.set(xlim=(0, 6), ylim=(0, 5.4))
+    axes.add_patch(plt.Rectangle((0.1, 2.5), 5.8, 2.8, fill=False, ec=RED, ls="--", lw=1.5))
+    axes.text(3.0, 4.95, "audited code: sees rows", color=RED, ha="center")
     boxes = {
-        "rows\nX, y": (0.4, 1.3, GREY), "clip each row,\nadd up": (2.5, 1.3, BLUE),
-        "charge,\nadd noise": (4.9, 1.3, BLUE), "solver": (8.2, 1.3, BLACK),
-        "model and\nstatement": (10.7, 1.3, BLACK),
+        "rows\nX, y": (0.3, 3.3, GREY), "clip each\nrow, sum": (2.25, 3.3, BLUE),
+        "charge,\nadd noise": (4.2, 3.3, BLUE), "solver": (4.2, 0.9, BLACK),
+        "model and\nstatement": (1.6, 0.9, BLACK),
     }  # fmt: skip
     for text, (left, bottom, colour) in boxes.items():
-        axes.add_patch(plt.Rectangle((left, bottom), 1.6, 1.1, color=colour, lw=0))
-        axes.text(
-            left + 0.8, bottom + 0.55, text, color="white", ha="center", va="center", fontsize=9
-        )
+        axes.add_patch(plt.Rectangle((left, bottom), 1.5, 1.1, color=colour, lw=0))
+        axes.text(left + 0.75, bottom + 0.55, text, color="white", ha="center", va="center")
     for start, end in (
-        ((2.0, 1.85), (2.5, 1.85)),
-        ((4.1, 1.85), (4.9, 1.85)),
-        ((9.8, 1.85), (10.7, 1.85)),
-    ):
+        ((1.8, 3.85), (2.25, 3.85)), ((3.75, 3.85), (4.2, 3.85)), ((4.2, 1.45), (3.1, 1.45)),
+        ((5.3, 3.3), (5.3, 2.0)), ((4.6, 2.0), (4.6, 3.3)),
+    ):  # fmt: skip
         axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": BLACK})
-    axes.annotate("", (8.2, 2.1), (6.5, 2.1), arrowprops={"arrowstyle": "-|>", "color": BLACK})
-    axes.annotate("", (6.5, 1.5), (8.2, 1.5), arrowprops={"arrowstyle": "-|>", "color": BLACK})
-    axes.text(7.45, 2.25, "noisy answer", ha="center", fontsize=8)
-    axes.text(7.45, 1.15, "request", ha="center", fontsize=8)
-    axes.text(9.8, 3.5, "any code: sees released answers alone", color=BLACK, ha="center")
+    axes.text(5.35, 2.15, "answer", fontsize=8)
+    axes.text(3.65, 2.15, "request", fontsize=8)
+    axes.text(3.0, 0.3, "any code: sees only released answers", color=BLACK, ha="center")
     return figure
 
 
-PICTURES = (accuracy, boundary, certainty, dots, intervals, speed)
+PICTURES = (
+    accuracy, boundary, certainty, counts, dots, intervals, kept, linear, logistic, margins,
+    promise, quantiles, speed,
+)  # fmt: skip
 
 
 def main(folder=DOCS / "generated" / "pictures"):
     """Draw all pictures."""
     folder.mkdir(parents=True, exist_ok=True)
-    for draw in PICTURES:
-        figure = draw()
-        figure.savefig(folder / f"{draw.__name__}.png", dpi=110, bbox_inches="tight")
-        plt.close(figure)
+    with plt.rc_context(), warnings.catch_warnings(action="ignore", category=skdp.NoiseWarning):
+        style()
+        for draw in PICTURES:
+            figure = draw()
+            figure.savefig(folder / f"{draw.__name__}.png", bbox_inches="tight")
+            plt.close(figure)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
 SECTIONS = (
-    "tutorial", "how_to", "concepts", "reviewers", "reference", "research", "development",
-    "papers",
+    "tutorial", "models", "how_to", "concepts", "reviewers", "reference", "research",
+    "development", "papers",
 )  # fmt: skip
 
 
