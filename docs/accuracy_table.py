@@ -44,17 +44,17 @@ IN_README = (
 )
 FITTED = {"adult": 32561, "mnist": 10000}  # their own splits; three quarters of the others
 WHY = {
-    "AdaSSP": "it sees X'X and X'y once and then only divides: where one look is enough, a budget "
-    "that is not spread over steps is a small advantage.",
-    "Boosted AdaSSP": "it clips residuals at one standard deviation of the target, so far-off "
-    "targets pull less.",
-    "AMP": "it adds its noise once, to the objective, which is nearly free with a large budget.",
-    "objective perturbation": "it adds its noise once, and its ridge shrinks the weights.",
-    "TukeyEM": "it takes a deep point among many small models, which a few far-off rows cannot "
-    "move; that needs many rows for each column and a large budget.",
-    "DP-GD, 30 lines": "it is gradient descent with other constants, which were chosen while "
-    "looking at these very data.",
-    "diffprivlib": "chance, most likely: its noise is far larger than that of the others.",
+    "AdaSSP": "It reads X'X and X'y once. If one release is enough, a budget that is not divided "
+    "among steps is a small advantage.",
+    "Boosted AdaSSP": "It clips residuals at one standard deviation of the target, so outliers "
+    "among the targets have less influence.",
+    "AMP": "It adds noise once, to the objective, which costs little at a large budget.",
+    "objective perturbation": "It adds noise once, and its ridge penalty shrinks the coefficients.",
+    "TukeyEM": "It chooses a deep point among many small models, which is robust to outliers. "
+    "It needs many rows for each column and a large budget.",
+    "DP-GD, 30 lines": "It is gradient descent with other constants, which were chosen on these "
+    "data.",
+    "diffprivlib": "This is probably chance: its noise is far larger than that of the others.",
 }
 
 
@@ -98,9 +98,7 @@ def score_of(own, method, epsilon=math.inf, condition="raw"):
 
 def summary(rows):
     """One line for each data set, at epsilon 1."""
-    lines = [
-        ["data", "rows", "columns", "score", "private", "best rival", "not private", "constant"]
-    ]
+    lines = [["data", "rows", "columns", "score", "skdp", "best other", "not private", "baseline"]]
     for data in sorted({row["data"] for row in rows}):
         own = of(rows, data=data)
         rivals = of(own, condition="standardised", kind="rival", epsilon=1.0)
@@ -117,7 +115,7 @@ def summary(rows):
 def readme(rows):
     """Table of README.md: raw columns, some data sets and budgets."""
     head = ["data (rows in the fit, columns)", "score", "epsilon 0.1", "1", "10"]
-    lines = [[*head, "not private", "constant"], ["---"] * 7]
+    lines = [[*head, "not private", "baseline"], ["---"] * 7]
     for data in IN_README:
         own = of(rows, data=data)
         name = f"{NAMES.get(data, data)} ({fitted(own[0]):,}, {own[0]['columns']})"
@@ -148,19 +146,20 @@ def rivals(rows):
     """How often rivals win, by how much at most, and why; every rival once."""
     found = sorted(wins(rows))
     if not found:
-        return "No rival is better by more than two standard errors in any cell of the tables.\n"
+        return "No competing method is better by more than two standard errors in any cell.\n"
     n_cells, n_lost = len(verdict.Table(rows).cells()), len({cell[1:4] for cell in found})
     text = (
-        f"In {n_lost} of {n_cells} cells some rival is better by more than two standard errors:\n\n"
+        f"In {n_lost} of {n_cells} cells a competing method is better by more than two standard "
+        "errors:\n\n"
     )
     for name in dict.fromkeys(cell[0] for cell in found):
         own = [cell for cell in found if cell[0] == name]
-        data = ", ".join(dict.fromkeys(cell[2] for cell in own))
-        text += f"* **{name}** on {data}, by {max(cell[4] for cell in own):.4f} at most: "
-        text += f"{WHY.get(name, 'not looked into yet.')}\n"
+        data = ", ".join(dict.fromkeys(NAMES.get(cell[2], cell[2]) for cell in own))
+        text += f"* **{name}** on {data}, by at most {max(cell[4] for cell in own):.4f}. "
+        text += f"{WHY.get(name, 'The reason is unknown.')}\n"
     for word, metric, sign in verdict.METRICS[2:]:
         lost = verdict.lost_cells(verdict.Table(rows), metric, sign)
-        text += f"\nBy {word} a rival is better in {sum(lost)} of {len(lost)} cells."
+        text += f"\nBy {word} a competing method is better in {sum(lost)} of {len(lost)} cells."
     return text + "\n"
 
 
@@ -168,11 +167,12 @@ def rivals_in_short(rows):
     """The sentence of the page for users: in how many cells a rival wins, by how much at most."""
     found = list(wins(rows))
     if not found:
-        return "On these data sets no rival is better by more than two standard errors.\n"
+        return "On these data sets no competing method is significantly better.\n"
     n_lost, most = len({cell[1:4] for cell in found}), max(cell[4] for cell in found)
     return (
-        "On the eleven data sets above, a rival is better by more than two standard errors in "
-        f"{n_lost} of {len(verdict.Table(rows).cells())} comparisons, by {most:.4f} at most.\n"
+        "On the eleven data sets above, a competing method is better by more than two standard "
+        f"errors in {n_lost} of {len(verdict.Table(rows).cells())} comparisons, by at most "
+        f"{most:.4f}.\n"
     )
 
 
@@ -185,7 +185,7 @@ def with_public_rows(rows):
     """What raw columns lose, and what they lose where 2 % of the rows are public."""
     epsilons = (0.1, 0.3, 1.0)
     heads = [f"{epsilon:g}, {what}" for epsilon in epsilons for what in ("raw", "2 % public")]
-    lines = [["data", "lost", *heads]]
+    lines = [["data", "loss in", *heads]]
     halved = {True: [], False: []}
     for data in sorted({row["data"] for row in of(rows, method=PUBLIC_ROWS)}):
         pairs = [
@@ -194,15 +194,14 @@ def with_public_rows(rows):
             for epsilon in epsilons
         ]  # fmt: skip
         what = "log loss" if is_classification(pairs[0]) else "R²"
-        lines.append([data, what, *(number(lost(row)) for pair in pairs for row in pair)])
+        lines.append(
+            [NAMES.get(data, data), what, *(number(lost(row)) for pair in pairs for row in pair)]
+        )
         before, after = (lost(row) for row in pairs[0])
-        halved[after <= max(before / 2, 0.0)].append(data)
-    said = {
-        True: "At epsilon 0.1 at most half of it is left, or nothing was lost",
-        False: "more is",
-    }
-    halves = [f"{said[which]}: {', '.join(found)}" for which, found in halved.items() if found]
-    return f"{grid(lines)}\n{'; '.join(halves)}.\n"
+        halved[after <= max(before / 2, 0.0)].append(NAMES.get(data, data))
+    said = {True: "at least halve the loss, or there was none, on", False: "do not on"}
+    halves = [f"{said[which]} {', '.join(found)}" for which, found in halved.items() if found]
+    return f"{grid(lines)}\nAt epsilon 0.1 the public rows {', and '.join(halves)}.\n"
 
 
 def spread(values):

@@ -89,7 +89,7 @@ TASKS = {
     ),
     "Split and score": (
         "DPHoldout", "dp_train_test_split", "evaluate", "Scores", "Score", "SubgroupScores",
-        "ScoreCurve", "ScoreCurveDisplay", "ScoreMatrix", "ScoreMatrixDisplay",
+        "ScoreCurve", "ScoreMatrix",
     ),
     "Price and budget": (
         "total_privacy", "privacy_of", "PrivacyBudget", "PrivacyStatement", "Privacy",
@@ -97,7 +97,7 @@ TASKS = {
     ),
     "Intervals": ("CoefficientInference", "CoefficientDisplay"),
     "Choose between models": (
-        "DPSearchCV", "dp_cross_validate", "CrossValidation", "PrivacyUtilityDisplay",
+        "DPSearchCV", "dp_cross_validate", "CrossValidation",
     ),
     "Rows in files and on clusters": ("Chunks", "ParquetColumns", "Partitions"),
     "Warnings and errors": (

@@ -125,7 +125,7 @@ def accuracy():
 
 
 def dots():
-    """Private, competing, non-private and baseline scores at epsilon 1, a line for each data set."""
+    """Scores of skdp, other methods and a baseline at epsilon 1, a line for each data set."""
     rows = table.read(RESULTS / "utility.csv")[1]
     names = sorted({row["data"] for row in rows}, key=name_of, reverse=True)
     figure, axes = plt.subplots(figsize=(4.8, 4.6))
