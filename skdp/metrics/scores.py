@@ -244,7 +244,8 @@ class Scores(_ResultsByName[AnyScore]):
     """
 
     def __repr__(self) -> str:
-        return "\n".join([f"<Scores at {self._cost()}>", *map(str, self._scores.values())])
+        head = f"<{type(self).__name__} at {self._cost()}>"
+        return "\n".join([head, *map(str, self._scores.values())])
 
     def _repr_html_(self) -> str:
         lines = "".join(f"<li>{html.escape(str(score))}</li>" for score in self._scores.values())

@@ -101,20 +101,6 @@ class RunBudget:
         return {"epsilon": self.epsilon(n_fits), "delta": self.delta, "privacy": privacy}
 
 
-@dataclass(frozen=True)
-class Run:
-    """Result of one run of a search; ties are broken at random, by the coin."""
-
-    score: float
-    coin: int
-    estimator: BaseEstimator
-    number: int
-
-    def beats(self, other: "Run | None") -> bool:
-        """Whether it is the better of the two."""
-        return other is None or (self.score, self.coin) > (other.score, other.coin)
-
-
 def priced_search(
     n_candidates: int,
     epsilon: float,
@@ -206,7 +192,7 @@ def steps_of(estimator: BaseEstimator) -> list[tuple[str, BaseEstimator]]:
     Names are as in parameters: ``pipeline__dpridge`` is a step of an inner pipeline.
     """
     steps, prefix = [], ""
-    while isinstance(estimator, Pipeline):
+    while type(estimator) is Pipeline:  # others may resample rows
         steps += [(prefix + name, step) for name, step in estimator.steps[:-1]]
         name, estimator = estimator.steps[-1]
         prefix += f"{name}__"
@@ -295,8 +281,8 @@ def require_takes_groups(who: str, model: BaseEstimator) -> None:
     for fit in private_fits(who, model) if isinstance(model, Pipeline) else [model]:
         if not has_fit_parameter(fit, "groups"):
             raise ValueError(
-                f"{who}: {type(fit).__name__} takes no groups, so that its fit would protect rows "
-                "alone. Leave it out, or fit without groups. Nothing was released."
+                f"{who}: {type(fit).__name__} does not accept groups, so its fit would protect "
+                "single rows. Leave it out, or fit without groups. Nothing was released."
             )
 
 
@@ -436,20 +422,17 @@ def check_price(
     if np.isinf(run_budget.mu):
         return
     adjacency = accounting.Adjacency.parse(run_budget.adjacency)
-    total = 0.0
-    fits = private_fits(who, candidate)
+    fits, total = private_fits(who, candidate), 0.0
     for fit in fits:
         try:
             with warnings.catch_warnings(action="ignore"):
                 plan = fit.plan(*shape if is_private_model(fit) else shape[:2], **counted)
-            mu = accounting.event_mu(plan.event, adjacency)
+            total += accounting.event_mu(plan.event, adjacency) ** 2
         except accounting.UnknownCost as reason:
             raise ValueError(
-                f"{who}: a candidate's {type(fit).__name__} takes releases that are not Gaussian "
-                f"on all rows or disjoint blocks, so that its choice has no price. {reason} "
-                "Nothing was released."
+                f"{who}: the releases of {type(fit).__name__} are not Gaussian on all rows or "
+                f"disjoint blocks, so its choice has no price. {reason} Nothing was released."
             ) from reason
-        total += mu**2
     if total > run_budget.mu**2 * (1 + MARGIN):
         raise ValueError(f"{who}: a candidate costs more than a run may. Nothing was released.")
     last = fits[-1]

@@ -1,8 +1,8 @@
 """Cross-validate privately; each row is in all fits but one, and is charged for them."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -11,29 +11,26 @@ from sklearn.base import BaseEstimator
 from skdp import accounting
 from skdp._numbers import MatrixLike, is_integer, require
 from skdp.fitting import parts
+from skdp.fitting.data import Data
 from skdp.fitting.estimator import charge_fit
-from skdp.fitting.parameters import check_parameters
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import read_plain, require_numbered
 from skdp.metrics import Score, Scores, requests
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.metrics.scores import AnyScore
 from skdp.model_selection import candidates
 from skdp.oracle.sources.keyed_split import equal_sizes
 from skdp.oracle.sources.partitioned import Partitions
 
 WHO = "dp_cross_validate"
+OWN_RANGES = "of targets clipped to a range of their own in each fold"
 SCORE_SHARE = 0.1  # of the scores in the squared Gaussian-DP parameter
 
 
-@dataclass(frozen=True, eq=False)
-class CrossValidation:
-    """Private scores of all folds, and their means.
+class CrossValidation(Scores):
+    """Private means of scores over all folds, by name.
 
     Attributes
     ----------
-    scores : dict of str to Score
-        The mean of each metric over the folds.
     folds : tuple of Scores
     estimators : tuple of estimator
         The models, each fitted on all folds but one. Their ``privacy_`` is that of the whole, so
@@ -41,18 +38,8 @@ class CrossValidation:
     privacy_ : PrivacyStatement
     """
 
-    scores: Mapping[str, Score]
     folds: tuple[Scores, ...]
     estimators: tuple[BaseEstimator, ...]
-    privacy_: accounting.PrivacyStatement
-
-    def __getitem__(self, name: str) -> Score:
-        return self.scores[name]
-
-    def __repr__(self) -> str:
-        cost = f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
-        head = f"<CrossValidation of {len(self.folds)} folds at {cost}>"
-        return "\n".join([head, *map(str, self.scores.values())])
 
 
 def dp_cross_validate(
@@ -122,58 +109,35 @@ def dp_cross_validate(
     >>> result.privacy_.epsilon <= 3.0
     True
     """
-    check_parameters({"epsilon": epsilon, "delta": delta, "privacy": privacy}, labels=False)
-    terms = Privacy() if privacy is None else privacy
+    terms = privacy or Privacy()
+    scoring: dict[str, Any] = {"metrics": metrics, "target_range": target_range}
+    payer = PrivateScorer(estimator, epsilon=epsilon, delta=delta, privacy=terms, **scoring)
+    payer._check_shared_parameters()
+    require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
     candidates.check_terms(WHO, terms)
     require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
-    require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
     # 1. Plan: the budget of each fit and each score, and the cost of all; refuse bad input.
     reads_labels = not candidates.labels_are_public(WHO, estimator)
     data = require_numbered(WHO, read_plain(WHO, X, y, groups, reads_labels))
-    n_records, unit = data.n_records, data.unit
-    require("cv", cv, f"be at most the number of {unit}s, {n_records}", cv <= n_records)
-    mu = accounting.gaussian_mu(epsilon, delta) * math.sqrt(1 - candidates.MARGIN)
-    fit_budget, score_budget = (
-        candidates.RunBudget(mu * math.sqrt(share), delta, terms.adjacency, terms.noise_source)
-        for share in ((1 - SCORE_SHARE) / (cv - 1), SCORE_SHARE)
-    )
-    sizes = equal_sizes(n_records, int(cv))
-    n_train = {n_records - size for size in sizes}
+    require("cv", cv, f"be at most the number of {data.unit}s", cv <= data.n_records)
+    budgets, cost = _planned(payer, int(cv), data)
+    sizes = equal_sizes(data.n_records, int(cv))
+    n_train = {data.n_records - size for size in sizes}
     (model,), n_outputs = candidates.checked(
-        WHO, estimator, [{}], fit_budget, data, n_train, epsilon, target_range
+        WHO, estimator, [{}], budgets[0], data, n_train, epsilon, target_range
     )
     requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
-    own = score_budget.parameters()
-    own["privacy"].set_params(budget=terms.budget, noise=terms.noise)
-    scoring: dict[str, Any] = {"metrics": metrics, "target_range": target_range}
-    scorer = PrivateScorer(model, **own, **scoring)
-    scorer.check_before_fit()
+    statement = replace(cost, part=parts.part_of(X, y, groups, unit=data.unit)).statement()
     # 2. Charge, and run.
-    cost = candidates.cost_of_runs(
-        (
-            accounting.ReleaseRecord.of("fit without a fold", fit_budget.answer, int(cv) - 1),
-            accounting.ReleaseRecord.of("scores", score_budget.answer),
-        ),
-        fit_budget,
-        n_records,
-        unit,
-        f"{unit.capitalize()}s were divided in {cv} folds at random. A {unit} is in {cv - 1} of "
-        f"the {cv} fits and in one of the scores: these are listed.",
-        "Every step before the estimator that is not private learns nothing from rows. That no fit "
-        f"and no score fails on these {unit}s is public: a failure is reported.",
-    )
-    statement = replace(cost, part=parts.part_of(X, y, groups, unit=unit)).statement()
-    draws = charge_fit(scorer, statement, who=WHO)
+    draws = charge_fit(payer, statement, who=WHO)
     split = data.split(sizes, draws)
     runs = []
     try:
-        with parts.charged_as_a_whole(unit):
+        with parts.charged_as_a_whole(data.unit):
             for fold, scored in enumerate(split):
                 sides = data.subset(*split[:fold], *split[fold + 1 :]), data.subset(scored)
-                run = candidates.fitted_and_scored(
-                    WHO, model, score_budget, sides, draws, **scoring
-                )
-                runs.append(run)
+                given = WHO, model, budgets[1], sides, draws
+                runs.append(candidates.fitted_and_scored(*given, **scoring))
     except Exception as reason:  # its message may quote a cell, or say that nothing was charged
         raise RuntimeError(
             f"{WHO}: a fit or a score failed with {type(reason).__name__}. The budget of this "
@@ -182,35 +146,53 @@ def dp_cross_validate(
     models, folds = zip(*runs, strict=True)
     for fitted in models:
         candidates.state_whole(WHO, fitted, statement)
-    return CrossValidation(_means(folds), folds, models, statement)
+    numbers = [name for name, score in folds[0].items() if isinstance(score, Score)]
+    found = CrossValidation(
+        {one: _mean([fold[one] for fold in folds]) for one in numbers}, statement
+    )
+    found.folds, found.estimators = folds, models
+    return found
 
 
-def _means(folds: Sequence[Scores]) -> dict[str, Score]:
-    """Return the mean of each metric over folds, except of matrices and curves."""
-    means = {name: _mean([fold[name] for fold in folds]) for name in folds[0]}
-    return {name: mean for name, mean in means.items() if mean is not None}
+def _planned(
+    payer: PrivateScorer, cv: int, data: Data
+) -> tuple[list[candidates.RunBudget], accounting.Cost]:
+    """Return the budgets of each fit and of each score, and the cost of all that a record meets."""
+    mu = accounting.gaussian_mu(payer.epsilon, payer.delta) * math.sqrt(1 - candidates.MARGIN)
+    terms, unit = payer._terms, data.unit
+    budgets = [
+        candidates.RunBudget(
+            mu * math.sqrt(share), payer.delta, terms.adjacency, terms.noise_source
+        )
+        for share in ((1 - SCORE_SHARE) / (cv - 1), SCORE_SHARE)
+    ]
+    of_fit, of_score = budgets
+    releases = (
+        accounting.ReleaseRecord.of("fit without a fold", of_fit.answer, cv - 1),
+        accounting.ReleaseRecord.of("scores", of_score.answer),
+    )
+    assumed = (
+        f"{unit.capitalize()}s were divided in {cv} folds at random. A {unit} is in {cv - 1} of "
+        f"the {cv} fits and in one of the scores: these are listed.",
+        "Every step before the estimator that is not private learns nothing from rows. That no fit "
+        f"and no score fails on these {unit}s is public: a failure is reported.",
+    )
+    return budgets, candidates.cost_of_runs(releases, of_fit, data.n_records, unit, *assumed)
 
 
-def _mean(scores: list[AnyScore]) -> Score | None:
-    """Return the mean of a score over folds; None for matrices and curves."""
-    size, numbers = len(scores), [score for score in scores if isinstance(score, Score)]
-    if not numbers:
-        return None
-    first, unit = numbers[0], max(score.unit for score in numbers)
-    ratio = first.sign * sum(score.value / unit for score in numbers) / size
-    noise = sum((score.noise_std / unit) ** 2 for score in numbers) / size**2
-    sampling = math.hypot(*(score.sampling_std for score in numbers)) / size
-    limits = min(score.limits[0] for score in numbers), max(score.limits[1] for score in numbers)
-    note = first.note
-    if any(score.note != note for score in numbers):
-        note = "of targets clipped to a range of their own in each fold"
+def _mean(scores: list[Any]) -> Score:
+    """Return the mean of a score over folds."""
+    first: Score = scores[0]
+    size, unit = len(scores), max(score.unit for score in scores)
+    ends = zip(*(score.limits for score in scores), strict=True)
+    notes = {score.note for score in scores}
     return replace(
         first,
-        numerator=ratio,
+        numerator=first.sign * sum(score.value / unit for score in scores) / size,
         denominator=1.0,
-        noise=(noise, 0.0, 0.0),
-        sampling_std=sampling,
-        limits=limits,
-        note=note,
+        noise=(sum((score.noise_std / unit) ** 2 for score in scores) / size**2, 0.0, 0.0),
+        sampling_std=math.hypot(*(score.sampling_std for score in scores)) / size,
+        limits=(min(next(ends)), max(next(ends))),
+        note=first.note if len(notes) == 1 else OWN_RANGES,
         unit=unit,
     )

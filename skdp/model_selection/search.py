@@ -2,9 +2,10 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,15 +35,20 @@ SCORING = {
 }
 
 Space: TypeAlias = Mapping[str, object]  # values, or distributions, of parameters by name
-Method = TypeVar("Method", bound=Callable[..., object])
 
 
-def _best_has(name: str) -> Callable[[Method], Method]:
+def _of_best(name: str, doc: str) -> Callable[[BaseEstimator, MatrixLike], Array]:
+    """Return a method that calls a method of the best estimator, if that has one."""
+
+    def method(self: BaseEstimator, X: MatrixLike) -> Array:
+        return np.asarray(getattr(self._best(), name)(X))
+
     def check(search: BaseEstimator) -> bool:
         return hasattr(getattr(search, "best_estimator_", search.estimator), name)
 
-    decorate: Callable[[Method], Method] = available_if(check)
-    return decorate
+    method.__name__, method.__doc__ = name, doc
+    decorated: Callable[[BaseEstimator, MatrixLike], Array] = available_if(check)(method)
+    return decorated
 
 
 @dataclass(eq=False, repr=False)
@@ -200,63 +206,50 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         drawn_from = charge_fit(self, statement)
         statement = with_earlier_fits(self, (X, y), statement)
         split = data.split([n_train, n_scored], drawn_from)
-        with parts.charged_as_a_whole(unit):
-            best = self._best_of_runs(
+        # Warnings would show which candidates were drawn.
+        with parts.charged_as_a_whole(unit), warnings.catch_warnings(action="ignore"):
+            runs = self._runs(
                 lambda: [data.subset(one) for one in split], ready, run_budget, metric, drawn_from
             )
+            score, _, number, best = max(runs, key=lambda run: run[:2])
         # 3. The best one, and nothing of the others.
-        if best.estimator is None:
+        if best is None:
             raise RuntimeError(
                 f"{who}: no run ended in a model. The budget of this search is spent. Fit the "
                 "estimator by itself, to see why."
             )
-        self.privacy_ = statement
-        self.best_estimator_, self.best_params_ = best.estimator, pool[best.number]
-        self.best_score_ = best.score
-        candidates.state_whole(who, self.best_estimator_, statement)
+        self.privacy_, self.best_score_ = statement, score
+        self.best_estimator_, self.best_params_ = best, pool[number]
+        candidates.state_whole(who, best, statement)
         self.n_features_in_ = data.n_features
         return self
 
-    def _best_of_runs(
+    def _runs(
         self,
         sides: Callable[[], list[dict[str, Any]]],
         ready: list[BaseEstimator],
         run_budget: candidates.RunBudget,
         metric: str,
         drawn_from: NoiseSource,
-    ) -> candidates.Run:
-        """Return the best of a geometric number of runs; nothing else of them is left."""
-        best = None
-        # They would show which candidates were drawn.
-        with warnings.catch_warnings(action="ignore"):
-            for number in drawn_from.runs(len(ready), int(self.n_candidates)):
-                # Rows of its own: a step may write into them, which later runs would show.
-                run = self._run(ready, number, sides(), run_budget, metric, drawn_from)
-                best = run if run.beats(best) else best
-        assert best is not None  # there is one run at least
-        return best
+    ) -> Iterator[tuple[float, int, int, BaseEstimator | None]]:
+        """Fit and score a geometric number of candidates; one that fails is the worst.
 
-    def _run(
-        self,
-        ready: list[BaseEstimator],
-        number: int,
-        sides: list[dict[str, Any]],
-        run_budget: candidates.RunBudget,
-        metric: str,
-        drawn_from: NoiseSource,
-    ) -> candidates.Run:
-        """Fit and score a candidate; one that fails is the worst."""
-        coin = int(drawn_from.integers(2**62, 1)[0])
+        Yields
+        ------
+        tuple (score, coin, number of the candidate, model)
+            The coin breaks ties at random.
+        """
         scoring = {"metrics": [metric], "target_range": self.target_range}
-        try:
-            model, scores = candidates.fitted_and_scored(
-                self._who, ready[number], run_budget, sides, drawn_from, **scoring
-            )
-            score = getattr(scores[metric], "value", math.nan)
-        except Exception:  # the best run's answer alone is paid for: no failure is reported
-            return candidates.Run(-math.inf, coin, None, number)
-        score = -math.inf if np.isnan(score) else float(score)
-        return candidates.Run(score, coin, model, number)
+        for number in drawn_from.runs(len(ready), int(self.n_candidates)):
+            coin, score, model = int(drawn_from.integers(2**62, 1)[0]), -math.inf, None
+            with suppress(Exception):  # only the best run's answer is paid for: no failure shows
+                # Rows of its own: a step may write into them, which later runs would show.
+                fitted, scores = candidates.fitted_and_scored(
+                    self._who, ready[number], run_budget, sides(), drawn_from, **scoring
+                )
+                value = getattr(scores[metric], "value", math.nan)
+                score, model = -math.inf if np.isnan(value) else float(value), fitted
+            yield score, coin, number, model
 
     # ------------------------------------------------------------------ before any row is read
 
@@ -335,27 +328,11 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
-    @_best_has("predict")
-    def predict(self, X: MatrixLike) -> Array:
-        """Predict by the best estimator."""
-        return np.asarray(self._best().predict(X))
+    predict = _of_best("predict", "Predict by the best estimator.")
+    predict_proba = _of_best("predict_proba", "Predict probabilities by the best estimator.")
+    predict_log_proba = _of_best("predict_log_proba", "Predict logarithms of probabilities.")
+    decision_function = _of_best("decision_function", "Decision values of the best estimator.")
 
-    @_best_has("predict_proba")
-    def predict_proba(self, X: MatrixLike) -> Array:
-        """Predict probabilities by the best estimator."""
-        return np.asarray(self._best().predict_proba(X))
-
-    @_best_has("predict_log_proba")
-    def predict_log_proba(self, X: MatrixLike) -> Array:
-        """Predict logarithms of probabilities by the best estimator."""
-        return np.asarray(self._best().predict_log_proba(X))
-
-    @_best_has("decision_function")
-    def decision_function(self, X: MatrixLike) -> Array:
-        """Decision values of the best estimator."""
-        return np.asarray(self._best().decision_function(X))
-
-    @_best_has("score")
     def score(self, X: MatrixLike, y: ArrayLike) -> float:
         """Exact score of the best estimator, without privacy: for public rows only."""
         return float(self._best().score(X, y))

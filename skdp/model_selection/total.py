@@ -3,36 +3,20 @@
 from dataclasses import replace
 
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import VotingClassifier, VotingRegressor
-from sklearn.feature_selection import SelectFromModel
-from sklearn.frozen import FrozenEstimator
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
-from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._warnings import warn
 from skdp.accounting import Cost, PrivacyStatement, composed
 from skdp.fitting.between_fits import everything_in, learning_parts
 from skdp.fitting.estimator import PrivateEstimator
-from skdp.fitting.user_warnings import RESAMPLES, NotPrivateWarning, resampler_in
+from skdp.fitting.user_warnings import NotPrivateWarning
 
-# These fit each model once, on all rows as they are, and keep it. All others may repeat, weight
-# or select rows, or choose by exact scores.
+# These of scikit-learn fit each model once, on all rows as they are, and keep it. All others may
+# repeat, weight or select rows, or choose by exact scores.
 FIT_ONCE = (
-    ColumnTransformer,
-    FeatureUnion,
-    FrozenEstimator,
-    MultiOutputClassifier,
-    MultiOutputRegressor,
-    OneVsRestClassifier,
-    Pipeline,
-    SelectFromModel,
-    TransformedTargetRegressor,
-    VotingClassifier,
-    VotingRegressor,
+    "ColumnTransformer FeatureUnion FrozenEstimator MultiOutputClassifier MultiOutputRegressor "
+    "OneVsRestClassifier Pipeline SelectFromModel TransformedTargetRegressor VotingClassifier "
+    "VotingRegressor"
 )
-
 DISJOINT = (
     "No row, and no person, is in the rows of two of these fits, and which rows each of them has "
     "is public: the costliest part is charged."
@@ -167,28 +151,15 @@ def contains_private(thing: object) -> bool:
     return any(isinstance(part, PrivateEstimator) for part in everything_in(thing))
 
 
-def refuse_resampling(who: str, meta: BaseEstimator) -> None:
-    """Raise ValueError for a pipeline or the like with a step that resamples rows."""
-    sampler = resampler_in(meta)
-    if sampler is not None:
-        raise ValueError(f"{who}: {type(meta).__name__} {RESAMPLES.format(sampler)}")
-
-
 def _refuse_unknown_around(who: str, model: object, end: str = "") -> None:
     """Raise ValueError unless all estimators around private models fit each of them once."""
-    around = [
-        part
-        for part in everything_in(model, _is_counted)
-        if hasattr(part, "fit")
-        and contains_private(part)
-        and not isinstance(part, PrivateEstimator)
-    ]
-    for meta in around:
-        refuse_resampling(who, meta)
-    for meta in around:
-        if type(meta) not in FIT_ONCE:
+    for part in everything_in(model, _is_counted):
+        kind = type(part)
+        is_known = kind.__module__.startswith("sklearn.") and kind.__name__ in FIT_ONCE.split()
+        is_around = hasattr(part, "fit") and not isinstance(part, PrivateEstimator)
+        if is_around and not is_known and contains_private(part):
             raise ValueError(
-                f"{who}: {type(meta).__name__} is not known to fit each private model in it once, "
+                f"{who}: {kind.__name__} is not known to fit each private model in it once, "
                 "on all rows as they are, and to keep it. It may repeat, weight or select rows by "
                 "looking at them, which no noise covers. A PrivacyBudget counts the fits while its "
                 f"block is open (for a search, skdp.privacy_of prices them). {end}".rstrip()

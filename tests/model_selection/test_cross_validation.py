@@ -89,7 +89,7 @@ def test_means_over_folds(classification):
     model = skdp.DPLogisticRegression(classes=[0, 1], max_iter=5)
     names = ["accuracy", "neg_log_loss", "confusion_matrix"]
     found = seeded(model, X, y, names, cv=3, epsilon=30.0)
-    assert list(found.scores) == names[:2]
+    assert list(found) == names[:2]
     assert found["accuracy"].value == pytest.approx(
         np.mean([fold["accuracy"].value for fold in found.folds])
     )
@@ -239,7 +239,7 @@ def test_a_failure_after_the_charge_says_so(regression, step):
 def test_it_shows_its_means(regression):
     found = dp_cross_validate(skdp.DPRidge(), *regression, cv=2)
     head, score = repr(found).splitlines()
-    assert head == "<CrossValidation of 2 folds at epsilon=0.999999, delta=1e-06>"
+    assert head == "<CrossValidation at epsilon=0.999999, delta=1e-06>"
     assert score == str(found["r2"])
 
 

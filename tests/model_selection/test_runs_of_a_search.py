@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,27 +22,31 @@ from skdp.oracle import Plan, noise_source
 
 def after_runs(monkeypatch, data, script):
     """State of a search whose runs end as a script says."""
-    ends, left = iter(script), [len(script)]
+    ends, left, alphas = list(script), [len(script)], [0.1, 1.0, 10.0]
 
-    def run(self, ready, number, sides, run_budget, metric, drawn_from):
-        score, alpha = next(ends)
+    def run(*arguments, **scoring):
+        score, alpha = ends.pop(0)
+        if score == -math.inf:
+            raise FloatingPointError("a candidate that fails")
         model = RIDGE(alpha)
         model.coef_, model.intercept_ = np.full(5, alpha), 0.0
-        return candidates.Run(score, 0, model, [0.1, 1.0, 10.0].index(alpha))
+        return model, {"r2": SimpleNamespace(value=score)}
 
     def integers(high, size):
+        if high == 3:  # the number of a candidate
+            return np.full(size, alphas.index(ends[0][1]))
         if high != 10:
             return np.zeros(size, dtype=np.int64)
         left[0] -= 1
         return np.full(size, left[0])
 
     with monkeypatch.context() as patch:
-        patch.setattr(DPSearchCV, "_run", run)
+        patch.setattr(candidates, "fitted_and_scored", run)
         source = noise_source(0)
         patch.setattr(source, "integers", integers)
         patch.setattr(skdp.Privacy, "draws", lambda self: (source, None))
         found = DPSearchCV(RIDGE(), GRID).fit(*data)
-    assert next(ends, None) is None
+    assert not ends
     return pickle.dumps(vars(found))
 
 
@@ -129,19 +134,18 @@ def test_a_candidate_that_costs_more_than_a_run_may_is_refused():
 
 def test_ties_are_settled_by_coins(regression, monkeypatch):
     """Among equal scores every run has the same chance: the theorem takes a total order."""
-    first, second = (candidates.Run(0.5, coin, None, 0) for coin in (3, 7))
-    assert second.beats(first)
-    assert not first.beats(second)
-    coins, run = [], DPSearchCV._run
+    coins, runs = [], DPSearchCV._runs
 
     def noted(self, *arguments):
-        found = run(self, *arguments)
-        coins.append(found.coin)
+        found = [(0.5, coin, number, model) for _, coin, number, model in runs(self, *arguments)]
+        coins.extend(coin for _, coin, _, _ in found)
+        noted.best = max(found, key=lambda run: run[1])[3]
         return found
 
-    monkeypatch.setattr(DPSearchCV, "_run", noted)
+    monkeypatch.setattr(DPSearchCV, "_runs", noted)
     for seed in range(4):
-        seeded(n_candidates=4, seed=seed).fit(*regression)
+        search = seeded(n_candidates=4, seed=seed).fit(*regression)
+        assert search.best_estimator_ is noted.best
     assert len(set(coins)) == len(coins) > 4
 
 

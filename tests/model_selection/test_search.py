@@ -144,7 +144,7 @@ REFUSED = {
     "has a budget of its own": {
         "estimator": RIDGE(privacy=skdp.Privacy(budget=skdp.PrivacyBudget(1.0, 1e-6)))
     },
-    "so that its choice has no price": {"grid": {"solver": [("gd", {"batch_size": 50})]}},
+    "so its choice has no price": {"grid": {"solver": [("gd", {"batch_size": 50})]}},
     "n_candidates must be": {"n_candidates": 1},
     "scoring must be None or one of": {"scoring": "mean_squared_error"},
     "needs delta > 0": {"delta": 0.0},
@@ -183,17 +183,17 @@ def test_a_run_that_fails_is_the_worst(regression, monkeypatch):
 def test_the_number_of_runs_is_geometric(regression, monkeypatch):
     numbers = []
 
-    def run(self, ready, number, sides, run_budget, metric, drawn_from):
+    def run(*arguments, **scoring):
         numbers[-1] += 1
-        return candidates.Run(0.0, 0, ready[number], number)
+        return RIDGE(), {}
 
-    monkeypatch.setattr(DPSearchCV, "_run", run)
+    monkeypatch.setattr(candidates, "fitted_and_scored", run)
     monkeypatch.setattr(candidates, "check_price", lambda *arguments: None)
     tool = DPSearchCV(RIDGE(), GRID, n_candidates=4)
     run_budget, _ = tool._priced(400)
     for _ in range(4000):
         numbers.append(0)
-        tool._best_of_runs(lambda: [{}, {}], [RIDGE()], run_budget, "r2", SYSTEM)
+        list(tool._runs(lambda: [{}, {}], [RIDGE()], run_budget, "r2", SYSTEM))
     counts = np.bincount(np.minimum(numbers, 15), minlength=16)[1:]
     law = stats.geom(0.25).pmf(np.arange(1, 16))
     law[-1] = 1 - law[:-1].sum()

@@ -143,7 +143,7 @@ def test_what_takes_no_groups_is_refused(panel):
         ),
     }
     for who, call in calls.items():
-        with pytest.raises(ValueError, match=f"{who}: OfRows takes no groups"):
+        with pytest.raises(ValueError, match=f"{who}: OfRows does not accept groups"):
             call()
     assert budget.n_fits == 0
 
