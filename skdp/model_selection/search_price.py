@@ -172,7 +172,7 @@ def _assumed_of_rounds(rounds: list[Round]) -> list[str]:
 
 
 def _cost(
-    estimator: BaseEstimator, n_train: int, n_features: int, n_outputs: int | None, unit: str
+    estimator: BaseEstimator, n_train: int, n_features: Any, n_outputs: int | None, unit: str
 ) -> Cost:
     """Return the cost of the private fits of a candidate on so many records.
 
