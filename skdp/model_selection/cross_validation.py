@@ -150,8 +150,8 @@ def dp_cross_validate(
     found = CrossValidation(
         {one: _mean([fold[one] for fold in folds]) for one in numbers}, statement
     )
-    found.folds, found.estimators = folds, models
-    return found
+    result.folds, result.estimators = folds, models
+    return result
 
 
 def _planned(
@@ -184,7 +184,7 @@ def _mean(scores: list[Any]) -> Score:
     """Return the mean of a score over folds."""
     first: Score = scores[0]
     size, unit = len(scores), max(score.unit for score in scores)
-    ends = zip(*(score.limits for score in scores), strict=True)
+    limits = zip(*(score.limits for score in scores), strict=True)
     notes = {score.note for score in scores}
     return replace(
         first,
@@ -192,7 +192,7 @@ def _mean(scores: list[Any]) -> Score:
         denominator=1.0,
         noise=(sum((score.noise_std / unit) ** 2 for score in scores) / size**2, 0.0, 0.0),
         sampling_std=math.hypot(*(score.sampling_std for score in scores)) / size,
-        limits=(min(next(ends)), max(next(ends))),
+        limits=(min(next(limits)), max(next(limits))),
         note=first.note if len(notes) == 1 else OWN_RANGES,
         unit=unit,
     )
