@@ -147,9 +147,8 @@ def dp_cross_validate(
     for fitted in models:
         candidates.state_whole(WHO, fitted, statement)
     numbers = [name for name, score in folds[0].items() if isinstance(score, Score)]
-    found = CrossValidation(
-        {one: _mean([fold[one] for fold in folds]) for one in numbers}, statement
-    )
+    means = {name: _mean([fold[name] for fold in folds]) for name in numbers}
+    result = CrossValidation(means, statement)
     result.folds, result.estimators = folds, models
     return result
 
