@@ -83,7 +83,7 @@ STATISTICS = {
         at + 3.0, np.full(4, -0.5), np.full(4, 0.5), 1.0, CLIP
     ),
     moments.GramSum: lambda at: moments.GramSum(ROW_NORM),
-    moments.ShrunkGradientSum: lambda at: moments.ShrunkGradientSum(at, ROW_NORM, CLIP),
+    moments.ShrunkGradientSum: lambda at: _whitened(moments.ShrunkGradientSum, at),
     record_sums.ResidualSquares: lambda at: record_sums.ResidualSquares(_sure(at), 1.0),
     moments.LargestEigenvalue: lambda at: moments.LargestEigenvalue(),
     moments.CappedHessian: lambda at: _whitened(moments.CappedHessian, at, residual_bound=1.0),

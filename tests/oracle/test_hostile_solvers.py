@@ -13,6 +13,7 @@ from skdp.objective import Problem, SquaredError
 from skdp.oracle import (
     Block,
     Columns,
+    Coordinates,
     DirectionalSum,
     GaussianNoise,
     GradientDifference,
@@ -49,6 +50,7 @@ PUBLIC = Public(
 )
 PROBLEM = Problem(SquaredError(), fit_intercept=False)
 ZERO = np.zeros((3, 1))
+OWN = Coordinates(np.eye(3))
 
 # Ends, size and type: maps whose quotients overflow, and the cell that makes them.
 MAPS = {
@@ -143,8 +145,8 @@ def test_standardising_does_not_redraw_a_division(rng, monkeypatch):
     [
         lambda value: GradientSum(ZERO, value),
         lambda value: GradientDifference(ZERO, ZERO, value),
-        lambda value: ShrunkGradientSum(ZERO, value, 1.0),
-        lambda value: ShrunkGradientSum(ZERO, 1.0, value),
+        lambda value: ShrunkGradientSum(ZERO, OWN, value, 1.0),
+        lambda value: ShrunkGradientSum(ZERO, OWN, 1.0, value),
         lambda value: GramSum(value),
         lambda value: ResidualSquares(ZERO, value),
         lambda value: DirectionalSum(ZERO, ZERO, value),
@@ -165,7 +167,7 @@ def test_no_record_adds_more_than_its_bound_at_the_ends_of_the_range(row_norm, b
     context = PublicContext(PUBLIC, PROBLEM, 1.0)
     for row in ([1e-200, 0, 0], [1e300, 1.0, 0], [1.992, 0, 0], [1e-5, 1e-5, 1e-5]):
         for target in (1e-300, 1.0, 1e300, -LARGEST):
-            release = ShrunkGradientSum(ZERO, row_norm, bound)
+            release = ShrunkGradientSum(ZERO, OWN, row_norm, bound)
             rows = MemorySource.of(np.array([row]), np.array([[target]]), None, 2.0, 0.0)
             moved = np.linalg.norm(
                 release.total(rows, context) / release.contribution(context, 1).bound

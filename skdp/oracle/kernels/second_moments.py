@@ -207,40 +207,18 @@ def _root_weights(records: Records) -> Array | None:
 # ---------------------------------------------------------------- gradients of shrunk rows
 
 
-def shrunk_gradients(
-    records: Records,
-    loss: Loss,
-    point: Array,
-    row_norm: float,
-    residual_bound: float,
-    whole_records: bool = False,
-) -> Array:
-    """Sum of the records' gradients, the rows shrunk to ``row_norm`` and residuals capped.
-
-    With ``whole_records`` a row's target is shrunk with it, as in `bounded_gram`, which for squared
-    error multiplies its residual once more.
-    """
-    limits = shrinking_factors(records, None, row_norm, whole_records)
-    return shrunk_gradients_in(records, limits, loss, point, residual_bound, whole_records)
-
-
 def shrinking_factors(
-    records: Records,
-    transform: Array | None,
-    row_norm: float,
-    whole_records: bool,
+    records: Records, transform: Array, row_norm: float, whole_records: bool
 ) -> Array:
-    """Return what makes rows no longer than ``row_norm``, in coordinates of their own or others.
+    """Return what makes rows no longer than ``row_norm`` in the coordinates of a transform.
 
     The same for all points, they are worth keeping from one pass to the next.
     """
-    inverse = records.inverse_norms
-    if transform is not None:
-        inverse = inverse_norms_in(records, transform)
-    return factors_within(row_norm, inverse, _root_weights(records) if whole_records else None)
+    roots = _root_weights(records) if whole_records else None
+    return factors_within(row_norm, inverse_norms_in(records, transform), roots)
 
 
-def shrunk_gradients_in(
+def shrunk_gradients(
     records: Records,
     limits: Array,
     loss: Loss,
@@ -248,7 +226,11 @@ def shrunk_gradients_in(
     residual_bound: float,
     whole_records: bool = False,
 ) -> Array:
-    """Sum of `shrunk_gradients`, rows being shrunk by the given `shrinking_factors`."""
+    """Sum of the records' gradients, rows shrunk by `shrinking_factors` and residuals capped.
+
+    With ``whole_records`` a row's target is shrunk with it, as in `bounded_gram`, which for squared
+    error multiplies its residual once more.
+    """
     if whole_records:
         weights = limits * limits
     else:

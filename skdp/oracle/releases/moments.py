@@ -306,10 +306,13 @@ class OfWhitenedRows(base.Statistic):
         """Return the number of entries of a record's term."""
         return int(context.public.n_parameters * context.problem.loss.contrasts.shape[1])
 
-    def require_coordinates(self, context: PublicContext) -> None:
+    def require_coordinates(self, context: PublicContext, n_outputs: int | None = None) -> None:
         """Raise ValueError unless point and coordinates are those of the problem's parameter."""
         base.require_shape(self, context, "point")
-        n_outputs, n_parameters = len(context.problem.loss.contrasts), context.public.n_parameters
+        n_outputs, n_parameters = (
+            n_outputs or len(context.problem.loss.contrasts),
+            context.public.n_parameters,
+        )
         if len(self.coordinates.matrix) != n_parameters or context.public.n_outputs != n_outputs:
             raise ValueError(
                 f"{type(self).__name__}: needs {n_outputs} outputs, and coordinates of "
@@ -589,7 +592,7 @@ def capped_residuals_of(context: PublicContext, cap: float) -> tuple[float, floa
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class ShrunkGradientSum(base.ParameterStatistic):
+class ShrunkGradientSum(base.ParameterStatistic, OfWhitenedRows):
     """Sum of the records' gradients at ``point``, the rows shrunk and the residuals capped.
 
     In ``coordinates`` of a public matrix T, row z is ``u = T'z``. A record adds
@@ -609,56 +612,28 @@ class ShrunkGradientSum(base.ParameterStatistic):
 
     Parameters
     ----------
-    point : array of shape (n_parameters, n_outputs)
-        In the rows' own coordinates; finite.
-    row_norm : float
-        From 1e-100 to 1e100, in the coordinates of T.
-    residual_bound : float
-        From 1e-100 to 1e100.
-    coordinates : Coordinates, optional
-        Those of T; the rows' own by default. The answer is in these coordinates.
+    point, coordinates, row_norm, residual_bound
+        As `OfWhitenedRows`.
     whole_records : bool, default=False
     """
 
-    point: base.Point = field(repr=False)
-    row_norm: base.Bound
-    residual_bound: base.Bound
-    coordinates: Coordinates | None = field(default=None, repr=False)
     whole_records: base.Flag = False
     kind: ClassVar[str] = "gradient"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.coordinates is not None and type(self.coordinates) is not Coordinates:
-            raise TypeError(
-                f"ShrunkGradientSum: coordinates must be Coordinates; got {self.coordinates!r}."
-            )
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         public = context.public
         slack = context.rounding(n_rows, public.n_outputs)
-        if self.coordinates is not None:
-            slack += self.coordinates.rounding(context, n_rows)
+        slack += self.coordinates.rounding(context, n_rows)
         longest, spread = capped_residuals_of(context, self.residual_bound)
         bound, size = self.row_norm * longest, math.prod(public.shape)
         # Rounding is twice that of one sum, whatever the distance of two contributions is.
         return base.Contribution.of_sum(bound, n_rows, slack * 2 / spread, spread, size=size)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        base.require_shape(self, context, "point")
-        n_parameters = context.public.n_parameters
-        transform = None if self.coordinates is None else self.coordinates.matrix
-        if transform is not None and len(transform) != n_parameters:
-            raise ValueError(
-                f"ShrunkGradientSum: coordinates must have {n_parameters} entries; got "
-                f"{len(transform)}. Nothing was released for it."
-            )
-        at = context.problem.loss, self.point
-        if self.coordinates is None or transform is None:
-            arguments = *at, self.row_norm, self.residual_bound, self.whole_records
-            return np.asarray(rows.total(kernel.shrunk_gradients, *arguments))
+        self.require_coordinates(context, context.public.n_outputs)
+        transform = self.coordinates.matrix
         shrinking = transform, self.row_norm, self.whole_records
         limits = rows.per_row(kernel.shrinking_factors, *shrinking)
-        capped = *at, self.residual_bound, self.whole_records
-        total = rows.total(kernel.shrunk_gradients_in, *capped, rows=(limits,))
+        capped = context.problem.loss, self.point, self.residual_bound, self.whole_records
+        total = rows.total(kernel.shrunk_gradients, *capped, rows=(limits,))
         return np.asarray(transform.T @ total)

@@ -9,9 +9,9 @@ from skdp.objective import Loss
 from skdp.oracle import (
     CappedHessian,
     Coordinates,
+    GradientSum,
     GramSum,
     LogisticStep,
-    ShrunkGradientSum,
     Statistic,
     gradient_weight,
     unpack_gram,
@@ -139,7 +139,7 @@ def _whitening(matrix: Array) -> Array:
 def _requested(oracle: Oracle, point: Array, own: Coordinates) -> list[Array]:
     """Return answers about the gradient and, unless it is known, the Hessian."""
     loss = oracle.problem.loss
-    statistics: list[Statistic] = [ShrunkGradientSum(point, UNBOUNDED, UNBOUNDED)]
+    statistics: list[Statistic] = [GradientSum(point, UNBOUNDED**2)]
     if loss.link == "logit":
         statistics = [LogisticStep(point, own, UNBOUNDED, UNBOUNDED)]
     elif not loss.quadratic:

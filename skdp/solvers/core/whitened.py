@@ -245,7 +245,7 @@ class Whitened(Solver):
             coef = transform @ point
             if self.hessian_share and step == min(1, n_steps - 1):
                 inverse = self._inverse_hessian(oracle, coef, coordinates, row_norm)
-            request = moments.ShrunkGradientSum(coef, row_norm, cap, coordinates)
+            request = moments.ShrunkGradientSum(coef, coordinates, row_norm, cap)
             gradient, _ = oracle.with_share(request, float(share), blocks[step + 1])
             # As if of as many rows as the matrix.
             gradient = n_rows[0] / n_rows[step + 1] * gradient

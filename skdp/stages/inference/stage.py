@@ -427,8 +427,7 @@ class InferenceStage(OptionalStage):
         """Return Hessian and gradient, as means, and their noise."""
         if not is_regression(oracle.problem):
             return self._joint(oracle, about, self.share * shares["step"])
-        point, coordinates, row_norm, cap = about
-        request = moments.ShrunkGradientSum(point, row_norm, cap, coordinates, True)
+        request = moments.ShrunkGradientSum(*about, True)
         gradient, gradient_std = oracle.with_share(request, self.share * shares["gradient"])
         curvature = moments.CappedHessian(*about)
         hessian, std = oracle.with_share(curvature, self.share * shares["hessian"])

@@ -65,7 +65,7 @@ def test_gram_is_that_of_a_plain_loop(data, layout, unit, monkeypatch):
 def test_shrunk_gradients_are_those_of_a_plain_loop(data, whole, turned):
     X, y, weights = data
     T = TURN if turned else np.eye(4)
-    statistic = ShrunkGradientSum(POINT, 1.5, 0.4, Coordinates(TURN) if turned else None, whole)
+    statistic = ShrunkGradientSum(POINT, Coordinates(T), 1.5, 0.4, whole)
     answer = statistic.total(rows_of(X, y, weights), context_for(Logistic(), 70, weighted=True))
     Z, roots = records(X, weights)
     U = Z @ T
@@ -93,10 +93,8 @@ HOSTILE = [
 SUMS = {
     "gram": lambda: GramSum(2.0),
     "joint gram": lambda: GramSum(2.0, 0.25, 3.0),
-    "shrunk": lambda: ShrunkGradientSum(POINT, 1.5, 0.4),
-    "shrunk records": lambda: ShrunkGradientSum(POINT, 1.5, 0.4, whole_records=True),
-    "turned": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN)),
-    "turned records": lambda: ShrunkGradientSum(POINT, 0.7, 0.4, Coordinates(TURN), True),
+    "turned": lambda: ShrunkGradientSum(POINT, Coordinates(TURN), 0.7, 0.4),
+    "turned records": lambda: ShrunkGradientSum(POINT, Coordinates(TURN), 0.7, 0.4, True),
 }
 
 
@@ -151,4 +149,4 @@ def test_singular_coordinates_are_refused():
     with pytest.raises(ValueError, match="singular"):
         Coordinates(np.ones((3, 3)))
     with pytest.raises(TypeError, match="must be Coordinates"):
-        ShrunkGradientSum(POINT, 1.0, 1.0, TURN)
+        ShrunkGradientSum(POINT, TURN, 1.0, 1.0)

@@ -275,7 +275,7 @@ def test_the_statistics_are_what_they_say(rng):
     rows = MemorySource.of(X, y[:, None], constant=0.0)
     about = point[:, None], Coordinates(transform), norm, cap
     context = PublicContext(public, SQUARED, 1.0)
-    request = ShrunkGradientSum(point[:, None], norm, cap, about[1], True)
+    request = ShrunkGradientSum(point[:, None], about[1], norm, cap, True)
     found = request.total(rows, context)[:, 0]
     np.testing.assert_allclose(found, gradient, rtol=1e-10)
     for cls in (moments.CappedHessian, moments.ScoreSquares):

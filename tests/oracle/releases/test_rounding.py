@@ -64,8 +64,7 @@ def test_rounding_is_charged_for_as_many_rows_as_are_summed_at_once(n_features, 
         (GradientSum(zero, 1.0), 1.0, of_gradients),
         (GradientSum(zero, 1.0, order=1), 1.0, of_gradients),
         (GradientDifference(zero + 1e9, zero, 1.0), 1.0, of_gradients),
-        (ShrunkGradientSum(zero, 1.0, 1.0), 1.0, of_gradients),
-        (ShrunkGradientSum(zero, 1.0, 1.0, turned), 1.0, of_gradients),
+        (ShrunkGradientSum(zero, turned, 1.0, 1.0), 1.0, of_gradients),
         (GramSum(1.0), 1.0, of_moments),
         (GramSum(1.0, 1.0), 1.0, of_moments),
         (LargestEigenvalue(), public.row_norm**2, of_moments),
@@ -93,7 +92,7 @@ def test_the_rounding_of_a_records_own_norm_is_charged_for(rows_per_group):
     zero = np.zeros(public.shape)
     terms = zero.size if public.clips_means else n_features
     found = [GradientSum(zero, 1.0)] + [GradientSum(zero, 1.0, order=1)] * (unit == "row")
-    for statistic in (*found, ShrunkGradientSum(zero, 1.0, 1.0), GramSum(1.0)):
+    for statistic in (*found, GramSum(1.0)):
         own = terms if type(statistic) is GradientSum else n_features
         if type(statistic) is GramSum:  # the square of a norm is off by twice as much
             own *= 2
@@ -109,8 +108,8 @@ def test_the_rounding_of_other_coordinates_is_charged_for(unit):
     turned = Coordinates(np.diag(np.geomspace(1, 100, size)))
     zero = np.zeros(public.shape)
     plain, moved = (
-        ShrunkGradientSum(zero, 1.0, 1.0, one).contribution(context, n_rows).bound - 1
-        for one in (None, turned)
+        one.contribution(context, n_rows).bound - 1
+        for one in (GradientSum(zero, 1.0), ShrunkGradientSum(zero, turned, 1.0, 1.0))
     )
     condition = np.linalg.norm(turned.matrix)  # the least singular value is 1
     norms, product = 2 * n_rows * (size + 4), 2 * n_rows * size

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.objective import Logistic, SquaredError
+from skdp.objective import Logistic
 from skdp.oracle import Columns, Scaling
 from skdp.oracle.kernels import clipped_gradients as gradients
 from skdp.oracle.kernels import second_moments
@@ -55,7 +55,6 @@ def test_every_statistic_is_that_of_a_copy(rng, monkeypatch, dtype, is_sparse):
         (gradients.clipped_gradients, (Logistic(), point, 0.3)),
         (second_moments.plain_gram, ()),
         (second_moments.bounded_gram, (0.8,)),
-        (second_moments.shrunk_gradients, (SquaredError(), point, 0.5, 0.3)),
         (histograms.bin_sum, (bins, (6, 8))),
     ]
     for function, arguments in asked:
