@@ -19,6 +19,7 @@ from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic
 from skdp.oracle.releases.samplers import ALL_ROWS, Cut, Sampler
 from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 from skdp.oracle.sources.column_map import Columns, Scaling, Weights
+from skdp.oracle.sources.row_blocks import LONGEST_BASE
 from skdp.oracle.sources.stream import StreamSource
 
 # Called after each answer, with the kind of the release and the debts so far.
@@ -294,6 +295,12 @@ class Oracle:
         problem: Problem | None = None,
     ) -> None:
         """Answer for the records of a source from here on, about which these facts are public."""
+        if public.sparse and scaling is not None and scaling.columns is not None:
+            # Of ranges that apply and of those that do not, with a constant feature of either size.
+            maps = (one.for_type(float) for one in (scaling.columns, scaling.columns.unclipped))
+            longest = max(float(np.linalg.norm(one.zeros)) for one in maps)
+            ratio = longest / min(1.0, public.intercept_size)
+            public = replace(public, base_ratio=min(ratio, LONGEST_BASE))
         self._source, self.public, self.scaling = source, public, scaling
         self.problem = self.problem if problem is None else problem
         self._last_event = self._last_rehearsed = None

@@ -76,6 +76,8 @@ class Public:
         Declared bound on the absolute value of a target; None if nothing is assumed.
     sparse : bool
         Whether the rows come as a sparse matrix. The *type* is public, the pattern is not.
+    base_ratio : float
+        Bound on the length of the row that sparse rows are added to, over their constant feature.
     weighted : bool
         Whether rows carry weights of their own. *That* they do is public, the weights are not.
     max_weight : float or None
@@ -123,6 +125,7 @@ class Public:
     row_bound: float | None = None
     target_bound: float | None = None
     sparse: bool = False
+    base_ratio: float = 0.0
     weighted: bool = False
     max_weight: float | None = None
     label_weights: tuple[float, ...] = ()

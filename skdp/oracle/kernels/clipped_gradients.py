@@ -17,6 +17,7 @@ from skdp.oracle.kernels import loops
 from skdp.oracle.sources.groups import GroupBlock
 from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.row_blocks import (
+    LONGEST_BASE,
     UNIT_ROUNDOFF,
     block_rows,
     growth_of_rounding,
@@ -226,7 +227,12 @@ def residual_limits(clip_norm: float, inverse_norms: Array) -> Array:
 
 @functools.lru_cache(maxsize=256)
 def gradient_rounding(
-    n_rows: int, n_features: int, n_outputs: int, is_sparse: bool, grouped: bool = False
+    n_rows: int,
+    n_features: int,
+    n_outputs: int,
+    is_sparse: bool,
+    grouped: bool = False,
+    base_ratio: float = LONGEST_BASE,
 ) -> float:
     """Relative amount by which rounding can raise the contribution of a record to the sum.
 
@@ -250,5 +256,5 @@ def gradient_rounding(
     :func:`skdp.oracle.sources.row_blocks.growth_of_rounding`. In L1 they are written out.
     """
     terms = summation_depth(n_rows, n_features, is_sparse, grouped)
-    growth = growth_of_rounding() if is_sparse else 1.0
+    growth = growth_of_rounding(base_ratio) if is_sparse else 1.0
     return 1.01 * UNIT_ROUNDOFF * (n_features + n_outputs + 17 + 2.0 * growth * terms * n_rows)

@@ -13,6 +13,7 @@ from skdp.oracle.kernels import loops
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
 from skdp.oracle.sources.records import Records, quotient
 from skdp.oracle.sources.row_blocks import (
+    LONGEST_BASE,
     UNIT_ROUNDOFF,
     block_rows,
     growth_of_rounding,
@@ -111,7 +112,7 @@ def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | Non
 
     With w the row's factor times its scaling, ``v = (w d + w b, last)`` for what is stored, d, and
     the base b. Sums of products of ``(w d, last, w)`` give those of v by products with b. Parts of
-    v are ``growth_of_rounding()`` times as long as v at most, products of parts its square. So
+    v are `growth_of_rounding` times as long as v at most, products of parts its square. So
     terms are added with compensation (Kahan 1965): each sum is off by ``2 u sum |terms|``, however
     many they are (Higham 2002, eq. 4.8), and all is by less than 32 u times that square. This is
     below half of what is charged for by `summation_depth`, which is 4,096 or more. It may be less
@@ -277,6 +278,7 @@ def transform_rounding(
     n_columns: int,
     is_sparse: bool,
     grouped: bool = False,
+    base_ratio: float = LONGEST_BASE,
 ) -> float:
     """Relative rounding of a gradient sum that is taken in the rows' coordinates, then moved.
 
@@ -291,7 +293,7 @@ def transform_rounding(
     so that two norms are off by it.
     """
     more = 1 + n_columns - n_features
-    plain = gradient_rounding(n_rows, n_features, more, is_sparse, grouped)
-    n_norms = max(n_rows + 1, 2 * growth_of_rounding() if is_sparse else 2)
+    plain = gradient_rounding(n_rows, n_features, more, is_sparse, grouped, base_ratio)
+    n_norms = max(n_rows + 1, 2 * growth_of_rounding(base_ratio) if is_sparse else 2)
     of_norms = n_norms * (n_columns + 4) + 2 * 10.0 * n_columns**2
     return (plain + 4.0 * of_norms * UNIT_ROUNDOFF) * condition

@@ -63,7 +63,8 @@ class PublicContext:
         float
         """
         public = self.public
-        return gradient_rounding(n_rows, public.n_features, n_more, public.sparse, public.grouped)
+        kind = public.sparse, public.grouped, public.base_ratio
+        return gradient_rounding(n_rows, public.n_features, n_more, *kind)
 
 
 def audited(cls: Class) -> Class:

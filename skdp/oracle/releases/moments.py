@@ -244,7 +244,7 @@ class Coordinates(base.Checked):
         public = context.public
         sizes = public.n_features, public.n_parameters
         return kernel.transform_rounding(
-            self.condition, n_rows, *sizes, public.sparse, public.grouped
+            self.condition, n_rows, *sizes, public.sparse, public.grouped, public.base_ratio
         )
 
     def __post_init__(self) -> None:

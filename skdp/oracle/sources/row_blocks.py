@@ -163,17 +163,17 @@ def base_of(zeros: Array, constant: float) -> Array | None:
     return zeros if is_short and zeros.any() else None
 
 
-def growth_of_rounding() -> float:
+def growth_of_rounding(base_ratio: float) -> float:
     """Factor by which rounding errors of sums grow: the length of parts of rows next to rows.
 
     Let z be a row ``b + d`` with the base b, and its constant feature k. A sum over rows of c z is
-    that of c d, and b times that of c. As ``|z| >= k`` and ``|b| <= L k``, both ``|c d| + |c b|``
-    and hence the errors of the two sums, next to ``|c z|``, are at most
-    ``(|z| + 2 |b|) / |z| <= 1 + 2 L``. Rows that are scaled down keep their constant, and their
-    base is scaled down with them. The second addition for each block is counted in
+    that of c d, and b times that of c. As ``|z| >= k`` and ``|b| <= L k``, L being the
+    ``base_ratio``, both ``|c d| + |c b|`` and hence the errors of the two sums, next to ``|c z|``,
+    are at most ``(|z| + 2 |b|) / |z| <= 1 + 2 L``. Rows that are scaled down keep their constant,
+    and their base is scaled down with them. The second addition for each block is counted in
     :func:`skdp.oracle.sources.row_blocks.summation_depth`.
     """
-    return 1.0 + 2.0 * LONGEST_BASE
+    return 1.0 + 2.0 * base_ratio
 
 
 def written_out(X: sparse.csr_array, base: Array | None, out: Array | None = None) -> Array:

@@ -16,7 +16,7 @@ from scipy import sparse
 import skdp
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import Columns, Public, PublicContext, Scaling
+from skdp.oracle import Columns, Oracle, Public, PublicContext, Scaling
 from skdp.oracle.kernels import clipped_gradients as gradients
 from skdp.oracle.kernels import second_moments
 from skdp.oracle.kernels.clipped_gradients import (
@@ -24,6 +24,8 @@ from skdp.oracle.kernels.clipped_gradients import (
     clipped_means,
     gradient_rounding,
 )
+from skdp.oracle.ledger import AdmitAll, Ledger
+from skdp.oracle.noise import noise_source
 from skdp.oracle.releases import histograms, record_sums
 from skdp.oracle.sources import memory, records, row_blocks
 from skdp.oracle.sources.groups import Groups
@@ -233,7 +235,7 @@ def test_parts_of_rows_are_not_longer_than_rounding_is_charged_for():
     length = 1 / record.inverse_norms[0]
     assert length == pytest.approx(CONSTANT)
     worst = (np.linalg.norm(record.stored.toarray()) + np.linalg.norm(base)) / length
-    assert 0.9 * growth_of_rounding() <= worst <= growth_of_rounding()
+    assert 0.9 * growth_of_rounding(LONGEST_BASE) <= worst <= growth_of_rounding(LONGEST_BASE)
     for n_rows, n_features in ((1, 3), (10**6, 50), (10**6, 10**5)):
         terms = summation_depth(n_rows, n_features, True, False)
         charged = gradient_rounding(n_rows, n_features, 1, True)
@@ -332,3 +334,30 @@ def test_numbers_out_of_range_are_refused(column, pointer, solver):
     model = skdp.DPRidge(solver=solver, scaling=skdp.RowNorm(1.0))
     with pytest.raises(ValueError, match=r"not a valid CSR matrix.*Nothing was released"):
         model.fit(X, [0.0, 1.0])
+
+
+@pytest.mark.parametrize("far", [0.05, 1e3])
+def test_rounding_is_charged_for_the_base_that_rows_have(rng, far):
+    """Whatever ranges apply, and with a constant feature of either size."""
+    n_rows, one = 10**8, np.ones(N_COLUMNS)
+    public = Public(n_rows, N_COLUMNS, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, sparse=True, row_bound=9.0)
+    X = sparse.csr_array(rng.standard_normal((5, N_COLUMNS)))
+    rows = MemorySource.of(X, np.zeros((5, 1)), None, 9.0, public.intercept_size)
+    context = PublicContext(public, Problem(SquaredError()), 1.0)
+    oracle = Oracle(context, Ledger(AdmitAll()), rng, rows, noise_source(0))
+    scaling = Scaling(Columns(-one, one, far * one, one))
+
+    def is_charged():
+        held = oracle._source._records
+        ratio = 0.0 if held.base is None else np.linalg.norm(held.base) / held.constant
+        assert ratio <= oracle._context.public.base_ratio <= LONGEST_BASE
+        return oracle._context.rounding(n_rows, 1)
+
+    assert is_charged() < 1e-3  # no base: rows as they are given
+    oracle.standardise(scaling)
+    assert is_charged() < (5e-4 if far < 1 else np.inf)
+    wider = replace(scaling, columns=replace(scaling.columns, low=-9 * one, high=9 * one))
+    with oracle.with_ranges(wider, 30.0):
+        is_charged()
+    oracle.unclip(scaling)
+    is_charged()
