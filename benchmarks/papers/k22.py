@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.papers.printed_noise import printed_noise
 from benchmarks.papers.report import chosen, cost_of_noise, mean_and_error, shown
-from skdp.planning import nesterov_bounds
-from skdp.steps import MultistageNoise, NesterovNoise, UniformNoise, sampled_laplace_noise, stages
+from skdp.planning import nesterov_bounds, nesterov_influence
+from skdp.steps import sampled_laplace_noise, stages
 
 D, N, STRENGTH, EPSILON, SENSITIVITY, GUESS, P = 20, 100_000, 0.01, 1.0, 40.0, 10.0, 1.0
 START, MU = 10.0, 2 * STRENGTH
@@ -65,12 +65,11 @@ def number_of_steps(name, most, step, smoothness, mu, excess, variance):
 
 def noise_multipliers(name, n_steps, step, kappa, epsilon, rate):
     """b_t in units of the sensitivity, which cost epsilon together."""
-    schedule = UniformNoise()
-    if name == "nesterov_opt":
-        schedule = NesterovNoise(kappa, step)
-    elif name == "multistage_opt":
-        schedule = MultistageNoise(kappa, step, first_stage(kappa), P)
-    return sampled_laplace_noise(schedule.log_influence(n_steps), epsilon, rate)
+    logs = np.zeros(n_steps)
+    if name.endswith("opt"):
+        stages = (first_stage(kappa), P) if name.startswith("multistage") else None
+        logs = nesterov_influence(n_steps, kappa, 1.0, step, stages)[1]
+    return sampled_laplace_noise(logs, epsilon, rate)
 
 
 def iterates(name, start, gradient, sizes, mu):

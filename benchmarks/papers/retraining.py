@@ -18,7 +18,6 @@ from sklearn.base import clone
 from skdp import Privacy, SeededNoise
 from skdp._numbers import Array
 from skdp.accounting import gaussian_epsilon, gaussian_mu
-from skdp.steps import CustomNoise, ExponentialNoise, NoiseSchedule
 
 # Trains with the given factors on the noise of the steps, and a seed; returns the final loss.
 Trainer = Callable[[Array, int], float]
@@ -47,12 +46,6 @@ class RetrainedInfluence:
     n_steps: int
     intercept: float
     slope: float
-
-    def schedule(self) -> NoiseSchedule:
-        """Return the noise schedule for the fitted influence, in which noise may fall or rise."""
-        if self.slope >= 0:
-            return ExponentialNoise(gamma=math.exp(-self.slope))
-        return CustomNoise(self.slope * np.arange(1, self.n_steps + 1), logarithmic=True)
 
 
 def influence_by_retraining(

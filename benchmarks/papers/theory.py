@@ -191,12 +191,12 @@ def quadratic_influence(
 
     Examples
     --------
-    The optimal noise for a quadratic, as a schedule:
+    The optimal noise for a quadratic, as a ``noise_schedule``:
 
     >>> from benchmarks.papers.theory import quadratic_influence
-    >>> from skdp.steps import CustomNoise
+    >>> from skdp.steps import influence_to_noise
     >>> log_influence = quadratic_influence([1.0, 0.1], 0.5, n_steps=20)
-    >>> schedule = CustomNoise(log_influence, logarithmic=True)
+    >>> schedule = influence_to_noise(log_influence)
     """
     h, sizes = _curvatures(curvatures), _sizes(step, n_steps)
     weights = np.log(h[h > 0])

@@ -4,6 +4,7 @@ from skdp.planning.acceleration import (
     heavy_ball_bounds,
     heavy_ball_rate,
     nesterov_bounds,
+    nesterov_influence,
     sampling_variance,
     sizes_of_stages,
 )

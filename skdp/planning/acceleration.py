@@ -131,19 +131,12 @@ def nesterov_bounds(
     check_conditions("nesterov_bounds", smoothness, strong_convexity)
     if noise_schedule not in ("optimal", "uniform"):
         raise ValueError(f"noise_schedule must be 'optimal' or 'uniform'; got {noise_schedule!r}.")
-    stage = np.ones(n_steps)
-    if stages is not None:
-        stage = steps.stages(n_steps, smoothness / strong_convexity, *stages).astype(np.float64)
-    sizes = step / smoothness * sizes_of_stages(stage)
+    facts = smoothness, strong_convexity, step, stages
+    start, weights = nesterov_influence(n_steps, *facts)
     # T steps of equal cost have T**(2/p) times the variance of one, costs being 1/noise**p; the
     # effect of optimal noise is (sum of influence**(1/power))**power.
     p = steps.cost_power(composition)
     steps_power, power = 2 // p, (2 + p) // p
-    shrink = 1 - np.sqrt(np.minimum(sizes * strong_convexity, 1.0))
-    # log a_{T,0}, and log a_{T,t} - log a_{T,0}
-    start = np.cumsum(np.log(np.maximum(shrink, LEAST_CONTRACTION)))
-    start = start + (stage - stage[0]) * math.log(2)
-    weights = np.log(sizes) + np.log1p(sizes * smoothness) - start
     equally = np.logaddexp.accumulate(weights)
     if noise_schedule == "optimal":
         effect = power * np.logaddexp.accumulate(weights / power)
@@ -154,6 +147,33 @@ def nesterov_bounds(
         if sampling_variance > 0:
             bounds = bounds + sampling_variance / 2 * np.exp(start + equally)
     return np.asarray(bounds)
+
+
+def nesterov_influence(
+    n_steps: int,
+    smoothness: float,
+    strong_convexity: float,
+    step: float = 1.0,
+    stages: tuple[int, float] | None = None,
+) -> tuple[Array, Array]:
+    """Return the logarithms of what a start and the noise of each step contribute at the end.
+
+    Parameters are as for `nesterov_bounds`.
+
+    Returns
+    -------
+    two arrays of shape (n_steps,)
+        log a_{T,0} for each number T of steps, and ``log a_{T,t} - log a_{T,0}`` for each step t,
+        which is the same for all T (Kuru et al. 2022, eqs. 29 and 34).
+    """
+    stage = np.ones(n_steps)
+    if stages is not None:
+        stage = steps.stages(n_steps, smoothness / strong_convexity, *stages).astype(np.float64)
+    sizes = step / smoothness * sizes_of_stages(stage)
+    shrink = 1 - np.sqrt(np.minimum(sizes * strong_convexity, 1.0))
+    start = np.cumsum(np.log(np.maximum(shrink, LEAST_CONTRACTION)))
+    start = start + (stage - stage[0]) * math.log(2)
+    return start, np.log(sizes) + np.log1p(sizes * smoothness) - start
 
 
 def sizes_of_stages(stage: AnyArray) -> AnyArray:

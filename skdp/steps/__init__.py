@@ -14,16 +14,13 @@ from skdp.steps.iterates import (
 )
 from skdp.steps.noise_schedules import (
     NOISE_SCHEDULES,
-    CustomNoise,
     ExponentialNoise,
-    HeavyBallNoise,
     MomentumNoise,
-    MultistageNoise,
-    NesterovNoise,
     NoiseSchedule,
     StepMatchedNoise,
     UniformNoise,
     cost_power,
+    influence_to_noise,
     least_noise_effect,
     noise_effect,
     noise_multipliers,
@@ -34,7 +31,6 @@ from skdp.steps.noise_schedules import (
 )
 from skdp.steps.schedules import (
     AdaptiveClipping,
-    AdaptiveSizes,
     AdaptiveStep,
     ClipNorm,
     LocalSizes,

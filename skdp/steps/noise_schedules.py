@@ -16,19 +16,19 @@ All functions take the logarithm of the influence, so that long runs neither ove
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 
-from skdp._numbers import Array, is_integer, is_real, require, require_numbers
-from skdp.steps.schedules import Named, PolynomialStep, StepSchedule, named, step_sizes
+from skdp._numbers import Array, is_real, require
+from skdp.steps.schedules import Named, PolynomialStep, named
 
 # A step gets at least this share of what the quietest step spends. This costs a relative 1e-16 of
 # the budget per step, and keeps the noise finite where the influence vanishes.
 LEAST_SHARE = 1e-16
+BISECTIONS = 60  # of an interval in float64
 
 # The power p such that a step with noise s costs in proportion to s**-p, by rule of composition:
 # squares of mu add up for Gaussian noise, epsilons for Laplace noise.
@@ -242,54 +242,6 @@ class MomentumNoise(NoiseSchedule):
         return np.asarray(tails - 2 * decay, dtype=np.float64)
 
 
-class NesterovNoise(NoiseSchedule):
-    """Noise for accelerated gradient descent: ``q_t = (1 - sqrt(c/kappa)) ** (T - t)``.
-
-    (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 29.)
-
-    Parameters
-    ----------
-    condition_number : float, default=100.0
-        kappa, above ``learning_rate``.
-    learning_rate : float, default=1.0
-        c, the step size in units of one over the curvature, in (0, 1].
-    """
-
-    def __init__(self, condition_number: float = 100.0, learning_rate: float = 1.0) -> None:
-        self.condition_number = condition_number
-        self.learning_rate = learning_rate
-
-    def log_influence(self, n_steps: int) -> Array:
-        _check_conditioning("NesterovNoise", self.condition_number, self.learning_rate)
-        return powers(1 - math.sqrt(self.learning_rate / self.condition_number), n_steps)
-
-
-class HeavyBallNoise(NoiseSchedule):
-    """Noise for the heavy ball: ``q_t = rate ** (2 (T - t))``.
-
-    (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, eq. 23, before the noise of the steps is taken to
-    be equal.)
-
-    Parameters
-    ----------
-    rate : float, default=0.9
-        Rate of convergence rho, in (0, 1]; see `skdp.planning.heavy_ball_rate`.
-    """
-
-    def __init__(self, rate: float = 0.9) -> None:
-        self.rate = rate
-
-    def log_influence(self, n_steps: int) -> Array:
-        require_numbers(self, ["rate"], "lie in (0, 1]", lambda rate: 0 < rate <= 1)
-        return powers(self.rate**2, n_steps)
-
-
-def _check_conditioning(who: str, kappa: float, step: float) -> None:
-    require(f"{who}: learning_rate", step, "lie in (0, 1]", is_real(step) and 0 < step <= 1)
-    is_valid = is_real(kappa) and step < kappa < math.inf
-    require(f"{who}: condition_number", kappa, "be finite and above learning_rate", is_valid)
-
-
 def stages(n_steps: int, kappa: float, first_stage: int, p: float) -> NDArray[np.int_]:
     """Return the stage, counted from 1, of each of the steps 1..n_steps of multistage acceleration.
 
@@ -306,44 +258,6 @@ def stages(n_steps: int, kappa: float, first_stage: int, p: float) -> NDArray[np
     return np.repeat(np.arange(1, len(lengths) + 1), lengths)[:n_steps]
 
 
-@dataclass(eq=False, repr=False)
-class MultistageNoise(NoiseSchedule):
-    """Noise for multistage accelerated gradient descent.
-
-    ``q_t = 2**(s_T - s_t) prod_{i > t} (1 - sqrt(mu a_i)) a_t (1 + a_t L)``, with s_t the stage of
-    step t, ``a_t = 1/L`` in the first and ``1/(4**s_t L)`` in later ones (Kuru, Birbil,
-    Gurbuzbalaban, Yildirim 2022, eq. 34).
-
-    Parameters
-    ----------
-    condition_number : float, default=100.0
-        kappa, above ``learning_rate``.
-    learning_rate : float, default=1.0
-        Step size of the first stage in units of one over the curvature, in (0, 1].
-    first_stage : int, default=20
-        Steps of the first stage, at least 1.
-    p : float, default=1.0
-        Length of the later stages; at least 0.
-    """
-
-    condition_number: float = 100.0
-    learning_rate: float = 1.0
-    first_stage: int = 20
-    p: float = 1.0
-
-    def log_influence(self, n_steps: int) -> Array:
-        who, first = "MultistageNoise", self.first_stage
-        _check_conditioning(who, self.condition_number, self.learning_rate)
-        require(f"{who}: first_stage", first, "be at least 1", is_integer(first) and first >= 1)
-        require(f"{who}: p", self.p, "be at least 0", is_real(self.p) and 0 <= self.p < math.inf)
-        stage = stages(n_steps, self.condition_number, first, self.p)
-        sizes = self.learning_rate * np.where(stage == 1, 1.0, 4.0**-stage)
-        contraction = np.log1p(-np.sqrt(sizes / self.condition_number))
-        later = np.cumsum(contraction[::-1])[::-1] - contraction
-        growth = (stage[-1] - stage) * math.log(2)
-        return np.asarray(growth + later + np.log(sizes) + np.log1p(sizes), dtype=np.float64)
-
-
 class StepMatchedNoise(NoiseSchedule):
     """Noise in inverse proportion to the square root of the step size: ``q_t = eta_t**2``.
 
@@ -351,59 +265,16 @@ class StepMatchedNoise(NoiseSchedule):
     as in a bound on the mean squared gradient of a problem that is not strongly convex (Wu, Wang,
     Cristali, Gu, Willett 2021, ``alpha_t**2 = b_t``).
 
-    Parameters
-    ----------
-    steps : float, StepSchedule or None, default=None
-        Step sizes. None takes the step sizes of the solver that uses the schedule; outside of a
-        solver it stands for ``PolynomialStep()``.
+    The step sizes are those of the solver; outside of a solver, those of ``PolynomialStep()``.
     """
 
-    def __init__(self, steps: float | StepSchedule | None = None) -> None:
-        self.steps = steps
-
     def log_influence(self, n_steps: int) -> Array:
-        sizes = step_sizes(PolynomialStep() if self.steps is None else self.steps, n_steps)
-        return np.asarray(2 * np.log(sizes), dtype=np.float64)
-
-
-@dataclass(eq=False, repr=False)
-class CustomNoise(NoiseSchedule):
-    """Influence weights that the user chooses.
-
-    Parameters
-    ----------
-    influence : array of shape (n_steps,), callable (t, n_steps) -> float, or float, default=1.0
-        Positive weights q_t, of which only the ratios matter. One number stands for equal weights.
-    logarithmic : bool, default=False
-        Whether ``influence`` is log q_t, which does not overflow in long runs.
-    """
-
-    influence: ArrayLike | Callable[[int, int], float] = 1.0
-    logarithmic: bool = False
-
-    def log_influence(self, n_steps: int) -> Array:
-        weights: object = self.influence
-        if callable(weights):
-            weights = [weights(t, n_steps) for t in range(1, n_steps + 1)]
-        elif is_real(weights):
-            weights = np.full(n_steps, float(weights))
-        if not self.logarithmic:
-            return np.asarray(np.log(positive_numbers(weights, n_steps, "CustomNoise: influence")))
-        logs = np.asarray(weights, dtype=np.float64)
-        if logs.shape != (n_steps,):
-            raise ValueError(
-                f"CustomNoise: influence must be {n_steps} numbers, one per step; "
-                f"got an array of shape {logs.shape}."
-            )
-        return logs
+        return np.asarray(2 * np.log(PolynomialStep().sizes(n_steps)))
 
 
 NOISE_SCHEDULES: dict[str, Callable[..., NoiseSchedule]] = {
-    "custom": CustomNoise,
     "exponential": ExponentialNoise,
     "momentum": MomentumNoise,
-    "multistage": MultistageNoise,
-    "nesterov": NesterovNoise,
     "step_matched": StepMatchedNoise,
     "uniform": UniformNoise,
 }
@@ -456,7 +327,7 @@ def relative_noise(
         If the name is unknown, or the numbers are not ``n_steps`` positive ones of similar size.
     """
     rule = noise_rule(schedule)
-    if isinstance(rule, StepMatchedNoise) and rule.steps is None and sizes is not None:
+    if isinstance(rule, StepMatchedNoise) and sizes is not None:
         positive = positive_numbers(sizes, n_steps, "learning_rate")
         return influence_to_noise(2 * np.log(positive), composition)
     if isinstance(rule, NoiseSchedule):
@@ -509,33 +380,22 @@ def sampled_laplace_noise(log_influence: ArrayLike, epsilon: float, rate: float)
         b_t in units of the sensitivity.
     """
     logs = np.asarray(log_influence, dtype=np.float64)
-    logs = logs - logs.max()
+    logs, log_rate = logs - logs.max(), math.log(rate)
 
-    def inverse_noise(log_factor: float) -> Array:
-        """Solve 3 log u + log g(u) = log_factor + log q; increasing and concave in log u."""
+    def scales(log_factor: float) -> Array:
+        """Solve 3 log u + log g(u) = log_factor + log q by bisection, as rate <= g(u) <= 1."""
         goal = log_factor + logs
-        log_u = (goal - math.log(rate)) / 3
-        log_u = np.where(log_u > 0, goal / 3 + 1, log_u)
-        for _ in range(100):
-            u = np.exp(log_u)
-            if rate < 1:
-                log_g = math.log(rate) - np.logaddexp(math.log1p(-rate) - u, math.log(rate))
-            else:
-                log_g = np.zeros_like(u)
-            error = 3 * log_u + log_g - goal
-            change = error / (3 + u * (1 - np.exp(log_g)))
-            log_u = log_u - change
-            if np.abs(change).max() < 1e-15:
-                break
-        return np.asarray(np.exp(log_u))
+        low, high = goal / 3, (goal - log_rate) / 3
+        with np.errstate(divide="ignore"):  # no other rows at rate 1
+            log_others = np.log1p(-rate)
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            log_g = log_rate - np.logaddexp(log_others - np.exp(middle), log_rate)
+            is_above = 3 * middle + log_g > goal
+            low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
+        return np.asarray(np.exp(-high))
 
     def excess(log_factor: float) -> float:
-        return float(sampled_epsilon(1 / inverse_noise(log_factor), rate).sum()) - epsilon
+        return float(sampled_epsilon(scales(log_factor), rate).sum()) - epsilon
 
-    low, high = -10.0, 10.0
-    while excess(low) > 0:
-        low *= 2
-    while excess(high) < 0:
-        high *= 2
-    root = float(brentq(excess, low, high, xtol=1e-14, rtol=1e-15, maxiter=500))
-    return np.asarray(1 / inverse_noise(root))
+    return scales(float(brentq(excess, -600.0, 600.0, xtol=1e-14, rtol=1e-15, maxiter=500)))

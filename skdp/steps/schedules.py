@@ -14,9 +14,7 @@ from skdp._numbers import (
     LARGEST_CLIP_NORM,
     LEAST_CLIP_NORM,
     Array,
-    is_integer,
     is_real,
-    require,
     require_numbers,
     shown,
 )
@@ -99,6 +97,7 @@ class StepSchedule(BaseEstimator):
         """
 
 
+@dataclass(eq=False, repr=False)
 class PolynomialStep(StepSchedule):
     """Step t has size ``initial / sqrt(a + c t)``.
 
@@ -112,20 +111,17 @@ class PolynomialStep(StepSchedule):
         Positive.
     """
 
-    def __init__(self, initial: float = 1.0, a: float = 20.0, c: float = 1.0) -> None:
-        self.initial = initial
-        self.a = a
-        self.c = c
+    initial: float = 1.0
+    a: float = 20.0
+    c: float = 1.0
 
     def sizes(self, n_steps: int) -> Array:
-        if not (is_real(self.a) and self.a >= 0 and is_real(self.c) and self.c > 0):
-            raise ValueError(
-                "PolynomialStep: a must not be negative and c must be positive; "
-                f"got a={shown(self.a)}, c={shown(self.c)}."
-            )
+        require_numbers(self, ["a"], "not be negative", lambda one: one >= 0)
+        require_numbers(self, ["c"], "be positive", lambda one: one > 0)
         return np.asarray(self.initial / np.sqrt(self.a + self.c * np.arange(1, n_steps + 1)))
 
 
+@dataclass(eq=False, repr=False)
 class SquareRootDecayStep(StepSchedule):
     """Step t has size ``initial - k sqrt(t)``, with k such that the last size is ``final``.
 
@@ -137,9 +133,8 @@ class SquareRootDecayStep(StepSchedule):
         Positive, at most ``initial``.
     """
 
-    def __init__(self, initial: float = 0.1, final: float = 1e-10) -> None:
-        self.initial = initial
-        self.final = final
+    initial: float = 0.1
+    final: float = 1e-10
 
     def sizes(self, n_steps: int) -> Array:
         fall = np.sqrt(np.arange(1, n_steps + 1) / n_steps)
@@ -151,9 +146,8 @@ class SquareRootDecayStep(StepSchedule):
 class AdaptiveStep(BaseEstimator):
     """Step t has size ``initial / b_t``, where b grows with the norms of the noisy gradients.
 
-    ``b_t**2 = b_{t-1}**2 + max(weight ||g_t||**2, least)``. The sizes depend on answers that were
-    released before, and cost nothing. With ``debias`` the expected square of the noise, which is
-    public, is subtracted from ``||g_t||**2``. The noise of the steps has to be fixed before the
+    ``b_t**2 = b_{t-1}**2 + max(||g_t||**2 - E ||noise||**2, least)``. The sizes depend on answers
+    that were released before, and cost nothing. The noise of the steps has to be fixed before the
     run: it is matched to the guess ``b_t**2 = first**2 + growth t`` (Wu, Wang, Cristali, Gu,
     Willett 2021, sec. 5.2, where b is computed from gradients without noise, which is not private).
 
@@ -163,46 +157,22 @@ class AdaptiveStep(BaseEstimator):
         Positive.
     first : float, default=1.0
         b_0; positive.
-    weight : float, default=1.0
-        Not negative.
     least : float, default=1e-3
         Least growth of ``b**2`` in a step; positive.
     growth : float, default=1.0
         Guess of the growth of ``b**2`` in a step; not negative.
-    debias : bool, default=True
-        Whether the expected square of the noise is subtracted.
-    reset : int or None, default=None
-        With a number P, the weight of step t is ``max(weight / ((t mod P) + 1), 1)`` for t = 0, 1,
-        ...: it falls within an epoch of P steps and starts anew with the next (Sec. 6.2, with
-        P = 195).
     """
 
     initial: float = 1.0
     first: float = 1.0
-    weight: float = 1.0
     least: float = 1e-3
     growth: float = 1.0
-    debias: bool = True
-    reset: int | None = None
 
     def check(self) -> None:
         """Raise ValueError if a parameter is out of its range."""
-        positive, others = ("initial", "first", "least"), ("weight", "growth")
+        positive = ("initial", "first", "least")
         require_numbers(self, positive, "be positive", lambda one: 0 < one < math.inf)
-        require_numbers(self, others, "not be negative", lambda one: 0 <= one < math.inf)
-        is_valid = self.reset is None or (is_integer(self.reset) and self.reset >= 1)
-        require("AdaptiveStep: reset", self.reset, "be None or an integer, at least 1", is_valid)
-
-    def weight_of(self, step: int) -> float:
-        """Return the weight of a step; the first has number 0.
-
-        Returns
-        -------
-        float
-        """
-        if self.reset is None:
-            return float(self.weight)
-        return max(float(self.weight) / (step % self.reset + 1), 1.0)
+        require_numbers(self, ["growth"], "not be negative", lambda one: 0 <= one < math.inf)
 
     def expected_sizes(self, n_steps: int) -> Array:
         """Sizes of the steps 1..n_steps if the guess ``growth`` were right.
@@ -216,33 +186,26 @@ class AdaptiveStep(BaseEstimator):
             self.initial / np.sqrt(self.first**2 + self.growth * np.arange(1, n_steps + 1))
         )
 
+    def start(self) -> Callable[[Array, float], float]:
+        """Return the sizes of one run, each from a noisy gradient and the noise in an entry of it.
 
-class AdaptiveSizes:
-    """The step sizes of one run of an `AdaptiveStep`."""
-
-    def __init__(self, rule: AdaptiveStep) -> None:
-        self._rule = rule
-        self._squared = float(rule.first) ** 2
-        self._step = 0
-
-    def next(self, gradient: Array, noise_std: float) -> float:
-        """Return the size of the next step, given its noisy gradient.
-
-        ``noise_std`` is the standard deviation of the noise in each coordinate. The squares of
-        large gradients may overflow over many steps; the size is 0 then.
+        The squares of large gradients may overflow over many steps; the size is 0 then.
 
         Returns
         -------
-        float
+        callable
+            From the gradient, and the standard deviation of its noise, to the size of the step.
         """
-        rule = self._rule
-        with np.errstate(over="ignore"):
-            square = float(np.sum(gradient * gradient))
-        if rule.debias:
-            square -= gradient.size * noise_std**2
-        self._squared += max(rule.weight_of(self._step) * square, rule.least)
-        self._step += 1
-        return float(rule.initial / math.sqrt(self._squared))
+        squared = float(self.first) ** 2
+
+        def size(gradient: Array, noise_std: float) -> float:
+            nonlocal squared
+            with np.errstate(over="ignore"):
+                square = float(np.sum(gradient * gradient)) - gradient.size * noise_std**2
+            squared += max(square, self.least)
+            return float(self.initial / math.sqrt(squared))
+
+        return size
 
 
 class LocalSizes:

@@ -15,7 +15,6 @@ mostly better, as the public bound on the curvature makes for short steps.
 """
 
 import math
-from abc import abstractmethod
 from typing import Self, TypedDict
 
 import numpy as np
@@ -26,6 +25,7 @@ from skdp.planning import (
     heavy_ball_bounds,
     heavy_ball_rate,
     nesterov_bounds,
+    nesterov_influence,
     sampling_variance,
     sizes_of_stages,
 )
@@ -103,9 +103,10 @@ class Accelerated(Solver):
 
     # ------------------------------------------------------------------ defined by subclasses
 
-    @abstractmethod
-    def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
-        """Return the noise schedule for ``noise_schedule="optimal"``."""
+    def _log_influence(self, problem: Problem) -> Array:
+        """Return the logarithms of the influence of the steps' noise, up to a constant."""
+        facts = self._largest(problem), self._mu(problem), self._pace(problem), self._stages
+        return nesterov_influence(self.max_iter, *facts)[1]
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
         """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps; Nesterov's."""
@@ -275,7 +276,7 @@ class Accelerated(Solver):
         if not checks.is_word(schedule, "optimal"):
             sizes = self._sizes(problem)
             return steps.relative_noise(schedule, self.max_iter, composition, sizes)
-        logs = self._schedule(problem).log_influence(self.max_iter)
+        logs = self._log_influence(problem)
         # Optimal noise is proportional to influence**(-1/3) or influence**(-1/4).
         power = 3 if composition == "laplace" else 4
         logs = np.maximum(logs, logs.max() - power * math.log(MAX_NOISE_RATIO))
@@ -285,9 +286,7 @@ class Accelerated(Solver):
         )
         if composition == "laplace" and rate < 1 and public.is_noisy:
             return steps.sampled_laplace_noise(logs, public.laplace_budget, rate)
-        return steps.relative_noise(
-            steps.CustomNoise(logs, logarithmic=True), self.max_iter, composition
-        )
+        return steps.influence_to_noise(logs, composition)
 
     # ------------------------------------------------------------------ the run
 
@@ -390,10 +389,10 @@ class HeavyBallDescent(Accelerated):
     def _beta(self) -> float:
         return float(steps.momentum_rule(self.momentum).beta)
 
-    def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
+    def _log_influence(self, problem: Problem) -> Array:
         facts = self._largest(problem), self._mu(problem)
-        rate = heavy_ball_rate(self._size, self._beta, *facts)
-        return steps.HeavyBallNoise(float(np.clip(rate, 1e-6, 1.0)))
+        rate = float(np.clip(heavy_ball_rate(self._size, self._beta, *facts), 1e-6, 1.0))
+        return steps.ExponentialNoise(rate**2).log_influence(self.max_iter)
 
     def _path(self, start: Array, problem: Problem) -> descent.Path:
         return descent.HeavyBallPath(start, self._beta)
@@ -441,9 +440,6 @@ class Nesterov(Accelerated):
     paper = "Kuru, Birbil, Gurbuzbalaban, Yildirim (2022)"
     algorithms = (("DP-NAG", {"noise_schedule": "uniform"}), ("DP-NAG-opt", {}))
     purpose = "Median excess at epsilon 1: 1.2 times that of 'gd'."
-
-    def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
-        return steps.NesterovNoise(self._kappa(problem), self._pace(problem))
 
 
 @base.hyperparameters
@@ -523,9 +519,6 @@ class MultistageNesterov(Accelerated):
     @property
     def _stages(self) -> tuple[int, float]:
         return self.first_stage, self.p
-
-    def _schedule(self, problem: Problem) -> steps.NoiseSchedule:
-        return steps.MultistageNoise(self._kappa(problem), self._pace(problem), *self._stages)
 
     def _sizes(self, problem: Problem) -> Array:
         stage = steps.stages(self.max_iter, self._kappa(problem), *self._stages)

@@ -137,8 +137,8 @@ class AdaptiveNoiseSGD(Solver):
         path: descent.Path = descent.Proximal(oracle.problem, oracle.start(), average)
         rule = steps.step_schedule(self.learning_rate)
         if isinstance(rule, steps.AdaptiveStep):
-            adaptive = steps.AdaptiveSizes(rule)
-            path = descent.Sized(path, lambda point, gradient, std: adaptive.next(gradient, std))
+            size_of = rule.start()
+            path = descent.Sized(path, lambda point, gradient, std: size_of(gradient, std))
         path, clip_norm, noises = descent.tracked(path, self.clip_norm, self._noises())
         batches = descent.samplers(self.batch_size, self.sampling, oracle.public)
         run = descent.schedule(self._expected_sizes(), clip_norm, noises, batches)

@@ -103,18 +103,6 @@ def test_bounds_know_the_noise_of_sampling(rng):
 # ---------------------------------------------------------------- Wu et al. 2021
 
 
-def test_a_weight_that_resets():
-    """beta_t = max(beta / ((t mod 195) + 1), 1) of Sec. 6.2, by hand."""
-    rule = steps.AdaptiveStep(weight=512.0, reset=195, debias=False, first=1.0, least=1e-9)
-    gradient = np.array([[0.5]])
-    sizes, squared = steps.AdaptiveSizes(rule), 1.0
-    for t in range(400):
-        squared += max(max(512.0 / (t % 195 + 1), 1.0) * 0.25, 1e-9)
-        assert sizes.next(gradient, 0.0) == pytest.approx(squared**-0.5)
-    with pytest.raises(ValueError, match="reset"):
-        steps.AdaptiveStep(reset=0).check()
-
-
 NAMED = {
     "polynomial": steps.PolynomialStep(),
     ("polynomial", ("a", 50.0)): steps.PolynomialStep(a=50.0),
