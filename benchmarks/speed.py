@@ -25,7 +25,7 @@ from skdp.fitting import preparation
 from skdp.objective import L2, Logistic, Problem
 from skdp.oracle import FixedSize, Oracle, Poisson, Public, ShuffledPass, compiled
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
-from skdp.oracle.kernels.second_moments import plain_gram
+from skdp.oracle.kernels.second_moments import bounded_gram
 from skdp.oracle.noise import SystemSource, noise_source
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.column_map import Columns, Scaling
@@ -212,7 +212,9 @@ def gram(n_rows, n_features, repeats):
     X, unit = np.random.default_rng(0).standard_normal((n_rows, n_features)), np.ones(n_features)
     in_units = Columns(-3 * unit, 3 * unit, 0.1 * unit, 1.1 * unit).for_type(np.float64)
     for what, columns in (("as they are", None), ("standardised", in_units)):
-        sum_up = functools.partial(MemorySource.of(X, X[:, :1], columns=columns).total, plain_gram)
+        sum_up = functools.partial(
+            MemorySource.of(X, X[:, :1], columns=columns).total, bounded_gram, 1e9
+        )
         seconds = best_of(sum_up, repeats, time.process_time)
         yield f"Gram matrix, ({n_rows}, {n_features}) {what}: milliseconds", 1e3 * seconds, "", ""
 

@@ -25,7 +25,6 @@ from skdp.oracle.releases.moments import (
     CappedHessian,
     Coordinates,
     GramSum,
-    LargestEigenvalue,
     LogisticStep,
     ScoreSquares,
     ShrunkGradientSum,

@@ -28,9 +28,8 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.objective import Problem, TweedieLog
 from skdp.objective.tweedie import unbounded_unit
-from skdp.oracle import DirectionalSum, LargestEigenvalue, Oracle, Public, Solution
+from skdp.oracle import DirectionalSum, Oracle, Public, Solution
 from skdp.oracle.public import TARGET_RANGE
-from skdp.solvers.defaults import GRAM_COLUMNS
 from skdp.stages.base import (
     OptionalStage,
     StageParameters,
@@ -39,7 +38,6 @@ from skdp.stages.base import (
     missing_gaussian,
     missing_smoothness,
 )
-from skdp.stages.scaling.stage import ScalingStage
 
 
 class CalibrationStage(OptionalStage):
@@ -99,10 +97,6 @@ class CalibrationPrior:
     shift_std: float
     clip_norm: float
     ratio: float = math.inf
-
-    def of_one_direction(self) -> CalibrationPrior:
-        """Return the prior where rows have one direction, and the coefficients are an intercept."""
-        return replace(self, slope_std=self.slope_std * (1 - self._noise))
 
     @property
     def mean(self) -> Array:
@@ -209,46 +203,31 @@ class GaussianPosterior:
 class Recalibration(CalibrationStage):
     """A slope and a shift for the margins of the solver's solution.
 
-    Columns without a scale may be raw: nearly all rows have one direction then, and coefficients
-    act as a second intercept, which clipping moves far towards the larger class, whatever the
-    signal. So there the largest eigenvalue of the Gram matrix is released, too.
-
     Parameters
     ----------
     share : float
         Of mu squared; in (0, 1).
     expected : CalibrationPrior
-    checks_rows : bool
-        Whether that eigenvalue is released: for two classes, if "auto" left columns unscaled.
     """
 
     share: float
     expected: CalibrationPrior
-    checks_rows: bool = False
     of_regressions: ClassVar[bool] = False
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        is_raw = parameters.scaling == "auto" and not any(
-            isinstance(stage, ScalingStage) for stage in parameters.chosen
-        )
-        is_small = public.n_outputs == 1 and public.n_parameters <= GRAM_COLUMNS
-        checks_rows = is_raw and is_small and public.start is None
-        return cls(SHARE, _prior(public, problem), checks_rows)
+        return cls(SHARE, _prior(public, problem))
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         coef, expected = solution.coef, self.expected
         public, problem = oracle.public, oracle.problem
-        check = self.share / 3 * self.checks_rows  # which needs less of it than the correction
-        if self.checks_rows and self._have_one_direction(oracle, check):
-            expected = expected.of_one_direction()
         with_shift = public.n_outputs == 1 and public.has_intercept
         first, second = ([0, 2], [[1, 3], [3, 4]]) if with_shift else ([0], [[1]])
         size = len(first)
         posterior = GaussianPosterior.prior(expected.mean[:size], expected.std[:size])
         at = posterior.best
         request = DirectionalSum(_moved(coef, at, public), coef, expected.clip_norm, with_shift)
-        answer, noise = oracle.with_share(request, self.share - check)
+        answer, noise = oracle.with_share(request, self.share)
         mean_loss = answer / public.total_weight
         gradient, hessian = mean_loss[first], mean_loss[second]
         # The penalty is part of what is minimised, and costs nothing.
@@ -262,13 +241,6 @@ class Recalibration(CalibrationStage):
         hessian[0, 0] = max(curvature + falling, curvature / 2) + pull
         posterior = posterior.after(at, gradient, hessian, std)
         return replace(solution, coef=_moved(coef, posterior.best, public))
-
-    def _have_one_direction(self, oracle: Oracle, share: float) -> bool:
-        """Return whether one direction has half of what the bound on rows allows, up to noise."""
-        row_norm = oracle.public.row_norm
-        assert row_norm is not None  # rows are bounded wherever there is noise
-        (largest,), _ = oracle.with_share(LargestEigenvalue(), share)
-        return bool(largest > oracle.public.n_rows * row_norm**2 / 2)
 
 
 def _moved(coef: Array, at: Array, public: Public) -> Array:

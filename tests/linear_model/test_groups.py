@@ -179,7 +179,7 @@ def test_totals_do_not_mix_units(rng):
 
 GROUP_STATISTICS = {
     "BinCounts", "CappedHessian", "CappedResiduals", "CutCount", "DirectionalSum", "GradientCount",
-    "GradientDifference", "GradientSum", "GramSum", "InfluenceSquares", "LargestEigenvalue",
+    "GradientDifference", "GradientSum", "GramSum", "InfluenceSquares",
     "LogisticStep", "MagnitudeCounts", "ResidualCount", "ResidualSquares",
     "ScoreSquares", "ShrunkGradientSum", "TableCounts",
     "TailSum", "UnitSum", "WeightCounts", "WeightSums",

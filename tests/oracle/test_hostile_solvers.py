@@ -19,7 +19,6 @@ from skdp.oracle import (
     GradientDifference,
     GradientSum,
     GramSum,
-    LargestEigenvalue,
     NoisyStatistic,
     Public,
     ResidualSquares,
@@ -62,7 +61,6 @@ MAPS = {
 ASKED = {
     "gradient": GradientSum(ZERO + 0.5, 1.0),
     "gram": GramSum(1.0),
-    "eigenvalue": LargestEigenvalue(),
 }
 
 

@@ -227,18 +227,3 @@ def test_a_slope_is_expected_as_far_as_coefficients_exceed_their_noise():
     assert few.std[1] > 5 * LOGISTIC.shift_std
     given = replace(hopeless, start=((0.5,),) * 11)
     assert _prior(given, problem).mean[0] == LOGISTIC.slope
-
-
-# ------------------------------------------------------------- columns without a scale
-
-
-def checks_rows(n_rows, **parameters):
-    plan = skdp.DPLogisticRegression(classes=[0, 1], epsilon=0.1, **parameters).plan(n_rows, 10)
-    return "largest_eigenvalue" in {release.kind for release in plan.releases}
-
-
-def test_rows_are_checked_where_auto_leaves_columns_as_they_are():
-    assert checks_rows(400)
-    assert not checks_rows(10_000)
-    assert not checks_rows(400, scaling="private")
-    assert not checks_rows(400, scaling=BOUNDS)

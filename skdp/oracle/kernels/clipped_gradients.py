@@ -45,7 +45,9 @@ def weighted_residuals(
     return residuals if np.isfinite(residuals).all() else np.nan_to_num(residuals)
 
 
-def clip(residuals: Array, clip_norm: float, inverse_norms: Array, order: float = 2) -> None:
+def clip_residuals(
+    residuals: Array, clip_norm: float, inverse_norms: Array, order: float = 2
+) -> None:
     """Scale residuals in place to L2 norm, or else L1 norm, ``clip_norm * inverse_norms``."""
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         limits = clip_norm * inverse_norms
@@ -107,7 +109,7 @@ def clipped_gradients(
     total = np.zeros(point.shape)
     for block in records.cached_blocks(dense=order != 2):
         residuals = weighted_residuals(block, loss, point, anchor)
-        clip(residuals, clip_norm, block.inverse_norms, order)
+        clip_residuals(residuals, clip_norm, block.inverse_norms, order)
         block.scaled_by_group(residuals)
         _accumulate(block, residuals, total)
     return total

@@ -163,11 +163,6 @@ def write_scaled(records: Records, weights: Array, out: Array) -> Array:
     return out
 
 
-def plain_gram(records: Records) -> Array:
-    """Sum over records of ``z z'``, rows with their constant; weights play no part."""
-    return weighted_gram(records, np.ones(records.n_rows))
-
-
 def bounded_gram(
     records: Records,
     row_norm: float,

@@ -48,10 +48,8 @@ from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.groups import GroupBlock
 from skdp.oracle.sources.records import Records, quotient
-from skdp.oracle.sources.row_blocks import UNIT_ROUNDOFF
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
-MAX_GRAM_COLUMNS = 4000  # a Gram matrix of more takes over 128 MB and minutes for its eigenvalues
 # Weights of the gradient next to the Hessian in one vector; `LogisticStep` has the proof. The least
 # that will do are 0.300283, and the root of 1/2 for several classes.
 GRADIENT_WEIGHT, MULTINOMIAL_GRADIENT_WEIGHT = 0.3004, 0.70711
@@ -152,59 +150,6 @@ class GramSum(SquareSum):
     def matrix(self, rows: RepeatableSource, context: PublicContext) -> Array:
         arguments = self.row_norm, self.target_unit, self.target_bound
         return np.asarray(rows.total(kernel.bounded_gram, *arguments))
-
-
-@base.audited
-@dataclass(frozen=True)
-class LargestEigenvalue(base.Statistic):
-    """Largest eigenvalue of ``sum_i z_i z_i'``, z being rows with their constant; one number.
-
-    Write G for the matrix without the record, R for the enforced bound on ``|z|``. By Weyl's
-    inequality
-
-        ``lambda(G) <= lambda(G + z z') <= lambda(G) + |z|**2 <= lambda(G) + R**2``,
-
-    so the answer lies in an interval of length ``R**2`` that the other records fix. Zero-out is
-    within it: the null row is there (with the constant, whose square is counted in R**2; the
-    constant of a null record does not vanish, and the interval is that of all z). Replace-one is
-    as well: ``lambda(G + z z')`` and ``lambda(G + v v')`` lie in the same interval. Hence the
-    sensitivity is ``R**2`` under both, and the spread is 1. A group adds a
-    mean of such products, positive semi-definite, with no eigenvalue above ``R**2``: the same
-    inequalities hold. Weights and targets play no part.
-
-    The matrix is rounded as in every sum of this page, which moves the eigenvalue by no more. The
-    eigenvalue is that of a matrix ``100 n_parameters**2 u n R**2`` away, at most: the reduction to
-    tridiagonal form is ``n_parameters`` reflections, each off by a small multiple of
-    ``n_parameters u`` times the Frobenius norm (Higham 2002, Lemma 19.3), and the iteration that
-    follows does no worse. Two neighbouring data sets are off by twice as much.
-
-    Times ``curvature / n`` it bounds the smoothness of the mean loss without weights.
-    """
-
-    kind: ClassVar[str] = "largest_eigenvalue"
-    reads_targets: ClassVar[bool] = False
-    takes_groups: ClassVar[bool] = True
-    gradients: ClassVar[int] = 0
-
-    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
-        public = context.public
-        if public.row_norm is None:
-            raise ValueError(
-                "LargestEigenvalue: needs an enforced bound on the norm of rows; set "
-                "scaling=RowNorm(norm). Nothing was released."
-            )
-        if public.n_parameters > MAX_GRAM_COLUMNS:
-            raise ValueError(
-                f"LargestEigenvalue: {public.n_parameters} columns are too many for a Gram matrix; "
-                f"at most {MAX_GRAM_COLUMNS}. Nothing was released."
-            )
-        slack = GramSum(public.row_norm).rounding(context, n_rows)
-        slack += 2.02 * UNIT_ROUNDOFF * 100 * public.n_parameters**2 * n_rows
-        bound = public.row_norm**2
-        return base.Contribution.of_sum(bound, n_rows, slack, 1.0, size=1)
-
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
-        return np.linalg.eigvalsh(rows.total(kernel.plain_gram))[-1:]
 
 
 # ---------------------------------------------------------------- other coordinates

@@ -73,7 +73,6 @@ TABLE = {
     "weights": (histograms.WeightCounts(-2.0, 1.0, 4), EVERY),
     "sums of weights": (record_sums.WeightSums(1.0, np.zeros(0)), EVERY),
     "sums of weights by label": (record_sums.WeightSums(1.0, np.ones(2)), set()),
-    "largest eigenvalue": (moments.LargestEigenvalue(), EVERY),
     "hessian": (hessian(residual_bound=1.0), {"logistic"}),
     "hessian, residuals capped": (hessian(residual_bound=0.99), set()),
 }

@@ -36,7 +36,6 @@ SLACK = {
     ("squared", record_sums.GradientCount),
     ("three classes", gradients.GradientDifference),
     ("three classes", record_sums.TailSum),
-    *((name, moments.LargestEigenvalue) for name in LOSSES),  # test_spectral.py
 }
 OF_FACTS = histograms.TableCounts, record_sums.UnitSum, record_sums.InfluenceSquares  # always dense
 CASES = [(kind, name) for kind in STATISTICS for name in ONLY.get(kind, LOSSES)]
@@ -110,10 +109,9 @@ def test_no_record_moves_a_statistic_by_more_than_its_bound(kind, name):
     assert max(away, apart) <= 1
     # Half of the sensitivity is found, so that no declared bound is twice too large.
     assert max(away, apart) > 0.5 or (name, kind) in SLACK
-    # A null record adds nothing, whatever else it contains. (Its constant stays.)
-    if kind is not moments.LargestEigenvalue:
-        null = [weight == 0 for _, _, weight in hostile()]
-        assert (found[null] == found[-1]).all()
+    # A null record adds nothing, whatever else it contains.
+    null = [weight == 0 for _, _, weight in hostile()]
+    assert (found[null] == found[-1]).all()
 
 
 @cases

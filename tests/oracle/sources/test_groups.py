@@ -197,7 +197,6 @@ def test_a_group_adds_no_more_than_a_row_may(rng):
         assert (table.sum(axis=1) > 1 - 1e-6).all()
         gram = source.total(second_moments.bounded_gram, 2.0)
         assert np.linalg.norm(gram) <= 4.0 * (1 + 1e-12)
-        assert np.linalg.eigvalsh(source.total(second_moments.plain_gram))[-1] <= 10 * (1 + 1e-12)
 
 
 def test_histograms_leave_rows_of_weight_0_out(rng):
