@@ -6,19 +6,25 @@ the same formulas, with the number of groups for that of rows, are bounds: exact
 group are all alike, too large where they differ.
 """
 
+from __future__ import annotations
+
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
+from sklearn.base import BaseEstimator
 
 from skdp._numbers import AnyArray, Array
 from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix
 from skdp.stages import scores as noisy
 from skdp.stages.scores import NoisyTable, Totals
+
+if TYPE_CHECKING:
+    from skdp.metrics.requests import Metric
 
 UNIT = (0.0, 1.0)
 MOST_CALIBRATION_BINS = 10
@@ -38,8 +44,8 @@ class Answers:
     bounds : dict of str to float
         Largest value of each loss.
     classes : array of shape (n_classes,)
-    thresholds : callable
-        From edges between ranking scores to thresholds in the unit of the model.
+    model : estimator
+        Whose classes and kind of decisions are public.
     """
 
     by_statistic: Mapping[str, Any]
@@ -47,18 +53,16 @@ class Answers:
     unit: float
     bounds: Mapping[str, float]
     classes: AnyArray
-    thresholds: Callable[[Array], Array]
+    model: BaseEstimator
 
 
 # ---------------------------------------------------------------- means
 
 
-def mean_loss(name: str, quantity: str, answers: Answers) -> Score:
+def mean_loss(name: str, metric: Metric, answers: Answers) -> Score:
     """Return the mean of losses from zero to their bound, from that of losses and their squares."""
-    # The square of an absolute error is a squared error.
-    square = "squared_error" if quantity == "absolute_error" else f"{quantity} squared"
-    of_squares = answers.by_statistic[square]
-    return _mean(name, answers, quantity, of_squares, answers.bounds[quantity])
+    loss, square = metric.needs
+    return _mean(name, answers, loss, answers.by_statistic[square], answers.bounds[loss])
 
 
 def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: float = 1.0) -> Score:
@@ -94,7 +98,7 @@ def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: flo
     return replace(score, sampling_std=sampling, limits=(0.0, bound), unit=bound)
 
 
-def explained(name: str, quantity: str, answers: Answers) -> Score:
+def explained(name: str, metric: Metric, answers: Answers) -> Score:
     """Return D2, ``1 - deviance / deviance from the mean``; with squared errors it is R2.
 
     As a ratio: (deviance from the mean - deviance) / deviance from the mean. The influence is the
@@ -104,7 +108,7 @@ def explained(name: str, quantity: str, answers: Answers) -> Score:
     makes it too small.
     """
     assert answers.totals is not None  # `metrics_by_name` refuses it for subgroups
-    means, influence = answers.by_statistic[f"{quantity} influence"]
+    means, influence = answers.by_statistic[f"{metric.quantity} influence"]
     null, variance = means.null, max(influence.value, 0.0) + influence.std
     sampling = math.sqrt(variance / answers.totals.total) / null if null > 0 else 0.0
     return Score(name, null - means.residual, null, means.noise, sampling, (-math.inf, 1.0))
@@ -129,29 +133,31 @@ def _ratio(name: str, table: NoisyTable, above: Array, below: Array) -> Score:
     return Score(name, numerator, denominator, noise, sampling, UNIT)
 
 
-def confusion(name: str, _: str, answers: Answers) -> ScoreMatrix:
+def _of_labels(answers: Answers) -> tuple[NoisyTable, Array]:
+    """Return the table by class, and which of its cells count rows that were predicted right.
+
+    It is a confusion matrix, or of each class wrong and right rows.
+    """
+    by_statistic, n_classes = answers.by_statistic, len(answers.classes)
+    is_matrix = "cells" in by_statistic
+    table: NoisyTable = by_statistic["cells" if is_matrix else "hits"]
+    counts = table.counts.reshape(n_classes, -1)
+    right = np.eye(n_classes) if is_matrix else np.tile([0.0, 1.0], (n_classes, 1))
+    return replace(table, counts=counts), right
+
+
+def confusion(name: str, _: Metric, answers: Answers) -> ScoreMatrix:
     """Return the confusion matrix from the table of (true, predicted) classes."""
-    table, unit = answers.by_statistic["classes"], answers.unit
+    table, _right = _of_labels(answers)
     std = table.std * math.sqrt(1 - 1 / table.n_cells)
-    return ScoreMatrix(name, unit * table.counts, unit * std, np.array(answers.classes))
+    return ScoreMatrix(name, answers.unit * table.counts, answers.unit * std, answers.classes)
 
 
-def _correct_cells(table: NoisyTable) -> Array:
-    """Return which cells of a table by class count rows that were predicted right."""
-    n_classes, n_cells = table.counts.shape
-    if n_cells == n_classes:  # of a confusion matrix; of two classes, right or wrong comes as one
-        return np.eye(n_classes)
-    right = np.zeros((n_classes, n_cells))
-    right[:, 1] = 1.0
-    return right
-
-
-def accuracy(name: str, _: str, answers: Answers) -> Score:
+def accuracy(name: str, _: Metric, answers: Answers) -> Score:
     """Return the share of the rows that were predicted right."""
     if "correct" in answers.by_statistic:
         return _mean(name, answers, "correct")
-    table, totals = answers.by_statistic["classes"], answers.totals
-    correct = _correct_cells(table)
+    (table, correct), totals = _of_labels(answers), answers.totals
     score = _ratio(name, table, correct, np.ones_like(correct))
     if totals is None or totals.std:  # the number of rows is private
         return score
@@ -159,14 +165,14 @@ def accuracy(name: str, _: str, answers: Answers) -> Score:
     return replace(score, numerator=score.numerator / totals.total, denominator=1.0, noise=noise)
 
 
-def balanced_accuracy(name: str, _: str, answers: Answers) -> Score:
+def balanced_accuracy(name: str, _: Metric, answers: Answers) -> Score:
     """Return the mean over classes of the share of right rows, as one ratio.
 
     With ``a_k`` of ``A_k`` rows right, it is h / d with d the product of all ``A_k``; only relative
     changes count, so d is taken for 1: ``dh = sum (da_k + (r - r_k / K) K dA_k) / (K A_k)``.
     """
-    table = answers.by_statistic["classes"]
-    size, right = len(table.counts), _correct_cells(table)
+    table, right = _of_labels(answers)
+    size = len(table.counts)
     rows, hits = table.counts.sum(axis=1), (right * table.counts).sum(axis=1)
     if not (rows > 0).all():
         return Score(name, math.nan, 0.0, (0.0, 0.0, 0.0), 0.0, UNIT)
@@ -187,7 +193,7 @@ def balanced_accuracy(name: str, _: str, answers: Answers) -> Score:
     return Score(name, value, 1.0, noise, sampling, UNIT)
 
 
-def of_second_class(name: str, _: str, answers: Answers) -> Score:
+def of_second_class(name: str, _: Metric, answers: Answers) -> Score:
     """Return precision, recall or F1 of the second of two classes, from their confusion matrix."""
     above, below = np.zeros((2, 2)), np.zeros((2, 2))
     above[1, 1] = 2.0 if name == "f1" else 1.0
@@ -195,13 +201,13 @@ def of_second_class(name: str, _: str, answers: Answers) -> Score:
         below[:, 1] += 1.0
     if name in ("recall", "f1"):
         below[1] += 1.0
-    return _ratio(name, answers.by_statistic["classes"], above, below)
+    return _ratio(name, _of_labels(answers)[0], above, below)
 
 
 # ---------------------------------------------------------------- tables of scores
 
 
-def roc_auc(name: str, _: str, answers: Answers) -> Score:
+def roc_auc(name: str, _: Metric, answers: Answers) -> Score:
     """Return the area under the ROC curve, ties within a bin counting one half.
 
     ``sum_b p_b (N_below + n_b / 2) / (P N)``: a quadratic form of noisy counts over another.
@@ -232,7 +238,7 @@ def roc_auc(name: str, _: str, answers: Answers) -> Score:
     return Score(name, numerator, denominator, noise, sampling, UNIT)
 
 
-def roc_curve(name: str, _: str, answers: Answers) -> ScoreCurve:
+def roc_curve(name: str, _: Metric, answers: Answers) -> ScoreCurve:
     """Return false and true positive rates for each threshold, from the highest down."""
     table = answers.by_statistic["ranking"]
     n_bins = table.counts.shape[1]
@@ -244,11 +250,13 @@ def roc_curve(name: str, _: str, answers: Answers) -> ScoreCurve:
             above[group, first:] = 1.0
             below[group] = 1.0
             points.append(_ratio(name, table, above, below))
-    thresholds = [math.inf, *answers.thresholds(table.edges[::-1]), -math.inf]
+    # In the unit of the model: a probability, or a decision value.
+    in_unit = expit if hasattr(answers.model, "predict_proba") else np.sinh
+    thresholds = [math.inf, *in_unit(table.edges[::-1]), -math.inf]
     return ScoreCurve(name, tuple(x), tuple(y), np.array(thresholds))
 
 
-def calibration_curve(name: str, _: str, answers: Answers) -> ScoreCurve:
+def calibration_curve(name: str, _: Metric, answers: Answers) -> ScoreCurve:
     """Return shares of positives among rows of like predicted probability, in ten bins or fewer."""
     table = answers.by_statistic["ranking"]
     n_bins = table.counts.shape[1]

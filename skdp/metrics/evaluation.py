@@ -24,8 +24,8 @@ from skdp.fitting.tables import is_dask, kinds_of_labels
 from skdp.fitting.units import Targets, require_positive_weight
 from skdp.fitting.user_warnings import warn_about_scored_rows
 from skdp.metrics import requests, row_statistics
-from skdp.metrics.row_statistics import Subgroups, declared_subgroups, subgroup_labels
 from skdp.metrics.scores import Scores, SubgroupScores
+from skdp.metrics.subgroups import Subgroups, declared_subgroups, subgroup_labels
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import Public, Solution, Stage
 from skdp.oracle.sources.partitioned import Partitions

@@ -1,7 +1,7 @@
-"""Request the statistics of rows that metrics need, and estimate scores from the noisy answers.
+"""The table of scores: which statistics of rows each follows from, and how it is estimated.
 
-A score is a function and a line of `METRICS`; a statistic of rows that no other score needs is a
-line of `CLASSIFIER_STATISTICS` or `REGRESSOR_STATISTICS`.
+A score is a function and a line of `METRICS`. A statistic is a property of `ClassifiedRows` or
+`PredictedRows`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,8 +19,9 @@ from skdp._numbers import AnyArray, Array, shown
 from skdp.fitting.data import Data
 from skdp.metrics import estimates, row_statistics
 from skdp.metrics.estimates import Answers
-from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, Subgroups, TargetRange
+from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, TargetRange
 from skdp.metrics.scores import AnyScore, Score
+from skdp.metrics.subgroups import Subgroups
 from skdp.stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage, Totals
 
 # A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:
@@ -32,12 +33,8 @@ SQUARE = 0.1
 # Parts of the sum of weights, which divides means, and of the sum of their squares, next to those
 # of the metrics. Tables have a sum of their own, and need it for sampling errors only.
 TOTAL, TOTAL_OF_TABLES, SQUARE_OF_WEIGHTS = 0.5, 0.02, 0.02
-RANKED = ("roc_auc", "roc_curve", "calibration_curve")
-# R2 and D2 follow from the means of these, and the influence of rows from them.
-EXPLAINED = {
-    "r2": ("squared_error", "targets", "squared targets"),
-    "d2_tweedie": ("tweedie_deviance", "targets of D2", "potentials of D2"),
-}
+# R2 and D2 cannot be compared between subgroups.
+EXPLAINED = ("r2", "d2_tweedie")
 
 
 # ---------------------------------------------------------------- the metrics
@@ -52,16 +49,24 @@ class Metric:
     quantity : str
         What is estimated; "log_loss" and "neg_log_loss" share it.
     estimate : callable
-        Returns the score from its name, the quantity and the answers.
+        Returns the score from its name, this metric and the answers.
+    needs : dict of str to float
+        Statistics of rows that it follows from, and the part of the budget of each next to others.
+        "labels" stands for the least informative one from which all requested metrics of predicted
+        labels follow.
     sign : {1, -1}, default=1
         -1 for losses under names like "neg_log_loss".
     is_number : bool, default=True
+    of_two : bool, default=False
+        Whether it is for two classes only.
     """
 
     quantity: str
-    estimate: Callable[[str, str, Answers], AnyScore]
+    estimate: Callable[[str, Metric, Answers], AnyScore]
+    needs: Mapping[str, float]
     sign: int = 1
     is_number: bool = True
+    of_two: bool = False
 
     @property
     def greater_is_better(self) -> bool:
@@ -72,42 +77,63 @@ class Metric:
 Metrics: TypeAlias = Mapping[str, Metric]
 
 
-def _losses(quantities: Mapping[str, str]) -> dict[str, Metric]:
-    """Return mean losses by their names; names that begin with "neg_" have the other sign."""
+def _losses(loss: str, *names: str, square: str = "", of_two: bool = False) -> dict[str, Metric]:
+    """Return a mean loss by its names; those that begin with "neg_" have the other sign."""
+    needs = {loss: 1 - SQUARE, square or f"{loss} squared": SQUARE}
     return {
-        name: Metric(quantity, estimates.mean_loss, -1 if name.startswith("neg_") else 1)
-        for name, quantity in quantities.items()
+        name: Metric(
+            loss, estimates.mean_loss, needs, -1 if name.startswith("neg_") else 1, of_two=of_two
+        )
+        for name in names or (f"mean_{loss}", f"neg_mean_{loss}")
     }
 
 
-def _of_both_signs(*quantities: str) -> dict[str, Metric]:
-    return _losses({f"{sign}mean_{one}": one for one in quantities for sign in ("", "neg_")})
+def _of_labels(name: str, estimate: Any = estimates.of_second_class, **facts: bool) -> Metric:
+    return Metric(name, estimate, {"labels": 1.0}, **facts)
 
 
+def _ranked(name: str, estimate: Any, is_number: bool = False) -> Metric:
+    return Metric(name, estimate, {"ranking": 1.0, "classes": 0.0}, 1, is_number, of_two=True)
+
+
+def _explained(name: str, **needs: float) -> Metric:
+    return Metric(name, estimates.explained, {**needs, f"{name} influence": SQUARE})
+
+
+# Noise is drawn in the order of the table.
 METRICS: dict[str, Metrics] = {
     "classifier": {
-        "accuracy": Metric("accuracy", estimates.accuracy),
-        "balanced_accuracy": Metric("balanced_accuracy", estimates.balanced_accuracy),
-        "confusion_matrix": Metric("confusion_matrix", estimates.confusion, is_number=False),
-        **_losses({"log_loss": "log_loss", "neg_log_loss": "log_loss"}),
-        "precision": Metric("precision", estimates.of_second_class),
-        "recall": Metric("recall", estimates.of_second_class),
-        "f1": Metric("f1", estimates.of_second_class),
-        **_losses({"brier_score_loss": "brier", "neg_brier_score": "brier"}),
-        "roc_auc": Metric("roc_auc", estimates.roc_auc),
-        "roc_curve": Metric("roc_curve", estimates.roc_curve, is_number=False),
-        "calibration_curve": Metric(
-            "calibration_curve", estimates.calibration_curve, is_number=False
-        ),
+        "accuracy": _of_labels("accuracy", estimates.accuracy),
+        "balanced_accuracy": _of_labels("balanced_accuracy", estimates.balanced_accuracy),
+        "confusion_matrix": _of_labels("confusion_matrix", estimates.confusion, is_number=False),
+        "precision": _of_labels("precision", of_two=True),
+        "recall": _of_labels("recall", of_two=True),
+        "f1": _of_labels("f1", of_two=True),
+        **_losses("brier", "brier_score_loss", "neg_brier_score", of_two=True),
+        **_losses("log_loss", "log_loss", "neg_log_loss"),
+        "roc_auc": _ranked("roc_auc", estimates.roc_auc, is_number=True),
+        "roc_curve": _ranked("roc_curve", estimates.roc_curve),
+        "calibration_curve": _ranked("calibration_curve", estimates.calibration_curve),
     },
     "regressor": {
-        "r2": Metric("r2", estimates.explained),
-        "d2_tweedie": Metric("d2_tweedie", estimates.explained),
-        **_of_both_signs("squared_error", "absolute_error", "poisson_deviance", "gamma_deviance"),
-        **_losses({"mean_pinball_loss": "pinball_loss"}),
+        **_losses("squared_error"),
+        # The square of an absolute error is a squared error.
+        **_losses("absolute_error", square="squared_error"),
+        **_losses("poisson_deviance"),
+        **_losses("gamma_deviance"),
+        **_losses("pinball_loss", "mean_pinball_loss"),
+        "r2": _explained(
+            "r2", squared_error=1 - SQUARE, targets=SQUARE, squared_targets=2 * SQUARE
+        ),
+        # The mean, where the potential is steep, adds most of the noise.
+        "d2_tweedie": _explained(
+            "d2_tweedie",
+            tweedie_deviance=1 - SQUARE,
+            tweedie_targets=1 - SQUARE,
+            tweedie_potentials=3 * SQUARE,
+        ),
     },
 }
-OF_TWO_CLASSES = ("precision", "recall", "f1", "brier", *RANKED)
 
 
 def default_metric(model: BaseEstimator) -> str:
@@ -149,118 +175,22 @@ def metrics_by_name(
     unknown = [name for name in names if not isinstance(name, str) or name not in known]
     if unknown or not names:
         raise ValueError(
-            f"evaluate: metrics of a {kind} must be among {_quoted(sorted(known))}; got "
-            f"{shown(unknown[0]) if unknown else 'none'}. Nothing was released."
+            f"evaluate: metrics of a {kind} must be among {', '.join(map(repr, sorted(known)))}; "
+            f"got {shown(unknown[0]) if unknown else 'none'}. Nothing was released."
         )
-    refused = [name for name in dict.fromkeys(names) if known[name].quantity in OF_TWO_CLASSES]
-    if n_classes != 2 and refused:
-        raise ValueError(
-            f"evaluate: {_quoted(refused)} is for two classes; this model has {n_classes}. Nothing "
-            "was released."
-        )
-    refused = [name for name in dict.fromkeys(names) if known[name].quantity in EXPLAINED]
-    if by_subgroup and refused:
-        raise ValueError(
-            f"evaluate: {_quoted(refused)} cannot be compared between subgroups, as it divides "
-            "errors by the variance of each subgroup's own targets; request 'mean_squared_error' "
-            "or another mean loss (metrics=...). Nothing was released."
-        )
+    for name in names:
+        if n_classes != 2 and known[name].of_two:
+            raise ValueError(
+                f"evaluate: {name!r} is for two classes; this model has {n_classes}. Nothing was "
+                "released."
+            )
+        if by_subgroup and name in EXPLAINED:
+            raise ValueError(
+                f"evaluate: {name!r} cannot be compared between subgroups, as it divides errors by "
+                "the variance of each subgroup's own targets; request 'mean_squared_error' or "
+                "another mean loss (metrics=...). Nothing was released."
+            )
     return {name: known[name] for name in names}
-
-
-def _quoted(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, names))
-
-
-# ---------------------------------------------------------------- statistics of rows
-
-
-@dataclass(frozen=True)
-class RowStatistic:
-    """A bounded number of each row, released as a mean or as counts in a table.
-
-    Attributes
-    ----------
-    name : str
-    values : callable or None
-        Returns the numbers of all rows, in [-1, 1] for a mean; None if they follow from others.
-    weights : dict of str to float
-        Part of the budget, next to other statistics, by the quantity that needs this one.
-    n_cells : int or None, default=None
-        Of a table, if the numbers are those of its cells.
-    """
-
-    name: str
-    values: Callable[[Any], AnyArray] | None
-    weights: Mapping[str, float]
-    n_cells: int | None = None
-
-
-def _mean_and_square(loss: str, values: Callable[[Any], Array]) -> tuple[RowStatistic, ...]:
-    """Return the statistics of a loss in [0, 1]: the loss and its square, moved to [-1, 1]."""
-    return (
-        RowStatistic(loss, lambda rows: 2 * values(rows) - 1, {loss: 1 - SQUARE}),
-        RowStatistic(f"{loss} squared", lambda rows: 2 * values(rows) ** 2 - 1, {loss: SQUARE}),
-    )
-
-
-# Noise is drawn in this order.
-CLASSIFIER_STATISTICS = (
-    *_mean_and_square("brier", lambda rows: rows.brier_losses),
-    *_mean_and_square("log_loss", lambda rows: rows.log_losses),
-    RowStatistic("ranking", lambda rows: rows.ranking_scores, dict.fromkeys(RANKED, 1.0)),
-    RowStatistic("class", lambda rows: rows.classes, dict.fromkeys(RANKED, 0.0)),
-)
-REGRESSOR_STATISTICS = (
-    RowStatistic(
-        "squared_error",
-        lambda rows: 2 * rows.squared_errors - 1,
-        {"r2": 1 - SQUARE, "squared_error": 1 - SQUARE},
-    ),
-    RowStatistic(
-        "squared_error squared",
-        lambda rows: 2 * rows.squared_errors**2 - 1,
-        {"squared_error": SQUARE},
-    ),
-    RowStatistic(
-        "absolute_error",
-        lambda rows: 2 * rows.absolute_errors - 1,
-        {"absolute_error": 1 - SQUARE},
-    ),
-    RowStatistic(
-        "squared_error", lambda rows: 2 * rows.squared_errors - 1, {"absolute_error": SQUARE}
-    ),
-    *_mean_and_square("poisson_deviance", lambda rows: rows.poisson_deviances),
-    *_mean_and_square("gamma_deviance", lambda rows: rows.gamma_deviances),
-    *_mean_and_square("pinball_loss", lambda rows: rows.pinball_losses),
-    RowStatistic("targets", lambda rows: rows.targets, {"r2": SQUARE}),
-    RowStatistic("squared targets", lambda rows: 2 * rows.targets**2 - 1, {"r2": 2 * SQUARE}),
-    # The mean, where the potential is steep, adds most of the noise.
-    RowStatistic(
-        "tweedie_deviance", lambda rows: rows.tweedie_facts[0], {"d2_tweedie": 1 - SQUARE}
-    ),
-    RowStatistic("targets of D2", lambda rows: rows.tweedie_facts[1], {"d2_tweedie": 1 - SQUARE}),
-    RowStatistic(
-        "potentials of D2", lambda rows: rows.tweedie_facts[2], {"d2_tweedie": 3 * SQUARE}
-    ),
-    RowStatistic("r2 influence", None, {"r2": SQUARE}),
-    RowStatistic("d2_tweedie influence", None, {"d2_tweedie": SQUARE}),
-)
-OF_LABELS = ("accuracy", "balanced_accuracy", "confusion_matrix", "precision", "recall", "f1")
-
-
-def _label_statistic(quantities: set[str], n_classes: int) -> RowStatistic:
-    """Return the least informative statistic from which all metrics of predicted labels follow."""
-    weights = dict.fromkeys(OF_LABELS, 1.0)
-    if quantities & set(OF_LABELS) == {"accuracy"}:
-        return RowStatistic("correct", lambda rows: np.where(rows.is_correct, 1.0, -1.0), weights)
-    if n_classes == 2 or "confusion_matrix" in quantities:
-        return RowStatistic(
-            "classes", lambda rows: n_classes * rows.classes + rows.predicted, weights, n_classes**2
-        )
-    return RowStatistic(
-        "classes", lambda rows: 2 * rows.classes + rows.is_correct, weights, 2 * n_classes
-    )
 
 
 # ---------------------------------------------------------------- requests
@@ -274,8 +204,6 @@ class ScoreRequest:
     ----------
     model : estimator
     metrics : mapping from str to Metric
-    statistics : tuple of RowStatistic
-        Those that metrics of its kind follow from.
     predicted : callable
         Returns rows with what the model predicts for them.
     assumptions : tuple of str
@@ -292,7 +220,6 @@ class ScoreRequest:
 
     model: BaseEstimator
     metrics: Metrics
-    statistics: tuple[RowStatistic, ...]
     predicted: Callable[[Data], ClassifiedRows | PredictedRows]
     assumptions: tuple[str, ...]
     bounds: Mapping[str, float]
@@ -302,20 +229,31 @@ class ScoreRequest:
     notes: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
+    def labels(self) -> tuple[str, int]:
+        """Statistic of predicted labels, and its number of cells; 0 for one with a mean."""
+        quantities = {one.quantity for one in self.metrics.values() if "labels" in one.needs}
+        n_classes = len(self.classes)
+        if quantities == {"accuracy"}:
+            return "correct", 0
+        if n_classes == 2 or "confusion_matrix" in quantities:
+            return "cells", n_classes**2
+        return "hits", 2 * n_classes
+
+    @cached_property
     def weights(self) -> dict[str, float]:
         """Parts of the budget, relative to each other, of the statistics that the metrics need."""
         quantities = {metric.quantity for metric in self.metrics.values()}
         weights: dict[str, float] = {}
-        for one in self.statistics:
-            for quantity in quantities & one.weights.keys():
-                weights[one.name] = max(one.weights[quantity], weights.get(one.name, 0.0))
+        for metric in METRICS["classifier" if len(self.classes) else "regressor"].values():
+            for name, weight in metric.needs.items() if metric.quantity in quantities else ():
+                own = self.labels[0] if name == "labels" else name
+                weights[own] = max(weight, weights.get(own, 0.0))
         return weights
 
     @cached_property
-    def columns(self) -> dict[str, RowStatistic]:
-        """Statistics of single rows that the metrics need, by name."""
-        own = (one for one in self.statistics if one.name in self.weights)
-        return {one.name: one for one in own if one.values is not None}
+    def columns(self) -> list[str]:
+        """Statistics of single rows that the metrics need."""
+        return [name for name in self.weights if not name.endswith(" influence")]
 
     def statistics_of(self, data: Data) -> Array:
         """Return the statistics of rows, an array of shape (n_rows, n_statistics).
@@ -326,43 +264,45 @@ class ScoreRequest:
             If the targets or the model's predictions are refused.
         """
         rows = self.predicted(data)
-        columns = {one.name: one.values(rows) for one in self.columns.values() if one.values}
+        columns = {name: rows.statistic(name) for name in self.columns}
         if self.subgroups is not None:
             numbers = self.subgroups.numbers_of(data)
             if "ranking" in columns:
                 columns["ranking"] = columns["ranking"] + SUBGROUP_DISTANCE * numbers
             columns["subgroup"] = numbers
-        arrays = [np.asarray(column, dtype=np.float64) for column in columns.values()]
-        return np.column_stack(arrays)
+        return np.column_stack([np.asarray(one, dtype=np.float64) for one in columns.values()])
 
     def stage(self, weighted: bool) -> ScoreStage:
         """Return the stage that releases the statistics, each with its part of the budget.
 
         ``weighted`` says whether rows have weights, whose sum is released as well.
         """
-        own, totals = sum(self.weights.values()), (0.0, 0.0)
+        labels, n_cells = self.labels
+        groups, totals = self.subgroups, (0.0, 0.0)
         if weighted:
-            is_mean = any(one.n_cells is None for one in self.columns.values())
-            has_means = is_mean and self.subgroups is None
+            is_mean = any(name not in ("ranking", "classes", labels) for name in self.columns)
+            has_means = (is_mean or (labels in self.columns and not n_cells)) and groups is None
             totals = TOTAL if has_means else TOTAL_OF_TABLES, SQUARE_OF_WEIGHTS
-        total = own + sum(totals)
+        total = sum(self.weights.values()) + sum(totals)
         shares = {name: weight / total for name, weight in self.weights.items() if weight > 0}
         numbers = {name: number for number, name in enumerate(self.columns)}
         ranking = None
         if "ranking" in shares:
-            ranking = numbers["ranking"], numbers["class"], shares.pop("ranking")
+            ranking = numbers["ranking"], numbers["classes"], shares.pop("ranking")
         explained = []
-        for quantity, (first, second, third) in EXPLAINED.items():
-            if (name := f"{quantity} influence") in shares:
-                columns = numbers[first], numbers[second], numbers[third]
-                explained.append((name, columns, shares.pop(name), self.deviances[quantity]))
-        cells = {name: self.columns[name].n_cells for name in shares}
-        groups = self.subgroups
+        for metric in {one.quantity: one for one in self.metrics.values()}.values():
+            *columns, last = metric.needs
+            if metric.quantity in EXPLAINED:
+                of = tuple(numbers[name] for name in columns)
+                explained.append((last, of, shares.pop(last), self.deviances[metric.quantity]))
+        tables: tuple[tuple[str, int, int, float], ...] = ()
+        if n_cells and labels in shares:
+            tables = ((labels, numbers[labels], n_cells, shares.pop(labels)),)
         return ScoreStage(
-            tuple((numbers[name], shares[name]) for name, n in cells.items() if n is None),
-            tuple((numbers[name], n, shares[name]) for name, n in cells.items() if n is not None),
+            tuple((name, numbers[name], share) for name, share in shares.items()),
+            tables,
             ranking,
-            tuple(explained),
+            tuple(sorted(explained, reverse=True)),
             None if groups is None else (len(numbers), groups.n_subgroups),
             notes=self.assumptions + (() if groups is None else groups.assumptions()),
             totals=(totals[0] / total, totals[1] / total),
@@ -378,36 +318,25 @@ class ScoreRequest:
         unit : float, default=1.0
             The weights' scale.
         """
-        answers = dict(released)
-        totals = answers.pop("totals")
-        if self.subgroups is None:
-            return [self._scores_from(answers, totals, unit)]
-        return [
-            self._scores_from({name: tables[n] for name, tables in answers.items()}, None, unit)
-            for n in range(len(self.subgroups.names))
-        ]
+        by_name = dict(released)
+        totals: Totals | None = by_name.pop("totals")
+        n_subgroups = 1
+        if self.subgroups is not None:
+            totals, n_subgroups = None, len(self.subgroups.names)
+        several = []
+        for number in range(n_subgroups):
+            of = {name: answers[number] for name, answers in by_name.items()}
+            answers = Answers(of, totals, unit, self.bounds, self.classes, self.model)
+            several.append({name: self._score(name, answers) for name in self.metrics})
+        return several
 
-    def _scores_from(
-        self, released: Mapping[str, Any], totals: Totals | None, unit: float
-    ) -> dict[str, AnyScore]:
-        by_statistic = dict(released)
-        for number, name in enumerate(self.columns):
-            for kind in ("mean", "table"):
-                if f"{kind} {number}" in released:
-                    by_statistic[name] = released[f"{kind} {number}"]
-        if "classes" in by_statistic:
-            table = by_statistic["classes"]
-            counts = table.counts.reshape(len(self.classes), -1)
-            by_statistic["classes"] = replace(table, counts=counts)
-        thresholds = partial(row_statistics.threshold_values, model=self.model)
-        answers = Answers(by_statistic, totals, unit, self.bounds, self.classes, thresholds)
-        scores = {}
-        for name, one in self.metrics.items():
-            score = one.estimate(name, one.quantity, answers)
-            if isinstance(score, Score):
-                score = replace(score, sign=one.sign, note=self.notes.get(one.quantity, ""))
-            scores[name] = score
-        return scores
+    def _score(self, name: str, answers: Answers) -> AnyScore:
+        metric = self.metrics[name]
+        score = metric.estimate(name, metric, answers)
+        if isinstance(score, Score):
+            note = self.notes.get(metric.quantity, "")
+            score = replace(score, sign=metric.sign, note=note)
+        return score
 
 
 def request_for_classifier(
@@ -430,22 +359,26 @@ def request_for_classifier(
     ScoreRequest
     """
     quantities = {metric.quantity for metric in metrics.values()}
-    classes = np.asarray(model.classes_)
-    statistics = (_label_statistic(quantities, len(classes)), *CLASSIFIER_STATISTICS)
-    assumptions: tuple[str, ...] = (
+    assumptions = [
         "The classes of the model are public, and that every label is one of them: other "
-        "labels are refused.",
-    )
+        "labels are refused."
+    ]
     if "log_loss" in quantities:
-        assumptions += (f"Log losses above {log_loss_bound:g} count as that.",)
-    bounds = {"log_loss": log_loss_bound, "brier": 1.0}
-    notes = {"log_loss": f"of losses clipped to {log_loss_bound:g}"}
+        assumptions.append(f"Log losses above {log_loss_bound:g} count as that.")
 
     def predicted(data: Data) -> ClassifiedRows:
         return ClassifiedRows(model, data, log_loss_bound, "calibration_curve" in quantities)
 
-    given = model, metrics, statistics, predicted, assumptions, bounds
-    return ScoreRequest(*given, classes, subgroups, notes=notes)
+    return ScoreRequest(
+        model,
+        metrics,
+        predicted,
+        tuple(assumptions),
+        {"log_loss": log_loss_bound, "brier": 1.0},
+        np.asarray(model.classes_),
+        subgroups,
+        notes={"log_loss": f"of losses clipped to {log_loss_bound:g}"},
+    )
 
 
 def request_for_regressor(
@@ -469,17 +402,17 @@ def request_for_regressor(
     """
     low, high, reach = within.low, within.high, within.reach
     clipped = f"targets clipped to [{low:g}, {high:g}]"
-    assumptions: tuple[str, ...] = (
+    assumptions = [
         f"Scores are of {clipped}. Predictions were clipped to this range, and residuals to "
         f"{reach:g}. The range is public, or follows from private answers in the model.",
-    )
+    ]
+    powers = {"poisson_deviance": 1.0, "gamma_deviance": 2.0}
+    if any(one.quantity == "d2_tweedie" for one in metrics.values()):
+        powers["d2_tweedie"] = row_statistics.deviance_power(model)
+        if powers["d2_tweedie"] == 0:  # whose D2 is R2
+            r2 = {"d2_tweedie": METRICS["regressor"]["r2"]}
+            metrics = {name: r2.get(one.quantity, one) for name, one in metrics.items()}
     quantities = {metric.quantity for metric in metrics.values()}
-    power = row_statistics.deviance_power(model) if "d2_tweedie" in quantities else 0.0
-    if power == 0:  # whose D2 is R2
-        by_power = {"d2_tweedie": METRICS["regressor"]["r2"]}
-        metrics = {name: by_power.get(one.quantity, one) for name, one in metrics.items()}
-        quantities = {metric.quantity for metric in metrics.values()}
-    powers = {"poisson_deviance": 1.0, "gamma_deviance": 2.0, "d2_tweedie": power}
     quantile = row_statistics.quantile_of(model)
     bounds = {
         "squared_error": reach * reach,
@@ -488,24 +421,18 @@ def request_for_regressor(
     }
     deviances = {"r2": Deviance(largest=(reach / ((high - low) / 2)) ** 2)}
     for quantity in sorted(quantities & powers.keys()):
-        if low < 0:
-            raise ValueError(
-                f"evaluate: a {quantity.replace('_', ' ')} is for targets of at least 0, and their "
-                f"range is [{low:g}, {high:g}]; pass target_range=(0, high). Nothing was released."
-            )
-        deviance = row_statistics.bounded_deviance(powers[quantity], within)
+        deviance = row_statistics.bounded_deviance(quantity, powers[quantity], within)
         deviances[quantity] = deviance
         bounds[quantity] = deviance.largest * math.pow(high, 2 - deviance.power)
         if quantity == "d2_tweedie":
-            assumptions += (
-                f"D2 is of deviances with power {power:g}; targets below "
-                f"{deviance.least * high:g} count as that.",
+            assumptions.append(
+                f"D2 is of deviances with power {deviance.power:g}; targets below "
+                f"{deviance.least * high:g} count as that."
             )
-        assumptions += (
+        assumptions.append(
             f"Of {quantity.replace('_', ' ')}s those above {bounds[quantity]:g} count as that, "
-            f"and predictions below {LEAST_MEAN * high:g} as that.",
+            f"and predictions below {LEAST_MEAN * high:g} as that."
         )
-
     if not all(0 < bounds.get(quantity, 1.0) < math.inf for quantity in quantities):
         raise ValueError(
             f"evaluate: squares of targets in the range [{low:g}, {high:g}] leave the range of "
@@ -516,6 +443,6 @@ def request_for_regressor(
     def predicted(data: Data) -> PredictedRows:
         return PredictedRows(model, data, within, deviances)
 
-    given = model, metrics, REGRESSOR_STATISTICS, predicted, assumptions, bounds
     notes = dict.fromkeys(quantities, f"of {clipped}")
-    return ScoreRequest(*given, np.empty(0), subgroups, deviances, notes)
+    given = model, metrics, predicted, tuple(assumptions), bounds, np.empty(0), subgroups
+    return ScoreRequest(*given, deviances, notes)

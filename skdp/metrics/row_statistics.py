@@ -1,28 +1,24 @@
 """Compute the statistics of rows that scores follow from: bounded losses, classes, log-odds.
 
 Each follows from one row and the model alone. The releases bound them once more.
-Subgroups that scores are computed for are declared, and rows numbered by them.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
-from scipy import sparse
-from scipy.special import xlogy
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.linear_model import GammaRegressor, PoissonRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from skdp._numbers import AnyArray, Array, Indices, Mask, are_numbers, is_real, shown
-from skdp.fitting import tables
+from skdp._numbers import AnyArray, Array, Indices, are_numbers, is_real, shown
 from skdp.fitting.data import Data
 from skdp.fitting.labels import kind_in_words
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
@@ -103,7 +99,20 @@ def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
     return np.asarray(places, dtype=np.int64)
 
 
-class ClassifiedRows:
+class ScoredRows:
+    """Rows and what a model predicts for them; a property for each statistic."""
+
+    LOSSES: ClassVar[tuple[str, ...]]  # in [0, 1]
+
+    def statistic(self, name: str) -> AnyArray:
+        """Return the numbers of all rows; losses, and squares, are moved to [-1, 1]."""
+        values: AnyArray = getattr(self, name.removesuffix(" squared"))
+        if name.endswith(" squared"):
+            return 2 * values**2 - 1
+        return 2 * values - 1 if name in self.LOSSES else values
+
+
+class ClassifiedRows(ScoredRows):
     """Rows and what a classifier predicts for them, each prediction made once and when needed.
 
     Parameters
@@ -113,36 +122,40 @@ class ClassifiedRows:
     log_loss_bound : float
     needs_probability : bool
         Whether to refuse a model that ranks rows by decision values alone.
-
-    Attributes
-    ----------
-    labels : array of shape (n_classes,)
-    classes : array of shape (n_rows,)
-        Numbers of the true labels.
     """
+
+    LOSSES = ("correct", "brier", "log_loss")
 
     def __init__(
         self, model: BaseEstimator, data: Data, log_loss_bound: float, needs_probability: bool
     ) -> None:
         self.model, self._data, self._bound = model, data, log_loss_bound
         self._needs_probability = needs_probability
-        self.labels = np.asarray(model.classes_)
-        self.n_classes = len(self.labels)
-        self.classes = class_numbers(data.y, self.labels, "y")
+        self._labels = np.asarray(model.classes_)
+        self.classes = class_numbers(data.y, self._labels, "y")  # numbers of the true labels
 
     @cached_property
-    def predicted(self) -> Indices:
-        """Numbers of the predicted labels."""
+    def _predicted(self) -> Indices:
         labels = predictions(self.model, "predict", self._data)
-        return class_numbers(labels.reshape(self._data.n_rows), self.labels, "predict")
+        return class_numbers(labels.reshape(self._data.n_rows), self._labels, "predict")
 
     @property
-    def is_correct(self) -> Mask:
-        """Whether each row is predicted right."""
-        return np.asarray(self.classes == self.predicted)
+    def correct(self) -> Array:
+        """1 for each row that is predicted right, 0 for others."""
+        return np.asarray(self.classes == self._predicted, dtype=np.float64)
+
+    @property
+    def cells(self) -> Indices:
+        """Number of the pair of true and predicted class."""
+        return np.asarray(len(self._labels) * self.classes + self._predicted)
+
+    @property
+    def hits(self) -> Indices:
+        """Number of the pair of true class and whether it is predicted right."""
+        return np.asarray(2 * self.classes + (self.classes == self._predicted))
 
     @cached_property
-    def probabilities(self) -> Array:
+    def _probabilities(self) -> Array:
         """The predicted probability of each class, each in [0, 1]."""
         if not hasattr(self.model, "predict_proba"):
             raise ValueError(
@@ -150,28 +163,30 @@ class ClassifiedRows:
                 "Brier score and calibration need. Nothing was released."
             )
         predicted = predictions(self.model, "predict_proba", self._data)
-        if predicted.shape != (self._data.n_rows, self.n_classes):
+        if predicted.shape != (self._data.n_rows, len(self._labels)):
             raise ValueError(
-                f"{WHO}: predict_proba must have a column for each of the {self.n_classes} "
+                f"{WHO}: predict_proba must have a column for each of the {len(self._labels)} "
                 f"classes; it has shape {predicted.shape}. Nothing was released."
             )
         return np.asarray(np.clip(np.nan_to_num(predicted.astype(np.float64)), 0.0, 1.0))
 
     @cached_property
-    def log_losses(self) -> Array:
-        """Log losses, in units of their bound."""
-        return log_losses(self.probabilities, self.classes, self._bound) / self._bound
+    def log_loss(self) -> Array:
+        """Log losses, in units of their bound; probabilities below ``exp(-bound)`` are clipped."""
+        chosen = self._probabilities[np.arange(len(self.classes)), self.classes]
+        losses = -np.log(np.maximum(chosen, math.exp(-self._bound)))
+        return np.asarray(np.minimum(losses, self._bound) / self._bound)
 
     @property
-    def brier_losses(self) -> Array:
+    def brier(self) -> Array:
         """Squared errors of the predicted probability of the second of two classes."""
-        return np.asarray((self.probabilities[:, -1] - self.classes) ** 2)
+        return np.asarray((self._probabilities[:, -1] - self.classes) ** 2)
 
     @property
-    def ranking_scores(self) -> Array:
+    def ranking(self) -> Array:
         """Scores that rank rows of two classes: log-odds where there are probabilities."""
         if hasattr(self.model, "predict_proba") or self._needs_probability:
-            positive = self.probabilities[:, 1]
+            positive = self._probabilities[:, 1]
             with np.errstate(divide="ignore"):
                 odds = np.log(positive) - np.log1p(-positive)
         else:
@@ -179,19 +194,6 @@ class ClassifiedRows:
             odds = np.arcsinh(decisions.astype(np.float64))
         largest = 2 * LARGEST_LOG_ODDS
         return np.asarray(np.clip(np.nan_to_num(odds), -largest, largest))
-
-
-def threshold_values(edges: Array, model: BaseEstimator) -> Array:
-    """Return edges between ranking scores in the unit of the model: probability or decision."""
-    if hasattr(model, "predict_proba"):
-        return np.asarray(1 / (1 + np.exp(-edges)))
-    return np.asarray(np.sinh(edges))
-
-
-def log_losses(probabilities: Array, classes: Indices, bound: float) -> Array:
-    """Return log losses, probabilities below ``exp(-bound)`` counting as that."""
-    chosen = probabilities[np.arange(len(classes)), classes]
-    return np.minimum(-np.log(np.maximum(chosen, math.exp(-bound))), bound)
 
 
 # ---------------------------------------------------------------- regressors
@@ -302,13 +304,18 @@ def quantile_of(model: BaseEstimator) -> float:
     return float(quantile) if is_real(quantile) else 0.5
 
 
-def bounded_deviance(power: float, within: TargetRange) -> Deviance:
+def bounded_deviance(quantity: str, power: float, within: TargetRange) -> Deviance:
     """Return a deviance of targets in units of the largest one, and what it is clipped to.
 
     That is no less than the deviance of any target from the centre, so that a constant prediction
     explains nothing, as with `TargetRange.reach`.
     """
     low, high = within.low, within.high
+    if low < 0:
+        raise ValueError(
+            f"{WHO}: a {quantity.replace('_', ' ')} is for targets of at least 0, and their "
+            f"range is [{low:g}, {high:g}]; pass target_range=(0, high). Nothing was released."
+        )
     deviance = Deviance(power, max(low / high, LEAST_MEAN if power == 2 else 0.0))
     mean = 1 / LARGEST_OVER_MEAN
     if within.centre is not None:
@@ -318,7 +325,7 @@ def bounded_deviance(power: float, within: TargetRange) -> Deviance:
     return replace(deviance, largest=largest)
 
 
-class PredictedRows:
+class PredictedRows(ScoredRows):
     """Targets of a regressor in units of half their range, in [-1, 1], and its bounded losses.
 
     Losses are in units of their bounds, in [0, 1].
@@ -331,6 +338,15 @@ class PredictedRows:
     deviances : mapping from str to Deviance
         Of the quantities that are deviances.
     """
+
+    LOSSES = (
+        "squared_error",
+        "absolute_error",
+        "pinball_loss",
+        "poisson_deviance",
+        "gamma_deviance",
+        "tweedie_deviance",
+    )
 
     def __init__(
         self,
@@ -348,207 +364,70 @@ class PredictedRows:
                 f"predict gives an array of shape {predicted.shape}: score models of one target "
                 "and one quantile each. Nothing was released."
             )
-        predicted = predicted.reshape(data.n_rows)
         low, high = within.low, within.high
         middle, half = low + (high - low) / 2, (high - low) / 2
         targets = (np.clip(data.y, low, high).astype(np.float64) - middle) / half
         with np.errstate(over="ignore", invalid="ignore"):
-            fitted = np.clip(np.nan_to_num(predicted.astype(np.float64)), low, high)
+            predicted = predicted.reshape(data.n_rows).astype(np.float64)
+            fitted = np.clip(np.nan_to_num(predicted), low, high)
         self.targets: Array = np.clip(targets, -1.0, 1.0)
-        residuals = (targets - (fitted - middle) / half) * (half / within.reach)
-        self.squared_errors: Array = np.minimum(residuals**2, 1.0)
-        self.absolute_errors: Array = np.minimum(np.abs(residuals), 1.0)
-        quantile = quantile_of(model)
-        pinball = np.maximum(quantile * residuals, (quantile - 1) * residuals)
-        self.pinball_losses: Array = np.minimum(pinball / max(quantile, 1 - quantile), 1.0)
-        # A mean of 0 would make a deviance infinite.
-        self._fitted = np.maximum(fitted, max(low, LEAST_MEAN * high))
-        self._y = np.clip(data.y.astype(np.float64), max(low, 0.0), high)
-        self._high, self._deviances = high, deviances
-
-    @cached_property
-    def _ratio(self) -> Array:
-        # Of a subnormal target it would be 0, and its logarithm infinite.
-        return np.asarray(np.maximum(self._y / self._fitted, np.finfo(float).tiny))
+        self._residuals = (targets - (fitted - middle) / half) * (half / within.reach)
+        self._quantile, self._deviances = quantile_of(model), deviances
+        # In units of the largest target. A mean of 0 would make a deviance infinite.
+        self._means = np.maximum(fitted, max(low, LEAST_MEAN * high)) / high
+        self._y = np.clip(data.y.astype(np.float64), max(low, 0.0), high) / high
 
     @property
-    def poisson_deviances(self) -> Array:
-        """Poisson deviances, clipped."""
-        y, mean = self._y, self._fitted
-        largest = self._deviances["poisson_deviance"].largest * self._high
-        return np.asarray(np.minimum(2 * (xlogy(y, self._ratio) - y + mean) / largest, 1.0))
+    def squared_targets(self) -> Array:
+        """Squares of targets, moved to [-1, 1]."""
+        return np.asarray(2 * self.targets**2 - 1)
 
     @property
-    def gamma_deviances(self) -> Array:
-        """Gamma deviances, clipped."""
-        largest = self._deviances["gamma_deviance"].largest
-        return np.asarray(np.minimum(2 * (self._ratio - 1 - np.log(self._ratio)) / largest, 1.0))
-
-    @cached_property
-    def tweedie_facts(self) -> tuple[Array, Array, Array]:
-        """Deviance, target and potential of a D2, in [-1, 1]; see `Deviance`."""
-        deviance = self._deviances["d2_tweedie"]
-        targets = np.maximum(self._y / self._high, deviance.least)
-        return deviance.facts(targets, self._fitted / self._high)
-
-
-@dataclass(frozen=True)
-class Subgroups:
-    """Disjoint subgroups, each with the labels that rows of it have; all of this is public.
-
-    Attributes
-    ----------
-    column : str, int or None
-        Name or number of the column of X that has the labels; None if they come by themselves.
-    names : tuple
-        Of the subgroups.
-    numbers : dict
-        Number of the subgroup of each declared label.
-    other : int
-        Number of the subgroup of all other labels; ``len(names)`` if none is declared.
-    """
-
-    column: str | int | None
-    names: tuple[Any, ...]
-    numbers: Mapping[Any, int] = field(repr=False)
-    other: int
+    def squared_error(self) -> Array:
+        """Squared residuals."""
+        return np.asarray(np.minimum(self._residuals**2, 1.0))
 
     @property
-    def n_subgroups(self) -> int:
-        """Number of the declared subgroups, and one for rows of none if there may be some."""
-        return max(len(self.names), self.other + 1)
+    def absolute_error(self) -> Array:
+        """Absolute residuals."""
+        return np.asarray(np.minimum(np.abs(self._residuals), 1.0))
 
-    def assumptions(self) -> tuple[str, ...]:
-        """Return the privacy statement's sentences."""
-        return (
-            f"The subgroups ({', '.join(map(str, self.names))}) and their labels were declared "
-            "without looking at the rows. Which rows lie in which subgroup, and how many, is "
-            "private: each release is a table of all subgroups, to which a record adds one unit, "
-            "so that the price is for all of them together.",
-        )
+    @property
+    def pinball_loss(self) -> Array:
+        """Pinball losses at the quantile of the model."""
+        over, under = self._quantile, 1 - self._quantile
+        losses = np.maximum(over * self._residuals, -under * self._residuals)
+        return np.asarray(np.minimum(losses / max(over, under), 1.0))
 
-    def numbers_of(self, data: Data) -> Indices:
-        """Return the number of the subgroup of each row.
+    @property
+    def poisson_deviance(self) -> Array:
+        """Poisson deviances."""
+        return self._deviance_of("poisson_deviance", self._y)
 
-        Raises
-        ------
-        ValueError
-            If X has no such column, or its labels are of another type than the declared ones.
-        """
-        labels = data.by if self.column is None else self._column_of(data.X)
-        assert labels is not None
-        present, declared = tables.kinds_of_labels(labels), tables.kinds_of_labels([*self.numbers])
-        if present and ((), "lists") not in present and not present & declared:
-            given = tables.in_words(kind for _, kind in present)
-            raise public_refusal(
-                f"{WHO}: the labels of subgroups are {given} in by, and none of those in "
-                f"subgroups is; declare them as {given}. Nothing was released."
-            )
-        # A label runs code of its own when it is hashed, and an error of that may quote it.
-        with without_cells(WHO, "by", otherwise="holds labels that cannot be hashed"):
-            return np.fromiter(
-                (self.numbers.get(label, self.other) for label in labels.tolist()),
-                dtype=np.int64,
-                count=len(labels),
-            )
+    @property
+    def gamma_deviance(self) -> Array:
+        """Gamma deviances."""
+        return self._deviance_of("gamma_deviance", np.maximum(self._y, np.finfo(float).tiny))
 
-    def _column_of(self, X: Any) -> AnyArray:
-        names = tables.names_of(X)
-        X = np.asarray(X) if isinstance(X, list) else X
-        places = list(range(np.shape(X)[1])) if names is None else names
-        if places.count(self.column) != 1:
-            raise public_refusal(
-                f"{WHO}: by is {shown(self.column)}, and X has no column of this "
-                f"{'number' if names is None else 'name'}, or several. Pass another, or the labels "
-                "themselves. Nothing was released."
-            )
-        return tables.column(X, places.index(self.column))
+    @property
+    def tweedie_deviance(self) -> Array:
+        """Deviances of D2."""
+        return self._deviance_of("d2_tweedie", self._tweedie_y)
 
+    @property
+    def tweedie_targets(self) -> Array:
+        """Targets of a D2, in [-1, 1]; see `Deviance`."""
+        return self._deviances["d2_tweedie"].facts(self._tweedie_y)[0]
 
-def declared_subgroups(
-    column: str | int | None, is_given: bool, declared: Iterable[Any] | Mapping[str, Any] | None
-) -> Subgroups | None:
-    """Return the declared subgroups, or None if scores are of all rows.
+    @property
+    def tweedie_potentials(self) -> Array:
+        """Potentials of a D2, in [-1, 1]; see `Deviance`."""
+        return self._deviances["d2_tweedie"].facts(self._tweedie_y)[1]
 
-    Parameters
-    ----------
-    column : str, int or None
-        Of X, with labels.
-    is_given : bool
-        Whether there are labels.
-    declared : iterable, mapping or None
-        As `skdp.metrics.evaluate` gets it.
+    @property
+    def _tweedie_y(self) -> Array:
+        return np.asarray(np.maximum(self._y, self._deviances["d2_tweedie"].least))
 
-    Raises
-    ------
-    ValueError
-        If there are labels and no declaration, or the reverse, or subgroups are not disjoint.
-    """
-    if is_given != (declared is not None):
-        raise ValueError(
-            f"{WHO}: by= and subgroups= need each other: the labels of rows are private, and which "
-            "of them to look for must be declared without looking at the rows, as in "
-            "by='sex', subgroups=['f', 'm']. Nothing was released."
-        )
-    if declared is None:
-        return None
-    if isinstance(declared, str) or not isinstance(declared, Iterable):
-        raise ValueError(
-            f"{WHO}: subgroups must be a list of labels, or a mapping from names to labels; got "
-            f"{shown(declared)}. Nothing was released."
-        )
-    if not isinstance(declared, Mapping):
-        declared = {label: [label] for label in _distinct(declared)}
-    labels_of = {
-        name: list(labels) if isinstance(labels, list | tuple | set | range) else [labels]
-        for name, labels in declared.items()
-    }
-    others = [number for number, labels in enumerate(labels_of.values()) if labels == [None]]
-    labels = [
-        (label, number)
-        for number, group in enumerate(labels_of.values())
-        if number not in others
-        for label in group
-    ]
-    _distinct(label for label, _ in labels)
-    if len(others) > 1 or not labels or not all(labels_of.values()):
-        raise ValueError(
-            f"{WHO}: each of the subgroups must have a label, and at most one of them None for all "
-            "labels that are not declared, next to one that has some. Nothing was released."
-        )
-    other = others[0] if others else len(labels_of)
-    return Subgroups(column, tuple(labels_of), dict(labels), other)
-
-
-def _distinct(labels: Iterable[Any]) -> list[Any]:
-    """Return declared labels; ValueError if one is missing, comes twice, or cannot be hashed."""
-    several = list(labels)
-    try:
-        distinct = len(set(several)) == len(several)
-    except TypeError:
-        distinct = False
-    if not distinct or any(label is None or label != label for label in several):
-        raise ValueError(
-            f"{WHO}: subgroups must be disjoint: each label must be declared once, be hashable and "
-            "not be missing. Nothing was released."
-        )
-    return several
-
-
-def subgroup_labels(by: Any) -> AnyArray:
-    """Return the labels of rows as an array of one dimension."""
-    with without_cells(WHO, "by", otherwise="must hold a label for each row"):
-        if np.ndim(by) != 1 and not isinstance(by, list | tuple):
-            raise public_refusal(
-                f"{WHO}: by must be a column of X, or a label for each row; got "
-                f"{type(by).__name__}. Nothing was released."
-            )
-        if isinstance(by, list | tuple):
-            # The type that NumPy gives labels of a list depends on each of them.
-            return np.fromiter(by, dtype=object, count=len(by))
-        if np.ma.isMaskedArray(by) or sparse.issparse(by):
-            raise public_refusal(
-                f"{WHO}: by must not be a masked or sparse array; pass by.filled(...), with a "
-                "label that is not declared, or by.toarray(). Nothing was released."
-            )
-        return np.asarray(by)
+    def _deviance_of(self, quantity: str, y: Array) -> Array:
+        deviance = self._deviances[quantity]
+        return np.asarray(np.minimum(deviance.of(y, self._means) / deviance.largest, 1.0))

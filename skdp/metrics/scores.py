@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._numbers import AnyArray, Array, html_table, is_real, require, text_table
+from skdp._numbers import AnyArray, Array, is_real, require, text_table
 from skdp.accounting import PrivacyStatement
 
 OF = ("rows", "population")
@@ -247,10 +246,6 @@ class Scores(_ResultsByName[AnyScore]):
         head = f"<{type(self).__name__} at {self._cost()}>"
         return "\n".join([head, *map(str, self._scores.values())])
 
-    def _repr_html_(self) -> str:
-        lines = "".join(f"<li>{html.escape(str(score))}</li>" for score in self._scores.values())
-        return f"<ul>{lines}</ul>{self.privacy_._repr_html_()}"
-
 
 class SubgroupScores(_ResultsByName[Scores]):
     """Private scores of declared subgroups, by their names, and what all of them cost together.
@@ -278,7 +273,3 @@ class SubgroupScores(_ResultsByName[Scores]):
     def __repr__(self) -> str:
         head = f"<SubgroupScores at {self._cost()}; with intervals of 95 %>"
         return "\n".join([head, *text_table(self._table())])
-
-    def _repr_html_(self) -> str:
-        header, *lines = self._table()
-        return f"{html_table(header, lines)}{self.privacy_._repr_html_()}"

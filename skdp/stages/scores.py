@@ -157,12 +157,10 @@ class Deviance:
         exact = self.potential(targets) - self.potential(means) - self.slope(means) * past
         return np.asarray(np.maximum(exact, 0.0))
 
-    def facts(self, targets: Array, means: Array) -> tuple[Array, Array, Array]:
-        """Return what `DevianceMeans` are of, for targets and the means that a model predicts."""
+    def facts(self, targets: Array) -> tuple[Array, Array]:
+        """Return the facts of targets that `DevianceMeans` are of, in [-1, 1]."""
         middle, half = (1 + self.least) / 2, (1 - self.least) / 2
-        deviances = np.minimum(self.of(targets, means) / self.largest, 1.0)
-        potentials = self.potential(targets) / self.depth
-        return 2 * deviances - 1, (targets - middle) / half, 1 + 2 * potentials
+        return (targets - middle) / half, 1 + 2 * self.potential(targets) / self.depth
 
 
 @dataclass(frozen=True)
@@ -238,11 +236,13 @@ class DevianceMeans:
 class ScoreStage(Stage):
     """Request the means and tables from which metrics follow.
 
+    The results are by name, and of each subgroup in turn; of all rows without subgroups.
+
     Parameters
     ----------
-    means : tuple of (column, share)
+    means : tuple of (name, column, share)
         Facts whose means are requested.
-    tables : tuple of (column, n_cells, share)
+    tables : tuple of (name, column, n_cells, share)
         Facts that are numbers of cells.
     ranking : tuple of (column, class column, share) or None
         A score and the class, of two, by which its distribution is requested.
@@ -253,18 +253,17 @@ class ScoreStage(Stage):
         Fact that is the number of a row's subgroup. Every release is a table then, which a row adds
         one unit to, in the part of its subgroup: all subgroups together have the price of one
         under each relation, also where a record may move from one to another, or has rows in
-        several. Scores for a ranking are moved by `SUBGROUP_DISTANCE` times this number. Results
-        are tuples, with a table for each subgroup.
+        several. Scores for a ranking are moved by `SUBGROUP_DISTANCE` times this number.
     notes : tuple of str
         The privacy statement's sentences on what the metrics assume.
     totals : tuple of float
         Shares of the sum of weights and of the sum of their squares, if rows have weights.
     """
 
-    means: tuple[tuple[int, float], ...] = ()
-    tables: tuple[tuple[int, int, float], ...] = ()
+    means: tuple[tuple[str, int, float], ...] = ()
+    tables: tuple[tuple[str, int, int, float], ...] = ()
     ranking: tuple[int, int, float] | None = None
-    explained: tuple[tuple[str, tuple[int, int, int], float, Deviance], ...] = ()
+    explained: tuple[tuple[str, tuple[int, ...], float, Deviance], ...] = ()
     subgroups: tuple[int, int] | None = None
     share: float | None = None
     notes: tuple[str, ...] = ()
@@ -275,25 +274,26 @@ class ScoreStage(Stage):
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         totals = self._totals(oracle)
+        groups = (0, 1) if self.subgroups is None else self.subgroups
         results: dict[str, Any] = {"totals": totals}
-        if self.subgroups is not None:
-            results.update(self._by_subgroup(oracle, totals, *self.subgroups))
-            return replace(solution, results=results)
-        answers: dict[int, NoisyMean] = {}
-        for column, share in self.means:
+        means: dict[int, NoisyMean] = {}
+        for name, column, share in self.means:
+            if self.subgroups is not None:
+                request = TableCounts(column, np.zeros(1), *groups, is_divided=True)
+                results[name] = _noisy_tables(oracle, request, share, totals)
+                continue
             answer, std = oracle.with_share(UnitSum(column), share)
-            answers[column] = NoisyMean(float(answer[0]) / totals.total, std / totals.total)
-            results[f"mean {column}"] = answers[column]
+            means[column] = NoisyMean(float(answer[0]) / totals.total, std / totals.total)
+            results[name] = (means[column],)
         for name, columns, share, deviance in self.explained:
-            of_model, targets, potentials = (answers[column] for column in columns)
-            means = DevianceMeans(of_model, targets, potentials, deviance, totals.std)
-            results[name] = means, _mean_square_influence(oracle, means, columns, share, totals)
-        for column, n_cells, share in self.tables:
-            edges = np.arange(1.0, n_cells) - 0.5
-            request = TableCounts(column, edges)
-            results[f"table {column}"] = _noisy_table(oracle, request, share, totals)
+            model, targets, potentials = (means[one] for one in columns)
+            of = DevianceMeans(model, targets, potentials, deviance, totals.std)
+            results[name] = ((of, _mean_square_influence(oracle, of, columns, share, totals)),)
+        for name, column, n_cells, share in self.tables:
+            request = TableCounts(column, np.arange(1.0, n_cells) - 0.5, *groups)
+            results[name] = _noisy_tables(oracle, request, share, totals)
         if self.ranking is not None:
-            (results["ranking"],) = _ranking_tables(oracle, totals, *self.ranking)
+            results["ranking"] = _ranking_tables(oracle, totals, *self.ranking, groups[1])
         return replace(solution, results=results)
 
     def _totals(self, oracle: Oracle) -> Totals:
@@ -309,25 +309,6 @@ class ScoreStage(Stage):
         design = min(max(float(squares), 0.0) + noise, total) / total
         return Totals(total, std / total, design)
 
-    def _by_subgroup(
-        self, oracle: Oracle, totals: Totals, of_subgroup: int, n_subgroups: int
-    ) -> dict[str, tuple[NoisyTable, ...]]:
-        results: dict[str, tuple[NoisyTable, ...]] = {}
-        for column, share in self.means:
-            one = TableCounts(column, np.zeros(1), of_subgroup, n_subgroups, is_divided=True)
-            results[f"mean {column}"] = _rows_of_table(_noisy_table(oracle, one, share, totals))
-        for column, n_cells, share in self.tables:
-            one = TableCounts(column, np.arange(1.0, n_cells) - 0.5, of_subgroup, n_subgroups)
-            results[f"table {column}"] = _rows_of_table(_noisy_table(oracle, one, share, totals))
-        if self.ranking is not None:
-            results["ranking"] = _ranking_tables(oracle, totals, *self.ranking, n_subgroups)
-        return results
-
-
-def _rows_of_table(table: NoisyTable) -> tuple[NoisyTable, ...]:
-    """Return the rows of a table, each as a part of it."""
-    return tuple(replace(table, counts=row[None]) for row in table.counts)
-
 
 def _ranking_tables(
     oracle: Oracle,
@@ -335,7 +316,7 @@ def _ranking_tables(
     column: int,
     of_class: int,
     share: float,
-    n_subgroups: int = 1,
+    n_subgroups: int,
 ) -> tuple[NoisyTable, ...]:
     """Request scores by class, in bins with about as many rows of a subgroup each.
 
@@ -379,7 +360,7 @@ def _side_by_side(edges: list[Array]) -> Array:
 def _mean_square_influence(
     oracle: Oracle,
     means: DevianceMeans,
-    columns: tuple[int, int, int],
+    columns: tuple[int, ...],
     share: float,
     totals: Totals,
 ) -> NoisyMean:
@@ -420,6 +401,14 @@ def _noisy_table(
         answer, n_cells = answer + (totals.total - answer.sum()) / answer.size, answer.size
     counts = answer.reshape(statistic.n_classes, -1)
     return NoisyTable(counts, std, statistic.edges, n_cells=n_cells, design=totals.design)
+
+
+def _noisy_tables(
+    oracle: Oracle, statistic: TableCounts, share: float, totals: Totals
+) -> tuple[NoisyTable, ...]:
+    """Request a table, and return its rows, each as a part of it."""
+    table = _noisy_table(oracle, statistic, share, totals)
+    return tuple(replace(table, counts=row[None]) for row in table.counts)
 
 
 def number_of_bins(public: Public, n_rows: float) -> int:

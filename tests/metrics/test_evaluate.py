@@ -434,7 +434,6 @@ def test_scores_hold_no_rows(two_classes):
     assert len(pickle.dumps(scores)) < 30_000
     assert pickle.loads(pickle.dumps(scores))["accuracy"] == scores["accuracy"]
     assert "accuracy" in repr(scores)
-    assert "<li>" in scores._repr_html_()
     assert scores.privacy_.epsilon <= 1.0
 
 

@@ -16,7 +16,7 @@ from skdp import Privacy, SeededNoise
 from skdp.accounting import Adjacency
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import EXPLAINED, METRICS
-from skdp.metrics.row_statistics import declared_subgroups
+from skdp.metrics.subgroups import declared_subgroups
 from skdp.oracle.releases import histograms, record_sums
 from skdp.oracle.sources.column_map import Weights
 
