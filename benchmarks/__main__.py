@@ -24,25 +24,14 @@ def given(options: argparse.Namespace, **arguments: str) -> dict:
     return {argument: value for argument, value in found.items() if value is not None}
 
 
-def utility(module, names, options) -> None:
+def accuracy(module, names, options) -> None:
     """Run, unless the file is to be read, and print the summary."""
     from benchmarks import verdict
 
-    rows = verdict.read(options.output) if options.verdict else module.run(
+    half = {"half": options.half} if module.__name__.endswith("held_out") else {}
+    rows = verdict.read(options.output, **half) if options.verdict else module.run(
         options.output, options.command, names, options.methods, runs=options.runs,
-        jobs=options.jobs, everything=options.all,
-        **given(options, epsilons="epsilon", delta="delta", conditions="conditions"),
-    )  # fmt: skip
-    print(*verdict.report(rows), sep="\n")
-
-
-def held_out(module, names, options) -> None:
-    """Run, unless the file is to be read, and print the summary."""
-    from benchmarks import verdict
-
-    rows = verdict.read(options.output, options.half) if options.verdict else module.run(
-        options.output, options.command, names, options.methods, runs=options.runs,
-        jobs=options.jobs, half=options.half,
+        jobs=options.jobs, **half,
         **given(options, epsilons="epsilon", delta="delta", conditions="conditions"),
     )  # fmt: skip
     print(*verdict.report(rows), sep="\n")
@@ -69,21 +58,19 @@ def inference(module, names, options) -> None:
     from benchmarks import inference_peers, inference_real
 
     parts = {
+        "": lambda *given: module.run(*given, module.cells()),
+        "links": lambda *given: module.run(*given, [*module.link_cells(), *module.class_cells()]),
         "real": inference_real.run,
         "peers": inference_peers.run,
-        "links": module.run_links,
     }
-    name = "_".join(["inference", *names])
-    output = options.output or RESULTS / f"{name}.csv"
+    name = "_".join(names)
+    if name not in parts:
+        raise SystemExit(f"inference has the parts {', '.join(filter(None, parts))}")
+    output = options.output or RESULTS / f"{'_'.join(['inference', *names])}.csv"
     if options.verdict:
         print(*module.verdict(output), sep="\n")
-    elif names:
-        if len(names) > 1 or names[0] not in parts:
-            raise SystemExit(f"inference has the parts {', '.join(parts)}")
-        parts[names[0]](output, options.command, options.runs)
     else:
-        minutes = 10.0 if options.minutes is None else options.minutes
-        module.run(output, options.command, options.runs, minutes)
+        parts[name](output, options.command, options.runs)
 
 
 def scores(module, names, options) -> None:
@@ -161,7 +148,7 @@ class Command:
 
 COMMANDS = {
     "utility": Command(
-        "utility", utility, "accuracy at a given budget, merged into utility.csv", "utility.csv",
+        "utility", accuracy, "accuracy at a given budget, merged into utility.csv", "utility.csv",
         "DATA SET",
     ),
     "speed": Command(
@@ -170,7 +157,7 @@ COMMANDS = {
         "ratios, measured in one run", "speed.csv", "PART",
     ),
     "held_out": Command(
-        "held_out", held_out,
+        "held_out", accuracy,
         "accuracy on data sets from two packages, and its verdict", "held_out.csv", "DATA SET",
     ),
     "cases": Command(
@@ -208,7 +195,7 @@ COMMANDS = {
     "papers": Command(
         "papers.report", papers,
         "experiments of five papers: table, figure, verdict; --quick needs no download", None,
-        "h22, w17, wu21, k22, v22, next_to_gd, pure",
+        "h22, w17, wu21, k22, v22, pure",
     ),
 }  # fmt: skip
 
@@ -245,18 +232,13 @@ def parse(arguments=None):
     parser.add_argument("--runs", type=int, help="10 by default, of counts 5")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument(
-        "--all",
-        action="store_true",
-        help="also solvers that are there for study",
-    )
-    parser.add_argument(
         "--half", choices=[*HALVES, "made up", "all"], default=HALVES[0], help="of held_out, counts"
     )
     parser.add_argument("--verdict", action="store_true", help="from the file of results")
     parser.add_argument("--before", type=Path, help="of cases: a file to compare with")
     parser.add_argument(
         "--minutes", type=float,
-        help="of fuzz, 60 by default, or of inference, 10; 0 for all runs of all its cells",
+        help="of fuzz, 60 by default",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of the first case of fuzz")
     parser.add_argument(
@@ -283,7 +265,8 @@ def smoke() -> None:
     print(*running.report(found, found), sep="\n")
     speed.run(None, "smoke", smoke=True)
     with TemporaryDirectory() as folder:
-        inference.run(Path(folder) / "inference.csv", "smoke", runs=2, minutes=1, smoke=True)
+        todo = inference.cells(smoke=True)
+        inference.run(Path(folder) / "inference.csv", "smoke", 2, todo)
     print(*counts.report(counts.run(None, "smoke", counts.SMOKE, [1.0], 2, 1)), sep="\n")
     print(*reports_running.lines(reports_running.run(None, "smoke", reports_running.SMOKE)))
 

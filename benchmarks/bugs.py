@@ -39,13 +39,13 @@ def factor_forgotten(patch):
 
 @bug("gradients not clipped")
 def no_clipping(patch):
-    patch.setattr(kernels, "clip_l2", lambda residuals, clip_norm, inverse_norms: None)
+    patch.setattr(kernels, "clip", lambda *given: None)
 
 
 @bug("clipped to twice the norm")
 def clipped_to_twice(patch):
-    original = kernels.clip_l2
-    patch.setattr(kernels, "clip_l2", lambda r, clip, inverse: original(r, 2 * clip, inverse))
+    original = kernels.clip
+    patch.setattr(kernels, "clip", lambda r, norm, *given: original(r, 2 * norm, *given))
 
 
 @bug("the sum is clipped, not its terms")
@@ -447,20 +447,14 @@ def search(adjacency):
 
 def kept_of_runs(patch, attribute, of):
     """Keep something about the runs of a search."""
-    run_one, best_of, kept = DPSearchCV._run, DPSearchCV._best_of_runs, []
+    original = DPSearchCV._runs
 
-    def run(self, *given):
-        kept.append(run_one(self, *given))
-        return kept[-1]
-
-    def best(self, *given):
-        kept.clear()
-        found = best_of(self, *given)
+    def runs(self, *given):
+        kept = list(original(self, *given))
         setattr(self, attribute, of(kept))
-        return found
+        return kept
 
-    patch.setattr(DPSearchCV, "_run", run)
-    patch.setattr(DPSearchCV, "_best_of_runs", best)
+    patch.setattr(DPSearchCV, "_runs", runs)
 
 
 @bug("a search keeps its number of runs", search)
@@ -470,7 +464,7 @@ def runs_kept(patch):
 
 @bug("a search keeps the scores of losing runs", search)
 def scores_kept(patch):
-    kept_of_runs(patch, "scores_", lambda runs: sorted(run.score for run in runs))
+    kept_of_runs(patch, "scores_", lambda runs: sorted(score for score, *_ in runs))
 
 
 @bug("noise of a second answer is that of the first, reversed")
@@ -532,13 +526,12 @@ def best_iterate(patch):
 
 @bug("statement says half of the epsilon of its releases", one_step)
 def statement_halved(patch):
-    original = session.Plan.statement
+    original = session.Plan.cost
 
-    def statement(self, *given):
-        found = original(self, *given)
-        return replace(found, epsilon=found.epsilon / 2)
+    def cost(self, *given):
+        return original(self, *given).certify(self.calibration.epsilon / 2, "gdp")
 
-    patch.setattr(session.Plan, "statement", statement)
+    patch.setattr(session.Plan, "cost", cost)
 
 
 @bug("no step where the exact mean of the rows is small", one_step)

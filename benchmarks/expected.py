@@ -1,9 +1,8 @@
 """What a budget is worth: shares of what there is to learn that are lost, by signal over noise.
 
 Fitted on the cells of utility.csv and held_out.csv at default parameters, and for log links on
-those of counts.csv, most of which are made up; one curve for each kind of target and quantile,
-checked on data sets that were left out. The constants are written into
-skdp/planning/bounds.py.
+those of counts.csv, most of which are made up; one curve for each kind of target and quantile. The
+constants are written into skdp/planning/bounds.py.
 """
 
 from __future__ import annotations
@@ -47,18 +46,14 @@ class Cell:
 
     Attributes
     ----------
-    data, condition, kind : str
-    epsilon : float
+    kind : str
     signal : float
         mu n / p.
     lost : float
         Share of what the non-private model gains over a constant; in R2, D2 or log loss.
     """
 
-    data: str
-    condition: str
     kind: str
-    epsilon: float
     signal: float
     lost: float
 
@@ -91,8 +86,7 @@ def cells(folder: Path = RESULTS) -> list[Cell]:
             mu = gaussian_mu(row["epsilon"], row["delta"])
             signal = mu * TRAINING_SHARE * row["rows"] / (row["columns"] + 1)
             lost = sign * (twin[metric] - row[metric]) / gain
-            names = row["data"], row["condition"], kind, row["epsilon"]
-            found.append(Cell(*names, signal, lost))
+            found.append(Cell(kind, signal, lost))
     return found
 
 
@@ -107,9 +101,7 @@ def log_link_cells(path: Path) -> list[Cell]:
             continue
         n_rows, n_columns = int(row["rows"]), int(row["columns"])
         signal = gaussian_mu(epsilon, DELTA) * TRAINING_SHARE * n_rows / (n_columns + 1)
-        condition = counts.MADE_UP if row["half"] == counts.MADE_UP else "raw"
-        lost = (gain - float(row["d2"])) / gain
-        found.append(Cell(row["data"], condition, "log link", epsilon, signal, lost))
+        found.append(Cell("log link", signal, (gain - float(row["d2"])) / gain))
     return found
 
 
@@ -148,54 +140,15 @@ def curves(found: list[Cell], kind: str) -> dict[float, tuple[float, float]]:
     }
 
 
-def left_out(found: list[Cell], kind: str) -> list[tuple[Cell, int]]:
-    """Cells, and -1, 0 or 1: below, in or above the interval fitted to other data sets.
-
-    A tenth of the data sets is left out at a time.
-    """
-    names = sorted({cell.data for cell in found if cell.kind == kind})
-    places = []
-    for part in range(10):
-        without = set(names[part::10])
-        own = curves([cell for cell in found if cell.data not in without], kind)
-        for cell in found:
-            if cell.kind == kind and cell.data in without:
-                low, _, high = (model.share_lost(own[q], cell.signal) for q in model.QUANTILES)
-                share = min(max(cell.lost, model.LEAST_LOSS), model.MOST_LOSS)
-                places.append((cell, int(share > high) - int(share < low)))
-    return places
-
-
-def shares_inside(places: list[tuple[Cell, int]], what: str) -> str:
-    """Return the share of the cells that lie in their interval, by an attribute of cells."""
-    groups = {}
-    for cell, place in places:
-        groups.setdefault(getattr(cell, what), []).append(place == 0)
-    return ", ".join(f"{name} {np.mean(inside):.0%}" for name, inside in sorted(groups.items()))
-
-
-def run(write: bool = True) -> None:
-    """Fit, check, print and put the constants in their place."""
+def run() -> None:
+    """Fit, print and put the constants in their place."""
     found, lines = cells(), []
     for kind in model.CURVES:
-        of_kind = [cell for cell in found if cell.kind == kind]
-        n_sets = len({cell.data for cell in of_kind})
-        places = left_out(found, kind)
-        below, inside, above = (sum(at == side for _, at in places) for side in (-1, 0, 1))
-        share = 100 * inside / len(of_kind)
-        print(f"{kind}: {len(of_kind)} cells of {n_sets} data sets.")
-        print(f"  Of cells of data sets that were left out, {share:.0f} % lie in the interval, "
-              f"{below} below and {above} above it.")  # fmt: skip
-        print(f"  By condition: {shares_inside(places, 'condition')}.")
-        print(f"  By epsilon: {shares_inside(places, 'epsilon')}.")
         own = curves(found, kind)
-        for quantile, (at, slope) in own.items():
-            print(f"  quantile {quantile:g}: (signal / {at:.3g}) ** -{slope:.3g}")
         entries = ", ".join(f"{q:g}: ({at:.3g}, {b:.3g})" for q, (at, b) in own.items())
         lines.append(f'    "{kind}": {{{entries}}},')
-    if write:
-        path = Path(model.__file__)
-        text = path.read_text(encoding="utf-8")
-        block = "\n".join(["CURVES = {", *lines, "}"])
-        path.write_text(re.sub(r"(?ms)^CURVES = \{.*?^\}", block, text), encoding="utf-8")
-        print(f"written to {path.name}")
+        print(f"{sum(cell.kind == kind for cell in found)} cells of {kind}: {entries}")
+    path = Path(model.__file__)
+    text = path.read_text(encoding="utf-8")
+    block = "\n".join(["CURVES = {", *lines, "}"])
+    path.write_text(re.sub(r"(?ms)^CURVES = \{.*?^\}", block, text), encoding="utf-8")

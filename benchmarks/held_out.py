@@ -9,21 +9,18 @@ The data come inside two packages, which are needed for nothing else:
 from __future__ import annotations
 
 import importlib
-import time
 from contextlib import redirect_stdout
 from functools import lru_cache
 from io import StringIO
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 
-from benchmarks import table, utility
+from benchmarks import utility
 from benchmarks.columns import random_split
 from benchmarks.held_out_sets import SETS
 from benchmarks.registry import Unavailable, methods
 
-COLUMNS = ["half", *table.COLUMNS]
 METHODS = ("non-private", "constant", "skdp", "DP-GD, 30 lines", "objective perturbation", "AMP",
            "AdaSSP", "Boosted AdaSSP")  # fmt: skip
 MOST_ROWS = 66_667  # of which 50,000 train
@@ -127,8 +124,11 @@ def suits(method, split) -> bool:
 
 
 def one_seed(name, condition, chosen, epsilons, delta, seed):
-    """All fits of one run."""
-    split = split_of(name, condition, seed)
+    """All fits of one run, or the reason why the data set cannot be read."""
+    try:
+        split = split_of(name, condition, seed)
+    except Unavailable as reason:
+        return str(reason)
     known = methods()
     suited = [method for method in chosen if suits(known[method], split)]
     return utility.fits_on(split, suited, epsilons, delta, seed)
@@ -163,26 +163,7 @@ def run(
     half="test",
 ) -> list[dict]:
     """Run, print, merge into ``output`` after each data set, and return the new rows."""
-    unknown = sorted(set(data) - set(SETS))
-    if unknown:
-        raise SystemExit(f"unknown data sets {unknown}; known: {sorted(SETS)}")
+    utility.refuse_unknown(data, SETS)
+    given = epsilons, delta, runs, conditions, jobs, lambda name: {"half": SETS[name].half}
     names = utility.chosen(names or METHODS)
-    found = []
-    with Parallel(n_jobs=jobs) as parallel:
-        for name in readable(data or of_half(half), arrays):
-            start = time.perf_counter()
-            rows = []
-            for condition in conditions:
-                answers = parallel(
-                    delayed(one_seed)(name, condition, names, epsilons, delta, seed)
-                    for seed in range(runs)
-                )
-                rows += utility.cells(name, condition, names, delta, answers)
-            rows = [{"half": SETS[name].half} | row for row in rows]
-            for row in rows:
-                utility.show(row)
-            print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
-            found.extend(rows)
-            if output is not None:
-                table.merge(output, command, rows, COLUMNS)
-    return found
+    return utility.run_each(one_seed, output, command, data or of_half(half), names, *given)

@@ -1,14 +1,9 @@
 """Coverage and width of intervals of private coefficients, on simulated rows whose truth is known.
 
-    python -m benchmarks inference --runs 400 --minutes 0   every cell 400 times: hours of one core
-    python -m benchmarks inference --verdict                what the file says about the aims
+    python -m benchmarks inference --runs 400               every cell 400 times: hours of one core
+    python -m benchmarks inference --verdict                which cells miss the aims
     python -m benchmarks inference links --runs 400         log links, Huber's loss and several
                                                             classes: an hour
-
-A run can be stopped and taken up again: what its fits found is kept beside the table, a file for
-each cell, and the same command goes on where it stopped. All cells are run a few times, then more
-often, large ones less so than small ones: a table that was stopped early says how often each was
-run. Remove the folder once the estimator has changed.
 
 Columns have sizes from 0.05 to 100 and offsets of three sizes ("raw"; 0/1 columns hold 0 and 1),
 and are scaled privately as part of the fit; or they are of unit size and taken as they are
@@ -24,7 +19,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,21 +38,6 @@ EPSILONS = (0.3, 1.0, 3.0)
 CONDITIONS = ("raw", "standardised")
 RATES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 FEW = 10  # runs of a cell in which nothing is determined
-LARGE = 100_000  # rows from which a cell is run less often
-# Rounds of runs: how many runs a small cell and a large one have after each of them. In the last
-# round, which follows, every cell reaches the number that was asked for.
-ROUNDS = ((40, 6), (100, 20), (400, 60))
-# Aims at epsilon 1: problem, columns, n, d, largest width, where that without privacy is 1.
-WIDTHS = (
-    ("linear", "normal", 100_000, 5, 1.2),
-    ("linear", "normal", 100_000, 20, 1.2),
-    ("linear", "normal", 10_000, 5, 1.5),
-    ("logistic", "normal", 100_000, 5, 1.1),
-    ("logistic", "normal", 100_000, 20, 1.1),
-    ("logistic", "normal", 10_000, 5, 1.2),
-    ("linear", "0/1", 10_000, 5, 3.0),
-    ("logistic", "0/1", 10_000, 5, 3.0),
-)
 MODELS = {
     "linear": skdp.DPLinearRegression,
     "logistic": functools.partial(skdp.DPLogisticRegression, classes=[0, 1]),
@@ -68,7 +47,6 @@ MODELS = {
     "huber": skdp.DPHuberRegressor,
     "multinomial": skdp.DPLogisticRegression,
 }
-FOUND = ("z", "determined", "relative_error", "width", "naive")  # what is kept of each run
 # Columns and errors, or columns and classes.
 DESIGNS = {
     "linear": [
@@ -292,20 +270,14 @@ def one_run(cell: Cell, seed: int, **options):
     return z, found.determined, found.relative_error, found.std_error * units, naive
 
 
-def measure(cell: Cell, runs: int, seconds: float = math.inf, **options) -> dict:
-    """Run a cell, until the runs are done or the seconds are up, and return its line."""
+def measure(cell: Cell, runs: int, **options) -> dict:
+    """Run a cell, no further where its first runs determine nothing, and return its line."""
     found: list[tuple] = []
-    _add_runs(cell, found, runs, time.process_time() + seconds, **options)
-    return line(cell, found)
-
-
-def _add_runs(cell: Cell, found: list[tuple], runs: int, stop: float, **options) -> None:
-    """Append runs up to their number, or until the processor's time is up."""
-    while len(found) < runs:
-        hopeless = len(found) == FEW and not any(one[1].any() for one in found)
-        if hopeless or (found and time.process_time() > stop):
+    for seed in range(runs):
+        if len(found) == FEW and not any(one[1].any() for one in found):
             break
-        found.append(one_run(cell, len(found), **options))
+        found.append(one_run(cell, seed, **options))
+    return line(cell, found)
 
 
 def line(cell: Cell, found) -> dict:
@@ -349,15 +321,6 @@ def cells(smoke: bool = False) -> list[Cell]:
     ]
 
 
-def run_links(output: Path, command: str, runs: int) -> None:
-    """Measure all cells of log links and what goes with them, and write after each of them."""
-    lines = []
-    for cell in [*link_cells(), *class_cells()]:
-        lines.append(measure(cell, runs))
-        print(", ".join(f"{name} {_text(value)}" for name, value in lines[-1].items()))
-        write(output, command, lines)
-
-
 def link_cells() -> list[Cell]:
     """Cells of log links and of Huber's loss."""
     return [
@@ -376,43 +339,21 @@ def class_cells() -> list[Cell]:
     ]
 
 
-def run(output: Path, command: str, runs: int, minutes: float, smoke: bool = False) -> None:
-    """Go on until all cells are run or the minutes of the processor are up; 0 sets no limit."""
-    todo = cells(smoke)
-    kept = output.with_name(output.stem + "_runs")
-    kept.mkdir(parents=True, exist_ok=True)
-    found = {cell: _read_runs(kept, cell) for cell in todo}
-    stop = time.process_time() + 60 * minutes if minutes else math.inf
-    for cell, goal in schedule(todo, runs):
-        if time.process_time() > stop:
-            break
-        before = len(found[cell])
-        _add_runs(cell, found[cell], goal, stop)
-        if len(found[cell]) == before:
-            continue
-        _write_runs(kept, cell, found[cell])
-        shown = line(cell, found[cell])
-        print(", ".join(f"{name} {_text(value)}" for name, value in shown.items()), flush=True)
-        write(output, command, [line(one, some) for one, some in found.items() if some])
-
-
-def schedule(todo: list[Cell], runs: int) -> list[tuple[Cell, int]]:
-    """Cells and numbers of runs to reach, in order: in rounds, small cells before large ones."""
-    rounds = [*(goals for goals in ROUNDS if goals[0] < runs), (runs, runs)]
-    return [
-        (cell, min(goal, runs))
-        for goals in rounds
-        for is_large, goal in enumerate(goals)
-        for cell in todo
-        if (cell.n >= LARGE) == is_large
-    ]
+def run(output: Path, command: str, runs: int, todo: list[Cell]) -> None:
+    """Measure cells, and write after each of them."""
+    lines = []
+    for cell in todo:
+        lines.append(measure(cell, runs))
+        print(", ".join(f"{name} {_text(value)}" for name, value in lines[-1].items()), flush=True)
+        texts = [{name: _text(one.get(name, "")) for name in COLUMNS} for one in lines]
+        results_file.write(output, [command], COLUMNS, texts)
 
 
 def verdict(path: Path) -> list[str]:
-    """Say which cells miss the aims, and which miss them by more than chance explains.
+    """Say how many cells miss the aims, and which miss them by more than chance explains.
 
     Coverage is to lie in [.93, .97] where the relative error is at most 0.35, and in [.93, .985]
-    up to 0.5; widths have aims at epsilon 1, for columns that are independent or 0/1.
+    up to 0.5.
     """
     commands, lines = results_file.read(path)
     lines = [one for one in lines if one["coverage"]]
@@ -427,13 +368,9 @@ def verdict(path: Path) -> list[str]:
             f"{mean:.3f}; {len(out)} outside [0.93, {most:g}], {len(surely)} of them by more than "
             "two standard errors:"
         )
-        said += [_cell_text(one, "coverage") for one in surely]
-    for problem, columns, n, d, most in WIDTHS:
-        for one in lines:
-            where = one["problem"], one["columns"], one["n"], one["d"], float(one["epsilon"])
-            if where == (problem, columns, str(n), str(d), 1.0) and one["errors"] != "skewed":
-                kept = "kept" if float(one["width"]) <= most else "MISSED"
-                said.append(f"{_cell_text(one, 'width')}, at most {most:g}: {kept}")
+        said += [
+            ", ".join(f"{name} {value}" for name, value in list(one.items())[:11]) for one in surely
+        ]
     return said
 
 
@@ -442,41 +379,6 @@ def _beyond_chance(one: dict, most: float) -> bool:
     least_error = 0.22 / math.sqrt(float(one["runs"]) * float(one["d"]))
     error = 2 * max(float(one["coverage_se"] or 0.0), least_error)
     return not 0.93 - error <= float(one["coverage"]) <= most + error
-
-
-def _cell_text(one: dict, figure: str) -> str:
-    where = ", ".join(one[name] for name in ("problem", "condition", "columns", "errors"))
-    return (
-        f"  {where}, n {one['n']}, d {one['d']}, epsilon {one['epsilon']} ({one['runs']} runs): "
-        f"{figure} {one[figure]}"
-    )
-
-
-def _file(folder: Path, cell: Cell) -> Path:
-    name = "_".join(f"{value:g}" if not isinstance(value, str) else value for value in
-                    vars(cell).values())  # fmt: skip
-    return folder / (name.replace("/", "") + ".npz")
-
-
-def _read_runs(folder: Path, cell: Cell) -> list[tuple]:
-    path = _file(folder, cell)
-    if not path.exists():
-        return []
-    with np.load(path) as data:
-        return list(zip(*(data[name] for name in FOUND), strict=True))
-
-
-def _write_runs(folder: Path, cell: Cell, found: list[tuple]) -> None:
-    arrays = dict(zip(FOUND, zip(*found, strict=True), strict=True))
-    part = folder / "part.npz"
-    np.savez(part, **{name: np.array(values) for name, values in arrays.items()})
-    part.replace(_file(folder, cell))
-
-
-def write(output: Path, command: str, lines: list[dict]) -> None:
-    """Write the table, with the command that made it."""
-    texts = [{name: _text(one.get(name, "")) for name in COLUMNS} for one in lines]
-    results_file.write(output, [command], COLUMNS, texts)
 
 
 def _text(value) -> str:

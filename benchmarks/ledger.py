@@ -1,4 +1,4 @@
-"""Race and kill processes that charge one ledger, and time a charge.
+"""Race and kill processes that charge one ledger.
 
 PYTHONPATH=. python -m benchmarks.ledger [--races 1000] [--kills 200]
 """
@@ -13,8 +13,6 @@ import signal
 import tempfile
 import time
 from pathlib import Path
-
-import numpy as np
 
 import skdp
 from skdp.fitting import budget as budgets
@@ -92,30 +90,12 @@ def kill(folder, n_kills):
     )
 
 
-def time_charges(folder, n_charges=200):
-    """Milliseconds that a ledger adds to a charge."""
-    print("lines in the file, ms added to a charge (median, 95th percentile)")
-    budget = skdp.PrivacyBudget(1e3, DELTA, ledger=folder / "timed.db")
-    for _ in range(3):
-        took = {}
-        for name, one in (("file", budget), ("memory", skdp.PrivacyBudget(1e3, DELTA))):
-            took[name] = []
-            for _ in range(n_charges):
-                start = time.perf_counter()
-                charge(one, PLAN)
-                took[name].append(1e3 * (time.perf_counter() - start))
-        added = np.subtract(np.quantile(took["file"], (0.5, 0.95)), np.median(took["memory"]))
-        n_lines = len(ledger.all_lines(folder / "timed.db"))
-        print(f"{n_lines:>6}  {added[0]:.2f}  {added[1]:.2f}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--races", type=int, default=1000)
     parser.add_argument("--kills", type=int, default=200)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        time_charges(Path(name))
         race(Path(name), options.races)
         kill(Path(name), options.kills)
 

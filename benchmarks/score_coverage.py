@@ -2,7 +2,6 @@
 
     python -m benchmarks scores rows --runs 1000        scores.csv; a quarter of an hour of one core
     python -m benchmarks scores population --runs 240   scores.csv; five minutes of one core
-    python -m benchmarks scores default --runs 100      scores.csv; two minutes of one core
     python -m benchmarks scores --verdict               what the file says about the aim
 
 Names of metrics after the kind of interval measure those alone. Runs of "rows" draw noise anew, for
@@ -14,12 +13,6 @@ metric is requested by itself, with all the budget. For a matrix or a curve the 
 over its entries, and "least" is the worst of them. "silent" is the share of intervals that are all
 that is possible, as noise leaves nothing to say; they are never wrong, so coverage may exceed its
 level.
-
-Runs of "default" declare no range: a private model of costs, counts or stays is fitted anew in each
-run, on three columns that matter or on three of pure noise, and is scored on other rows in the
-range that it estimated. The truth is the exact score of the clipped targets of these rows; "bias"
-is the mean difference of the private score from that of the targets as they are, and "unclipped"
-the share of intervals that hold that.
 """
 
 from __future__ import annotations
@@ -32,17 +25,16 @@ from pathlib import Path
 
 import numpy as np
 from sklearn import metrics as plain
-from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import skdp
 from benchmarks import results_file
 from skdp import SeededNoiseWarning
-from skdp.metrics import evaluate, row_statistics
+from skdp.metrics import evaluate
 from skdp.metrics.scores import ScoreCurve, ScoreMatrix
 
 LEVEL, BAND = 0.95, (0.93, 0.97)  # of intervals; the coverage that is aimed at
-ROWS = {"rows": (500, 3_000, 30_000), "population": (300, 5_000), "default": (3_000, 30_000)}
+ROWS = {"rows": (500, 3_000, 30_000), "population": (300, 5_000)}
 POPULATION, TRAINING = 1_000_000, 3_000  # rows that stand for the population; that its model has
 EPSILONS = (1.0, 0.3, 3.0)
 # Offsets of the margins of classes, which make them rare.
@@ -53,7 +45,6 @@ OF_TWO = (
     "calibration_curve",
 )  # fmt: skip
 OF_NUMBERS = ("r2", "mean_squared_error", "mean_absolute_error")
-PLAIN = {"r2": "r2_score", "d2_tweedie": "d2_tweedie_score"}  # names of scikit-learn's functions
 WITHOUT_SAMPLING = ("confusion_matrix", "roc_curve", "calibration_curve")  # no such intervals
 # Errors by the name of the targets, and the range that targets are cut to.
 ERRORS = {
@@ -77,19 +68,9 @@ KINDS = {
         ),
         **dict.fromkeys(TARGETS, OF_NUMBERS),
     },
-    "default": {
-        f"{kind} {model}": names
-        for kind in ("costs", "counts", "stays", "costs of noise", "counts of noise",
-                     "stays of noise")
-        for model, names in {
-            "ridge": ("r2", "mean_squared_error"),
-            "poisson": ("r2", "d2_tweedie", "mean_squared_error", "mean_absolute_error"),
-        }.items()
-    },
 }  # fmt: skip
-PRIVATE = {"ridge": skdp.DPRidge(), "poisson": skdp.DPPoissonRegressor()}
 KEY = ("of", "epsilon", "rows", "kind", "metric")
-COLUMNS = (*KEY, "runs", "coverage", "least", "silent", "noise_std", "bias", "unclipped")
+COLUMNS = (*KEY, "runs", "coverage", "least", "silent", "noise_std")
 
 
 def drawn(kind: str, n_rows: int, rng):
@@ -198,48 +179,6 @@ def measure(kind: str, n_rows: int, name: str, epsilon: float, runs: int, of: st
     }  # fmt: skip
 
 
-def skewed(kind: str, n_rows: int, rng):
-    """Return rows and costs, counts or stays, whose mean depends on them or not."""
-    X = rng.standard_normal((n_rows, 3))
-    margins = np.zeros(n_rows) if kind.endswith("noise") else X @ [0.3, -0.2, 0.1]
-    if kind.startswith("costs"):
-        return X, 3000 * np.exp(margins + rng.standard_normal(n_rows))
-    if kind.startswith("counts"):
-        return X, rng.poisson(np.exp(margins) * rng.gamma(0.5, 2.0, n_rows)).astype(float)
-    return X, np.exp(1 + margins + 0.6 * rng.standard_normal(n_rows))
-
-
-def measure_default(of_model: str, n_rows: int, name: str, epsilon: float, runs: int) -> dict:
-    """Return the line of one metric of private models in the ranges that they estimated."""
-    kind, _, model = of_model.rpartition(" ")
-    found = []
-    for seed in range(runs):
-        X, y = skewed(kind, 2 * n_rows, np.random.default_rng((4, seed)))
-        noise = [skdp.Privacy(noise=skdp.SeededNoise(2 * seed + part)) for part in range(2)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fit = clone(PRIVATE[model]).set_params(epsilon=epsilon, privacy=noise[0])
-            fit.fit(X[:n_rows], y[:n_rows])
-            rows = X[n_rows:], y[n_rows:]
-            score = evaluate(fit, *rows, name, epsilon=epsilon, privacy=noise[1])[name]
-            ends = row_statistics.target_range(fit, None)
-        said = fit.predict(rows[0])
-        exact_one = getattr(plain, PLAIN.get(name, name))
-        if name == "d2_tweedie":
-            exact_one = functools.partial(exact_one, power=getattr(fit, "power", 0))
-        clipped = exact_one(*(np.clip(values, ends.low, ends.high) for values in (rows[1], said)))
-        unclipped, (low, high) = exact_one(rows[1], said), score.interval(LEVEL)
-        hits = low <= clipped <= high, low <= unclipped <= high
-        found.append((*hits, score.noise_std, score.value - unclipped))
-    coverage, as_they_are, _, bias = np.mean(found, axis=0)
-    return {
-        "of": "default", "epsilon": epsilon, "rows": n_rows, "kind": of_model, "metric": name,
-        "runs": runs, "coverage": coverage, "least": coverage, "silent": 0.0,
-        "noise_std": np.median([line[2] for line in found]), "bias": bias,
-        "unclipped": as_they_are,
-    }  # fmt: skip
-
-
 def cells(names=()):
     """Kind of interval, kind of rows, their number, metric: those of one kind side by side.
 
@@ -266,10 +205,7 @@ def run(output: Path, command: str, runs: int, epsilons=EPSILONS, names=()) -> N
         key = (of, f"{epsilon:g}", str(n_rows), kind, name)
         if any(tuple(line[part] for part in KEY) == key for line in lines):
             continue
-        if of == "default":
-            found = measure_default(kind, n_rows, name, epsilon, runs)
-        else:
-            found = measure(kind, n_rows, name, epsilon, runs, of)
+        found = measure(kind, n_rows, name, epsilon, runs, of)
         lines.append({part: _text(found.get(part, "")) for part in COLUMNS})
         print(*lines[-1].values(), flush=True)
         results_file.write(output, [command], COLUMNS, lines)

@@ -101,18 +101,13 @@ def cells(data, condition, names, delta, answers):
         }
 
 
-def chosen(words, everything=False):
-    """Names of methods from names, parts of names and kinds; all that need no asking if none."""
+def chosen(words):
+    """Names of methods from names and kinds; all that need no asking if none."""
     known = methods()
-    if not words:
-        return [name for name in known if everything or not known[name].on_demand]
-    names = []
+    usual = {name: method.kind for name, method in known.items() if not method.on_demand}
+    names = [] if words else list(usual)
     for word in words:
-        found = [
-            name
-            for name, method in known.items()
-            if method.kind == word and (everything or not method.on_demand)
-        ]
+        found = [name for name, kind in usual.items() if kind == word]
         found = [word] if word in known else found
         if not found:
             raise SystemExit(f"unknown method {word!r}; known: {[*KINDS, *known]}")
@@ -130,15 +125,27 @@ def run(
     runs=10,
     conditions=CONDITIONS,
     jobs=2,
-    everything=False,
 ) -> list[dict]:
     """Run, print, merge into ``output`` after each data set, and return the new rows."""
     known = modules("datasets")
+    usual = sorted(name for name in known if not getattr(known[name], "ON_DEMAND", False))
+    refuse_unknown(data, known)
+    given = epsilons, delta, runs, conditions, jobs
+    return run_each(one_seed, output, command, data or usual, chosen(names), *given)
+
+
+def refuse_unknown(data, known) -> None:
+    """Stop if a name is that of no data set."""
     unknown = sorted(set(data) - set(known))
     if unknown:
         raise SystemExit(f"unknown data sets {unknown}; known: {sorted(known)}")
-    data = data or sorted(name for name in known if not getattr(known[name], "ON_DEMAND", False))
-    names = chosen(names, everything)
+
+
+def run_each(
+    one_seed, output, command, data, names, epsilons, delta, runs, conditions, jobs,
+    facts=lambda name: {},
+) -> list[dict]:  # fmt: skip
+    """Run with a function that makes all fits of one run; ``facts`` come before each row."""
     found = []
     with Parallel(n_jobs=jobs) as parallel:
         for name in data:
@@ -150,14 +157,14 @@ def run(
                 )
                 if isinstance(answers[0], str):
                     print(f"skipped {name}: {answers[0]}")
-                    continue
-                rows = list(cells(name, condition, names, delta, answers))
+                    break
+                rows = [facts(name) | row for row in cells(name, condition, names, delta, answers)]
                 for row in rows:
                     show(row)
                 print(f"{name}, {condition}: {time.perf_counter() - start:.0f} s", flush=True)
                 found.extend(rows)
                 if output is not None:
-                    table.merge(output, command, rows)
+                    table.merge(output, command, rows, [*facts(name), *table.COLUMNS])
     return found
 
 

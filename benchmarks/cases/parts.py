@@ -40,14 +40,11 @@ class Case:
     ----------
     make : callable (n_rows, rng) -> Data
     n_train, n_test : int
-    on_demand : bool
-        Run only if it is named.
     """
 
     make: Callable[[int, np.random.Generator], Data]
     n_train: int
     n_test: int
-    on_demand: bool
 
     def splits(self, seed: int, most_rows: int | None = None) -> Iterator[tuple[str, Split]]:
         """Yield the rows of one run by task, in a smoke test fewer of them."""
@@ -63,11 +60,11 @@ class Case:
 CASES: dict[str, Case] = {}
 
 
-def case(n_train: int = 15_000, n_test: int = 5_000, on_demand: bool = False) -> Any:
+def case(n_train: int = 15_000, n_test: int = 5_000) -> Any:
     """Put a generator on the list, under its name."""
 
     def register(make: Any) -> Any:
-        CASES[make.__name__] = Case(make, n_train, n_test, on_demand)
+        CASES[make.__name__] = Case(make, n_train, n_test)
         return make
 
     return register

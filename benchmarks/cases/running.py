@@ -157,7 +157,7 @@ def run(
         raise SystemExit(f"unknown cases {unknown}; known: {sorted(CASES)}")
     rows = []
     with Parallel(n_jobs=jobs) as parallel:
-        for name in names or [name for name, case in CASES.items() if not case.on_demand]:
+        for name in names or CASES:
             start = time.perf_counter()
             answers = parallel(
                 delayed(one_run)(name, epsilons, delta, seed, most_rows) for seed in range(runs)

@@ -25,21 +25,6 @@ def polynomial(n, rng):
     return Data(X, target_of(np.sin(x), rng, 0.3), labels_of(3 * np.sin(x), rng))
 
 
-@case(7_500, 2_500, on_demand=True)
-def wide_normal(n, rng):
-    """A tenth as many columns as rows."""
-    Z, coef = normal(n, 1000, rng)
-    return disguised(5 * Z + 20, Z, coef, rng)
-
-
-@case(7_500, 2_500, on_demand=True)
-def wide_sparse_signal(n, rng):
-    """The same with ten columns that matter."""
-    Z, coef = normal(n, 1000, rng)
-    coef[10:], coef[:10] = 0.0, 10 * coef[:10]
-    return disguised(5 * Z + 20, Z, coef, rng)
-
-
 # ------------------------------------------------------------------ few rows and many
 
 
@@ -57,13 +42,6 @@ def rows_1000(n, rng):
     return disguised(5 * Z + 20, Z, coef, rng)
 
 
-@case(750_000, 250_000, on_demand=True)
-def rows_1e6(n, rng):
-    """A million rows."""
-    Z, coef = normal(n, 8, rng)
-    return disguised(Z * 10.0 ** np.arange(-4, 4) + 3, Z, coef, rng)
-
-
 # ------------------------------------------------------------------ targets
 
 
@@ -77,12 +55,6 @@ def only_target(n, rng, change):
 def target_1e6(n, rng):
     """A deviation of 1 at a million."""
     return only_target(n, rng, lambda y: 1e6 + y)
-
-
-@case(10_000)
-def target_2000(n, rng):
-    """A deviation of 1 at two thousand."""
-    return only_target(n, rng, lambda y: 2000 + y)
 
 
 @case()
@@ -128,13 +100,6 @@ def rare_class(n, rng):
     """About one row in a hundred of class 1."""
     Z, coef = normal(n, 10, rng)
     return Data(30 * Z + 100, labels=labels_of(3 * Z @ coef - 7, rng))
-
-
-@case()
-def string_labels(n, rng):
-    """Labels that are words."""
-    Z, coef = normal(n, 10, rng)
-    return Data(3 * Z + 9, labels=np.array(["no", "yes"])[labels_of(3 * Z @ coef, rng)])
 
 
 @case()

@@ -1,4 +1,4 @@
-"""Make the environment of diffprivlib, find it, and talk to a worker in it.
+"""Make the environment of diffprivlib, find it, and run a worker in it.
 
     python -m benchmarks.environments.diffprivlib_env
 
@@ -10,7 +10,6 @@ imported (``cannot import name 'DOUBLE' from 'sklearn.tree._tree'``).
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import subprocess
@@ -41,47 +40,28 @@ def make() -> None:
     subprocess.run([python(), "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
 
 
-@functools.cache
-def worker(process_id: int) -> subprocess.Popen[str]:
-    """One worker for each process of the benchmark."""
+def run_there(*words: str) -> str:
+    """Run the worker, and return what it printed; RuntimeError with its reason if it cannot."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return subprocess.Popen(
-        [python(), str(WORKER)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment,
-    )
-
-
-def say(line: str) -> str:
-    """Send a line to the worker and return its answer."""
-    process = worker(os.getpid())
-    process.stdin.write(line + "\n")
-    process.stdin.flush()
-    return process.stdout.readline().strip()
-
-
-def versions() -> dict[str, str]:
-    """Versions in that environment."""
-    return json.loads(say("versions"))
+    command = [python(), WORKER, *words]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return done.stdout
 
 
 def ask(**task) -> dict[str, np.ndarray]:
-    """Fit in the worker; raises RuntimeError with its reason if it cannot."""
+    """Fit in the other environment."""
     with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "task.npz")
-        np.savez(path, **task)
-        told = say(path)
-        if not told.endswith(".answer.npz"):
-            raise RuntimeError(told or "the worker ended")
-        with np.load(told, allow_pickle=False) as answer:
+        paths = [f"{folder}/{name}.npz" for name in ("task", "answer")]
+        np.savez(paths[0], **task)
+        run_there(*paths)
+        with np.load(paths[1], allow_pickle=False) as answer:
             return dict(answer)
 
 
 if __name__ == "__main__":
     make()
-    text = json.dumps(versions(), indent=2)
+    text = json.dumps(json.loads(run_there("versions")), indent=2)
     (Path(__file__).parents[1] / "results" / "diffprivlib.json").write_text(text + "\n")
     print(text)

@@ -1,11 +1,9 @@
-"""Fit models of diffprivlib, in its own environment: one line in, one line out.
+"""Fit a model of diffprivlib, in its own environment.
 
-Reads the path of an .npz file from each line of its input, fits, writes the answers beside it and
-prints that path. Imports nothing of this project, which need not be installed there.
+Reads a task from one .npz file and writes the answer to another. Imports nothing of this project,
+which need not be installed there.
 """
 
-import contextlib
-import io
 import json
 import sys
 import warnings
@@ -44,22 +42,11 @@ def answer(task):
 
 def main():
     warnings.simplefilter("ignore")
-    for line in sys.stdin:
-        path = line.strip()
-        if path == "versions":
-            print(json.dumps(versions()), flush=True)
-            continue
-        try:
-            with (
-                np.load(path, allow_pickle=False) as task,
-                contextlib.redirect_stdout(io.StringIO()),
-            ):
-                found = answer(dict(task))
-        except Exception as reason:  # told to whoever asked
-            print(f"failed: {type(reason).__name__}: {reason}".replace("\n", " "), flush=True)
-            continue
-        np.savez(path + ".answer.npz", **found)
-        print(path + ".answer.npz", flush=True)
+    if sys.argv[1] == "versions":
+        print(json.dumps(versions()))
+        return
+    with np.load(sys.argv[1], allow_pickle=False) as task:
+        np.savez(sys.argv[2], **answer(dict(task)))
 
 
 if __name__ == "__main__":

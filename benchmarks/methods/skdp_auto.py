@@ -1,7 +1,6 @@
 """skdp as it comes: nothing is set but the budget, the labels and the seed of the noise.
 
-On demand without its calibration, too, with predictions that are linear, and with some rows public,
-to see what they do.
+On demand with predictions that are linear, and with some rows public, to see what they do.
 """
 
 from dataclasses import dataclass
@@ -20,17 +19,6 @@ def estimator(split, epsilon, delta, seed, **parameters):
     if split.is_classification:
         return skdp.DPLogisticRegression(classes=split.classes, **parameters)
     return skdp.DPLinearRegression(**parameters)
-
-
-class Uncalibrated(skdp.DPLogisticRegression):
-    """Logistic regression without the calibration at the end of a fit."""
-
-    _calibrates = False
-
-
-def uncalibrated(split, epsilon, delta, seed):
-    """A classifier without calibration."""
-    return Uncalibrated(**estimator(split, epsilon, delta, seed).get_params(deep=False))
 
 
 @dataclass(frozen=True)
@@ -95,13 +83,6 @@ class WithPublicRows:
 
 METHODS = [
     Method("skdp", "skdp", estimator),
-    Method(
-        "skdp uncalibrated",
-        "solver",
-        uncalibrated,
-        lambda split: split.is_classification,
-        on_demand=True,
-    ),
     Method("skdp linear", "solver", linear, on_demand=True),
     Method(
         "skdp linear, clipped",

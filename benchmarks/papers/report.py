@@ -16,7 +16,7 @@ from skdp.accounting import Adjacency, calibrate
 
 RESULTS = Path(__file__).parent / "results"
 PAPERS = ("h22", "w17", "wu21", "k22", "v22")
-NAMES = (*PAPERS, "next_to_gd", "pure")
+NAMES = (*PAPERS, "pure")
 
 
 def mean_and_error(name, values):

@@ -8,16 +8,12 @@ Zhou 2022, sec. 5).
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import least_squares
-from sklearn.base import clone
 
-from skdp import Privacy, SeededNoise
 from skdp._numbers import Array
-from skdp.accounting import gaussian_epsilon, gaussian_mu
 
 # Trains with the given factors on the noise of the steps, and a seed; returns the final loss.
 Trainer = Callable[[Array, int], float]
@@ -64,7 +60,7 @@ def influence_by_retraining(
     train : callable (factors, seed) -> float
         Trains on public data with the noise of step t multiplied by ``factors[t-1]``, everything
         else being equal, and returns the final loss. Equal seeds should draw equal noise, or the
-        differences are lost in it. `estimator_trainer` makes such a function.
+        differences are lost in it.
     n_steps : int
     n_probes : int, default=8
         Number of blocks of steps, of about equal length, that are probed.
@@ -79,11 +75,6 @@ def influence_by_retraining(
     -------
     RetrainedInfluence
     """
-    if not (1 <= n_probes <= n_steps and factor > 1 and runs >= 2):
-        raise ValueError(
-            "influence_by_retraining: n_probes must lie in [1, n_steps], factor be above 1 and "
-            f"runs at least 2; got n_probes={n_probes!r}, factor={factor!r}, runs={runs!r}."
-        )
     seeds = range(random_state, random_state + runs)
     plain = np.array([train(np.ones(n_steps), seed) for seed in seeds])
     blocks = np.array_split(np.arange(n_steps), n_probes)
@@ -107,8 +98,6 @@ def influence_by_retraining(
 
 def _fit(blocks: list[NDArray[np.intp]], means: Array, errors: Array) -> tuple[float, float]:
     """Fit the line to the blocks' mean influence by least squares, weighted by their errors."""
-    if len(blocks) == 1:
-        return float(np.log(means[0])), 0.0
     top = means.max()
     weights = 1 / np.maximum(errors / top, 1e-3)
     last = blocks[-1][-1]
@@ -132,50 +121,3 @@ def _fit(blocks: list[NDArray[np.intp]], means: Array, errors: Array) -> tuple[f
     )
     height, slope = found.x
     return float(height + math.log(top) - slope * (last + 1)), float(slope)
-
-
-def estimator_trainer(
-    estimator: Any,
-    X: ArrayLike,
-    y: ArrayLike,
-    n_steps: int,
-    loss: Callable[[Any, Any, Any], float],
-    noise: ArrayLike | None = None,
-) -> Trainer:
-    """Return a function that trains an estimator, for `influence_by_retraining`.
-
-    The rows must be public or synthetic, as no accountant covers the trained models together.
-    Changing the noise of some steps changes their cost, so each training gets the epsilon that
-    leaves the noise of the other steps unchanged.
-
-    Parameters
-    ----------
-    estimator : estimator of this library
-        An estimator with full batches and Gaussian noise. ``max_iter`` and ``noise_schedule`` are
-        set on its ``solver`` if that is an object, else on the estimator.
-    X, y : arrays
-        Public or synthetic rows.
-    n_steps : int
-    loss : callable (fitted estimator, X, y) -> float
-    noise : array of shape (n_steps,) or None, default=None
-        Relative noise to start from; None is uniform.
-    """
-    base = np.ones(n_steps) if noise is None else np.asarray(noise, dtype=np.float64)
-    place = "" if isinstance(estimator.get_params()["solver"], str) else "solver__"
-    mu = gaussian_mu(estimator.epsilon, estimator.delta)
-    privacy = Privacy() if estimator.privacy is None else estimator.privacy
-
-    def train(factors: Array, seed: int) -> float:
-        changed = base * factors
-        share = float(np.sum(changed**-2.0) / np.sum(base**-2.0))
-        model = clone(estimator).set_params(
-            **{
-                "epsilon": gaussian_epsilon(mu * math.sqrt(share), estimator.delta),
-                "privacy": clone(privacy).set_params(noise=SeededNoise(seed)),
-                place + "max_iter": n_steps,
-                place + "noise_schedule": changed,
-            }
-        )
-        return float(loss(model.fit(X, y), X, y))
-
-    return train

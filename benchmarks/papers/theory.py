@@ -9,37 +9,18 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from skdp._numbers import Array
-from skdp.accounting import gaussian_mu
 from skdp.planning.acceleration import responses
 from skdp.planning.bounds import LEAST_CONTRACTION, check_bound_arguments, closed_form_steps
-from skdp.steps import StepSchedule, step_sizes
-
-
-def exact_budget(epsilon: float, delta: float) -> float:
-    """Sum of ``sigma_t**-2`` that full-batch Gaussian releases may spend: the squared mu.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget, for neighbours whose sums differ by one contribution ("zero_out").
-
-    Examples
-    --------
-    >>> from benchmarks.papers.theory import exact_budget, printed_budget
-    >>> exact_budget(4.0, 1e-8) > 1.2 * printed_budget(4.0, 1e-8)
-    True
-    """
-    return gaussian_mu(epsilon, delta) ** 2
 
 
 def printed_budget(epsilon: float, delta: float) -> float:
-    """Return that sum by zCDP: ``R = 2 rho`` with ``rho + 2 sqrt(rho log(1/delta)) = epsilon``.
+    """Sum of ``sigma_t**-2`` that zCDP lets full-batch Gaussian releases spend.
 
-    Solved for rho that is ``(sqrt(epsilon + log(1/delta)) - sqrt(log(1/delta)))**2`` (Hong, Wang,
-    Zhou 2022, Lemma C.4, where the sign of the last term is a misprint).
+    It is ``R = 2 rho`` with ``rho + 2 sqrt(rho log(1/delta)) = epsilon``. Solved for rho that is
+    ``(sqrt(epsilon + log(1/delta)) - sqrt(log(1/delta)))**2`` (Hong, Wang, Zhou 2022, Lemma C.4,
+    where the sign of the last term is a misprint).
 
     Examples
     --------
@@ -102,110 +83,6 @@ def printed_number_of_steps(
     return closed_form_steps(alpha, slowness, 1 if noise_schedule == "uniform" else 2)
 
 
-def relaxed_number_of_steps(alpha: float, kappa: float) -> int:
-    """Return the number of steps of DP-GD under the condition of Polyak and Lojasiewicz.
-
-    It minimises ``gamma**T + alpha T**2``, the bound of Wang, Ye, Xu (2017, Thm 6.2, eq. 81) on the
-    last iterate of uniformly noisy gradient descent with steps of 1/M: about ``kappa
-    log(1/alpha)``, for alpha of the order ``D G**2 log(1/delta) / (n epsilon)**2``. That bound adds
-    up early noise in full; `skdp.planning.number_of_steps` with uniform noise takes into account
-    that later steps contract it, and finds as many steps or more.
-
-    Parameters
-    ----------
-    alpha : float
-        See `skdp.planning.noise_constant`.
-    kappa : float
-        M over the constant of Polyak and Lojasiewicz; at least 1.
-
-    Examples
-    --------
-    >>> from skdp.planning import number_of_steps
-    >>> from benchmarks.papers.theory import relaxed_number_of_steps
-    >>> relaxed_number_of_steps(1e-6, 10), number_of_steps(1e-6, 10, "uniform")
-    (64, 88)
-    """
-    check_bound_arguments(alpha, kappa, None, 1.0)
-    rate = -math.log(max(1 - 1 / kappa, LEAST_CONTRACTION))
-
-    def slope(n_steps: float) -> float:
-        return 2 * alpha * n_steps - rate * math.exp(-rate * n_steps)
-
-    if slope(1.0) >= 0:  # the slope rises, so the bound has one minimum
-        return 1
-    best = math.floor(float(brentq(slope, 1.0, rate / (2 * alpha))))
-
-    def bound(n_steps: int) -> float:
-        return math.exp(-rate * n_steps) + alpha * n_steps**2
-
-    return min(best, best + 1, key=bound)
-
-
-def improvement_ratio(steps: float | StepSchedule | ArrayLike, n_steps: int | None = None) -> float:
-    """Factor by which step-matched noise improves the noise term of ADP-SGD's bound.
-
-    ``M_dp / M_adp = T sum_t eta_t**2 / (sum_t eta_t)**2`` (Wu, Wang, Cristali, Gu, Willett 2021,
-    Remark 4.1); 1 for constant steps.
-
-    Parameters
-    ----------
-    steps : float, StepSchedule or array of step sizes
-    n_steps : int or None
-        Required unless ``steps`` is an array.
-
-    Examples
-    --------
-    >>> from benchmarks.papers.theory import improvement_ratio
-    >>> from skdp.steps import PolynomialStep
-    >>> improvement_ratio(0.1, 100)
-    1.0
-    >>> round(improvement_ratio(PolynomialStep(), 10_000), 2)
-    1.69
-    """
-    sizes = np.asarray(steps, dtype=np.float64) if n_steps is None else step_sizes(steps, n_steps)
-    sizes = sizes / sizes.max()
-    return float(len(sizes) * np.sum(sizes**2) / np.sum(sizes) ** 2)
-
-
-def quadratic_influence(
-    curvatures: ArrayLike, step: ArrayLike, n_steps: int | None = None
-) -> Array:
-    """Return the exact log q_t of gradient descent on a quadratic.
-
-    Noise of standard deviation s on each coordinate of the gradient of
-    ``1/2 sum_i h_i w_i**2`` at step t adds ``q_t s**2`` to the expected excess at the end,
-    ``q_t = eta_t**2/2 sum_i h_i prod_{s > t} (1 - eta_s h_i)**2``.
-
-    Parameters
-    ----------
-    curvatures : array of shape (n_parameters,)
-        h, the eigenvalues of the Hessian; positive, or 0 where the loss is flat.
-    step : float or array of shape (n_steps,)
-        Step sizes eta_t.
-    n_steps : int or None, default=None
-        Required if ``step`` is one number.
-
-    Returns
-    -------
-    array of shape (n_steps,)
-
-    Examples
-    --------
-    The optimal noise for a quadratic, as a ``noise_schedule``:
-
-    >>> from benchmarks.papers.theory import quadratic_influence
-    >>> from skdp.steps import influence_to_noise
-    >>> log_influence = quadratic_influence([1.0, 0.1], 0.5, n_steps=20)
-    >>> schedule = influence_to_noise(log_influence)
-    """
-    h, sizes = _curvatures(curvatures), _sizes(step, n_steps)
-    weights = np.log(h[h > 0])
-    later = _later(h[h > 0], sizes)
-    return np.asarray(
-        np.logaddexp.reduce(2 * later + weights, axis=1) + 2 * np.log(sizes) - math.log(2)
-    )
-
-
 def quadratic_excess(
     curvatures: ArrayLike, step: ArrayLike, noise_std: ArrayLike, start: ArrayLike
 ) -> float:
@@ -245,8 +122,8 @@ def quadratic_excess(
     0.008
     0.003
     """
-    h, std = _curvatures(curvatures), np.asarray(noise_std, dtype=np.float64)
-    sizes = _sizes(step, len(std))
+    h, std = (np.asarray(one, dtype=np.float64) for one in (curvatures, noise_std))
+    sizes = np.broadcast_to(np.asarray(step, dtype=np.float64), std.shape)
     left = np.prod((1 - np.outer(sizes, h)) ** 2, axis=0)
     distance = left * np.asarray(start, dtype=np.float64) ** 2
     noise = np.exp(2 * _later(h, sizes)) @ h / 2 * sizes**2
@@ -314,12 +191,3 @@ def _later(h: Array, sizes: Array) -> Array:
     """Log of the factor by which the steps after t shrink each coordinate: (n_steps, d)."""
     rates = np.log(np.maximum(np.abs(1 - np.outer(sizes, h)), LEAST_CONTRACTION))
     return np.asarray(np.cumsum(rates[::-1], axis=0)[::-1] - rates)
-
-
-def _curvatures(curvatures: ArrayLike) -> Array:
-    return np.asarray(curvatures, dtype=np.float64)
-
-
-def _sizes(step: ArrayLike, n_steps: int | None) -> Array:
-    sizes = np.asarray(step, dtype=np.float64)
-    return sizes if sizes.ndim else np.full(n_steps, float(sizes))

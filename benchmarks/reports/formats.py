@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import decimal
-import io
 import tempfile
 from pathlib import Path
 
@@ -118,44 +117,6 @@ def decimals():
     ]
 
 
-@report("formats", "scikit-learn #6792; pm4py #266", "dates and times as text and as objects")
-def dates_as_objects():
-    days = pd.date_range("2020-01-01", periods=20)
-    text = pd.DataFrame({"day": days.strftime("%Y-%m-%d")})
-    times = pd.DataFrame({"day": [day.time() for day in days]})
-    dates = pd.DataFrame({"day": list(days.date)})
-    wanted = prepared(pd.DataFrame({"day": days}))
-    return [
-        refused(lambda: prepared(text), "day", "to_datetime"),
-        refused(lambda: prepared(times), "day"),
-        supported(lambda: prepared(dates), lambda out: near(out, wanted, 1e-9)),
-    ]
-
-
-@report("formats", "Stack Overflow: could not convert string to float", "five columns of a CSV")
-def numbers_as_text():
-    columns = ['"1,234"', '"1,5"', "$1.50", "15%", "n/k"]
-    tables = [pd.read_csv(io.StringIO(f"p\n{cell}\n{cell}\n"), dtype=str) for cell in columns]
-    return [
-        refused(lambda table=table: prepared(table), "p", "to_numeric", "thousands")
-        for table in tables
-    ]
-
-
-@report("formats", "pandas #21229, #15818", "ids of a person as numbers and as text")
-def ids_of_mixed_type():
-    X, y = rows(5000)
-    persons = np.arange(5000) // 2
-
-    def fit(first, second):
-        ids = [(second if row % 2 else first)(int(one)) for row, one in enumerate(persons)]
-        return DPRidge().fit(X, y, groups=np.array(ids, dtype=object)).privacy_.n_groups
-
-    texts = (int, lambda one: str(one).encode(), decimal.Decimal)
-    found = [refused(lambda kind=kind: fit(str, kind), "groups") for kind in texts]
-    return [*found, near(fit(int, float), 2500, 0)]
-
-
 @report("formats", "scikit-learn #10667, #25165, #4597, #28111", "read-only memory maps")
 def memory_maps():
     X, y = rows()
@@ -243,13 +204,6 @@ def object_columns():
     ]
 
 
-@report("formats", "scikit-learn #7242, #12936; imodels #290", "columns in another order")
-def order_when_served():
-    X, y = rows(2000)
-    model = DPRidge().fit(frame_of(X), y)
-    return refused(lambda: model.predict(frame_of(X)[list("cba")]), "order")
-
-
 @report("formats", "scikit-learn #7242", "blocks with columns in another order")
 def order_of_blocks():
     X, y = rows()
@@ -270,25 +224,6 @@ def order_of_blocks():
         refused(lambda: fit("abc", "cab"), "order"),
         refused(lambda: model.predict(table[list("cba")]), "order"),
     ]
-
-
-@report("formats", "river #1253; pandas #8823; category_encoders #362", "5,000 labels")
-def many_labels():
-    labels = [f"c{i:05d}" for i in range(5000)]
-    codes = np.random.default_rng(0).integers(0, 5000, 20_000)
-    table = pd.DataFrame({"icd": np.array(labels)[codes]})
-
-    def make():
-        maker = DPTabularPreprocessor({"icd": labels}, missing=[], sparse_output=True)
-        return maker.fit_transform(table)
-
-    def judge(out):
-        size = (out.data.nbytes + out.indices.nbytes + out.indptr.nbytes) / 2**20
-        right = sparse.csr_matrix((np.ones(20_000), (np.arange(20_000), codes)))
-        same = out.shape == right.shape and abs(out - right).max() == 0
-        return holds(same and size < 2, "one 1 in each row, below 2 MB", f"{same}, {size:.2f} MB")
-
-    return supported(make, judge)
 
 
 @report("formats", "notebooks on UCI Adult", 'labels " >50K" beside ">50K"')
@@ -396,14 +331,3 @@ def parameters_to_yaml():
         holds(again.get_params() == clone(model).get_params(), "the same parameters"),
         near(np.abs(loaded.predict(X) - model.predict(X)).max(), 0, 0),
     ]
-
-
-@report("formats", "numpy 2", "labels of StringDType")
-def string_dtype():
-    X, y = classes_of(2000)
-    labels = np.array(["no", "yes"], dtype=np.dtypes.StringDType())[y]
-    model = classifier(epsilon=5, classes=["no", "yes"])
-    try:
-        return at_least(model.fit(X, labels).score(X, np.array(["no", "yes"])[y]), 0.7)
-    except ValueError:
-        return refused(lambda: model.fit(X, labels), "StringDType")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import numpy as np
 import sklearn
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import StackingClassifier, VotingClassifier
@@ -39,15 +35,10 @@ from benchmarks.reports.verdicts import (
     refused,
     report,
     rows,
-    warned,
 )
 from skdp import (
-    DPLogisticRegression,
     DPRidge,
-    NoiseWarning,
-    Privacy,
     PrivacyBudget,
-    PrivacyWarning,
     total_privacy,
 )
 
@@ -69,20 +60,6 @@ def negative_predictions():
     return near((own < 0).mean(), (right < 0).mean(), 0.03)
 
 
-@report("budgets", "diffprivlib #106", "the set of labels is read from y")
-def label_set():
-    X, y = classes_of(2000)
-    return warned(lambda: DPLogisticRegression().fit(X, y), PrivacyWarning, "classes")
-
-
-@report("budgets", "opacus #535", "a question about the budget does not change it")
-def questions_about_a_budget():
-    X, y = rows(2000)
-    with PrivacyBudget(3.0, 1e-6) as budget:
-        DPRidge().fit(X, y)
-    return near([budget.spent for _ in range(3)], 1, 1e-4)
-
-
 @report("budgets", "opacus #775, #591; google/differential-privacy #430", "epsilon up to 1e9")
 def large_epsilons():
     X, y = rows(2000)
@@ -90,54 +67,6 @@ def large_epsilons():
     models = [DPRidge(epsilon=one).fit(X, y) for one in (50, 100, 500)]
     total = total_privacy(*models, delta=1e-6).epsilon
     return [near(scores, 0.84, 0.02), holds(500 <= total <= 650, "500 to 650", total)]
-
-
-@report("budgets", "opacus #583", "the same epsilon for each of three models")
-def same_epsilon():
-    X, y = rows(2000)
-    return near([DPRidge().fit(X, y).privacy_.epsilon for _ in range(3)], 1, 1e-4)
-
-
-@report("budgets", "diffprivlib #14; SACRO-ML #408", "clones, copies and pickles share a budget")
-def copies_of_budgets():
-    X, y = rows(2000)
-    found = []
-    for copied in (clone, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))):
-        budget = PrivacyBudget(3.0, 1e-6)
-        model = DPRidge(privacy=Privacy(budget=budget))
-        model.fit(X, y)
-        copied(model).fit(X, y)
-        found.append(budget.spent)
-    return near(found, TWO_FITS, 0.01)
-
-
-@report("budgets", "tensorflow/privacy #136", "no noise")
-def no_noise():
-    X, y = rows(2000)
-    return warned(lambda: DPRidge(epsilon=np.inf).fit(X, y), PrivacyWarning, "NOT private")
-
-
-@report("budgets", "dp-wizard #862, #785", "epsilon 1e-6 and 0.001")
-def tiny_epsilons():
-    X, y = rows(2000)
-    return [
-        warned(lambda one=one: DPRidge(epsilon=one).fit(X, y), NoiseWarning, "rows")
-        for one in (1e-6, 0.001)
-    ]
-
-
-@report("budgets", "PipelineDP #259", "100 fits at epsilon 0.1")
-def hundred_fits():
-    X, y = rows(2000)
-    models = [DPRidge(epsilon=0.1).fit(X, y) for _ in range(100)]
-    return near(total_privacy(*models, delta=1e-6).epsilon, 1.18, 0.05)
-
-
-@report("budgets", "partitions of Tumult and of OpenDP", "models on different people")
-def disjoint_people():
-    X, y = rows(2000)
-    models = [DPRidge().fit(X[part], y[part]) for part in (slice(1000), slice(1000, 2000))]
-    return near(total_privacy(*models, delta=1e-6, disjoint=True).epsilon, 1.0, 1e-3)
 
 
 # ---------------------------------------------------------------------------- around estimators

@@ -189,14 +189,6 @@ def resampling():
     return [warned(lambda one=one: fit(one), PrivacyWarning) for one in samplers]
 
 
-@report("weights", "scikit-learn #8566, #8409", "bagging, a rare class is missing in a bag")
-def class_missing_in_a_bag():
-    X, _ = rows(2000)
-    y = np.digitize(X[:, 0], [0, 3])
-    bags = BaggingClassifier(classifier(classes=[0, 1, 2]), 5).fit(X, y)
-    return near(bags.predict_proba(X).sum(axis=1), 1, 1e-9)
-
-
 # ---------------------------------------------------------------------------- large tables
 
 
@@ -218,25 +210,6 @@ def hundred_classes(n_classes=100, n=50_000):
     right = LogisticRegression(max_iter=50).fit(X[:10_000], y[:10_000])
     model = classifier(classes=range(n_classes)).fit(X, y)
     return at_least(model.score(X, y), right.score(X, y) - 0.05)
-
-
-@report("scale", "1,000 classes", "20,000 x 20 rows of 1,000 classes; chance is 0.001")
-def thousand_classes():
-    rng = np.random.default_rng(0)
-    centres = 2.0 * rng.standard_normal((1000, 20))
-    y = rng.integers(0, 1000, 20_000)
-    X = centres[y] + rng.standard_normal((20_000, 20))
-    model = classifier(10.0, classes=range(1000), max_iter=10).fit(X, y)
-    return at_least(model.score(X, y), 0.1)
-
-
-@report("scale", "1,000 targets", "20,000 rows of 1,000 targets")
-def thousand_targets():
-    X, _ = rows()
-    slopes = np.random.default_rng(1).standard_normal((3, 1000))
-    Y = X @ slopes + 0.2 * np.random.default_rng(2).standard_normal((20_000, 1000))
-    right = r2_score(Y, LinearRegression().fit(X, Y).predict(X))
-    return near(r2_of(X, Y, DPRidge(epsilon=10)), right, 0.03)
 
 
 @report("scale", "scikit-learn #8769", "float32 rows are copied to float64; 200,000 x 50")

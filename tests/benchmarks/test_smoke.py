@@ -71,7 +71,7 @@ def run_cases(path):
 
 
 def run_inference(path):
-    inference.run(path, "a command", runs=2, minutes=1, smoke=True)
+    inference.run(path, "a command", 2, inference.cells(smoke=True))
     return inference.verdict(path), len(results_file.read(path)[1]), 2
 
 

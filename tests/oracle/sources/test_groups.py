@@ -112,6 +112,16 @@ def test_parts_of_a_row_do_not_follow_from_its_place(rng, form, loss, n_features
         assert np.array_equal(everyone[first:], facts(first))
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_facts_of_rows_are_computed_anew_at_another_point(rng, form):
+    X, y, codes = data(rng)
+    source = source_of(form(X), y, codes)
+    for point in (np.zeros((6, 1)), rng.standard_normal((6, 1)), np.zeros((6, 1))):
+        fresh = source_of(form(X), y, codes)
+        for function in ((weighted_residuals, SquaredError(), point), (Records.margins, point)):
+            assert np.array_equal(source.per_row(*function), fresh.per_row(*function))
+
+
 @pytest.mark.parametrize("kind", [np.float64, np.float32])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("n_features", [1, 7, 64])
