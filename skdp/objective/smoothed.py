@@ -35,6 +35,10 @@ class _Smoothed(Loss):
     def weight_bound(self) -> float:
         return self.curvature
 
+    @property
+    def typical_curvature(self) -> float:
+        return min(TYPICAL_DENSITY, self.curvature)
+
     def __post_init__(self) -> None:
         store_float(self, "width", "be positive and finite", lambda value: 0 < value < math.inf)
 
@@ -99,10 +103,6 @@ class SmoothedPinball(_Smoothed):
         # towards the median, as only targets beyond them have long residuals.
         lowest = np.sort(self.quantiles)
         return max(math.hypot(*lowest[:k], *(1 - lowest[k:])) for k in range(self.n_outputs + 1))
-
-    @property
-    def typical_curvature(self) -> float:
-        return min(TYPICAL_DENSITY, self.curvature)
 
     def for_signal(self, ratio: float) -> Self:
         width = min(max(WIDTH * ratio**WIDTH_POWER, LEAST_WIDTH), MOST_WIDTH)
@@ -172,6 +172,13 @@ class SmoothedHinge(_Smoothed):
     @property
     def residual_at_zero(self) -> float:
         return math.sqrt(self.n_classes) * float(expit(1 / self.width))
+
+    @property
+    def typical_curvature(self) -> float:
+        return min(TYPICAL_DENSITY / 2, self.curvature)
+
+    def for_signal(self, ratio: float) -> Self:
+        return replace(self, width=self.width * min(1.0, max(0.2, (ratio / 500) ** WIDTH_POWER)))
 
     def _past(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
         return np.asarray((1 - (2 * targets - 1) * margins) / self.width)

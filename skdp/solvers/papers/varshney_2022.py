@@ -34,6 +34,9 @@ from skdp.steps import AVERAGES, IterateAverage, constant_size
 STEEPEST = 2.5
 # Fewest blocks that are taken by default.
 MIN_BLOCKS = 8
+# Signal-to-noise ratio from which on more steps gain more than their noise loses, if curvature is
+# often below the typical one. So do longer clips, if residuals are skewed.
+AMPLE_RATIO = 500.0
 
 
 @base.hyperparameters
@@ -118,7 +121,10 @@ class Guess:
             curvature = problem.loss.typical_curvature * steepest + problem.strong_convexity
         checks.positive(curvature=curvature)
         if checks.is_auto(kappa):
-            flattest = problem.loss.typical_curvature * scale + problem.strong_convexity
+            # Curvature that varies is expected to be half of the typical one in the mean over rows.
+            varies = not problem.loss.quadratic and public.signal_to_noise >= AMPLE_RATIO
+            flattest = problem.loss.typical_curvature / (1 + varies) * scale
+            flattest += problem.strong_convexity
             kappa = max(1.0, curvature / flattest)
         checks.positive(condition_number=kappa)
         return cls(public, problem, float(curvature), float(kappa))
@@ -317,9 +323,10 @@ class AdaptiveShuffledSGD(OnePassSolver):
         median, which requires the fewest rows to stand out from the noise, or 0.9 where the loss
         bounds residuals: those of a rare class are large, and no outliers.
     clip_factor : float or "auto", default="auto"
-        Clip in units of gamma times the expected norm of a row. "auto" is 2, or 1 where the loss
-        bounds residuals. The paper takes ``ln(n)**a``, with a = 1/2 for Gaussian tails, which makes
-        clipping improbable and adds more noise.
+        Clip in units of gamma times the expected norm of a row. "auto" is 2, or more with a log
+        link and a large budget, or 1 where the loss bounds residuals. The paper takes
+        ``ln(n)**a``, with a = 1/2 for Gaussian tails, which makes clipping improbable and adds more
+        noise.
     {curvature}
     {condition_number}
     averaging : {"last", "tail", "random"}, default="tail"
@@ -368,6 +375,8 @@ class AdaptiveShuffledSGD(OnePassSolver):
         clip_factor = self.clip_factor
         if checks.is_auto(clip_factor):
             clip_factor = 2.0 if residual_bound is None else 1.0
+            if problem.loss.link == "log":  # whose residuals are skewed
+                clip_factor *= max(1.0, public.signal_to_noise / AMPLE_RATIO) ** (1 / 3)
             if not public.is_noisy:
                 clip_factor = UNCLIPPED
         checks.positive(clip_factor=clip_factor)

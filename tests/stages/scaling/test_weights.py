@@ -31,8 +31,6 @@ TASKS = {
     skdp.DPPoissonRegressor: ({}, linear_model.PoissonRegressor(alpha=0), "count"),
     skdp.DPGammaRegressor: ({}, linear_model.GammaRegressor(alpha=0), "positive"),
 }
-# Fits without weights differ as much: a smoothed hinge.
-TOLERANCES = {skdp.DPLinearSVC: 0.2}
 # Of other problems, with the same gradients: a ball, or a penalty that is strongly convex.
 OTHERS = {"accelerated_mirror_descent", "frank_wolfe"}
 CONVEX = {"heavy_ball", "multistage_nesterov", "nesterov"}
@@ -80,7 +78,16 @@ def test_estimates_do_not_depend_on_the_unit(problem, estimator):
     y = targets[kind]
     coef = check_units(lambda w: made(estimator).fit(X, y, w), weights)
     exact = theirs.fit(X, y, sample_weight=weights).coef_
-    assert relative_error(coef, exact) < TOLERANCES.get(estimator, 0.03)
+    assert relative_error(coef, exact) < 0.03
+
+
+@pytest.mark.parametrize("estimator", TASKS, ids=lambda estimator: estimator.__name__)
+def test_one_pass_over_weighted_rows_ends_at_the_exact_fit(problem, estimator):
+    X, targets, weights = problem
+    _, theirs, kind = TASKS[estimator]
+    exact = theirs.fit(X, targets[kind], sample_weight=weights).coef_
+    fits = (KINDS["stream"](made(estimator, k), X, targets[kind], weights) for k in range(3))
+    assert relative_error(np.mean([one.coef_ for one in fits], axis=0), exact) < 0.03
 
 
 @pytest.mark.parametrize("solver", sorted({*available()} - OTHERS))
