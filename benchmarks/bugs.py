@@ -39,13 +39,13 @@ def factor_forgotten(patch):
 
 @bug("gradients not clipped")
 def no_clipping(patch):
-    patch.setattr(kernels, "clip", lambda *given: None)
+    patch.setattr(kernels, "clip_residuals", lambda *given: None)
 
 
 @bug("clipped to twice the norm")
 def clipped_to_twice(patch):
-    original = kernels.clip
-    patch.setattr(kernels, "clip", lambda r, norm, *given: original(r, 2 * norm, *given))
+    original = kernels.clip_residuals
+    patch.setattr(kernels, "clip_residuals", lambda r, norm, *given: original(r, 2 * norm, *given))
 
 
 @bug("the sum is clipped, not its terms")

@@ -42,6 +42,13 @@ SEEN = {
 }
 
 
+def test_every_bug_can_be_seeded():
+    for _, seed, estimator in BUGS.values():
+        with pytest.MonkeyPatch.context() as patch:
+            seed(patch)
+        assert hasattr(estimator("zero_out"), "fit")
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore::skdp.PrivacyWarning")
 @pytest.mark.parametrize("name", SEEN)
