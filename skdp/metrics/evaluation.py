@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import AnyArray, Array, MatrixLike, is_real, require
-from skdp.fitting import grouping, refusals
+from skdp.fitting import grouping
 from skdp.fitting.assumptions import declared_assumptions, noise_assumptions, unit_assumptions
 from skdp.fitting.between_fits import was_fitted_on
 from skdp.fitting.data import Data
@@ -20,8 +20,8 @@ from skdp.fitting.partitions import refuse_beside
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import data_in_memory, read_data, read_plain
-from skdp.fitting.tables import is_dask, kinds_of_labels
-from skdp.fitting.units import Targets, require_positive_weight
+from skdp.fitting.tables import is_dask
+from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_scored_rows
 from skdp.metrics import requests, row_statistics
 from skdp.metrics.scores import Scores, SubgroupScores
@@ -66,11 +66,10 @@ def evaluate(
     X : array, sparse matrix or data frame of shape (n_samples, n_features), Partitions or iterator
         Rows in partitions, such as `Chunks`, and collections of dask stay where they are: the
         model, which must be possible to pickle, predicts there, once for a check and once for each
-        release. An iterator of blocks ``(X, y)``, ``(X, y, groups)`` of whole groups, or ``(X, y,
-        sample_weight, groups)``, groups being None for none, is read once; what is kept are a few
-        numbers of each row.
+        release. An iterator of blocks ``(X, y)`` is read once; what is kept are a few numbers of
+        each row.
     y : array of shape (n_samples,) or None, default=None
-        Left out for partitions and blocks, which have the targets and weights.
+        Left out for partitions and blocks, which have the targets.
     metrics : str or iterable of str, default=None
         Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
         "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"); of two
@@ -90,7 +89,7 @@ def evaluate(
         Labels of groups, such as persons; none may be missing. The guarantee is for a group then,
         with all of its rows. A group adds to a score the mean of what its rows would add, so each
         counts once: accuracy is the mean over persons of the share of their rows that are right.
-        Partitions and blocks bring their own.
+        Partitions bring their own.
     by : column of X, array of shape (n_samples,) or None, default=None
         Labels of subgroups to score one by one, such as sexes: the name of a column of a data
         frame, the number of one of an array, or the labels themselves; for partitions and blocks a
@@ -256,24 +255,18 @@ class PrivateScorer(PrivateEstimator):
     def _check_parameters(self) -> None:
         """Refuse what can be refused without rows."""
         self.check_before_fit()
-        if row_statistics.kind_of(self.model) == "regressor":
-            row_statistics.target_range(self.model, self.target_range)
-        self._metrics()
-
-    def _metrics(self) -> requests.Metrics:
-        kind = row_statistics.kind_of(self.model)
-        n_classes = 1 if kind == "regressor" else len(self.model.classes_)
-        by_subgroup = self.subgroups is not None
-        return requests.metrics_by_name(self.model, self.metrics, n_classes, by_subgroup)
+        self._request()
 
     def _request(self) -> requests.ScoreRequest:
-        if row_statistics.kind_of(self.model) == "regressor":
-            within = row_statistics.target_range(self.model, self.target_range)
-            return requests.request_for_regressor(
-                self.model, self._metrics(), within, self.subgroups
-            )
-        bound = float(self.log_loss_bound)
-        return requests.request_for_classifier(self.model, self._metrics(), bound, self.subgroups)
+        model, subgroups = self.model, self.subgroups
+        kind = row_statistics.kind_of(model)
+        n_classes = 1 if kind == "regressor" else len(model.classes_)
+        metrics = requests.metrics_by_name(model, self.metrics, n_classes, subgroups is not None)
+        if kind == "classifier":
+            bound = float(self.log_loss_bound)
+            return requests.request_for_classifier(model, metrics, bound, subgroups)
+        within = row_statistics.target_range(model, self.target_range)
+        return requests.request_for_regressor(model, metrics, within, subgroups)
 
     def _read_rows(
         self,
@@ -295,46 +288,21 @@ class PrivateScorer(PrivateEstimator):
         return statistics, np.zeros((len(statistics), 1))
 
     def _read_blocks(self, blocks: Iterator[tuple[Any, ...]]) -> Data:
-        """Return the statistics of blocks (X, y), or (X, y, groups), each of which is read once."""
-        who = self._who
+        """Return the statistics of blocks (X, y), each of which is read once."""
         self._check_parameters()
-        statistics, labels, forms, n_groups = [], [], set(), 0
-        weights: list[Any] = []
+        statistics = []
         for block in blocks:
-            if not isinstance(block, tuple) or len(block) not in (2, 3, 4):
+            if not isinstance(block, tuple) or len(block) != 2:
                 raise ValueError(
-                    f"{who}: a block is a pair (X, y), a triple (X, y, groups), or (X, y, "
-                    f"sample_weight, groups); got {type(block).__name__}. Nothing was released."
+                    f"{self._who}: a block must be a pair (X, y). Pass rows with weights or groups "
+                    "as Partitions or in memory. Nothing was released."
                 )
-            given = block[-1] if len(block) > 2 else None
-            own = block[2] if len(block) == 4 else None
-            forms.add((own is not None, given is not None))
-            if np.shape(block[0])[:1] == (0,):
-                continue
-            if given is not None:
-                labels.append(grouping.label_column(who, given))
-            read = grouping.read_block(self, block[0], block[1], own, given, is_all=False)
-            facts, _, _, own, groups = read
-            statistics.append(facts)
-            weights += [] if own is None else [own]
-            n_groups += 0 if groups is None else groups.n_groups
-        if len(forms) > 1 or not statistics:
-            wanted = "hold a row at least"
-            if statistics:
-                wanted = "have labels of groups, all or none, and weights, all or none"
-            raise ValueError(f"{who}: blocks must {wanted}. Nothing was released.")
-        refusals.require_one_kind(who, "groups", map(kinds_of_labels, labels))
-        groups = GroupLabels(who, np.concatenate(labels)) if labels else None
-        if groups is not None and groups.n_groups < n_groups:
-            raise ValueError(
-                f"{who}: rows of one group lie in several blocks, whose predictions could show "
-                "that; put all of a group's rows into one. Nothing was released."
-            )
-        array, joint = np.concatenate(statistics), None
-        if weights:
-            joint = np.concatenate(weights)
-            require_positive_weight(who, bool(joint.any()))
-        return data_in_memory(self, array, Targets(np.zeros((len(array), 1)), 1), joint, groups)
+            if np.shape(block[0])[:1] != (0,):
+                statistics.append(grouping.read_block(self, *block, is_all=False)[0])
+        if not statistics:
+            raise ValueError(f"{self._who}: blocks must hold a row at least. Nothing was released.")
+        array = np.concatenate(statistics)
+        return data_in_memory(self, array, Targets(np.zeros((len(array), 1)), 1), None, None)
 
     def _prepare_for(self, data: Data, *start: object) -> Prepared:
         def stages(public: Public) -> tuple[Stage, ...]:

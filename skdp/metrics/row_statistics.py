@@ -36,19 +36,15 @@ OFF_CENTRE, LEAST_OF_CENTRE = 1 / 8, 3 / 4
 
 def kind_of(model: BaseEstimator) -> str:
     """Return "classifier" or "regressor"; ValueError for other models."""
-    is_tagged = hasattr(model, "__sklearn_tags__")
-    if is_tagged and is_classifier(model):
-        if not hasattr(model, "classes_"):
-            raise ValueError(
-                f"{WHO}: this {type(model).__name__} has no classes_: fit it first. Nothing was "
-                "released."
-            )
-        return "classifier"
-    if is_tagged and is_regressor(model):
-        return "regressor"
+    if hasattr(model, "__sklearn_tags__"):
+        if is_classifier(model) and hasattr(model, "classes_"):
+            return "classifier"
+        if is_regressor(model):
+            return "regressor"
     raise ValueError(
         f"{WHO}: model must be a fitted classifier or regressor of scikit-learn's kind; got "
-        f"{type(model).__name__}. Nothing was released."
+        f"{type(model).__name__}, which is neither, or a classifier without classes_: fit it "
+        "first. Nothing was released."
     )
 
 

@@ -141,7 +141,7 @@ def test_groups_count_with_the_mean_of_their_weights(kind):
 
 @kinds
 @pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])
-def test_partitions_and_blocks_are_scored_as_rows_in_memory(kind, grouped):
+def test_partitions_are_scored_as_rows_in_memory(kind, grouped):
     model, X, y, weights = rows(kind)
     person = np.arange(N) // 3
     groups = person if grouped else None
@@ -149,13 +149,10 @@ def test_partitions_and_blocks_are_scored_as_rows_in_memory(kind, grouped):
     halves = [slice(0, 3000), slice(3000, None)]
     beside = ("sample_weight", "groups") if grouped else ("sample_weight",)
     parts = [(X[one], y[one], weights[one], *([person[one]] if grouped else [])) for one in halves]
-    blocks = ((X[one], y[one], weights[one], person[one] if grouped else None) for one in halves)
-    for given in (Pickled(*parts, beside=beside), blocks):
-        found = scored(model, given, None, None, NUMBERS[kind])
-        for name in NUMBERS[kind]:
-            np.testing.assert_allclose(
-                found[name].value, in_memory[name].value, rtol=1e-9, err_msg=name
-            )
+    found = scored(model, Pickled(*parts, beside=beside), None, None, NUMBERS[kind])
+    for name in NUMBERS[kind]:
+        right = in_memory[name].value
+        np.testing.assert_allclose(found[name].value, right, rtol=1e-9, err_msg=name)
 
 
 @kinds
