@@ -6,9 +6,11 @@ import contextlib
 import doctest
 import importlib
 import importlib.util
+import json
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -23,7 +25,7 @@ from benchmarks import table, verdict
 from benchmarks.__main__ import COMMANDS, parse
 from benchmarks.papers import report
 from replays import ESTIMATORS, data_for, differing, each_row_once, neighbours
-from skdp import demo, total_privacy
+from skdp import __version__, demo, total_privacy
 from skdp.accounting import Adjacency
 from skdp.oracle import GaussianNoise, NoisyStatistic, Solution
 from skdp.solvers import Solver, get_solver
@@ -103,6 +105,28 @@ def test_the_readme_gives_the_commands_that_continuous_integration_runs():
     (install,) = readme.command("install command")
     assert install.startswith("python3 -m venv .venv && .venv/bin/pip install")
     assert readme.command("test command")[1] == ".venv/bin/pytest -n 2"
+
+
+def test_files_of_metadata_agree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation, recipe, zenodo = (
+        (ROOT / name).read_text(encoding="utf-8")
+        for name in ("CITATION.cff", "recipe/meta.yaml", ".zenodo.json")
+    )
+    summary = project["description"]
+    assert summary == readme.README.splitlines()[2]
+    assert f'"skdp: {summary[0].lower()}{summary[1:-1]}"' in citation
+    assert json.loads(zenodo)["title"] == f"skdp: {summary[0].lower()}{summary[1:-1]}"
+    assert f"summary: {summary}\n" in recipe
+    assert f"\nversion: {__version__}\n" in citation
+    assert f'version = "{__version__}"' in recipe
+    for license_ in (citation, recipe, zenodo):
+        assert project["license"] in license_
+    for package in project["dependencies"]:
+        name, minimum = package.split(">=")
+        assert f"    - {name} >={minimum}\n" in recipe
+    assert project["requires-python"] == ">=3.11"
+    assert "Python 3.11 or later" in readme.README
 
 
 def test_the_demonstration_draws_and_prints_what_it_promises(tmp_path, monkeypatch, capsys):
