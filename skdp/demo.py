@@ -6,8 +6,8 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -44,21 +44,12 @@ EXPERIMENTS = {  # data and score: how to load the data, and a private model of 
 }
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """Scores of a private model and of its non-private references on held-out rows.
 
-    Attributes
-    ----------
-    data : str
-    shape : tuple of int
-        Of the rows of a fit.
-    scores : array of shape (3, n_epsilons)
-        Of the private model: the quantiles ``BAND``.
-    reference, constant : float
-        Median scores of the non-private model and of a constant prediction.
-    statements : list of PrivacyStatement
-        Of the last fit with each epsilon.
+    ``scores`` are those of the private model, the quantiles ``BAND`` at each epsilon; ``reference``
+    and ``constant`` are median scores of the non-private model and of a constant prediction.
+    ``statements`` are those of the last fit with each epsilon.
     """
 
     data: str
@@ -69,15 +60,15 @@ class Result:
     statements: list[PrivacyStatement]
 
 
-def measure(data: str, epsilons: Sequence[float], repeats: int) -> Result:
+def measure(data: str, repeats: int) -> Result:
     """Fit all models on ``repeats`` splits: three quarters of the rows fit, one quarter scores."""
     load, private = EXPERIMENTS[data]
     X, y = load(return_X_y=True)
-    classifies = is_classifier(private)
-    reference = LogisticRegression(max_iter=1000) if classifies else Ridge()
-    constant = DummyClassifier() if classifies else DummyRegressor()
-    others = [make_pipeline(StandardScaler(), reference), constant]
-    models = [clone(private).set_params(epsilon=epsilon) for epsilon in epsilons]
+    others = [make_pipeline(StandardScaler(), Ridge()), DummyRegressor()]
+    if is_classifier(private):
+        plain = LogisticRegression(max_iter=1000)
+        others = [make_pipeline(StandardScaler(), plain), DummyClassifier()]
+    models = [clone(private).set_params(epsilon=epsilon) for epsilon in EPSILONS]
     scores = []
     for seed in range(repeats):
         train, test, y_train, y_test = train_test_split(X, y, random_state=seed)
@@ -88,18 +79,18 @@ def measure(data: str, epsilons: Sequence[float], repeats: int) -> Result:
     return Result(data, train.shape, bands[:, :-2], bands[1, -2], bands[1, -1], statements)
 
 
-def table(results: Sequence[Result], epsilons: Sequence[float]) -> str:
+def table(results: Sequence[Result]) -> str:
     """Return a table with a line for every data set and epsilon."""
     lines = [["data", "rows", "columns", "epsilon", "score", "non-private", "constant"]]
     for result in results:
         others = [f"{score:.3f}" for score in (result.reference, result.constant)]
-        for epsilon, (low, median, high) in zip(epsilons, result.scores.T, strict=True):
+        for epsilon, (low, median, high) in zip(EPSILONS, result.scores.T, strict=True):
             score = f"{median:.3f} ({low:.3f} to {high:.3f})"
             lines.append([result.data, *map(str, result.shape), f"{epsilon:g}", score, *others])
     return "\n".join(text_table(lines, "<>>>>>>"))
 
 
-def draw(results: Sequence[Result], epsilons: Sequence[float], path: Path) -> None:
+def draw(results: Sequence[Result], path: Path) -> None:
     """Draw score against epsilon, one panel for each data set, and save the picture."""
     from matplotlib.figure import Figure
 
@@ -108,17 +99,13 @@ def draw(results: Sequence[Result], epsilons: Sequence[float], path: Path) -> No
     for axes, result in zip(panels, results, strict=True):
         low, median, high = result.scores
         axes.axhline(result.reference, color="gray", linestyle="--", label="without privacy")
-        axes.fill_between(epsilons, low, high, alpha=0.18, label="middle 80 per cent")
-        axes.plot(epsilons, median, marker="o", label="private, median")
-        for epsilon, score in zip(epsilons, median, strict=True):
-            axes.annotate(f"{score:.2f}", (epsilon, score), (3, -12), textcoords="offset points")
+        axes.fill_between(EPSILONS, low, high, alpha=0.18, label="middle 80 per cent")
+        axes.plot(EPSILONS, median, marker="o", label="private, median")
         axes.set(title=result.data, xscale="log", ylim=(-0.1, 1.05))
-        axes.set_xticks(epsilons, epsilons)
-        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_xticks(EPSILONS, EPSILONS)
     panels[0].set_ylabel("score on held-out rows")
     panels[-1].legend(frameon=False)
     figure.supxlabel("epsilon, log scale (left: more private)")
-    figure.suptitle(TITLE)
     figure.savefig(path, dpi=150)
 
 
@@ -148,9 +135,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings(action="ignore"):
         for data in EXPERIMENTS:
             print(f"fitting {data}: {repeats * len(EPSILONS)} private models", file=sys.stderr)
-            results.append(measure(data, EPSILONS, repeats))
-    draw(results, EPSILONS, options.output)
+            results.append(measure(data, repeats))
+    draw(results, options.output)
     shown = results[0].statements[EPSILONS.index(1.0)]
-    print(TITLE, table(results, EPSILONS), LEGEND.format(repeats), shown, sep="\n\n")
+    print(TITLE, table(results), LEGEND.format(repeats), shown, sep="\n\n")
     print(f"\nPicture: {options.output}  ({time.perf_counter() - start:.0f} s in all)")
     return 0

@@ -52,6 +52,7 @@ AS_DAYS = (
     "Turn dates into numbers, such as days since a day that you choose beforehand, or let "
     "skdp.DPTabularPreprocessor do it."
 )
+FIRST_DAY = np.datetime64("2000-01-01")  # from which the days of dates are counted
 OWN_COLUMNS = "Give each number in {} a column of its own, or leave the column out."
 # The first that fits counts: a datetime is a date, too.
 KINDS = (
@@ -403,7 +404,7 @@ def numbers_of(X: Any, place: int) -> Array:
     return np.asarray(values.astype(np.float64))
 
 
-def days_of(X: Any, place: int, origin: str) -> Array:
+def days_of(X: Any, place: int) -> Array:
     """Return dates as days since a day, or durations in days; nan where one is missing.
 
     Raises
@@ -417,11 +418,11 @@ def days_of(X: Any, place: int, origin: str) -> Array:
     else:
         if values.dtype.kind != "M":  # as pandas gives periods, and dates with a time zone
             values = np.fromiter(map(_in_utc, values.tolist()), "datetime64[us]", len(values))
-        since = values.astype("datetime64[us]") - np.datetime64(origin)
+        since = values.astype("datetime64[us]") - FIRST_DAY
     return np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "D"))
 
 
-def number_or_days(value: Any, origin: str) -> float:
+def number_or_days(value: Any) -> float:
     """Return a number as it is, a date as days since a day, and nan for anything else."""
     if is_real(value) or isinstance(value, bool):
         return float(value)
@@ -429,7 +430,7 @@ def number_or_days(value: Any, origin: str) -> float:
         day = np.datetime64(value if isinstance(value, str) else _in_utc(value), "us")
     except (TypeError, ValueError):
         return float("nan")
-    return float((day - np.datetime64(origin)) / np.timedelta64(1, "D"))
+    return float((day - FIRST_DAY) / np.timedelta64(1, "D"))
 
 
 def _in_utc(cell: Any) -> Any:

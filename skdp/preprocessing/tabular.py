@@ -37,7 +37,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     * Columns named in ``categories`` become a column of zeros and ones for each label, or a single
       one if there are two labels. A label that was not declared gets zeros everywhere. With
       ``drop="first"`` the first label is the reference level, and has no column.
-    * Columns of dates become days since ``origin``, in UTC if they have a time zone; periods are
+    * Columns of dates become days since 2000-01-01, in UTC if they have a time zone; periods are
       taken by their start. Durations become days.
     * All others are numbers. Missing numbers and dates are filled, and a column marks where.
 
@@ -61,7 +61,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         Public values for ``impute="constant"``, and for columns of which hardly any value is
         known. A value that is typical of its column serves best, as a far-off one widens the range
         of the column. Columns that are left out get 0, with a warning if they are among
-        ``missing``. For a column of dates, a date, such as "1980-01-01", or days since ``origin``.
+        ``missing``. For a column of dates, a date, such as "1980-01-01", or days since 2000-01-01.
     missing : "all" or list of columns, default="all"
         Columns that get a further column which marks missing values: a public choice, as these rows
         are not looked at. In other columns missing values are filled and not marked. With the mark
@@ -72,8 +72,6 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         to 1, so that only the differences of their coefficients are determined. With a reference
         level, each coefficient is the difference from it. Of two labels, the first is the reference
         level by default.
-    origin : str, default="2000-01-01"
-        Day from which the days of dates are counted.
     sparse_output : bool, default=False
         Whether ``transform`` returns a CSR matrix, which needs little memory for many labels: a row
         has an entry for each label it has, and for each number that is not 0. All estimators of
@@ -122,7 +120,6 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     fill_value: object | Mapping[Hashable, object] = None
     missing: str | Sequence[Hashable] = "all"
     drop: str | Mapping[Hashable, object] | None = None
-    origin: str = "2000-01-01"
     sparse_output: bool = False
     epsilon: float = 1.0
     delta: float = 1e-6
@@ -166,9 +163,12 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if data.names:
             self.feature_names_in_ = np.array(data.names, dtype=object)
-        zeros = [name for name, kind in kinds.items() if kind != "category" and self._marks(name)]
-        zeros = [name for name in zeros if self._given(name) is None]
-        if zeros and self.impute == "constant":
+        zeros = [
+            name
+            for name in _numbers_among(kinds)
+            if self._marks(name) and self._given(name) is None and self.impute == "constant"
+        ]
+        if zeros:
             warn(
                 f"{self._who}: missing values of {listed(zeros)} become 0, as fill_value names no "
                 "other value for them. Give one that is typical of the column and known from "
@@ -304,15 +304,10 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     def _kinds(self, X: Any, columns: list[Hashable]) -> dict[Hashable, str]:
         """Decide how each column is read, from its type and what was declared."""
         who, categories = type(self).__name__, dict(self.categories or {})
-        marked = [] if isinstance(self.missing, str) else self.missing
-        filled = self.fill_value if isinstance(self.fill_value, Mapping) else ()
-        for what, names in (
-            ("categories", categories),
-            ("missing", marked),
-            ("fill_value", filled),
-        ):
-            unknown = [name for name in names if name not in columns]
-            if unknown:
+        for what in ("categories", "missing", "fill_value"):
+            given = getattr(self, what)
+            names = given if np.iterable(given) and not isinstance(given, str) else ()
+            if unknown := [name for name in names if name not in columns]:
                 raise public_refusal(
                     f"{who}: {what} names columns that X does not have: {listed(unknown)}. X has "
                     f"{listed(columns)}."
@@ -331,7 +326,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self._refuse_unread(X, unread)
         for name, kind in kinds.items():
             given = self._given(name)
-            if kind == "number" and given is not None and not _is_number(given):
+            if kind == "number" and not (
+                given is None or isinstance(given, bool) or is_real(given)
+            ):
                 raise public_refusal(
                     f"{who}: column {name!r} holds numbers; its fill_value must be a number, got "
                     f"{given!r}. Nothing was released."
@@ -364,8 +361,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             fine |= {"text"} if kind == "date" else set()  # as JSON has dates
             if not present <= fine and not tables.all_missing(X, place):
                 others[name] = present
-        no_dates = [name for name in others if self.kinds_[name] == "date"]
-        self._refuse_no_dates(no_dates)
+        self._refuse_no_dates([name for name in others if self.kinds_[name] == "date"])
         self._refuse_unread(X, others)
 
     def _refuse_no_dates(self, columns: list[Hashable]) -> None:
@@ -379,15 +375,17 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     def _refuse_unread(self, X: Any, present: Mapping[Hashable, frozenset[str]]) -> None:
         if not present:
             return
-        kinds = [getattr(self, "kinds_", {}).get(name, "number") for name in present]
-        wanted = "durations" if set(kinds) == {"duration"} else "numbers"
-        texts = [name for name, own in present.items() if own & {"text", "bytes", "intervals"}]
-        declare = ""
-        if texts:
-            declare = (
+        kinds = {getattr(self, "kinds_", {}).get(name, "number") for name in present}
+        wanted = "durations" if kinds == {"duration"} else "numbers"
+        declare = next(
+            (
                 " Declare the labels of categories from public knowledge: "
-                f"categories={{{texts[0]!r}: [...]}}."
-            )
+                f"categories={{{name!r}: [...]}}."
+                for name, own in present.items()
+                if own & {"text", "bytes", "intervals"}
+            ),
+            "",
+        )
         raise public_refusal(
             f"{type(self).__name__}: X holds {tables.not_numbers(X, present, wanted)}{declare} "
             "Nothing was released."
@@ -404,7 +402,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 if kinds[name] == "number":
                     columns_read.append(tables.numbers_of(X, place))
                 else:
-                    columns_read.append(tables.days_of(X, place, self.origin))
+                    columns_read.append(tables.days_of(X, place))
             except Exception:  # of any type, by code of a cell's own
                 unread.append(name)
         self._refuse_no_dates([name for name in unread if kinds[name] != "number"])
@@ -440,48 +438,36 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def _check_parameters(self) -> None:
         self._check_shared_parameters()
-        who = type(self).__name__
-        categories = {} if self.categories is None else self.categories
-        wanted = "a list of at least 2 labels, all different, of one kind and none missing"
-        fine = isinstance(categories, Mapping)
-        require(f"{who}: categories", categories, f"be a dict, for each column {wanted}", fine)
+        who, categories = type(self).__name__, self.categories or {}
+        labels = "a list of at least 2 labels, all different, of one kind and none missing"
+        is_dict = isinstance(categories, Mapping)
+        require(f"{who}: categories", categories, f"be a dict, for each column {labels}", is_dict)
         for name, own in categories.items():
-            require(f"{who}: categories[{name!r}]", own, f"be {wanted}", tables.are_labels(own))
-        fine = self.drop is None or (isinstance(self.drop, str) and self.drop == "first")
-        if isinstance(self.drop, Mapping):
-            fine = all(name in categories for name in self.drop)
-            fine = fine and all(one in list(categories[name]) for name, one in self.drop.items())
-        wanted = "be None, 'first' or a dict from columns of categories to one of their labels"
-        require(f"{who}: drop", self.drop, wanted, fine)
-        fine = isinstance(self.impute, str) and self.impute in ("constant", "median")
-        require(f"{who}: impute", self.impute, "be 'constant' or 'median'", fine)
-        constants = self.fill_value
-        for value in constants.values() if isinstance(constants, Mapping) else [constants]:
-            fine = value is None or np.isfinite(tables.number_or_days(value, "2000-01-01"))
+            require(f"{who}: categories[{name!r}]", own, f"be {labels}", tables.are_labels(own))
+        filled = self.fill_value
+        for value in filled.values() if isinstance(filled, Mapping) else [filled]:
+            is_finite = value is None or np.isfinite(tables.number_or_days(value))
             wanted = "hold finite numbers, or dates (a missing category gets zeros everywhere)"
-            require(f"{who}: fill_value", value, wanted, bool(fine))
-        require(
-            f"{who}: sparse_output",
-            self.sparse_output,
-            "be True or False",
-            isinstance(self.sparse_output, bool | np.bool_),
-        )
-        fine = self.missing == "all" if isinstance(self.missing, str) else np.iterable(self.missing)
-        require(f"{who}: missing", self.missing, "be 'all' or a list of columns", bool(fine))
-        try:
-            fine = not np.isnat(np.datetime64(self.origin))
-        except (TypeError, ValueError):
-            fine = False
-        require(f"{who}: origin", self.origin, "be a day such as '2000-01-01'", fine)
+            require(f"{who}: fill_value", value, wanted, bool(is_finite))
+        is_drop, missing = self.drop is None or _is_word(self.drop, "first"), self.missing
+        if isinstance(self.drop, Mapping):
+            is_drop = all(one in categories.get(name, ()) for name, one in self.drop.items())
+        is_missing = np.iterable(missing) and not isinstance(missing, str)
+        wanted = "be None, 'first' or a dict from columns of categories to one of their labels"
+        for name, allowed, is_valid in (
+            ("drop", wanted, is_drop),
+            ("impute", "be 'constant' or 'median'", _is_word(self.impute, "constant", "median")),
+            ("sparse_output", "be True or False", isinstance(self.sparse_output, bool | np.bool_)),
+            ("missing", "be 'all' or a list of columns", is_missing or _is_word(missing, "all")),
+        ):
+            require(f"{who}: {name}", getattr(self, name), allowed, is_valid)
         if self.impute == "median":
             self._require_delta("impute='constant' costs nothing")
 
     def _constants(self, names: Sequence[Any]) -> Array:
         """Return what missing values of these columns become where they have no median."""
         given = [self._given(name) for name in names]
-        return np.array(
-            [0.0 if one is None else tables.number_or_days(one, self.origin) for one in given]
-        )
+        return np.array([0.0 if one is None else tables.number_or_days(one) for one in given])
 
     def _given(self, name: Hashable) -> object:
         """Return the declared value of a column's gaps, or None."""
@@ -525,8 +511,8 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         return tags
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, bool) or is_real(value)
+def _is_word(value: object, *words: str) -> bool:
+    return isinstance(value, str) and value in words
 
 
 def _indicators(codes: Indices, n_labels: int) -> sparse.csr_array:

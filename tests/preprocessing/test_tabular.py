@@ -197,7 +197,6 @@ REFUSED = {
     "impute": ({"impute": "mean"}, ["impute must be 'constant' or 'median'", "'mean'"]),
     "fill": ({"fill_value": np.nan}, ["fill_value", "finite", "nan"]),
     "missing": ({"missing": "some"}, ["missing must be 'all' or a list", "'some'"]),
-    "origin": ({"origin": "yesterday"}, ["origin", "a day such as", "'yesterday'"]),
     "pure": ({"impute": "median", "delta": 0}, ["delta > 0", "impute='constant'"]),
 }
 
