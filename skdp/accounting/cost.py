@@ -15,8 +15,13 @@ from skdp.accounting.records import ReleaseRecord
 from skdp.accounting.statement import PrivacyStatement
 
 # A part of a split, or of a split of a part: from the outermost split to the innermost.
-Part: TypeAlias = tuple[tuple[Partition, int], ...]
+Part: TypeAlias = tuple[tuple[Partition, int | str], ...]
 
+NAMED_PART = (
+    "These {}s are those of the part {!r} of the people. Who is in which part, and how many there "
+    "are in each, is public, and no person is in two parts: fits on other parts cost the people "
+    "of this part nothing (parallel composition). Fits outside of any part count for all of them."
+)
 _FROM_THE_WEAKEST = ("none", "seeded", "system")  # sources of noise
 
 
@@ -43,8 +48,9 @@ class Cost:
         Number of units, if it is public and common to all summands.
     assumptions : tuple of str, default=()
     noise_source : {"system", "seeded", "none"}, default="system"
-    part : tuple of (Partition, int), default=()
-        The part of the rows that is read, of a random split; () for all rows.
+    part : tuple of (Partition, int or str), default=()
+        The part of the rows that is read: of a random split by its number, of a division of the
+        people by its name; () for all rows.
     """
 
     releases: tuple[ReleaseRecord, ...]
@@ -226,15 +232,18 @@ class Cost:
     def _all_assumptions(self) -> tuple[str, ...]:
         if not self.part:
             return self.assumptions
+        split = [place for place in self.part if not isinstance(place[1], str)]
         numbers = " of ".join(
-            f"part {number + 1} of {partition.n_blocks}"
-            for partition, number in reversed(self.part)
+            f"part {int(number) + 1} of {partition.n_blocks}"
+            for partition, number in reversed(split)
         )
-        return (
-            *self.assumptions,
+        random = (
             f"These {self.unit}s are {numbers} of a random split that did not look at them, with "
-            f"public sizes; what is asked of its other parts costs these {self.unit}s nothing.",
+            f"public sizes; what is asked of its other parts costs these {self.unit}s nothing."
         )
+        names = [name for _, name in self.part if isinstance(name, str)]
+        named = (NAMED_PART.format(self.unit, name) for name in names)
+        return (*self.assumptions, *named, *([random] if split else []))
 
 
 def composed(
@@ -277,7 +286,7 @@ def composed(
 
 
 def _on_block(
-    releases: Iterable[ReleaseRecord], partition: Partition, block: int
+    releases: Iterable[ReleaseRecord], partition: Partition, block: int | str
 ) -> tuple[ReleaseRecord, ...]:
     return tuple(
         replace(record, event=OnBlock(partition, block, record.event)) for record in releases

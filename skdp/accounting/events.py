@@ -482,7 +482,8 @@ class Partition:
     ----------
     epoch : int
         Number of the division, at least 0; a new division of the same rows needs a new number.
-    n_blocks : int
+    n_blocks : int or None
+        None if blocks have names, which may be any: those of disjoint parts of the people.
     cuts : tuple of int or None, default=None
         Where blocks of unequal size begin and end, as n_blocks + 1 positions in the order of the
         rows; block i is ``[cuts[i], cuts[i + 1])``. Divisions that differ in nothing else
@@ -498,13 +499,18 @@ class Partition:
     """
 
     epoch: int
-    n_blocks: int
+    n_blocks: int | None
     cuts: tuple[int, ...] | None = None
     shared: str = ""
 
     def __post_init__(self) -> None:
         check_field(self, "epoch", self.epoch >= 0, "be at least 0")
-        check_field(self, "n_blocks", self.n_blocks >= 1, "be at least 1")
+        is_number = self.n_blocks is None or self.n_blocks >= 1
+        check_field(self, "n_blocks", is_number, "be at least 1, or None")
+        if self.n_blocks is None:
+            is_fine = self.shared != "" and self.cuts is None
+            check_field(self, "shared", is_fine, "name a division whose blocks have names")
+            return
         fitting = self.cuts is None or len(self.cuts) == self.n_blocks + 1
         check_field(self, "cuts", fitting, f"be {self.n_blocks + 1} positions or None")
 
@@ -522,8 +528,8 @@ class OnBlock(EventWrapper):
     Parameters
     ----------
     partition : Partition
-    block : int
-        In [0, n_blocks).
+    block : int or str
+        In [0, n_blocks), or a name.
     event : Event
 
     Raises
@@ -533,12 +539,24 @@ class OnBlock(EventWrapper):
     """
 
     partition: Partition
-    block: int
+    block: int | str
     event: Event
 
     def __post_init__(self) -> None:
         n_blocks = self.partition.n_blocks
+        if n_blocks is None or isinstance(self.block, str):
+            is_name = n_blocks is None and isinstance(self.block, str)
+            check_field(self, "block", is_name, "be a name if the partition has names")
+            return
         check_field(self, "block", 0 <= self.block < n_blocks, f"lie in [0, {n_blocks})")
+
+    @property
+    def share(self) -> float:
+        """Share of the rows that the block holds; 1 if it has a name, and its size is not known."""
+        cuts = self.partition.cuts
+        if cuts is None or isinstance(self.block, str):
+            return 1 / (self.partition.n_blocks or 1)
+        return (cuts[self.block + 1] - cuts[self.block]) / max(1, cuts[-1] - cuts[0])
 
     def flattened(self) -> Iterator[tuple[Event, int]]:
         for part, count in self.event.flattened():

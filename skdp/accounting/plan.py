@@ -9,6 +9,7 @@ from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, Parts, S
 
 # Distinct events with their numbers of occurrences; the order does not matter for the cost.
 EventCounts = dict[Event, int]
+Blocks = dict[int | str, EventCounts]
 
 # Maximum number of combinations of blocks that a record can lie in; plans with more raise
 # UnknownCost. A choice of ours: each combination is priced separately.
@@ -27,10 +28,10 @@ def _merged(pairs: Iterable[tuple[Event, int]]) -> EventCounts:
     return total
 
 
-def by_block(event: Event) -> tuple[EventCounts, dict[events.Partition, dict[int, EventCounts]]]:
+def by_block(event: Event) -> tuple[EventCounts, dict[events.Partition, Blocks]]:
     """Separate the events on all rows from the events on each block of each partition."""
     common: EventCounts = {}
-    blocks: dict[events.Partition, dict[int, EventCounts]] = {}
+    blocks: dict[events.Partition, Blocks] = {}
     for part, count in counts_of(event).items():
         if not isinstance(part, OnBlock):
             common[part] = count

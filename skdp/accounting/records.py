@@ -92,7 +92,7 @@ def release_lines(records: Iterable[ReleaseRecord], unit: str = "row") -> list[R
 def footnote(lines: Iterable[ReleaseLine], unit: str = "row") -> str:
     """Return a sentence for statements that list releases on disjoint blocks; "" for others."""
     # In these a row is in some of the answers only, whatever the random draws.
-    if not any(line.rows.startswith(("disjoint", PART_OF_SPLIT)) for line in lines):
+    if not any(line.rows.startswith(("disjoint", "part")) for line in lines):
         return ""
     return f"Answers on disjoint blocks do not add up: a {unit} pays for those it is in, no others."
 
@@ -122,7 +122,9 @@ def _rows(event: Event) -> str:
 def _rows_of_one(event: Event) -> str:
     if isinstance(event, OnBlock) and event.partition.shared:
         inside = _rows(event.event)
-        part = f"{PART_OF_SPLIT}, {event.block + 1} of {event.partition.n_blocks}"
+        part = f"part {event.block!r} of the people"
+        if isinstance(event.block, int):
+            part = f"{PART_OF_SPLIT}, {event.block + 1} of {event.partition.n_blocks}"
         return f"{part}: {inside}" if inside else part
     if isinstance(event, OnBlock | events.DisjointPass | events.Shuffled):
         return DISJOINT
@@ -142,7 +144,7 @@ def _most_of_one_row(records: Iterable[ReleaseRecord]) -> int:
 
 def _most_of(answers: Iterable[tuple[Event, int]]) -> int:
     passes = 0
-    blocks: dict[Partition, dict[int, list[tuple[Event, int]]]] = {}
+    blocks: dict[Partition, dict[int | str, list[tuple[Event, int]]]] = {}
     for answer, count in answers:
         if not isinstance(answer, OnBlock):
             passes += count

@@ -53,6 +53,11 @@ RETURNED_TARGET = (
     "separately (MultiOutputRegressor, MultiOutputClassifier). It was refused; nothing was "
     "released and nothing was charged."
 )
+SHARED_ROWS = (
+    "{}: these rows, or some of them, were fitted as another part of the people, and no person is "
+    "in two parts of one budget: the fits would have to add up. Fit on them outside of any part. "
+    "It was refused; nothing was released and nothing was charged."
+)
 CHANGING_WEIGHTS = (
     "PrivacyBudget: several fits in this block had sample weights that were not the same array. "
     "How they were computed is not counted. The weights of AdaBoostClassifier follow from other "
@@ -251,6 +256,18 @@ class FitHistory:
         self._n_records: set[tuple[Part, int]] = set()
         self._last_weights: dict[Part, weakref.ref[Any]] = {}
         self._weights_change = False
+        self._places: dict[Part, list[Place]] = {}  # of the rows of each part of the people
+
+    def shares_rows(self, part: Part, arrays: tuple[Any, ...]) -> bool:
+        """Return whether arrays of a part of the people hold rows of another part.
+
+        What arrays hold is not compared: see `places_of`.
+        """
+        if not _is_named(part):
+            return False
+        others = (held for other, held in self._places.items() if other != part[:1])
+        mine = _places(arrays)
+        return any(_meet(held, mine) for held in others)
 
     def refuses(self, data: Data, stated: PrivacyStatement) -> bool:
         """Return whether X is public, and a column equals a target of an earlier fit, row by row.
@@ -264,6 +281,11 @@ class FitHistory:
         return any(
             _fingerprint(*column, data.X.shape[0]) in self._targets for column in _columns(data.X)
         )
+
+    def add_rows(self, part: Part, arrays: tuple[Any, ...]) -> None:
+        """Remember which rows a fit on a part of the people was given."""
+        if _is_named(part):
+            self._places.setdefault(part[:1], []).extend(_places(arrays))
 
     def add(self, data: Data, stated: PrivacyStatement) -> None:
         """Remember a fit that was charged."""
@@ -288,6 +310,11 @@ class FitHistory:
             warn(SELECTED_RECORDS, PrivacyWarning)
         if self._weights_change:
             warn(CHANGING_WEIGHTS, PrivacyWarning)
+
+
+def _is_named(part: Part) -> bool:
+    """Whether it is a part of the people, or a part of a split of one."""
+    return bool(part) and isinstance(part[0][1], str)
 
 
 def _columns(X: Any) -> Iterator[tuple[AnyArray, AnyArray]]:

@@ -5,13 +5,15 @@ It counts in the process that made it, or in a file that all processes share.
 
 from __future__ import annotations
 
+import hashlib
 import html
 import math
 import os
 import sqlite3
 import threading
 import uuid
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -19,12 +21,12 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skdp import accounting
 from skdp._numbers import require
-from skdp.accounting.cost import Cost
+from skdp.accounting.cost import Cost, Part
 from skdp.accounting.pricing import check_budget
 from skdp.accounting.records import from_plain, plain
-from skdp.fitting import assumptions
+from skdp.fitting import assumptions, parts
 from skdp.fitting import ledger as ledgers
-from skdp.fitting.between_fits import RETURNED_TARGET, FitHistory
+from skdp.fitting.between_fits import RETURNED_TARGET, SHARED_ROWS, FitHistory
 from skdp.fitting.data import Data
 from skdp.fitting.ledger import PrivacyBudgetError
 
@@ -32,6 +34,8 @@ from skdp.fitting.ledger import PrivacyBudgetError
 # Gaussian DP, Smith and Thakurta 2022 and Koskela, Tobaben, Honkela 2023; for sums of epsilons,
 # Rogers et al. 2016.
 FILTERS = ("gdp", "pure")
+
+NOT_NAMES = ("inf", "-inf", "nan")  # which files keep for numbers
 
 IN_PROCESS = (
     "A budget without a ledger counts in the process that made it, and nowhere else. Fit there "
@@ -44,6 +48,7 @@ IN_PROCESS = (
 # What a pickle says of a budget: its key, the process that made it, its terms and its ledger.
 Identity: TypeAlias = tuple[str | float | None, ...]
 Connections: TypeAlias = dict[Path, sqlite3.Connection]
+Rows: TypeAlias = tuple[Part, tuple[Any, ...]]  # the part that they are, and their arrays
 
 _known: WeakValueDictionary[str, PrivacyBudget] = WeakValueDictionary()  # by key
 _histories: WeakKeyDictionary[PrivacyBudget, FitHistory] = WeakKeyDictionary()
@@ -304,6 +309,43 @@ class PrivacyBudget:
         if exception[:1] == (None,) and self in _histories:
             _histories[self].warn()
 
+    @contextmanager
+    def part(self, name: str) -> Iterator[Self]:
+        """Charge the fits of a block to one part of the people, such as a region or a hospital.
+
+        Fits in different parts cost their maximum (parallel composition, McSherry 2009, Thm 4).
+        Fits in one part add up, and so do fits outside of any part, with all parts. Membership
+        and sizes of the parts must be public, and no person may be in two parts of a budget. An
+        array or table that comes back in another part is refused; copies are not recognised.
+
+        Parameters
+        ----------
+        name : str
+
+        Yields
+        ------
+        PrivacyBudget
+            This budget. The block of a part is also a block of its budget.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from skdp import DPRidge, PrivacyBudget
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> budget = PrivacyBudget(1.0, 1e-6)
+        >>> for name, rows in {"north": slice(0, 200), "south": slice(200, 442)}.items():
+        ...     with budget.part(name):
+        ...         model = DPRidge(epsilon=1.0).fit(X[rows], y[rows])
+        >>> round(budget.spent, 2), budget.n_fits
+        (1.0, 2)
+        """
+        is_name = isinstance(name, str) and name.strip() == name != "" and name not in NOT_NAMES
+        require("PrivacyBudget.part: name", name, "be a name, without spaces around it", is_name)
+        key = hashlib.blake2b(self._key.encode(), digest_size=16).hexdigest()
+        people = accounting.Partition(0, None, shared=key)
+        with self, parts.fits_on_people("PrivacyBudget.part", people, name):
+            yield self
+
     # ------------------------------------------------------------------ never two of one
 
     def __copy__(self) -> Self:
@@ -443,8 +485,9 @@ class PrivacyBudget:
             unit = self._unit or (self._charged.unit if self._charged is not None else "row")
         record = accounting.ReleaseRecord.of("external release", event)
         assumed = (assumptions.EXTERNAL.format(note),)
+        part = parts.part_of(unit=str(unit))
         try:
-            cost = Cost((record,), self.delta, self.adjacency, str(unit), assumptions=assumed)
+            cost = Cost((record,), self.delta, self.adjacency, str(unit), None, assumed, part=part)
             stated = cost.statement()
         except accounting.UnknownCost as reason:
             raise PrivacyBudgetError(
@@ -470,6 +513,7 @@ def charge(
     seed: str | None,
     sent: tuple[Identity, ...] = (),
     data: Data | None = None,
+    rows: Rows = ((), ()),
 ) -> None:
     """Charge a fit, before it reads rows, to its own budget and to all budgets in open blocks.
 
@@ -487,6 +531,8 @@ def charge(
         The budgets of another process in whose block the estimator was pickled.
     data : FitData or None, default=None
         The rows of one fit in memory.
+    rows : tuple of (Part, tuple)
+        The part of the rows, and the arrays that were given for them.
 
     Raises
     ------
@@ -515,6 +561,8 @@ def charge(
             histories = [_histories.setdefault(item, FitHistory()) for item in budgets]
             if data is not None and any(one.refuses(data, stated) for one in histories):
                 raise PrivacyBudgetError(RETURNED_TARGET.format(who))
+            if any(one.shares_rows(*rows) for one in histories):
+                raise PrivacyBudgetError(SHARED_ROWS.format(who))
             accounts = (item._account for item in budgets)
             lines = [  # which take effect with the commit; a budget without a ledger writes none
                 None if account is None else account.write(opened[account.path], who, stated, total)
@@ -523,8 +571,9 @@ def charge(
         # From here on the debts stand, whatever becomes of the fit.
         for item, total, line in zip(budgets, totals, lines, strict=True):
             item._record(stated, total, seed, line)
-        if data is not None:
-            for history in histories:
+        for history in histories:
+            history.add_rows(*rows)
+            if data is not None:
                 history.add(data, stated)
 
 

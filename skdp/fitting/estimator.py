@@ -19,7 +19,7 @@ from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
 from skdp.accounting.records import release_lines
 from skdp.fitting import noise_warnings, parts, refusals, user_warnings
 from skdp.fitting.between_fits import add_fit, everything_in, warn_about_steps_before
-from skdp.fitting.budget import charge, identities_of_open_budgets, of_other_processes
+from skdp.fitting.budget import Rows, charge, identities_of_open_budgets, of_other_processes
 from skdp.fitting.data import Data
 from skdp.fitting.parameters import EXAMPLES, check_parameters
 from skdp.fitting.preparation import Prepared
@@ -274,7 +274,8 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
         with row_threads(n_parts) as spread, without_sizes(self._who, public.grouped):
             source = fit.open_source(spread)
             compared = self._protects_labels and fit.data.provides == IN_MEMORY
-            drawn_from = charge_fit(self, fit.statement, fit.data if compared else None)
+            rows = fit.data.part, fit.data.given[:2]
+            drawn_from = charge_fit(self, fit.statement, fit.data if compared else None, rows=rows)
             stated = with_earlier_fits(self, fit.data.given[:2], fit.statement)
             solution = run_fit(self, fit, source, drawn_from)
         # Rows, oracle and generators end here.
@@ -444,6 +445,7 @@ def charge_fit(
     statement: PrivacyStatement,
     data: Data | None = None,
     who: str | None = None,
+    rows: Rows = ((), ()),
 ) -> NoiseSource:
     """Charge the budgets that a fit shares, and return the source of its noise.
 
@@ -457,6 +459,8 @@ def charge_fit(
         The rows, for the budgets to compare with those of earlier fits.
     who : str or None, default=None
         Name of the tool in messages; None for that of the estimator.
+    rows : tuple of (Part, tuple)
+        The part of the rows, and the arrays that were given for them.
 
     Raises
     ------
@@ -476,7 +480,7 @@ def charge_fit(
         # A model that is scored was sent from the blocks of budgets, the scorer was not.
         inside = (one for one in everything_in(model) if isinstance(one, PrivateEstimator))
         sent = (identity for one in inside for identity in vars(one).get(_SENT_BUDGETS, ()))
-        charge(who, statement, terms.budget, seed, tuple(dict.fromkeys(sent)), data)
+        charge(who, statement, terms.budget, seed, tuple(dict.fromkeys(sent)), data, rows)
     return drawn_from
 
 

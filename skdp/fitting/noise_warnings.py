@@ -212,11 +212,8 @@ def _information(part: accounting.Event) -> tuple[float, float]:
     match part:
         case accounting.PoissonSampled() | accounting.FixedSizeSampled():
             share = part.rate
-        case accounting.OnBlock(partition=partition, block=block):
-            share = 1 / partition.n_blocks
-            if partition.cuts is not None:
-                cuts = partition.cuts
-                share = (cuts[block + 1] - cuts[block]) / max(1, cuts[-1] - cuts[0])
+        case accounting.OnBlock():
+            share = part.share
         case accounting.DisjointPass() | accounting.Shuffled():
             share, n_answers = 1 / part.n_answers, part.n_answers
     return share, n_answers * (share / answer.noise_multiplier) ** 2

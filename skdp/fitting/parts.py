@@ -7,6 +7,7 @@ Whatever else a fit is given counts as all of the rows, which costs no less.
 
 A split of groups puts all rows of a group into one part. It says nothing about what a single row
 costs, nor a split of rows about what a group does: a part counts for fits of its own unit alone.
+A part of the people, which has a name, holds all rows of each of them: it counts for both units.
 """
 
 import itertools
@@ -48,6 +49,7 @@ _parts: dict[int, tuple[weakref.ref[Any], Part, str, Hashable]] = {}
 _numbers = itertools.count()
 # Neither reaches the threads of a pool: what is fitted there counts as on all rows, and is charged.
 _current_part: ContextVar[tuple[Part, str]] = ContextVar("part of a split", default=((), "row"))
+_current_people: ContextVar[Part] = ContextVar("part of the people", default=())
 _charged: ContextVar[str | None] = ContextVar("unit of what is charged as a whole", default=None)
 
 
@@ -175,7 +177,7 @@ def part_of(*arrays: Any, unit: str = "row") -> Part:
     unit : {"row", "group"}, default="row"
         Of the fit; parts of splits of another unit do not count.
     """
-    around = _of_unit(*_current_part.get(), unit)
+    around = _of_unit(*_current_part.get(), unit) or _current_people.get()
     given = [array for array in arrays if not (array is None or is_real(array))]
     known = {_remembered(array, unit) for array in given}
     if len(known) == 1 and around == next(iter(known))[: len(around)]:
@@ -205,6 +207,21 @@ def fits_on_part(part: Part, unit: str = "row") -> Iterator[None]:
         yield
     finally:
         _current_part.reset(token)
+
+
+@contextmanager
+def fits_on_people(who: str, partition: Partition, name: str) -> Iterator[None]:
+    """Say that all fits in this block, in this thread, use rows of one part of the people only."""
+    if _current_people.get() or _current_part.get()[0]:
+        raise ValueError(
+            f"{who}: the part {name!r} was opened inside of another part, and no person is in two "
+            "parts. Close that one first. Nothing was released."
+        )
+    token = _current_people.set(((partition, name),))
+    try:
+        yield
+    finally:
+        _current_people.reset(token)
 
 
 @contextmanager

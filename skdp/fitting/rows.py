@@ -220,6 +220,7 @@ def read_stream(
         weighted=has_weights,
         make_source=make_source,
         provides=STREAMED,
+        part=parts.part_of(unit="row" if n_groups is None else "group"),
         reader=reader,
         is_checked_here=False,
     )

@@ -127,9 +127,10 @@ def dp_cross_validate(
         WHO, estimator, [{}], budgets[0], data, n_train, epsilon, target_range
     )
     requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
-    statement = replace(cost, part=parts.part_of(X, y, groups, unit=data.unit)).statement()
+    part = parts.part_of(X, y, groups, unit=data.unit)
+    statement = replace(cost, part=part).statement()
     # 2. Charge, and run.
-    draws = charge_fit(payer, statement, who=WHO)
+    draws = charge_fit(payer, statement, who=WHO, rows=(part, (X, y)))
     split = data.split(sizes, draws)
     runs = []
     try:

@@ -203,7 +203,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         )
         # 2. One charge for all; then the runs.
         statement = replace(cost, part=part).statement()
-        drawn_from = charge_fit(self, statement)
+        drawn_from = charge_fit(self, statement, rows=(part, (X, y)))
         statement = with_earlier_fits(self, (X, y), statement)
         split = data.split([n_train, n_scored], drawn_from)
         # Warnings would show which candidates were drawn.
