@@ -499,12 +499,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         )
         solver = self._choose_solver(public, problem)
         solver.check(problem)
-        if public.is_pure and public.is_noisy:
-            auto.require_pure_dp(who, solver)
-        if start is not None:
-            auto.require_start(who, solver, problem, start[0])
-        if public.streamed:
-            auto.require_one_pass(who, solver)
+        auto.require_use(who, solver, public, problem, start)
         if public.clips_means and not solver.averages_groups(public.is_pure):
             public = replace(public, rows_per_group=None)
         given = StageParameters(

@@ -2,20 +2,16 @@
 
 0. Without noise, and without hyperparameters: Newton's method, if the penalty is smooth, there is
    no constraint and the Hessian can be summed in the time of a fit.
-1. For rows that arrive in blocks, and can be read only once: "whitened", which reads them once
-   there, with one output, up to 500 columns and a at least 2, where its first moments are better
-   than as many rows of steps; else "adaptive_shuffled_sgd".
-2. "gd" with delta = 0, weights under noise, an L1 penalty, a constraint, or a loss that is not
-   smooth: the others cannot solve these problems, or do it less well. Without noise its steps
-   for weights are without momentum.
-3. "whitened" where a step has a signal-to-noise ratio a of at least 10, and the Gram matrix, whose
-   ratio is ``a sqrt(K / p)``, one of at least 0.8: as accurate as "gd" or better, much better where
-   columns are correlated, in fewer passes. For regressions in groups of rows with a guess
-   of their number, whose means "gd" can clip at less noise, only from a = 40 on.
-4. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
+1. "gd" with delta = 0, weights under noise, an L1 penalty, a constraint, or a loss that is not
+   smooth: the others cannot solve these problems, or do it less well. Also for regressions in
+   groups of rows with a guess of their number, whose means "gd" can clip at less noise.
+2. "whitened" where the noisy Gram matrix has a signal-to-noise ratio ``a / sqrt(p)`` of at least
+   1.5: as accurate as "gd" or better, much better where columns are correlated, in fewer passes.
+3. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.
 
-a is ``mu n / (p sqrt(K))``, see :attr:`skdp.oracle.Public.signal_to_noise`. Measurements are in
-``docs/reference/auto_values.rst``.
+Rows that arrive in blocks, and can be read only once, have "adaptive_shuffled_sgd" in place of
+"gd", also for several outputs. a is ``mu n / (p sqrt(K))``, see
+:attr:`skdp.oracle.Public.signal_to_noise`. ``docs/reference/auto_values.rst`` has measurements.
 """
 
 import math
@@ -23,16 +19,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from skdp._numbers import Array, listed, shown
+from skdp._numbers import listed, shown
 from skdp.objective import Problem
 from skdp.oracle import Public
 from skdp.solvers.base import REGISTRY, Solver, get_solver
 from skdp.solvers.core.newton import Newton
 
-LEAST_RATIO, LEAST_RATIO_OF_GRAM = 10.0, 0.8  # signal to noise, of a step and of the Gram matrix
-LEAST_RATIO_OF_STREAM = 2.0
-LEAST_RATIO_OF_MEANS = 40.0  # where "gd" clips means of groups
-MOST_PARAMETERS, MOST_OF_STREAM = 1001, 501  # more were not measured
+LEAST_RATIO = 1.5  # of signal to noise in the Gram matrix
+MOST_PARAMETERS = 1001  # more were not measured
 
 
 def automatic_solver(
@@ -69,25 +63,17 @@ def automatic_solver(
 
 def _suited(public: Public, problem: Problem) -> list[str]:
     """Return the solvers for these public values, the best one first."""
+    means = public.clips_means and problem.loss.targets != "label"
+    weighted = public.has_weights and (public.is_noisy or public.streamed)
     whitened = (
         REGISTRY["whitened"].needs <= problem.provides
-        and not (public.is_pure or (public.has_weights and (public.is_noisy or public.streamed)))
-        and _serves(public, problem)
+        and not (public.is_pure or weighted or means)
+        and (public.n_outputs == 1 or not public.streamed)
+        and public.n_parameters <= MOST_PARAMETERS
+        and public.signal_to_noise >= LEAST_RATIO * math.sqrt(public.n_parameters)
     )
     others = ["adaptive_shuffled_sgd", "shuffled_sgd"] if public.streamed else ["gd"]
     return ["whitened", *others] if whitened else others
-
-
-def _serves(public: Public, problem: Problem) -> bool:
-    """Return whether "whitened" is chosen, by the evidence in docs/reference/auto_values.rst."""
-    if public.streamed:
-        is_clear = public.signal_to_noise >= LEAST_RATIO_OF_STREAM
-        return is_clear and public.n_outputs == 1 and public.n_parameters <= MOST_OF_STREAM
-    means = public.clips_means and problem.loss.targets != "label"
-    least = LEAST_RATIO_OF_MEANS if means else LEAST_RATIO
-    of_gram = public.signal_to_noise * math.sqrt(public.n_outputs / public.n_parameters)
-    is_clear = public.signal_to_noise >= least and of_gram >= LEAST_RATIO_OF_GRAM
-    return is_clear and public.n_parameters <= MOST_PARAMETERS
 
 
 def _takes(name: str, public: Public, problem: Problem, given: Mapping[str, object]) -> bool:
@@ -177,36 +163,28 @@ def choose_solver(
     return get_solver(name, **{**given, **arguments})
 
 
-def require_one_pass(who: str, solver: Solver) -> None:
-    """Raise ValueError if a solver reads rows more than once, where they arrive in blocks."""
-    if not solver.one_pass:
-        able = sorted(name for name, cls in REGISTRY.items() if cls.one_pass)
-        raise ValueError(
-            f"{who}: solver {solver.name!r} reads rows more than once, and blocks are gone when "
-            f"they are read. Solvers that can: {', '.join(able)}. Nothing was released."
-        )
-
-
-def require_start(who: str, solver: Solver, problem: Problem, coef: Array) -> None:
-    """Raise ValueError if a start is of no use to a solver, or outside of the constraint."""
-    if not solver.takes_start:
-        raise ValueError(
-            f"{who}: solver {solver.name!r} releases a minimum, wherever its search starts; leave "
-            "coef_init and intercept_init out. Nothing was released."
-        )
-    if not problem.constraint.contains(coef):
-        raise ValueError(
-            f"{who}: coef_init must lie in the constraint, {problem.constraint}. Nothing was "
-            "released."
-        )
-
-
-def require_pure_dp(who: str, solver: Solver) -> None:
-    """Raise ValueError if delta is 0 and the solver cannot add Laplace noise."""
-    if not solver.pure_dp:
+def require_use(who: str, solver: Solver, public: Public, problem: Problem, start: Any) -> None:
+    """Raise ValueError if a solver cannot read these rows, meet this budget or take this start."""
+    if public.is_pure and public.is_noisy and not solver.pure_dp:
         able = sorted(name for name, cls in REGISTRY.items() if "laplace" in cls.mechanisms)
         raise ValueError(
             f"{who}: delta=0 asks for pure differential privacy, which solver {solver.name!r} "
             f"cannot give as it is: Gaussian noise needs delta > 0. Solvers that can, with "
             f"mechanism 'auto' or 'laplace': {', '.join(able)}. Nothing was released."
+        )
+    if start is not None and not solver.takes_start:
+        raise ValueError(
+            f"{who}: solver {solver.name!r} releases a minimum, wherever its search starts; leave "
+            "coef_init and intercept_init out. Nothing was released."
+        )
+    if start is not None and not problem.constraint.contains(start[0]):
+        raise ValueError(
+            f"{who}: coef_init must lie in the constraint, {problem.constraint}. Nothing was "
+            "released."
+        )
+    if public.streamed and not solver.one_pass:
+        able = sorted(name for name, cls in REGISTRY.items() if cls.one_pass)
+        raise ValueError(
+            f"{who}: solver {solver.name!r} reads rows more than once, and blocks are gone when "
+            f"they are read. Solvers that can: {', '.join(able)}. Nothing was released."
         )

@@ -221,13 +221,13 @@ def slower_for_weights(public: Public, problem: Problem, n_steps: int) -> float:
     return one / other
 
 
-def local_sizes(oracle: Oracle, first: float, for_weights: bool = False) -> LocalSizes | None:
+def local_sizes(oracle: Oracle, first: float) -> LocalSizes | None:
     """Return step sizes that follow the curvature, where there is no noise.
 
     With a log link the curvature is the mean, which may be many times the typical one. With weights
     it is as many times larger as they are heavy.
     """
-    varies = oracle.problem.loss.link == "log" or (for_weights and oracle.public.has_weights)
+    varies = oracle.problem.loss.link == "log" or oracle.public.has_weights
     return LocalSizes(first) if varies and not oracle.is_noisy else None
 
 

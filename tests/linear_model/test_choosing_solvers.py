@@ -105,7 +105,7 @@ def test_every_solver_is_reached_by_every_way(name, kind, rng):
     fitted = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(fitted.predict(X), model.predict(X))
     # A hyperparameter of the solver's own, by its nested name, alone and inside of a pipeline.
-    own = sorted(set(by_object.solver.get_params()) & {"max_iter", "row_factor", "n_folds"})
+    own = sorted(set(by_object.solver.get_params()) & {"max_iter", "rounds"})
     grid = {"solver": [model.solver, by_object.solver]}
     if own:
         grid = {f"solver__{own[0]}": [3, 5]}

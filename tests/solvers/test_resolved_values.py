@@ -47,7 +47,7 @@ SETTINGS = {
         {"momentum": "averaged"},
         {"max_iter": 3},
         {"clip_norm": 2.0},
-        {"row_factor": 2.0, "noise_schedule": "momentum"},
+        {"noise_schedule": "momentum"},
     ],
     "svrg": [{"clip_norm": 2.0}],
     "svrg++": [{"learning_rate": "bb"}],

@@ -132,7 +132,7 @@ class GradientDescent(Solver):
         public, problem = oracle.public, oracle.problem
         sparse, on_all = self.averaging == "sparse", self.batch_size is None
         average = steps.IterateAverage("tail" if sparse else self.averaging, n_steps, oracle.rng)
-        local = defaults.local_sizes(oracle, float(sizes[0]), True) if on_all else None
+        local = defaults.local_sizes(oracle, float(sizes[0])) if on_all else None
         momentum = None if local else steps.momentum_rule(self.momentum)
         path: descent.Path = descent.Proximal(problem, oracle.start(), average, momentum)
         if local is not None:

@@ -1,24 +1,23 @@
 """Run noisy Newton steps in coordinates that a noisy Gram matrix whitens: the default."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from skdp import steps
 from skdp._numbers import AnyArray, Array
-from skdp.oracle import CappedHessian, Cut
+from skdp.oracle import AllRows, CappedHessian, Cut, Sampler
 from skdp.oracle.public import Moments
 from skdp.oracle.releases import moments
-from skdp.solvers import base, checks, defaults
+from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.solvers.defaults import UNBOUNDED, growth
+from skdp.solvers.defaults import UNBOUNDED, gram_row_norm, growth
 from skdp.steps.shrinkage import spectrum, variation
 
 # Steps, and shares of mu squared. Losses without a Hessian take more steps.
 N_STEPS, GRAM_SHARE, HESSIAN_SHARE, STEPS_WITHOUT_HESSIAN = 16, 0.15, 0.1, 40
-# Of a stream: steps, the share of the rows for the Gram matrix, and the signal-to-noise ratio from
-# which on steps are not shortened.
-STREAM_STEPS, STREAM_GRAM, STREAM_AMPLE = 4, 0.5, 7.0
+STREAM_STEPS, STREAM_GRAM = 4, 0.5  # of a stream, the latter a share of the rows
 EXACT_STEPS = 300  # without noise
 # Bound on a row, in units of its expected length, at a small budget.
 ROW_FACTOR = 0.9
@@ -60,8 +59,7 @@ class Whitened(Solver):
         Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
         identity; or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
         loss, times ``1 / (1 - beta)`` with Polyak's momentum, whose velocity builds up to that.
-        Steps are a third as long once ranges of columns became wider. With a log link and without
-        noise they follow the curvature along the path, as for `GradientDescent`.
+        Steps are a third as long once ranges of columns became wider.
     {momentum}
         "auto" is 0. For K classes it makes steps 2 K times as long as gradients, that is twice
         Newton's step where classes are as likely as each other.
@@ -69,22 +67,10 @@ class Whitened(Solver):
         Noise of the steps relative to each other, as for `GradientDescent`; "auto" is "uniform".
     clip_norm : float or "auto", default="auto"
         Largest norm of one record's gradient, in the unit of "gd", in which a row of standardised
-        columns has the length ``sqrt(n_parameters)``: the cap on residuals times
-        ``row_factor * sqrt(n_parameters)``. "auto"
+        columns has the length ``sqrt(n_parameters)``: the cap on residuals times the bound on rows
+        in that unit. "auto"
         is that of "gd" for losses with a bounded residual; where only labels are private, the cap
         of a logistic loss is its largest residual.
-    gram_share : float or "auto", default="auto"
-        Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1). "auto" is 0.15. Of
-        a stream: its share of the rows, 1/2.
-    hessian_share : float or "auto", default="auto"
-        Share of the Hessian; 0 releases none. "auto" is 0.1 for two classes, otherwise 0.
-    row_norm : float or "auto", default="auto"
-        Rows longer than this are shrunk to it before their Gram matrix is computed.
-    row_factor : float or "auto", default="auto"
-        Rows longer than this many times their expected length are shrunk to that before their
-        gradient is computed, both lengths in the new coordinates. At a given ``clip_norm`` a larger
-        factor makes for a smaller cap on residuals, ``clip_norm / (row_factor *
-        sqrt(n_parameters))`` in units of the target.
 
     Notes
     -----
@@ -117,10 +103,6 @@ class Whitened(Solver):
     momentum: base.AnyMomentum = "auto"
     noise_schedule: base.RelativeNoise = "auto"
     clip_norm: base.ClipNorm = "auto"
-    gram_share: Resolved[float] = AUTO
-    hessian_share: Resolved[float] = AUTO
-    row_norm: Resolved[float] = AUTO
-    row_factor: Resolved[float] = AUTO
 
     @property
     def has_checkpoint(self) -> bool:
@@ -141,16 +123,7 @@ class Whitened(Solver):
         rule = steps.momentum_rule(momentum if checks.is_auto(self.momentum) else self.momentum)
         # Polyak's velocity takes about 1 / (1 - beta) steps to build up.
         gain = 1 / (1 - rule.beta) if isinstance(rule, steps.HeavyBall) else 1.0
-        # Without noise nothing is cut, unless gradients are to be clipped.
-        clips = public.is_noisy or not (
-            checks.is_auto(self.clip_norm) or steps.constant_clip(self.clip_norm) >= UNBOUNDED
-        )
-        row_factor = ROW_FACTOR * growth(public, 1 / 3) if clips else UNBOUNDED
-        widest = row_factor if checks.is_auto(self.row_factor) else self.row_factor
-        checks.positive(row_factor=widest)
         size = gain / curvature
-        if public.streamed:  # a step has the noise of its block, which no mean of many reduces
-            size *= min(1.0, public.signal_to_noise / STREAM_AMPLE)
         # Where targets follow closely from the columns, quantiles have nearly the largest
         # curvature: steps that stayed too long for it never settled.
         least = problem.loss.typical_curvature / problem.loss.curvature * size
@@ -161,11 +134,9 @@ class Whitened(Solver):
             "learning_rate": falling if is_steep and not public.streamed else size,
             "momentum": momentum,
             "noise_schedule": "uniform",
-            "clip_norm": _residual_cap(public, problem) * widest * math.sqrt(public.n_parameters),
-            "gram_share": STREAM_GRAM if public.streamed else GRAM_SHARE,
-            "hessian_share": HESSIAN_SHARE if _has_hessian(public, problem) else 0.0,
-            "row_norm": defaults.gram_row_norm(public, ROW_FACTOR),
-            "row_factor": row_factor,
+            "clip_norm": _residual_cap(public, problem)
+            * _row_factor(public, UNBOUNDED)
+            * math.sqrt(public.n_parameters),
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
@@ -179,132 +150,144 @@ class Whitened(Solver):
         sizes = steps.step_sizes(self.learning_rate, self.max_iter)
         steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
         steps.constant_clip(self.clip_norm)
-        checks.share(gram_share=self.gram_share)
-        if self.hessian_share != 0:
-            checks.share(hessian_share=self.hessian_share)
-            if self.gram_share + self.hessian_share >= 1:
-                raise ValueError(
-                    f"gram_share, {self.gram_share:g}, and hessian_share, {self.hessian_share:g}, "
-                    "must add up to less than 1, as steps need a share, too; hessian_share=0 "
-                    "releases no Hessian. Nothing was released."
-                )
-            if not _has_hessian(public, problem):
-                raise ValueError(
-                    "hessian_share must be 0 but for two classes in memory; "
-                    f"got {self.hessian_share!r}. Nothing was released."
-                )
-        checks.positive(row_norm=self.row_norm, row_factor=self.row_factor)
 
     def solve(self, oracle: Oracle) -> Solution:
-        public, problem, n_steps = oracle.public, oracle.problem, self.max_iter
-        blocks = _blocks(public, self.gram_share, n_steps)
-        n_rows = [public.n_rows if one is None else one.divisor(public) for one in blocks]
-        weight, curvature = (
-            n_rows[0] * public.mean_weight,
-            defaults.typical_curvature(public, problem),
-        )
-        # 1. The Gram matrix, and coordinates in which it is about the identity.
-        known = defaults.penalty_hessian(problem, public) * (weight / public.total_weight)
-        remaining = 1.0 - self.hessian_share
-        std = self._gram_std(public)
-        if public.moments is None:
-            share = 1.0 if public.streamed else self.gram_share
-            answer, gram_std = oracle.with_share(moments.GramSum(self.row_norm), share, blocks[0])
-            gram, std = moments.unpack_gram(answer, public.n_parameters), gram_std or std
-            remaining -= self.gram_share
-        else:
-            gram = _known_gram(public, public.moments)
-        eigen = spectrum(gram, std, known / curvature)
-        lifted = eigen.values + eigen.noise_norm
-        transform = eigen.vectors / np.sqrt(lifted)
-        coordinates = moments.Coordinates(transform)
-        # 2. The length to which rows are shrunk there, about their root mean square length, and the
-        # cap on residuals that makes for the clipping norm.
-        expected = math.sqrt(float((eigen.values / lifted).sum()) / weight)
-        row_norm = min(self.row_factor * expected, UNBOUNDED)
-        longest = self.row_factor * math.sqrt(public.n_parameters)
-        cap = steps.constant_clip(self.clip_norm) / longest
-        # 3. Steps, each with a share of the budget, or a block of its own.
+        public, n_steps = oracle.public, self.max_iter
+        blocks = _blocks(public, n_steps)
         sizes = steps.step_sizes(self.learning_rate, n_steps)
         costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
-        shares = costs / costs.max() if public.streamed else remaining * costs / costs.sum()
-        direction, slowdown = steps.momentum_rule(self.momentum).start(), problem.loss.slowdown
-        local = defaults.local_sizes(oracle, float(sizes[0]))
-        point, inverse = np.sqrt(lifted)[:, None] * (eigen.vectors.T @ oracle.start()), None
-        average = steps.IterateAverage("tail" if oracle.is_noisy else "last", n_steps, oracle.rng)
-        half = steps.IterateAverage("tail", max(n_steps // 2, 1), oracle.rng)
-        average.add(point)
-        half.add(point)
-        for step, (size, share) in enumerate(zip(sizes, shares, strict=True)):
-            if step == n_steps // 2 > 0:
-                middle = point if oracle.is_rehearsal else half.result()
-                if oracle.checkpoint(transform @ middle):
-                    # Rows are longer than the Gram matrix knows, and so is the curvature larger.
-                    row_norm = min(row_norm, ROW_FACTOR * expected)
-                    slowdown = max(slowdown, CURVATURE_AFTER_WIDENING)
-            coef = transform @ point
-            if self.hessian_share and step == min(1, n_steps - 1):
-                inverse = self._inverse_hessian(oracle, coef, coordinates, row_norm)
-            request = moments.ShrunkGradientSum(coef, coordinates, row_norm, cap)
-            gradient, _ = oracle.with_share(request, float(share), blocks[step + 1])
-            # As if of as many rows as the matrix.
-            gradient = n_rows[0] / n_rows[step + 1] * gradient
-            gradient += transform.T @ (weight * problem.penalty_gradient(coef))
-            oracle.note_direction(gradient)
-            if oracle.is_rehearsal:  # requests do not depend on the point, which would run away
-                continue
-            if local is not None:
-                move = local.next(point, gradient) * gradient
-            elif inverse is None:
-                move = size / slowdown * direction(gradient)
-            else:
-                move = size / slowdown * direction(curvature * inverse @ gradient)
-            point = point - move
-            average.add(point)
-            half.add(point)
-        if oracle.is_rehearsal:
-            return Solution(oracle.start(), n_steps)
-        coef = transform @ average.result()
-        slope, spread = variation(gram, std, public.has_intercept)
-        is_noise = np.logical_and(spread < VARIES, _may_be_constant(oracle, std))
-        coef[-1] += slope[is_noise] @ coef[is_noise]
-        coef[is_noise] = 0.0
-        return Solution(coef, n_steps, slopes=tuple(oracle.gradient_lengths))
+        if public.streamed:  # a block of its own for each step, with the whole budget
+            shares = costs / costs.max()
+        else:
+            others = HESSIAN_SHARE * _has_hessian(public, oracle.problem)
+            others += GRAM_SHARE * (public.moments is None)
+            shares = (1.0 - others) * costs / costs.sum()
+        path = WhitenedPath(self, oracle, blocks[0], shares)
+        clip_norm = steps.constant_clip(self.clip_norm)
+        run = descent.schedule(sizes, clip_norm, np.ones(n_steps), blocks[1:])
+        point = descent.descend(oracle, path, run)
+        return Solution(point, n_steps, slopes=tuple(oracle.gradient_lengths))
 
-    def _gram_std(self, public: Public) -> float:
-        """Return the noise that a released Gram matrix would have: directions below it are small.
+
+class WhitenedPath(descent.Path):
+    """Iterates in coordinates in which a noisy Gram matrix is about the identity.
+
+    Parameters
+    ----------
+    solver : Whitened
+    oracle : Oracle
+    rows : Sampler
+        Rows of the Gram matrix.
+    shares : array of shape (max_iter,)
+        Of the steps in the squared Gaussian-DP parameter.
+    """
+
+    def __init__(self, solver: Whitened, oracle: Oracle, rows: Sampler, shares: Array) -> None:
+        public, problem = oracle.public, oracle.problem
+        self._n_steps, self._oracle, self._shares, self._done = solver.max_iter, oracle, shares, 0
+        self._n_rows = rows.divisor(public)
+        self._weight = self._n_rows * public.mean_weight
+        self._curvature = defaults.typical_curvature(public, problem)
+        self._gram, self._std = self._matrix(rows)
+        known = defaults.penalty_hessian(problem, public) * (self._weight / public.total_weight)
+        eigen = spectrum(self._gram, self._std, known / self._curvature)
+        lifted = eigen.values + eigen.noise_norm
+        self._transform = eigen.vectors / np.sqrt(lifted)
+        self._coordinates = moments.Coordinates(self._transform)
+        # Rows are shrunk to about their root mean square length in the new coordinates.
+        self._expected = math.sqrt(float((eigen.values / lifted).sum()) / self._weight)
+        row_factor = _row_factor(public, steps.constant_clip(solver.clip_norm))
+        self._row_norm = min(row_factor * self._expected, UNBOUNDED)
+        self._longest = row_factor * math.sqrt(public.n_parameters)
+        self._newton = np.eye(public.n_parameters)
+        self._direction = steps.momentum_rule(solver.momentum).start()
+        self._slowdown = problem.loss.slowdown
+        kind = "tail" if oracle.is_noisy else "last"
+        self._average = steps.IterateAverage(kind, self._n_steps, oracle.rng)
+        self._half = steps.IterateAverage("tail", max(self._n_steps // 2, 1), oracle.rng)
+        self._keep(np.sqrt(lifted)[:, None] * (eigen.vectors.T @ oracle.start()))
+
+    def _matrix(self, rows: Sampler) -> tuple[Array, float]:
+        """Return the Gram matrix, and the noise below which its directions are small.
 
         Public second moments save budget; they are no reason to follow the noise of steps there.
         """
-        if not public.is_noisy:
-            return 0.0
-        return float(self.row_norm**2 / (public.gradient_mu * math.sqrt(self.gram_share)))
+        public, row_norm = self._oracle.public, gram_row_norm(self._oracle.public, ROW_FACTOR)
+        gram_share = STREAM_GRAM if public.streamed else GRAM_SHARE
+        std = 0.0
+        if public.is_noisy:
+            std = float(row_norm**2 / (public.gradient_mu * math.sqrt(gram_share)))
+        if public.moments is not None:
+            return _known_gram(public, public.moments), std
+        share = 1.0 if public.streamed else GRAM_SHARE
+        answer, gram_std = self._oracle.with_share(moments.GramSum(row_norm), share, rows)
+        return moments.unpack_gram(answer, public.n_parameters), gram_std or std
 
-    def _inverse_hessian(
-        self, oracle: Oracle, coef: Array, coordinates: moments.Coordinates, row_norm: float
-    ) -> Array:
+    def _keep(self, point: Array) -> None:
+        self._point = point
+        self._average.add(point)
+        self._half.add(point)
+
+    def at(self, step: descent.Step) -> Array:
+        return np.asarray(self._transform @ self._point)
+
+    def query(self, oracle: Oracle, step: descent.Step) -> Array:
+        if self._done == self._n_steps // 2 > 0:
+            middle = self._point if oracle.is_rehearsal else self._half.result()
+            if oracle.checkpoint(self._transform @ middle):
+                # Rows are longer than the Gram matrix knows, and so is the curvature larger.
+                self._row_norm = min(self._row_norm, ROW_FACTOR * self._expected)
+                self._slowdown = max(self._slowdown, CURVATURE_AFTER_WIDENING)
+        coef = self.at(step)
+        if _has_hessian(oracle.public, oracle.problem) and self._done == min(1, self._n_steps - 1):
+            self._newton = self._curvature * self._inverse_hessian(oracle, coef)
+        cap, share = step.clip_norm / self._longest, float(self._shares[self._done])
+        request = moments.ShrunkGradientSum(coef, self._coordinates, self._row_norm, cap)
+        gradient, _ = oracle.with_share(request, share, step.batch)
+        self._done += 1
+        # As if of as many rows as the matrix.
+        gradient = self._n_rows / step.batch.divisor(oracle.public) * gradient
+        penalty = oracle.problem.penalty_gradient(coef)
+        gradient += self._transform.T @ (self._weight * penalty)
+        oracle.note_direction(gradient)
+        return gradient
+
+    def move(self, answer: Array, step: descent.Step) -> None:
+        direction = self._direction(self._newton @ answer)
+        self._keep(self._point - step.size / self._slowdown * direction)
+
+    def result(self) -> Array:
+        coef = self._transform @ self._average.result()
+        public = self._oracle.public
+        slope, spread = variation(self._gram, self._std, public.has_intercept)
+        is_noise = np.logical_and(spread < VARIES, _may_be_constant(self._oracle, self._std))
+        coef[-1] += slope[is_noise] @ coef[is_noise]
+        coef[is_noise] = 0.0
+        return np.asarray(coef)
+
+    def _inverse_hessian(self, oracle: Oracle, coef: Array) -> Array:
         """Return the inverse of the Hessian in whitened coordinates plus the norm of its noise.
 
         There rows are about as long in every direction, and so is the noise far smaller, next to
         the directions of little curvature, than that of the matrix that whitens.
         """
-        public, problem, transform = oracle.public, oracle.problem, coordinates.matrix
+        public, problem = oracle.public, oracle.problem
         cap = problem.loss.residual_bound or UNBOUNDED
-        request = CappedHessian(coef, coordinates, row_norm, cap)
-        answer, std = oracle.with_share(request, self.hessian_share)
+        request = CappedHessian(coef, self._coordinates, self._row_norm, cap)
+        answer, std = oracle.with_share(request, HESSIAN_SHARE)
         if std == 0 and public.is_noisy:  # as where only labels are private
-            expected = public.gradient_mu * math.sqrt(self.hessian_share)
-            std = problem.loss.curvature * row_norm**2 / expected
-        known = transform.T @ defaults.penalty_hessian(problem, public) @ transform
+            expected = public.gradient_mu * math.sqrt(HESSIAN_SHARE)
+            std = problem.loss.curvature * self._row_norm**2 / expected
+        known = self._transform.T @ defaults.penalty_hessian(problem, public) @ self._transform
         eigen = spectrum(moments.unpack_gram(answer, public.n_parameters), std, known)
         return np.asarray((eigen.vectors / (eigen.values + eigen.noise_norm)) @ eigen.vectors.T)
 
 
-def _blocks(public: Public, share: float, n_steps: int) -> list[Cut] | list[None]:
-    """Return the blocks of a stream, the first with a share of the rows; None for all in memory."""
+def _blocks(public: Public, n_steps: int) -> Sequence[Sampler]:
+    """Return the blocks of a stream, the first with a share of the rows; or all rows in memory."""
     if not public.streamed:
-        return [None] * (n_steps + 1)
-    first = math.ceil(share * (public.n_rows - n_steps))
+        return [AllRows()] * (n_steps + 1)
+    first = math.ceil(STREAM_GRAM * (public.n_rows - n_steps))
     others = public.n_rows - first
     cuts = (0, *(first + others * step // n_steps for step in range(n_steps + 1)))
     return [Cut(0, cuts, index, once=True) for index in range(n_steps + 1)]
@@ -326,6 +309,15 @@ def _has_hessian(public: Public, problem: Problem) -> bool:
     return problem.loss.link == "logit" and problem.loss.separable and not public.streamed
 
 
+def _row_factor(public: Public, clip_norm: float) -> float:
+    """Return the bound on rows, in units of their expected length; without noise none is cut.
+
+    Unless gradients are to be clipped.
+    """
+    clips = public.is_noisy or clip_norm < UNBOUNDED
+    return ROW_FACTOR * growth(public, 1 / 3) if clips else UNBOUNDED
+
+
 def _residual_cap(public: Public, problem: Problem) -> float:
     """Return the size to which larger residuals are capped by default, in the targets' unit."""
     if not public.is_noisy:
@@ -336,7 +328,7 @@ def _residual_cap(public: Public, problem: Problem) -> float:
     if moments.is_logistic_of_labels(public, problem):
         return bound  # residuals for two labels differ by no more: a cap saves little noise
     clip = defaults.relative_clip(public, problem)
-    return min(bound, clip / (ROW_FACTOR * growth(public, 1 / 3)))
+    return min(bound, clip / _row_factor(public, clip))
 
 
 def _known_gram(public: Public, moments: Moments) -> Array:
