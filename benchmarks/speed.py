@@ -22,7 +22,7 @@ import skdp
 from benchmarks import speed_parallel
 from skdp.accounting import Adjacency
 from skdp.fitting import preparation
-from skdp.objective import L2, Logistic, Problem
+from skdp.objective import ElasticNet, Logistic, Problem
 from skdp.oracle import FixedSize, Oracle, Poisson, Public, ShuffledPass, compiled
 from skdp.oracle.kernels.clipped_gradients import clipped_gradients
 from skdp.oracle.kernels.second_moments import bounded_gram
@@ -199,7 +199,7 @@ def passes(n_features, repeats, n_rows=50_000):
         n_rows, n_features, 1, Adjacency.REPLACE_ONE, 1.0, 1e-6, has_intercept=False,
         row_bound=bound,
     )  # fmt: skip
-    context = PublicContext(public, Problem(Logistic(), L2(0.01), fit_intercept=False), 1.0)
+    context = PublicContext(public, Problem(Logistic(), ElasticNet(0.01), fit_intercept=False), 1.0)
     release = ShuffledPass(n_rows, 0.01, 1.0)
     for kind, seed in (("seeded", 0), ("secure", None)):
         answer = functools.partial(release.answer, rows, context, noise_source(seed))

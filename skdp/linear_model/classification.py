@@ -26,7 +26,7 @@ from skdp.linear_model import inference
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.objective import Loss, Penalty, SmoothedHinge, net
+from skdp.objective import ElasticNet, Loss, Penalty, SmoothedHinge
 
 
 class DPLinearClassifier(ClassifierMixin, DPLinearModel):
@@ -301,7 +301,7 @@ class DPLogisticRegression(DPLinearClassifier):
 
     def _penalty(self, n_rows: int) -> objective.Penalty:
         # scikit-learn's C times the sum of losses, divided by C n.
-        return objective.net(1 / (self.C * n_rows), self.l1_ratio)
+        return objective.ElasticNet(1 / (self.C * n_rows), self.l1_ratio)
 
 
 @documented
@@ -374,4 +374,4 @@ class DPLinearSVC(DPLinearClassifier):
 
     def _penalty(self, n_rows: int) -> Penalty:
         # scikit-learn's C times the sum of losses, divided by C n.
-        return net(1 / (self.C * n_rows))
+        return ElasticNet(1 / (self.C * n_rows))

@@ -17,7 +17,7 @@ from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
-from skdp.objective import Loss, Penalty, SquaredError, TweedieLog, net
+from skdp.objective import ElasticNet, Loss, Penalty, SquaredError, TweedieLog
 from skdp.objective.tweedie import LARGEST_RATIO
 from skdp.oracle import Solution
 from skdp.stages.column_bounds import RowNorm, declared_targets
@@ -113,7 +113,7 @@ class DPTweedieModel(DPLinearRegressor):
         return TweedieLog(self.power, largest)
 
     def _penalty(self, n_rows: int) -> Penalty:
-        return net(self.alpha)
+        return ElasticNet(self.alpha)
 
 
 @documented

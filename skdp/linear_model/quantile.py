@@ -18,7 +18,7 @@ from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
-from skdp.objective import Loss, Penalty, SmoothedPinball, net
+from skdp.objective import ElasticNet, Loss, Penalty, SmoothedPinball
 
 
 @documented
@@ -160,4 +160,4 @@ class DPQuantileRegressor(DPLinearRegressor):
         return SmoothedPinball(self._quantiles)
 
     def _penalty(self, n_rows: int) -> Penalty:
-        return net(self.alpha, l1_ratio=1.0)
+        return ElasticNet(self.alpha, l1_ratio=1.0)

@@ -22,7 +22,7 @@ from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.objective import Huber, Loss, NoPenalty, Penalty, SquaredError, net
+from skdp.objective import ElasticNet, Huber, Loss, Penalty, SquaredError
 from skdp.oracle import Solution
 from skdp.stages.column_bounds import declared_targets
 
@@ -173,7 +173,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         return SquaredError()
 
     def _penalty(self, n_rows: int) -> Penalty:
-        return NoPenalty()
+        return ElasticNet()
 
 
 @documented
@@ -275,7 +275,7 @@ class DPRidge(DPLinearRegressor):
 
     def _penalty(self, n_rows: int) -> Penalty:
         # scikit-learn's sum of squares, divided by 2 n.
-        return net(self.alpha / n_rows)
+        return ElasticNet(self.alpha / n_rows)
 
 
 LARGEST_THRESHOLD = 1e50
@@ -342,7 +342,7 @@ class DPHuberRegressor(DPLinearRegressor):
         return Huber(self.threshold)
 
     def _penalty(self, n_rows: int) -> Penalty:
-        return net(self.alpha / n_rows)
+        return ElasticNet(self.alpha / n_rows)
 
 
 @documented
@@ -411,7 +411,7 @@ class DPElasticNet(DPLinearRegressor):
         return plain
 
     def _penalty(self, n_rows: int) -> Penalty:
-        return net(float(self.alpha), float(self.l1_ratio))
+        return ElasticNet(float(self.alpha), float(self.l1_ratio))
 
 
 @documented

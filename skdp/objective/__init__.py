@@ -11,33 +11,13 @@ from skdp.objective.constraints import (
 )
 from skdp.objective.losses import Huber, Logistic, Loss, SquaredError
 from skdp.objective.multinomial import Multinomial
-from skdp.objective.penalties import L1, L2, ElasticNet, NoPenalty, Penalty, net
+from skdp.objective.penalties import ElasticNet, Penalty
 from skdp.objective.problem import CAPABILITIES, Problem
 from skdp.objective.smoothed import SmoothedHinge, SmoothedPinball
 from skdp.objective.tweedie import TweedieLog
 
 __all__ = [
-    "CAPABILITIES",
-    "CONSTRAINTS",
-    "L1",
-    "L2",
-    "Box",
-    "Constraint",
-    "ElasticNet",
-    "Huber",
-    "L1Ball",
-    "L2Ball",
-    "Logistic",
-    "Loss",
-    "Multinomial",
-    "NoPenalty",
-    "Penalty",
-    "Problem",
-    "Simplex",
-    "SmoothedHinge",
-    "SmoothedPinball",
-    "SquaredError",
-    "TweedieLog",
-    "Unconstrained",
-    "net",
-]
+    "CAPABILITIES", "CONSTRAINTS", "Box", "Constraint", "ElasticNet", "Huber", "L1Ball", "L2Ball",
+    "Logistic", "Loss", "Multinomial", "Penalty", "Problem", "Simplex", "SmoothedHinge",
+    "SmoothedPinball", "SquaredError", "TweedieLog", "Unconstrained",
+]  # fmt: skip

@@ -204,11 +204,6 @@ class Loss(ABC):
         """Loss of a record whose margins are 0; None if it depends on the target."""
         return None
 
-    @property
-    def residual_at_zero(self) -> float | None:
-        """L2 norm of the residual of a record whose margins are 0; None if targets change it."""
-        return None
-
     def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
         """Return the mean of targets that the margins predict, by the inverse of the link.
 
@@ -438,7 +433,6 @@ class Logistic(Loss):
     residual_bound = 1.0
     n_outputs = 1
     value_at_zero = math.log(2)
-    residual_at_zero = 0.5
 
     def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
         return np.asarray(expit(margins))

@@ -59,10 +59,6 @@ class Multinomial(Loss):
     def value_at_zero(self) -> float:
         return math.log(self.n_classes)
 
-    @property
-    def residual_at_zero(self) -> float:
-        return math.sqrt(1 - 1 / self.n_classes)
-
     def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
         return np.asarray(softmax(margins, axis=1))
 

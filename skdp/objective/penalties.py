@@ -30,11 +30,11 @@ class Penalty(ABC):
 
     @property
     def prox_scales(self) -> bool:
-        """Whether the prox multiplies by a number, as for NoPenalty and L2."""
+        """Whether the prox multiplies by a number, as for a smooth `ElasticNet`."""
         return False
 
     prox_thresholds: ClassVar[bool] = False
-    """True if the prox is a soft threshold followed by a multiplication, as for L1."""
+    """True if the prox is a soft threshold followed by a multiplication, as for `ElasticNet`."""
 
     def for_targets(self, scales: tuple[float, ...]) -> "Penalty":
         """Return the penalty where targets, and coefficients with them, are divided by scales.
@@ -108,34 +108,64 @@ class Penalty(ABC):
             If the penalty is not smooth.
         """
         raise ValueError(
-            f"{self}: it has no gradient where a coefficient is 0. Use its prox, or choose a "
-            "smooth penalty (NoPenalty, L2)."
+            f"{self}: it has no gradient where a coefficient is 0. Use its prox, or choose "
+            "l1_ratio=0."
         )
 
 
-class _Net(Penalty):
-    """``l1_strength * |w|_1 + strong_convexity / 2 * |w|_2**2``, both at least 0.
+@dataclass(frozen=True)
+class ElasticNet(Penalty):
+    """``strength * (l1_ratio |w|_1 + (1 - l1_ratio) |w|_2**2 / 2)``.
 
-    The prox is the soft threshold at ``l1_strength * step``, then the division by
-    ``1 + strong_convexity * step``.
+    The prox is the soft threshold at ``strength * l1_ratio * step``, then the division by
+    ``1 + strength * (1 - l1_ratio) * step``.
+
+    Parameters
+    ----------
+    strength : float, default=0.0
+        Finite, at least 0; 0 is no penalty.
+    l1_ratio : float, default=0.0
+        In [0, 1]: 0 is the squared L2 norm, 1 the L1 norm.
+    units : tuple of float, default=()
+        Divisors of the columns in the L1 norm; () is 1 for each.
+
+    Examples
+    --------
+    >>> ElasticNet(2.0, 0.5).prox([3.0, -0.5], step=1.0).tolist()
+    [1.0, 0.0]
     """
 
-    units: tuple[float, ...] = ()
+    strength: float = 0.0
+    l1_ratio: float = 0.0
+    units: tuple[float, ...] = field(default=(), repr=False)
+    prox_thresholds = True
+
+    def __post_init__(self) -> None:
+        store_float(self, "strength", "be finite and >= 0", lambda value: 0 <= value < math.inf)
+        store_float(self, "l1_ratio", "lie in [0, 1]", lambda value: 0 <= value <= 1)
 
     @property
-    def l1_strength(self) -> float:
-        """Factor of ``|w|_1``."""
-        return 0.0
+    def _l1_strength(self) -> float:
+        return self.strength * self.l1_ratio
+
+    @property
+    def strong_convexity(self) -> float:
+        return self.strength * (1.0 - self.l1_ratio)
 
     @property
     def smooth(self) -> bool:
-        return self.l1_strength == 0
+        return self._l1_strength == 0
 
     prox_scales = smooth
-    prox_thresholds = True
+
+    def for_targets(self, scales: tuple[float, ...]) -> Self:
+        return replace(self, units=() if self.smooth else scales)
+
+    def scaled(self, factor: float) -> Self:
+        return replace(self, strength=self.strength * factor)
 
     def value(self, w: ArrayLike) -> float:
-        w, l1, l2 = np.asarray(w, dtype=np.float64), self.l1_strength, self.strong_convexity
+        w, l1, l2 = np.asarray(w, dtype=np.float64), self._l1_strength, self.strong_convexity
         with np.errstate(over="ignore"):
             magnitudes = np.abs(w) / np.array(self.units) if self.units else np.abs(w)
             absolute, square = float(magnitudes.sum()), float(np.square(w).sum())
@@ -144,9 +174,9 @@ class _Net(Penalty):
     def prox(self, w: ArrayLike, step: float) -> Array:
         if not 0 <= step < math.inf:
             raise ValueError(f"{self}: the prox's step must be finite and >= 0; got {step!r}.")
-        moved, threshold = as_floats(w).copy(), self.l1_strength * step
+        moved, threshold = as_floats(w).copy(), self._l1_strength * step
         with np.errstate(over="ignore"):  # a threshold beyond the type's range sets all to 0
-            if self.l1_strength:
+            if self._l1_strength:
                 limits = threshold / np.array(self.units) if self.units else np.array(threshold)
                 limits = limits.astype(moved.dtype)
                 moved -= np.clip(moved, -limits, limits)
@@ -159,158 +189,6 @@ class _Net(Penalty):
             return super().gradient(w)
         w = as_floats(w)
         return np.asarray(self.strong_convexity * w) if self.strong_convexity else np.zeros_like(w)
-
-
-@dataclass(frozen=True)
-class NoPenalty(_Net):
-    """The zero function.
-
-    Examples
-    --------
-    >>> NoPenalty().prox([1.0, -2.0], step=0.5).tolist()
-    [1.0, -2.0]
-    """
-
-    strong_convexity = 0.0
-
-
-@dataclass(frozen=True)
-class _Strength(_Net):
-    """A penalty with a factor, which is checked."""
-
-    strength: float
-
-    def __post_init__(self) -> None:
-        store_float(self, "strength", "be finite and >= 0", lambda value: 0 <= value < math.inf)
-
-    def scaled(self, factor: float) -> Self:
-        return replace(self, strength=self.strength * factor)
-
-
-@dataclass(frozen=True)
-class L2(_Strength):
-    """``strength / 2 * |w|_2**2``; the prox divides by ``1 + strength * step``.
-
-    Parameters
-    ----------
-    strength : float
-        Finite and >= 0. A penalty ``lambda |w|**2`` without the half is ``L2(2 * lambda)``.
-
-    Raises
-    ------
-    ValueError
-        If the strength is negative or not finite.
-
-    Examples
-    --------
-    >>> L2(2.0).prox([3.0, -6.0], step=1.0).tolist()
-    [1.0, -2.0]
-    """
-
-    @property
-    def strong_convexity(self) -> float:
-        return self.strength
-
-
-@dataclass(frozen=True)
-class L1(_Strength):
-    """``strength * |w|_1``; the prox is a soft threshold at ``strength * step``.
-
-    Parameters
-    ----------
-    strength : float
-        Finite and >= 0.
-    units : tuple of float, default=()
-        Scales of the targets, by which the strength is divided, one for each column of the
-        parameter; the last axis of an array has as many entries. Empty means 1.
-
-    Raises
-    ------
-    ValueError
-        If the strength is negative or not finite.
-
-    Examples
-    --------
-    >>> L1(1.0).prox([3.0, -0.25], step=0.5).tolist()
-    [2.5, 0.0]
-    """
-
-    units: tuple[float, ...] = field(default=(), repr=False)
-    strong_convexity = 0.0
-
-    @property
-    def l1_strength(self) -> float:
-        return self.strength
-
-    def for_targets(self, scales: tuple[float, ...]) -> Self:
-        return replace(self, units=scales)
-
-
-@dataclass(frozen=True)
-class ElasticNet(_Strength):
-    """``strength * (l1_ratio * |w|_1 + (1 - l1_ratio) / 2 * |w|_2**2)``.
-
-    The prox is the soft threshold at ``strength * l1_ratio * step``, then the division by
-    ``1 + strength * (1 - l1_ratio) * step``.
-
-    Parameters
-    ----------
-    strength : float
-        Finite and >= 0.
-    l1_ratio : float
-        In [0, 1]; 0 is the L2 penalty (and smooth), 1 the L1 penalty.
-    units : tuple of float, default=()
-        Scales of the targets, by which the strength of the L1 part is divided; see `L1`.
-
-    Raises
-    ------
-    ValueError
-        If the strength is negative or not finite, or the ratio is not in [0, 1].
-
-    Examples
-    --------
-    >>> ElasticNet(2.0, l1_ratio=0.5).prox([3.0, -0.5], step=1.0).tolist()
-    [1.0, 0.0]
-    """
-
-    l1_ratio: float
-    units: tuple[float, ...] = field(default=(), repr=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        store_float(self, "l1_ratio", "lie in [0, 1]", lambda value: 0 <= value <= 1)
-
-    @property
-    def l1_strength(self) -> float:
-        return self.strength * self.l1_ratio
-
-    @property
-    def strong_convexity(self) -> float:
-        return self.strength * (1.0 - self.l1_ratio)
-
-    def for_targets(self, scales: tuple[float, ...]) -> Self:
-        return replace(self, units=scales)
-
-
-def net(strength: float, l1_ratio: float = 0.0) -> Penalty:
-    """Return the simplest penalty of a strength, of which ``l1_ratio`` is the share of L1.
-
-    Parameters
-    ----------
-    strength : float
-        Finite, at least 0.
-    l1_ratio : float, default=0.0
-        In [0, 1].
-
-    Returns
-    -------
-    Penalty
-    """
-    if strength == 0:
-        return NoPenalty()
-    if l1_ratio in (0, 1):
-        return L1(strength) if l1_ratio else L2(strength)
-    return ElasticNet(strength, l1_ratio)
 
 
 def as_floats(w: ArrayLike) -> Array:

@@ -10,13 +10,12 @@ import numpy as np
 from skdp._numbers import Array
 from skdp.objective.constraints import Constraint, L1Ball, Unconstrained
 from skdp.objective.losses import Loss
-from skdp.objective.penalties import NoPenalty, Penalty
+from skdp.objective.penalties import ElasticNet, Penalty
 
 CAPABILITIES: Mapping[str, str] = MappingProxyType(
     {
         "smooth_loss": "a loss that is twice differentiable everywhere",
         "quadratic_loss": "a loss whose Hessian is the same at every point",
-        "separable_loss": "a loss that is a sum over outputs of a function of one margin each",
         "smooth_penalty": "a penalty with a gradient everywhere",
         "strongly_convex": "a penalty that is strongly convex in the coefficients",
         "unconstrained": "no constraint on the coefficients",
@@ -39,7 +38,7 @@ class Problem:
     Parameters
     ----------
     loss : Loss
-    penalty : Penalty, default=NoPenalty()
+    penalty : Penalty, default=ElasticNet()
     constraint : Constraint, default=Unconstrained()
     fit_intercept : bool, default=True
 
@@ -48,8 +47,7 @@ class Problem:
     provides : frozenset of str
         The keys of ``CAPABILITIES`` that hold for this problem, on which a solver may rely:
 
-        * of the loss ``smooth_loss``, ``quadratic_loss``, ``separable_loss`` (every loss but the
-          multinomial);
+        * of the loss ``smooth_loss``, ``quadratic_loss``;
         * of the penalty ``smooth_penalty``, ``strongly_convex``;
         * of the set ``unconstrained``, ``l1_ball``, ``bounded_set``;
         * of the parameter ``no_intercept``. Properties of penalty and set concern the
@@ -59,24 +57,24 @@ class Problem:
     ------
     ValueError
         If projecting after the penalty's prox is not the prox of their sum. It is (proofs in
-        :mod:`skdp.objective.constraints`) for every penalty without constraint, for no penalty
-        and for L2 with any convex set, and for L1 and the elastic net with L2Ball, L1Ball and
-        Box. It is not for L1 and the elastic net with Simplex, where ``|w|_1`` is constant:
+        :mod:`skdp.objective.constraints`) for every penalty without constraint, for smooth ones
+        with any convex set, and for the elastic net with L2Ball, L1Ball and Box. It is not for
+        an L1 part with Simplex, where ``|w|_1`` is constant:
         leave it out.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.objective import L2, L2Ball, Logistic
-    >>> problem = Problem(Logistic(), L2(1.0), L2Ball(1.0))
+    >>> from skdp.objective import ElasticNet, L2Ball, Logistic
+    >>> problem = Problem(Logistic(), ElasticNet(1.0), L2Ball(1.0))
     >>> problem.prox(np.array([[6.0], [8.0], [100.0]]), step=1.0).round(3).tolist()
     [[0.6], [0.8], [100.0]]
-    >>> sorted(problem.provides - {"smooth_loss", "separable_loss"})
+    >>> sorted(problem.provides - {"smooth_loss"})
     ['bounded_set', 'smooth_penalty', 'strongly_convex']
     """
 
     loss: Loss
-    penalty: Penalty = field(default_factory=NoPenalty)
+    penalty: Penalty = field(default_factory=ElasticNet)
     constraint: Constraint = field(default_factory=Unconstrained)
     fit_intercept: bool = True
 
@@ -96,8 +94,8 @@ class Problem:
             raise ValueError(
                 f"Problem: penalty {self.penalty} cannot be combined with constraint "
                 f"{self.constraint}: projecting after its prox is not the prox of both. "
-                "NoPenalty and L2 go with every constraint, every penalty with Unconstrained; "
-                "L1 and ElasticNet also with L2Ball, L1Ball and Box."
+                "An ElasticNet with l1_ratio=0 goes with every constraint, every penalty with "
+                "Unconstrained, and an ElasticNet also with L2Ball, L1Ball and Box."
             )
 
     @property
@@ -107,7 +105,6 @@ class Problem:
         capabilities = {
             "smooth_loss": loss.smooth,
             "quadratic_loss": loss.quadratic,
-            "separable_loss": loss.separable,
             "smooth_penalty": penalty.smooth,
             "strongly_convex": penalty.strong_convexity > 0,
             "unconstrained": isinstance(constraint, Unconstrained),

@@ -170,10 +170,6 @@ class SmoothedHinge(_Smoothed):
         return self.n_classes * self.width * math.log1p(math.exp(1 / self.width))
 
     @property
-    def residual_at_zero(self) -> float:
-        return math.sqrt(self.n_classes) * float(expit(1 / self.width))
-
-    @property
     def typical_curvature(self) -> float:
         return min(TYPICAL_DENSITY / 2, self.curvature)
 

@@ -22,24 +22,11 @@ from skdp.solvers.papers.wang_2017 import SVRG, AcceleratedMirrorDescent, SVRGPl
 from skdp.solvers.papers.wu_2021 import AdaptiveNoiseSGD
 
 __all__ = [
-    "SVRG",
-    "AcceleratedMirrorDescent",
-    "AdaptiveNoiseSGD",
-    "AdaptiveShuffledSGD",
-    "BoostedSufficientStatistics",
-    "FrankWolfe",
-    "GradientDescent",
-    "HeavyBallDescent",
-    "MultistageNesterov",
-    "Nesterov",
-    "ResidualBudget",
-    "SVRGPlusPlus",
-    "ShuffledSGD",
-    "Solver",
-    "Whitened",
-    "available",
-    "get_solver",
-]
+    "SVRG", "AcceleratedMirrorDescent", "AdaptiveNoiseSGD", "AdaptiveShuffledSGD",
+    "BoostedSufficientStatistics", "FrankWolfe", "GradientDescent", "HeavyBallDescent",
+    "MultistageNesterov", "Nesterov", "ResidualBudget", "SVRGPlusPlus", "ShuffledSGD", "Solver",
+    "Whitened", "available", "get_solver",
+]  # fmt: skip
 
 # The imports above are for type checkers and editors. A solver in a new file is registered, and can
 # be imported from here, without them.

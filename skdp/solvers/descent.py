@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-import numpy as np
 from sklearn.base import clone
 
 from skdp._numbers import Array, is_integer, is_real, shown
@@ -104,14 +103,6 @@ SAMPLINGS: dict[str, Callable[[int, int], Iterator[IndexSampler]]] = {
 
 def check_batches(batch_size: BatchSize, sampling: str, public: Public) -> None:
     """Raise ValueError if batches of this size cannot be drawn in this way."""
-    if sampling == "with_replacement":
-        raise ValueError(
-            "sampling='with_replacement' is not offered: a row that is drawn k times moves the sum "
-            "of a batch k times as far, which costs more for the same noise (Balle, Barthe, "
-            "Gaboardi 2018, Thm 10), and no theorem here prices it. Papers that sample "
-            "batches with replacement mean that a row may come back in the *next* batch: 'poisson' "
-            "and 'fixed_size', which draw each batch afresh. Nothing was released."
-        )
     checks.choice("sampling", sampling, SAMPLINGS)
     batch_rate(batch_size, public.n_rows)
 
@@ -227,43 +218,35 @@ class SmoothPath(Path):
         return super().query(oracle, step) + oracle.problem.penalty_gradient(self.at(step))
 
 
-class HeavyBallPath(SmoothPath):
-    """``x_next = x - a g(x) + beta (x - x_previous)`` (Kuru et al. 2022, eq. 9)."""
+class MomentumPath(SmoothPath):
+    """Polyak's and Nesterov's momentum (Kuru et al. 2022, eqs. 9 and 27).
 
-    def __init__(self, start: Array, momentum: float) -> None:
-        self._iterate = self._previous = start
-        self._momentum = momentum
+    With ``z = x + beta (x - x_previous)``, the next iterate is ``z - a g(x)``, or ``z - a g(z)`` if
+    the path looks ahead. A new stage begins where the step size changes, and momentum restarts
+    there from the last iterate.
 
-    def at(self, step: Step) -> Array:
-        return self._iterate
-
-    def move(self, answer: Array, step: Step) -> None:
-        ahead = self._momentum * (self._iterate - self._previous)
-        self._previous, self._iterate = self._iterate, self._iterate - step.size * answer + ahead
-
-    def result(self) -> Array:
-        return self._iterate
-
-
-class NesterovPath(SmoothPath):
-    """``z = (1 + beta) x - beta x_previous``, ``x_next = z - a g(z)`` (Kuru et al. 2022, eq. 27).
-
-    beta is ``(1 - sqrt(a mu)) / (1 + sqrt(a mu))``, for step sizes a of at most ``1/mu``. A new
-    stage begins where the step size changes, and momentum restarts there from the last iterate.
+    Parameters
+    ----------
+    start : array
+    momentum : callable
+        Returns beta for a step size a.
+    looks_ahead : bool
+        Whether gradients are taken at z: Nesterov's method, else the heavy ball.
     """
 
-    def __init__(self, start: Array, strong_convexity: float) -> None:
+    def __init__(self, start: Array, momentum: Callable[[float], float], looks_ahead: bool) -> None:
         self._iterate = self._previous = start
-        self._strong_convexity, self._size = strong_convexity, math.nan
+        self._momentum, self._looks_ahead, self._size = momentum, looks_ahead, math.nan
+
+    def _ahead(self, step: Step) -> Array:
+        before = self._previous if step.size == self._size else self._iterate
+        return self._iterate + self._momentum(step.size) * (self._iterate - before)
 
     def at(self, step: Step) -> Array:
-        before = self._previous if step.size == self._size else self._iterate
-        root = math.sqrt(min(step.size * self._strong_convexity, 1.0))
-        beta = (1 - root) / (1 + root)
-        return np.asarray((1 + beta) * self._iterate - beta * before)
+        return self._ahead(step) if self._looks_ahead else self._iterate
 
     def move(self, answer: Array, step: Step) -> None:
-        ahead, self._size = self.at(step), step.size
+        ahead, self._size = self._ahead(step), step.size
         self._previous, self._iterate = self._iterate, ahead - step.size * answer
 
     def result(self) -> Array:

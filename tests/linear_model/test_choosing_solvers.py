@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp.objective import L1, L2, Logistic, Problem, SquaredError
+from skdp.objective import ElasticNet, Logistic, Problem, SquaredError
 from skdp.solvers import available, get_solver
 
 ALL = set(available())
@@ -48,8 +48,12 @@ def test_a_search_over_those_that_fit_never_ends_in_nan(case, rng):
 
 
 def test_solvers_of_a_problem():
-    assert set(available(Problem(SquaredError(), L2(0.1)))) >= {"gd", "nesterov", "boosted_ssp"}
-    sparse = available(Problem(Logistic(), L1(0.1)))
+    assert set(available(Problem(SquaredError(), ElasticNet(0.1)))) >= {
+        "gd",
+        "nesterov",
+        "boosted_ssp",
+    }
+    sparse = available(Problem(Logistic(), ElasticNet(0.1, 1.0)))
     assert {"boosted_ssp", "nesterov"} <= set(sparse.others)
     assert "not nesterov: solver 'nesterov' needs a penalty" in str(sparse)
 
@@ -114,9 +118,3 @@ def test_every_solver_is_reached_by_every_way(name, kind, rng):
     for searched, names in ((by_object, grid), (make_pipeline(by_object), in_pipeline)):
         search = GridSearchCV(searched, names, cv=2, refit=False).fit(X, y)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
-def test_batches_with_replacement_are_refused_with_what_takes_their_place():
-    solver = get_solver("gd", batch_size=10, sampling="with_replacement")
-    with pytest.raises(ValueError, match=r"moves the sum of a batch k times as far.*'poisson' and"):
-        skdp.DPRidge(solver=solver).plan(100, 2)

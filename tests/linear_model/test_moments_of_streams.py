@@ -82,7 +82,7 @@ def test_the_solver_follows_from_public_facts():
         return automatic_solver(public, Problem(loss or SquaredError()))
 
     assert chosen(10_000, 10) == chosen(10_000, 10, Logistic()) == "whitened"
-    assert chosen(50, 10) == chosen(10**6, 600) == "adaptive_shuffled_sgd"
+    assert chosen(50, 10) == chosen(10**6, 1001) == "adaptive_shuffled_sgd"
     assert chosen(10_000, 10, weighted=True) == "adaptive_shuffled_sgd"
 
 

@@ -14,8 +14,6 @@ import pytest
 from scipy.optimize import minimize
 
 from skdp.objective import (
-    L1,
-    L2,
     Box,
     ElasticNet,
     Huber,
@@ -23,7 +21,6 @@ from skdp.objective import (
     L2Ball,
     Logistic,
     Multinomial,
-    NoPenalty,
     Simplex,
     SmoothedHinge,
     SmoothedPinball,
@@ -49,11 +46,11 @@ CASES = {
         TweedieLog(2.0, unit=0.5, base=1.0),
     ],
     "penalty": [
-        NoPenalty(),
-        L2(0.8),
-        L2(0.0),
-        L1(0.7),
-        L1(0.0),
+        ElasticNet(),
+        ElasticNet(0.8),
+        ElasticNet(0.0),
+        ElasticNet(0.7, 1.0),
+        ElasticNet(0.0, 1.0),
         ElasticNet(1.5, 0.4),
         ElasticNet(1.5, 0.0),
         ElasticNet(1.5, 1.0),
@@ -73,12 +70,6 @@ CASES = {
 
 def strengths(penalty):
     """Factors of |w|_1 and |w|_2**2 / 2."""
-    if isinstance(penalty, NoPenalty):
-        return 0.0, 0.0
-    if isinstance(penalty, L1):
-        return penalty.strength, 0.0
-    if isinstance(penalty, L2):
-        return 0.0, penalty.strength
     return penalty.strength * penalty.l1_ratio, penalty.strength * (1 - penalty.l1_ratio)
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from skdp.objective import Box, L1Ball, L2Ball, NoPenalty, Simplex, Unconstrained
+from skdp.objective import Box, ElasticNet, L1Ball, L2Ball, Simplex, Unconstrained
 
 pytestmark = pytest.mark.filterwarnings("error")
 quick = settings(deadline=None, max_examples=30, database=None)
@@ -109,7 +109,7 @@ def test_the_variational_inequality_for_feasible_points(constraint, wz):
 def test_against_a_generic_optimiser(constraint, size, minimise, rng):
     for shape in ((1,), (3,), (2, 2)):
         w = size * rng.standard_normal(shape)
-        expected = minimise(NoPenalty(), constraint, w, 1.0)
+        expected = minimise(ElasticNet(), constraint, w, 1.0)
         np.testing.assert_allclose(constraint.project(w), expected, atol=5e-6)
 
 

@@ -69,8 +69,7 @@ def test_a_constraint_is_a_parameter_object(constraint):
     ("make", "allowed"),
     [
         ("Huber(threshold={})", "positive and finite"),
-        ("L2(strength={})", "finite and >= 0"),
-        ("L1(strength={})", "finite and >= 0"),
+        ("ElasticNet(strength={})", "finite and >= 0"),
         ("ElasticNet(strength={}, l1_ratio=0.5)", "finite and >= 0"),
         ("ElasticNet(strength=1.0, l1_ratio={})", r"\[0, 1\]"),
         ("L2Ball(radius={}).check()", r"from 1e-50 to 1e\+50"),

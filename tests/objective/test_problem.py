@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from skdp.objective import (
-    L2,
     Box,
     Constraint,
     ElasticNet,
@@ -162,7 +161,7 @@ def test_arrays_are_left_alone_and_types_kept(dtype, fit_intercept, rng):
 
 
 def test_a_flat_parameter_is_refused():
-    problem = Problem(Logistic(), L2(1.0))
+    problem = Problem(Logistic(), ElasticNet(1.0))
     for act in (problem.penalty_value, problem.penalty_gradient, problem.project):
         with pytest.raises(ValueError, match=r"shape \(p, K\); got \(3,\)"):
             act(np.zeros(3))
@@ -181,10 +180,16 @@ def test_a_flat_parameter_is_refused():
     [
         ((Loss,), "loss must be an instance of Loss"),
         (("logistic",), "loss must be an instance of Loss; got 'logistic'"),
-        ((Logistic(), L2), "penalty must be an instance of Penalty"),
+        ((Logistic(), ElasticNet), "penalty must be an instance of Penalty"),
         ((Logistic(), L2Ball(1.0)), "penalty must be an instance of Penalty"),
-        ((Logistic(), L2(1.0), None), "constraint must be an instance of Constraint; got None"),
-        ((Logistic(), L2(1.0), Box(0, 1), "no"), "fit_intercept must be True or False; got 'no'"),
+        (
+            (Logistic(), ElasticNet(1.0), None),
+            "constraint must be an instance of Constraint; got None",
+        ),
+        (
+            (Logistic(), ElasticNet(1.0), Box(0, 1), "no"),
+            "fit_intercept must be True or False; got 'no'",
+        ),
     ],
 )
 def test_wrong_parts_are_refused(arguments, message):

@@ -15,7 +15,8 @@ from skdp.planning import (
     nesterov_bounds,
     nesterov_influence,
 )
-from skdp.solvers.descent import HeavyBallPath, NesterovPath, Step
+from skdp.solvers.descent import MomentumPath, Step
+from skdp.solvers.papers.kuru_2022 import nesterov_momentum
 from skdp.steps import (
     noise_effect,
     noise_multipliers,
@@ -141,15 +142,19 @@ def excess_of(path, n_steps, size=1.0):
     return float(CURVATURES @ path.result() ** 2 / 2)
 
 
+def heavy_ball(start, momentum):
+    return MomentumPath(start, lambda size: momentum, False)
+
+
 def test_nesterov_converges_at_its_rate():
     L, mu = 1.0, 0.02
     rate = 1 - np.sqrt(mu / L)
     start = np.ones(4)
     initial = float(CURVATURES @ start**2 / 2 + mu / 2 * start @ start)
     for n_steps in (1, 10, 100, 300):
-        path = NesterovPath(start, mu)
+        path = MomentumPath(start, nesterov_momentum(mu), True)
         assert excess_of(path, n_steps) <= rate**n_steps * initial
-    slow = [excess_of(NesterovPath(start, mu), n) for n in (100, 200)]
+    slow = [excess_of(MomentumPath(start, nesterov_momentum(mu), True), n) for n in (100, 200)]
     assert (slow[1] / slow[0]) ** (1 / 200) < np.sqrt(rate)
 
 
@@ -157,7 +162,7 @@ def test_nesterov_converges_at_its_rate():
 @pytest.mark.parametrize("step", [1.0, 0.3])
 def test_heavy_ball_converges_at_its_rate(step, momentum):
     rate = heavy_ball_rate(step, momentum, 1.0, 0.02)
-    late = [excess_of(HeavyBallPath(np.ones(4), momentum), n, step) for n in (400, 800)]
+    late = [excess_of(heavy_ball(np.ones(4), momentum), n, step) for n in (400, 800)]
     # t rho^t, in squares
     assert late[1] <= late[0] * (2 * rate**400) ** 2 * 1.5 + 1e-300
     assert late[1] == pytest.approx(
@@ -184,7 +189,7 @@ def test_noise_is_the_stationary_covariance():
     alone = [heavy_ball_noise(step, momentum, [h], std) * h / 2 for h in CURVATURES]
     assert exact == pytest.approx(sum(alone), rel=1e-9)
     rng = np.random.default_rng(0)
-    path, taken = HeavyBallPath(np.zeros((4, 4000)), momentum), Step(step, 1.0)
+    path, taken = heavy_ball(np.zeros((4, 4000)), momentum), Step(step, 1.0)
     for _ in range(400):
         noise = std * rng.standard_normal((4, 4000))
         path.move(CURVATURES[:, None] * path.at(taken) + noise, taken)

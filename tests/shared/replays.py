@@ -7,7 +7,7 @@ import numpy as np
 import skdp
 from skdp.accounting import Adjacency
 from skdp.fitting.parameters import constraint_set
-from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem, SquaredError
+from skdp.objective import ElasticNet, Logistic, Multinomial, Problem, SquaredError
 from skdp.solvers import available, get_solver
 
 N_ROWS, N_STEPS = 60, 6
@@ -104,10 +104,10 @@ ASKED_BY = {
     "frank_wolfe": {"constraint": skdp.objective.L1Ball(2.0), "fit_intercept": False},
 }
 PROBLEMS = {
-    "logistic": (Logistic(), L2(0.1)),
-    "multinomial": (Multinomial(3), L2(0.1)),
-    "linear": (SquaredError(), NoPenalty()),
-    "ridge": (SquaredError(), L2(0.1)),
+    "logistic": (Logistic(), ElasticNet(0.1)),
+    "multinomial": (Multinomial(3), ElasticNet(0.1)),
+    "linear": (SquaredError(), ElasticNet()),
+    "ridge": (SquaredError(), ElasticNet(0.1)),
 }
 
 

@@ -12,14 +12,14 @@ from sklearn.base import clone
 
 import skdp
 from skdp.accounting import Adjacency, Composed, price
-from skdp.objective import L2, L1Ball, Logistic, Multinomial, Problem, SquaredError
+from skdp.objective import ElasticNet, L1Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public, SolverStage, make_plan
 
 PROBLEMS = {
-    "ridge": Problem(SquaredError(), L2(0.1)),
-    "logistic": Problem(Logistic(), L2(0.1)),
-    "multinomial": Problem(Multinomial(3), L2(0.1)),
-    "ball": Problem(Logistic(), L2(0.1), L1Ball(2.0), fit_intercept=False),
+    "ridge": Problem(SquaredError(), ElasticNet(0.1)),
+    "logistic": Problem(Logistic(), ElasticNet(0.1)),
+    "multinomial": Problem(Multinomial(3), ElasticNet(0.1)),
+    "ball": Problem(Logistic(), ElasticNet(0.1), L1Ball(2.0), fit_intercept=False),
 }
 EPSILONS = [1e-3, 0.1, 1.0, 20.0]
 EDGES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skdp.accounting import Adjacency
-from skdp.objective import L2, Logistic, Multinomial, Problem
+from skdp.objective import ElasticNet, Logistic, Multinomial, Problem
 from skdp.oracle import Public
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource
@@ -15,7 +15,7 @@ N, D = 40, 3
 
 def context_for(scale=0.0, problem=None, n_outputs=1, row_bound=4.0, **facts):
     public = Public(N, D, n_outputs, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=row_bound, **facts)
-    return PublicContext(public, problem or Problem(Logistic(), L2(0.1)), scale)
+    return PublicContext(public, problem or Problem(Logistic(), ElasticNet(0.1)), scale)
 
 
 def rows_for(context, rng, X=None, targets=None, weights=None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skdp.accounting import Adjacency
-from skdp.objective import L2, Problem
+from skdp.objective import ElasticNet, Problem
 from skdp.oracle import Public
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource
@@ -26,7 +26,7 @@ def context_for(loss, n_rows, scale=1.0, weighted=False, is_sparse=False, **fact
         sparse=is_sparse,
         **facts,
     )
-    return PublicContext(public, Problem(loss, L2(0.01)), scale)
+    return PublicContext(public, Problem(loss, ElasticNet(0.01)), scale)
 
 
 def rows_of(X, y, weights=None):

@@ -11,12 +11,12 @@ from sklearn.base import clone
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.objective import L1, L2, L1Ball, Logistic, Multinomial, Problem, SquaredError
+from skdp.objective import ElasticNet, L1Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
 from skdp.solvers import get_solver
 from skdp.steps import AdaptiveClipping, HeavyBall, PolynomialStep, UniformNoise
 
-RIDGE, LOGISTIC = Problem(SquaredError(), L2(0.1)), Problem(Logistic(), L2(0.1))
+RIDGE, LOGISTIC = Problem(SquaredError(), ElasticNet(0.1)), Problem(Logistic(), ElasticNet(0.1))
 # Problems with the facts that rules for "auto" look at: few rows and many, both mechanisms, no
 # noise, several outputs, declared bounds, a set.
 SHAPES = {
@@ -28,10 +28,10 @@ SHAPES = {
     "logistic, small budget": (LOGISTIC, {"epsilon": 0.01, "data_norm": 1.0, "row_bound": 1.0}),
     "ridge, many rows": (RIDGE, {"n_rows": 300_000}),
     "logistic, delta 0": (LOGISTIC, {"delta": 0.0}),
-    "multinomial": (Problem(Multinomial(3), L2(0.1)), {"n_outputs": 3, "n_rows": 5000}),
-    "lasso": (Problem(SquaredError(), L1(0.1)), {}),
+    "multinomial": (Problem(Multinomial(3), ElasticNet(0.1)), {"n_outputs": 3, "n_rows": 5000}),
+    "lasso": (Problem(SquaredError(), ElasticNet(0.1, 1.0)), {}),
     "ball": (
-        Problem(Logistic(), L2(0.1), L1Ball(2.0), fit_intercept=False),
+        Problem(Logistic(), ElasticNet(0.1), L1Ball(2.0), fit_intercept=False),
         {"n_features": 300, "has_intercept": False},
     ),
 }
@@ -56,7 +56,7 @@ SETTINGS = {
     "adp_sgd": [{"learning_rate": 0.1}, {"learning_rate": "adaptive"}],
     "boosted_ssp": [{"rounds": 3}],
     "nesterov": [{"noise_schedule": "uniform"}, {"batch_size": 50}],
-    "multistage_nesterov": [{"first_stage": "published"}, {"max_iter": 30}],
+    "multistage_nesterov": [{"max_iter": 30}],
     "heavy_ball": [{"max_iter": 30}, {"momentum": 0.3}],
 }
 

@@ -10,7 +10,7 @@ import replays
 import skdp
 from replays import data_for, seeded
 from skdp.accounting import Adjacency
-from skdp.objective import L2, NoPenalty, Problem, SquaredError, TweedieLog
+from skdp.objective import ElasticNet, Problem, SquaredError, TweedieLog
 from skdp.oracle import Oracle, Public, Solution, noise_source
 from skdp.oracle.ledger import AdmitAll, Ledger
 from skdp.oracle.releases.base import PublicContext
@@ -28,7 +28,7 @@ def setting(rng, strength=0.0, fit_intercept=True, scale=1e-9):
     truth = np.array([[0.5], [-0.3], [0.1]])
     y = X @ truth + 0.4 * fit_intercept + 0.5 * rng.standard_normal((N, 1))
     public = Public(N, D, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=fit_intercept)
-    problem = Problem(SquaredError(), L2(strength), fit_intercept=fit_intercept)
+    problem = Problem(SquaredError(), ElasticNet(strength), fit_intercept=fit_intercept)
     size = public.intercept_size * fit_intercept
     rows = MemorySource.of(X, y, None, None, size)
     context, ledger = PublicContext(public, problem, scale), Ledger(AdmitAll())
@@ -125,7 +125,7 @@ def means(rng, power, scale=1e-9, mean=2.0):
     y = mean * np.exp(margins) * rng.gamma(2.0, 0.5, N)
     public = Public(N, D, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, weighted=True)
     unit = 1.5
-    problem = Problem(TweedieLog(power, unit=unit, base=1.0), NoPenalty())
+    problem = Problem(TweedieLog(power, unit=unit, base=1.0), ElasticNet())
     rows = MemorySource.of(X, ((y - 1) / unit)[:, None], weights, None, public.intercept_size)
     context, ledger = PublicContext(public, problem, scale), Ledger(AdmitAll())
     oracle = Oracle(context, ledger, np.random.default_rng(0), rows, noise_source(0))

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.objective import Logistic, NoPenalty, Problem, SquaredError, TweedieLog
+from skdp.objective import ElasticNet, Logistic, Problem, SquaredError, TweedieLog
 from skdp.oracle import Public, make_plan, noise_source, run
 from skdp.oracle.sources.memory import MemorySource
 from skdp.stages.inference import stage
@@ -274,7 +274,7 @@ def estimates(kind, rng, n_draws, n, d=4, epsilon=2.0):
     if kind == "logistic":
         loss, targets = Logistic(), (rng.random(n) < 1 / (1 + np.exp(-margins))).astype(float)
     public = Public(n, d, 1, Adjacency.ZERO_OUT, epsilon, 1e-6)
-    problem = Problem(loss, NoPenalty())
+    problem = Problem(loss, ElasticNet())
     stages = (InferenceStage(1 / 3),)
     plan = make_plan(stages, public, problem)
     rows, coins = MemorySource.of(X, targets[:, None]), np.random.default_rng(0)
@@ -364,7 +364,7 @@ def test_what_the_rows_cannot_tell_is_not_determined(rng):
 def test_the_expected_error_is_near_what_comes_out(rng, kind, n, d, epsilon):
     loss = SquaredError() if kind == "linear" else Logistic()
     public = Public(n, d, 1, Adjacency.ZERO_OUT, epsilon, 1e-6)
-    expected = Bounds.of(public, Problem(loss, NoPenalty()), 1 / 3).relative_error
+    expected = Bounds.of(public, Problem(loss, ElasticNet()), 1 / 3).relative_error
     X = rng.standard_normal((n, d))
     y = X @ np.full(d, d**-0.5)
     if kind == "logistic":

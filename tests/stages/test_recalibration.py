@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import skdp
 from replays import solvers_for
 from skdp.accounting import Adjacency, gaussian_mu
-from skdp.objective import L2, Logistic, Multinomial, NoPenalty, Problem
+from skdp.objective import ElasticNet, Logistic, Multinomial, Problem
 from skdp.oracle import Oracle, Public, Solution, noise_source
 from skdp.oracle.ledger import AdmitAll, Ledger
 from skdp.oracle.releases.base import PublicContext
@@ -44,7 +44,7 @@ def setting(loss, strength, fit_intercept, rng, certainty=1.0):
     if outputs > 1:
         y = np.argmax(margins + rng.gumbel(size=margins.shape), axis=1)
     weights = rng.uniform(0.2, 2.0, N)
-    penalty = L2(strength) if strength else NoPenalty()
+    penalty = ElasticNet(strength) if strength else ElasticNet()
     problem = Problem(loss, penalty, fit_intercept=fit_intercept)
     public = Public(
         N, D, outputs, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=fit_intercept, weighted=True
@@ -180,7 +180,9 @@ def test_shares_add_up_in_mu_squared(n_rows, epsilon, scaling, adjacency):
 
 # Those that plan their noise beforehand.
 SOLVERS = [
-    name for name in solvers_for(Problem(Logistic(), L2(0.1))) if not get_solver(name).adaptive
+    name
+    for name in solvers_for(Problem(Logistic(), ElasticNet(0.1)))
+    if not get_solver(name).adaptive
 ]
 
 

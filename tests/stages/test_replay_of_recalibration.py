@@ -11,7 +11,7 @@ from scipy import sparse
 import skdp
 from replays import solvers_for, with_records
 from skdp.accounting import Adjacency
-from skdp.objective import L2, Logistic, Problem
+from skdp.objective import ElasticNet, Logistic, Problem
 from skdp.solvers import get_solver
 
 N_ROWS = 60
@@ -103,7 +103,9 @@ def test_sparse_rows(replay, rng, adjacency, dtype):
 
 # Those that plan their noise beforehand.
 SOLVERS = [
-    name for name in solvers_for(Problem(Logistic(), L2(0.1))) if not get_solver(name).adaptive
+    name
+    for name in solvers_for(Problem(Logistic(), ElasticNet(0.1)))
+    if not get_solver(name).adaptive
 ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from skdp.accounting import Adjacency
-from skdp.objective import L1, L2, Logistic, Problem, SquaredError
+from skdp.objective import ElasticNet, Logistic, Problem, SquaredError
 from skdp.oracle import Public
 from skdp.oracle.sources.base import IN_MEMORY
 from skdp.solvers import get_solver
@@ -15,7 +15,7 @@ from skdp.stages.base import OptionalStage, StageParameters
 from skdp.stages.sequence import STAGES, stages_of
 
 PUBLIC = Public(5000, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=5.0, provides=IN_MEMORY)
-RIDGE, LOGISTIC = Problem(SquaredError(), L2(0.1)), Problem(Logistic(), L2(0.1))
+RIDGE, LOGISTIC = Problem(SquaredError(), ElasticNet(0.1)), Problem(Logistic(), ElasticNet(0.1))
 AUTO = StageParameters("Model", scaling="auto", calibrates=True)
 
 
@@ -63,7 +63,7 @@ def test_the_solver_gets_the_product_of_what_the_others_leave(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "problem", "message"),
     [
-        ({"inference_share": 0.25}, Problem(SquaredError(), L1(0.1)),
+        ({"inference_share": 0.25}, Problem(SquaredError(), ElasticNet(0.1, 1.0)),
          r"Model: inference about coefficients is possible .* no L1 penalty.*Nothing was released"),
     ],
 )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skdp.accounting import Adjacency, Composed, price
-from skdp.objective import L2, Logistic, Problem
+from skdp.objective import ElasticNet, Logistic, Problem
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import GradientDescent
 from skdp.steps import (
@@ -18,7 +18,7 @@ from skdp.steps import (
 def test_a_plan_of_every_schedule_costs_the_budget(name, adjacency):
     for n_steps in [1, 2, 37, 2000]:
         public = Public(1000, 5, 1, adjacency, epsilon=0.7, delta=1e-6)
-        problem = Problem(Logistic(), L2(0.1))
+        problem = Problem(Logistic(), ElasticNet(0.1))
         solver = GradientDescent(max_iter=n_steps, noise_schedule=name).resolve(public, problem)
         plan = make_plan((SolverStage(solver),), public, problem)
         assert sum(entry.count for entry in plan.entries) == n_steps

@@ -17,7 +17,9 @@ from skdp.steps.shrinkage import spectrum, variation
 
 # Steps, and shares of mu squared. Losses without a Hessian take more steps.
 N_STEPS, GRAM_SHARE, HESSIAN_SHARE, STEPS_WITHOUT_HESSIAN = 16, 0.15, 0.1, 40
-STREAM_STEPS, STREAM_GRAM = 4, 0.5  # of a stream, the latter a share of the rows
+# Of a stream: steps, the share of the rows for the Gram matrix, and the signal-to-noise ratio from
+# which on steps are not shortened.
+STREAM_STEPS, STREAM_GRAM, STREAM_AMPLE = 4, 0.5, 7.0
 EXACT_STEPS = 300  # without noise
 # Bound on a row, in units of its expected length, at a small budget.
 ROW_FACTOR = 0.9
@@ -124,6 +126,8 @@ class Whitened(Solver):
         # Polyak's velocity takes about 1 / (1 - beta) steps to build up.
         gain = 1 / (1 - rule.beta) if isinstance(rule, steps.HeavyBall) else 1.0
         size = gain / curvature
+        if public.streamed:  # a step has the noise of its block, which no mean of many reduces
+            size *= min(1.0, public.signal_to_noise / STREAM_AMPLE)
         # Where targets follow closely from the columns, quantiles have nearly the largest
         # curvature: steps that stayed too long for it never settled.
         least = problem.loss.typical_curvature / problem.loss.curvature * size

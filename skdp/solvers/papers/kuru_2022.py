@@ -15,12 +15,13 @@ mostly better, as the public bound on the curvature makes for short steps.
 """
 
 import math
+from collections.abc import Callable
 from typing import Self, TypedDict
 
 import numpy as np
 
 from skdp import steps
-from skdp._numbers import Array, is_real, require, shown
+from skdp._numbers import LARGEST_CLIP_NORM, Array, is_real, require, shown
 from skdp.planning import (
     heavy_ball_bounds,
     heavy_ball_rate,
@@ -122,7 +123,7 @@ class Accelerated(Solver):
 
     def _path(self, start: Array, problem: Problem) -> descent.Path:
         """Return the path from ``start``; Nesterov's."""
-        return descent.NesterovPath(start, self._mu(problem))
+        return descent.MomentumPath(start, nesterov_momentum(self._mu(problem)), True)
 
     # ------------------------------------------------------------------ before the run
 
@@ -140,11 +141,6 @@ class Accelerated(Solver):
                 f"strong_convexity. The penalty is {problem.penalty}. Nothing was released."
             )
         super().check(problem)
-        if not 0 < problem.loss.curvature < math.inf:
-            raise ValueError(
-                f"solver {self.name!r} needs a loss of finite curvature; that of "
-                f"{shown(problem.loss.name)} is {problem.loss.curvature!r}. Nothing was released."
-            )
 
     def averages_groups(self, pure: bool) -> bool:
         return self.mechanism_for(pure) == "gaussian"
@@ -223,15 +219,6 @@ class Accelerated(Solver):
     def _kappa(self, problem: Problem) -> float:
         return max(self._largest(problem) / self._mu(problem), 1 + 1e-9)
 
-    def _sampling_variance(self, public: Public) -> float:
-        """Return the squared length of a batch's deviation, for the bounds."""
-        clip = steps.constant_clip(self.clip_norm)
-        if self.batch_size is None or not public.is_noisy:
-            return 0.0  # without noise the clipping norm is no size of a gradient
-        return sampling_variance(
-            clip, descent.batch_rows(self.batch_size, public.n_rows), public.n_rows
-        )
-
     def _bounded_schedule(self) -> str:
         """Return the noise schedule of the bound that is minimised: "uniform" or "optimal"."""
         if checks.is_word(self.noise_schedule, "optimal"):
@@ -243,32 +230,29 @@ class Accelerated(Solver):
         return defaults.composition_kind(self.mechanism, public)
 
     def _facts(self, public: Public, problem: Problem) -> BoundArguments:
+        sampled = 0.0  # without noise the clipping norm is no size of a gradient
+        if self.batch_size is not None and public.is_noisy:
+            rows = descent.batch_rows(self.batch_size, public.n_rows)
+            sampled = sampling_variance(steps.constant_clip(self.clip_norm), rows, public.n_rows)
         return {
             "smoothness": self._largest(problem),
             "strong_convexity": self._mu(problem),
             "initial_excess": self.initial_gap,
             "variance": self._variance_of_one_step(public),
             "composition": self._composition(public),
-            "sampling_variance": self._sampling_variance(public),
+            "sampling_variance": sampled,
         }
 
     def _variance_of_one_step(self, public: Public) -> float:
         """Return the squared length of the noise of a single step with the whole budget."""
-        size = math.prod(public.shape)
-        clip = steps.constant_clip(self.clip_norm)
-        unit = clip / public.n_rows
         if not public.is_noisy:
             return 0.0
-        if unit * public.sensitivity_factor / min(public.laplace_budget, 1.0) > 1e100:
-            raise ValueError(
-                f"solver {self.name!r}: clip_norm={clip:g} requires more noise at this budget than "
-                "numbers can hold; lower clip_norm. Nothing was released."
-            )
+        budget = public.gradient_mu
         if self._composition(public) == "laplace":
-            scale = unit * public.sensitivity_factor / public.laplace_budget
-            return 2 * size * scale**2
+            budget = public.laplace_budget / public.sensitivity_factor
         tails = 2.0 if self.mechanism == "laplace" else 1.0
-        return tails * size * (unit / public.gradient_mu) ** 2
+        scale = steps.constant_clip(self.clip_norm) / public.n_rows / budget
+        return tails * math.prod(public.shape) * min(scale, LARGEST_CLIP_NORM) ** 2
 
     def _noises(self, public: Public, problem: Problem) -> Array:
         """Return the relative noise of the steps."""
@@ -302,6 +286,16 @@ class Accelerated(Solver):
         )
         path = self._path(oracle.start(), problem)
         return Solution(descent.descend(oracle, path, run), self.max_iter)
+
+
+def nesterov_momentum(strong_convexity: float) -> Callable[[float], float]:
+    """Return ``(1 - sqrt(a mu)) / (1 + sqrt(a mu))`` as a function of the step size a."""
+
+    def momentum(size: float) -> float:
+        root = math.sqrt(min(size * strong_convexity, 1.0))
+        return (1 - root) / (1 + root)
+
+    return momentum
 
 
 def starting_loss(public: Public, problem: Problem) -> float:
@@ -395,7 +389,7 @@ class HeavyBallDescent(Accelerated):
         return steps.ExponentialNoise(rate**2).log_influence(self.max_iter)
 
     def _path(self, start: Array, problem: Problem) -> descent.Path:
-        return descent.HeavyBallPath(start, self._beta)
+        return descent.MomentumPath(start, lambda size: self._beta, False)
 
 
 class Nesterov(Accelerated):
@@ -457,9 +451,8 @@ class MultistageNesterov(Accelerated):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps; "auto" minimises the error bound (eq. 34), up to 1000.
-    first_stage : int, "published" or "auto", default="auto"
-        Steps of the first stage; "auto" minimises the error bound. "published" is the rule of the
-        code that goes with the paper, ``ceil(2 sqrt(kappa) log(sqrt(kappa)))``.
+    first_stage : int or "auto", default="auto"
+        Steps of the first stage; "auto" minimises the error bound.
     p : float, default=1.0
         Length of the later stages; at least 0.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
@@ -491,15 +484,12 @@ class MultistageNesterov(Accelerated):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         super().check_values(public, problem)
-        if not (checks.is_auto(self.first_stage) or checks.is_word(self.first_stage, "published")):
+        if not checks.is_auto(self.first_stage):
             checks.count(first_stage=self.first_stage)
         is_valid = is_real(self.p) and 0 <= self.p < math.inf
         require("p", self.p, "be a number, at least 0", is_valid)
 
     def _choose_steps(self, public: Public, problem: Problem) -> None:
-        if checks.is_word(self.first_stage, "published"):
-            root = math.sqrt(self._kappa(problem))
-            self.first_stage = max(1, math.ceil(2 * root * math.log(root)))
         if checks.is_auto(self.first_stage):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
             if n_steps is not None:

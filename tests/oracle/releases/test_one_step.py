@@ -10,9 +10,9 @@ import pytest
 
 from skdp.accounting import Adjacency, Gaussian
 from skdp.objective import (
+    ElasticNet,
     Logistic,
     Multinomial,
-    NoPenalty,
     Problem,
     SmoothedHinge,
     SquaredError,
@@ -55,8 +55,8 @@ def whitened(cls, point=(0.0, 0.0), row_norm=2.0, cap=1.5):
 
 
 NULL = ([0.0, 0.0], 0.0, 0.0)
-SQUARED = Problem(SquaredError(), NoPenalty(), fit_intercept=False)
-LOGISTIC = Problem(Logistic(), NoPenalty(), fit_intercept=False)
+SQUARED = Problem(SquaredError(), ElasticNet(), fit_intercept=False)
+LOGISTIC = Problem(Logistic(), ElasticNet(), fit_intercept=False)
 
 
 def far(one, other):
@@ -90,7 +90,7 @@ def test_bounds_are_attained_by_squared_error(statistic, pair):
 def test_the_bound_of_weighted_hessians_is_attained(power, bounded):
     """By a record with a large mean, and a target near it; and never exceeded."""
     loss = TweedieLog(power, bounded=bounded)
-    problem = Problem(loss, NoPenalty(), fit_intercept=False)
+    problem = Problem(loss, ElasticNet(), fit_intercept=False)
     statistic = whitened(moments.CappedHessian, point=(0.0, 0.2), cap=1e6)
     rows = [([0.0, m / 0.2], 4.0, 1.0) for m in (-1e300, -30.0, 1.0, 7.0, 1e300)]
     *found, null = totals(statistic, problem, [*rows, NULL])
@@ -110,7 +110,7 @@ def test_no_row_exceeds_the_bound_of_the_hessian(weight):
 
 def test_losses_without_working_weights_are_refused(monkeypatch):
     monkeypatch.setattr(SmoothedHinge, "weight_bound", None)
-    problem = Problem(SmoothedHinge(), NoPenalty(), fit_intercept=False)
+    problem = Problem(SmoothedHinge(), ElasticNet(), fit_intercept=False)
     with pytest.raises(ValueError, match="no working weight"):
         totals(whitened(moments.CappedHessian), problem, [NULL])
 
@@ -148,7 +148,7 @@ def test_the_joint_bound_holds_for_every_probability(weight, least):
 
 def norms_of_classes(cls, points, row=(0.0, 4.0), n_classes=3, cap=2.0):
     """What a record of class 0 adds, over the sensitivity, with these margins of the classes."""
-    problem = Problem(Multinomial(n_classes), NoPenalty(), fit_intercept=False)
+    problem = Problem(Multinomial(n_classes), ElasticNet(), fit_intercept=False)
     norms = []
     for margins in points:
         statistic = whitened(cls, point=[np.zeros(n_classes), np.array(margins) / 4.0], cap=cap)
@@ -207,7 +207,7 @@ def test_the_statistics_of_classes_are_what_they_say(rng, groups):
     public = Public(
         len(mean), 2, 3, Adjacency.ZERO_OUT, 1.0, 1e-6, **({"unit": "group"} if groups else {})
     )
-    context = PublicContext(public, Problem(loss, NoPenalty()), 1.0)
+    context = PublicContext(public, Problem(loss, ElasticNet()), 1.0)
     rows = MemorySource.of(X, labels)
     if groups:
         rows = MemorySource(Records.of(X, labels), groups=Groups.of(codes, len(mean)))
@@ -305,7 +305,7 @@ def test_the_statistics_are_those_of_groups(rng):
 
     def totals(statistic, loss, values):
         public = Public(12, 2, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0, unit="group")
-        context = PublicContext(public, Problem(loss, NoPenalty()), 1.0)
+        context = PublicContext(public, Problem(loss, ElasticNet()), 1.0)
         rows = MemorySource(replace(records, targets=values), groups=Groups.of(codes, 12))
         return statistic.total(rows, context)
 
@@ -357,7 +357,7 @@ def test_the_joint_release_is_for_the_logistic_loss():
 
 
 def test_weights_of_several_classes_are_summed_in_slices(monkeypatch, rng):
-    problem = Problem(Multinomial(3), NoPenalty(), fit_intercept=False)
+    problem = Problem(Multinomial(3), ElasticNet(), fit_intercept=False)
     context = PublicContext(
         Public(7, 2, 3, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False), problem, 1.0
     )

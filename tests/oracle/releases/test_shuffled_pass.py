@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from skdp.accounting import Adjacency, DisjointPass, Gaussian, Shuffled, price
-from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
+from skdp.objective import ElasticNet, L2Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import GaussianNoise, Public, ShuffledPass, noise_source
 from skdp.oracle.kernels.clipped_gradients import gradient_rounding
 from skdp.oracle.releases import shuffled_pass
@@ -76,9 +76,11 @@ def reference(X, y, problem, order, n_steps, size, clip, weights=None, rate=1.0)
 
 PROBLEMS = {
     "plain": Problem(SquaredError()),
-    "ridge": Problem(SquaredError(), L2(0.5)),
-    "lasso in a ball": Problem(SquaredError(), L1(0.05), L2Ball(1.0), fit_intercept=False),
-    "logistic": Problem(Logistic(), L2(0.1), fit_intercept=False),
+    "ridge": Problem(SquaredError(), ElasticNet(0.5)),
+    "lasso in a ball": Problem(
+        SquaredError(), ElasticNet(0.05, 1.0), L2Ball(1.0), fit_intercept=False
+    ),
+    "logistic": Problem(Logistic(), ElasticNet(0.1), fit_intercept=False),
 }
 
 
@@ -102,7 +104,7 @@ def test_without_noise_it_is_the_printed_algorithm(rng, name, kind, monkeypatch)
 
 
 def test_several_outputs_take_single_records_too(rng):
-    problem = Problem(Multinomial(3), L2(0.1))
+    problem = Problem(Multinomial(3), ElasticNet(0.1))
     X, y = rng.standard_normal((N, D)), rng.integers(3, size=N)
     context = context_for(problem, scale=1.0, n_outputs=3)
     answer = ShuffledPass(N, 0.1, 1.0).answer(make_rows(X, y, problem), context, noise_source(0))

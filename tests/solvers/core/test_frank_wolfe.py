@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 import skdp
 from skdp.accounting import Adjacency, ApproximateDP, Composed, Laplace, NoisyMaximum, price
-from skdp.objective import L2, L1Ball, Problem, SquaredError
+from skdp.objective import ElasticNet, L1Ball, Problem, SquaredError
 from skdp.oracle import GaussianNoise, NoisyStatistic, NotAudited, Public, VertexSelection
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.releases import base, gradients
@@ -22,7 +22,7 @@ ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 
 def context_for(scale, n_features=3, penalty=None):
     public = Public(20, n_features, 1, ZERO_OUT, 1.0, 0.0, has_intercept=False, row_bound=20.0)
-    problem = Problem(SquaredError(), penalty or L2(0.1), L1Ball(), fit_intercept=False)
+    problem = Problem(SquaredError(), penalty or ElasticNet(0.1), L1Ball(), fit_intercept=False)
     return base.PublicContext(public, problem, scale)
 
 

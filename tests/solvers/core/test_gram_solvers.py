@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.objective import L1, L2, L2Ball, Logistic, Multinomial, Problem, SquaredError
+from skdp.objective import ElasticNet, L2Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public, ShrunkGradientSum
 from skdp.oracle.oracle import Oracle
 from skdp.solvers import get_solver
@@ -100,7 +100,7 @@ def test_constraints_and_kinks_are_refused(solver, regression):
     with pytest.raises(ValueError, match="unconstrained"):
         skdp.DPRidge(solver=solver, constraint=skdp.objective.L2Ball()).fit(X, y)
     with pytest.raises(ValueError, match="smooth_penalty"):
-        get_solver(solver).check(Problem(SquaredError(), L1(0.1)))
+        get_solver(solver).check(Problem(SquaredError(), ElasticNet(0.1, 1.0)))
 
 
 @pytest.mark.parametrize(
@@ -151,10 +151,10 @@ def in_groups(n_groups, n_features):
         (public(100_000, 300), Problem(SquaredError()), "whitened"),
         (public(10**8, 600), Problem(Logistic()), "whitened"),
         (public(10**8, 1001), Problem(Logistic()), "gd"),
-        (public(100_000), Problem(Logistic(), L1(0.1)), "gd"),
-        (public(100_000), Problem(Logistic(), L2(0.1), L2Ball(1.0)), "gd"),
+        (public(100_000), Problem(Logistic(), ElasticNet(0.1, 1.0)), "gd"),
+        (public(100_000), Problem(Logistic(), ElasticNet(0.1), L2Ball(1.0)), "gd"),
         (public(150, 20), Problem(SquaredError()), "gd"),
-        (public(150, 20), Problem(SquaredError(), L1(0.1)), "gd"),
+        (public(150, 20), Problem(SquaredError(), ElasticNet(0.1, 1.0)), "gd"),
         (public(150, 20), Problem(Logistic()), "gd"),
         (public(620, 20), Problem(SquaredError()), "whitened"),
         (public(600, 20), Problem(SquaredError()), "gd"),

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 import skdp
 from skdp.accounting import Adjacency
-from skdp.objective import L2, Box, L1Ball, L2Ball, Problem, Simplex, SquaredError
+from skdp.objective import Box, ElasticNet, L1Ball, L2Ball, Problem, Simplex, SquaredError
 from skdp.oracle import Public
 from skdp.solvers import AcceleratedMirrorDescent
 from skdp.steps.mirror_maps import mirror_map
@@ -176,7 +176,7 @@ def test_wrong_parameters_are_refused(wrong):
 def test_noise_is_matched_to_the_steps():
     solver = AcceleratedMirrorDescent(max_iter=30, curvature=1.0, noise_schedule="auto")
     public = Public(100, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
-    resolved = solver.resolve(public, Problem(SquaredError(), L2(0.1), L1Ball(1.0)))
+    resolved = solver.resolve(public, Problem(SquaredError(), ElasticNet(0.1), L1Ball(1.0)))
     ratio = resolved._noises() * np.sqrt(resolved._alphas())
     np.testing.assert_allclose(ratio, ratio[0])
 
@@ -186,7 +186,7 @@ def test_noise_is_matched_to_the_steps():
 @pytest.mark.parametrize("n_features", [1, 2, 50])
 def test_defaults_hold_for_every_set(constraint, n_outputs, n_features):
     public = Public(50, n_features, n_outputs, Adjacency.REPLACE_ONE, 0.1, 1e-6)
-    problem = Problem(SquaredError(), L2(0.1), constraint)
+    problem = Problem(SquaredError(), ElasticNet(0.1), constraint)
     resolved = AcceleratedMirrorDescent().resolve(public, problem)
     assert 0 < resolved.curvature < math.inf
     assert resolved.max_iter >= 30

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 import pytest
@@ -11,11 +10,11 @@ import pytest
 import skdp
 from skdp import planning, steps
 from skdp.accounting import Adjacency
-from skdp.objective import L2, Logistic, Problem
+from skdp.objective import ElasticNet, Logistic, Problem
 from skdp.oracle import Public
 from skdp.solvers import AdaptiveNoiseSGD, GradientDescent, get_solver
 
-PROBLEM = Problem(Logistic(), L2(0.02))
+PROBLEM = Problem(Logistic(), ElasticNet(0.02))
 
 
 def public_for(**facts):
@@ -64,14 +63,6 @@ def test_declared_strong_convexity_solves_what_has_no_penalty(name, rng):
     too_large = get_solver(name, strong_convexity=1e9)
     with pytest.raises(ValueError, match="at most the curvature"):
         skdp.DPLogisticRegression(solver=too_large).fit(X, labels)
-
-
-def test_first_stage_as_published():
-    public = public_for()
-    solver = get_solver("multistage_nesterov", first_stage="published").resolve(public, PROBLEM)
-    smoothness = PROBLEM.loss.curvature * public.row_norm**2 + 0.02
-    root = math.sqrt(smoothness / 0.02)
-    assert solver.first_stage == math.ceil(2 * root * math.log(root))
 
 
 def test_bounds_know_the_noise_of_sampling(rng):

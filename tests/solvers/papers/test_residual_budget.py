@@ -10,7 +10,7 @@ import pytest
 import skdp
 from replays import differing
 from skdp.accounting import Adjacency, gaussian_mu
-from skdp.objective import L2, Problem, SquaredError
+from skdp.objective import ElasticNet, Problem, SquaredError
 from skdp.oracle import BudgetError, Public, Solution
 from skdp.oracle.ledger import Ledger, PrivacyFilter
 from skdp.oracle.oracle import Oracle
@@ -20,7 +20,7 @@ from skdp.solvers import GradientDescent
 from skdp.solvers.papers.hong_2022 import ResidualBudget
 from skdp.steps import NOISE_SCHEDULES, ExponentialNoise
 
-PROBLEM = Problem(SquaredError(), L2(0.1))
+PROBLEM = Problem(SquaredError(), ElasticNet(0.1))
 
 
 def facts(**known):

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import skdp
 from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, UnknownCost
-from skdp.objective import L2, Box, L1Ball, L2Ball, Logistic, Problem, Simplex
+from skdp.objective import Box, ElasticNet, L1Ball, L2Ball, Logistic, Problem, Simplex
 from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import SVRG, SVRGPlusPlus, get_solver
 from skdp.solvers.papers.wang_2017 import SNAPSHOT_SHARE, barzilai_borwein
@@ -163,7 +163,7 @@ def test_the_plan_lists_snapshots_and_passes(name):
 def test_shares_of_the_budget():
     """Large batches leave the square of the budget divided as asked."""
     public = Public(10_000, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
-    problem = Problem(Logistic(), L2(0.01))
+    problem = Problem(Logistic(), ElasticNet(0.01))
     solver = SVRG(max_iter=60, inner_steps=10, batch_size=5000)
     plan = make_plan((SolverStage(solver.resolve(public, problem)),), public, problem)
     scale, told = plan.calibration.scale, {"gradient": 0.0, "gradient_difference": 0.0}

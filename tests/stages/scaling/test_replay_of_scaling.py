@@ -11,7 +11,7 @@ from scipy import sparse
 import skdp
 from replays import one_kind_each, solvers_for, with_records
 from skdp.accounting import Adjacency
-from skdp.objective import L2, Logistic, Problem, SquaredError
+from skdp.objective import ElasticNet, Logistic, Problem, SquaredError
 from skdp.solvers import get_solver
 
 N_ROWS = 50
@@ -56,7 +56,7 @@ def neighbours(kind, X, y, adjacency, convert=lambda X: X):
 CASES = [
     (kind, solver)
     for kind, loss in (("logistic", Logistic()), ("ridge", SquaredError()))
-    for solver in solvers_for(Problem(loss, L2(0.1)))
+    for solver in solvers_for(Problem(loss, ElasticNet(0.1)))
 ]
 
 

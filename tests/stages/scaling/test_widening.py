@@ -11,7 +11,7 @@ import skdp
 from replays import data_for, seeded, solvers_for
 from skdp.accounting import Adjacency
 from skdp.fitting import preparation
-from skdp.objective import L2, Problem, SquaredError
+from skdp.objective import ElasticNet, Problem, SquaredError
 from skdp.oracle import (
     Columns,
     Oracle,
@@ -28,7 +28,7 @@ from skdp.solvers import get_solver
 from skdp.stages.scaling import stage
 from skdp.stages.scaling.stage import EXPANSION_FACTOR, SHARE, Widening
 
-PROBLEM = Problem(SquaredError(), L2(0.1))
+PROBLEM = Problem(SquaredError(), ElasticNet(0.1))
 REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
 
 
@@ -110,7 +110,7 @@ def looked_at(slope, scale, rng, unbounded=False):
     x = rng.uniform(-1, 3, (n, 1))
     y = np.minimum(x, 1.0) + slope * np.maximum(x - 1.0, 0.0)
     public = Public(n, 1, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, has_intercept=False, row_bound=None)
-    context = PublicContext(public, Problem(SquaredError(), L2(0.0)), scale)
+    context = PublicContext(public, Problem(SquaredError(), ElasticNet(0.0)), scale)
     source = MemorySource.of(x, y, None, None, 0.0)
     rng, ledger = np.random.default_rng(0), Ledger(AdmitAll())
     oracle = Oracle(context, ledger, rng, source, noise_source(0))
