@@ -31,6 +31,8 @@ MODELS = {
     "DPLinearSVC": ((T > 0) + 0, {"classes": [0, 1]}),
 }
 
+OF_GD = {"DPLasso", "DPElasticNet", "DPHuberRegressor"}
+
 
 @pytest.fixture(autouse=True)
 def _quiet():
@@ -50,6 +52,27 @@ def test_constant_columns_have_coefficient_0(name, epsilon):
     other = CONSTANTS[:5] + np.array([0.0, 0.0, 0.0, 1e9, -1e9, 1e9])
     np.testing.assert_allclose(model.predict(other), model.predict(CONSTANTS[:5]))
     np.testing.assert_allclose(model.to_sklearn().coef_.ravel(), np.ravel(model.coef_), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_rows", [2000, N])
+@pytest.mark.parametrize("name", sorted(set(MODELS) - OF_GD))
+def test_the_default_solver_gives_columns_without_visible_variance_coefficient_0(name, n_rows):
+    """Zeros, of which counts cannot tell that no rare value is among them, and other constants."""
+    y, parameters = MODELS[name]
+    y = y[:n_rows]
+    columns = np.c_[X[:n_rows], np.zeros(n_rows), np.full(n_rows, 7.0)]
+    model = getattr(skdp, name)(privacy=seeded(2), **parameters).fit(columns, y)
+    assert model.solver_.name == "whitened"  # no other solver releases variances
+    assert (np.atleast_2d(model.coef_)[:, 3:] == 0).all()
+    assert (np.atleast_2d(model.coef_)[:, :3] != 0).any()
+
+
+def test_rare_labels_keep_coefficients(rng):
+    """Their variance is visible in their own unit, though counts hardly show them."""
+    labels = (rng.random((N, 5)) < 0.01).astype(float)
+    y = T + labels @ np.full(5, 8.0)
+    model = skdp.DPRidge(epsilon=3.0, privacy=seeded(0)).fit(np.c_[X, labels], y)
+    np.testing.assert_allclose(model.coef_[3:], 8.0, rtol=0.4)
 
 
 def test_so_they_have_with_other_kinds_of_rows():

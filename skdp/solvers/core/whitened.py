@@ -27,9 +27,9 @@ ROW_FACTOR = 0.9
 # idle column with a lognormal tail of deviation 3 had up to 27 times the curvature of the Gram
 # matrix, and R2 fell from 0.91 to -24.
 CURVATURE_AFTER_WIDENING = 3.0
-# Standard deviations of noise that the square sum of a column has to exceed if it may be constant;
-# without an intercept all may be, if one of unit size exceeds this many.
-VARIES, CLEAR = 4.0, 20.0
+# Standard deviations of noise that the square sum of a column has to exceed if it may be constant,
+# if one of unit size exceeds this many.
+VARIES, CLEAR = 4.0, 8.0
 
 
 @base.hyperparameters
@@ -300,12 +300,11 @@ def _blocks(public: Public, n_steps: int) -> Sequence[Sampler]:
 def _may_be_constant(oracle: Oracle, gram_std: float) -> AnyArray:
     """Return the columns that may be constant, by their counts, or as rows have no constant."""
     public, scaling = oracle.public, oracle.scaling
-    is_clear = 0 < CLEAR * gram_std <= public.n_rows
-    is_flagged = np.full(public.n_parameters, is_clear and not public.has_intercept)
+    is_flagged = np.full(public.n_parameters, not public.has_intercept)
     columns = None if scaling is None else scaling.columns
     if columns is not None and columns.may_be_constant is not None:
         is_flagged[: columns.n_columns] |= columns.may_be_constant
-    return is_flagged
+    return is_flagged & (0 < CLEAR * gram_std <= public.n_rows)
 
 
 def _has_hessian(public: Public, problem: Problem) -> bool:

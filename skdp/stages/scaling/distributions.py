@@ -22,7 +22,6 @@ from skdp._numbers import AnyArray, Array, Indices, Mask
 from skdp.oracle.releases.histograms import SIDE, STEPS
 
 # All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-LOCATIONS_PER_OCTAVE = 2  # for each power of 2
 # Centres of normal distributions other than 0, in units of their scale. Beyond the last, one bin of
 # magnitudes has all of the probability.
 CENTRES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0, 23.0)
@@ -36,9 +35,8 @@ LOG2_WIDTHS = (0.5, 2.0)
 LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR, LOG_PRIOR_WIDE = -0.25, 5.0, 2.0, -2.0
 LOG_PRIOR_PER_OCTAVE_ZEROS = -0.6  # of columns with zeros, which noise imitates most easily
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
-# the tail alone. Targets get a larger one for the longer tail, as residuals are capped at a
-# multiple of the scale.
-LOGNORMAL_SCALES = (2.0, 4.0)
+# the tail alone.
+LOGNORMAL_SCALE = 2.0
 RANGE_IN_SCALES = 5.0  # half width of a clip range around the mean, without rare values
 
 TAIL_SHARE = 0.004  # share of the records outside of a range at either end
@@ -49,35 +47,33 @@ PRIOR_STRENGTH = 5.0  # pseudo-columns
 # Factor on a likelihood: not 0, as nothing else may fit a column at all. In float32 the product of
 # two is not 0 either.
 UNLIKELY = np.sqrt(np.finfo(np.float32).tiny)
-REACH_OCTAVES = 12  # farther from the size of a range, all its bins but one are empty
+REACH = 24  # half octaves: farther from the size of a range, all its bins but one are empty
 
 # ------------------------------------------------------------------ the table of distributions
 
 
-def _steps(octaves: int) -> Array:
-    """Return base-2 logarithms of the locations up to so many octaves from 1."""
-    most = octaves * LOCATIONS_PER_OCTAVE
-    return np.arange(-most, most + 1) / LOCATIONS_PER_OCTAVE
-
-
 def locations() -> Array:
     """Return the base-2 logarithms of the locations."""
-    return _steps(2 * STEPS)
+    return _half_octaves(4 * STEPS)
+
+
+def _half_octaves(most: int) -> Array:
+    """Return base-2 logarithms from 1, both ways."""
+    return np.arange(-most, most + 1) / 2
 
 
 class Family(NamedTuple):
     """A distribution at location 1, the unit of its values, and its log prior at all locations.
 
-    ``below`` is the distribution function, ``target_scale`` its scale as a target, ``half_width``
-    half the width of its range in scales. Standardised skewed values have a scale of 1, or less
-    where rare large ones make up the variance: at other locations they are unlikely.
+    ``below`` is the distribution function, ``half_width`` half the width of its range in scales.
+    Standardised skewed values have a scale of 1, or less where rare large ones make up the
+    variance: at other locations they are unlikely.
     """
 
     below: Callable[[Array], Array]
     log_prior: Array
     mean: float
     scale: float
-    target_scale: float
     half_width: float
     is_standardised: bool = False
 
@@ -100,7 +96,7 @@ def normal(centre: float, scale: float) -> Family:
     def below(values: Array) -> Array:
         return np.asarray(ndtr(values / scale - centre))
 
-    return Family(below, log_prior, centre * scale, scale, scale, RANGE_IN_SCALES)
+    return Family(below, log_prior, centre * scale, scale, RANGE_IN_SCALES)
 
 
 def lognormal(log2_std: float, positive: float, is_standardised: bool = False) -> Family:
@@ -110,14 +106,12 @@ def lognormal(log2_std: float, positive: float, is_standardised: bool = False) -
     the mean of signs, and a multiple of the median as their scale.
     """
     mean, std = 0.0, 1.0
-    own, scale, target_scale = 2 * positive - 1, LOGNORMAL_SCALES[0], LOGNORMAL_SCALES[0]
+    own, scale = 2 * positive - 1, LOGNORMAL_SCALE
     if is_standardised:
-        own, scale, target_scale = 0.0, 1.0, 1.0
+        own, scale = 0.0, 1.0
         of_log, end = log2_std * math.log(2), -ndtri(TAIL_SHARE)
         mean, square = (math.exp((k * of_log) ** 2 / 2) * ndtr(end - k * of_log) for k in (1, 2))
         std = math.sqrt(square - mean**2)
-    elif log2_std == LOG2_STDS[-1]:
-        target_scale = LOGNORMAL_SCALES[1]
     of_family = -math.log(len(LOG2_STDS)) * is_standardised - (positive < 1)
     log_prior = _log_prior(of_family, LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT * is_standardised)
 
@@ -126,7 +120,7 @@ def lognormal(log2_std: float, positive: float, is_standardised: bool = False) -
         within = ndtr(np.log2(np.abs(raw)) / log2_std)
         return np.asarray(1 - positive + np.where(raw > 0, positive, positive - 1) * within)
 
-    return Family(below, log_prior, own, scale, target_scale, RANGE_IN_SCALES, is_standardised)
+    return Family(below, log_prior, own, scale, RANGE_IN_SCALES, is_standardised)
 
 
 def with_zeros(zeros: float, sign: float, octaves: float) -> Family:
@@ -147,7 +141,7 @@ def with_zeros(zeros: float, sign: float, octaves: float) -> Family:
             return np.where(values > 0, 1.0, others - nearer)
         return np.where(values > 0, zeros + nearer, 0.0)
 
-    return Family(below, log_prior, mean, scale, scale, half_width)
+    return Family(below, log_prior, mean, scale, half_width)
 
 
 @functools.cache
@@ -155,7 +149,7 @@ def families() -> tuple[Family, ...]:
     """Return the families of columns, centred or not, skewed or not, with or without zeros."""
     centres = 0.0, *CENTRES, *(-one for one in CENTRES)
     # Where spreads are below the distance of two locations, there are centres half way between.
-    between = 2 ** (0.5 / LOCATIONS_PER_OCTAVE)
+    between = 2**0.25
     return (
         *(normal(one, 1 / max(abs(one), 1)) for one in centres),
         *(normal(one, between / abs(one)) for one in centres if abs(one) > 2),
@@ -174,13 +168,10 @@ def prior() -> AnyArray:
 
 @functools.cache
 def moments() -> AnyArray:
-    """Return mean, scale, scale as a target, and half width in scales, of each distribution."""
+    """Return mean, scale, and half width in scales, of each distribution."""
     unit = 2.0 ** locations()
-    each = [
-        (one.mean * unit, one.scale * unit, one.target_scale * unit, one.half_width + 0 * unit)
-        for one in families()
-    ]
-    return np.swapaxes(each, 0, 1).reshape(4, -1).astype(np.float32)
+    each = [(one.mean * unit, one.scale * unit, one.half_width + 0 * unit) for one in families()]
+    return np.swapaxes(each, 0, 1).reshape(3, -1).astype(np.float32)
 
 
 @functools.cache
@@ -306,17 +297,15 @@ def by_magnitude() -> Table:
 @functools.lru_cache(maxsize=32)
 def _in_bins(low: float, high: float, n_bins: int) -> Table:
     """Return probabilities of equal bins of a range, at locations near that of the range."""
-    return Table.of(np.linspace(low, high, n_bins + 1)[1:-1], _steps(REACH_OCTAVES))
+    return Table.of(np.linspace(low, high, n_bins + 1)[1:-1], _half_octaves(REACH))
 
 
 def in_bins(low: float, high: float, n_bins: int) -> Table:
     """Return probabilities of equal bins of a range; farther locations are as the last ones."""
-    unit = round(math.log2(max(abs(low), abs(high))) * LOCATIONS_PER_OCTAVE)
-    size = 2.0 ** (unit / LOCATIONS_PER_OCTAVE)
-    n_near, n_locations = len(_steps(REACH_OCTAVES)), len(locations())
-    relative = np.arange(n_locations) - n_locations // 2 - unit + n_near // 2
-    table = _in_bins(low / size, high / size, n_bins)
-    return replace(table, place=np.clip(relative, 0, n_near - 1))
+    unit = round(2 * math.log2(max(abs(low), abs(high))))
+    size = 2.0 ** (unit / 2)
+    place = np.clip(np.arange(-4 * STEPS, 4 * STEPS + 1) - unit, -REACH, REACH) + REACH
+    return replace(_in_bins(low / size, high / size, n_bins), place=place)
 
 
 @dataclass(frozen=True, eq=False)
@@ -404,49 +393,28 @@ def magnitude_bounds() -> tuple[Array, Array]:
 # ------------------------------------------------------------------ the posterior
 
 
-def _likelier_prior(likelihoods: AnyArray, at: slice) -> tuple[AnyArray, AnyArray]:
-    """Return common priors, without skewed standardised families if columns fit better without.
+def _shared_prior(likelihoods: AnyArray, at: slice) -> tuple[AnyArray, AnyArray]:
+    """Return empirical Bayes priors: of each column at locations of likelihoods, and of others.
 
-    That of columns is at the locations of likelihoods, that of others at all. Each column of a
-    table that lies below 0 may look like one of these families: all of them decide.
+    Columns share the frequencies of families and of locations, each on its own, as there are too
+    many distributions to count them one by one: a prior is the product of these two. The prior of a
+    column leaves the column itself out, so that its own counts are not used twice.
     """
-    skewed = np.array([one.is_standardised for one in families()])
-    factors = np.where(np.outer([False, True], skewed), UNLIKELY, np.float32(1.0))
-    evidence, own, of_more = _common_priors(likelihoods, at, prior() * factors[:, :, None])
-    # They are likely a priori, but a few columns far from 0 are no table of standardised ones.
-    odds = min(LOG_PRIOR_UNIT, -LOG_PRIOR_PER_OCTAVE * len(likelihoods))
-    best = int(evidence[0] + odds < evidence[1])
-    family, location = (one[:, best] for one in own)
-    others = np.multiply.outer(*(one[best] for one in of_more))
-    return family[:, :, None] * location[:, None, at], others
-
-
-def _common_priors(
-    likelihoods: AnyArray, at: slice, priors: AnyArray
-) -> tuple[AnyArray, list[AnyArray], list[AnyArray]]:
-    """Return the evidence of empirical Bayes priors, those of columns, and those of others.
-
-    There is one of each for each prior of a table. Columns share the frequencies of families and of
-    locations, each on its own, as there are too many distributions to count them one by one: a
-    prior is the product of these two. The prior of a column leaves the column itself out, so that
-    its own counts are not used twice.
-    """
-    of_locations = np.zeros((len(likelihoods), *priors.shape[::2]), np.float32)
-    of_locations[..., at] = np.einsum("ijk,ljk->ilk", likelihoods, priors[..., at])
-    shares = [np.einsum("ijk,ljk->ilj", likelihoods, priors[..., at]), of_locations]
-    known = [PRIOR_STRENGTH * priors.sum(axis=2), PRIOR_STRENGTH * priors.sum(axis=1)]
+    weighted = likelihoods * prior()[:, at]
+    shares = [weighted.sum(axis=2), np.zeros((len(likelihoods), prior().shape[1]), np.float32)]
+    shares[1][:, at] = weighted.sum(axis=1)
+    known = [PRIOR_STRENGTH * prior().sum(axis=1), PRIOR_STRENGTH * prior().sum(axis=0)]
     for _ in range(EM_ITERATIONS):
         for one in shares:
-            one /= one.sum(axis=2, keepdims=True)
+            one /= one.sum(axis=1, keepdims=True)
         of_more = [before + one.sum(axis=0) for before, one in zip(known, shares, strict=True)]
-        family, location = own = [
+        family, location = (
             np.maximum(one - share, before)
             for one, share, before in zip(of_more, shares, known, strict=True)
-        ]
-        shares[0] = family * np.matmul(location[..., at], likelihoods.swapaxes(1, 2))
-        of_locations[..., at] = location[..., at] * np.matmul(family, likelihoods)
-    products = [one.sum(axis=2) for one in (shares[0], *own)]
-    return np.log(products[0] / products[1] / products[2]).sum(axis=0), own, of_more
+        )
+        shares[0] = family * np.matmul(likelihoods, location[:, at, None])[:, :, 0]
+        shares[1][:, at] = location[:, at] * np.matmul(family[:, None], likelihoods)[:, 0]
+    return family[:, :, None] * location[:, None, at], np.multiply.outer(*of_more)
 
 
 def posteriors(
@@ -473,7 +441,7 @@ def posteriors(
         values[:, unlikely()[:, at]] *= UNLIKELY
         own = of_others[:, at]
         if pooled and start == 0 and n_columns > 1:
-            own, of_others = _likelier_prior(values, at)
+            own, of_others = _shared_prior(values, at)
         values *= own
         values /= values.sum(axis=(1, 2), keepdims=True)
         yield columns, numbers[:, at], values.reshape(len(columns), -1)

@@ -206,8 +206,7 @@ def _expected(
     These are mean, size, half width of the range in sizes, and probabilities of bins.
     """
     is_far = magnitudes is None
-    means, of_columns, of_targets, half_widths = moments()
-    sizes = of_columns if is_features or is_far else of_targets
+    means, sizes, half_widths = moments()
     n_columns, n_bins = bins.shares.shape
     if is_far:
         # Bins alone do not resolve scales below that of a uniform distribution in one of them.

@@ -18,7 +18,7 @@ from scipy.special import gamma, gammaincc
 from skdp._numbers import Array, Mask
 from skdp.oracle import Columns
 from skdp.oracle.public import TARGET_RANGE
-from skdp.oracle.releases.histograms import SIDE, STEPS
+from skdp.oracle.releases.histograms import STEPS
 from skdp.stages.scaling.distributions import (
     RANGE_IN_SCALES,
     TAIL_SHARE,
@@ -95,9 +95,6 @@ POINT_WIDTH, Z_POINT = 2.0**-20, 2.0
 POINT_REACH, REACH_IN_SCALES = 1 / 16, 4.0
 # Largest noise on the count of a point: rare values beside it, clipped to an end, are signal.
 POINT_NOISE = 0.0036
-# Largest noise on the count of zeros, as a share of the rows. With more, rare ones have signal that
-# counts do not show: at 0.02, R2 fell by 0.03 with 1 % ones.
-ZEROS_NOISE = 0.0005
 
 
 def refine_narrow_columns(bins: Bins) -> tuple[Ranges, Mask]:
@@ -134,8 +131,7 @@ def pin_points(
 
     Such a column does not vary as far as its counts show, so it determines no coefficient, unless
     it takes the place of an intercept. Rare values beside a common one are outside of the bins of
-    all rounds that contain the point, and few of them show in the mean. Beside 0, only a precise
-    count decides.
+    all rounds that contain the point, and few of them show in the mean.
     """
     ranges = rounds[-1].ranges
     total, n_bins, n_rounds = np.zeros((3, columns.n_columns))
@@ -153,20 +149,19 @@ def pin_points(
     is_standard = (columns.centre == 0) & (columns.scale == 1)
     is_point = is_narrow & (total >= n_rounds * (1 - hidden)) & (noise <= POINT_NOISE)
     is_point &= ~is_standard | (ranges.farthest**2 > 4 * hidden)
-    zeros, noise = magnitudes.shares[:, SIDE], magnitudes.noise
-    is_0 = (zeros >= 1 - Z_POINT * noise) & (noise <= ZEROS_NOISE)
-    point = np.where(is_0, 0.0, (ranges.low + ranges.high) / 2)
     # Noise may hide other values. They are clipped to the ends of a range that is not so narrow
     # that noise becomes a huge coefficient.
-    reach = np.where(is_point | is_0, 0.0, POINT_REACH * np.abs(point))
+    point = (ranges.low + ranges.high) / 2
+    reach = np.where(is_point, 0.0, POINT_REACH * np.abs(point))
     size = np.where(is_point, np.abs(point), reach / REACH_IN_SCALES)
-    is_wide = is_narrow & ~is_standard & ~is_point & ~is_0
     low, high, centre, scale = np.where(
-        is_point | is_0 | is_wide,
-        [point - reach, point + reach, point, np.where(is_0, 1.0, size)],
+        is_point | (is_narrow & ~is_standard),
+        [point - reach, point + reach, point, size],
         [columns.low, columns.high, columns.centre, columns.scale],
     )
-    return replace(columns, low=low, high=high, centre=centre, scale=scale, may_be_constant=is_wide)
+    # All values may lie in one bin: then a solver that releases variances decides.
+    is_flat = is_narrow | (rounds[-1].shares.max(axis=1) >= 1 - Z_POINT * rounds[-1].noise)
+    return replace(columns, low=low, high=high, centre=centre, scale=scale, may_be_constant=is_flat)
 
 
 # ------------------------------------------------------------------ long-tailed targets

@@ -15,7 +15,7 @@ from skdp.oracle.sources.records import Records
 from skdp.stages.scaling.distributions import (
     LOG2_STDS,
     LOG2_WIDTHS,
-    LOGNORMAL_SCALES,
+    LOGNORMAL_SCALE,
     RANGE_IN_SCALES,
     TAIL_SHARE,
     UNLIKELY,
@@ -81,16 +81,16 @@ def test_moments_are_those_of_samples(rng):
             continue
         half_width = max(half_width, np.abs(values - mean).max() / scale * ((values == 0).any()))
         assert family.mean == pytest.approx(mean, abs=0.03 * scale)
-        assert family.scale == family.target_scale == pytest.approx(scale, rel=0.05)
+        assert family.scale == pytest.approx(scale, rel=0.05)
         assert family.half_width == pytest.approx(half_width, rel=0.05)
 
 
 @pytest.mark.parametrize("positive", [0.0, 0.5, 1.0])
 def test_scales_of_lognormal_columns_are_multiples_of_their_median(positive):
-    for log_std, of_target in zip(LOG2_STDS, LOGNORMAL_SCALES, strict=True):
+    for log_std in LOG2_STDS:
         family = lognormal(log_std, positive)
         assert family.mean == 2 * positive - 1
-        assert (family.scale, family.target_scale) == (LOGNORMAL_SCALES[0], of_target)
+        assert family.scale == LOGNORMAL_SCALE
 
 
 @pytest.mark.parametrize("log_std", LOG2_STDS)
@@ -102,7 +102,7 @@ def test_standardised_lognormal_columns_are_standardised_without_their_tail(log_
     middles, inside = (points[1:] + points[:-1]) / 2, np.cumsum(shares) < 1 - TAIL_SHARE
     assert shares[inside] @ middles[inside] == pytest.approx(0.0, abs=0.02)
     assert shares[inside] @ middles[inside] ** 2 == pytest.approx(1.0, abs=0.02)
-    assert (family.mean, family.scale, family.target_scale) == (0.0, 1.0, 1.0)
+    assert (family.mean, family.scale) == (0.0, 1.0)
 
 
 def test_probabilities_of_magnitudes_add_up_to_1():
@@ -172,14 +172,6 @@ def test_noise_in_empty_bins_makes_no_skewed_target_wide(rng):
     assert y.std() / 2 < np.median(sizes) < 1.2 * y.std()
     assert np.mean(ends > 16.0) <= 0.06
     assert np.median(ends) > np.quantile(y, 0.95)
-
-
-@pytest.mark.parametrize("noise", [0.02, 0.06])
-def test_the_size_of_a_target_follows_a_long_tail_farther_than_that_of_a_column(rng, noise):
-    """Its deviation is 54, nearly all from one record in a hundred."""
-    y = np.exp(2 * rng.standard_normal((N_ROWS, 1)))
-    sizes = [read(y, -16.0, 256.0, noise, rng, is_features=False).scale[0] for _ in range(50)]
-    assert 2.5 < np.median(sizes) < 8.0  # 2 as a column
 
 
 def test_columns_of_zeros_and_of_values_of_several_sizes_are_read(rng):
@@ -304,8 +296,8 @@ def test_a_posterior_is_proportional_to_the_likelihood_and_the_prior(rng):
 
 
 def test_counts_that_the_likeliest_distribution_explains_do_not_widen_a_range():
-    table, scales = by_magnitude(), [one.target_scale for one in families()]
-    of_wide = scales.index(LOGNORMAL_SCALES[1]), np.flatnonzero(locations() == 20)[0]
+    table, tails = by_magnitude(), [1 - one.below(np.array([64.0]))[0] for one in families()]
+    of_wide = np.argmax(tails), np.flatnonzero(locations() == 20)[0]
     number = np.ravel_multi_index(of_wide, prior().shape)
     beyond = table.support[1][number] + 1
     assert table.by_bin[beyond, number] > 0.003
