@@ -267,7 +267,7 @@ def is_it_for_me(rows):
             found = [cells.get((size, columns, outcome)) for outcome in OUTCOMES]
             lines.append([
                 size, columns,
-                *(f"{np.median(one):.0f} ({min(one):.0f})" if one else "-" for one in found),
+                *(f"{np.median(one):.0f} ({min(one):.0f})" if one else "none" for one in found),
             ])  # fmt: skip
     return grid(lines)
 

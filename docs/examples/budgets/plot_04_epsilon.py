@@ -2,9 +2,8 @@
 Score against epsilon
 =====================
 
-How much accuracy does privacy cost? On public data, or data made for the purpose, scikit-learn's
-`ValidationCurveDisplay` draws it. On private rows every point would spend budget, and the scores
-would not be private.
+scikit-learn's `ValidationCurveDisplay` shows how much accuracy privacy costs, on public or made-up
+data. On private rows every point would spend budget, and the scores would not be private.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -1,9 +1,9 @@
 """
-How many rows does a budget need?
-=================================
+Rows that a budget needs
+========================
 
-Ten times the rows help about as much as ten times a small epsilon. The rows are made up, so their
-scores may be exact.
+Ten times as many rows help about as much as ten times a small epsilon. The rows are made up, so
+their scores may be exact.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ def made_up(n):
 
 X_test, y_test = made_up(5000)
 sizes = [100, 300, 1000, 3000, 10_000, 30_000]
-figure, axes = plt.subplots(figsize=(7, 3.5))
+figure, axes = plt.subplots(figsize=(4.8, 3.5))
 for epsilon in (0.1, 1.0, 10.0):
     scores = []
     for n in sizes:
@@ -35,7 +35,7 @@ axes.legend()
 figure.tight_layout()
 
 # %%
-# ``plan`` warns beforehand, without any rows, where nothing can be learned.
+# ``plan`` warns in advance, without any rows, if nothing can be learned.
 
 import warnings  # noqa: E402
 

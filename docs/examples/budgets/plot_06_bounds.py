@@ -3,8 +3,8 @@ Public ranges, or ranges estimated privately
 ============================================
 
 By default ``fit`` estimates the ranges of columns by noisy histograms. A `PublicRange` saves
-that part of the budget, which shows where rows are few. These rows are public, so their scores may
-be exact.
+that part of the budget, which matters if there are few rows. These rows are public, so their
+scores may be exact.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ import skdp
 frame, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 X, X_test, y, y_test = train_test_split(frame, y, random_state=0)
 
-# What a physician would say without seeing the rows.
+# Ranges that a physician knows without the rows.
 ranges = skdp.PublicRange(by_column={
     "age": (18, 80), "sex": (1, 2), "bmi": (15, 45), "bp": (60, 140), "s1": (90, 310),
     "s2": (40, 250), "s3": (20, 100), "s4": (2, 10), "s5": (3, 6.5), "s6": (60, 130),
@@ -30,7 +30,7 @@ scores = {
         skdp.DPRidge(epsilon=2.0, scaling=ranges).fit(X, y).score(X_test, y_test) for _ in range(10)
     ],
 }
-figure, axes = plt.subplots(figsize=(6, 3))
+figure, axes = plt.subplots(figsize=(4.8, 2.6))
 axes.boxplot(scores.values(), tick_labels=list(scores), orientation="horizontal")
 axes.set(xlabel="R2 at epsilon 2, ten fits each")
 figure.tight_layout()

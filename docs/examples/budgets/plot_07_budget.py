@@ -2,8 +2,8 @@
 Retraining every month on one budget
 ====================================
 
-A `skdp.PrivacyBudget` counts the fits on the same rows and refuses one that would overspend. Costs
-compose rather than add up, so more fits share a budget than a sum of epsilons suggests.
+A `skdp.PrivacyBudget` adds up the costs of fits on the same rows and refuses a fit that would
+exceed it. Costs compose, so more fits share a budget than a sum of epsilons suggests.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ with skdp.PrivacyBudget(epsilon=3.0, delta=1e-6) as budget:
     except skdp.PrivacyBudgetError as refusal:
         print(refusal)
 
-figure, axes = plt.subplots(figsize=(7, 3.2))
+figure, axes = plt.subplots(figsize=(4.8, 3.2))
 months = range(1, len(spent) + 1)
 axes.plot(months, spent, marker="o", label="composed")
 axes.plot(months, [0.8 * month for month in months], linestyle="--", label="sum of epsilons")

@@ -2,8 +2,8 @@
 Missing numbers, filled with private medians
 ============================================
 
-Where no typical value is known, ``impute="median"`` estimates one from three noisy histograms. A
-pipeline adds up what its steps cost.
+If no typical value is known, ``impute="median"`` estimates it from three noisy histograms.
+`skdp.total_privacy` adds up the costs of the steps of a pipeline.
 """
 
 import matplotlib.pyplot as plt
@@ -26,13 +26,13 @@ for column, value in table.fit(income).fill_values_.items():
 
 # %%
 # The pipeline costs less than 0.2 + 0.8. (The line above that printed medians fitted the table
-# once more; a real run would pay for that, too. So would exact medians and an exact score: these
-# rows are made up.)
+# once more, which would also cost budget on private rows. Exact medians and scores are harmless
+# because these rows are made up.)
 
 print(f"epsilon of the pipeline: {skdp.total_privacy(model, delta=1e-6).epsilon:.3f}")
 print(f"R2 on these rows: {model.score(income, years):.3f}")
 
-figure, axes = plt.subplots(figsize=(7, 3))
+figure, axes = plt.subplots(figsize=(4.8, 3))
 axes.hist(income["income"].dropna(), bins=np.linspace(0, 1e5, 60), color="lightgrey")
 axes.axvline(model[0].fill_values_["income"], label="private median, fills the gaps")
 axes.set(yticks=[], xlabel="income")

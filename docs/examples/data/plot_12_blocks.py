@@ -2,8 +2,8 @@
 Rows that arrive in blocks
 ==========================
 
-``fit_blocks`` reads each row once, in whatever memory a block takes, and costs what one answer
-costs.
+``fit_blocks`` reads each row once, needs memory for one block, and costs no more than one noisy
+answer.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ for number in numbers:
     model.fit_blocks(blocks(number, seed=number), n_samples=1000 * number, n_features=3)
     errors.append(np.abs(model.coef_ - weights).max())
 
-figure, axes = plt.subplots(figsize=(7, 3.2))
+figure, axes = plt.subplots(figsize=(4.8, 3.2))
 axes.loglog([1000 * number for number in numbers], errors, marker="o")
 axes.set(xlabel="rows", ylabel="largest error of a coefficient")
 figure.tight_layout()

@@ -2,8 +2,8 @@
 When persons have many rows
 ===========================
 
-With ``groups`` the guarantee is for all rows of a person, and not for one of them. The rows are
-made up, so their scores may be exact.
+With ``groups`` the guarantee covers all rows of a person together, not each single row. The rows
+are made up, so their scores may be exact.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ persons = [
     .score(X, y)
     for epsilon in epsilons
 ]
-figure, axes = plt.subplots(figsize=(7, 3.2))
+figure, axes = plt.subplots(figsize=(4.8, 3.2))
 axes.plot(epsilons, rows, marker="o", label="private for a row")
 axes.plot(epsilons, persons, marker="s", label="private for a person")
 axes.set(xscale="log", xlabel="epsilon", ylabel="R2")

@@ -2,10 +2,10 @@
 Fit on rows that live in other processes
 ========================================
 
-All that a source of partitions has to offer.
+A class of partitions needs only one method.
 
-Each process holds one partition; a task goes there, and a sum comes back. Spark, Ray or any other
-engine that can run a function where rows are needs the same 20 lines.
+Each process stores one partition, runs a task on it, and returns a sum. Spark, Ray or any other
+engine that can run a function next to the rows needs the same 20 lines.
 """
 
 # sphinx_gallery_thumbnail_path = "generated/pictures/boundary.png"
@@ -20,14 +20,14 @@ _rows = {}  # of the process: X and y of its partition
 
 
 def make_rows(number):
-    """Make, or read, the rows of a partition; 20,000 rows of a public example here."""
+    """Make, or read, the rows of a partition: here 20,000 rows of a public example."""
     rng = np.random.default_rng(number)
     X = rng.standard_normal((20_000, 10))
     return X, X @ np.linspace(1, -1, 10) + rng.standard_normal(len(X))
 
 
 def run_task(number, task):
-    """Run a task where the rows are. They are read at the first one, and kept."""
+    """Run a task next to the rows, which the first task reads."""
     if number not in _rows:
         _rows[number] = make_rows(number)
     return task(*_rows[number], index=number)
@@ -53,7 +53,7 @@ class InProcesses(skdp.data.Partitions):
 
 
 def main():
-    """Fit a ridge regression on three processes and print what it found and what it cost."""
+    """Fit a ridge regression on three processes and print its coefficients and its cost."""
     rows = InProcesses(3)
     model = skdp.DPRidge(epsilon=1.0).fit(rows)
     rows.close()

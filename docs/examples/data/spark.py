@@ -4,9 +4,9 @@ Fit on a data frame of Spark
 
 A source of partitions in a few lines, here for Spark in local mode.
 
-Each partition of the data frame becomes arrays once, which Spark's workers keep; a task goes there
-in every pass, and a sum comes back. It needs ``pip install "skdp[spark]"`` and a Java runtime;
-skdp has to be installed on the workers, too.
+Each partition of the data frame becomes arrays once, which Spark's workers keep. In every pass, a
+task runs there and returns a sum. It needs ``pip install "skdp[spark]"``, a Java runtime, and skdp
+on the workers.
 """
 
 import importlib.util
@@ -48,7 +48,7 @@ def made_up(spark, n_rows, n_partitions):
 
 
 def main():
-    """Fit a ridge regression on three partitions and print what it found and what it cost."""
+    """Fit a ridge regression on three partitions and print its coefficients and its cost."""
     missing = "pyspark" if importlib.util.find_spec("pyspark") is None else None
     missing = missing or (None if shutil.which("java") else "a Java runtime")
     if missing:
@@ -60,7 +60,7 @@ def main():
         SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     )
     rows = SparkRows(made_up(spark, 30_000, 3), ["a", "b"], "y")
-    # Every pass is a job of Spark, so a solver of few passes.
+    # Every pass is a job of Spark, so the solver makes few passes.
     model = skdp.DPRidge(epsilon=1.0, solver="boosted_ssp").fit(rows)
     rows.close()
     print(model.coef_.round(2))

@@ -2,8 +2,8 @@
 From a raw data frame to a scored model
 =======================================
 
-Categories, missing values, a date and numbers go in; a private classifier comes out, with its
-score and what both cost. The hospital stays are made up.
+A table with categories, missing values, a date and numbers becomes a private classifier, with a
+score and the price of both. The hospital stays are made up.
 """
 
 import matplotlib.pyplot as plt
@@ -30,7 +30,7 @@ stays.loc[rng.random(n) < 0.1, ["age", "ward"]] = None
 print(stays.head())
 
 # %%
-# Labels, a typical age and the columns with gaps are public knowledge. All else is estimated
+# Labels, a typical age and the columns with missing cells are public. Everything else is estimated
 # with noise.
 
 holdout = DPHoldout(stays.drop(columns="readmitted"), stays["readmitted"])
@@ -45,16 +45,16 @@ print(scores["accuracy"])
 print(model[-1].coefficients())
 
 # %%
-# What the fit and the score released and assumed. Each row is in one part of the split, so both
-# cost epsilon 1 in total:
+# The statement lists the releases and assumptions of the fit and of the score. Each row is in one
+# part of the split, so the total is epsilon 1.
 
 print(skdp.total_privacy(model, scores.privacy_, delta=1e-6))
 
 # %%
-# Effects: coefficients times the estimated spread of their columns.
+# An effect is a coefficient times the estimated standard deviation of its column.
 
 effects = model[-1].coefficients()["effect"].sort_values()
-figure, axes = plt.subplots(figsize=(7, 3.2))
+figure, axes = plt.subplots(figsize=(4.8, 3.2))
 axes.barh(effects.index, effects)
-axes.set(xlabel="effect on the log-odds of readmission")
+axes.set(xlabel="effect on the log odds of readmission")
 figure.tight_layout()

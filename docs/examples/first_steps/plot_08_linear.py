@@ -2,8 +2,8 @@
 Coefficients, predictions and export
 ====================================
 
-Predictions clip columns to the ranges of the fit, so that extreme rows get no extreme
-prediction. ``to_sklearn`` returns the same coefficients as a model that is linear everywhere.
+Predictions clip columns to the ranges of the fit, so extreme rows get no extreme
+predictions. ``to_sklearn`` returns the same coefficients in a model that is linear everywhere.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ y = np.minimum(x, 6.0) + 0.3 * rng.standard_normal(5000)
 model = skdp.DPRidge(epsilon=1.0).fit(x[:, None], y)
 
 grid = np.linspace(0, 25, 200)
-figure, axes = plt.subplots(figsize=(7, 3.5))
+figure, axes = plt.subplots(figsize=(4.8, 3.5))
 axes.scatter(x[:500], y[:500], s=4, color="lightgrey")
 axes.plot(grid, model.predict(grid[:, None]), label="as fitted")
 axes.plot(grid, model.to_sklearn().predict(grid[:, None]), linestyle="--", label="to_sklearn()")
@@ -26,6 +26,6 @@ axes.legend()
 figure.tight_layout()
 
 # %%
-# Both are the same fit, so the choice can be made afterwards, at no cost.
+# Both belong to one fit, so you can choose afterwards, at no cost.
 
 print(np.array_equal(model.coef_, model.to_sklearn().coef_))

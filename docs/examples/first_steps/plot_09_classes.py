@@ -2,8 +2,8 @@
 Ten classes, one release per step
 =================================
 
-With more than two classes a step releases one matrix, so the budget is not split over classes. The
-digits are public, so the score and the confusion matrix may be exact.
+With more than two classes a step releases one matrix, so the budget is not divided among classes.
+The digits are public, so the score and the confusion matrix may be exact.
 """
 
 import matplotlib.pyplot as plt
@@ -21,10 +21,10 @@ model = skdp.DPLogisticRegression(
 print(f"accuracy: {model.score(X_test, y_test):.3f}")
 
 # %%
-# Pixels lie between 0 and 16 by definition: a public bound that costs nothing. The coefficients
-# of each class, as pictures:
+# Pixels lie between 0 and 16 by definition, a public bound that costs nothing. The pictures show
+# the coefficients of each class.
 
-figure, axes = plt.subplots(2, 5, figsize=(7, 3.2))
+figure, axes = plt.subplots(2, 5, figsize=(4.8, 3.2))
 for label, axis in zip(model.classes_, axes.ravel(), strict=True):
     axis.imshow(model.coef_[label].reshape(8, 8), cmap="coolwarm")
     axis.set(title=str(label), xticks=[], yticks=[])

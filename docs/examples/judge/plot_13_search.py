@@ -1,9 +1,9 @@
 """
-What a grid search costs
-========================
+The price of a grid search
+==========================
 
-A search fits many models. `skdp.privacy_of` prices them; the scores that it chose by are not in
-the price.
+A search fits many models. `skdp.privacy_of` prices these fits. The price excludes the scores by
+which the search chose.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 import skdp
 
-X, y = load_breast_cancer(return_X_y=True)  # public data: its scores may be looked at
+X, y = load_breast_cancer(return_X_y=True)  # public data: exact scores are harmless
 search = GridSearchCV(
     skdp.DPLogisticRegression(epsilon=0.5, classes=[0, 1]),
     {"C": [0.01, 1.0, 100.0]},
@@ -23,11 +23,11 @@ table = pd.DataFrame(search.cv_results_)[["param_C", "mean_test_score", "std_tes
 print(table.to_string(index=False))
 
 # %%
-# The price of all fits, including the refit, is several times that of one.
+# The price of all fits, including the refit, is several times the price of one fit.
 
 print(skdp.privacy_of(search, n_samples=len(X), n_features=X.shape[1]))
 
-figure, axes = plt.subplots(figsize=(7, 3))
+figure, axes = plt.subplots(figsize=(4.8, 3))
 axes.errorbar(
     table["param_C"].astype(float), table["mean_test_score"], table["std_test_score"], fmt="o"
 )

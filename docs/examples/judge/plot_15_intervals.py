@@ -1,9 +1,9 @@
 """
-How sure is a coefficient?
-==========================
+Standard errors of coefficients
+===============================
 
-``inference="coefficients"`` sets a third of the budget aside for standard errors. They account
-for the draw of the rows and for the noise: :doc:`/how_to/intervals`.
+``inference="coefficients"`` reserves a third of the budget for standard errors. They account
+for the sampling of the rows and for the noise (:doc:`/how_to/intervals`).
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ log_odds = 0.03 * (rows["age"] - 50) + 0.8 * rows["smoker"] - 1.0e-5 * rows["inc
 ill = rng.random(n) < 1 / (1 + np.exp(-log_odds))
 
 # %%
-# The plan says beforehand whether the budget is likely to be enough. It reads no rows.
+# The plan says in advance whether the budget is likely to be enough. It reads no rows.
 
 model = skdp.DPLogisticRegression(classes=[False, True], epsilon=1.0, inference="coefficients")
 print(model.plan(n, 4).expectations[0])
@@ -37,11 +37,11 @@ model.fit(rows, ill)
 print(model.summary())
 
 # %%
-# In the picture it is what the thin bar adds to the thick one. Units differ, so coefficients
-# are shown for a step of one standard size of each column.
+# In the picture, the thin bar minus the thick bar is due to the noise. Units differ, so each
+# coefficient is multiplied by the scale of its column.
 
 table = model.summary()
 sizes = np.append(model.scaling_.columns.scale, 1.0)
 per_size = skdp.linear_model.CoefficientDisplay(table.rescaled(sizes)).plot()
-per_size.ax_.set_xlabel("log odds for a step of one size of the column, 95% interval")
+per_size.ax_.set_xlabel("change of the log odds for one scale of the column")
 per_size.figure_.tight_layout()

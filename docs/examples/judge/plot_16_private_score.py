@@ -2,8 +2,8 @@
 A score with noise, and an interval around it
 =============================================
 
-A score on private rows is a function of them. `skdp.metrics.evaluate` releases it with noise, on a
-budget; on rows that were set aside from the fit, each row pays once.
+A score on private rows depends on them. `skdp.metrics.evaluate` releases it with noise and charges
+a budget. If the rows were not used for the fit, each row is charged once.
 """
 
 import matplotlib.pyplot as plt
@@ -30,11 +30,11 @@ print(f"exact, to compare; the digits are public rows: {model.score(X_test, y_te
 
 print(f"spent: {budget.spent:.3f}")
 
-figure, axes = plt.subplots(figsize=(7, 2.2))
+figure, axes = plt.subplots(figsize=(4.8, 2.2))
 axes.errorbar(
     [accuracy.value], [0], xerr=[[accuracy.value - low], [high - accuracy.value]], fmt="o"
 )
-axes.axvline(model.score(X_test, y_test), color="grey", ls="--", label="exact score of these rows")
-axes.set(yticks=[], xlabel="accuracy, with the interval that the noise leaves")
+axes.axvline(model.score(X_test, y_test), color="grey", ls="--", label="exact score")
+axes.set(yticks=[], xlabel="accuracy and its interval")
 axes.legend()
 figure.tight_layout()

@@ -2,8 +2,8 @@
 Audit a fit yourself
 ====================
 
-`skdp.audit` plants canaries, fits many times, and bounds from below how well an attacker can do,
-without having to believe the proof. A lower bound above the claim would disprove it.
+`skdp.audit` adds canaries to the data, fits many times, and bounds from below the success of an
+attacker, independently of the proof. A lower bound above the claim would disprove the claim.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ found = audit.canaries(model, n_fits=1000)
 print(f"claimed mu {found.claim.mu:.2f}, found at least {found.mu_lower:.2f}")
 
 # %%
-# Every threshold on the scores is a test for the record. Its rates of errors, and those that the
-# claim allows:
+# Every threshold on the scores is a test for the record. The picture shows its error rates, and the
+# error rates that the claim permits.
 
 scores = found.scores_with, found.scores_without
 thresholds = np.sort(np.concatenate(scores))
