@@ -1,8 +1,7 @@
-"""The path of every private fit (prepare, charge, run), its progress, and its base class."""
+"""The path of every private fit (prepare, charge, run), and its base class."""
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from skdp._numbers import AnyArray
@@ -34,104 +32,52 @@ from skdp.oracle.sources.memory import Map, row_threads
 from skdp.oracle.sources.row_blocks import canonical, row_parts
 from skdp.solvers import get_solver
 
-PROGRESS_LINES = 10  # that a fit with verbose=2 prints, at most
-RELEASES_PER_LINE = 100  # where the number of releases is not known beforehand
-
-try:
-    _callback: Any = importlib.import_module("sklearn.callback")
-except ImportError:  # before scikit-learn 1.9
-    _callback = None
-
-
-class _NoCallbacks:
-    """Takes the place of scikit-learn's mixin in versions without callbacks."""
-
-
-CallbackSupport: Any = _NoCallbacks if _callback is None else _callback.CallbackSupportMixin
-
-
-def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a method so that callbacks end with it, whatever happens in it."""
-    if _callback is None:
-        return method
-    wrapped: Callable[..., Any] = _callback.with_callbacks(method)
-    return wrapped
-
-
-def supports_callbacks(estimator: Any) -> bool:
-    """Whether scikit-learn has callbacks, and the number of fits inside of it is public."""
-    return _callback is not None and bool(estimator._n_fits_is_public)
-
-
-def _has_callbacks(estimator: Any) -> bool:
-    return _callback is not None and bool(vars(estimator).get("_skl_callbacks"))
-
-
-def without_callbacks(estimator: Any) -> Any:
-    """Take the callbacks off an estimator, and off those inside of it; clones share them."""
-    for part in (estimator, *estimator.get_params().values()):
-        if not isinstance(part, type):
-            getattr(part, "__dict__", {}).pop("_skl_callbacks", None)
-    return estimator
+# What `verbose` says of releases; of others it says their kind.
+STEPS = {
+    "magnitudes": "estimating ranges of columns",
+    "histograms": "estimating ranges of columns",
+    "table": "estimating ranges of columns",
+    "gram": "estimating second moments",
+    "hessian": "estimating curvature",
+    "gradient": "stepping along gradients",
+    "tails": "estimating tails of targets",
+    "calibration": "calibrating predictions",
+}
 
 
 class Progress:
-    """Reports releases to callbacks, and prints them with ``verbose=2``.
+    """Prints each step of a fit, by the kinds of its releases.
 
-    It sees the number and the kinds of the releases, and neither rows nor answers.
+    It sees neither rows nor answers.
 
     Parameters
     ----------
-    estimator : estimator
+    who : str
     plan : Plan
     """
 
-    def __init__(self, estimator: Any, plan: Plan) -> None:
-        self._estimator, self._step = estimator, 0
-        self._n_steps = None if plan.adaptive else sum(entry.count for entry in plan.entries)
-        self._prints = getattr(estimator, "verbose", 0) > 1
-        self._context: Any = None
-        if _has_callbacks(estimator):
-            self._context = estimator._init_callback_context(max_subtasks=self._n_steps)
-            self._context.call_on_fit_task_begin(estimator=estimator)
-
-    @classmethod
-    def of(cls, estimator: Any, plan: Plan) -> Self | None:
-        """Return the progress of a fit; None without callbacks and with ``verbose`` below 2.
-
-        It is also None for fits in a private search, whose number is secret.
-        """
-        if parts.is_charged():
-            return None
-        is_wanted = _has_callbacks(estimator) or getattr(estimator, "verbose", 0) > 1
-        return cls(estimator, plan) if is_wanted else None
+    def __init__(self, who: str, plan: Plan) -> None:
+        self._who, self._seen = who, dict[str, None]()
+        self._n_steps = len({self._step(entry.kind) for entry in plan.entries})
 
     def released(self, kind: str) -> None:
-        """Report one more release, of this kind."""
-        self._step += 1
-        if self._prints and self._step % self._interval == 0:
-            who, of = type(self._estimator).__name__, self._n_steps
-            print(f"[{who}] release {self._step}{f' of {of}' if of else ''}: {kind}")
-        if self._context is not None:
-            task = self._context.subcontext(task_name=kind)
-            task.call_on_fit_task_begin(estimator=self._estimator)
-            task.call_on_fit_task_end(estimator=self._estimator)
+        """Print the step that a release of this kind is part of, at its first one."""
+        step = self._step(kind)
+        if step not in self._seen:
+            self._seen[step] = None
+            of = max(self._n_steps, len(self._seen))
+            print(f"[{self._who}] {step}, {len(self._seen)} of {of}")
 
-    def ended(self) -> None:
-        """Report that nothing else is going to be released."""
-        if self._context is not None:
-            self._context.call_on_fit_task_end(estimator=self._estimator)
-
-    @property
-    def _interval(self) -> int:
-        return RELEASES_PER_LINE if self._n_steps is None else -(-self._n_steps // PROGRESS_LINES)
+    @staticmethod
+    def _step(kind: str) -> str:
+        return STEPS.get(kind, f"estimating {kind.replace('_', ' ')}")
 
 
 # Attribute of an estimator that was pickled inside blocks of budgets: their identities.
 _SENT_BUDGETS = "_sent_budgets"
 
 
-class PrivateEstimator(CallbackSupport, BaseEstimator):
+class PrivateEstimator(BaseEstimator):
     """Base of all that is fitted privately; copies forget no open budget.
 
     Attributes
@@ -145,38 +91,6 @@ class PrivateEstimator(CallbackSupport, BaseEstimator):
     delta: float
     privacy: Privacy | None
     privacy_: PrivacyStatement
-
-    # False for private searches: callbacks would count their fits.
-    _n_fits_is_public: ClassVar[bool] = True
-
-    # mypy: scikit-learn's decorators have no types.
-    @available_if(supports_callbacks)  # type: ignore[untyped-decorator]
-    def set_callbacks(self, *callbacks: Any) -> Self:
-        """Set callbacks, which are called after each release with how far the fit is.
-
-        They need scikit-learn 1.9. A fit is one task, and each of its releases is a subtask with
-        the name of the statistic. ``X``, ``y``, ``metadata`` and ``fitted_estimator`` are always
-        None: whatever a callback computed from rows would not be private. A callback cannot end a
-        fit, whose budget is spent. The fits inside a private search or cross-validation call no
-        callbacks, as their number is secret.
-
-        Parameters
-        ----------
-        *callbacks : objects that follow `sklearn.callback.FitCallback`
-            Such as `sklearn.callback.ProgressBar`.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> from sklearn.callback import ProgressBar
-        >>> from skdp import DPRidge
-        >>> model = DPRidge().set_callbacks(ProgressBar())
-        """
-        super().set_callbacks(*callbacks)
-        return self
 
     @property
     def _who(self) -> str:
@@ -429,7 +343,7 @@ def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
     if statement.releases and not public.grouped:
         refusals.refuse_groups_of_others(model._who)
     parts.require_charged_unit(model._who, public.unit)
-    if getattr(model, "verbose", 0):
+    if getattr(model, "verbose", 0) > 1:
         for line in release_lines(statement.releases, statement.unit):
             print(
                 f"[{model._who}] {line}, epsilon {statement.epsilon:.4g}, "
@@ -516,19 +430,15 @@ def with_earlier_fits(
     return replace(total, assumptions=(text, *total.assumptions))
 
 
-# The context of callbacks ends with it, whatever happens in it.
-@with_callbacks
 def run_fit(model: PrivateEstimator, fit: Fit, source: Source, drawn_from: NoiseSource) -> Solution:
     """Run the stages of a fit that was charged on its rows, once."""
     prepared = fit.prepared
     plan, public, problem = prepared.plan, prepared.public, prepared.problem
     # A fit without a solver makes no choices of its own.
     rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
-    progress = Progress.of(model, plan)
-    on_release = None if progress is None else progress.released
+    is_shown = getattr(model, "verbose", 0) and not parts.is_charged()
+    on_release = Progress(model._who, plan).released if is_shown else None
     solution = run(plan, prepared.stages, public, problem, source, drawn_from, rng, on_release)
     user_warnings.warn_unless_converged(model._who, solution, public)
     source.finish()
-    if progress is not None:
-        progress.ended()
     return solution

@@ -229,8 +229,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     ),
     "verbose": Parameter(
         "int",
-        "1: print the plan before it is carried out. 2: also print how far the fit is. For a "
-        "progress bar see ``set_callbacks``.",
+        "1: print each step when it begins to release. 2: also print the plan before.",
         check_verbose,
     ),
 }

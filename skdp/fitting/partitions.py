@@ -348,9 +348,6 @@ def refuse_beside(who: str, rows: str, **beside: Any) -> None:
         )
 
 
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
 def as_partitions(who: str, X: Any, **beside: Any) -> Partitions:
     """Return partitions, or dask collections, as partitions.
 
@@ -447,50 +444,3 @@ def blocks_of(collection: Any) -> list[Any]:
     if getattr(collection, "numblocks", None) is not None and collection.ndim == 2:
         collection = collection.rechunk({1: -1})
     return list(np.asarray(collection.to_delayed(), dtype=object).ravel())
-
-
-def on_partitions(method: Method) -> Method:
-    """Let a method of X take dask collections: a dask array of its answers, not yet computed."""
-
-    @functools.wraps(method)
-    def wrapped(self: Any, X: Any, *options: Any, **named: Any) -> Any:
-        if not is_dask(X):
-            return method(self, X, *options, **named)
-        if options or named:
-            raise ValueError(f"{method.__name__}: pass only a dask collection, without options.")
-        delayed = importlib.import_module("dask").delayed
-        array = importlib.import_module("dask.array")
-        check_is_fitted(self)
-        # Of the right type and number of dimensions.
-        if hasattr(X, "_meta_nonempty"):  # a data frame of made-up rows
-            like = method(self, X._meta_nonempty)
-        else:
-            is_float32 = X.dtype == np.float32
-            nothing = np.zeros((1, self.n_features_in_), np.float32 if is_float32 else np.float64)
-            like = method(_without_names(self), nothing)
-        rows = getattr(X, "chunks", None)
-        sizes: Iterable[float] = (np.nan,) * len(blocks_of(X)) if rows is None else rows[0]
-        parts = [
-            array.from_delayed(
-                delayed(_of_block)(wrapped, self, block, like[:0]),
-                shape=(size, *like.shape[1:]),
-                dtype=like.dtype,
-            )
-            for size, block in zip(sizes, blocks_of(X), strict=True)
-        ]
-        return array.concatenate(parts, allow_unknown_chunksizes=True)
-
-    # No type says "any method of X", with X passed by place or by name.
-    return wrapped  # type: ignore[return-value]
-
-
-def _of_block(method: Callable[..., Any], model: Any, block: Any, nothing: AnyArray) -> Any:
-    """Return the answer for a block of rows; ``nothing`` for one without, which is refused."""
-    return nothing if np.shape(block)[0] == 0 else method(model, block)
-
-
-def _without_names(model: Any) -> Any:
-    """Return a copy of a model that does not check names of columns."""
-    copy = object.__new__(type(model))
-    copy.__dict__.update({k: v for k, v in vars(model).items() if k != "feature_names_in_"})
-    return copy

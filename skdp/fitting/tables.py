@@ -142,6 +142,12 @@ def refuse_lazy(who: str, X: Any) -> None:
             "partitions. Predict each partition's X where it is read; for a score of them all "
             "call skdp.metrics.evaluate. Nothing was released."
         )
+    if is_dask(X):
+        raise ValueError(
+            f"{who}: this method takes rows in memory; X is from dask. Map its blocks: "
+            "X.map_partitions(model.predict) of a data frame, X.map_blocks(model.predict, "
+            "drop_axis=1, dtype=float) of an array. Nothing was released."
+        )
     # Such as a LazyFrame of polars.
     if callable(getattr(X, "collect", None)) and not hasattr(X, "__array__"):
         raise ValueError(

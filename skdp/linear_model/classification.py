@@ -18,7 +18,6 @@ from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, requ
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.labels import encode, largest_weight, sorted_labels, weights_by_label
-from skdp.fitting.partitions import on_partitions
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score
@@ -65,7 +64,6 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups, weighted)
 
-    @on_partitions
     def decision_function(self, X: Any, return_std: bool = False) -> Any:
         """Return scores, positive for the second label where there are two.
 
@@ -89,7 +87,6 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         scores = self._linear_predictor(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    @on_partitions
     def predict(self, X: Any) -> AnyArray:
         """Predict labels.
 
@@ -258,7 +255,6 @@ class DPLogisticRegression(DPLinearClassifier):
     _calibrates = True
     marginal_effects = intervals.marginal_effects
 
-    @on_partitions
     def predict_proba(self, X: Any) -> Array:
         """Predict the probability of every label, in the order of ``classes_``.
 
@@ -274,7 +270,6 @@ class DPLogisticRegression(DPLinearClassifier):
         mean = self._loss(scores.shape[1]).mean
         return np.hstack([mean(-scores), mean(scores)]) if scores.shape[1] == 1 else mean(scores)
 
-    @on_partitions
     def predict_log_proba(self, X: Any) -> Array:
         """Predict the logarithm of the probability of every label.
 

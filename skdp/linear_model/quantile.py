@@ -12,7 +12,6 @@ from sklearn.metrics import d2_pinball_score
 from skdp._numbers import MatrixLike, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
-from skdp.fitting.partitions import on_partitions
 from skdp.fitting.refusals import without_cells
 from skdp.fitting.units import Targets
 from skdp.fitting.user_warnings import warn_about_score
@@ -80,7 +79,6 @@ class DPQuantileRegressor(DPLinearRegressor):
     quantiles: Sequence[float] | None = None
     alpha: float = 0.0
 
-    @on_partitions
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict quantiles.
 

@@ -15,7 +15,6 @@ from skdp._numbers import AnyArray, Array, MatrixLike, are_numbers, is_real, req
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
-from skdp.fitting.partitions import on_partitions
 from skdp.fitting.refusals import without_cells
 from skdp.fitting.units import Targets, range_of_targets
 from skdp.fitting.user_warnings import warn_about_score
@@ -32,7 +31,6 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 
     _multi_output = True
 
-    @on_partitions
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predict targets.
 

@@ -24,7 +24,7 @@ from skdp._numbers import AnyArray, MatrixLike, are_numbers
 from skdp.accounting.pricing import LEAST_EPSILON
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.data import Data
-from skdp.fitting.estimator import PrivateEstimator, is_private_model, without_callbacks
+from skdp.fitting.estimator import PrivateEstimator, is_private_model
 from skdp.fitting.labels import sorted_labels
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
@@ -245,8 +245,7 @@ def prepared_candidate(
         for name, value in candidate.get_params().items()
         if name.rpartition("__")[2] in ("verbose", "memory")
     }
-    # So do callbacks, and those of a pipeline are given rows.
-    return without_callbacks(candidate.set_params(**alone))
+    return candidate.set_params(**alone)
 
 
 def fitted(

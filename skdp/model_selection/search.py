@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -138,8 +138,6 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     >>> search.privacy_.epsilon <= 3.0
     True
     """
-
-    _n_fits_is_public: ClassVar[bool] = False  # callbacks would count the runs
 
     estimator: BaseEstimator
     param_grid: Space | Sequence[Space] | None = None

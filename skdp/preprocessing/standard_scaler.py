@@ -14,7 +14,7 @@ from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.data import Data
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import declared, planned_records
-from skdp.fitting.partitions import on_partitions, transforms_partitions
+from skdp.fitting.partitions import transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import read_data
@@ -170,7 +170,6 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         public, assumptions = prepared.public, self._assumptions(prepared)
         return prepared.plan.cost(public, assumptions, self._terms.noise_source).statement()
 
-    @on_partitions
     def transform(self, X: Any) -> Any:
         """Clip to the ranges, centre and divide.
 
@@ -192,7 +191,6 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         # Of the kind that came in: "*" means another product for a matrix.
         return sparse.csr_matrix(scaled) if is_matrix else scaled
 
-    @on_partitions
     def inverse_transform(self, X: Any) -> Any:
         """Return what standardised values stand for.
 

@@ -19,7 +19,7 @@ from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.data import Data
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.parameters import declared, planned_records
-from skdp.fitting.partitions import on_partitions, transforms_partitions
+from skdp.fitting.partitions import transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import public_refusal, refuse_hidden
@@ -233,7 +233,6 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         )
         return prepared.plan.cost(prepared.public, texts, self._terms.noise_source).statement()
 
-    @on_partitions
     def transform(self, X: MatrixLike | Partitions) -> Any:
         """Return the columns of numbers; see :meth:`get_feature_names_out`.
 

@@ -23,7 +23,6 @@ from in_partitions import (
     in_seven,
     seeded,
 )
-from skdp.fitting import partitions
 from skdp.oracle.kernels.second_moments import bounded_gram
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.sources.column_map import Columns, Scaling
@@ -474,10 +473,11 @@ def test_the_error_of_a_cell_in_a_chunk_is_not_quoted(model, where, error):
     assert str(SECRET) not in str(refusal.value)
 
 
-def test_a_block_without_rows_is_predicted():
+def test_rows_of_dask_are_predicted_block_by_block():
+    array = pytest.importorskip("dask.array", reason="dask is not installed")
     model = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
-    like = model.predict(X[:1])[:0]
-    for block in (X[:0], pd.DataFrame(X[:0]), sparse.csr_array(X[:0])):
-        answer = partitions._of_block(type(model).predict, model, block, like)
-        assert (answer.shape, answer.dtype) == ((0,), model.predict(X).dtype)
-    assert partitions._of_block(type(model).predict, model, X, like).shape == (2000,)
+    rows = array.from_array(X, chunks=(450, -1))
+    answers = rows.map_blocks(model.decision_function, drop_axis=1, dtype=float)
+    np.testing.assert_array_equal(answers.compute(), model.decision_function(X))
+    with pytest.raises(ValueError, match="map_blocks"):
+        model.predict(rows)

@@ -97,3 +97,16 @@ def test_total_privacy_of_two_fits_is_one_of_both(case):
     assert 1.0 < total.epsilon < 2.0
     assert sum(record.count for record in total.releases) == 10
     assert skdp.total_privacy(models[0], delta=1e-6).epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("verbose", [1, 2])
+def test_steps_are_printed(capsys, regression, verbose):
+    skdp.DPRidge(solver="whitened", verbose=verbose).fit(*regression)
+    printed = capsys.readouterr().out.splitlines()
+    steps = [line for line in printed if "multiplier" not in line]
+    assert steps[:2] == [
+        "[DPRidge] estimating ranges of columns, 1 of 5",
+        "[DPRidge] estimating second moments, 2 of 5",
+    ]
+    assert steps[-1].endswith("5 of 5"), "each kind of step is printed once"
+    assert (len(printed) > len(steps)) == (verbose == 2), "the plan is for experts"
