@@ -174,7 +174,7 @@ REFUSED = {
     ),
     "weights that miss": (
         lambda: RIDGE().fit(X, TARGET, sample_weight=np.full(N, np.nan)), "sample_weight",
-        "missing", "0 for one that does not count",
+        "missing", "0 for one without effect",
     ),
     "weights of 0": (
         lambda: RIDGE().fit(X, TARGET, sample_weight=np.zeros(N)), "DPRidge", "zero for every",
@@ -234,7 +234,7 @@ REFUSED = {
     ),
     "more blocks": (
         lambda: RIDGE().fit_blocks([(X, TARGET)], n_samples=10, n_features=2), "more rows",
-        "10 that were declared", "no model was kept",
+        "10 that were declared", "No model was kept",
     ),
     "other columns": (lambda: clone(FITTED).fit(X, TARGET).predict(X[:, :1]), "1 feat", "2 feat"),
     "weights too few": (

@@ -162,7 +162,7 @@ def hostile_pairs(
     relation = adjacency if weighted else Adjacency.REPLACE_ONE
     takes_y = "y" in inspect.signature(estimator.fit).parameters and y is not None
     targets = np.asarray(y) if takes_y else None
-    codes = None if groups is None else number_labels("audit", groups)[0]
+    codes = None if groups is None else number_labels(groups)[0]
     maker = _PairMaker(estimator, dense_copy(X), targets, relation, codes, weighted)
     yield from maker.extreme()
     yield from maker.far()

@@ -22,7 +22,7 @@ from skdp.fitting.data import Data
 from skdp.fitting.parameters import EXAMPLES, check_parameters
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy, refuse_nested_names
-from skdp.fitting.refusals import refuse_columns, without_cells, without_sizes
+from skdp.fitting.refusals import refuse_columns, without_cells
 from skdp.fitting.units import Targets
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import NoiseSource, Plan, Public, Solution, compiled, make_plan, run
@@ -143,15 +143,19 @@ class PrivateEstimator(BaseEstimator):
 
     def _read(self, what: str, *arrays: Any, **checks: Any) -> Any:
         """Validate X, or X and y; a refusal does not quote what a cell holds."""
-        who = type(self).__name__
-        refuse_columns(who, "X", arrays[0])
-        with without_cells(who, what, *arrays[:1]):
+        refuse_columns("X", arrays[0])
+        with without_cells(what, *arrays[:1]):
             validated = validate_data(
                 self, *arrays, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
             )
         X, *others = validated if len(arrays) > 1 else (validated,)
         X = canonical(X) if sparse.issparse(X) else X
         return (X, *others) if others else X
+
+    def _read_new(self, X: Any) -> Any:
+        """Validate rows that a fitted estimator predicts or transforms."""
+        with refusals.refusing(self._who):
+            return self._read("X", X, reset=False)
 
     def _reader(self) -> Self:
         """Return an estimator with the same parameters, on which rows are checked elsewhere.
@@ -185,13 +189,20 @@ class PrivateEstimator(BaseEstimator):
         fit = prepare_fit(self, data, *start)
         public = fit.prepared.public
         n_parts = len(row_parts(public.n_rows, public.n_features, public.sparse))
-        with row_threads(n_parts) as spread, without_sizes(self._who, public.grouped):
-            source = fit.open_source(spread)
-            compared = self._protects_labels and fit.data.provides == IN_MEMORY
-            rows = fit.data.part, fit.data.given[:2]
-            drawn_from = charge_fit(self, fit.statement, fit.data if compared else None, rows=rows)
-            stated = with_earlier_fits(self, fit.data.given[:2], fit.statement)
-            solution = run_fit(self, fit, source, drawn_from)
+        try:
+            with row_threads(n_parts) as spread:
+                with refusals.refusing(self._who):
+                    source = fit.open_source(spread)
+                compared = self._protects_labels and fit.data.provides == IN_MEMORY
+                rows = fit.data.part, fit.data.given[:2]
+                drawn_from = charge_fit(
+                    self, fit.statement, fit.data if compared else None, rows=rows
+                )
+                stated = with_earlier_fits(self, fit.data.given[:2], fit.statement)
+                solution = run_fit(self, fit, source, drawn_from)
+        except MemoryError as error:  # a size follows from the private number of rows
+            no_size = MemoryError(refusals.NO_MEMORY.format(self._who))
+            raise (no_size if public.grouped else error) from None
         # Rows, oracle and generators end here.
         self._keep(solution, fit)
         if stated is not fit.statement:
@@ -330,7 +341,8 @@ def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
     ValueError
         If a parameter is refused. Nothing is released or charged.
     """
-    prepared = model._prepare_for(data, *start)
+    with refusals.refusing(model._who):
+        prepared = model._prepare_for(data, *start)
     model._warn_before(prepared)
     public, solver, plan = prepared.public, prepared.solver, prepared.plan
     if solver is not None:

@@ -13,12 +13,7 @@ from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Array, Indices, is_real
-from skdp.fitting.refusals import (
-    public_refusal,
-    require_one_kind,
-    without_row_counts,
-    without_sizes,
-)
+from skdp.fitting.refusals import InputError, require_one_kind, without_row_counts
 from skdp.fitting.tables import has_hidden_cells, is_missing, kinds_of_labels, one_dimensional
 from skdp.fitting.units import Targets, checked_targets, checked_weights
 from skdp.oracle import Public
@@ -27,6 +22,11 @@ from skdp.oracle.sources.memory import Map, MemorySource
 from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.row_blocks import AnyRows, is_csr
 
+MISSING = (
+    "groups holds missing labels (None, NaN or NaT, also as a part of a label). A row without a "
+    "label belongs to nobody who could be protected: leave such rows out, or give each a label of "
+    "its own."
+)
 SORTED_KINDS = "biufcmMUS"  # of arrays whose entries NumPy sorts by their values
 
 
@@ -35,8 +35,6 @@ class GroupLabels:
 
     Parameters
     ----------
-    who : str
-        The estimator, for refusals.
     labels : array of shape (n_rows,)
         As in `number_labels`.
     **arrays
@@ -50,20 +48,18 @@ class GroupLabels:
         Public.
     """
 
-    def __init__(self, who: str, labels: Any, **arrays: Any) -> None:
-        with without_sizes(who, grouped=True):
-            column = label_column(who, labels)
-            lengths = {_rows_of(value) for value in arrays.values() if value is not None}
-            if lengths - {None, len(column)}:
-                given = [name for name, value in arrays.items() if value is not None]
-                raise ValueError(
-                    f"{who}: {', '.join(given)} and groups must have one entry for each row; their "
-                    "lengths differ. (With groups the number of rows is private, so they are not "
-                    "shown.) Nothing was released."
-                )
-            self.codes, self.n_groups = number_labels(who, column)
+    def __init__(self, labels: object, **arrays: object) -> None:
+        column = label_column(labels)
+        lengths = {_rows_of(value) for value in arrays.values() if value is not None}
+        if lengths - {None, len(column)}:
+            given = [name for name, value in arrays.items() if value is not None]
+            raise InputError(
+                f"{', '.join(given)} and groups must have one entry for each row; their lengths "
+                "differ. (With groups the number of rows is private, so they are not shown.)"
+            )
+        self.codes, self.n_groups = number_labels(column)
         if not self.n_groups:
-            raise ValueError(f"{who}: groups holds no label. Nothing was released.")
+            raise InputError("groups holds no label.")
 
     def __reduce__(self) -> Any:
         raise TypeError("groups cannot be pickled: a saved model must not hold its training data.")
@@ -105,19 +101,18 @@ def read_block(
     ValueError
         If they are refused. Neither cells nor, with groups, numbers of rows are quoted.
     """
-    who, labels = model._who, None
+    labels = None
     if groups is not None:
         weighing = None if is_real(sample_weight) else sample_weight
-        labels = GroupLabels(who, groups, X=X, y=y, sample_weight=weighing)
-    grouped = labels is not None
-    with without_sizes(who, grouped), without_row_counts(grouped):
+        labels = GroupLabels(groups, X=X, y=y, sample_weight=weighing)
+    with without_row_counts(labels is not None):
         X, y = model._read_rows(X, y, groups=labels, **checks)
         targets = checked_targets(model, y, X.dtype) if reads_targets else Targets(y, 1)
-        weights = checked_weights(who, sample_weight, X, is_all)
+        weights = checked_weights(sample_weight, X, is_all)
     return X, y, targets, weights, labels
 
 
-def number_labels(who: str, labels: Any) -> tuple[Indices, int]:
+def number_labels(labels: object) -> tuple[Indices, int]:
     """Return the number of each label, equal labels having the same one, and how many there are.
 
     Numbers follow from the order of the labels: where the rows of a group stand, and how many they
@@ -126,8 +121,6 @@ def number_labels(who: str, labels: Any) -> tuple[Indices, int]:
 
     Parameters
     ----------
-    who : str
-        The estimator or function, for refusals.
     labels : array of shape (n_rows,)
         Integers, strings, dates, tuples of these, records of a structured array, or anything else
         that has an order and can be a key of a dictionary. None may be missing, in whole or in
@@ -145,14 +138,14 @@ def number_labels(who: str, labels: Any) -> tuple[Indices, int]:
         If labels are missing, of several kinds, such as the number 7 and the text "7", or have no
         order. The message quotes none of them, and does not say how many there are.
     """
-    column = label_column(who, labels)
+    column = label_column(labels)
     if column.dtype.kind in SORTED_KINDS:
         if (column != column).any():
-            raise _missing(who)
+            raise InputError(MISSING)
         names, codes = np.unique(column, return_inverse=True)
         return codes.reshape(-1).astype(np.int64, copy=False), len(names)
     cells = column.tolist()
-    require_one_kind(who, "groups", [kinds_of_labels(one_dimensional(cells))])
+    require_one_kind("groups", [kinds_of_labels(one_dimensional(cells))])
     # A label runs code of its own when it is compared, and an error of that may quote the label.
     try:
         with warnings.catch_warnings(action="ignore"):
@@ -168,36 +161,26 @@ def number_labels(who: str, labels: Any) -> tuple[Indices, int]:
     except Exception:
         has_missing = is_unique = False
     if has_missing:
-        raise _missing(who)
+        raise InputError(MISSING)
     if not is_unique:
-        raise public_refusal(
-            f"{who}: groups holds labels without an order, or that cannot be hashed. Make them "
-            "integers, strings, or tuples of these. Nothing was released."
+        raise InputError(
+            "groups holds labels without an order, or that cannot be hashed. Make them integers, "
+            "strings, or tuples of these."
         )
     return codes, len(ordered)
 
 
-def label_column(who: str, labels: Any) -> AnyArray:
+def label_column(labels: object) -> AnyArray:
     """Return labels as a one-dimensional array; those of a list stay what they are.
 
     NumPy alone would make strings of ``[1, "1", True]``, and two dimensions of a list of tuples.
     """
     if has_hidden_cells(labels):
-        raise _missing(who)
+        raise InputError(MISSING)
     column = np.empty((0, 0)) if sparse.issparse(labels) else one_dimensional(labels)
     if column.ndim != 1:
-        raise ValueError(
-            f"{who}: groups must be one-dimensional, a label for each row. Nothing was released."
-        )
+        raise InputError("groups must be one-dimensional, a label for each row.")
     return column
-
-
-def _missing(who: str) -> ValueError:
-    return public_refusal(
-        f"{who}: groups holds missing labels (None, NaN or NaT, also as a part of a label). A row "
-        "without a label belongs to nobody who could be protected: leave such rows out, or give "
-        "each a label of its own. Nothing was released."
-    )
 
 
 def _is_missing(label: Any) -> bool:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from skdp._numbers import AnyArray, Array, Indices, is_real, listed, shown
 from skdp.fitting import tables
 from skdp.fitting.refusals import (
-    public_refusal,
+    InputError,
     refuse_hidden,
     refuse_missing_targets,
     require_one_kind,
@@ -39,14 +39,14 @@ def sorted_labels(declared: Any) -> AnyArray:
         ) from None
 
 
-def checked_labels(who: str, y: Any) -> Any:
+def checked_labels(y: Any) -> Any:
     """Return labels of a classifier as scikit-learn takes them, if they are of one kind.
 
     NumPy would make one label of the number 7 and the text "7" in a list.
     """
-    refuse_hidden(who, "y", y)
-    refuse_missing_targets(who, y)
-    require_one_kind(who, "y", [tables.kinds_of_labels(y)])
+    refuse_hidden("y", y)
+    refuse_missing_targets(y)
+    require_one_kind("y", [tables.kinds_of_labels(y)])
     is_text = getattr(getattr(y, "dtype", None), "kind", "") == "T"  # which scikit-learn refuses
     return np.asarray(y).astype(object) if is_text else y
 
@@ -56,9 +56,9 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     classes = sorted_labels(declared)
     kinds = [kind_in_words(values) for values in (classes, labels)]
     if len({*kinds, ""}) == 3:  # "" if all labels are missing
-        raise public_refusal(
+        raise InputError(
             f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "
-            f"{kinds[1]}. Declare the labels as they are in y. {OWN_LABELS} Nothing was released."
+            f"{kinds[1]}. Declare the labels as they are in y. {OWN_LABELS}"
         )
     try:
         codes = np.searchsorted(classes, labels)
@@ -66,11 +66,11 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
         codes = np.zeros(len(labels), dtype=np.intp)
     codes[codes == len(classes)] = 0
     if np.any(classes[codes] != labels):
-        raise public_refusal(
+        raise InputError(
             "y holds a label that is not among the declared classes, "
             f"{listed(classes.tolist(), 20)} ({kinds[0]}; the number 1 and the text '1' are "
             f"different labels, and so are texts with and without a blank). "
-            f"{OWN_LABELS} Nothing was released."
+            f"{OWN_LABELS}"
         )
     return classes, codes
 
@@ -84,15 +84,13 @@ def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Ar
     """Return the weight of each label over the largest one; a label without a weight has 1."""
     unknown = [label for label in class_weight if label not in set(classes.tolist())]
     if unknown:
-        raise public_refusal(
-            f"class_weight names labels that are not among the classes: {unknown!r}."
-        )
+        raise InputError(f"class_weight names labels that are not among the classes: {unknown!r}.")
     given = [class_weight.get(label, 1.0) for label in classes.tolist()]
     if not all(is_real(weight) for weight in given):
-        raise public_refusal(f"class_weight must map labels to numbers; got {shown(class_weight)}.")
+        raise InputError(f"class_weight must map labels to numbers; got {shown(class_weight)}.")
     weights = np.array(given, dtype=float)
     if not ((weights >= 0) & np.isfinite(weights)).all() or not weights.any():
-        raise public_refusal(
+        raise InputError(
             "class_weight must be finite and not negative, and positive for at least one label; "
             f"got {shown(class_weight)}."
         )

@@ -98,17 +98,16 @@ class CheckTask:
         self, X: Any, y: Any, sample_weight: Any, groups: Any, index: int | None
     ) -> Summary:
         model, grouped = copy.copy(self.model), groups is not None  # partitions are read in threads
-        who = model._who
         hashes, labels, kinds = None, None, KindsOfLabels()
         how = {"is_all": False, "reads_targets": not self.reads_labels}
         X, y, _, weights, numbered = read_block(model, X, y, sample_weight, groups, **how)
         if grouped:
-            column = label_column(who, groups)
+            column = label_column(groups)
             hashes, kinds = hashes_of_labels(column, self.key), kinds_of_labels(column)
         if self.reads_labels:
             with (
                 refusals.without_row_counts(grouped),
-                refusals.without_cells(who, "y", otherwise=refusals.NO_LABELS),
+                refusals.without_cells("y", otherwise=refusals.NO_LABELS),
             ):
                 check_classification_targets(y)
                 labels = np.unique(y)
@@ -134,12 +133,11 @@ def _failure(error: Exception, done: str) -> Failure:
     """Return the result of a task that an error ended; its message is kept if it quotes no cell."""
     if refusals.quotes_no_cell(error):
         return Failure(str(error))
-    kind = type(error).__name__
-    return Failure(f"a partition could not be {done}: {kind}. Nothing was released.")
+    return Failure(f"a partition could not be {done}: {type(error).__name__}.")
 
 
 def summaries(
-    who: str, partitions: Partitions, task: CheckTask
+    partitions: Partitions, task: CheckTask
 ) -> tuple[list[int], list[int], list[Summary]]:
     """Return what is public about partitions, if they are alike.
 
@@ -168,36 +166,36 @@ def summaries(
     ):
         for one in pass_over_rows:
             if isinstance(one, Failure):
-                raise ValueError(one.message if who in one.message else f"{who}: {one.message}")
+                raise refusals.InputError(one.message)
             sizes.append(0 if one is None else one.n_records)
             indices.append(None if one is None else one.index)
             read += [] if one is None else [one]
     if not read:
-        raise ValueError(f"{who}: there are no rows. Nothing was released.")
+        raise ValueError("there are no rows.")
     kinds = {
         (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.names, one.column_kinds)
         for one in read
     }
     beside = {(one.is_weighted, one.is_grouped) for one in read}
-    refusals.require_one_kind(who, "groups", [one.label_kinds for one in read])
+    refusals.require_one_kind("groups", [one.label_kinds for one in read])
     labels = [kinds_of_labels(one.labels) for one in read if one.labels is not None]
     if len(kinds) != 1 or len(beside) != 1 or len({*labels, KindsOfLabels()}) > 2:
         raise ValueError(
-            f"{who}: partitions must be alike in the number, names and type of their columns and "
-            "targets; all have weights, or none, and so with groups. Nothing was released."
+            "partitions must be alike in the number, names and type of their columns and targets; "
+            "all have weights, or none, and so with groups."
         )
     if read[0].is_weighted:
-        require_positive_weight(who, any(one.has_positive_weight for one in read))
+        require_positive_weight(any(one.has_positive_weight for one in read))
     hashes = [one.label_hashes for one in read if one.label_hashes is not None]
     if hashes and len(np.unique(np.concatenate(hashes))) < sum(map(len, hashes)):
         raise ValueError(
-            f"{who}: rows of one group lie in several partitions, each of which would count as a "
-            "group of its own; sort or shuffle the rows by group. Nothing was released."
+            "rows of one group lie in several partitions, each of which would count as a group of "
+            "its own; sort or shuffle the rows by group."
         )
     try:
         starts = starts_of_partitions(sizes, indices)
     except ValueError as refusal:
-        raise ValueError(f"{who}: {type(partitions).__name__}: {refusal}") from None
+        raise ValueError(f"{type(partitions).__name__}: {refusal}") from None
     return sizes, starts, read
 
 
@@ -223,9 +221,9 @@ def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
     return np.sort(values)[:MOST_HASHES]
 
 
-def labels_in(who: str, read: list[Summary]) -> AnyArray:
+def labels_in(read: list[Summary]) -> AnyArray:
     """Return the labels of all partitions, sorted."""
-    with refusals.without_cells(who, "y", otherwise=refusals.NO_LABELS):
+    with refusals.without_cells("y", otherwise=refusals.NO_LABELS):
         return np.unique(np.concatenate([one.labels for one in read if one.labels is not None]))
 
 
@@ -275,14 +273,14 @@ class RowsOfPart:
     part: PartOfPartitions
 
     def __call__(self, rows: PartitionRows) -> PartitionRows:
-        who, codes = "a random split", None
+        codes = None
         if rows.groups is not None:
-            codes = GroupLabels(who, rows.groups, X=rows.X, y=rows.y).codes
-            rows = replace(rows, groups=label_column(who, rows.groups))
+            codes = GroupLabels(rows.groups, X=rows.X, y=rows.y).codes
+            rows = replace(rows, groups=label_column(rows.groups))
         try:
             numbers = self.part.rows(rows.index, _num_samples(rows.X), codes)
         except ValueError as refusal:
-            raise refusals.public_refusal(f"{refusal} Nothing was released.") from None
+            raise refusals.InputError(str(refusal)) from None
         columns = (rows.X, rows.y, rows.sample_weight, rows.groups)
         X, y, weights, groups = (
             None if one is None else _safe_indexing(one, numbers) for one in columns
@@ -338,23 +336,21 @@ def transforms_partitions(transformer: Class) -> Class:
     return transformer
 
 
-def refuse_beside(who: str, rows: str, **beside: Any) -> None:
+def refuse_beside(rows: object, **beside: object) -> None:
     """Raise ValueError if anything is given beside rows that have it themselves."""
     given = [name for name, value in beside.items() if value is not None]
     if given:
         raise ValueError(
-            f"{who}: {rows} holds targets, weights and labels of groups beside its rows; "
-            f"leave {' and '.join(given)} out. Nothing was released."
+            f"{type(rows).__name__} holds targets, weights and labels of groups beside its rows; "
+            f"leave {' and '.join(given)} out."
         )
 
 
-def as_partitions(who: str, X: Any, **beside: Any) -> Partitions:
+def as_partitions(X: Any, **beside: Any) -> Partitions:
     """Return partitions, or dask collections, as partitions.
 
     Parameters
     ----------
-    who : str
-        The estimator, for messages.
     X : Partitions, or collection of dask
     **beside
         ``y``, ``sample_weight`` and ``groups``, as `fit` gets them.
@@ -365,9 +361,9 @@ def as_partitions(who: str, X: Any, **beside: Any) -> Partitions:
         If they cannot be used. Nothing is charged.
     """
     if isinstance(X, Partitions):
-        refuse_beside(who, type(X).__name__, **beside)
+        refuse_beside(X, **beside)
         return X
-    return DaskPartitions(who, X, **beside)
+    return DaskPartitions(X, **beside)
 
 
 class DaskPartitions(Partitions):
@@ -375,8 +371,6 @@ class DaskPartitions(Partitions):
 
     Parameters
     ----------
-    who : str
-        The estimator, for messages.
     X : dask array or data frame
     y : dask array, series or data frame
         With the same partitions.
@@ -384,29 +378,25 @@ class DaskPartitions(Partitions):
         ``sample_weight`` and ``groups``: dask arrays or series with the same partitions, or None.
     """
 
-    def __init__(self, who: str, X: Any, y: Any, **beside: Any) -> None:
+    def __init__(self, X: Any, y: Any, **beside: Any) -> None:
         distributed = importlib.import_module("distributed")
         delayed = importlib.import_module("dask").delayed
         try:
             self._client = distributed.get_client()
         except ValueError:
             raise ValueError(
-                f"{who}: dask collections need a cluster, or distributed.Client() for one on this "
-                "machine. Nothing was released."
+                "dask collections need a cluster, or distributed.Client() for one on this machine."
             ) from None
         given = {"y": y} | {name: one for name, one in beside.items() if one is not None}
         columns = {"X": blocks_of(X)}
         for name, column in given.items():
             if not is_dask(column):
-                raise ValueError(
-                    f"{who}: with X from dask, {name} must be from dask as well. Nothing was "
-                    "released."
-                )
+                raise ValueError(f"with X from dask, {name} must also be from dask.")
             columns[name] = blocks_of(column)
             if len(columns[name]) != len(columns["X"]):
                 raise ValueError(
-                    f"{who}: X has {len(columns['X'])} partitions and {name} has "
-                    f"{len(columns[name])}; rechunk one of them. Nothing was released."
+                    f"X has {len(columns['X'])} partitions and {name} has {len(columns[name])}; "
+                    "rechunk one of them."
                 )
         together = [
             delayed(dict)(**dict(zip(columns, parts, strict=True)), index=index)

@@ -71,14 +71,45 @@ PUBLIC = re.compile(
 NO_MEMORY = "{}: a fit of this size needs more memory than there is."
 
 
-def public_refusal(message: str) -> ValueError:
-    """Return a ValueError whose numbers are all public: parameters, names and numbers of columns.
+class InputError(ValueError):
+    """Refused input, in words of this package: it quotes no cell, and its numbers are public.
 
-    `without_row_counts` hides the numbers in other refusals.
+    Of groups the number of rows is private, so none of these messages contains it.
     """
-    refusal = ValueError(message)
-    vars(refusal)["numbers_are_public"] = True
-    return refusal
+
+
+class InputTypeError(InputError, TypeError):
+    """The same where scikit-learn's contract wants a TypeError."""
+
+
+@contextmanager
+def refusing(who: str, end: str = END) -> Iterator[None]:
+    """Begin the refusals of a block with a name, and end them with what became of the budget.
+
+    Parameters
+    ----------
+    who : str
+        The estimator or tool.
+    end : str
+        A sentence. A refusal that has it already is complete.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in the block.
+    MemoryError
+        Without a size, which may follow from private rows.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise MemoryError(NO_MEMORY.format(who)) from None
+    except (ValueError, TypeError) as refusal:
+        said = _message_of(refusal)
+        if end not in said:
+            begin = "" if who in said else f"{who}: "
+            refusal.args = (f"{begin}{said} {end}",)
+        raise
 
 
 def quotes_no_cell(error: Exception) -> bool:
@@ -88,19 +119,16 @@ def quotes_no_cell(error: Exception) -> bool:
     the cell. So the text of any other error is not passed on.
     """
     message = _message_of(error)
-    return END in message or PUBLIC.fullmatch(message) is not None
+    is_own = isinstance(error, InputError) or END in message
+    return is_own or PUBLIC.fullmatch(message) is not None
 
 
 @contextmanager
-def without_cells(
-    who: str, what: str, X: Any = None, otherwise: str = NO_NUMBERS
-) -> Iterator[None]:
+def without_cells(what: str, X: Any = None, otherwise: str = NO_NUMBERS) -> Iterator[None]:
     """Validate arrays in the block; neither a refusal nor a warning quotes what a cell holds.
 
     Parameters
     ----------
-    who : str
-        The estimator.
     what : str
         Names of the arrays.
     X : table, default=None
@@ -112,43 +140,34 @@ def without_cells(
     ------
     ValueError, or an error of scikit-learn or of this package
         If validation fails.
-    MemoryError
-        Without a size.
     """
     try:
         # Sums of extreme values may overflow in there: a warning would tell of single records.
         with np.errstate(over="ignore", invalid="ignore"):
             yield
-    except MemoryError:
-        raise MemoryError(NO_MEMORY.format(who)) from None
+    except (MemoryError, InputError):
+        raise
     except Exception as refusal:
-        if isinstance(refusal, ValueError) and vars(refusal).get("numbers_are_public"):
-            raise
         message = _message_of(refusal)
         place = "" if X is None else tables.where(X, tables.has_objects, ",")
-        if isinstance(refusal, TypeError) and NO_FLOAT in message:  # scikit-learn wants its type
-            said = f"{who}: {what} {NO_NUMBERS} ({NO_FLOAT}){place}. Nothing was released."
-            raise TypeError(said) from None
+        if isinstance(refusal, TypeError) and NO_FLOAT in message:
+            raise InputTypeError(f"{what} {NO_NUMBERS} ({NO_FLOAT}){place}.") from None
         why = next((why for sign, why in UNUSABLE.items() if sign in message), None)
-        what = "y" if "Input y contains" in message else what
         if isinstance(refusal, OverflowError):
             why = "holds a number that is too large for float64"
         elif why is None and quotes_no_cell(refusal):
             raise
-        why = why or otherwise
-        if why == NO_NUMBERS:
-            why += place
-        if X is not None and what != "y" and why == UNUSABLE["contains NaN"]:
-            what = "X"
-            why = why.replace(",", f"{tables.where(X, tables.has_missing)},", 1)
-        if X is not None and what != "y" and why == UNUSABLE["contains infinity"]:
+        what = "y" if "Input y contains" in message else what
+        is_of_X = X is not None and what != "y"
+        if why is None:
+            why = otherwise + (place if otherwise == NO_NUMBERS else "")
+        elif what == "sample_weight" and why == UNUSABLE["contains NaN"]:
+            why = "holds missing values (NaN): give each row a number, 0 for one without effect"
+        elif is_of_X and why == UNUSABLE["contains NaN"]:
+            what, why = "X", why.replace(",", f"{tables.where(X, tables.has_missing)},", 1)
+        elif is_of_X and why == UNUSABLE["contains infinity"]:
             what, why = "X", why + tables.where(X, tables.has_infinity, ",")
-        if what == "sample_weight" and why == UNUSABLE["contains NaN"]:
-            why = (
-                "holds missing values (NaN): give each row a number, 0 for one that does not count"
-            )
-        said = f"{who}: {what} {why.rstrip('.')}. Nothing was released."
-        raise public_refusal(said) from None
+        raise InputError(f"{what} {why.rstrip('.')}.") from None
 
 
 def _message_of(error: Exception) -> str:
@@ -159,71 +178,66 @@ def _message_of(error: Exception) -> str:
         return ""
 
 
-def refuse_columns(who: str, what: str, values: Any) -> None:
+def refuse_columns(what: str, values: object) -> None:
     """Raise ValueError for a table with columns that are no numbers, by the types of its cells.
 
     scikit-learn would misread some of them: dates for nanoseconds, lists for several columns.
 
     Parameters
     ----------
-    who, what : str
-        The estimator, and the name of its argument.
+    what : str
+        Name of the argument.
     values : table, array or sequence
     """
-    tables.refuse_lazy(who, values)
-    refuse_hidden(who, what, values)
+    tables.refuse_lazy(values)
+    refuse_hidden(what, values)
     present = tables.no_numbers(values)
     if not present:
         return
     kinds = frozenset().union(*present.values())
     encode = f" {ENCODE}" if "text" in kinds else ""
     advice = encode if what == "X" else f" {what} must hold real numbers."
-    said = (
-        f"{who}: {what} holds {tables.not_numbers(values, present)}{advice} Nothing was released."
-    )
-    if "structs" in kinds:  # scikit-learn wants this type, and these words
-        raise TypeError(f"{said} ({NO_FLOAT})") from None
-    raise public_refusal(said) from None
+    said = f"{what} holds {tables.not_numbers(values, present)}{advice}"
+    if "structs" in kinds:  # scikit-learn wants these words
+        raise InputTypeError(f"{said} ({NO_FLOAT})")
+    raise InputError(said)
 
 
-def refuse_hidden(who: str, what: str, values: Any) -> None:
+def refuse_hidden(what: str, values: object) -> None:
     """Raise ValueError for a masked array that hides cells: they are missing, whatever they are."""
     if tables.has_hidden_cells(values):
-        raise public_refusal(
-            f"{who}: {what} is a masked array that hides cells, which are missing values. Leave "
-            f"such rows out, or fill the cells by {what}.filled(numpy.nan) and "
-            "skdp.DPTabularPreprocessor. Nothing was released."
+        raise InputError(
+            f"{what} is a masked array that hides cells, which are missing values. Leave such rows "
+            f"out, or fill the cells by {what}.filled(numpy.nan) and skdp.DPTabularPreprocessor."
         )
 
 
-def refuse_missing_targets(who: str, y: Any) -> None:
+def refuse_missing_targets(y: object) -> None:
     """Raise ValueError for objects with a missing one; scikit-learn finds those among numbers."""
     values = np.empty(0) if y is None else tables.one_dimensional(y)
     if values.dtype.kind == "O" and any(map(tables.is_missing, values.ravel().tolist())):
-        raise public_refusal(f"{who}: y {UNUSABLE['y contains NaN']}. Nothing was released.")
+        raise InputError(f"y {UNUSABLE['y contains NaN']}.")
 
 
-def require_one_kind(who: str, what: str, kinds: Iterable[tables.KindsOfLabels]) -> None:
+def require_one_kind(what: str, kinds: Iterable[tables.KindsOfLabels]) -> None:
     """Raise ValueError for labels of several kinds: one person, or class, would become two.
 
     Parameters
     ----------
-    who, what : str
-        The tool, and the name of its argument.
+    what : str
+        Name of the argument.
     kinds : iterable of KindsOfLabels
         Of all parts of the labels.
     """
-    every = tables.KindsOfLabels().union(*kinds)
-    by_place: dict[Any, set[str]] = {}
-    for place, kind in every:
+    by_place: dict[tuple[int, ...], set[str]] = {}
+    for place, kind in tables.KindsOfLabels().union(*kinds):
         by_place.setdefault(place, set()).add(kind)
     mixed = next((present for present in by_place.values() if len(present) > 1), None)
     if mixed is not None:
-        raise public_refusal(
-            f"{who}: {what} holds labels of several kinds, {' and '.join(sorted(mixed))}: the "
-            "number 7 and the text '7' would be different labels. Make all of them text, or all "
-            "numbers; pandas.read_csv(dtype={column: str}) reads a column as text. Nothing was "
-            "released."
+        raise InputError(
+            f"{what} holds labels of several kinds, {' and '.join(sorted(mixed))}: the number 7 "
+            "and the text '7' would be different labels. Make all of them text, or all numbers; "
+            "pandas.read_csv(dtype={column: str}) reads a column as text."
         )
 
 
@@ -241,7 +255,7 @@ def refuse_groups_of_others(who: str) -> None:
                 if name.endswith("__groups") or (name == "groups" and is_pipeline)
             ]
             if any(given[name] is not None for name in named):
-                raise public_refusal(
+                raise InputError(
                     f"{who}: the pipeline passes {listed(named)}, and no groups to this step, "
                     "which would protect single rows. Pass them to each private step, as in "
                     f"fit(X, y, {who.lower()}__groups=groups, ...), or let DPHoldout(X, y, "
@@ -251,31 +265,12 @@ def refuse_groups_of_others(who: str) -> None:
 
 
 @contextmanager
-def without_sizes(who: str, grouped: bool) -> Iterator[None]:
-    """Keep errors of memory in the block from stating sizes, which follow from the rows.
-
-    Parameters
-    ----------
-    who : str
-        The estimator.
-    grouped : bool
-        Whether the number of rows is private.
-    """
-    try:
-        yield
-    except MemoryError:
-        if not grouped:
-            raise
-        raise MemoryError(NO_MEMORY.format(who)) from None
-
-
-@contextmanager
 def without_row_counts(grouped: bool) -> Iterator[None]:
     """Keep validation in the block from stating how many rows there are.
 
     With groups that number is private. Refusals of scikit-learn quote shapes, and one of its
-    warnings compares the number of labels with that of rows. So a number is hidden unless a
-    `public_refusal` says that it is public.
+    warnings compares the number of labels with that of rows. So a number is hidden unless the
+    error is a `InputError`.
     """
     if not grouped:
         yield
@@ -284,7 +279,7 @@ def without_row_counts(grouped: bool) -> Iterator[None]:
         with warnings.catch_warnings(action="ignore"):
             yield
     except (ValueError, TypeError) as refusal:
-        if vars(refusal).get("numbers_are_public"):
+        if isinstance(refusal, InputError):
             raise
         shown = COUNT.sub(lambda match: match["public"] or "...", str(refusal))
         raise type(refusal)(shown) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,7 +25,13 @@ from skdp.fitting.grouping import (
 )
 from skdp.fitting.parameters import planned_records
 from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, summaries
-from skdp.fitting.refusals import require_one_kind, without_cells, without_row_counts
+from skdp.fitting.refusals import (
+    END,
+    refusing,
+    require_one_kind,
+    without_cells,
+    without_row_counts,
+)
 from skdp.fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
 from skdp.fitting.units import Targets
 from skdp.oracle import Public
@@ -38,7 +43,6 @@ from skdp.oracle.sources.row_blocks import AnyRows
 from skdp.oracle.sources.stream import Arrival, StreamSource, more_arrived, n_arriving
 from skdp.stages.column_bounds import declared_targets
 
-UNSPENT = "Nothing was released."
 RowCheck = Callable[[MatrixLike, AnyArray], None]  # raises ValueError to refuse X and y
 DIVISION = (
     "Rows came in partitions; how they are divided does not depend on private values, and every "
@@ -75,13 +79,14 @@ def read_data(
     ValueError
         If a parameter or the rows are refused. Nothing is released or charged.
     """
-    model._check_parameters()
-    who, given = model._who, (X, y, sample_weight, groups)
-    refuse_blocks(who, X)
-    if isinstance(X, Partitions) or is_dask(X):
-        partitions = as_partitions(who, X, y=y, sample_weight=sample_weight, groups=groups)
-        return _read_partitions(model._reader(), partitions, given)
-    rows, values, targets, weights, labels = read_block(model, *given, **beside)
+    with refusing(model._who):
+        model._check_parameters()
+        given = X, y, sample_weight, groups
+        refuse_blocks(X)
+        if isinstance(X, Partitions) or is_dask(X):
+            partitions = as_partitions(X, y=y, sample_weight=sample_weight, groups=groups)
+            return _read_partitions(model._reader(), partitions, given)
+        rows, values, targets, weights, labels = read_block(model, *given, **beside)
     part = parts.part_of(*given, unit=parts.unit_of(groups))
     y = None if y is None else values
     facts = {"y": y, "part": part, "given": given[:3]}
@@ -124,11 +129,11 @@ def data_in_memory(
 def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Any, ...]) -> Data:
     """Check rows that stay where they are, in files or in other processes."""
     # A first pass checks the rows, as a fit in memory does.
-    who, reads_labels = reader._who, reader._reads_label_set
-    sizes, starts, seen = summaries(who, partitions, CheckTask(reader, reads_labels))
+    reads_labels = reader._reads_label_set
+    sizes, starts, seen = summaries(partitions, CheckTask(reader, reads_labels))
     like, labels = seen[0], None
     if reads_labels:
-        labels = reader.classes = labels_in(who, seen)
+        labels = reader.classes = labels_in(seen)
         reader._check_parameters()
     declared = replace(reader._declared_targets(like.n_outputs), is_column=like.is_column)
 
@@ -184,28 +189,26 @@ def read_stream(
     ValueError
         If a parameter or the rows are refused. Nothing is released or charged.
     """
-    model._check_parameters()
-    counts = {"n_features": n_features, "n_outputs": n_outputs}
-    n_records = planned_records("fit_blocks", n_samples, n_groups, **counts)
     # Iterators, and sequences that load their blocks, are not read before the charge.
     listed = blocks if isinstance(blocks, list | tuple | str) else ()
     fine = isinstance(blocks, Iterable) and not hasattr(blocks, "shape")
-    if not (fine and all(isinstance(block, tuple) for block in listed)):
-        # Not even a short list is shown, as it may be one of rows.
-        given = f"{type(listed).__name__} of length {len(listed)}" if listed else shown(blocks)
-        raise ValueError(
-            f"fit_blocks: blocks must be an iterable of tuples (X, y); got {given}. "
-            "Nothing was released."
-        )
-    declared, reader = model._declared_targets(n_outputs), model._reader()
+    with refusing(model._who):
+        model._check_parameters()
+        counts = {"n_features": n_features, "n_outputs": n_outputs}
+        n_records = planned_records("fit_blocks", n_samples, n_groups, **counts)
+        if not (fine and all(isinstance(block, tuple) for block in listed)):
+            # Not even a short list is shown, as it may be one of rows.
+            given = f"{type(listed).__name__} of length {len(listed)}" if listed else shown(blocks)
+            raise ValueError(f"blocks must be an iterable of tuples (X, y); got {given}.")
+        declared, reader = model._declared_targets(n_outputs), model._reader()
 
     def make_source(public: Public, spread: Map) -> StreamSource:
         read = BlockReader(reader, public, declared, has_weights)
         if listed:
-            rehearsal = BlockReader(reader, public, declared, has_weights, UNSPENT)
+            rehearsal = BlockReader(reader, public, declared, has_weights, END)
             if n_arriving(rehearsal.arrivals(blocks)) > n_records:
                 more = more_arrived(n_records, public.grouped)
-                raise ValueError(f"fit_blocks: {more} Nothing was released, and no model was kept.")
+                raise ValueError(f"{more} No model was kept.")
         arrived = partial(rows_in_memory, public)
         return StreamSource(read.arrivals(blocks), n_records, arrived, read.nothing())
 
@@ -226,13 +229,13 @@ def read_stream(
     )
 
 
-def refuse_blocks(who: str, X: object) -> None:
+def refuse_blocks(X: object) -> None:
     """Raise ValueError for an iterator of blocks, for a tool that reads rows more than once."""
     if isinstance(X, Iterator):
         raise ValueError(
-            f"{who}: {type(X).__name__} is read once. Blocks of rows are taken by fit_blocks, "
-            "whose shape is declared, and by evaluate. For several passes collect them in files: "
-            "see skdp.data.Chunks. Nothing was released."
+            f"{type(X).__name__} is read once. Blocks of rows are taken by fit_blocks, whose shape "
+            "is declared, and by evaluate. For several passes collect them in files: see "
+            "skdp.data.Chunks."
         )
 
 
@@ -260,25 +263,26 @@ def read_plain(
     ValueError
         If they are refused. Nothing is released or charged.
     """
-    refuse_blocks(who, X)
-    if isinstance(X, Partitions) or is_dask(X):
-        partitions = as_partitions(who, X, y=y, groups=groups)
-        reader = PlainReader(who, reads_labels=reads_labels)
-        return _read_partitions(reader, partitions, (X, y, None, groups))
-    labels = groups
-    if groups is not None and not isinstance(groups, GroupLabels):
-        labels = GroupLabels(who, groups, X=X, y=y, **arrays)
-    if y is None:
-        raise ValueError(f"{who}: y is needed: scores compare predictions with it.")
-    with without_row_counts(labels is not None):
-        n_rows = int(_num_samples(X))
-        with without_cells(who, "y"):
-            values = column_or_1d(y)
-        if len(values) != n_rows or n_rows < 1:
-            raise ValueError(
-                f"{who}: X has {n_rows} rows and y has {len(values)}; there must be as many, and "
-                "at least one. Nothing was released."
-            )
+    with refusing(who):
+        refuse_blocks(X)
+        if isinstance(X, Partitions) or is_dask(X):
+            partitions = as_partitions(X, y=y, groups=groups)
+            reader = PlainReader(who, reads_labels=reads_labels)
+            return _read_partitions(reader, partitions, (X, y, None, groups))
+        labels = groups
+        if groups is not None and not isinstance(groups, GroupLabels):
+            labels = GroupLabels(groups, X=X, y=y, **arrays)
+        if y is None:
+            raise ValueError("y is needed: scores compare predictions with it.")
+        with without_row_counts(labels is not None):
+            n_rows = int(_num_samples(X))
+            with without_cells("y"):
+                values = column_or_1d(y)
+            if len(values) != n_rows or n_rows < 1:
+                raise ValueError(
+                    f"X has {n_rows} rows and y has {len(values)}; there must be as many, and at "
+                    "least one."
+                )
     sizes, width = [n_rows if labels is None else labels.n_groups], (*np.shape(X), 1)[1]
     facts = {"groups": labels, "grouped": labels is not None}
     return Data(X, values, Targets(values, 1), sizes, int(width), **facts)
@@ -296,11 +300,11 @@ def require_numbered(who: str, data: Data) -> Data:
 
 def check_data(who: str, data: Data, check: RowCheck) -> None:
     """Run a check of X and y where the rows are, which raises ValueError to refuse them."""
-    if isinstance(data.X, Partitions):
-        summaries(who, data.X, CheckTask(PlainReader(who, check), False))
-        return
-    with without_row_counts(data.grouped):
-        check(data.X, data.y)
+    with refusing(who), without_row_counts(data.grouped):
+        if isinstance(data.X, Partitions):
+            summaries(data.X, CheckTask(PlainReader(who, check), False))
+        else:
+            check(data.X, data.y)
 
 
 class PlainReader(BaseEstimator):
@@ -384,64 +388,50 @@ class BlockReader:
 
     def arrivals(self, blocks: Iterable[tuple[Any, ...]]) -> Iterator[Arrival]:
         """Yield what arrives, validated; all blocks have the same columns and kinds of labels."""
-        names: list[Any] | None = None
+        first: tuple[object] | None = None
         kinds = KindsOfLabels()
-        is_first = True
         for block in blocks:
-            if not (isinstance(block, tuple) and len(block) == len(self._form)):
-                form = f"a tuple ({', '.join(self._form)})"
-                is_tuple = isinstance(block, tuple)
-                got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
-                raise ValueError(
-                    f"{self._model._who}: a block is {form}; got {got}. {self._so_far}"
-                )
-            # scikit-learn refuses to check arrays without rows.
-            if np.shape(block[0])[:1] != (0,):
-                of = dict(zip(self._form, block, strict=True))
-                own = names_of(block[0])
-                if not is_first and own != names:
+            with refusing(self._model._who, self._so_far):
+                if not (isinstance(block, tuple) and len(block) == len(self._form)):
+                    form = f"a tuple ({', '.join(self._form)})"
+                    is_tuple = isinstance(block, tuple)
+                    got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
+                    raise ValueError(f"a block is {form}; got {got}.")
+                # scikit-learn refuses to check arrays without rows.
+                if np.shape(block[0])[:1] == (0,):
+                    continue
+                of, names = dict(zip(self._form, block, strict=True)), (names_of(block[0]),)
+                first = first or names
+                if names != first:
                     raise ValueError(
-                        f"{self._model._who}: the columns of a block have other names than those "
-                        "of the first block, or another order, or only one of them has names. "
-                        f"Pass block[columns] with one list of columns. {self._so_far}"
+                        "the columns of a block have other names than those of the first block, or "
+                        "another order, or only one of them has names. Pass block[columns] with "
+                        "one list of columns."
                     )
-                names, is_first = own, False
-                with self._refusals():
-                    labels = of.get("groups", ())
-                    column = label_column(self._model._who, labels) if self._public.grouped else ()
-                    kinds |= kinds_of_labels(column)
-                    require_one_kind(self._model._who, "groups", [kinds])
-                yield self(block[0], block[1], of.get("sample_weight"), of.get("groups"))
+                if self._public.grouped:
+                    kinds |= kinds_of_labels(label_column(of["groups"]))
+                    require_one_kind("groups", [kinds])
+            yield self(block[0], block[1], of.get("sample_weight"), of.get("groups"))
 
     def __call__(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Arrival:
         """Return one block of rows, validated."""
-        who, grouped = self._model._who, self._public.grouped
-        with self._refusals():
-            how: dict[str, Any] = {"is_all": False, "ensure_min_samples": 0}
-            labelled = None if not grouped else () if groups is None else groups
-            block = read_block(self._model, X, y, sample_weight, labelled, **how)
-        X, y, targets, weights, labels = block
-        is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
-        shape = X.shape[1], targets.n_outputs, is_sparse, weighted
         public = self._public
         declared = public.n_features, public.n_outputs, public.sparse, public.weighted
-        if shape != declared:
-            raise ValueError(
-                f"{who}: blocks were declared to have (columns, outputs, sparse, weights) = "
-                f"{declared}; got {shape}. {self._so_far}"
-            )
+        with refusing(self._model._who, self._so_far):
+            how: dict[str, Any] = {"is_all": False, "ensure_min_samples": 0}
+            labelled = None if not public.grouped else () if groups is None else groups
+            block = read_block(self._model, X, y, sample_weight, labelled, **how)
+            X, y, targets, weights, labels = block
+            is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
+            shape = X.shape[1], targets.n_outputs, is_sparse, weighted
+            if shape != declared:
+                raise ValueError(
+                    "blocks were declared to have (columns, outputs, sparse, weights) = "
+                    f"{declared}; got {shape}."
+                )
         codes = None if labels is None else labels.codes
         X, values = mapped_rows(self._model, X, targets.values, weights, codes)
         return X, values, weights, codes
-
-    @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        """Reword refusals, which are those of a fit of rows in memory that was not charged yet."""
-        try:
-            yield
-        except (ValueError, TypeError) as refusal:
-            message = str(refusal).removesuffix(UNSPENT).rstrip()
-            raise ValueError(f"{message} {self._so_far}") from None
 
     def nothing(self) -> Arrival:
         """Return an arrival of no rows."""

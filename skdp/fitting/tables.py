@@ -129,34 +129,29 @@ DATES = tuple(kind.name for kind in KINDS if kind.read_as == "date")
 MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 
 
-def refuse_lazy(who: str, X: Any) -> None:
+def refuse_lazy(X: Any) -> None:
     """Raise ValueError for a frame whose rows have not been computed, or that are elsewhere."""
+    remedy = None
     if hasattr(X, "data_vars"):  # of xarray: several arrays, of several shapes perhaps
-        raise ValueError(
-            f"{who}: X is a {type(X).__name__}, which is no table; pass X.to_dataframe(). Nothing "
-            "was released."
+        remedy = "which is no table; pass X.to_dataframe()"
+    elif isinstance(X, Partitions):
+        remedy = (
+            "rows in partitions, and this method takes rows in memory. Predict each partition's X "
+            "where it is read; for a score of them all call skdp.metrics.evaluate"
         )
-    if isinstance(X, Partitions):
-        raise ValueError(
-            f"{who}: this method takes rows in memory; X is a {type(X).__name__}, rows in "
-            "partitions. Predict each partition's X where it is read; for a score of them all "
-            "call skdp.metrics.evaluate. Nothing was released."
-        )
-    if is_dask(X):
-        raise ValueError(
-            f"{who}: this method takes rows in memory; X is from dask. Map its blocks: "
+    elif is_dask(X):
+        remedy = (
+            "of dask, and this method takes rows in memory. Map its blocks: "
             "X.map_partitions(model.predict) of a data frame, X.map_blocks(model.predict, "
-            "drop_axis=1, dtype=float) of an array. Nothing was released."
+            "drop_axis=1, dtype=float) of an array"
         )
-    # Such as a LazyFrame of polars.
-    if callable(getattr(X, "collect", None)) and not hasattr(X, "__array__"):
-        raise ValueError(
-            f"{who}: X is a {type(X).__name__}, which holds no rows yet; pass X.collect(). Nothing "
-            "was released."
-        )
+    elif callable(getattr(X, "collect", None)) and not hasattr(X, "__array__"):  # LazyFrame
+        remedy = "which holds no rows yet; pass X.collect()"
+    if remedy is not None:
+        raise ValueError(f"X is a {type(X).__name__}, {remedy}.")
 
 
-def as_table(who: str, X: Any) -> Any:
+def as_table(X: Any) -> Any:
     """Return a data frame as it is, anything else as an array with rows and columns.
 
     Raises
@@ -164,23 +159,21 @@ def as_table(who: str, X: Any) -> Any:
     ValueError
         If it is lazy or sparse, has no rows or columns, or not two dimensions.
     """
-    refuse_lazy(who, X)
+    refuse_lazy(X)
     if sparse.issparse(X):
-        raise ValueError(f"{who}: sparse input is not supported; pass X.toarray().")
+        raise ValueError("sparse input is not supported; pass X.toarray().")
     X = as_array(X) if names_of(X) is None else X
     shape = X.shape
     if getattr(getattr(X, "dtype", None), "names", None):
-        raise ValueError(f"{who}: X is a structured array; pass pandas.DataFrame(X).")
+        raise ValueError("X is a structured array; pass pandas.DataFrame(X).")
     if len(shape) != 2:
         raise ValueError(
-            f"{who}: X must be a data frame or have two dimensions, rows and columns; got "
-            f"{len(shape)}. Reshape your data: X.reshape(-1, 1) if there is one column."
+            f"X must be a data frame or have two dimensions, rows and columns; got {len(shape)}. "
+            "Reshape your data: X.reshape(-1, 1) if there is one column."
         )
     for count, what in zip(shape, ("sample", "feature"), strict=True):
         if count < 1:
-            raise ValueError(
-                f"{who}: 0 {what}(s) (shape={shape}) while a minimum of 1 is required."
-            )
+            raise ValueError(f"0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
     return X
 
 

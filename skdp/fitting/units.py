@@ -9,11 +9,11 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
 from skdp._numbers import AnyArray, Array, is_real
-from skdp.fitting.refusals import NO_LABELS, NO_NUMBERS, refuse_columns, without_cells
+from skdp.fitting.refusals import NO_LABELS, NO_NUMBERS, InputError, refuse_columns, without_cells
 from skdp.oracle import Scaling
 from skdp.oracle.sources.column_map import ColumnMap
 from skdp.oracle.sources.records import quotient, row_norms
-from skdp.oracle.sources.row_blocks import block_rows, csr_slice, slices
+from skdp.oracle.sources.row_blocks import AnyRows, block_rows, csr_slice, slices
 
 LARGEST_START = 1e50  # of a number in coef_init and intercept_init
 
@@ -45,12 +45,12 @@ class Targets:
 def checked_targets(model: Any, y: Any, dtype: np.dtype[Any]) -> Targets:
     """Return the targets that an estimator reads in y; a refusal quotes none of them."""
     otherwise = NO_LABELS if is_classifier(model) else NO_NUMBERS
-    with without_cells(type(model).__name__, "y", otherwise=otherwise):
+    with without_cells("y", otherwise=otherwise):
         targets: Targets = model._read_targets(y, dtype)
         return targets
 
 
-def checked_weights(who: str, sample_weight: Any, X: Any, is_all: bool = True) -> Array | None:
+def checked_weights(sample_weight: Any, X: AnyRows, is_all: bool = True) -> Array | None:
     """Return the weights of records; None if none are given.
 
     ``is_all`` says whether X is all rows of a fit, one of which needs a positive weight.
@@ -59,8 +59,8 @@ def checked_weights(who: str, sample_weight: Any, X: Any, is_all: bool = True) -
         return None
     if is_real(sample_weight):
         sample_weight = np.full(X.shape[0], float(sample_weight))
-    refuse_columns(who, "sample_weight", sample_weight)
-    with without_cells(who, "sample_weight"):
+    refuse_columns("sample_weight", sample_weight)
+    with without_cells("sample_weight"):
         weights = check_array(
             sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
         )
@@ -68,30 +68,27 @@ def checked_weights(who: str, sample_weight: Any, X: Any, is_all: bool = True) -
         raise ValueError(f"Sample weights must be 1D array or scalar; got {weights.ndim}D.")
     check_consistent_length(weights, X)
     if (weights < 0).any():
-        raise ValueError(f"{who}: sample_weight must not be negative. Nothing was released.")
+        raise InputError("sample_weight must not be negative.")
     if is_all:
-        require_positive_weight(who, bool(weights.any()))
+        require_positive_weight(bool(weights.any()))
     return np.asarray(weights)
 
 
-def require_positive_weight(who: str, has_one: bool) -> None:
+def require_positive_weight(has_one: bool) -> None:
     """Raise ValueError if no record of a fit has a positive weight."""
     if not has_one:
-        raise ValueError(
-            f"{who}: sample_weight is zero for every record; at least one needs a positive weight. "
-            "Nothing was released."
+        raise InputError(
+            "sample_weight is zero for every record; at least one needs a positive weight."
         )
 
 
 def starting_point(
-    who: str, coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int, constant: bool
+    coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int, constant: bool
 ) -> tuple[Array, Array] | None:
     """Return the coefficients (features by outputs) and intercepts of a start that was given.
 
     Parameters
     ----------
-    who : str
-        The estimator.
     coef_init : array of shape (n_features,) or (n_outputs, n_features), or None
     intercept_init : float, array of shape (n_outputs,), or None
     n_features, n_outputs : int
@@ -121,15 +118,15 @@ def starting_point(
         if values.shape != shape or not (np.abs(values) <= LARGEST_START).all():
             wanted = " or ".join(str(one) for one in {shape, shape[1:]} if one or n_outputs > 1)
             raise ValueError(
-                f"{who}: {name} must be None or finite numbers of shape {wanted}, as the fitted "
-                f"attribute has, none beyond {LARGEST_START:g}. Nothing was released."
+                f"{name} must be None or finite numbers of shape {wanted}, as the fitted attribute "
+                f"has, none beyond {LARGEST_START:g}."
             )
         start.append(values)
     coef, intercept = start
     if intercept.any() and not constant:
         raise ValueError(
-            f"{who}: intercept_init was given, and there is no intercept: fit_intercept=False, or "
-            "fixed_effects=True. Nothing was released."
+            "intercept_init was given, and there is no intercept: fit_intercept=False, or "
+            "fixed_effects=True."
         )
     return coef.T.copy(), intercept
 

@@ -2,7 +2,7 @@
 
 import importlib
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import AnyArray, Array, require, shown
+from skdp._numbers import AnyArray, Array, MatrixLike, require, shown
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting import assumptions, noise_warnings, parameters, user_warnings
 from skdp.fitting.data import Data
@@ -19,7 +19,14 @@ from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.labels import checked_labels
 from skdp.fitting.preparation import Prepared, planned_once
 from skdp.fitting.privacy import Privacy
-from skdp.fitting.refusals import refuse_columns, refuse_missing_targets
+from skdp.fitting.refusals import (
+    NO_LABELS,
+    NO_NUMBERS,
+    refuse_columns,
+    refuse_missing_targets,
+    refusing,
+    without_cells,
+)
 from skdp.fitting.rows import read_data, read_stream
 from skdp.fitting.units import Targets, in_raw_units, scaled_scores, starting_point
 from skdp.linear_model.documentation import documented
@@ -122,7 +129,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     ) -> Prepared:
         n_outputs = data.targets.n_outputs
         given = coef_init, intercept_init, data.n_features, n_outputs, self._has_intercept
-        start = starting_point(self._who, *given)
+        start = starting_point(*given)
         facts = {**data.shape, "label_weights": data.targets.label_weights}
         return self._prepare(n_outputs=n_outputs, names=data.names, start=start, **facts)
 
@@ -261,10 +268,10 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         """Validate X and y, by the kind of targets that the loss takes."""
         if self._loss(1).targets != "label":
             checks |= {"multi_output": self._multi_output, "y_numeric": True}
-            refuse_columns(self._who, "y", y)
-            refuse_missing_targets(self._who, y)
+            refuse_columns("y", y)
+            refuse_missing_targets(y)
         elif y is not None:
-            y = checked_labels(self._who, y)
+            y = checked_labels(y)
         return self._read("X or y", X, y, **checks)
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
@@ -378,9 +385,23 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             plain.feature_names_in_ = self.feature_names_in_
         return plain
 
+    def _exact_score(
+        self, metric: Callable[..., float], X: MatrixLike, y: ArrayLike, weights: ArrayLike | None
+    ) -> float:
+        """Return a metric of scikit-learn, with a warning, as it is computed without noise."""
+        user_warnings.warn_about_score(self._who, self.epsilon)
+        predicted = self.predict(X)
+        otherwise = NO_LABELS if is_classifier(self) else NO_NUMBERS
+        with refusing(self._who), without_cells("y or sample_weight", otherwise=otherwise):
+            return float(metric(y, predicted, sample_weight=weights))
+
+    @abstractmethod
+    def predict(self, X: MatrixLike) -> AnyArray:
+        """Predict targets or labels."""
+
     def _linear_predictor(self, X: Any) -> Array:
         check_is_fitted(self, "coef_")
-        X = self._read("X", X, reset=False)
+        X = self._read_new(X)
         coef = np.atleast_2d(self.coef_).T
         # Rows that are to be predicted are no deviations, which ranges and bounds are about.
         limits = (None, None) if self.fixed_effects else (self.scaling_, self.row_bound_)
@@ -462,9 +483,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         targets = declared_targets(self.scaling)
         if self.fixed_effects and not grouped:
             raise ValueError(
-                f"{self._who}: fixed_effects=True subtracts the means of each group of rows, and "
-                "no groups were given. Pass groups to fit, or n_groups to plan and fit_blocks. "
-                "Nothing was released."
+                "fixed_effects=True subtracts the means of each group of rows, and no groups were "
+                "given. Pass groups to fit, or n_groups to plan and fit_blocks."
             )
         public = self._public(
             n_records,
@@ -551,10 +571,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         parameters.check_parameters(self.get_params(deep=False))
         check_stages(self.scaling, self.constraint)
         if declared_targets(self.scaling) is not None and is_classifier(self):
-            raise ValueError(
-                f"{self._who}: labels have no range; leave target out of {shown(self.scaling)}. "
-                "Nothing was released."
-            )
+            raise ValueError(f"labels have no range; leave target out of {shown(self.scaling)}.")
         self._check_own_parameters()
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:

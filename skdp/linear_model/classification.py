@@ -18,9 +18,8 @@ from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, requ
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.labels import encode, largest_weight, sorted_labels, weights_by_label
-from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
+from skdp.fitting.refusals import InputError
 from skdp.fitting.units import Targets
-from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
@@ -118,10 +117,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         -------
         float
         """
-        warn_about_score(self._who, self.epsilon)
-        predicted = self.predict(X)
-        with without_cells(self._who, "y or sample_weight", otherwise=NO_LABELS):
-            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        return self._exact_score(accuracy_score, X, y, sample_weight)
 
     # ------------------------------------------------------------------ what the base asks
 
@@ -131,10 +127,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
             check_classification_targets(labels)
             classes = np.unique(labels)
             if len(classes) < 2:
-                raise public_refusal(
-                    f"{self._who} needs at least 2 classes; the data holds one class "
-                    "only. Nothing was released."
-                )
+                raise InputError("at least 2 classes are needed; the data holds one class only.")
             codes = np.searchsorted(classes, labels)
         else:
             classes, codes = encode(labels, self.classes)
@@ -158,7 +151,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} would have to count the private labels; pass "
-                "a dict of weights from public knowledge instead. Nothing was released."
+                "a dict of weights from public knowledge instead."
             )
         fine = self.class_weight is None or isinstance(self.class_weight, Mapping)
         require("class_weight", self.class_weight, "be None or a dict", fine)
@@ -167,10 +160,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
 
     def _declared_targets(self, n_outputs: int) -> Targets:
         if self.classes is None:
-            raise ValueError(
-                f"{self._who}: blocks do not show all labels at once; declare them by "
-                "classes=... . Nothing was released."
-            )
+            raise ValueError("blocks do not show all labels at once; declare them by classes=...")
         return self._read_targets(sorted_labels(self.classes), np.dtype(np.float64))
 
     def _target_assumptions(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Differentially private generalised linear models of counts, costs and other amounts."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,8 @@ from sklearn.metrics import d2_tweedie_score
 from skdp._numbers import MatrixLike, is_real, require
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
-from skdp.fitting.refusals import without_cells
+from skdp.fitting.refusals import InputError
 from skdp.fitting.units import Targets
-from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
@@ -54,11 +54,7 @@ class DPTweedieModel(DPLinearRegressor):
         -------
         float
         """
-        warn_about_score(self._who, self.epsilon)
-        predicted = self.predict(X)
-        terms = {"sample_weight": sample_weight, "power": self.power}
-        with without_cells(self._who, "y or sample_weight"):
-            return float(d2_tweedie_score(y, predicted, **terms))
+        return self._exact_score(partial(d2_tweedie_score, power=self.power), X, y, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -70,10 +66,7 @@ class DPTweedieModel(DPLinearRegressor):
         given = np.asarray(y)
         least = 0.0 if given.size == 0 else given.min()
         if (least <= 0 if self.power == 2 else least < 0) and self.power != 0:
-            raise ValueError(
-                f"{self._who}: y must be {self._valid} everywhere, and it is not. "
-                "Nothing was released."
-            )
+            raise InputError(f"y must be {self._valid} everywhere, and it is not.")
         if self.power == 2:  # a positive target may be 0 in float32
             values = np.maximum(targets.values, np.finfo(dtype).smallest_subnormal)
             targets = replace(targets, values=values)

@@ -518,4 +518,4 @@ def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
 def mean_response(model: Any, X: ArrayLike) -> tuple[Array, Array]:
     """Return the mean response by the debiased coefficients, and its standard error."""
     estimates: DebiasedCoefficients = inference_of(model, "return_std=True")
-    return estimates.mean_response(model._read("X", X, reset=False))
+    return estimates.mean_response(model._read_new(X))

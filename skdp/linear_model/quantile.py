@@ -9,12 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn import linear_model
 from sklearn.metrics import d2_pinball_score
 
-from skdp._numbers import MatrixLike, is_real, require
+from skdp._numbers import AnyArray, MatrixLike, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
-from skdp.fitting.refusals import without_cells
 from skdp.fitting.units import Targets
-from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import ElasticNet, Loss, Penalty, SmoothedPinball
@@ -115,13 +113,12 @@ class DPQuantileRegressor(DPLinearRegressor):
         """
         if self.quantiles is None:
             return super().score(X, y, sample_weight)
-        warn_about_score(self._who, self.epsilon)
-        predicted = self.predict(X)
-        pairs = zip(self._quantiles, predicted.T, strict=True)
-        weights = {"sample_weight": sample_weight}
-        with without_cells(self._who, "y or sample_weight"):
-            scores = [d2_pinball_score(y, p, alpha=q, **weights) for q, p in pairs]
-        return float(np.mean(scores))
+
+        def mean_d2(y: ArrayLike, predicted: AnyArray, **weights: Any) -> float:
+            pairs = zip(self._quantiles, predicted.T, strict=True)
+            return float(np.mean([d2_pinball_score(y, p, alpha=q, **weights) for q, p in pairs]))
+
+        return self._exact_score(mean_d2, X, y, sample_weight)
 
     def _plan(
         self, n_samples: int | None, n_features: int, n_outputs: int, *shape: Any

@@ -15,9 +15,8 @@ from skdp._numbers import AnyArray, Array, MatrixLike, are_numbers, is_real, req
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
-from skdp.fitting.refusals import without_cells
+from skdp.fitting.refusals import InputError
 from skdp.fitting.units import Targets, range_of_targets
-from skdp.fitting.user_warnings import warn_about_score
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
@@ -77,10 +76,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         -------
         float
         """
-        warn_about_score(self._who, self.epsilon)
-        predicted = self.predict(X)
-        with without_cells(self._who, "y or sample_weight"):
-            return float(r2_score(y, predicted, sample_weight=sample_weight))
+        return self._exact_score(r2_score, X, y, sample_weight)
 
     @documented
     def plan(
@@ -112,9 +108,9 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 
     def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
         if not are_numbers(np.asarray(y)):
-            raise ValueError(f"{self._who}: y must hold real numbers. Nothing was released.")
+            raise InputError("y must hold real numbers.")
         if not np.isfinite(np.asarray(y)).all():  # scikit-learn lets inf among objects pass
-            raise ValueError(f"{self._who}: X or y holds infinity (inf). Nothing was released.")
+            raise InputError("X or y holds infinity (inf).")
         largest = np.finfo(dtype).max
         values: AnyArray = np.clip(y, -largest, largest).astype(dtype, copy=False)
         one = values.ndim == 1
@@ -123,9 +119,8 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
             values = np.clip(values, *declared)
         values = values.reshape(len(values), -1)
         if values.shape[1] != 1 and not self._multi_output:
-            raise ValueError(
-                f"{self._who}: y must have one column; got {values.shape[1]}. Fit each "
-                "target alone. Nothing was released."
+            raise InputError(
+                f"y must have one column; got {values.shape[1]}. Fit each target separately."
             )
         return Targets(values, values.shape[1], is_column=one)
 

@@ -238,8 +238,10 @@ class PrivateScorer(PrivateEstimator):
             warn_about_scored_rows(self._who)
         beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
         if isinstance(X, Iterator):
-            refuse_beside(self._who, f"an iterator of blocks ({type(X).__name__})", **beside)
-            return self._fit(self._read_blocks(X))
+            with refusals.refusing(self._who):
+                refuse_beside(X, **beside)
+                blocks = self._read_blocks(X)
+            return self._fit(blocks)
         by_label = {} if labels is None else {"by": labels}
         return self._fit(read_data(self, X, **beside, **by_label))
 
@@ -294,13 +296,13 @@ class PrivateScorer(PrivateEstimator):
         for block in blocks:
             if not isinstance(block, tuple) or len(block) != 2:
                 raise ValueError(
-                    f"{self._who}: a block must be a pair (X, y). Pass rows with weights or groups "
-                    "as Partitions or in memory. Nothing was released."
+                    "a block must be a pair (X, y). Pass rows with weights or groups as Partitions "
+                    "or in memory."
                 )
             if np.shape(block[0])[:1] != (0,):
                 statistics.append(grouping.read_block(self, *block, is_all=False)[0])
         if not statistics:
-            raise ValueError(f"{self._who}: blocks must hold a row at least. Nothing was released.")
+            raise ValueError("blocks must hold a row at least.")
         array = np.concatenate(statistics)
         return data_in_memory(self, array, Targets(np.zeros((len(array), 1)), 1), None, None)
 

@@ -21,7 +21,7 @@ from sklearn.utils import get_tags
 from skdp._numbers import AnyArray, Array, Indices, are_numbers, is_real, shown
 from skdp.fitting.data import Data
 from skdp.fitting.labels import kind_in_words
-from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
+from skdp.fitting.refusals import NO_LABELS, InputError, without_cells
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.column_bounds import declared_targets
 from skdp.stages.scores import LARGEST_LOG_ODDS, LEAST_MEAN, Deviance
@@ -85,10 +85,10 @@ def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
             f"{kinds[1]}. Nothing was released."
         )
     # A label runs code of its own when it is compared, and an error of that may quote the label.
-    with without_cells(WHO, what, otherwise=NO_LABELS):
+    with without_cells(what, otherwise=NO_LABELS):
         places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
         if not (classes[places] == labels).all():
-            raise public_refusal(
+            raise InputError(
                 f"{WHO}: {what} holds a label that is none of the model's {len(classes)} classes. "
                 "Declare all classes when the model is fitted (classes=...). Nothing was released."
             )

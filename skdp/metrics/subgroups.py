@@ -12,7 +12,7 @@ from scipy import sparse
 from skdp._numbers import AnyArray, Indices, shown
 from skdp.fitting import tables
 from skdp.fitting.data import Data
-from skdp.fitting.refusals import public_refusal, without_cells
+from skdp.fitting.refusals import InputError, without_cells
 
 WHO = "evaluate"
 
@@ -65,12 +65,12 @@ class Subgroups:
         present, declared = tables.kinds_of_labels(labels), tables.kinds_of_labels([*self.numbers])
         if present and ((), "lists") not in present and not present & declared:
             given = tables.in_words(kind for _, kind in present)
-            raise public_refusal(
+            raise InputError(
                 f"{WHO}: the labels of subgroups are {given} in by, and none of those in "
                 f"subgroups is; declare them as {given}. Nothing was released."
             )
         # A label runs code of its own when it is hashed, and an error of that may quote it.
-        with without_cells(WHO, "by", otherwise="holds labels that cannot be hashed"):
+        with without_cells("by", otherwise="holds labels that cannot be hashed"):
             return np.fromiter(
                 (self.numbers.get(label, self.other) for label in labels.tolist()),
                 dtype=np.int64,
@@ -82,7 +82,7 @@ class Subgroups:
         X = np.asarray(X) if isinstance(X, list) else X
         places = list(range(np.shape(X)[1])) if names is None else names
         if places.count(self.column) != 1:
-            raise public_refusal(
+            raise InputError(
                 f"{WHO}: by is {shown(self.column)}, and X has no column of this "
                 f"{'number' if names is None else 'name'}, or several. Pass another, or the labels "
                 "themselves. Nothing was released."
@@ -145,9 +145,9 @@ def declared_subgroups(
 
 def subgroup_labels(by: Any) -> AnyArray:
     """Return the labels of rows as an array of one dimension."""
-    with without_cells(WHO, "by", otherwise="must hold a label for each row"):
+    with without_cells("by", otherwise="must hold a label for each row"):
         if np.ndim(by) != 1 and not isinstance(by, list | tuple):
-            raise public_refusal(
+            raise InputError(
                 f"{WHO}: by must be a column of X, or a label for each row; got "
                 f"{type(by).__name__}. Nothing was released."
             )
@@ -155,7 +155,7 @@ def subgroup_labels(by: Any) -> AnyArray:
             # The type that NumPy gives labels of a list depends on each of them.
             return np.fromiter(by, dtype=object, count=len(by))
         if np.ma.isMaskedArray(by) or sparse.issparse(by):
-            raise public_refusal(
+            raise InputError(
                 f"{WHO}: by must not be a masked or sparse array; pass by.filled(...), with a "
                 "label that is not declared, or by.toarray(). Nothing was released."
             )

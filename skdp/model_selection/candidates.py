@@ -27,7 +27,7 @@ from skdp.fitting.data import Data
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
 from skdp.fitting.labels import sorted_labels
 from skdp.fitting.privacy import Privacy, SeededNoise
-from skdp.fitting.refusals import NO_LABELS, public_refusal, without_cells
+from skdp.fitting.refusals import NO_LABELS, InputError, without_cells
 from skdp.fitting.rows import check_data
 from skdp.fitting.user_warnings import warn_about_label_set
 from skdp.metrics import Scores, SubgroupScores
@@ -480,17 +480,17 @@ def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray
             checked.add(key)
             _try_steps(who, steps, X, y)
     if not is_classifier(ready[0]):
-        with without_cells(who, "y"):
+        with without_cells("y"):
             check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         if not are_numbers(y):
-            raise public_refusal(
+            raise InputError(
                 f"{who}: y must be an array of numbers, which scores need; it is one of objects. "
                 "Pass y.astype(float). Nothing was released."
             )
         return
     for candidate in ready:
         classes = np.asarray(last_step(candidate).classes).tolist()
-        with without_cells(who, "y", otherwise=NO_LABELS):
+        with without_cells("y", otherwise=NO_LABELS):
             are_known = set(y.tolist()) <= set(classes)
         if not are_known:
             raise ValueError(
@@ -527,12 +527,12 @@ def _try_steps(
             with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
                 X = clone(step).fit(X, y).transform(X)
         except Exception as reason:  # anyone's step fails in its own way, and may quote rows
-            raise public_refusal(
+            raise InputError(
                 f"{who}: step {name!r} ({type(step).__name__}) of a candidate failed on these "
                 f"rows, with {type(reason).__name__}. Nothing was released."
             ) from None
         if _num_samples(X) != n_rows:
-            raise public_refusal(
+            raise InputError(
                 f"{who}: step {name!r} ({type(step).__name__}) of a candidate adds rows or leaves "
                 "some out, and y would not follow. Do that before. Nothing was released."
             )

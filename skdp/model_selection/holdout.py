@@ -16,6 +16,7 @@ from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require
 from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.partitions import as_partitions
+from skdp.fitting.refusals import refusing
 from skdp.fitting.rows import read_plain, refuse_blocks
 from skdp.fitting.tables import is_dask
 from skdp.metrics import Scores, SubgroupScores, evaluate
@@ -116,8 +117,9 @@ def _split(
     """
     if len(arrays) <= (groups is not None):
         raise ValueError("at least one array is needed.")
-    for array in arrays:
-        refuse_blocks(who, array)
+    with refusing(who):
+        for array in arrays:
+            refuse_blocks(array)
     if isinstance(arrays[0], Partitions):
         return _split_partitions(who, arrays[0], arrays[1:], test_size, random_state)
     if any(is_dask(array) and not is_integer(array.shape[0]) for array in arrays):
@@ -131,7 +133,8 @@ def _split(
         n_records = int(_num_samples(arrays[0]))
     else:
         named = {f"array {number}": array for number, array in enumerate(arrays[:-1], 1)}
-        labels = GroupLabels(who, groups, **named)
+        with refusing(who):
+            labels = GroupLabels(groups, **named)
         n_records = labels.n_groups
     n_test = scored_records(test_size, n_records, unit)
     sizes = [n_records - n_test, n_test]
@@ -140,7 +143,7 @@ def _split(
     sides = parts.new_split(2, of=parts.part_of(*arrays, unit=unit))
     both: list[list[Any]] = []
     if isinstance(groups, list | tuple):  # NumPy might make other labels of them
-        arrays = (*arrays[:-1], label_column(who, groups))
+        arrays = (*arrays[:-1], label_column(groups))
     for own, side in zip(split, sides, strict=True):
         rows = own.rows(0, n_records if codes is None else len(codes), codes)
         taken = [rows_of(np.asarray(a) if isinstance(a, list) else a, rows) for a in arrays]
@@ -223,7 +226,8 @@ class DPHoldout:
     ) -> None:
         arrays: tuple[Any, ...] = (X, y) if groups is None else (X, y, groups)
         if isinstance(X, Partitions) or is_dask(X):
-            arrays, groups = (as_partitions("DPHoldout", X, y=y, groups=groups),), None
+            with refusing("DPHoldout"):
+                arrays, groups = (as_partitions(X, y=y, groups=groups),), None
         split = _split("DPHoldout", arrays, test_size, random_state, groups)
         train, test, self._parts, self._sizes, self._unit = split
         self.X_train, self.y_train, self.groups_train = (*train, None, None)[:3]

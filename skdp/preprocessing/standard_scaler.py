@@ -176,18 +176,17 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            Or a collection of dask, or Partitions.
+            Or Partitions.
 
         Returns
         -------
         array or CSR matrix of the same shape and type
-            Of dask's collections a dask array that is not yet computed, and of partitions
-            partitions, which are standardised where they are in every pass over them.
+            Of partitions partitions, which are standardised where they are in every pass.
         """
         check_is_fitted(self, "scale_")
         is_matrix = isinstance(X, sparse.spmatrix)
         columns = Columns(self.low_, self.high_, self.mean_, self.scale_)
-        scaled = columns.apply(self._read("X", X, reset=False))
+        scaled = columns.apply(self._read_new(X))
         # Of the kind that came in: "*" means another product for a matrix.
         return sparse.csr_matrix(scaled) if is_matrix else scaled
 
@@ -197,15 +196,13 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         Parameters
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
-            Or a collection of dask.
 
         Returns
         -------
         array or CSR matrix of the same shape
-            Of dask's collections a dask array that is not yet computed.
         """
         check_is_fitted(self, "scale_")
-        X = self._read("X", X, reset=False)
+        X = self._read_new(X)
         if sparse.issparse(X):
             if self.mean_.any():
                 raise ValueError(

@@ -22,7 +22,7 @@ from skdp.fitting.parameters import declared, planned_records
 from skdp.fitting.partitions import transforms_partitions
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
-from skdp.fitting.refusals import public_refusal, refuse_hidden
+from skdp.fitting.refusals import InputError, refuse_hidden, refusing
 from skdp.fitting.rows import read_data
 from skdp.oracle import Solution
 from skdp.oracle.sources.partitioned import Partitions
@@ -239,13 +239,12 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         Parameters
         ----------
         X : data frame, Arrow table or array of shape (n_samples, n_features)
-            Or a data frame of dask, or Partitions.
+            Or Partitions.
 
         Returns
         -------
         array of shape (n_samples, n_columns), or CSR matrix with ``sparse_output``
-            Of dask's a dask array that is not yet computed, and of partitions partitions, which
-            are turned into numbers where they are in every pass over them.
+            Of partitions partitions, which are turned into numbers where they are in every pass.
         """
         check_is_fitted(self, "kinds_")
         X, columns = self._table(X, reset=False)
@@ -295,8 +294,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def _table(self, X: MatrixLike, reset: bool) -> tuple[Any, list[Hashable]]:
         """Return the table, and the names of its columns or their numbers."""
-        refuse_hidden(type(self).__name__, "X", X)
-        X = tables.as_table(type(self).__name__, X)
+        with refusing(type(self).__name__):
+            refuse_hidden("X", X)
+            X = tables.as_table(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X, list(getattr(self, "feature_names_in_", range(X.shape[1])))
 
@@ -307,7 +307,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             given = getattr(self, what)
             names = given if np.iterable(given) and not isinstance(given, str) else ()
             if unknown := [name for name in names if name not in columns]:
-                raise public_refusal(
+                raise InputError(
                     f"{who}: {what} names columns that X does not have: {listed(unknown)}. X has "
                     f"{listed(columns)}."
                 )
@@ -328,7 +328,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             if kind == "number" and not (
                 given is None or isinstance(given, bool) or is_real(given)
             ):
-                raise public_refusal(
+                raise InputError(
                     f"{who}: column {name!r} holds numbers; its fill_value must be a number, got "
                     f"{given!r}. Nothing was released."
                 )
@@ -341,7 +341,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         declared = {kind for _, kind in tables.kinds_of_labels(labels)}
         if present <= declared or tables.all_missing(X, place):
             return
-        raise public_refusal(
+        raise InputError(
             f"{type(self).__name__}: column {name!r} holds {tables.in_words(present)}, and the "
             f"labels declared for it, {listed(labels)}, are of another kind. Declare them as they "
             "are in the column, all of one kind; pandas.read_csv(dtype={column: str}) reads a "
@@ -365,7 +365,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def _refuse_no_dates(self, columns: list[Hashable]) -> None:
         if columns:
-            raise public_refusal(
+            raise InputError(
                 f"{type(self).__name__}: X holds cells that cannot be read as dates, in "
                 f"{tables.columns_in_words(columns)}, where fit has dates. Convert them by "
                 "pandas.to_datetime. Nothing was released."
@@ -385,7 +385,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             ),
             "",
         )
-        raise public_refusal(
+        raise InputError(
             f"{type(self).__name__}: X holds {tables.not_numbers(X, present, wanted)}{declare} "
             "Nothing was released."
         )
@@ -406,13 +406,13 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 unread.append(name)
         self._refuse_no_dates([name for name in unread if kinds[name] != "number"])
         if unread:
-            raise public_refusal(
+            raise InputError(
                 f"{who}: X holds cells that cannot be read as numbers, in "
                 f"{tables.columns_in_words(unread)}. Turn them into float64. Nothing was released."
             )
         table = np.column_stack(columns_read) if columns_read else np.zeros((len(X), 0))
         if np.isinf(table).any():
-            raise public_refusal(
+            raise InputError(
                 f"{who}: X holds infinity (inf){tables.where(X, tables.has_infinity, ',')}. "
                 "Replace it by a public rule. Nothing was released."
             )

@@ -104,15 +104,15 @@ def require_same(labels, found):
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_are_those_of_a_dictionary(kind, codes):
     labels = [KINDS[kind](int(code)) for code in codes]  # equal ones are objects of their own
-    require_same(labels, number_labels("who", labels))
-    require_same(labels, number_labels("who", objects(labels)))
-    require_same(labels, number_labels("who", pd.Series(objects(labels), dtype=object)))
+    require_same(labels, number_labels(labels))
+    require_same(labels, number_labels(objects(labels)))
+    require_same(labels, number_labels(pd.Series(objects(labels), dtype=object)))
 
 
 @pytest.mark.parametrize("kind", ARRAYS)
 def test_arrays_are_numbered_as_their_entries(kind, codes):
     labels = ARRAYS[kind](codes)
-    require_same(np.asarray(labels).tolist(), number_labels("who", labels))
+    require_same(np.asarray(labels).tolist(), number_labels(labels))
 
 
 def test_records_of_a_structured_array(codes):
@@ -120,8 +120,8 @@ def test_records_of_a_structured_array(codes):
     labels["site"], labels["at"]["x"] = codes % 3, np.where(codes % 2, 0.0, -0.0)
     labels["at"]["y"] = codes // 5
     keys = [(str(k % 3), 0.0, int(k // 5)) for k in codes]
-    require_same(keys, number_labels("who", labels))
-    assert number_labels("who", labels[:0])[1] == 0
+    require_same(keys, number_labels(labels))
+    assert number_labels(labels[:0])[1] == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -129,7 +129,7 @@ def test_where_the_rows_of_a_group_stand_does_not_renumber_others(kind, codes):
     labels = [KINDS[kind](int(code)) for code in codes]
     other = np.random.default_rng(6).permutation(100)
     again = [KINDS[kind](int(codes[place])) for place in other]
-    assert np.array_equal(number_labels("who", again)[0], number_labels("who", labels)[0][other])
+    assert np.array_equal(number_labels(again)[0], number_labels(labels)[0][other])
 
 
 NAN = float("nan")
@@ -188,15 +188,15 @@ def test_fields_that_are_missing_are_refused(field):
     labels = np.zeros(9, dtype=[("site", int), ("number", field)])
     labels["number"][4] = np.nan
     with pytest.raises(ValueError, match="missing labels"):
-        number_labels("who", labels)
+        number_labels(labels)
 
 
 def test_fields_that_are_masked_are_refused():
     labels = np.ma.zeros(9, dtype=[("site", int), ("number", float)])
-    assert number_labels("who", labels)[1] == 1
+    assert number_labels(labels)[1] == 1
     labels["number"][4] = np.ma.masked
     with pytest.raises(ValueError, match="missing labels"):
-        number_labels("who", labels)
+        number_labels(labels)
 
 
 def test_labels_whose_order_is_not_unique_are_refused():
@@ -208,7 +208,7 @@ def test_labels_whose_order_is_not_unique_are_refused():
 
     for labels in ([3, Lax(3), 4], [{1}, {2}], [frozenset({1}), frozenset({2})], [1j, 2j, "a"]):
         with pytest.raises(ValueError, match=r"groups holds labels"):
-            number_labels("who", labels)
+            number_labels(labels)
 
 
 def households(n_rows=400, n_persons=31):

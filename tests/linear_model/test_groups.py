@@ -130,7 +130,7 @@ def test_labels_are_not_kept(rng):
         assert SECRET.encode() not in pickle.dumps(model)
         assert SECRET not in str(vars(model)) + str(model.privacy_.to_dict())
     with pytest.raises(TypeError, match="cannot be pickled"):
-        pickle.dumps(GroupLabels("somebody", labels))
+        pickle.dumps(GroupLabels(labels))
 
 
 def test_statement_says_what_the_unit_is(rng):
@@ -211,6 +211,6 @@ def test_other_statistics_are_not_answered(rng, monkeypatch):
 
 def test_the_rows_of_a_group_move_no_other_group():
     labels = np.array(["c", "a", "c", "b", "a"])
-    assert GroupLabels("who", labels).codes.tolist() == [2, 0, 2, 1, 0]
-    other = GroupLabels("who", np.array(["a", "a", "a", "c", "b", "c"])).codes  # more rows of "a"
+    assert GroupLabels(labels).codes.tolist() == [2, 0, 2, 1, 0]
+    other = GroupLabels(np.array(["a", "a", "a", "c", "b", "c"])).codes  # more rows of "a"
     assert other.tolist() == [0, 0, 0, 2, 1, 2]

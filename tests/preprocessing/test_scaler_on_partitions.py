@@ -136,4 +136,4 @@ def test_nor_what_rows_raise_that_are_counted():
             raise KeyError(SECRET)
 
     answer = MappedTask(MappedColumns(abs), CheckTask(None, False))(Unreadable(), [0.0])
-    assert answer.message == "a partition could not be mapped: KeyError. Nothing was released."
+    assert answer.message == "a partition could not be mapped: KeyError."
