@@ -1,16 +1,86 @@
 """Declare each parameter of the estimators once: its type, its meaning and its check.
 
 Docstrings, checks before a fit, messages about nested names and the page of defaults follow from
-the table. Which value "auto" stands for follows from the solver and the stages, whose resolved
+these entries. Which value "auto" stands for follows from the solver and the stages, whose resolved
 values ``solver_`` and ``privacy_`` hold.
+
+Parameters
+----------
+alpha : float
+    Strength of the penalty, at least 0, in scikit-learn's scale. The intercept is not
+    penalised.
+l1_ratio : float
+    Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
+epsilon : float
+    Privacy budget of one ``fit``, in nats; positive. Smaller is more private and noisier. inf
+    adds no noise, for debugging on public data.
+delta : float
+    Probability, in [0, 1), with which the epsilon guarantee may fail; well below 1/n_samples. 0
+    asks for pure differential privacy: Laplace noise, which not every solver can work with.
+solver : str, tuple (str, dict) or Solver
+    Name from `skdp.solvers.available`, a name and hyperparameters such as ``("gd",
+    {"batch_size": 50})``, or a configured solver, whose hyperparameters a search reaches as
+    ``solver__batch_size`` and so on. "auto" chooses a solver by public facts: the best one that
+    has all hyperparameters set here.
+max_iter : int or "auto"
+    Number of steps. "auto" values here and below follow from public facts (n_samples,
+    n_features, outputs, budget) and are in ``solver_`` after fit; setting the same value gives
+    the same fit.
+learning_rate : float, str, tuple (str, dict), StepSchedule or "auto"
+    Step size, or a schedule by name: "polynomial", or ``("polynomial", {"a": 50.0})``.
+momentum : float, str, tuple (str, dict), Momentum or "auto"
+    In [0, 1): Polyak's heavy ball. ``AveragedGradient(beta)`` is the bias-corrected average of
+    gradients, in solvers "gd", "whitened" and "residual_budget".
+noise_schedule : str, tuple (str, dict), NoiseSchedule, array of shape (max_iter,) or "auto"
+    Noise of the steps relative to each other. The scale always follows from the budget.
+clip_norm : float, str, tuple (str, dict), AdaptiveClipping or "auto"
+    Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. Smaller
+    means less noise and more bias. "adaptive" follows the gradients' norms by noisy counts, in
+    solvers "gd" and "adp_sgd".
+scaling : {"auto", "private", "none"}, PublicRange, PublicSample or RowNorm
+    How columns, and the targets of a regression, are standardised as part of the fit. "private"
+    estimates their ranges, centres and scales by noisy histograms, which are paid for from the
+    same budget. `PublicRange`, and `PublicSample` of rows that are not private, declare those
+    of the columns at no cost, and all of them that of the targets, as in
+    ``PublicRange(target=(0, 300))``. Penalties act on the coefficients of standardised columns
+    then, as after `sklearn.preprocessing.StandardScaler`; ``coef_`` and ``intercept_`` are in
+    units of X and y. Sparse columns are not centred, and nothing is without an intercept.
+    "none" takes records as they are, and leaves everything to the solver; `RowNorm` does, too,
+    and bounds the length of rows. Otherwise rows whose standardised L2 norm exceeds ``2 *
+    sqrt(n_features + 1)``, twice the typical one, are scaled down to it, unless epsilon is
+    infinite. "auto" is "private", except with a constraint, with ``delta=0``, and for columns
+    whose histograms the noise would hide, by a rule in public facts.
+constraint : L2Ball, L1Ball, Box, Simplex, str, tuple (str, dict) or None
+    Set that the coefficients, taken as one vector, have to lie in; it costs no budget. Short
+    for ``L2Ball(2.0)`` is ``("l2_ball", {"radius": 2.0})``. The intercept is free.
+inference : "coefficients", CoefficientInference or None
+    "coefficients" ends the fit with standard errors, intervals and p-values: a Newton step from
+    the fitted coefficients that undoes their bias, with the covariance of rows and noise.
+    `CoefficientInference` sets its share of the budget. It needs one target or two classes,
+    Gaussian noise, records without weights, and no L1 penalty or constraint; a penalty is not
+    part of what is estimated.
+fit_intercept : bool
+    Whether to fit an intercept; it is part of the same release.
+fixed_effects : bool
+    Whether each group has a constant of its own, which is neither estimated nor released: the
+    means of a group, weighted by ``sample_weight``, are subtracted from its columns and targets
+    inside the fit, before scaling (the within estimator of panels). It costs no budget and
+    needs ``groups``. Declared ranges and norms are of deviations from the means. ``intercept_``
+    is 0, whatever ``fit_intercept`` is: the constants of groups take its place. Predictions are
+    ``X @ coef_``, up to the constant of the row's group, and are not clipped. Columns that are
+    constant within groups have no effect that could be estimated; leave them out.
+privacy : Privacy or None
+    Neighbouring relation, shared budget and source of noise, as a `Privacy` object; None is its
+    defaults.
+verbose : int
+    1: print each step when it begins to release. 2: also print the plan before.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
-import textwrap
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, dataclass_transform
@@ -18,6 +88,7 @@ from typing import Any, Literal, TypeVar, dataclass_transform
 import numpy as np
 from sklearn.base import clone
 
+from skdp._docstrings import section_of
 from skdp._numbers import is_integer, is_real, require, shown
 from skdp.accounting.pricing import check_budget
 from skdp.fitting.privacy import Privacy, check_privacy
@@ -38,28 +109,6 @@ Scaling = Literal["auto", "private", "none"] | PublicRange | PublicSample | RowN
 ConstraintChoice = Constraint | Named | None
 InferenceChoice = Literal["coefficients"] | CoefficientInference | None
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of estimators.
-
-    Attributes
-    ----------
-    type : str
-        Its values, as docstrings state them; the default follows from signatures.
-    text : str
-        Its meaning, its unit, and what "auto" stands for.
-    check : callable or None
-        Raises ValueError for a value out of range; None where the solver or a stage checks it.
-    example : str
-        A value with parameters of its own, for messages about nested names; "" if none has any.
-    """
-
-    type: str
-    text: str
-    check: Callable[[Any], object] | None = None
-    example: str = ""
 
 
 def check_number(
@@ -107,132 +156,41 @@ def constraint_set(value: object) -> Constraint:
 
 check_alpha = check_number("alpha", "be a finite number, at least 0", lambda v: 0 <= v < math.inf)
 
-PARAMETERS: Mapping[str, Parameter] = {
-    "alpha": Parameter(
-        "float",
-        "Strength of the penalty, at least 0, in scikit-learn's scale. The intercept is not "
-        "penalised.",
-        check_alpha,
-    ),
-    "l1_ratio": Parameter(
-        "float",
-        "Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.",
-        check_number("l1_ratio", "be a number in [0, 1]", lambda value: 0 <= value <= 1),
-    ),
-    "epsilon": Parameter(
-        "float",
-        "Privacy budget of one ``fit``, in nats; positive. Smaller is more private and noisier. "
-        "inf adds no noise, for debugging on public data.",
-        lambda value: check_budget(value, 0.0),
-    ),
-    "delta": Parameter(
-        "float",
-        "Probability, in [0, 1), with which the epsilon guarantee may fail; well below "
-        "1/n_samples. 0 asks for pure differential privacy: Laplace noise, which not every solver "
-        "can work with.",
-        lambda value: check_budget(1.0, value),
-    ),
-    "solver": Parameter(
-        "str, tuple (str, dict) or Solver",
-        'Name from `skdp.solvers.available`, a name and hyperparameters such as ``("gd", '
-        '{"batch_size": 50})``, or a configured solver, whose hyperparameters a search reaches as '
-        '``solver__batch_size`` and so on. "auto" chooses a solver by public facts: the best one '
-        "that has all hyperparameters set here.",
-        example="skdp.solvers.GradientDescent()",
-    ),
-    "max_iter": Parameter(
-        'int or "auto"',
-        'Number of steps. "auto" values here and below follow from public facts (n_samples, '
-        "n_features, outputs, budget) and are in ``solver_`` after fit; setting the same value "
-        "gives the same fit.",
-    ),
-    "learning_rate": Parameter(
-        'float, str, tuple (str, dict), StepSchedule or "auto"',
-        'Step size, or a schedule by name: "polynomial", or ``("polynomial", {"a": 50.0})``.',
-        example="skdp.steps.PolynomialStep(a=50.0)",
-    ),
-    "momentum": Parameter(
-        'float, str, tuple (str, dict), Momentum or "auto"',
-        "In [0, 1): Polyak's heavy ball. ``AveragedGradient(beta)`` is the bias-corrected average "
-        'of gradients, in solvers "gd", "whitened" and "residual_budget".',
-        example="skdp.steps.AveragedGradient(0.9)",
-    ),
-    "noise_schedule": Parameter(
-        'str, tuple (str, dict), NoiseSchedule, array of shape (max_iter,) or "auto"',
-        "Noise of the steps relative to each other. The scale always follows from the budget.",
-        example="skdp.steps.ExponentialNoise(0.9)",
-    ),
-    "clip_norm": Parameter(
-        'float, str, tuple (str, dict), AdaptiveClipping or "auto"',
-        "Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. "
-        'Smaller means less noise and more bias. "adaptive" follows the gradients\' norms by noisy '
-        'counts, in solvers "gd" and "adp_sgd".',
-        example="skdp.steps.AdaptiveClipping()",
-    ),
-    "scaling": Parameter(
-        '{"auto", "private", "none"}, PublicRange, PublicSample or RowNorm',
-        "How columns, and the targets of a regression, are standardised as part of the fit. "
-        '"private" estimates their ranges, centres and scales by noisy histograms, which are paid '
-        "for from the same budget. `PublicRange`, and `PublicSample` of rows that are not private, "
-        "declare those of the columns at no cost, and all of them that of the targets, as in "
-        "``PublicRange(target=(0, 300))``. Penalties act on the coefficients of "
-        "standardised columns then, as after `sklearn.preprocessing.StandardScaler`; ``coef_`` and "
-        "``intercept_`` are in units of X and y. Sparse columns are not centred, and nothing is "
-        'without an intercept. "none" takes records as they are, and leaves everything to the '
-        "solver; `RowNorm` does, too, and bounds the length of rows. Otherwise rows whose "
-        "standardised L2 norm exceeds ``2 * sqrt(n_features + 1)``, twice the typical one, are "
-        'scaled down to it, unless epsilon is infinite. "auto" is "private", except with a '
-        "constraint, with ``delta=0``, and for columns whose histograms the noise would hide, by a "
-        "rule in public facts.",
-        example="PublicRange(low, high)",
-    ),
-    "constraint": Parameter(
-        "L2Ball, L1Ball, Box, Simplex, str, tuple (str, dict) or None",
-        "Set that the coefficients, taken as one vector, have to lie in; it costs no budget. "
-        'Short for ``L2Ball(2.0)`` is ``("l2_ball", {"radius": 2.0})``. The intercept is free.',
-        constraint_set,
-        example="skdp.objective.L2Ball(1.0)",
-    ),
-    "inference": Parameter(
-        '"coefficients", CoefficientInference or None',
-        '"coefficients" ends the fit with standard errors, intervals and p-values: a Newton step '
-        "from the fitted coefficients that undoes their bias, with the covariance of rows and "
-        "noise. `CoefficientInference` sets its share of the budget. It needs "
-        "one target or two classes, Gaussian noise, records without weights, and no L1 penalty or "
-        "constraint; a penalty is not part of what is estimated.",
-        inference_share,
-        example="CoefficientInference(share=0.5)",
-    ),
-    "fit_intercept": Parameter(
-        "bool",
-        "Whether to fit an intercept; it is part of the same release.",
-        check_bool("fit_intercept"),
-    ),
-    "fixed_effects": Parameter(
-        "bool",
-        "Whether each group has a constant of its own, which is neither estimated nor released: "
-        "the means of a group, weighted by ``sample_weight``, are subtracted from its columns and "
-        "targets inside the fit, before scaling (the within estimator of panels). It costs no "
-        "budget and needs ``groups``. Declared ranges and norms are of deviations from "
-        "the means. ``intercept_`` is 0, whatever ``fit_intercept`` is: the constants of groups "
-        "take its place. Predictions are ``X @ coef_``, up to the constant of the row's group, and "
-        "are not clipped. Columns that are constant within groups have no effect that could be "
-        "estimated; leave them out.",
-        check_bool("fixed_effects"),
-    ),
-    "privacy": Parameter(
-        "Privacy or None",
-        "Neighbouring relation, shared budget and source of noise, as a `Privacy` "
-        "object; None is its defaults.",
-        check_privacy,
-        example="Privacy()",
-    ),
-    "verbose": Parameter(
-        "int",
-        "1: print each step when it begins to release. 2: also print the plan before.",
-        check_verbose,
-    ),
+# The parameters in the order of signatures, with checks that raise ValueError for a value out of
+# range; solver and stages check the others.
+PARAMETERS: Mapping[str, Callable[[Any], object] | None] = {
+    "alpha": check_alpha,
+    "l1_ratio": check_number("l1_ratio", "be a number in [0, 1]", lambda value: 0 <= value <= 1),
+    "epsilon": lambda value: check_budget(value, 0.0),
+    "delta": lambda value: check_budget(1.0, value),
+    "solver": None,
+    "max_iter": None,
+    "learning_rate": None,
+    "momentum": None,
+    "noise_schedule": None,
+    "clip_norm": None,
+    "scaling": None,
+    "constraint": constraint_set,
+    "inference": inference_share,
+    "fit_intercept": check_bool("fit_intercept"),
+    "fixed_effects": check_bool("fixed_effects"),
+    "privacy": check_privacy,
+    "verbose": check_verbose,
 }
+# Objects that a message shows where a nested name, such as ``solver__row_norm``, needs one.
+EXAMPLES = {
+    "solver": "skdp.solvers.GradientDescent()",
+    "learning_rate": "skdp.steps.PolynomialStep(a=50.0)",
+    "momentum": "skdp.steps.AveragedGradient(0.9)",
+    "noise_schedule": "skdp.steps.ExponentialNoise(0.9)",
+    "clip_norm": "skdp.steps.AdaptiveClipping()",
+    "scaling": "PublicRange(low, high)",
+    "constraint": "skdp.objective.L2Ball(1.0)",
+    "inference": "CoefficientInference(share=0.5)",
+    "privacy": "Privacy()",
+    "noise": "SeededNoise(0)",
+}
+_ENTRIES = section_of(sys.modules[__name__], "Parameters")
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
@@ -253,11 +211,6 @@ def declared(estimator: type[T]) -> type[T]:
     return made
 
 
-# Objects that a message shows where a nested name, such as ``solver__row_norm``, needs one.
-EXAMPLES = {name: parameter.example for name, parameter in PARAMETERS.items()}
-EXAMPLES["noise"] = "SeededNoise(0)"
-
-
 def check_parameters(given: Mapping[str, object], labels: bool = True) -> None:
     """Raise ValueError if a value, by name, of a parameter in the table is out of range.
 
@@ -268,9 +221,9 @@ def check_parameters(given: Mapping[str, object], labels: bool = True) -> None:
         Whether there are targets, so that adjacency="label" means something.
     """
     for name, value in given.items():
-        parameter = PARAMETERS.get(name)
-        if parameter is not None and parameter.check is not None:
-            parameter.check(value)
+        check = PARAMETERS.get(name)
+        if check is not None:
+            check(value)
     privacy = given.get("privacy")
     if isinstance(privacy, Privacy):
         privacy.check(labels)
@@ -284,17 +237,12 @@ def parameters_section(estimator: type) -> str:
     entries = []
     own = {line.split(" : ")[0].strip() for line in (estimator.__doc__ or "").splitlines()}
     for name, parameter in inspect.signature(estimator).parameters.items():
-        if name in PARAMETERS and name not in own:
-            described, default = PARAMETERS[name], parameter.default
+        if name in _ENTRIES and name not in own:
+            first, _, text = _ENTRIES[name].partition("\n")
+            default = parameter.default
             default = f'"{default}"' if isinstance(default, str) else repr(default)
-            entry = f"{name} : {described.type}, default={default}\n"
-            entries.append(entry + _wrapped(described.text))
+            entries.append(f"{first}, default={default}\n{text}")
     return "\n".join(entries)
-
-
-@functools.cache
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    ")
 
 
 def check_counts(who: str, **counts: Any) -> None:

@@ -29,7 +29,6 @@ from skdp.fitting.refusals import (
 )
 from skdp.fitting.rows import read_data, read_stream
 from skdp.fitting.units import Targets, in_raw_units, scaled_scores, starting_point
-from skdp.linear_model.documentation import documented
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem
 from skdp.objective.tweedie import LARGEST_EXPONENT
@@ -140,7 +139,6 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         user_warnings.warn_about_label_set(who, self._reads_label_set, self.epsilon)
         user_warnings.warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
-    @documented
     def fit(
         self,
         X: Any,
@@ -155,12 +153,37 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        {rows}
+        X : array, sparse matrix or data frame of shape (n_samples, n_features)
+            float64 or float32; sparse input is used as CSR. Or `Chunks` or other `Partitions`,
+            which hold y, too, and weights and labels of groups, if there are any; or a dask array
+            or data frame, what comes beside it being one as well.
         y : array of shape (n_samples,) or (n_samples, n_targets)
             Labels, or targets of a regression, several of which are one release of a matrix: the
             budget is not split.
-        {weights_and_start}
-        {of_a_fit}
+        sample_weight : array of shape (n_samples,), float or None, default=None
+            Not negative. Only ratios of weights matter, as the loss is divided by the sum of the
+            weights; in scikit-learn that sum also multiplies the loss next to most penalties.
+            Weights are divided by a scale near the largest of them, which is estimated privately
+            unless ``Privacy(max_weight=...)`` declares it; larger weights count as this scale.
+        coef_init, intercept_init : array or None, default=None
+            Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
+            is zero. Public by assumption, which the privacy statement lists: a point learnt from
+            the same rows is a leak, unless what it cost is accounted for.
+        groups : array of shape (n_samples,) or None, default=None
+            Labels of groups, such as persons, which have an order: integers, strings, dates,
+            tuples of these; none may be missing, in whole or in part. The guarantee is for a group
+            then, with all of its rows, however many they are: the unit of privacy is all rows with
+            one label. The number of groups is public and takes the place of n; the number of rows
+            is not. Each group counts once in the model. None protects single rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data is refused. Nothing is released then.
         """
         data = read_data(self, X, y, sample_weight, groups)
         return self._fit(data, coef_init, intercept_init)

@@ -53,6 +53,10 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         n_classes : int or None, default=None
             Number of labels. None: that of ``classes``, else 2.
         {of_a_plan}
+
+        Returns
+        -------
+        PrivacyStatement
         """
         declared = None if self.classes is None else len(sorted_labels(self.classes))
         if n_classes is None:
@@ -221,7 +225,7 @@ class DPLogisticRegression(DPLinearClassifier):
 
     References
     ----------
-    {references}
+    {cited}
 
     Examples
     --------
@@ -326,7 +330,7 @@ class DPLinearSVC(DPLinearClassifier):
 
     References
     ----------
-    {references}
+    {cited}
     K. Chaudhuri, C. Monteleoni, A. Sarwate: Differentially Private Empirical Risk Minimization.
     JMLR 2011.
 

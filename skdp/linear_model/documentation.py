@@ -1,9 +1,7 @@
-"""The paragraphs that the docstrings of estimators and their methods have in common."""
+"""The entries that docstrings of estimators have in common, by the name in braces.
 
-from skdp._docstrings import Documented, fill
-from skdp.fitting.parameters import parameters_section
-
-COEFFICIENTS = """
+coefficients
+------------
 coef_ : array of shape (n_features,) or (n_targets, n_features)
     Coefficients.
 intercept_ : float or array of shape (n_targets,)
@@ -11,9 +9,9 @@ intercept_ : float or array of shape (n_targets,)
 prediction_range_ : tuple of two arrays of shape (n_targets,), or None
     Range of the targets: found privately, or declared, by ``scaling``.
     Predictions are clipped to it.
-"""
 
-FITTED = """
+fitted
+------
 n_iter_ : int
     Steps taken.
 n_gradients_ : float
@@ -34,9 +32,9 @@ n_features_in_ : int
     Number of columns.
 feature_names_in_ : array of shape (n_features,)
     Column names, if X had any.
-"""
 
-FITTED_INFERENCE = """
+fitted_inference
+----------------
 coef_debiased_ : array of the shape of ``coef_``
     With ``inference="coefficients"``, as what follows: the estimates that intervals are about. For
     predictions ``coef_`` is the better choice.
@@ -56,79 +54,36 @@ p_values_ : array of shape (n_features,)
     Two-sided, of coefficients of 0; nan where not determined.
 inference_ : DebiasedCoefficients
     All of it in one object, with the shares of the variances that are due to privacy.
-"""
 
-REFERENCES = """
+cited
+-----
 M. Abadi et al.: Deep Learning with Differential Privacy. CCS 2016 (clipping).
 J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting).
-"""
 
-ROWS = """
-X : array, sparse matrix or data frame of shape (n_samples, n_features)
-    float64 or float32; sparse input is used as CSR. Or `Chunks` or other `Partitions`,
-    which hold y, too, and weights and labels of groups, if there are any; or a dask array
-    or data frame, what comes beside it being one as well.
-"""
-
-WEIGHTS_AND_START = """
-sample_weight : array of shape (n_samples,), float or None, default=None
-    Not negative. Only ratios of weights matter, as the loss is divided by the sum of the
-    weights; in scikit-learn that sum also multiplies the loss next to most penalties. Weights
-    are divided by a scale near the largest of them, which is estimated privately unless
-    ``Privacy(max_weight=...)`` declares it; larger weights count as this scale.
-coef_init, intercept_init : array or None, default=None
-    Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
-    is zero. Public by assumption, which the privacy statement lists: a point learnt from
-    the same rows is a leak, unless what it cost is accounted for.
-"""
-
-OF_A_FIT = """
-groups : array of shape (n_samples,) or None, default=None
-    Labels of groups, such as persons, which have an order: integers, strings, dates,
-    tuples of these; none may be missing, in whole or in part. The guarantee is for a group
-    then, with all of its rows, however many they are: the unit of privacy is all rows with
-    one label. The number of groups is public and takes the place of n; the number of rows
-    is not. Each group counts once in the model. None protects single rows.
-
-Returns
--------
-self
-
-Raises
-------
-ValueError
-    If a parameter or the data is refused. Nothing is released then.
-"""
-
-PLANNED_SHAPE = """
+planned_shape
+-------------
 n_samples, n_features : int
     Shape of X; with ``n_groups`` the number of rows has no say in the plan, and None will
     do.
-"""
 
-OF_A_PLAN = """
+of_a_plan
+---------
 sparse : bool, default=False
     Whether X is going to be sparse.
 n_groups : int or None, default=None
     Number of groups, if ``fit`` is going to get ``groups``.
 weighted : bool, default=False
     Whether ``fit`` is going to get ``sample_weight``: solver and stages may be others then.
-
-Returns
--------
-PrivacyStatement
 """
 
+import sys
+
+from skdp._docstrings import Documented, fill, section_of
+from skdp.fitting.parameters import parameters_section
+
+NAMES = "coefficients", "fitted", "fitted_inference", "cited", "planned_shape", "of_a_plan"
 _filled = fill(
-    coefficients=COEFFICIENTS,
-    fitted=FITTED,
-    fitted_inference=FITTED_INFERENCE,
-    references=REFERENCES,
-    rows=ROWS,
-    weights_and_start=WEIGHTS_AND_START,
-    of_a_fit=OF_A_FIT,
-    planned_shape=PLANNED_SHAPE,
-    of_a_plan=OF_A_PLAN,
+    **{name: "\n".join(section_of(sys.modules[__name__], name).values()) for name in NAMES}
 )
 
 

@@ -146,7 +146,7 @@ class DPPoissonRegressor(DPTweedieModel):
 
     References
     ----------
-    {references}
+    {cited}
     P. McCullagh, J. Nelder: Generalized Linear Models. Chapman and Hall, 1989.
 
     Examples
@@ -200,7 +200,7 @@ class DPGammaRegressor(DPTweedieModel):
 
     References
     ----------
-    {references}
+    {cited}
     P. McCullagh, J. Nelder: Generalized Linear Models. Chapman and Hall, 1989.
 
     Examples
@@ -263,7 +263,7 @@ class DPTweedieRegressor(DPTweedieModel):
 
     References
     ----------
-    {references}
+    {cited}
     P. McCullagh, J. Nelder: Generalized Linear Models. Chapman and Hall, 1989.
 
     Examples

@@ -52,7 +52,7 @@ class DPQuantileRegressor(DPLinearRegressor):
 
     References
     ----------
-    {references}
+    {cited}
     R. Koenker, G. Bassett: Regression Quantiles. Econometrica, 1978.
     V. Chernozhukov, I. Fernandez-Val, A. Galichon: Quantile and Probability Curves Without
     Crossing. Econometrica, 2010.

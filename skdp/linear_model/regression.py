@@ -97,6 +97,10 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         n_outputs : int, default=1
             Number of targets.
         {of_a_plan}
+
+        Returns
+        -------
+        PrivacyStatement
         """
         require("plan: n_outputs", n_outputs, "be 1", self._multi_output or n_outputs == 1)
         return self._plan(n_samples, n_features, n_outputs, sparse, n_groups, weighted)
@@ -189,7 +193,7 @@ class DPLinearRegression(DPLinearRegressor):
 
     References
     ----------
-    {references}
+    {cited}
 
     Examples
     --------
@@ -242,7 +246,7 @@ class DPRidge(DPLinearRegressor):
 
     References
     ----------
-    {references}
+    {cited}
 
     Examples
     --------
@@ -305,7 +309,7 @@ class DPHuberRegressor(DPLinearRegressor):
 
     References
     ----------
-    {references}
+    {cited}
     P. Huber: Robust Estimation of a Location Parameter. Annals of Mathematical Statistics, 1964.
 
     Examples
@@ -371,7 +375,7 @@ class DPElasticNet(DPLinearRegressor):
 
     References
     ----------
-    {references}
+    {cited}
     D. Wang, M. Ye, J. Xu: Differentially Private Empirical Risk Minimization Revisited: Faster and
     More General. NeurIPS 2017 (proximal steps).
 
@@ -432,7 +436,7 @@ class DPLasso(DPElasticNet):
 
     References
     ----------
-    {references}
+    {cited}
 
     Examples
     --------

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 import skdp
 from skdp._docstrings import section_of
 from skdp._numbers import shown
-from skdp.fitting.parameters import PARAMETERS
+from skdp.fitting.parameters import EXAMPLES, PARAMETERS
 
 MODELS = [
     getattr(skdp, name) for name in skdp.__all__ if hasattr(getattr(skdp, name), "fit_blocks")
@@ -124,7 +124,7 @@ def test_a_nested_name_reaches_the_object(given, name, value):
 
 def test_the_objects_that_refusals_name_have_parameters():
     names = {**vars(skdp), "skdp": skdp, "low": 0.0, "high": 1.0}
-    examples = [entry.example for entry in PARAMETERS.values() if entry.example]
+    examples = EXAMPLES.values()
     assert len(examples) >= 8
     for example in examples:
         assert eval(example, names).get_params()
