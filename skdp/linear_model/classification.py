@@ -1,6 +1,7 @@
 """Private linear classifiers: logistic regression, support vectors, and their common part."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,26 +14,26 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from skdp import objective
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.labels import encode, largest_weight, sorted_labels, weights_by_label
 from skdp.fitting.refusals import InputError
 from skdp.fitting.units import Targets
-from skdp.linear_model import inference
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.objective import ElasticNet, Loss, Penalty, SmoothedHinge
+from skdp.objective import ElasticNet, Logistic, Loss, Multinomial, Penalty, SmoothedHinge
 
 
+@parameters.declared
 class DPLinearClassifier(ClassifierMixin, DPLinearModel):
     """Base of the classifiers, whose labels are declared by ``classes`` or read from y."""
 
-    C: float
-    classes: ArrayLike | None
-    class_weight: Mapping[Any, float] | None
+    C: float = 1.0
+    classes: ArrayLike | None = None
+    class_weight: Mapping[Any, float] | None = None
+    l1_ratio: float = field(default=0.0, init=False)
 
     @documented
     def plan(
@@ -86,7 +87,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
             intervals of probabilities.
         """
         if return_std:
-            return inference.mean_response(self, X)
+            return intervals.mean_response(self, X)
         scores = self._linear_predictor(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -162,6 +163,10 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         fine = self.classes is None or len(sorted_labels(self.classes)) >= 2
         require("classes", self.classes, "name at least 2 labels", fine)
 
+    def _penalty(self, n_rows: int) -> Penalty:
+        # scikit-learn's C times the sum of losses, divided by C n.
+        return ElasticNet(1 / (self.C * n_rows), self.l1_ratio)
+
     def _declared_targets(self, n_outputs: int) -> Targets:
         if self.classes is None:
             raise ValueError("blocks do not show all labels at once; declare them by classes=...")
@@ -188,7 +193,7 @@ def _n_outputs(n_classes: int) -> int:
 
 @documented
 @parameters.declared
-class DPLogisticRegression(DPLinearClassifier):
+class DPLogisticRegression(intervals.Inference, DPLinearClassifier):
     """Differentially private logistic regression.
 
     Minimises the mean log loss plus a penalty, as `sklearn.linear_model.LogisticRegression` does;
@@ -237,15 +242,8 @@ class DPLogisticRegression(DPLinearClassifier):
     True
     """
 
-    C: float = 1.0
-    classes: ArrayLike | None = None
-    class_weight: Mapping[Any, float] | None = None
     l1_ratio: float = 0.0
-    inference: parameters.InferenceChoice = None
 
-    conf_int = intervals.conf_int
-    summary = intervals.summary
-    wald_test = intervals.wald_test
     _calibrates = True
     marginal_effects = intervals.marginal_effects
 
@@ -285,12 +283,8 @@ class DPLogisticRegression(DPLinearClassifier):
         plain.classes_, plain.n_iter_ = self.classes_, np.array([self.n_iter_], dtype=np.int32)
         return plain
 
-    def _loss(self, n_outputs: int) -> objective.Loss:
-        return objective.Logistic() if n_outputs == 1 else objective.Multinomial(n_outputs)
-
-    def _penalty(self, n_rows: int) -> objective.Penalty:
-        # scikit-learn's C times the sum of losses, divided by C n.
-        return objective.ElasticNet(1 / (self.C * n_rows), self.l1_ratio)
+    def _loss(self, n_outputs: int) -> Loss:
+        return Logistic() if n_outputs == 1 else Multinomial(n_outputs)
 
 
 @documented
@@ -344,10 +338,6 @@ class DPLinearSVC(DPLinearClassifier):
     True
     """
 
-    C: float = 1.0
-    classes: ArrayLike | None = None
-    class_weight: Mapping[Any, float] | None = None
-
     def _targets_of_codes(self, codes: AnyArray, n_outputs: int, dtype: np.dtype[Any]) -> AnyArray:
         if n_outputs == 1:
             return super()._targets_of_codes(codes, n_outputs, dtype)
@@ -360,7 +350,3 @@ class DPLinearSVC(DPLinearClassifier):
 
     def _loss(self, n_outputs: int) -> Loss:
         return SmoothedHinge(n_outputs)
-
-    def _penalty(self, n_rows: int) -> Penalty:
-        # scikit-learn's C times the sum of losses, divided by C n.
-        return ElasticNet(1 / (self.C * n_rows))

@@ -24,7 +24,7 @@ from skdp.stages.column_bounds import RowNorm, declared_targets
 
 
 @parameters.declared
-class DPTweedieModel(DPLinearRegressor):
+class DPTweedieModel(intervals.Inference, DPLinearRegressor):
     """Base of generalised linear models whose variance is a power of the mean."""
 
     _multi_output = False
@@ -32,11 +32,6 @@ class DPTweedieModel(DPLinearRegressor):
     power = 1.0
     link = "log"
     alpha: float = 0.0
-    inference: parameters.InferenceChoice = None
-
-    conf_int = intervals.conf_int
-    summary = intervals.summary
-    wald_test = intervals.wald_test
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return D2, the share of the deviance that is explained, computed without noise.

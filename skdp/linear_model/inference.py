@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, Mask, are_numbers, is_real, require
-from skdp.accounting import PrivacyStatement
+from skdp.fitting import parameters
 from skdp.fitting.units import in_raw_units
 from skdp.linear_model.summary import CoefficientTable
 from skdp.oracle import Scaling, Solution
@@ -279,136 +279,130 @@ def _dense_blocks(X: Any) -> Any:
         yield np.asarray(dense, dtype=np.float64)
 
 
-class FittedModel(Protocol):
-    """The part of a fitted estimator that its inference describes."""
+@parameters.declared
+class Inference:
+    """Methods of estimators with standard errors, intervals and tests."""
 
-    coef_: Array
-    intercept_: Any
-    privacy_: PrivacyStatement
+    inference: parameters.InferenceChoice = None
 
+    def conf_int(self, level: float = 0.95, intercept: bool = False) -> Array:
+        """Return confidence intervals of the coefficients.
 
-# ---------------------------------------------------------------- methods of estimators
+        Normal intervals around ``coef_debiased_``. Their standard errors hold the noise that was
+        added for privacy and the sampling of the rows. Each covers at the level by itself; no
+        correction is made for looking at several.
 
+        Parameters
+        ----------
+        level : float, default=0.95
+            In (0, 1).
+        intercept : bool, default=False
+            Whether the intercept follows as the last row, if there is one.
 
-def conf_int(self: FittedModel, level: float = 0.95, intercept: bool = False) -> Array:
-    """Return confidence intervals of the coefficients.
+        Returns
+        -------
+        array of shape (n_features, 2) or (n_features + 1, 2)
+            Lower and upper ends; -inf and inf where a coefficient is not determined. Of several
+            classes there is such an array for each: (n_classes, n_features, 2).
 
-    Normal intervals around ``coef_debiased_``. Their standard errors hold the noise that was
-    added for privacy and the sampling of the rows. Each covers at the level by itself; no
-    correction is made for looking at several.
+        Raises
+        ------
+        ValueError
+            If the level is out of range.
+        AttributeError
+            If the fit had ``inference=None``.
+        """
+        estimates = inference_of(self, "conf_int")
+        intervals, n_outputs = estimates.interval(level, intercept), len(estimates.intercept)
+        if n_outputs == 1:
+            return intervals
+        parts = np.split(intervals, [len(estimates.coef)])
+        return np.concatenate([part.reshape(n_outputs, -1, 2) for part in parts], axis=1)
 
-    Parameters
-    ----------
-    level : float, default=0.95
-        In (0, 1).
-    intercept : bool, default=False
-        Whether the intercept follows as the last row, if there is one.
+    def wald_test(self, R: ArrayLike, q: ArrayLike | None = None) -> WaldTest:
+        """Test whether several linear restrictions on the coefficients hold at once.
 
-    Returns
-    -------
-    array of shape (n_features, 2) or (n_features + 1, 2)
-        Lower and upper ends; -inf and inf where a coefficient is not determined. Of several
-        classes there is such an array for each: (n_classes, n_features, 2).
+        A Wald test of ``R @ beta = q`` by ``coef_debiased_`` and its covariance, which includes the
+        noise that was added for privacy. It costs nothing. Noise in that covariance itself would
+        make the statistic too large if there are several restrictions, and is allowed for: of 2,000
+        simulated tests of five or six 4.8 % were significant at the level of 5 %, 7.4 % without it.
 
-    Raises
-    ------
-    ValueError
-        If the level is out of range.
-    AttributeError
-        If the fit had ``inference=None``.
-    """
-    estimates = inference_of(self, "conf_int")
-    intervals, n_outputs = estimates.interval(level, intercept), len(estimates.intercept)
-    if n_outputs == 1:
-        return intervals
-    parts = np.split(intervals, [len(estimates.coef)])
-    return np.concatenate([part.reshape(n_outputs, -1, 2) for part in parts], axis=1)
+        Parameters
+        ----------
+        R : array of shape (n_restrictions, n_coefficients) or (n_coefficients,)
+            Of coefficients as in ``coef_.ravel()``, those of several classes class after class;
+            columns for the intercepts may follow.
+        q : float, array of shape (n_restrictions,) or None, default=None
+            None for zeros.
 
+        Returns
+        -------
+        WaldTest
+            With ``statistic``, ``df`` and ``p_value``; nan where a coefficient is not determined.
 
-def wald_test(self: FittedModel, R: ArrayLike, q: ArrayLike | None = None) -> WaldTest:
-    """Test whether several linear restrictions on the coefficients hold at once.
+        Raises
+        ------
+        ValueError
+            If shapes do not match, numbers are not finite, restrictions contradict each other, or
+            nothing is restricted.
+        AttributeError
+            If the fit had ``inference=None``.
 
-    A Wald test of ``R @ beta = q`` by ``coef_debiased_`` and its covariance, which includes the
-    noise that was added for privacy. It costs nothing. Noise in that covariance itself would make
-    the statistic too large where there are several restrictions, and is allowed for: of 2,000
-    simulated tests of five or six 4.8 % were significant at the level of 5 %, 7.4 % without that.
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdp import DPLinearRegression
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.standard_normal((20000, 3))
+        >>> y = X @ [0.5, 0.5, 0.0] + rng.standard_normal(20000)
+        >>> model = DPLinearRegression(inference="coefficients").fit(X, y)
+        >>> test = model.wald_test([[1, -1, 0], [0, 0, 1]])  # equal effects, and none of the third
+        >>> test.df, test.p_value > 1e-8
+        (2, True)
+        """
+        estimates = inference_of(self, "wald_test")
+        R = np.atleast_2d(np.asarray(R))
+        q = np.zeros(len(R)) if q is None else np.asarray(q, dtype=np.float64)
+        n_slopes, n_more = len(estimates.coef), len(estimates.intercept) * estimates.has_intercept
+        is_valid = are_numbers(R) and R.shape[1:] in ((n_slopes,), (n_slopes + n_more,))
+        if not is_valid or q.shape not in ((), (len(R),)) or not np.isfinite(R).all():
+            with_more = f" or {n_slopes + n_more} with intercepts" if n_more else ""
+            raise ValueError(
+                f"wald_test: R must be finite, with {n_slopes} columns for the coefficients"
+                f"{with_more}, and q a number or one for each row of R; got shapes {R.shape} and "
+                f"{q.shape}."
+            )
+        if not np.isfinite(q).all():
+            raise ValueError("wald_test: q must be finite.")
+        return estimates.wald_test(R.astype(np.float64), q)
 
-    Parameters
-    ----------
-    R : array of shape (n_restrictions, n_coefficients) or (n_coefficients,)
-        Of coefficients as in ``coef_.ravel()``, those of several classes class after class; columns
-        for the intercepts may follow.
-    q : float, array of shape (n_restrictions,) or None, default=None
-        None for zeros.
+    def summary(self, level: float = 0.95) -> CoefficientTable:
+        """Return a table of the coefficients: errors, p-values, intervals, and what they rest on.
 
-    Returns
-    -------
-    WaldTest
-        With ``statistic``, ``df`` and ``p_value``; nan where a coefficient is not determined.
+        Parameters
+        ----------
+        level : float, default=0.95
+            Of the intervals, in (0, 1).
 
-    Raises
-    ------
-    ValueError
-        If shapes do not match, numbers are not finite, restrictions contradict each other, or
-        nothing is restricted.
-    AttributeError
-        If the fit had ``inference=None``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import DPLinearRegression
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((20000, 3))
-    >>> y = X @ [0.5, 0.5, 0.0] + rng.standard_normal(20000)
-    >>> model = DPLinearRegression(inference="coefficients").fit(X, y)
-    >>> test = model.wald_test([[1, -1, 0], [0, 0, 1]])  # equal effects, and none of the third
-    >>> test.df, test.p_value > 1e-8
-    (2, True)
-    """
-    estimates = inference_of(self, "wald_test")
-    R = np.atleast_2d(np.asarray(R))
-    q = np.zeros(len(R)) if q is None else np.asarray(q, dtype=np.float64)
-    n_slopes, n_more = len(estimates.coef), len(estimates.intercept) * estimates.has_intercept
-    is_valid = are_numbers(R) and R.shape[1:] in ((n_slopes,), (n_slopes + n_more,))
-    if not is_valid or q.shape not in ((), (len(R),)) or not np.isfinite(R).all():
-        raise ValueError(
-            f"wald_test: R must be finite, with {n_slopes} columns for the coefficients"
-            f"{f' or {n_slopes + n_more} with intercepts' if n_more else ''}, and q a number or "
-            f"one for each row of R; got shapes {R.shape} and {q.shape}."
-        )
-    if not np.isfinite(q).all():
-        raise ValueError("wald_test: q must be finite.")
-    return estimates.wald_test(R.astype(np.float64), q)
-
-
-def summary(self: FittedModel, level: float = 0.95) -> CoefficientTable:
-    """Return a table of the coefficients: errors, p-values, intervals, and what they rest on.
-
-    Parameters
-    ----------
-    level : float, default=0.95
-        Of the intervals, in (0, 1).
-
-    Returns
-    -------
-    CoefficientTable
-        Prints as text, shows as HTML in notebooks; ``to_frame()`` is a pandas data frame.
-    """
-    estimates = inference_of(self, "summary")
-    n_outputs = len(estimates.intercept)
-    names = column_names(self, len(estimates.coef) // n_outputs)
-    starts = [""] if n_outputs == 1 else [f"{label}: " for label in vars(self)["classes_"]]
-    labels = [f"{start}{name}" for start in starts for name in names]
-    columns = [estimates.coef, estimates.std_error, estimates.privacy_share]
-    if estimates.has_intercept:
-        labels += [f"{start}(intercept)" for start in starts]
-        last = estimates.intercept, estimates.intercept_std_error, estimates.intercept_privacy_share
-        columns = [np.append(column, one) for column, one in zip(columns, last, strict=True)]
-    return _table(self, type(self).__name__, labels, columns, level)
+        Returns
+        -------
+        CoefficientTable
+            Prints as text, shows as HTML in notebooks; ``to_frame()`` is a pandas data frame.
+        """
+        found = inference_of(self, "summary")
+        n_outputs = len(found.intercept)
+        names = column_names(self, len(found.coef) // n_outputs)
+        starts = [""] if n_outputs == 1 else [f"{label}: " for label in vars(self)["classes_"]]
+        labels = [f"{start}{name}" for start in starts for name in names]
+        columns = [found.coef, found.std_error, found.privacy_share]
+        if found.has_intercept:
+            labels += [f"{start}(intercept)" for start in starts]
+            last = found.intercept, found.intercept_std_error, found.intercept_privacy_share
+            columns = [np.append(column, one) for column, one in zip(columns, last, strict=True)]
+        return _table(self, type(self).__name__, labels, columns, level)
 
 
-def marginal_effects(self: FittedModel, level: float = 0.95) -> CoefficientTable:
+def marginal_effects(self: Any, level: float = 0.95) -> CoefficientTable:
     """Return average marginal effects on the probability of the second of two classes.
 
     By how much the probability changes for one unit more of a column, on average over the rows of
@@ -460,7 +454,7 @@ def column_names(model: Any, n_features: int) -> list[str]:
 
 
 def _table(
-    model: FittedModel, title: str, names: Sequence[str], columns: Sequence[Array], level: float
+    model: Any, title: str, names: Sequence[str], columns: Sequence[Array], level: float
 ) -> CoefficientTable:
     """Return a table of estimates, their standard errors, and the shares of noise in these."""
     coef, error, share = columns
@@ -478,7 +472,7 @@ def _table(
     )
 
 
-def inference_of(model: FittedModel, request: str) -> DebiasedCoefficients:
+def inference_of(model: Any, request: str) -> DebiasedCoefficients:
     """Return what the fit of a model inferred; AttributeError without a fit, or inference in it."""
     check_is_fitted(model, "coef_")
     estimates: DebiasedCoefficients | None = vars(model).get("inference_")

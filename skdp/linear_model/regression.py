@@ -175,7 +175,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 
 @documented
 @parameters.declared
-class DPLinearRegression(DPLinearRegressor):
+class DPLinearRegression(intervals.Inference, DPLinearRegressor):
     """Differentially private ordinary least squares.
 
     Minimises the mean squared error over all rows; ``fit`` is (epsilon, delta)-differentially
@@ -218,17 +218,13 @@ class DPLinearRegression(DPLinearRegressor):
     """
 
     fixed_effects: bool = False
-    inference: parameters.InferenceChoice = None
 
     _calibrates = True
-    conf_int = intervals.conf_int
-    summary = intervals.summary
-    wald_test = intervals.wald_test
 
 
 @documented
 @parameters.declared
-class DPRidge(DPLinearRegressor):
+class DPRidge(intervals.Inference, DPLinearRegressor):
     """Differentially private least squares with an L2 penalty.
 
     Minimises ``|y - Xw|^2 + alpha |w|^2`` over all rows, as `sklearn.linear_model.Ridge` does;
@@ -260,12 +256,8 @@ class DPRidge(DPLinearRegressor):
 
     alpha: float = field(default=1.0, kw_only=False)
     fixed_effects: bool = False
-    inference: parameters.InferenceChoice = None
 
     _calibrates = True
-    conf_int = intervals.conf_int
-    summary = intervals.summary
-    wald_test = intervals.wald_test
 
     def _plain_model(self) -> Any:
         return linear_model.Ridge(self.alpha, fit_intercept=self._has_intercept)
@@ -280,7 +272,7 @@ LARGEST_THRESHOLD = 1e50
 
 @documented
 @parameters.declared
-class DPHuberRegressor(DPLinearRegressor):
+class DPHuberRegressor(intervals.Inference, DPLinearRegressor):
     """Differentially private regression with Huber's loss.
 
     Minimises the mean of ``r^2 / 2`` where the residual r is at most ``threshold``, and of
@@ -324,11 +316,6 @@ class DPHuberRegressor(DPLinearRegressor):
 
     threshold: float = field(default=1.35, kw_only=False)
     alpha: float = 0.0001
-    inference: parameters.InferenceChoice = None
-
-    conf_int = intervals.conf_int
-    summary = intervals.summary
-    wald_test = intervals.wald_test
 
     def _check_own_parameters(self) -> None:
         fine = is_real(self.threshold) and 0 < self.threshold <= LARGEST_THRESHOLD
