@@ -14,7 +14,7 @@ from skdp._numbers import AnyArray, MatrixLike
 from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.partitions import MappedPartitions, RowsOfPart
-from skdp.fitting.units import Targets
+from skdp.fitting.targets import Targets
 from skdp.oracle import NoiseSource, Public
 from skdp.oracle.sources.base import IN_MEMORY, Source
 from skdp.oracle.sources.groups import Groups

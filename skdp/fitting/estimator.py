@@ -23,7 +23,7 @@ from skdp.fitting.parameters import EXAMPLES, check_parameters
 from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy, refuse_nested_names
 from skdp.fitting.refusals import refuse_columns, without_cells
-from skdp.fitting.units import Targets
+from skdp.fitting.targets import Targets
 from skdp.objective import Problem, SquaredError
 from skdp.oracle import NoiseSource, Plan, Public, Solution, compiled, make_plan, run
 from skdp.oracle.session import Stages

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 from skdp._numbers import AnyArray, Array, Indices, is_real
 from skdp.fitting.refusals import InputError, require_one_kind, without_row_counts
 from skdp.fitting.tables import has_hidden_cells, is_missing, kinds_of_labels, one_dimensional
-from skdp.fitting.units import Targets, checked_targets, checked_weights
+from skdp.fitting.targets import Targets, checked_targets, checked_weights
 from skdp.oracle import Public
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import Map, MemorySource

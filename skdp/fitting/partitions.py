@@ -22,7 +22,7 @@ from skdp._numbers import AnyArray
 from skdp.fitting import refusals
 from skdp.fitting.grouping import GroupLabels, label_column, read_block
 from skdp.fitting.tables import KindsOfLabels, is_dask, kinds_of_labels
-from skdp.fitting.units import require_positive_weight
+from skdp.fitting.targets import require_positive_weight
 from skdp.oracle.sources.column_map import Map
 from skdp.oracle.sources.keyed_split import PartOfPartitions, starts_of_partitions
 from skdp.oracle.sources.memory import row_threads

@@ -173,18 +173,14 @@ def refuse_nested_names(
         Values with parameters of their own, by name.
     """
     for name in given:
-        outer, *inner = name.split("__")
-        value = current.get(outer)
-        for part in inner if outer in current else ():
-            value = given.get(outer, value)
-            if not hasattr(value, "set_params"):
-                example = examples.get(outer.rpartition("__")[2])
-                advice = f" Set {outer} first, such as {outer}={example}." if example else ""
-                raise ValueError(
-                    f"{who}: {name} is a parameter of an object, and {outer} is {shown(value)}."
-                    f"{advice}"
-                )
-            outer, value = f"{outer}__{part}", getattr(value, part, None)
+        outer, _, inner = name.partition("__")
+        value = given.get(outer, current.get(outer))
+        if inner and outer in current and not hasattr(value, "set_params"):
+            example = examples.get(outer)
+            advice = f" Set {outer} first, such as {outer}={example}." if example else ""
+            raise ValueError(
+                f"{who}: {name} is a parameter of an object, and {outer} is {shown(value)}.{advice}"
+            )
 
 
 def check_privacy(privacy: object) -> None:

@@ -33,7 +33,7 @@ from skdp.fitting.refusals import (
     without_row_counts,
 )
 from skdp.fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
-from skdp.fitting.units import Targets
+from skdp.fitting.targets import Targets
 from skdp.oracle import Public
 from skdp.oracle.sources.base import NUMBERED, PARTITIONED, STREAMED
 from skdp.oracle.sources.keyed_split import are_numbered

@@ -16,7 +16,6 @@ from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting import assumptions, noise_warnings, parameters, user_warnings
 from skdp.fitting.data import Data
 from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.labels import checked_labels
 from skdp.fitting.preparation import Prepared, planned_once
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.refusals import (
@@ -28,7 +27,13 @@ from skdp.fitting.refusals import (
     without_cells,
 )
 from skdp.fitting.rows import read_data, read_stream
-from skdp.fitting.units import Targets, in_raw_units, scaled_scores, starting_point
+from skdp.fitting.targets import (
+    Targets,
+    checked_labels,
+    in_raw_units,
+    scaled_scores,
+    starting_point,
+)
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, Penalty, Problem
 from skdp.objective.tweedie import LARGEST_EXPONENT

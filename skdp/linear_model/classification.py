@@ -17,9 +17,8 @@ from sklearn.utils.validation import column_or_1d
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
-from skdp.fitting.labels import encode, largest_weight, sorted_labels, weights_by_label
 from skdp.fitting.refusals import InputError
-from skdp.fitting.units import Targets
+from skdp.fitting.targets import Targets, encode, largest_weight, sorted_labels, weights_by_label
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented

@@ -13,7 +13,7 @@ from skdp._numbers import MatrixLike, is_real, require
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
 from skdp.fitting.refusals import InputError
-from skdp.fitting.units import Targets
+from skdp.fitting.targets import Targets
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor

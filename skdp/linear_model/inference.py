@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._numbers import Array, Mask, are_numbers, is_real, require
 from skdp.fitting import parameters
-from skdp.fitting.units import in_raw_units
+from skdp.fitting.targets import in_raw_units
 from skdp.linear_model.summary import CoefficientTable
 from skdp.oracle import Scaling, Solution
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR

@@ -12,7 +12,7 @@ from sklearn.metrics import d2_pinball_score
 from skdp._numbers import AnyArray, MatrixLike, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
-from skdp.fitting.units import Targets
+from skdp.fitting.targets import Targets
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import ElasticNet, Loss, Penalty, SmoothedPinball

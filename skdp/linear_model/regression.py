@@ -16,7 +16,7 @@ from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
 from skdp.fitting.refusals import InputError
-from skdp.fitting.units import Targets, range_of_targets
+from skdp.fitting.targets import Targets, range_of_targets
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented

@@ -21,7 +21,7 @@ from skdp.fitting.preparation import Prepared
 from skdp.fitting.privacy import Privacy
 from skdp.fitting.rows import data_in_memory, read_data, read_plain
 from skdp.fitting.tables import is_dask
-from skdp.fitting.units import Targets
+from skdp.fitting.targets import Targets
 from skdp.fitting.user_warnings import warn_about_scored_rows
 from skdp.metrics import requests, row_statistics
 from skdp.metrics.scores import Scores, SubgroupScores

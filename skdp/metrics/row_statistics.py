@@ -20,8 +20,8 @@ from sklearn.utils import get_tags
 
 from skdp._numbers import AnyArray, Array, Indices, are_numbers, is_real, shown
 from skdp.fitting.data import Data
-from skdp.fitting.labels import kind_in_words
 from skdp.fitting.refusals import NO_LABELS, InputError, without_cells
+from skdp.fitting.targets import kind_in_words
 from skdp.oracle.public import TARGET_RANGE
 from skdp.stages.column_bounds import declared_targets
 from skdp.stages.scores import LARGEST_LOG_ODDS, LEAST_MEAN, Deviance

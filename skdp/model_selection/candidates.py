@@ -25,10 +25,10 @@ from skdp.accounting.pricing import LEAST_EPSILON
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp.fitting.data import Data
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
-from skdp.fitting.labels import sorted_labels
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.fitting.refusals import NO_LABELS, InputError, without_cells
 from skdp.fitting.rows import check_data
+from skdp.fitting.targets import sorted_labels
 from skdp.fitting.user_warnings import warn_about_label_set
 from skdp.metrics import Scores, SubgroupScores
 from skdp.metrics.evaluation import PrivateScorer
