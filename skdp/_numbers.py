@@ -16,6 +16,7 @@ AnyArray = NDArray[Any]  # of numbers of any type; no narrower type admits arith
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Table: TypeAlias = Any  # rows, or an entry for each of them, of whatever library
 # Arguments of users: rows, data frames included, and seeds.
 MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
 Seed: TypeAlias = int | np.random.RandomState | np.random.Generator | None

@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils import get_tags
 
-from skdp._numbers import AnyArray, are_numbers
+from skdp._numbers import AnyArray, Table, are_numbers
 from skdp._warnings import calls_around, warn
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting.data import Data
@@ -317,7 +317,7 @@ def _is_named(part: Part) -> bool:
     return bool(part) and isinstance(part[0][1], str)
 
 
-def _columns(X: Any) -> Iterator[tuple[AnyArray, AnyArray]]:
+def _columns(X: Table) -> Iterator[tuple[AnyArray, AnyArray]]:
     """Yield the numbers of the rows that a column has entries in, and these."""
     if not sparse.issparse(X):
         places = np.arange(X.shape[0])

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import AnyArray, MatrixLike
+from skdp._numbers import AnyArray, MatrixLike, Table
 from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.partitions import MappedPartitions, RowsOfPart
@@ -70,8 +70,8 @@ class Data:
         The privacy statement's sentences on where the rows are.
     """
 
-    X: Any
-    y: Any
+    X: Table
+    y: Table
     targets: Targets
     sizes: Sequence[int]
     n_features: int

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
-from skdp._numbers import AnyArray
+from skdp._numbers import AnyArray, Table
 from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
 from skdp.accounting.records import release_lines
 from skdp.fitting import noise_warnings, parts, refusals, user_warnings
@@ -152,7 +152,7 @@ class PrivateEstimator(BaseEstimator):
         X = canonical(X) if sparse.issparse(X) else X
         return (X, *others) if others else X
 
-    def _read_new(self, X: Any) -> Any:
+    def _read_new(self, X: Table) -> Any:
         """Validate rows that a fitted estimator predicts or transforms."""
         with refusals.refusing(self._who):
             return self._read("X", X, reset=False)
@@ -171,7 +171,7 @@ class PrivateEstimator(BaseEstimator):
         """Whether the labels of a classifier come from the rows, as none are declared."""
         return False
 
-    def _check_rows(self, X: Any) -> None:
+    def _check_rows(self, X: Table) -> None:
         """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
         clone(self)._read("X", X)
 

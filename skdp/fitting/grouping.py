@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import AnyArray, Array, Indices, is_real
+from skdp._numbers import AnyArray, Array, Indices, Table, is_real
 from skdp.fitting.refusals import InputError, require_one_kind, without_row_counts
 from skdp.fitting.tables import has_hidden_cells, is_missing, kinds_of_labels, one_dimensional
 from skdp.fitting.targets import Targets, checked_targets, checked_weights
@@ -67,10 +67,10 @@ class GroupLabels:
 
 def read_block(
     model: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    groups: Any = None,
+    X: Table,
+    y: Table,
+    sample_weight: Table = None,
+    groups: Table = None,
     is_all: bool = True,
     reads_targets: bool = True,
     **checks: Any,
@@ -183,14 +183,14 @@ def label_column(labels: object) -> AnyArray:
     return column
 
 
-def _is_missing(label: Any) -> bool:
+def _is_missing(label: object) -> bool:
     """Whether a label, or a part of it, is missing."""
     if isinstance(label, tuple | frozenset):
         return any(map(_is_missing, label))
     return is_missing(label)
 
 
-def _rows_of(array: Any) -> int | None:
+def _rows_of(array: Table) -> int | None:
     """Return the length of an array; None where it has none, which others refuse."""
     try:
         return int(_num_samples(array))
@@ -260,7 +260,7 @@ def within_groups(
 
 def rows_in_memory(
     public: Public,
-    X: Any,
+    X: Table,
     targets: AnyArray,
     weights: Array | None,
     codes: Indices | None,

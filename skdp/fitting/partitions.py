@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skdp._numbers import AnyArray
+from skdp._numbers import AnyArray, Table
 from skdp.fitting import refusals
 from skdp.fitting.grouping import GroupLabels, label_column, read_block
 from skdp.fitting.tables import KindsOfLabels, is_dask, kinds_of_labels
@@ -87,7 +87,7 @@ class CheckTask:
     reads_labels: bool
     key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
 
-    def __call__(self, *given: Any, **named: Any) -> Summary | Failure | None:
+    def __call__(self, *given: Table, **named: Any) -> Summary | Failure | None:
         rows = PartitionRows(*given, **named)
         try:
             return None if rows.is_empty else self._summary(**vars(rows))
@@ -95,7 +95,7 @@ class CheckTask:
             return _failure(error, "read")
 
     def _summary(
-        self, X: Any, y: Any, sample_weight: Any, groups: Any, index: int | None
+        self, X: Table, y: Table, sample_weight: Table, groups: Table, index: int | None
     ) -> Summary:
         model, grouped = copy.copy(self.model), groups is not None  # partitions are read in threads
         hashes, labels, kinds = None, None, KindsOfLabels()
@@ -170,6 +170,16 @@ def summaries(
             sizes.append(0 if one is None else one.n_records)
             indices.append(None if one is None else one.index)
             read += [] if one is None else [one]
+    _require_alike(read)
+    try:
+        starts = starts_of_partitions(sizes, indices)
+    except ValueError as refusal:
+        raise ValueError(f"{type(partitions).__name__}: {refusal}") from None
+    return sizes, starts, read
+
+
+def _require_alike(read: list[Summary]) -> None:
+    """Raise ValueError if partitions cannot be the rows of one fit."""
     if not read:
         raise ValueError("there are no rows.")
     kinds = {
@@ -192,11 +202,6 @@ def summaries(
             "rows of one group lie in several partitions, each of which would count as a group of "
             "its own; sort or shuffle the rows by group."
         )
-    try:
-        starts = starts_of_partitions(sizes, indices)
-    except ValueError as refusal:
-        raise ValueError(f"{type(partitions).__name__}: {refusal}") from None
-    return sizes, starts, read
 
 
 def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
@@ -242,7 +247,7 @@ class MappedTask:
     mapping: Mapping
     task: Task
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
+    def __call__(self, *given: Table, **named: Any) -> Any:
         rows = PartitionRows(*given, **named)
         try:
             with np.errstate(all="ignore"):
@@ -319,7 +324,7 @@ def transforms_partitions(transformer: Class) -> Class:
     transform, fit_transform = transformer.transform, transformer.fit_transform
 
     @functools.wraps(transform)
-    def transform_any(self: Any, X: Any) -> Any:
+    def transform_any(self: Any, X: Table) -> Any:
         if not isinstance(X, Partitions):
             return transform(self, X)
         check_is_fitted(self)
@@ -327,7 +332,7 @@ def transforms_partitions(transformer: Class) -> Class:
         return MappedPartitions(X, MappedColumns(copy.copy(self).transform))
 
     @functools.wraps(fit_transform)
-    def fit_transform_any(self: Any, X: Any, y: Any = None, **beside: Any) -> Any:
+    def fit_transform_any(self: Any, X: Table, y: Table = None, **beside: Any) -> Any:
         if not isinstance(X, Partitions):
             return fit_transform(self, X, y, **beside)
         return self.fit(X, y, **beside).transform(X)
@@ -346,7 +351,7 @@ def refuse_beside(rows: object, **beside: object) -> None:
         )
 
 
-def as_partitions(X: Any, **beside: Any) -> Partitions:
+def as_partitions(X: Table, **beside: Any) -> Partitions:
     """Return partitions, or dask collections, as partitions.
 
     Parameters
@@ -378,7 +383,7 @@ class DaskPartitions(Partitions):
         ``sample_weight`` and ``groups``: dask arrays or series with the same partitions, or None.
     """
 
-    def __init__(self, X: Any, y: Any, **beside: Any) -> None:
+    def __init__(self, X: Table, y: Table, **beside: Any) -> None:
         distributed = importlib.import_module("distributed")
         delayed = importlib.import_module("dask").delayed
         try:

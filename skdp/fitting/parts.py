@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdp._numbers import AnyArray, is_real
+from skdp._numbers import AnyArray, Table, is_real
 from skdp.accounting import Partition
 from skdp.accounting.cost import Part as Part
 from skdp.fitting.tables import is_dask
@@ -59,12 +59,12 @@ def new_split(n_parts: int, of: Part = ()) -> list[Part]:
     return [(*of, (partition, number)) for number in range(n_parts)]
 
 
-def unit_of(groups: Any) -> str:
+def unit_of(groups: Table) -> str:
     """Return the unit of privacy of a fit with these labels, if any."""
     return "row" if groups is None else "group"
 
 
-def remember(array: Any, part: Part, unit: str = "row", of: Any = None) -> None:
+def remember(array: Table, part: Part, unit: str = "row", of: Any = None) -> None:
     """Remember that an array holds exactly the rows of a part, as long as the array lives.
 
     Parameters
@@ -86,7 +86,7 @@ def remember(array: Any, part: Part, unit: str = "row", of: Any = None) -> None:
         _parts[key] = weakref.ref(array, forget), part, unit, number
 
 
-def place_of(array: Any) -> Place | None:
+def place_of(array: Table) -> Place | None:
     """Return which rows an array holds; None if in doubt.
 
     The values are private, so they are not compared. Columns of one data frame of pandas have one
@@ -112,7 +112,7 @@ def place_of(array: Any) -> Place | None:
     return Place(number, part, _rows_of_view(array, owner) if is_view and not part else None)
 
 
-def places_of(array: Any) -> list[Place]:
+def places_of(array: Table) -> list[Place]:
     """Return which rows an array holds: a table of pandas may be a slice of another one's memory.
 
     Parameters
@@ -187,11 +187,11 @@ def part_of(*arrays: Any, unit: str = "row") -> Part:
     return around if agree else ()
 
 
-def _is_remembered(array: Any) -> bool:
+def _is_remembered(array: Table) -> bool:
     return id(array) in _parts and _parts[id(array)][0]() is array
 
 
-def _remembered(array: Any, unit: str) -> Part:
+def _remembered(array: Table, unit: str) -> Part:
     return _of_unit(*_parts[id(array)][1:3], unit) if _is_remembered(array) else ()
 
 

@@ -4,11 +4,10 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
-from skdp._numbers import listed
+from skdp._numbers import Table, listed
 from skdp._warnings import calls_around
 from skdp.fitting import tables
 
@@ -124,7 +123,7 @@ def quotes_no_cell(error: Exception) -> bool:
 
 
 @contextmanager
-def without_cells(what: str, X: Any = None, otherwise: str = NO_NUMBERS) -> Iterator[None]:
+def without_cells(what: str, X: Table = None, otherwise: str = NO_NUMBERS) -> Iterator[None]:
     """Validate arrays in the block; neither a refusal nor a warning quotes what a cell holds.
 
     Parameters

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import AnyArray, Array, Indices, MatrixLike, shown
+from skdp._numbers import AnyArray, Array, Indices, MatrixLike, Table, shown
 from skdp.fitting import parts
 from skdp.fitting.data import Data
 from skdp.fitting.grouping import (
@@ -58,10 +58,10 @@ WHOLE_GROUPS = (
 
 def read_data(
     model: Any,
-    X: Any,
-    y: Any = None,
-    sample_weight: Any = None,
-    groups: Any = None,
+    X: Table,
+    y: Table = None,
+    sample_weight: Table = None,
+    groups: Table = None,
     **beside: Any,
 ) -> Data:
     """Check the arguments of a tool as a fit of an estimator needs them.
@@ -99,7 +99,7 @@ def data_in_memory(
     targets: Targets,
     weights: Array | None,
     labels: GroupLabels | None,
-    y: Any = None,
+    y: Table = None,
     **facts: Any,
 ) -> Data:
     """Return rows in memory that an estimator has checked, with other facts about them."""
@@ -189,17 +189,11 @@ def read_stream(
     ValueError
         If a parameter or the rows are refused. Nothing is released or charged.
     """
-    # Iterators, and sequences that load their blocks, are not read before the charge.
-    listed = blocks if isinstance(blocks, list | tuple | str) else ()
-    fine = isinstance(blocks, Iterable) and not hasattr(blocks, "shape")
     with refusing(model._who):
         model._check_parameters()
         counts = {"n_features": n_features, "n_outputs": n_outputs}
         n_records = planned_records("fit_blocks", n_samples, n_groups, **counts)
-        if not (fine and all(isinstance(block, tuple) for block in listed)):
-            # Not even a short list is shown, as it may be one of rows.
-            given = f"{type(listed).__name__} of length {len(listed)}" if listed else shown(blocks)
-            raise ValueError(f"blocks must be an iterable of tuples (X, y); got {given}.")
+        listed = _listed_blocks(blocks)
         declared, reader = model._declared_targets(n_outputs), model._reader()
 
     def make_source(public: Public, spread: Map) -> StreamSource:
@@ -229,6 +223,20 @@ def read_stream(
     )
 
 
+def _listed_blocks(blocks: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+    """Return blocks that can be read before the charge; ValueError for what are no blocks.
+
+    Iterators, and sequences that load their blocks, are not read.
+    """
+    listed = blocks if isinstance(blocks, list | tuple | str) else ()
+    fine = isinstance(blocks, Iterable) and not hasattr(blocks, "shape")
+    if not (fine and all(isinstance(block, tuple) for block in listed)):
+        # Not even a short list is shown, as it may be one of rows.
+        given = f"{type(listed).__name__} of length {len(listed)}" if listed else shown(blocks)
+        raise ValueError(f"blocks must be an iterable of tuples (X, y); got {given}.")
+    return listed
+
+
 def refuse_blocks(X: object) -> None:
     """Raise ValueError for an iterator of blocks, for a tool that reads rows more than once."""
     if isinstance(X, Iterator):
@@ -243,7 +251,7 @@ def refuse_blocks(X: object) -> None:
 
 
 def read_plain(
-    who: str, X: Any, y: Any, groups: Any = None, reads_labels: bool = False, **arrays: Any
+    who: str, X: Table, y: Table, groups: Table = None, reads_labels: bool = False, **arrays: Any
 ) -> Data:
     """Return rows to be split or scored as they are, with y as a vector.
 
@@ -325,7 +333,7 @@ class PlainReader(BaseEstimator):
         pass
 
     def _read_rows(
-        self, X: MatrixLike, y: Any, groups: object = None, **checks: object
+        self, X: MatrixLike, y: Table, groups: object = None, **checks: object
     ) -> tuple[MatrixLike, AnyArray]:
         names = names_of(X)
         if names is not None:
@@ -413,7 +421,7 @@ class BlockReader:
                     require_one_kind("groups", [kinds])
             yield self(block[0], block[1], of.get("sample_weight"), of.get("groups"))
 
-    def __call__(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Arrival:
+    def __call__(self, X: Table, y: Table, sample_weight: Table, groups: Table) -> Arrival:
         """Return one block of rows, validated."""
         public = self._public
         declared = public.n_features, public.n_outputs, public.sparse, public.weighted

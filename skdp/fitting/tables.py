@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from skdp._numbers import AnyArray, Array, Indices, Mask, is_real, listed
+from skdp._numbers import AnyArray, Array, Indices, Mask, Table, is_real, listed
 from skdp.oracle.sources.partitioned import Partitions
 
 
@@ -129,7 +129,7 @@ DATES = tuple(kind.name for kind in KINDS if kind.read_as == "date")
 MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 
 
-def refuse_lazy(X: Any) -> None:
+def refuse_lazy(X: Table) -> None:
     """Raise ValueError for a frame whose rows have not been computed, or that are elsewhere."""
     remedy = None
     if hasattr(X, "data_vars"):  # of xarray: several arrays, of several shapes perhaps
@@ -151,7 +151,7 @@ def refuse_lazy(X: Any) -> None:
         raise ValueError(f"X is a {type(X).__name__}, {remedy}.")
 
 
-def as_table(X: Any) -> Any:
+def as_table(X: Table) -> Any:
     """Return a data frame as it is, anything else as an array with rows and columns.
 
     Raises
@@ -177,7 +177,7 @@ def as_table(X: Any) -> Any:
     return X
 
 
-def names_of(X: Any) -> list[Any] | None:
+def names_of(X: Table) -> list[Any] | None:
     """Names of the columns of a data frame or Arrow table; None for anything else."""
     if _is_arrow(X):
         return list(X.column_names)
@@ -187,19 +187,19 @@ def names_of(X: Any) -> list[Any] | None:
     return list(columns)
 
 
-def _is_arrow(X: Any) -> bool:
+def _is_arrow(X: Table) -> bool:
     """Whether X is a table of pyarrow, whose ``columns`` are no names."""
     return hasattr(X, "column_names") and hasattr(X, "schema")
 
 
-def _type_of(X: Any, place: int) -> Any:
+def _type_of(X: Table, place: int) -> Any:
     """Return the type of a column, an object of whatever library."""
     if names_of(X) is None:
         return getattr(X, "dtype", None)
     return list(X.schema.types if _is_arrow(X) else X.dtypes)[place]
 
 
-def column(X: Any, place: int) -> AnyArray:
+def column(X: Table, place: int) -> AnyArray:
     """Return a column of a data frame, Arrow table or array as an array."""
     names = names_of(X)
     if _is_arrow(X):
@@ -211,7 +211,7 @@ def column(X: Any, place: int) -> AnyArray:
     return np.asarray(X.iloc[:, place] if hasattr(X, "iloc") else X[names[place]])
 
 
-def kinds_in(X: Any, place: int) -> frozenset[str]:
+def kinds_in(X: Table, place: int) -> frozenset[str]:
     """Return the kinds of the cells of a column that are not missing, by their types.
 
     There is one, unless cells are mixed, or all are missing. Most columns have a type that says it.
@@ -243,7 +243,7 @@ def kinds_of_cells(values: AnyArray) -> frozenset[str]:
 KindsOfLabels: TypeAlias = frozenset[tuple[tuple[int, ...], str]]
 
 
-def kinds_of_labels(labels: Any, place: tuple[int, ...] = ()) -> KindsOfLabels:
+def kinds_of_labels(labels: Table, place: tuple[int, ...] = ()) -> KindsOfLabels:
     """Return the kinds of labels, and of the parts of those that are tuples; of missing ones none.
 
     Numbers of all types are one kind, as equal ones are one label.
@@ -258,7 +258,7 @@ def kinds_of_labels(labels: Any, place: tuple[int, ...] = ()) -> KindsOfLabels:
     return frozenset(present)
 
 
-def one_dimensional(labels: Any) -> AnyArray:
+def one_dimensional(labels: Table) -> AnyArray:
     """Return labels as an array; those of a list stay what they are, tuples and mixed ones."""
     if isinstance(labels, list | tuple):
         return np.fromiter(labels, dtype=object, count=len(labels))
@@ -270,7 +270,7 @@ def in_words(kinds: Iterable[str]) -> str:
     return " and ".join(sorted({"dates" if one in DATES else one for one in kinds}))
 
 
-def no_numbers(X: Any) -> dict[Any, frozenset[str]]:
+def no_numbers(X: Table) -> dict[Any, frozenset[str]]:
     """Return the columns with cells that are known not to be numbers, with their kinds.
 
     Objects of unknown types may be numbers. A single column without a name is called None.
@@ -290,7 +290,7 @@ def no_numbers(X: Any) -> dict[Any, frozenset[str]]:
     return {n: kinds for n, cells in columns if (kinds := kinds_of_cells(cells)) - numbers}
 
 
-def as_array(rows: Any) -> AnyArray:
+def as_array(rows: Table) -> AnyArray:
     """Return rows as an array; cells of a list stay what they are, numbers next to text."""
     values = np.asarray(rows)
     if values.dtype.kind in "US" and isinstance(rows, list | tuple):
@@ -298,12 +298,12 @@ def as_array(rows: Any) -> AnyArray:
     return values
 
 
-def is_categorical(X: Any, place: int) -> bool:
+def is_categorical(X: Table, place: int) -> bool:
     """Whether the type of a column has levels, as pandas' category or Arrow's dictionary."""
     return str(_type_of(X, place)).lower().startswith(("categor", "enum", "dictionary"))
 
 
-def not_numbers(X: Any, present: Mapping[Any, frozenset[str]], wanted: str = "numbers") -> str:
+def not_numbers(X: Table, present: Mapping[Any, frozenset[str]], wanted: str = "numbers") -> str:
     """Say in a message what columns hold in place of numbers, and the remedy.
 
     Parameters
@@ -334,7 +334,7 @@ def not_numbers(X: Any, present: Mapping[Any, frozenset[str]], wanted: str = "nu
     return f"{'; and '.join(entries)}. {' '.join(remedies)}"
 
 
-def where(X: Any, is_affected: Callable[[Any, int], bool], comma: str = "") -> str:
+def where(X: Table, is_affected: Callable[[Any, int], bool], comma: str = "") -> str:
     """Say in a message in which columns of a table something holds; "" if that cannot be said."""
     names = names_of(X)
     if names is None and (np.ndim(X) != 2 or sparse.issparse(X)):
@@ -348,17 +348,17 @@ def where(X: Any, is_affected: Callable[[Any, int], bool], comma: str = "") -> s
     return f"{comma} in {columns_in_words(present)}" if present else ""
 
 
-def has_missing(X: Any, place: int) -> bool:
+def has_missing(X: Table, place: int) -> bool:
     """Whether a cell of a column of numbers is missing."""
     return bool(np.isnan(numbers_of(X, place)).any())
 
 
-def has_infinity(X: Any, place: int) -> bool:
+def has_infinity(X: Table, place: int) -> bool:
     """Whether a cell of a column of numbers is infinite."""
     return kinds_in(X, place) == {"numbers"} and bool(np.isinf(numbers_of(X, place)).any())
 
 
-def has_objects(X: Any, place: int) -> bool:
+def has_objects(X: Table, place: int) -> bool:
     """Whether a cell of a column is of an unknown type."""
     return "objects" in kinds_in(X, place)
 
@@ -368,7 +368,7 @@ def columns_in_words(columns: list[Any]) -> str:
     return f"column{'s' if len(columns) > 1 else ''} {listed(columns)}"
 
 
-def is_missing(cell: Any) -> bool:
+def is_missing(cell: object) -> bool:
     """Whether a cell is None, nan, or what a data frame has in their place."""
     if isinstance(cell, Decimal):
         return cell.is_nan()  # a comparison with a signalling one would raise
@@ -376,12 +376,12 @@ def is_missing(cell: Any) -> bool:
     return cell is None or nothing or (isinstance(cell, MAY_BE_NAN) and cell != cell)
 
 
-def all_missing(X: Any, place: int) -> bool:
+def all_missing(X: Table, place: int) -> bool:
     """Whether no cell of a column is known, whose type then says nothing."""
     return all(map(is_missing, column(X, place).ravel().tolist()))
 
 
-def has_hidden_cells(values: Any) -> bool:
+def has_hidden_cells(values: Table) -> bool:
     """Whether the mask of a masked array hides a cell."""
     if not np.ma.isMaskedArray(values):
         return False
@@ -389,7 +389,7 @@ def has_hidden_cells(values: Any) -> bool:
     return bool(np.frombuffer(np.ma.getmaskarray(values).tobytes(), np.uint8).any())
 
 
-def numbers_of(X: Any, place: int) -> Array:
+def numbers_of(X: Table, place: int) -> Array:
     """Return a column as numbers, nan where one is missing.
 
     Raises
@@ -403,7 +403,7 @@ def numbers_of(X: Any, place: int) -> Array:
     return np.asarray(values.astype(np.float64))
 
 
-def days_of(X: Any, place: int) -> Array:
+def days_of(X: Table, place: int) -> Array:
     """Return dates as days since a day, or durations in days; nan where one is missing.
 
     Raises
@@ -432,7 +432,7 @@ def number_or_days(value: Any) -> float:
     return float((day - FIRST_DAY) / np.timedelta64(1, "D"))
 
 
-def _in_utc(cell: Any) -> Any:
+def _in_utc(cell: Table) -> Table:
     """Return a date without a time zone; numpy would warn, once for each that has one."""
     if is_missing(cell):
         return np.datetime64("NaT")
@@ -443,11 +443,11 @@ def _in_utc(cell: Any) -> Any:
     return cell.astimezone(UTC).replace(tzinfo=None) if zoned else cell
 
 
-def codes_of(X: Any, place: int, labels: list[Any]) -> tuple[Indices, Mask]:
+def codes_of(X: Table, place: int, labels: list[Any]) -> tuple[Indices, Mask]:
     """Place of each cell of a column among labels, -1 for none, and which cells are missing."""
     places = {label: number for number, label in enumerate(labels)}
 
-    def code(cell: Any) -> int:
+    def code(cell: object) -> int:
         # A list and the like is no label; what the other cells become must not follow from it.
         try:
             return places.get(cell, -1)
@@ -463,7 +463,7 @@ def codes_of(X: Any, place: int, labels: list[Any]) -> tuple[Indices, Mask]:
     return (codes, missing) if where is None else (codes[where], missing[where])
 
 
-def are_labels(labels: Any) -> bool:
+def are_labels(labels: Table) -> bool:
     """Whether these can be the labels of a column: two or more of one kind, and all different."""
     if isinstance(labels, str) or not np.iterable(labels):
         return False
@@ -473,6 +473,6 @@ def are_labels(labels: Any) -> bool:
     return len(entries) >= 2 and len(set(entries)) == len(entries) and is_known
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: Table) -> bool:
     """Whether X is a collection of dask's; dask is not imported for it."""
     return hasattr(X, "__dask_graph__") and type(X).__module__.partition(".")[0].startswith("dask")

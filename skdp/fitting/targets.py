@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
-from skdp._numbers import AnyArray, Array, Indices, is_real, listed, shown
+from skdp._numbers import AnyArray, Array, Indices, Table, is_real, listed, shown
 from skdp.fitting import tables
 from skdp.fitting.refusals import (
     NO_LABELS,
@@ -60,7 +60,7 @@ OWN_LABELS = (
 )
 
 
-def sorted_labels(declared: Any) -> AnyArray:
+def sorted_labels(declared: Table) -> AnyArray:
     """Return sorted labels, from an array or any other collection, such as a set."""
     if isinstance(declared, str | bytes) or not np.iterable(declared):
         raise ValueError(f"classes must list the labels, as in [0, 1]; got {shown(declared)}.")
@@ -78,7 +78,7 @@ def sorted_labels(declared: Any) -> AnyArray:
         ) from None
 
 
-def checked_labels(y: Any) -> Any:
+def checked_labels(y: Table) -> Any:
     """Return labels of a classifier as scikit-learn takes them, if they are of one kind.
 
     NumPy would make one label of the number 7 and the text "7" in a list.
@@ -145,7 +145,7 @@ def largest_weight(class_weight: Mapping[Any, float], n_classes: int) -> float:
 # ---------------------------------------------------------------- targets, weights and a start
 
 
-def checked_targets(model: Any, y: Any, dtype: np.dtype[Any]) -> Targets:
+def checked_targets(model: Any, y: Table, dtype: np.dtype[Any]) -> Targets:
     """Return the targets that an estimator reads in y; a refusal quotes none of them."""
     otherwise = NO_LABELS if is_classifier(model) else NO_NUMBERS
     with without_cells("y", otherwise=otherwise):
@@ -153,7 +153,7 @@ def checked_targets(model: Any, y: Any, dtype: np.dtype[Any]) -> Targets:
         return targets
 
 
-def checked_weights(sample_weight: Any, X: AnyRows, is_all: bool = True) -> Array | None:
+def checked_weights(sample_weight: Table, X: AnyRows, is_all: bool = True) -> Array | None:
     """Return the weights of records; None if none are given.
 
     ``is_all`` says whether X is all rows of a fit, one of which needs a positive weight.
@@ -186,7 +186,7 @@ def require_positive_weight(has_one: bool) -> None:
 
 
 def starting_point(
-    coef_init: Any, intercept_init: Any, n_features: int, n_outputs: int, constant: bool
+    coef_init: Table, intercept_init: Table, n_features: int, n_outputs: int, constant: bool
 ) -> tuple[Array, Array] | None:
     """Return the coefficients (features by outputs) and intercepts of a start that was given.
 
@@ -248,7 +248,7 @@ def in_raw_units(coef: Array, intercept: Array, scaling: Scaling | None) -> tupl
 
 
 def scaled_scores(
-    X: Any, coef: Array, intercept: Any, scaling: Scaling | None, row_bound: float | None
+    X: Table, coef: Array, intercept: Any, scaling: Scaling | None, row_bound: float | None
 ) -> Array:
     """Scores of records that are clipped, and scaled down where they are long, as in the fit.
 
@@ -275,7 +275,7 @@ def scaled_scores(
 
 
 def _scores_of_block(
-    X: Any, coef: Array, in_units: ColumnMap | None, row_bound: float | None
+    X: Table, coef: Array, in_units: ColumnMap | None, row_bound: float | None
 ) -> Array:
     """Scores of standardised rows, without the intercept."""
     # A sparse row is this one and its entries.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import AnyArray, Array, MatrixLike, require, shown
+from skdp._numbers import AnyArray, Array, MatrixLike, Table, require, shown
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting import assumptions, noise_warnings, parameters, user_warnings
 from skdp.fitting.data import Data
@@ -129,7 +129,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     # ------------------------------------------------------------------ the path
 
     def _prepare_for(
-        self, data: Data, coef_init: Any = None, intercept_init: Any = None
+        self, data: Data, coef_init: Table = None, intercept_init: Table = None
     ) -> Prepared:
         n_outputs = data.targets.n_outputs
         given = coef_init, intercept_init, data.n_features, n_outputs, self._has_intercept
@@ -146,13 +146,13 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def fit(
         self,
-        X: Any,
+        X: Table,
         y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
         coef_init: ArrayLike | None = None,
         intercept_init: ArrayLike | None = None,
-        groups: Any = None,
+        groups: Table = None,
     ) -> Self:
         """Fit the model, spending its budget.
 
@@ -292,7 +292,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         form = blocks, n_features, n_outputs, n_samples, n_groups, sparse, weighted
         return self._fit(read_stream(self, *form), coef_init, intercept_init)
 
-    def _read_rows(self, X: Any, y: Any, groups: object = None, **checks: Any) -> Any:
+    def _read_rows(self, X: Table, y: Table, groups: object = None, **checks: Any) -> Any:
         """Validate X and y, by the kind of targets that the loss takes."""
         if self._loss(1).targets != "label":
             checks |= {"multi_output": self._multi_output, "y_numeric": True}
@@ -427,7 +427,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def predict(self, X: MatrixLike) -> AnyArray:
         """Predict targets or labels."""
 
-    def _linear_predictor(self, X: Any) -> Array:
+    def _linear_predictor(self, X: Table) -> Array:
         check_is_fitted(self, "coef_")
         X = self._read_new(X)
         coef = np.atleast_2d(self.coef_).T
@@ -533,7 +533,6 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def _prepared(
         self, bounds: DeclaredBounds | None, public: Public, start: Start | None
     ) -> Prepared:
-        who = self._who
         longest = public.long_row if public.data_norm is None else public.data_norm
         moments = known_moments(bounds, public.has_intercept)
         public = replace(public, row_bound=longest, moments=moments)
@@ -545,13 +544,11 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             parameters.constraint_set(self.constraint),
             fit_intercept=self._has_intercept,
         )
-        solver = self._choose_solver(public, problem)
-        solver.check(problem)
-        auto.require_use(who, solver, public, problem, start)
+        solver = self._checked_solver(public, problem, start)
         if public.clips_means and not solver.averages_groups(public.is_pure):
             public = replace(public, rows_per_group=None)
         given = StageParameters(
-            who,
+            self._who,
             self._scaling_word,
             bounds,
             declared_targets(self.scaling),
@@ -582,11 +579,13 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         values = {name: getattr(self, name) for name in HANDED_ON}
         return {name: value for name, value in values.items() if not is_auto(value)}
 
-    def _choose_solver(self, public: Public, problem: Problem) -> Solver:
-        """Return the solver, with "auto" for what is not set."""
-        stages = [getattr(self, name, None) for name in ("inference", "calibration")]
-        is_last = all(one in (None, "auto", "none") for one in stages)
-        return auto.choose_solver(self._who, self.solver, self._given(), public, problem, is_last)
+    def _checked_solver(self, public: Public, problem: Problem, start: Start | None) -> Solver:
+        """Return the solver, with "auto" for what is not set; ValueError if it cannot do this."""
+        who, is_last = self._who, self.inference is None
+        solver = auto.choose_solver(who, self.solver, self._given(), public, problem, is_last)
+        solver.check(problem)
+        auto.require_use(who, solver, public, problem, start)
+        return solver
 
     @property
     def _scaling_word(self) -> str:

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, is_real, require, shown
+from skdp._numbers import AnyArray, Array, MatrixLike, Table, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.refusals import InputError
@@ -67,7 +67,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups, weighted)
 
-    def decision_function(self, X: Any, return_std: bool = False) -> Any:
+    def decision_function(self, X: Table, return_std: bool = False) -> Any:
         """Return scores, positive for the second label where there are two.
 
         Parameters
@@ -90,7 +90,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         scores = self._linear_predictor(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> AnyArray:
+    def predict(self, X: Table) -> AnyArray:
         """Predict labels.
 
         Parameters
@@ -125,7 +125,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
 
     # ------------------------------------------------------------------ what the base asks
 
-    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
+    def _read_targets(self, y: Table, dtype: np.dtype[Any]) -> Targets:
         labels = column_or_1d(y, warn=True)
         if self.classes is None:
             check_classification_targets(labels)
@@ -246,7 +246,7 @@ class DPLogisticRegression(intervals.Inference, DPLinearClassifier):
     _calibrates = True
     marginal_effects = intervals.marginal_effects
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Table) -> Array:
         """Predict the probability of every label, in the order of ``classes_``.
 
         Parameters
@@ -261,7 +261,7 @@ class DPLogisticRegression(intervals.Inference, DPLinearClassifier):
         mean = self._loss(scores.shape[1]).mean
         return np.hstack([mean(-scores), mean(scores)]) if scores.shape[1] == 1 else mean(scores)
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Table) -> Array:
         """Predict the logarithm of the probability of every label.
 
         Parameters

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn import linear_model
 from sklearn.metrics import d2_tweedie_score
 
-from skdp._numbers import MatrixLike, is_real, require
+from skdp._numbers import MatrixLike, Table, is_real, require
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
 from skdp.fitting.refusals import InputError
@@ -56,7 +56,7 @@ class DPTweedieModel(intervals.Inference, DPLinearRegressor):
         tags.target_tags.positive_only = bool(self.power != 0)
         return tags
 
-    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
+    def _read_targets(self, y: Table, dtype: np.dtype[Any]) -> Targets:
         targets = super()._read_targets(y, dtype)
         given = np.asarray(y)
         least = 0.0 if given.size == 0 else given.min()

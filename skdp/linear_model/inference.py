@@ -10,7 +10,7 @@ from scipy import sparse as scipy_sparse
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import Array, Mask, are_numbers, is_real, require
+from skdp._numbers import Array, Mask, Table, are_numbers, is_real, require
 from skdp.fitting import parameters
 from skdp.fitting.targets import in_raw_units
 from skdp.linear_model.summary import CoefficientTable
@@ -113,20 +113,21 @@ class DebiasedCoefficients:
             np.outer(determined, determined), covariance[:n_slopes, :n_slopes], np.nan
         )
         np.fill_diagonal(between, np.where(determined, slopes, np.inf))
-        last, last_share = np.zeros(n_outputs), np.zeros(n_outputs)
-        if has_intercept:
-            last_share = shares[n_slopes:]
-            last = np.sqrt(variances[n_slopes:]) if determined.all() else last + np.inf
+        is_known = np.append(determined, np.full(len(variances) - n_slopes, determined.all()))
+        errors = np.where(is_known, np.sqrt(np.maximum(variances, 0.0)), np.inf)
+        if not has_intercept:
+            intercept = np.zeros(n_outputs)
+            errors, shares = (np.append(each, intercept) for each in (errors, shares))
         return cls(
             coef=raw.T.ravel(),
-            intercept=intercept if has_intercept else np.zeros(n_outputs),
-            std_error=np.where(determined, np.sqrt(np.maximum(slopes, 0.0)), np.inf),
-            intercept_std_error=last,
+            intercept=intercept,
+            std_error=errors[:n_slopes],
+            intercept_std_error=errors[n_slopes:],
             covariance=between,
             determined=determined,
             relative_error=estimate.relative_error,
             privacy_share=shares[:n_slopes],
-            intercept_privacy_share=last_share,
+            intercept_privacy_share=shares[n_slopes:],
             cut=estimate.cut,
             estimate=estimate,
             scaling=scaling,
@@ -198,7 +199,7 @@ class DebiasedCoefficients:
         shares = np.clip(noise / np.where(total > 0, total, 1.0), 0.0, 1.0)
         return self.coef * weight, np.sqrt(total), shares
 
-    def mean_response(self, X: Any) -> tuple[Array, Array]:
+    def mean_response(self, X: Table) -> tuple[Array, Array]:
         """Return the mean response for each row, and its standard error.
 
         The error is inf unless every coefficient is determined. Rows are not clipped.
@@ -270,7 +271,7 @@ def _raw_covariances(estimate: DebiasedEstimate, to_raw: Array) -> tuple[Array, 
     return covariance, privacy
 
 
-def _dense_blocks(X: Any) -> Any:
+def _dense_blocks(X: Table) -> Any:
     """Yield rows as dense arrays of float64, some at a time."""
     rows = max(1, BLOCK_VALUES // max(1, X.shape[1]))
     for start in range(0, X.shape[0], rows):

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn import linear_model
 from sklearn.metrics import d2_pinball_score
 
-from skdp._numbers import AnyArray, MatrixLike, is_real, require
+from skdp._numbers import AnyArray, MatrixLike, Table, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.targets import Targets
@@ -77,7 +77,7 @@ class DPQuantileRegressor(DPLinearRegressor):
     quantiles: Sequence[float] | None = None
     alpha: float = 0.0
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Table, return_std: bool = False) -> Any:
         """Predict quantiles.
 
         Parameters
@@ -114,7 +114,7 @@ class DPQuantileRegressor(DPLinearRegressor):
         if self.quantiles is None:
             return super().score(X, y, sample_weight)
 
-        def mean_d2(y: ArrayLike, predicted: AnyArray, **weights: Any) -> float:
+        def mean_d2(y: ArrayLike, predicted: AnyArray, **weights: Table) -> float:
             pairs = zip(self._quantiles, predicted.T, strict=True)
             return float(np.mean([d2_pinball_score(y, p, alpha=q, **weights) for q, p in pairs]))
 
@@ -138,7 +138,7 @@ class DPQuantileRegressor(DPLinearRegressor):
         fine = fine and all(is_real(one) and 0 < one < 1 for one in self._quantiles)
         require("quantiles", self.quantiles, "be a list of numbers in (0, 1)", fine)
 
-    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
+    def _read_targets(self, y: Table, dtype: np.dtype[Any]) -> Targets:
         targets = super()._read_targets(y, dtype)
         n_quantiles = len(self._quantiles)
         values = np.repeat(targets.values, n_quantiles, axis=1)

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import AnyArray, Array, MatrixLike, are_numbers, is_real, require
+from skdp._numbers import AnyArray, Array, MatrixLike, Table, are_numbers, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
@@ -30,7 +30,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 
     _multi_output = True
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Table, return_std: bool = False) -> Any:
         """Predict targets.
 
         Parameters
@@ -110,7 +110,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         tags.target_tags.multi_output = self._multi_output
         return tags
 
-    def _read_targets(self, y: Any, dtype: np.dtype[Any]) -> Targets:
+    def _read_targets(self, y: Table, dtype: np.dtype[Any]) -> Targets:
         if not are_numbers(np.asarray(y)):
             raise InputError("y must hold real numbers.")
         if not np.isfinite(np.asarray(y)).all():  # scikit-learn lets inf among objects pass
