@@ -120,7 +120,7 @@ def places_of(array: Table) -> list[Place]:
     array : object
     """
     first = array
-    if hasattr(array, "iloc"):
+    if hasattr(array, "iloc") and not is_dask(array):
         first = array.iloc[:, 0] if array.ndim == 2 and array.shape[1] else array
         first = first.to_numpy() if isinstance(getattr(first, "dtype", None), np.dtype) else None
     several = [array] if first is array else [array, first]
