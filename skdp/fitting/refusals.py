@@ -101,8 +101,9 @@ def refusing(who: str, end: str = END) -> Iterator[None]:
     """
     try:
         yield
-    except MemoryError:
-        raise MemoryError(NO_MEMORY.format(who)) from None
+    except MemoryError as error:
+        is_own = END in _message_of(error)
+        raise (error if is_own else MemoryError(f"{NO_MEMORY.format(who)} {end}")) from None
     except (ValueError, TypeError) as refusal:
         said = _message_of(refusal)
         if end not in said:
