@@ -102,11 +102,11 @@ def refusing(who: str, end: str = END) -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        is_own = END in _message_of(error)
+        is_own = END.rstrip(".") in _message_of(error)
         raise (error if is_own else MemoryError(f"{NO_MEMORY.format(who)} {end}")) from None
     except (ValueError, TypeError) as refusal:
         said = _message_of(refusal)
-        if end not in said:
+        if end.rstrip(".") not in said:
             begin = "" if who in said else f"{who}: "
             refusal.args = (f"{begin}{said} {end}",)
         raise
