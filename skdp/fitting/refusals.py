@@ -106,6 +106,8 @@ def refusing(who: str, end: str = END) -> Iterator[None]:
         raise (error if is_own else MemoryError(f"{NO_MEMORY.format(who)} {end}")) from None
     except (ValueError, TypeError) as refusal:
         said = _message_of(refusal)
+        if end != END:  # another tool's words, of rows that are read once more
+            said = said.removesuffix(END).rstrip()
         if end.rstrip(".") not in said:
             begin = "" if who in said else f"{who}: "
             refusal.args = (f"{begin}{said} {end}",)
