@@ -173,7 +173,8 @@ class PrivateEstimator(BaseEstimator):
 
     def _check_rows(self, X: Table) -> None:
         """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
-        clone(self)._read("X", X)
+        with refusals.refusing(self._who):
+            clone(self)._read("X", X)
 
     # ------------------------------------------------------------------ the path of a fit
 
