@@ -145,8 +145,8 @@ def _rows_of_view(view: AnyArray, owner: AnyArray) -> range | None:
 
 
 def _lowest_address(array: AnyArray) -> int:
-    ends = (stride * (size - 1) for stride, size in zip(array.strides, array.shape, strict=True))
-    return int(array.ctypes.data + sum(min(0, end) for end in ends))
+    reach = (stride * (size - 1) for stride, size in zip(array.strides, array.shape, strict=True))
+    return int(array.ctypes.data + sum(min(0, last) for last in reach))
 
 
 def overlap(one: Place, other: Place) -> bool:

@@ -390,15 +390,19 @@ class Inference:
         CoefficientTable
             Prints as text, shows as HTML in notebooks; ``to_frame()`` is a pandas data frame.
         """
-        found = inference_of(self, "summary")
-        n_outputs = len(found.intercept)
-        names = column_names(self, len(found.coef) // n_outputs)
+        inferred = inference_of(self, "summary")
+        n_outputs = len(inferred.intercept)
+        names = column_names(self, len(inferred.coef) // n_outputs)
         starts = [""] if n_outputs == 1 else [f"{label}: " for label in vars(self)["classes_"]]
         labels = [f"{start}{name}" for start in starts for name in names]
-        columns = [found.coef, found.std_error, found.privacy_share]
-        if found.has_intercept:
+        columns = [inferred.coef, inferred.std_error, inferred.privacy_share]
+        if inferred.has_intercept:
             labels += [f"{start}(intercept)" for start in starts]
-            last = found.intercept, found.intercept_std_error, found.intercept_privacy_share
+            last = (
+                inferred.intercept,
+                inferred.intercept_std_error,
+                inferred.intercept_privacy_share,
+            )
             columns = [np.append(column, one) for column, one in zip(columns, last, strict=True)]
         return _table(self, type(self).__name__, labels, columns, level)
 
