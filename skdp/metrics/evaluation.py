@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import AnyArray, Array, MatrixLike, is_real, require
-from skdp.fitting import grouping
+from skdp.fitting import grouping, refusals
 from skdp.fitting.assumptions import declared_assumptions, noise_assumptions, unit_assumptions
 from skdp.fitting.between_fits import was_fitted_on
 from skdp.fitting.data import Data
