@@ -71,7 +71,6 @@ STATISTICS = {
     gradients.GradientSum: lambda at: gradients.GradientSum(at, CLIP),
     gradients.GradientDifference: lambda at: gradients.GradientDifference(at + 1.0, at, CLIP),
     record_sums.ResidualCount: lambda at: record_sums.ResidualCount(_sure(at), 0.5),
-    record_sums.GradientCount: lambda at: record_sums.GradientCount(_sure(at), 1.0),
     histograms.MagnitudeCounts: lambda at: histograms.MagnitudeCounts(True, False),
     histograms.BinCounts: lambda at: histograms.BinCounts(
         True, False, np.full(4, -2.0), np.ones(4), 4

@@ -42,7 +42,6 @@ def solvers(extra):
         "DP-AMBSSGD": AdaptiveShuffledSGD(**KNOWN, **extra),
         "DP-SSGD": ShuffledSGD(max_iter=BLOCKS, **KNOWN),
         "gd": GradientDescent(),
-        "gd, adaptive clip": GradientDescent(clip_norm="adaptive"),
     }
 
 

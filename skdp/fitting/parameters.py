@@ -33,10 +33,9 @@ momentum : float, str, tuple (str, dict), Momentum or "auto"
     gradients, in solvers "gd", "whitened" and "residual_budget".
 noise_schedule : str, tuple (str, dict), NoiseSchedule, array of shape (max_iter,) or "auto"
     Noise of the steps relative to each other. The scale always follows from the budget.
-clip_norm : float, str, tuple (str, dict), AdaptiveClipping or "auto"
+clip_norm : float or "auto"
     Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. Smaller
-    means less noise and more bias. "adaptive" follows the gradients' norms by noisy counts, in
-    solvers "gd" and "adp_sgd".
+    means less noise and more bias.
 scaling : {"auto", "private", "none"}, PublicRange, PublicSample or RowNorm
     How columns, and the targets of a regression, are standardised as part of the fit. "private"
     estimates their ranges, centres and scales by noisy histograms, which are paid for from the
@@ -98,7 +97,6 @@ from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp.stages.inference.stage import CoefficientInference, inference_share
 from skdp.steps.iterates import AnyMomentum as AnyMomentum
 from skdp.steps.noise_schedules import RelativeNoise as RelativeNoise
-from skdp.steps.schedules import ClipNorm as ClipNorm
 from skdp.steps.schedules import Named, named
 from skdp.steps.schedules import StepSize as StepSize
 
@@ -183,7 +181,6 @@ EXAMPLES = {
     "learning_rate": "skdp.steps.PolynomialStep(a=50.0)",
     "momentum": "skdp.steps.AveragedGradient(0.9)",
     "noise_schedule": "skdp.steps.ExponentialNoise(0.9)",
-    "clip_norm": "skdp.steps.AdaptiveClipping()",
     "scaling": "PublicRange(low, high)",
     "constraint": "skdp.objective.L2Ball(1.0)",
     "inference": "CoefficientInference(share=0.5)",

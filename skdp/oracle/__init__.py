@@ -35,7 +35,6 @@ from skdp.oracle.releases.record_sums import (
     CappedResiduals,
     CutCount,
     DirectionalSum,
-    GradientCount,
     InfluenceSquares,
     ResidualCount,
     ResidualSquares,

@@ -11,9 +11,8 @@ sampling : {"poisson", "fixed_size", "shuffled"}, default="poisson"
     How batches are drawn. "poisson": every row independently, the least noise for most plans.
     "fixed_size": without replacement, under replace_one only. "shuffled": epochs of disjoint
     blocks.
-clip_norm : float, str, tuple (str, dict), AdaptiveClipping or "auto", default="auto"
-    L2 bound of one record's gradient. "adaptive" is `AdaptiveClipping`, whose norm follows noisy
-    counts.
+clip_norm : float or "auto", default="auto"
+    L2 bound of one record's gradient.
 momentum : float, str, tuple (str, dict), Momentum or "auto", default="auto"
     A number in [0, 1) is the beta of Polyak's `HeavyBall`; 0 is none. ``("averaged", {"beta":
     0.8})`` or ``AveragedGradient(0.8)`` is the bias-corrected average of gradients. Both have unit
@@ -46,11 +45,11 @@ from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers import checks
 from skdp.steps.iterates import AnyMomentum
 from skdp.steps.noise_schedules import RelativeNoise
-from skdp.steps.schedules import ClipNorm, Named, StepSize, is_named
+from skdp.steps.schedules import Named, StepSize, is_named
 
 # For authors of solvers: everything in one place.
 __all__ = [
-    "AUTO", "REGISTRY", "AnyMomentum", "ClipNorm", "Oracle", "Problem", "Public", "RelativeNoise",
+    "AUTO", "REGISTRY", "AnyMomentum", "Oracle", "Problem", "Public", "RelativeNoise",
     "Resolved", "Settings", "Solution", "Solver", "StepSize", "hyperparameters",
 ]  # fmt: skip
 

@@ -30,14 +30,11 @@ from skdp.steps.noise_schedules import (
     stages,
 )
 from skdp.steps.schedules import (
-    AdaptiveClipping,
     AdaptiveStep,
-    ClipNorm,
     LocalSizes,
     PolynomialStep,
     SquareRootDecayStep,
     StepSchedule,
-    clipping_rule,
     constant_clip,
     constant_size,
     named,

@@ -53,7 +53,6 @@ VARIANTS = {
     "quantiles": {"quantiles": [0.2, 0.8]},
     "pure": {"delta": 0.0},
     "batches": {"solver": ("gd", {"batch_size": 15})},
-    "adaptive clipping": {"solver": "gd", "clip_norm": "adaptive"},
     "declared bounds": {"scaling": skdp.RowNorm(1.5)},
 }
 WITH_VARIANT = [

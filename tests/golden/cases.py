@@ -110,7 +110,6 @@ OPTIONS = [
         "replace_one",
         {"solver": ("auto", {"batch_size": 50}), "max_iter": 20},
     ),
-    ("adaptive clip", "three classes", "zero_out", {"clip_norm": "adaptive", "max_iter": 12}),
 ]
 
 

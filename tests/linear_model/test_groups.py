@@ -178,7 +178,7 @@ def test_totals_do_not_mix_units(rng):
 
 
 GROUP_STATISTICS = {
-    "BinCounts", "CappedHessian", "CappedResiduals", "CutCount", "DirectionalSum", "GradientCount",
+    "BinCounts", "CappedHessian", "CappedResiduals", "CutCount", "DirectionalSum",
     "GradientDifference", "GradientSum", "GramSum", "InfluenceSquares",
     "LogisticStep", "MagnitudeCounts", "ResidualCount", "ResidualSquares",
     "ScoreSquares", "ShrunkGradientSum", "TableCounts",

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import skdp
 from grouped import PAIRS, group_neighbours, grouped_data
-from replays import ESTIMATORS, in_turn, make_linear
+from replays import ESTIMATORS, in_turn
 from skdp.accounting import Adjacency
 from skdp.solvers import GradientDescent, available, get_solver
 
@@ -71,17 +71,6 @@ def test_batches_hold_whole_groups(replay, rng, adjacency, sampling, rows_per_gr
         )
 
     check(replay, rng, make, "ridge", adjacency)
-
-
-@both
-@pytest.mark.parametrize("rows_per_group", [None, 4])
-def test_adaptive_clipping(replay, rng, adjacency, rows_per_group):
-    def make():
-        return make_linear(
-            adjacency=str(adjacency), clip_norm="adaptive", rows_per_group=rows_per_group
-        )
-
-    check(replay, rng, make, "linear", adjacency)
 
 
 def test_who_averages(rng):

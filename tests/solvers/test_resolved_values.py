@@ -14,7 +14,7 @@ from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, L1Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.oracle import Public
 from skdp.solvers import get_solver
-from skdp.steps import AdaptiveClipping, HeavyBall, PolynomialStep, UniformNoise
+from skdp.steps import HeavyBall, PolynomialStep, UniformNoise
 
 RIDGE, LOGISTIC = Problem(SquaredError(), ElasticNet(0.1)), Problem(Logistic(), ElasticNet(0.1))
 # Problems with the facts that rules for "auto" look at: few rows and many, both mechanisms, no
@@ -119,7 +119,6 @@ FORMS = {
     "momentum": (HeavyBall(0.3), ("heavy_ball", {"beta": 0.3}), 0.3),
     "learning_rate": (PolynomialStep(0.01), ("polynomial", {"initial": 0.01})),
     "noise_schedule": (UniformNoise(), ("uniform", {}), "uniform"),
-    "clip_norm": (AdaptiveClipping(0.5), ("adaptive", {"quantile": 0.5})),
 }
 # Solvers whose sizes or clipping norms may differ from step to step.
 VARYING = {

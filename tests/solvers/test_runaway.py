@@ -34,7 +34,6 @@ TOO_SMOOTH = {"max_iter": 60, "curvature": 0.1}
 RUNAWAYS = [
     GradientDescent(**TOO_LONG),
     GradientDescent(**TOO_LONG, batch_size=10),
-    GradientDescent(**TOO_LONG, clip_norm="adaptive"),
     AdaptiveNoiseSGD(**TOO_LONG),
     AdaptiveNoiseSGD(**TOO_LONG, batch_size=10),
     ResidualBudget(**TOO_LONG),

@@ -153,26 +153,7 @@ class ResidualCount(RecordSum):
 
     def numbers(self, block: Records, context: PublicContext) -> Array:
         residuals = context.problem.loss.residual(block.margins(self.point), block.targets)
-        return np.asarray(lengths_of(residuals) <= self._limits(block, context), float)
-
-    def _limits(self, block: Records, context: PublicContext) -> Array | float:
-        return self.limit
-
-
-@base.audited
-@dataclass(frozen=True, eq=False)
-class GradientCount(ResidualCount):
-    """Number of records whose weighted gradient at ``point`` is at most ``limit`` long.
-
-    If the mean gradients of groups are clipped, the limit for gradients of rows is larger by the
-    expected ratio of both lengths.
-    """
-
-    kind: ClassVar[str] = "gradient_count"
-
-    def _limits(self, block: Records, context: PublicContext) -> Array:
-        limits = self.limit / context.public.mean_length * block.inverse_norms
-        return limits if block.weights is None else np.asarray(limits / block.weights)
+        return np.asarray(lengths_of(residuals) <= self.limit, float)
 
 
 @base.audited

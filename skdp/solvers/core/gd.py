@@ -86,7 +86,7 @@ class GradientDescent(Solver):
     batch_size: int | float | None = None
     sampling: str = "poisson"
     noise_schedule: base.RelativeNoise = "auto"
-    clip_norm: base.ClipNorm = "auto"
+    clip_norm: Resolved[float] = AUTO
     averaging: str = "auto"
     mechanism: str = "auto"
 
@@ -120,7 +120,7 @@ class GradientDescent(Solver):
         checks.choice("mechanism", self.mechanism, self.mechanisms)
         descent.check_batches(self.batch_size, self.sampling, public)
         steps.step_sizes(self.learning_rate, self.max_iter)
-        descent.resolve_clip(self, public, problem)
+        steps.constant_clip(self.clip_norm)
         steps.relative_noise(self.noise_schedule, self.max_iter)
 
     def solve(self, oracle: Oracle) -> Solution:
@@ -143,12 +143,12 @@ class GradientDescent(Solver):
         if on_all and not oracle.is_noisy:
             path = observed = Observed(path, oracle)
             lengths = observed.lengths
-        path, clip_norm, noises = descent.tracked(path, self.clip_norm, noises)
         spent = math.fsum(noise**-2 for noise in noises)
         spent = descent.spent_on_batches(spent, self.batch_size, self.sampling, public)
         path = Halfway(path, oracle, n_steps, spent)
         batches = descent.samplers(self.batch_size, self.sampling, public)
         sizes = sizes / problem.loss.slowdown
+        clip_norm = steps.constant_clip(self.clip_norm)
         run = descent.schedule(sizes, clip_norm, noises, batches, self.mechanism)
         result = descent.descend(oracle, path, run)
         return Solution(result, n_steps, slopes=tuple(lengths))

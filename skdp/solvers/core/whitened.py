@@ -104,7 +104,7 @@ class Whitened(Solver):
     learning_rate: base.StepSize = "auto"
     momentum: base.AnyMomentum = "auto"
     noise_schedule: base.RelativeNoise = "auto"
-    clip_norm: base.ClipNorm = "auto"
+    clip_norm: Resolved[float] = AUTO
 
     @property
     def has_checkpoint(self) -> bool:

@@ -69,7 +69,7 @@ class ResidualBudget(Solver):
     learning_rate: base.StepSize = "auto"
     momentum: base.AnyMomentum = "auto"
     noise_schedule: base.RelativeNoise = "auto"
-    clip_norm: base.ClipNorm = "auto"
+    clip_norm: Resolved[float] = AUTO
     averaging: str = "auto"
 
     def averages_groups(self, pure: bool) -> bool:

@@ -95,7 +95,7 @@ class Accelerated(Solver):
     learning_rate: base.StepSize = "auto"
     noise_schedule: base.RelativeNoise = "auto"
     mechanism: str = "auto"
-    clip_norm: base.ClipNorm = "auto"
+    clip_norm: Resolved[float] = AUTO
     curvature: Resolved[float] = AUTO
     strong_convexity: Resolved[float] = AUTO
     initial_gap: Resolved[float] = AUTO

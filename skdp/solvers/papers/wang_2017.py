@@ -103,7 +103,7 @@ class AcceleratedMirrorDescent(Solver):
     max_iter: Resolved[int] = AUTO
     curvature: Resolved[float] = AUTO
     noise_schedule: base.RelativeNoise = "auto"
-    clip_norm: base.ClipNorm = "auto"
+    clip_norm: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         """Return values that minimise the bound of Wang, Ye, Xu (2017, (76)).
@@ -280,7 +280,7 @@ class VarianceReduced(Solver):
     batch_size: Resolved[descent.BatchSize] = AUTO
     sampling: str = "poisson"
     learning_rate: base.StepSize = "auto"
-    clip_norm: base.ClipNorm = "auto"
+    clip_norm: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
         """Return the distance and clip of gradient descent, in plain steps."""

@@ -79,7 +79,7 @@ class AdaptiveNoiseSGD(Solver):
     batch_size: int | float | None = None
     sampling: str = "poisson"
     noise_schedule: base.RelativeNoise = "auto"
-    clip_norm: base.ClipNorm = "auto"
+    clip_norm: Resolved[float] = AUTO
     averaging: str = "auto"
 
     def averages_groups(self, pure: bool) -> bool:
@@ -116,7 +116,7 @@ class AdaptiveNoiseSGD(Solver):
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.choice("averaging", self.averaging, steps.AVERAGES)
         descent.check_batches(self.batch_size, self.sampling, public)
-        descent.resolve_clip(self, public, problem)
+        steps.constant_clip(self.clip_norm)
         self._noises()
 
     def _expected_sizes(self) -> Array:
@@ -139,7 +139,7 @@ class AdaptiveNoiseSGD(Solver):
         if isinstance(rule, steps.AdaptiveStep):
             size_of = rule.start()
             path = descent.Sized(path, lambda point, gradient, std: size_of(gradient, std))
-        path, clip_norm, noises = descent.tracked(path, self.clip_norm, self._noises())
+        clip_norm = steps.constant_clip(self.clip_norm)
         batches = descent.samplers(self.batch_size, self.sampling, oracle.public)
-        run = descent.schedule(self._expected_sizes(), clip_norm, noises, batches)
+        run = descent.schedule(self._expected_sizes(), clip_norm, self._noises(), batches)
         return Solution(descent.descend(oracle, path, run), n_steps)

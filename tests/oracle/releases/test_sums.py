@@ -33,7 +33,6 @@ ONLY = {
 SLACK = {
     ("squared", record_sums.ResidualCount),
     ("three classes", record_sums.ResidualCount),
-    ("squared", record_sums.GradientCount),
     ("three classes", gradients.GradientDifference),
     ("three classes", record_sums.TailSum),
 }

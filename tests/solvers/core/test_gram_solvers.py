@@ -262,11 +262,6 @@ def test_whitened_steps_are_those_of_a_plain_loop(regression):
     np.testing.assert_allclose(model.coef_, w, rtol=1e-6)
 
 
-def test_whitened_refuses_a_clip_that_follows_counts(regression):
-    with pytest.raises(ValueError, match="solvers 'gd' and 'adp_sgd' do"):
-        skdp.DPRidge(solver="whitened", clip_norm="adaptive").fit(*regression)
-
-
 def test_steps_of_whitened_that_are_too_long_do_not_run_away_in_silence(regression):
     with pytest.raises(FloatingPointError, match="ran away"):
         skdp.DPRidge(solver="whitened", epsilon=math.inf, learning_rate=5.0).fit(*regression)

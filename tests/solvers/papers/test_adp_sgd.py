@@ -130,9 +130,7 @@ def test_adaptive_steps_use_the_noisy_gradient_and_take_the_noise_off(monkeypatc
         return stds[-1]
 
     rule = AdaptiveStep(0.5, first=1.0, least=1e-4)
-    solver = AdaptiveNoiseSGD(
-        max_iter=15, learning_rate=rule, averaging="last", clip_norm="adaptive"
-    )
+    solver = AdaptiveNoiseSGD(max_iter=15, learning_rate=rule, averaging="last")
     model = skdp.DPLinearRegression(
         solver=solver,
         fit_intercept=False,
