@@ -138,7 +138,7 @@ def measure(name: str, n_rows: int, epsilon: float, runs: int) -> dict:
             determined = found.determined_
             known.append(determined)
             widths.append(np.where(determined, found.coef_std_error_ / plain, np.nan))
-            low, high = found.conf_int().T
+            low, high = np.asarray(found.conf_int()).T
             bounded = bounded_fit(Z, y, full, *asked[-1], is_logistic)
             if determined.any():
                 by_run.append([

@@ -21,6 +21,15 @@ def fill(**paragraphs: str) -> Callable[[Documented], Documented]:
     return filled
 
 
+def without_types(method: Documented) -> Documented:
+    """Let help show the parameters of a method without their types, which its docstring states."""
+    given = inspect.signature(method)
+    bare = [one.replace(annotation=one.empty) for one in given.parameters.values()]
+    signature = given.replace(parameters=bare, return_annotation=given.empty)
+    method.__signature__ = signature  # type: ignore[attr-defined]
+    return method
+
+
 def section_of(documented: object, title: str) -> dict[str, str]:
     """Return the entries of a section of a numpydoc docstring by the names that they begin with.
 

@@ -1,5 +1,7 @@
 """Replay fits on neighbours with forced answers; whatever else differs is a leak."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping

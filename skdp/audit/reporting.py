@@ -1,5 +1,7 @@
 """Report the statement of a fit, a replay and canaries together."""
 
+from __future__ import annotations
+
 import json
 import os
 from dataclasses import asdict, dataclass

@@ -1,5 +1,7 @@
 """Check a class of partitions: what it returns in every pass, and what fits make of it."""
 
+from __future__ import annotations
+
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor

@@ -52,9 +52,9 @@ scaling : {"auto", "private", "none"}, PublicRange, PublicSample or RowNorm
 constraint : L2Ball, L1Ball, Box, Simplex, str, tuple (str, dict) or None
     Set that the coefficients, taken as one vector, have to lie in; it costs no budget. Short
     for ``L2Ball(2.0)`` is ``("l2_ball", {"radius": 2.0})``. The intercept is free.
-inference : "coefficients", CoefficientInference or None
-    "coefficients" ends the fit with standard errors, intervals and p-values: a Newton step from
-    the fitted coefficients that undoes their bias, with the covariance of rows and noise.
+inference : bool, "coefficients", CoefficientInference or None
+    True, or "coefficients", ends the fit with standard errors, intervals and p-values: a Newton
+    step from the fitted coefficients that undoes their bias, with the covariance of rows and noise.
     `CoefficientInference` sets its share of the budget. It needs one target or two classes,
     Gaussian noise, records without weights, and no L1 penalty or constraint; a penalty is not
     part of what is estimated.
@@ -105,7 +105,7 @@ Auto = Literal["auto"]
 SolverChoice = str | Solver | tuple[str, Mapping[str, object]]
 Scaling = Literal["auto", "private", "none"] | PublicRange | PublicSample | RowNorm
 ConstraintChoice = Constraint | Named | None
-InferenceChoice = Literal["coefficients"] | CoefficientInference | None
+InferenceChoice = bool | Literal["coefficients"] | CoefficientInference | None
 T = TypeVar("T")
 
 
@@ -200,7 +200,9 @@ def declared(estimator: type[T]) -> type[T]:
     made = dataclass(kw_only=True, eq=False, repr=False)(estimator)
     places = {name: place for place, name in enumerate(PARAMETERS)}
     signature = inspect.signature(made.__init__)
-    itself, *given = signature.parameters.values()
+    itself, *several = signature.parameters.values()
+    short = (str(one.annotation).replace("parameters.", "") for one in several)
+    given = [one.replace(annotation=type_) for one, type_ in zip(several, short, strict=True)]
     given.sort(key=lambda parameter: (parameter.kind, places.get(parameter.name, -1)))
     made.__init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[itself, *given]

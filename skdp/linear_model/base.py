@@ -1,5 +1,7 @@
 """Base of the estimators: from rows to coefficients, on the one path of all private fits."""
 
+from __future__ import annotations
+
 import importlib
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._docstrings import without_types
 from skdp._numbers import AnyArray, Array, MatrixLike, Table, require, shown
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting import assumptions, noise_warnings, parameters, user_warnings
@@ -144,6 +147,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         user_warnings.warn_about_label_set(who, self._reads_label_set, self.epsilon)
         user_warnings.warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
+    @without_types
     def fit(
         self,
         X: Table,
@@ -355,9 +359,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             raise ImportError(f"{self._who}: coefficients() needs pandas.") from None
         coef = np.atleast_2d(self.coef_)
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-        several = [
-            f"coefficient {number}" for number in getattr(self, "classes_", range(len(coef)))
-        ]
+        several = [f"coefficient {name}" for name in self._output_names]
         table = pandas.DataFrame(
             coef.T, index=names, columns=["coefficient"] if len(coef) == 1 else several
         )
@@ -373,6 +375,11 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
                 table[["lower", "upper"]] = np.exp(limits)
         table["effect"] = coef[largest, np.arange(coef.shape[1])] * sizes
         return table.sort_values("effect", key=np.abs, ascending=False)
+
+    @property
+    def _output_names(self) -> Iterable[object]:
+        """Labels, quantiles or numbers of the rows of ``coef_``."""
+        return getattr(self, "classes_", range(len(np.atleast_2d(self.coef_))))
 
     def to_sklearn(self) -> Any:
         """Return a fitted linear model of scikit-learn with the same coefficients.
@@ -581,7 +588,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def _checked_solver(self, public: Public, problem: Problem, start: Start | None) -> Solver:
         """Return the solver, with "auto" for what is not set; ValueError if it cannot do this."""
-        who, is_last = self._who, self.inference is None
+        who, is_last = self._who, inference_share(self.inference) is None
         solver = auto.choose_solver(who, self.solver, self._given(), public, problem, is_last)
         solver.check(problem)
         auto.require_use(who, solver, public, problem, start)

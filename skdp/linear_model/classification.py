@@ -1,5 +1,7 @@
 """Private linear classifiers: logistic regression, support vectors, and their common part."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any

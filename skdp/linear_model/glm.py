@@ -1,5 +1,7 @@
 """Differentially private generalised linear models of counts, costs and other amounts."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from functools import partial
 from typing import Any

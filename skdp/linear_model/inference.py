@@ -1,5 +1,8 @@
 """Standard errors, intervals and p-values of a fit with ``inference="coefficients"``."""
 
+from __future__ import annotations
+
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -286,7 +289,7 @@ class Inference:
 
     inference: parameters.InferenceChoice = None
 
-    def conf_int(self, level: float = 0.95, intercept: bool = False) -> Array:
+    def conf_int(self, level: float = 0.95, intercept: bool = False) -> Table:
         """Return confidence intervals of the coefficients.
 
         Normal intervals around ``coef_debiased_``. Their standard errors hold the noise that was
@@ -302,9 +305,11 @@ class Inference:
 
         Returns
         -------
-        array of shape (n_features, 2) or (n_features + 1, 2)
-            Lower and upper ends; -inf and inf where a coefficient is not determined. Of several
-            classes there is such an array for each: (n_classes, n_features, 2).
+        pandas.DataFrame, or array of shape (n_features, 2) or (n_features + 1, 2)
+            Lower and upper ends; -inf and inf if a coefficient is not determined. A data frame,
+            with columns "low" and "high", if the fit had names of columns and pandas is installed;
+            rows of several classes are indexed by class and column. An array of several classes
+            has the shape (n_classes, n_features, 2).
 
         Raises
         ------
@@ -315,10 +320,17 @@ class Inference:
         """
         estimates = inference_of(self, "conf_int")
         intervals, n_outputs = estimates.interval(level, intercept), len(estimates.intercept)
-        if n_outputs == 1:
+        if n_outputs > 1:
+            parts = np.split(intervals, [len(estimates.coef)])
+            intervals = np.concatenate([part.reshape(n_outputs, -1, 2) for part in parts], axis=1)
+        given = vars(self).get("feature_names_in_")
+        if given is None or importlib.util.find_spec("pandas") is None:
             return intervals
-        parts = np.split(intervals, [len(estimates.coef)])
-        return np.concatenate([part.reshape(n_outputs, -1, 2) for part in parts], axis=1)
+        pandas = importlib.import_module("pandas")
+        names: Table = [*given, "(intercept)"][: intervals.shape[-2]]
+        if n_outputs > 1:
+            names = pandas.MultiIndex.from_product([vars(self)["classes_"], names])
+        return pandas.DataFrame(intervals.reshape(-1, 2), index=names, columns=["low", "high"])
 
     def wald_test(self, R: ArrayLike, q: ArrayLike | None = None) -> WaldTest:
         """Test whether several linear restrictions on the coefficients hold at once.

@@ -1,6 +1,8 @@
 """Differentially private quantile regression."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -119,6 +121,10 @@ class DPQuantileRegressor(DPLinearRegressor):
             return float(np.mean([d2_pinball_score(y, p, alpha=q, **weights) for q, p in pairs]))
 
         return self._exact_score(mean_d2, X, y, sample_weight)
+
+    @property
+    def _output_names(self) -> Iterable[object]:
+        return self._quantiles
 
     def _plan(
         self, n_samples: int | None, n_features: int, n_outputs: int, *shape: Any

@@ -1,5 +1,7 @@
 """Differentially private least squares, plain, penalised, and robust."""
 
+from __future__ import annotations
+
 from dataclasses import field
 from typing import Any, ClassVar
 

@@ -1,5 +1,7 @@
 """Score a fitted model on private rows: one set of releases, priced and charged like a fit."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from threading import RLock

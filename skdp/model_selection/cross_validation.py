@@ -1,5 +1,7 @@
 """Cross-validate privately; each row is in all fits but one, and is charged for them."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,5 +1,7 @@
 """Split rows at random into parts whose uses cost the maximum, not the sum."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from typing import Any, NoReturn, SupportsIndex, TypeAlias

@@ -1,5 +1,7 @@
 """Search privately: keep the best of a random number of fits by a private score alone."""
 
+from __future__ import annotations
+
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,5 +1,7 @@
 """Standardise columns by privately estimated ranges, centres and scales."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 

@@ -1,5 +1,7 @@
 """Turn a raw data frame into numbers: categories, missing values and dates, on one ledger."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Self

@@ -13,6 +13,8 @@ Laplace noise on samples has amplified epsilons, which add up (the same paper, e
 All functions take the logarithm of the influence, so that long runs neither overflow nor underflow.
 """
 
+from __future__ import annotations
+
 import math
 from abc import abstractmethod
 from collections.abc import Callable

@@ -53,7 +53,7 @@ def test_attributes_agree_with_each_other(model):
     np.testing.assert_allclose(found.p_values_, 2 * stats.norm.sf(abs(coef / error)))
     np.testing.assert_allclose(found.coef_covariance_, found.coef_covariance_.T)
     assert (np.linalg.eigvalsh(found.coef_covariance_) > 0).all()
-    ends = found.conf_int(0.9, intercept=True)
+    ends = np.asarray(found.conf_int(0.9, intercept=True))
     assert ends.shape == (4, 2)
     np.testing.assert_allclose(ends.mean(axis=1)[:3], coef)
     np.testing.assert_allclose(ends[:3, 1] - coef, 1.6448536 * error)
@@ -99,11 +99,12 @@ def test_several_classes_have_rows_of_their_own():
     np.testing.assert_allclose(model.intercept_debiased_.sum(), 0, atol=1e-9)
     errors = np.sqrt(np.diag(model.coef_covariance_)).reshape(3, 3)
     np.testing.assert_allclose(errors, model.coef_std_error_)
-    intervals = model.conf_int(intercept=True)
-    assert intervals.shape == (3, 4, 2)
+    frame = model.conf_int(intercept=True)
+    assert frame.index[7] == ("low", "(intercept)")
+    intervals = frame.to_numpy().reshape(3, 4, 2)
     np.testing.assert_allclose(intervals[:, :3].mean(axis=2), model.coef_debiased_)
     np.testing.assert_allclose(intervals[:, 3].mean(axis=1), model.intercept_debiased_)
-    np.testing.assert_array_equal(model.conf_int(), intervals[:, :3])
+    np.testing.assert_array_equal(model.conf_int(), intervals[:, :3].reshape(-1, 2))
     frame = model.summary().to_frame()
     assert list(frame.index[[0, 5, 9, 11]]) == [
         "high: age", "low: <b>", "high: (intercept)", "middle: (intercept)",
@@ -113,14 +114,26 @@ def test_several_classes_have_rows_of_their_own():
     assert len(display.ax_.get_yticklabels()) == 9
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.conf_int(), model.conf_int())
-    assert fitted_classes(fit_intercept=False).conf_int(intercept=True).shape == (3, 3, 2)
+    assert fitted_classes(fit_intercept=False).conf_int(intercept=True).shape == (9, 2)
+
+
+def test_intervals_have_the_names_of_the_columns():
+    X, y = data_for(skdp.DPRidge)
+    frame = fitted(skdp.DPRidge, X, y).conf_int(intercept=True)
+    assert [*frame.index] == [*X.columns, "(intercept)"]
+    assert [*frame.columns] == ["low", "high"]
+    private = skdp.Privacy(noise=skdp.SeededNoise(3))
+    model = skdp.DPRidge(inference=True, epsilon=3.0, privacy=private).fit(np.asarray(X), y)
+    np.testing.assert_array_equal(model.conf_int(intercept=True), frame)
+    assert isinstance(model.conf_int(), np.ndarray), "arrays have no names"
+    assert not hasattr(skdp.DPRidge(inference=False).fit(X, y), "inference_")
 
 
 def test_ridge_estimates_without_its_penalty():
     X, y = data_for(skdp.DPRidge)
     strong = fitted(skdp.DPRidge, X, y, alpha=4000.0)
     assert abs(strong.coef_[0]) < 0.7
-    low, high = strong.conf_int(0.999)[0]
+    low, high = strong.conf_int(0.999).iloc[0]
     assert low < 1 < high
 
 
@@ -356,8 +369,8 @@ REFUSED = [
     (skdp.DPLinearRegression, {"delta": 0.0}, "delta > 0"),
     (skdp.DPLogisticRegression, {"class_weight": {"yes": 2.0}}, "without weights"),
     (skdp.DPLinearRegression, {"solver": "residual_budget"}, "plans its noise beforehand"),
-    (skdp.DPRidge, {"inference": "all"}, "inference must be None, 'coefficients' or Coef"),
-    (skdp.DPRidge, {"inference": "none"}, "inference must be None, 'coefficients' or Coef"),
+    (skdp.DPRidge, {"inference": "all"}, "inference must be a bool, None, 'coefficients' or Coef"),
+    (skdp.DPRidge, {"inference": "none"}, "inference must be a bool, None, 'coefficients' or Coef"),
     (skdp.DPRidge, {"inference": INFERENCE(1.0)}, r"share must be a number in \(0, 1\)"),
     (skdp.DPRidge, {"inference": INFERENCE("most")}, "CoefficientInference: share must be"),
 ]

@@ -147,3 +147,15 @@ def test_no_terms_are_the_default_terms(regression):
     assert given == skdp.DPRidge().plan(400, 5)
     changed = skdp.DPRidge(privacy=skdp.Privacy(adjacency="replace_one")).plan(400, 5)
     assert changed.to_dict() != given.to_dict()
+
+
+def test_help_shows_short_signatures():
+    """Types are names, as unions of arrays would fill a screen."""
+    rooms = (skdp, skdp.model_selection, skdp.metrics, skdp.preprocessing, skdp.solvers, skdp.steps)
+    for room in rooms:
+        for name in getattr(room, "__all__", vars(room)):
+            thing = getattr(room, name)
+            if callable(thing) and not (isinstance(thing, type) and issubclass(thing, Exception)):
+                assert len(str(inspect.signature(thing))) <= 600, name
+            if hasattr(thing, "fit"):
+                assert len(str(inspect.signature(thing.fit))) <= 150, name

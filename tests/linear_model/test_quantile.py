@@ -76,3 +76,9 @@ def test_quantiles_out_of_range_are_refused(given):
             attempt()
     with pytest.raises(ValueError, match=r"1d array|one column"):
         skdp.DPQuantileRegressor().fit(X, np.c_[y, y])
+
+
+def test_coefficients_are_named_by_quantile():
+    model = skdp.DPQuantileRegressor(quantiles=QUANTILES, solver="gd", max_iter=2)
+    table = model.fit(*draws(2000)).coefficients()
+    assert [*table.columns[:3]] == [f"coefficient {quantile}" for quantile in QUANTILES]

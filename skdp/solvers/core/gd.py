@@ -1,5 +1,7 @@
 """Run gradient descent on noisy, clipped mean gradients: proximal, projected, with momentum."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Run noisy Newton steps in coordinates that a noisy Gram matrix whitens: the default."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 

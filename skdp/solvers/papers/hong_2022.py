@@ -15,6 +15,8 @@ Worth using: ``noise_schedule="exponential"`` in runs whose later steps undo the
 ones, so with strongly convex objectives and many steps, and above all with few rows.
 """
 
+from __future__ import annotations
+
 from skdp import steps
 from skdp.solvers import base, checks, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver

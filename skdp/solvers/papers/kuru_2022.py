@@ -14,6 +14,8 @@ Worth using: "nesterov" with delta = 0, a strongly convex penalty and few steps.
 mostly better, as the public bound on the curvature makes for short steps.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from typing import Self, TypedDict

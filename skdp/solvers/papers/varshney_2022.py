@@ -14,6 +14,8 @@ Worth using: where rows can be read only once. ``solver="auto"`` takes "adaptive
 rows that arrive in blocks; for rows in memory "gd" is better.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -15,6 +15,8 @@ behind the default solver with ``max_iter=4``. "accelerated_mirror_descent" only
 simplex with more columns than rows.
 """
 
+from __future__ import annotations
+
 import math
 from typing import ClassVar
 

@@ -13,6 +13,8 @@ are computed from gradients without noise, which is not private.
 Worth using: to compare schedules of steps and noise. It is about as accurate as "gd" and slower.
 """
 
+from __future__ import annotations
+
 from skdp import steps
 from skdp._numbers import Array
 from skdp.solvers import base, checks, defaults, descent

@@ -229,12 +229,12 @@ def inference_share(inference: object) -> float | Literal["auto"] | None:
     ValueError
         If it is no such value, or the share is out of its range.
     """
-    if inference is None:
+    if inference is None or inference is False:
         return None
-    if isinstance(inference, str) and inference == "coefficients":
+    if inference is True or (isinstance(inference, str) and inference == "coefficients"):
         inference = CoefficientInference()
     if not isinstance(inference, CoefficientInference):
-        allowed = "be None, 'coefficients' or CoefficientInference(share)"
+        allowed = "be a bool, None, 'coefficients' or CoefficientInference(share)"
         require("inference", inference, allowed, is_valid=False)
         return None
     share = inference.share
