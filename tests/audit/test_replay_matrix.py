@@ -16,6 +16,7 @@ from skdp import audit, linear_model
 from skdp.accounting import Adjacency
 from skdp.audit.neighbours import hostile_pairs, made_up_data
 from skdp.linear_model.base import DPLinearModel
+from skdp.oracle.kernels import second_moments
 from skdp.solvers import available, get_solver
 
 N_RECORDS, N_COLUMNS = 60, 4
@@ -55,6 +56,53 @@ VARIANTS = {
     "batches": {"solver": ("gd", {"batch_size": 15})},
     "declared bounds": {"scaling": skdp.RowNorm(1.5)},
 }
+# The same of what is set up before and after the steps, for the estimators of these names.
+BOUNDS, SHARE = skdp.PublicRange(-1.5, 1.5), skdp.CoefficientInference(0.9)
+LINEAR, EVERY = ("DPRidge", "DPLogisticRegression"), ("DPLinearRegression", "DPHuberRegressor")
+EVERY += ("DPPoissonRegressor", *LINEAR)
+AVERAGED = {"rows_per_group": 4, "scaling": "none"}
+SETTINGS = {
+    "scaling": (EVERY, {"scaling": "private", "fit_intercept": False}),
+    "range of targets": (("DPRidge",), {"scaling": skdp.PublicRange(target=(-0.5, 0.1))}),
+    "ranges": (EVERY, {"scaling": BOUNDS, "epsilon": 20.0}),
+    "no penalty": (("DPLogisticRegression",), {"scaling": BOUNDS, "C": np.inf}),
+    "pure, declared": (LINEAR, {"delta": 0.0, "scaling": skdp.RowNorm(1.5)}),
+    "pure, batches": (LINEAR, {"delta": 0.0, "solver": ("gd", {"batch_size": 15})}),
+    # So few rows can afford steps ahead of the inference only with such a budget.
+    "inference, large budget": (
+        EVERY,
+        {"inference": SHARE, "scaling": "private", "epsilon": 500.0},
+    ),
+    "inference, ranges": (EVERY, {"inference": SHARE, "scaling": BOUNDS}),
+    "inference, norm": (
+        LINEAR,
+        {"inference": "coefficients", "scaling": skdp.RowNorm(1.5), "epsilon": 20.0},
+    ),
+    **{
+        f"{solver}, {options}": (
+            LINEAR,
+            {"solver": (solver, options), "max_iter": 9, "scaling": "none", "fit_intercept": False},
+        )
+        for solver, options in (
+            ("gd", {"batch_size": 15, "sampling": "fixed_size"}),
+            ("gd", {"batch_size": 15, "sampling": "shuffled"}),
+            ("svrg", {"inner_steps": 6, "batch_size": 1}),
+            ("svrg", {"inner_steps": 5, "batch_size": 9}),
+            ("svrg", {"inner_steps": 4, "batch_size": 3, "sampling": "fixed_size"}),
+            ("svrg", {"inner_steps": 4, "batch_size": 15, "sampling": "shuffled"}),
+            ("svrg", {"inner_steps": 3, "batch_size": 9, "learning_rate": "bb"}),
+            ("svrg++", {"inner_steps": 2, "batch_size": 20}),
+        )
+    },
+    # Of groups with at most so many rows, sums of rows are averaged before they are clipped.
+    **{
+        f"average, {solver}, {options}": (LINEAR, {"solver": (solver, options)} | AVERAGED)
+        for solver in sorted(available())
+        if get_solver(solver).averages_groups(pure=False)
+        for options in [{}, *[{"batch_size": 6, "sampling": "shuffled"}] * (solver == "gd")]
+    },
+    "average, adaptive clipping": (LINEAR, {"solver": "gd", "clip_norm": "adaptive"} | AVERAGED),
+}
 WITH_VARIANT = [
     (name, variant)
     for name, has in PARAMETERS.items()
@@ -65,8 +113,9 @@ WITH_VARIANT = [
 
 def made(name, adjacency, parameters):
     """Return an estimator with those of the parameters that it has, after few steps."""
-    model = ESTIMATORS[name](privacy=skdp.Privacy(adjacency=adjacency))
     declared = {"classes": [0, 1], "max_iter": 3, **parameters}
+    terms = {name: declared.pop(name) for name in ("rows_per_group",) if name in declared}
+    model = ESTIMATORS[name](privacy=skdp.Privacy(adjacency=adjacency, **terms))
     solver = declared.get("solver", "auto")
     if solver != "auto":
         solver = get_solver(solver)
@@ -165,3 +214,35 @@ def test_every_variant(name, variant, adjacency):
     plan_every_shape(made(name, adjacency, VARIANTS[variant]))
     number = 2 if adjacency == "label" else 1
     check(name, adjacency, VARIANTS[variant], WITH_VARIANT.index((name, variant)), number)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("adjacency", ADJACENCIES[:2])
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [(name, setting) for setting, (names, _) in SETTINGS.items() for name in names],
+)
+def test_every_setting(name, setting, adjacency):
+    if "fixed_size" in setting and adjacency == "zero_out":
+        pytest.skip("refused")
+    turn = list(SETTINGS).index(setting)
+    check(name, adjacency, SETTINGS[setting][1], turn, number=4)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("adjacency", ADJACENCIES[:2])
+@pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["Laplace", "Gaussian"])
+@pytest.mark.parametrize("name", EVERY)
+def test_with_compiled_loops(compiled_kernels, monkeypatch, name, delta, adjacency):
+    monkeypatch.setattr(second_moments, "MOST_FILLED", 1.0)
+    check(name, adjacency, {"solver": "gd", "delta": delta}, 0, number=9)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES[:2])
+def test_several_targets(adjacency):
+    model = made("DPRidge", adjacency, {"scaling": "private"})
+    X, y, _ = records_of("rows", model)
+    Y = np.column_stack([y, -y])
+    relation = Adjacency.parse(adjacency)
+    report = audit.replay(model, X, Y, hostile_pairs(model, X, Y, relation, None, True))
+    assert report.ok, report

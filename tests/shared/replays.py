@@ -138,18 +138,6 @@ def in_turn(pairs, turn=0):
     return cases
 
 
-def one_kind_each(pairs, turn=0):
-    """Return kinds, solvers and adjacencies: every solver once, and "gd" in every combination."""
-    by_solver = {}
-    for case in in_turn(pairs, turn):
-        by_solver.setdefault(case[1], []).append(case)
-    return [
-        case
-        for place, (solver, cases) in enumerate(by_solver.items())
-        for case in (cases if solver == "gd" else [cases[(place + turn) % len(cases)]])
-    ]
-
-
 def data_for(kind, rng):
     X = rng.standard_normal((N_ROWS, 4))
     if kind == "logistic":
@@ -177,19 +165,6 @@ def neighbours(kind, X, y, adjacency, records=None, turn=0):
             place %= 2  # so that few data sets with a null record have to be fitted
         there, other = differing(X, y, adjacency, place, row, target, weight)
         yield other, there
-
-
-def with_records(X, y, adjacency, records, weights, convert=lambda X: X):
-    """Pairs of data sets with each record in a place of its own; a null record has weight 0."""
-    for place, (row, target, weight) in enumerate(records):
-        Z, t, w = X.copy(), y.copy(), weights.copy()
-        Z[place], t[place], w[place] = row, target, weight
-        if adjacency is Adjacency.ZERO_OUT:
-            null, s, v = X.copy(), y.copy(), weights.copy()
-            null[place], s[place], v[place] = 0.0, 0, 0.0
-            yield (convert(Z), t, w), (convert(null), s, v)
-        else:
-            yield (convert(X), y, weights), (convert(Z), t, w)
 
 
 def hostile_records(kind):

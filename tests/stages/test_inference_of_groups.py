@@ -59,3 +59,19 @@ def test_a_plan_speaks_of_groups():
         model.plan(None, 10, n_groups=300)
     rows, groups = model.plan(90_000, 10), model.plan(None, 10, n_groups=90_000)
     assert rows.releases == groups.releases
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_shares_add_up_to_that_of_the_stage(adjacency):
+    """In mu squared, next to what scaling leaves; the solver has the rest."""
+    for kind in set(WITH_INFERENCE) - {"poisson"}:  # which needs a scaling
+        for share, n_rows in ((1 / 3, 1000), (0.1, 1000), (1 / 3, 100_000)):
+            inference = skdp.CoefficientInference(share)
+            parameters = {"scaling": "none", "inference": inference, "epsilon": 2.0}
+            statement = make_with_inference(kind, adjacency, **parameters).plan(n_rows, 4)
+            squares = [
+                record.count * record.event.mu(adjacency) ** 2 for record in statement.releases
+            ]
+            names = [record.kind for record in statement.releases]
+            first = len(names) - names[::-1].index("gram") - 1
+            assert sum(squares[first:]) == pytest.approx(share * sum(squares), rel=1e-6)

@@ -132,3 +132,13 @@ def test_gradients_go_by_the_norm_of_their_noise():
         release = NoisyStatistic(GradientSum(np.zeros((4, 1)), 1.0, order), noise)
         with pytest.raises(ValueError, match="is for statistics whose records are bounded"):
             release.std(context)
+
+
+def test_a_mechanism_refuses_the_other_norm():
+    for order, noise in ((2, LaplaceNoise()), (1, GaussianNoise())):
+        contribution = Contribution(1.0, 2.0, size=3, total=10.0, order=order)
+        for scale in (0.0, 1.0):
+            with pytest.raises(ValueError, match=f"bounded in the L{order} norm"):
+                noise.std(contribution, scale)
+            with pytest.raises(ValueError, match="Nothing was released"):
+                noise.add_noise(np.zeros(3), contribution, scale, None)
