@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -10,9 +11,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import validate_data
 
 from skdp._numbers import AnyArray, Table
+from skdp._version import __version__
 from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
 from skdp.accounting.records import release_lines
 from skdp.fitting import noise_warnings, parts, refusals, user_warnings
@@ -265,14 +268,23 @@ class PrivateEstimator(BaseEstimator):
     # ------------------------------------------------------------------ copies and pickles
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle with the identities of open budgets, which are charged, or refuse, elsewhere."""
-        state = dict(super().__getstate__())
+        """Pickle with the version, and the open budgets, which are charged or refuse elsewhere."""
+        state = {**super().__getstate__(), "_skdp_version": __version__}
         sent = identities_of_open_budgets(state.get(_SENT_BUDGETS, ()))
         return {**state, _SENT_BUDGETS: sent} if sent else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Unpickle; in the process that made the budgets there is nothing to remember."""
         state = dict(state)
+        version = state.pop("_skdp_version", __version__)
+        if version != __version__:
+            versions = {
+                "current_sklearn_version": __version__,
+                "original_sklearn_version": version,
+            }
+            warnings.warn(
+                InconsistentVersionWarning(estimator_name=self._who, **versions), stacklevel=2
+            )
         sent = of_other_processes(state.pop(_SENT_BUDGETS, ()))
         super().__setstate__({**state, _SENT_BUDGETS: sent} if sent else state)
 
