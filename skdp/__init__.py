@@ -70,6 +70,7 @@ __all__ = [
 if TYPE_CHECKING:
     from skdp.model_selection import privacy_of, total_privacy
     from skdp.preprocessing import DPStandardScaler, DPTabularPreprocessor
+    from skdp.preprocessing import check as check
 else:
     _LATER = "model_selection", "preprocessing", "metrics"  # no fit needs them
 
@@ -77,7 +78,7 @@ else:
         """Import a subpackage that no fit needs, or what is exported from it, at its first use."""
         if name in _LATER:
             return importlib.import_module(f"{__name__}.{name}")
-        for later in _LATER if name in __all__ else ():
+        for later in _LATER if name in {*__all__, "check"} else ():
             module = importlib.import_module(f"{__name__}.{later}")
             if hasattr(module, name):
                 return getattr(module, name)

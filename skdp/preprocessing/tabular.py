@@ -28,6 +28,7 @@ from skdp.fitting.refusals import InputError, refuse_hidden, refusing
 from skdp.fitting.rows import read_data
 from skdp.oracle import Solution
 from skdp.oracle.sources.partitioned import Partitions
+from skdp.preprocessing.decisions import template
 from skdp.stages.medians import MedianStage, without_missing
 
 
@@ -126,6 +127,22 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     epsilon: float = 1.0
     delta: float = 1e-6
     privacy: Privacy | None = None
+
+    @staticmethod
+    def template(X: MatrixLike) -> str:
+        """Return the call of this class for a table, with blanks for labels and fills.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table or array of shape (n_samples, n_features)
+            Only its names and types are used.
+
+        Returns
+        -------
+        str
+        """
+        with refusing("DPTabularPreprocessor"):
+            return template(X)
 
     def fit(
         self,

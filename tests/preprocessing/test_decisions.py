@@ -1,0 +1,71 @@
+"""Decisions before a fit follow from names, types and shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import skdp
+
+
+def frame(values=(1, 2, 3), text="abc", day="2020-01-01"):
+    numbers = np.array(values)
+    return pd.DataFrame(
+        {
+            "patient_id": numbers,
+            "ward": [*text],
+            "age": numbers.astype(float),
+            "born": pd.to_datetime([day] * 3),
+            "scores": [[one] for one in values],
+            "note": pd.Categorical([*text]),
+        }
+    )
+
+
+def test_decisions_are_listed_and_cost_nothing():
+    with skdp.PrivacyBudget(1.0, 1e-6) as budget:
+        listed = str(skdp.check(frame(), ["yes", "no", "no"]))
+        assert budget.n_fits == 0
+    for said in (
+        "'patient_id' out of X", "labels of columns 'ward', 'note'", "column 'born' into days",
+        "turn column 'scores'", "typical value for column 'age'", "classes=[...]", "1/n = 0.33",
+    ):  # fmt: skip
+        assert said in listed
+    assert listed.splitlines()[0].startswith("1. ")
+
+
+@pytest.mark.parametrize(
+    ("y", "said"), [([0.5, 2.0, 1.0], "PublicRange"), ([0, 1, 1], "DPPoissonRegressor")]
+)
+def test_targets_are_told_apart_by_type(y, said):
+    for given in (y, np.array(y), pd.Series(y), pl.Series(y)):
+        assert said in str(skdp.check(np.zeros((3, 2)), given))
+
+
+def test_no_value_has_an_effect():
+    other = frame([7, -8, 1000], "xyy", "1950-05-05")
+    other.loc[0, "age"] = np.nan
+    assert skdp.check(frame()) == skdp.check(other)
+    assert skdp.DPTabularPreprocessor.template(frame()) == skdp.DPTabularPreprocessor.template(
+        other
+    )
+
+
+def test_the_blanks_of_a_template_are_filled():
+    table = frame().drop(columns=["scores", "patient_id"])
+    text, name = skdp.DPTabularPreprocessor.template(table), "DPTabularPreprocessor"
+    with pytest.raises(ValueError, match="categories"):
+        eval(text, {name: getattr(skdp, name)}).fit(table)
+    for blank, value in (("[...]", "['a', 'b', 'c']"), ("'age': ...", "'age': 50"), ("...", "0")):
+        text = text.replace(blank, value)
+    fitted = eval(text, {name: getattr(skdp, name)}).fit(table)
+    assert fitted.kinds_ == {
+        "ward": "category", "age": "number", "born": "date", "note": "category",
+    }  # fmt: skip
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(ValueError, match=r"check: X must .* two dimensions"):
+        skdp.check(np.zeros(3))
