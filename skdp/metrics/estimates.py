@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 UNIT = (0.0, 1.0)
 MOST_CALIBRATION_BINS = 10
+# For average precision: simulated tables, and parts of a bin. A bin has at least 1 row, or a 16th
+# of the mean of all bins, as its noisy number of rows may be 0.
+DRAWS, CELLS, FEWEST = 200, 8, 16
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,11 @@ def mean_loss(name: str, metric: Metric, answers: Answers) -> Score:
     return _mean(name, answers, loss, answers.by_statistic[square], answers.bounds[loss])
 
 
+def root(name: str, metric: Metric, answers: Answers) -> Score:
+    """Return the root of a mean loss. Its interval is from root to root, as roots increase."""
+    return replace(mean_loss(name, metric, answers), power=0.5)
+
+
 def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: float = 1.0) -> Score:
     """Return the mean of losses in [0, bound].
 
@@ -95,7 +103,7 @@ def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: flo
     most = share * (1 - share)
     variance = most if excess < 0 else min(most, excess)
     sampling = bound * math.sqrt(variance / n_effective)
-    return replace(score, sampling_std=sampling, limits=(0.0, bound), unit=bound)
+    return replace(score, sampling=sampling, limits=(0.0, bound), unit=bound)
 
 
 def explained(name: str, metric: Metric, answers: Answers) -> Score:
@@ -236,6 +244,45 @@ def roc_auc(name: str, _: Metric, answers: Answers) -> Score:
     variance += (total_positives - 1) * (one - area**2) + (total_negatives - 1) * (other - area**2)
     sampling = math.sqrt(table.design * max(variance, 0.0) / max(denominator, 1.0))
     return Score(name, numerator, denominator, noise, sampling, UNIT)
+
+
+def average_precision(name: str, _: Metric, answers: Answers) -> Score:
+    """Return the average precision, the area below the curve of precision against recall.
+
+    It follows from the ranking table, and nothing else is released for it. Noise and sampling
+    deviations are those of simulated tables. The bias that noise causes in them is subtracted, and
+    its square is added to the variance.
+    """
+    table = answers.by_statistic["ranking"]
+    if not (table.counts.sum(axis=1) > 0).all():
+        return Score(name, math.nan, 0.0, (0.0, 0.0, 0.0), 0.0, UNIT)
+    counts = table.counts
+    draws = np.random.default_rng(0).standard_normal((DRAWS, *counts.shape))
+    value, noisy = float(_precision(counts)), _precision(counts + table.std * draws)
+    sampled = _precision(counts + np.sqrt(table.design * np.maximum(counts, 0.0)) * draws)
+    bias = float(noisy.mean()) - value
+    noise = float(noisy.var()) + bias**2, 0.0, 0.0
+    return Score(name, value - bias, 1.0, noise, float(sampled.std()), UNIT)
+
+
+def _precision(counts: Array) -> Array:
+    """Return the average precision of tables of shape (..., 2, n_bins), lowest bin first.
+
+    The share of positives is taken to change linearly from bin to bin, and each bin is divided in
+    `CELLS` parts.
+    """
+    rows = counts.sum(axis=-2)[..., ::-1]
+    rows = np.maximum(rows, np.minimum(rows.mean(axis=-1, keepdims=True) / FEWEST, 1.0))
+    positives = counts[..., 1, ::-1]
+    share = positives / rows
+    change = np.gradient(share, axis=-1)[..., None]
+    places = (np.arange(CELLS) + 0.5) / CELLS - 0.5
+    of_rows = np.repeat(rows / CELLS, CELLS, axis=-1)
+    of_positives = (share[..., None] + change * places).reshape(of_rows.shape) * of_rows
+    until_rows = np.cumsum(of_rows, axis=-1) - of_rows / 2
+    until = np.cumsum(of_positives, axis=-1) - of_positives / 2
+    precision = until / until_rows
+    return np.asarray((of_positives * precision).sum(axis=-1) / positives.sum(axis=-1))
 
 
 def roc_curve(name: str, _: Metric, answers: Answers) -> ScoreCurve:

@@ -74,13 +74,14 @@ def evaluate(
         Left out for partitions and blocks, which have the targets.
     metrics : str or iterable of str, default=None
         Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
-        "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"); of two
-        classes also "precision", "recall", "f1", "roc_auc", "roc_curve", "calibration_curve"
-        and "neg_brier_score" (or "brier_score_loss"). For regressors "r2", "d2_tweedie",
-        of the model's ``power`` (its R2 where it has none), "neg_mean_squared_error",
-        "neg_mean_absolute_error", "neg_mean_poisson_deviance" and "neg_mean_gamma_deviance" (or
-        without ``neg_``), and "mean_pinball_loss", of the model's ``quantile``; the default is what
-        ``score`` computes, one of the first two. Deviances are clipped to the largest deviance
+        "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"). For two
+        classes also "precision", "recall", "f1", "roc_auc", "average_precision", "roc_curve",
+        "calibration_curve" and "neg_brier_score" (or "brier_score_loss"). For regressors "r2",
+        "d2_tweedie" of the model's ``power`` (R2 if it has none), "neg_mean_squared_error",
+        "neg_root_mean_squared_error", "neg_mean_absolute_error", "neg_mean_poisson_deviance",
+        "neg_mean_gamma_deviance" and "neg_mean_pinball_loss" (or without ``neg_``). The default is
+        the score of ``score``, "r2" or "d2_tweedie". A model of several quantiles has one score,
+        the mean pinball loss over its quantiles. Deviances are clipped to the largest deviance
         of a target from about the centre of the targets, which the statement names. The budget is
         shared by all of them, so request only those that you need.
     epsilon : float, default=1.0
@@ -135,7 +136,8 @@ def evaluate(
     Accuracy and mean losses are means with Gaussian noise. All that follows from predicted classes
     comes from one table of counts, and all that follows from the order of scores from another. The
     latter has bins with about as many rows each, estimated from a first, finer table with a
-    fifth of the budget; ties within a bin count one half.
+    fifth of the budget; ties within a bin count one half. For "average_precision" half of the bins
+    divide the predicted positives instead. A root mean squared error is the root of the noisy mean.
 
     With ``groups``, standard errors of sampling (``sampling_std``, and intervals of the
     "population") are for another draw of as many groups. They take the rows of a group to be all

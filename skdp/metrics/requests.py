@@ -71,19 +71,24 @@ class Metric:
     @property
     def greater_is_better(self) -> bool:
         """Whether it is a single number of which more is better."""
-        return self.is_number and (self.sign < 0 or self.estimate is not estimates.mean_loss)
+        losses = estimates.mean_loss, estimates.root
+        return self.is_number and (self.sign < 0 or self.estimate not in losses)
 
 
 Metrics: TypeAlias = Mapping[str, Metric]
 
 
-def _losses(loss: str, *names: str, square: str = "", of_two: bool = False) -> dict[str, Metric]:
+def _losses(
+    loss: str,
+    *names: str,
+    square: str = "",
+    estimate: Any = estimates.mean_loss,
+    of_two: bool = False,
+) -> dict[str, Metric]:
     """Return a mean loss by its names; those that begin with "neg_" have the other sign."""
     needs = {loss: 1 - SQUARE, square or f"{loss} squared": SQUARE}
     return {
-        name: Metric(
-            loss, estimates.mean_loss, needs, -1 if name.startswith("neg_") else 1, of_two=of_two
-        )
+        name: Metric(loss, estimate, needs, 1 - 2 * name.startswith("neg_"), of_two=of_two)
         for name in names or (f"mean_{loss}", f"neg_mean_{loss}")
     }
 
@@ -112,16 +117,26 @@ METRICS: dict[str, Metrics] = {
         **_losses("brier", "brier_score_loss", "neg_brier_score", of_two=True),
         **_losses("log_loss", "log_loss", "neg_log_loss"),
         "roc_auc": _ranked("roc_auc", estimates.roc_auc, is_number=True),
+        "average_precision": _ranked(
+            "average_precision", estimates.average_precision, is_number=True
+        ),
         "roc_curve": _ranked("roc_curve", estimates.roc_curve),
         "calibration_curve": _ranked("calibration_curve", estimates.calibration_curve),
     },
     "regressor": {
         **_losses("squared_error"),
+        # Square roots of the same mean, for which nothing else is released.
+        **_losses(
+            "squared_error",
+            "root_mean_squared_error",
+            "neg_root_mean_squared_error",
+            estimate=estimates.root,
+        ),
         # The square of an absolute error is a squared error.
         **_losses("absolute_error", square="squared_error"),
         **_losses("poisson_deviance"),
         **_losses("gamma_deviance"),
-        **_losses("pinball_loss", "mean_pinball_loss"),
+        **_losses("pinball_loss"),
         "r2": _explained(
             "r2", squared_error=1 - SQUARE, targets=SQUARE, squared_targets=2 * SQUARE
         ),
@@ -140,6 +155,8 @@ def default_metric(model: BaseEstimator) -> str:
     """Return the metric that the ``score`` of a model computes; it need not be fitted."""
     if is_classifier(model):
         return "accuracy"
+    if len(row_statistics.quantiles_of(model)) > 1:
+        return "neg_mean_pinball_loss"
     return "d2_tweedie" if row_statistics.deviance_power(model) else "r2"
 
 
@@ -288,7 +305,8 @@ class ScoreRequest:
         numbers = {name: number for number, name in enumerate(self.columns)}
         ranking = None
         if "ranking" in shares:
-            ranking = numbers["ranking"], numbers["classes"], shares.pop("ranking")
+            by_positives = any(one.quantity == "average_precision" for one in self.metrics.values())
+            ranking = numbers["ranking"], numbers["classes"], shares.pop("ranking"), by_positives
         explained = []
         for metric in {one.quantity: one for one in self.metrics.values()}.values():
             *columns, last = metric.needs
@@ -413,11 +431,17 @@ def request_for_regressor(
             r2 = {"d2_tweedie": METRICS["regressor"]["r2"]}
             metrics = {name: r2.get(one.quantity, one) for name, one in metrics.items()}
     quantities = {metric.quantity for metric in metrics.values()}
-    quantile = row_statistics.quantile_of(model)
+    quantiles = row_statistics.quantiles_of(model)
+    if len(quantiles) > 1 and quantities != {"pinball_loss"}:
+        raise ValueError(
+            "evaluate: a model of several quantiles has one score for all of them, "
+            "'mean_pinball_loss' or 'neg_mean_pinball_loss': the mean of their pinball losses. "
+            "Nothing was released."
+        )
     bounds = {
         "squared_error": reach * reach,
         "absolute_error": reach,
-        "pinball_loss": max(quantile, 1 - quantile) * reach,
+        "pinball_loss": float(row_statistics.largest_pinball(quantiles)) * reach,
     }
     deviances = {"r2": Deviance(largest=(reach / ((high - low) / 2)) ** 2)}
     for quantity in sorted(quantities & powers.keys()):

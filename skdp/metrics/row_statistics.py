@@ -242,8 +242,9 @@ def target_range(model: BaseEstimator, declared: object) -> TargetRange:
     model = _final_model(model)
     known = declared_targets(getattr(model, "scaling", None))
     targets = getattr(getattr(model, "scaling_", None), "targets", None)
-    if targets is not None and (len(targets.low) > 1 or known is not None):
-        targets = None  # of one output only; with a declared bound their centre is no estimate
+    n_outputs = len(quantiles_of(model))  # several quantiles are of one target
+    if targets is not None and (len(targets.low) != n_outputs or known is not None):
+        targets = None  # with a declared bound their centre is no estimate
     if declared is not None:
         try:
             low, high = declared  # type: ignore[misc]  # anything that is no pair is refused
@@ -254,7 +255,7 @@ def target_range(model: BaseEstimator, declared: object) -> TargetRange:
                 "target_range must be None or a pair (low, high) of finite numbers, low < high; "
                 f"got {shown(declared)}."
             )
-        centre = None if targets is None else float(np.clip(targets.centre[0], low, high))
+        centre = None if targets is None else float(np.clip(targets.centre.mean(), low, high))
         return TargetRange(float(low), float(high), centre)
     least = 0.0 if get_tags(model).target_tags.positive_only else -math.inf
     if known is not None:
@@ -264,7 +265,8 @@ def target_range(model: BaseEstimator, declared: object) -> TargetRange:
         reach = TARGET_RANGE * targets.scale
         low = np.maximum(targets.low, targets.centre - reach)
         high = np.minimum(targets.high, targets.centre + reach)
-        return TargetRange(max(float(low[0]), least), float(high[0]), float(targets.centre[0]))
+        centre = float(targets.centre.mean())
+        return TargetRange(max(float(low.min()), least), float(high.max()), centre)
     raise ValueError(
         f"{WHO}: targets have to be cut to a range that is known without looking at them, and this "
         f"{type(model).__name__} has estimated none privately, or is not fitted. Pass "
@@ -294,10 +296,19 @@ def deviance_power(model: BaseEstimator) -> float:
     return float(nearest if abs(power - nearest) < 1e-6 else power)
 
 
-def quantile_of(model: BaseEstimator) -> float:
-    """Return the quantile that a model predicts; the median if it says nothing of one."""
-    quantile = getattr(_final_model(model), "quantile", None)
-    return float(quantile) if is_real(quantile) else 0.5
+def quantiles_of(model: BaseEstimator) -> Array:
+    """Return the quantiles that a model predicts; the median if it says nothing of one."""
+    model = _final_model(model)
+    several = getattr(model, "quantiles", None)
+    if several is not None:
+        return np.array(several, dtype=np.float64)
+    quantile = getattr(model, "quantile", None)
+    return np.array([float(quantile) if is_real(quantile) else 0.5])
+
+
+def largest_pinball(quantiles: Array) -> float:
+    """Return the largest mean of pinball losses over quantiles, for residuals within [-1, 1]."""
+    return float(np.maximum(quantiles, 1 - quantiles).mean())
 
 
 def bounded_deviance(quantity: str, power: float, within: TargetRange) -> Deviance:
@@ -354,23 +365,25 @@ class PredictedRows(ScoredRows):
         if not are_numbers(data.y) or not np.isfinite(data.y).all():
             raise ValueError(f"{WHO}: y must hold finite numbers. Nothing was released.")
         predicted = predictions(model, "predict", data)
-        if predicted.size != data.n_rows:
+        quantiles = quantiles_of(model)
+        if predicted.size != data.n_rows * len(quantiles):
             raise ValueError(
                 f"{WHO}: a score is of one prediction for each row, and {type(model).__name__}."
-                f"predict gives an array of shape {predicted.shape}: score models of one target "
-                "and one quantile each. Nothing was released."
+                f"predict gives an array of shape {predicted.shape}: score models of one target. "
+                "Nothing was released."
             )
         low, high = within.low, within.high
         middle, half = low + (high - low) / 2, (high - low) / 2
         targets = (np.clip(data.y, low, high).astype(np.float64) - middle) / half
         with np.errstate(over="ignore", invalid="ignore"):
-            predicted = predicted.reshape(data.n_rows).astype(np.float64)
+            predicted = predicted.reshape(data.n_rows, -1).astype(np.float64)
             fitted = np.clip(np.nan_to_num(predicted), low, high)
         self.targets: Array = np.clip(targets, -1.0, 1.0)
-        self._residuals = (targets - (fitted - middle) / half) * (half / within.reach)
-        self._quantile, self._deviances = quantile_of(model), deviances
+        residuals = (targets[:, None] - (fitted - middle) / half) * (half / within.reach)
+        self._residuals, self._of_quantiles = residuals[:, 0], residuals
+        self._quantiles, self._deviances = quantiles, deviances
         # In units of the largest target. A mean of 0 would make a deviance infinite.
-        self._means = np.maximum(fitted, max(low, LEAST_MEAN * high)) / high
+        self._means = np.maximum(fitted[:, 0], max(low, LEAST_MEAN * high)) / high
         self._y = np.clip(data.y.astype(np.float64), max(low, 0.0), high) / high
 
     @property
@@ -390,10 +403,10 @@ class PredictedRows(ScoredRows):
 
     @property
     def pinball_loss(self) -> Array:
-        """Pinball losses at the quantile of the model."""
-        over, under = self._quantile, 1 - self._quantile
-        losses = np.maximum(over * self._residuals, -under * self._residuals)
-        return np.asarray(np.minimum(losses / max(over, under), 1.0))
+        """Pinball losses at the quantile of the model, or their mean over its quantiles."""
+        quantiles, residuals = self._quantiles, self._of_quantiles
+        losses = np.maximum(quantiles * residuals, (quantiles - 1) * residuals).mean(axis=1)
+        return np.asarray(np.minimum(losses / largest_pinball(quantiles), 1.0))
 
     @property
     def poisson_deviance(self) -> Array:

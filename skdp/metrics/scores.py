@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -22,47 +22,73 @@ def normal_quantile(level: float) -> float:
     return float(ndtri((1 + level) / 2))
 
 
-@dataclass(frozen=True)
-class Score:
-    """A private score: a ratio of two noisy numbers, or a noisy mean.
+@dataclass(frozen=True, eq=False, repr=False)
+class Score(float):
+    """A private score: a number with the uncertainty that noise and the draw of rows cause.
+
+    It is a float wherever one is expected. Before ``power`` it is the ratio of two noisy numbers,
+    or a noisy mean.
 
     Attributes
     ----------
     name : str
     numerator, denominator : float
-        The score is their ratio in units of ``unit``; a mean has the denominator 1.
+        Their ratio is in units of ``unit``; a mean has the denominator 1.
     noise : tuple (variance, covariance, variance)
         Of the noise in the numerator, of both together, and in the denominator.
-    sampling_std : float
-        Standard deviation of the score from one draw of so many independent rows to another, by the
-        delta method. An estimate, from private answers alone; 0 where there is none.
+    sampling : float
+        Standard deviation of the ratio from one draw of so many independent rows to another, by the
+        delta method. An estimate from private answers; 0 where there is none.
     limits : tuple (low, high)
-        What any score of this name lies between.
+        What any ratio of this name lies between.
     sign : {1, -1}
         -1 for losses under names like "neg_log_loss", where greater is better.
     note : str
         What the score and its intervals are of, if targets or losses were clipped.
     unit : float
         Largest value of a loss, of which the square of a standard deviation may overflow; or 1.
+    power : float
+        The score is this power of the ratio: 1/2 for a root of a mean squared error, 1 for others.
     """
 
     name: str
     numerator: float
     denominator: float
     noise: tuple[float, float, float]
-    sampling_std: float
+    sampling: float
     limits: tuple[float, float]
     sign: int = 1
     note: str = ""
     unit: float = 1.0
+    power: float = 1.0
+
+    def __new__(
+        cls,
+        name: str,
+        numerator: float,
+        denominator: float,
+        noise: tuple[float, float, float],
+        sampling: float,
+        limits: tuple[float, float],
+        sign: int = 1,
+        note: str = "",
+        unit: float = 1.0,
+        power: float = 1.0,
+    ) -> Self:
+        """Return the score; nan where noise leaves nothing to divide by."""
+        value = math.nan
+        if denominator > 0:
+            value = sign * float(np.clip(unit * numerator / denominator, *limits)) ** power
+        return super().__new__(cls, value)
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Return what a copy is made of."""
+        return tuple(getattr(self, one.name) for one in fields(self))
 
     @property
     def value(self) -> float:
-        """The score; nan where noise leaves nothing to divide by."""
-        if not self.denominator > 0:
-            return math.nan
-        ratio = self.numerator / self.denominator
-        return self.sign * float(np.clip(self.unit * ratio, *self.limits))
+        """The score as a plain float; nan where noise leaves nothing to divide by."""
+        return float(self)
 
     @property
     def noise_std(self) -> float:
@@ -72,7 +98,20 @@ class Score:
         ratio = self.numerator / self.denominator
         above, both, below = self.noise
         std = math.sqrt(max(0.0, above - 2 * ratio * both + ratio**2 * below))
-        return self.unit * std / self.denominator
+        return self._of_power(self.unit * std / self.denominator)
+
+    @property
+    def sampling_std(self) -> float:
+        """Standard deviation of the score from one draw of as many rows to another; an estimate."""
+        return self._of_power(self.sampling)
+
+    def _of_power(self, std: float) -> float:
+        """Return the standard deviation of a power of the ratio, to first order."""
+        if self.power == 1 or not std > 0:
+            return std
+        value = abs(self)
+        slope = self.power * value ** (1 - 1 / self.power) if value else math.inf
+        return float(min(slope * std, std**self.power))
 
     @property
     def std_error(self) -> float:
@@ -111,9 +150,10 @@ class Score:
         width = normal_quantile(level)
         above, both, below = self.noise
         if of == "population":
-            above += (self.sampling_std / self.unit * self.denominator) ** 2
+            above += (self.sampling / self.unit * self.denominator) ** 2
         ratios = self._ratios(above, both, below, width**2)
-        low, high = (float(np.clip(self.unit * end, *self.limits)) for end in ratios)
+        ends = (float(np.clip(self.unit * end, *self.limits)) for end in ratios)
+        low, high = (end**self.power for end in ends)
         return (low, high) if self.sign > 0 else (-high, -low)
 
     def _ratios(
@@ -131,10 +171,12 @@ class Score:
     def __str__(self) -> str:
         low, high = self.interval()
         return (
-            f"{self.name} {self.value:.4g} ({low:.4g} to {high:.4g}"
+            f"{self.name} {self:.4g} ({low:.4g} to {high:.4g}"
             f"{self.note and f', {self.note}'}; std of noise {self.noise_std:.2g}, of sampling "
             f"{self.sampling_std:.2g})"
         )
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +284,30 @@ class Scores(_ResultsByName[AnyScore]):
         What was released, what it cost, and what was assumed.
     """
 
+    def to_frame(self, level: float = 0.95, of: str = "rows") -> Any:
+        """Return the scores that are numbers as a table; it needs pandas.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Of the intervals.
+        of : {"rows", "population"}, default="rows"
+            As in `Score.interval`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each score: the score, the ends of its interval, and the standard deviations
+            of noise and sampling.
+        """
+        numbers = {name: score for name, score in self.items() if isinstance(score, Score)}
+        rows = [
+            [float(one), *one.interval(level, of), one.noise_std, one.sampling_std]
+            for one in numbers.values()
+        ]
+        columns = ["score", "low", "high", "noise_std", "sampling_std"]
+        return _pandas().DataFrame(rows, list(numbers), columns)
+
     def __repr__(self) -> str:
         head = f"<{type(self).__name__} at {self._cost()}>"
         return "\n".join([head, *map(str, self._scores.values())])
@@ -257,6 +323,11 @@ class SubgroupScores(_ResultsByName[Scores]):
         is the same one, and is paid once.
     """
 
+    def to_frame(self, level: float = 0.95, of: str = "rows") -> Any:
+        """Return a table like `Scores.to_frame`, whose rows have the subgroup and the metric."""
+        tables = {name: scores.to_frame(level, of) for name, scores in self.items()}
+        return _pandas().concat(tables, names=["subgroup", "metric"])
+
     def _table(self) -> list[list[str]]:
         """Return lines of cells: a column of names, then one for each metric that is a number."""
         header, lines = ["subgroup"], []
@@ -266,10 +337,18 @@ class SubgroupScores(_ResultsByName[Scores]):
             cells = [str(subgroup)]
             for score in numbers:
                 low, high = score.interval()
-                cells.append(f"{score.value:.4g} ({low:.4g} to {high:.4g})")
+                cells.append(f"{score:.4g} ({low:.4g} to {high:.4g})")
             lines.append(cells)
         return [header, *lines]
 
     def __repr__(self) -> str:
         head = f"<SubgroupScores at {self._cost()}; with intervals of 95 %>"
         return "\n".join([head, *text_table(self._table())])
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("to_frame() needs pandas.") from None
+    return pandas

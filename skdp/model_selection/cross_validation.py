@@ -185,16 +185,17 @@ def _planned(
 def _mean(scores: list[Any]) -> Score:
     """Return the mean of a score over folds."""
     first: Score = scores[0]
-    size, unit = len(scores), max(score.unit for score in scores)
-    limits = zip(*(score.limits for score in scores), strict=True)
+    size, unit = len(scores), max(score.unit**score.power for score in scores)
+    low, high = zip(*(score.limits for score in scores), strict=True)
     notes = {score.note for score in scores}
-    return replace(
-        first,
-        numerator=first.sign * sum(score.value / unit for score in scores) / size,
-        denominator=1.0,
-        noise=(sum((score.noise_std / unit) ** 2 for score in scores) / size**2, 0.0, 0.0),
-        sampling_std=math.hypot(*(score.sampling_std for score in scores)) / size,
-        limits=(min(next(limits)), max(next(limits))),
-        note=first.note if len(notes) == 1 else OWN_RANGES,
-        unit=unit,
+    return Score(
+        first.name,
+        first.sign * sum(score / unit for score in scores) / size,
+        1.0,
+        (sum((score.noise_std / unit) ** 2 for score in scores) / size**2, 0.0, 0.0),
+        math.hypot(*(score.sampling_std for score in scores)) / size,
+        (min(low) ** first.power, max(high) ** first.power),
+        first.sign,
+        first.note if len(notes) == 1 else OWN_RANGES,
+        unit,
     )

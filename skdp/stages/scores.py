@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import xlogy
+from scipy.special import expit, xlogy
 
 from skdp._numbers import AnyArray, Array
 from skdp.oracle import InfluenceSquares, Oracle, Public, Solution, Stage, TableCounts, UnitSum
@@ -244,8 +244,9 @@ class ScoreStage(Stage):
         Facts whose means are requested.
     tables : tuple of (name, column, n_cells, share)
         Facts that are numbers of cells.
-    ranking : tuple of (column, class column, share) or None
-        A score and the class, of two, by which its distribution is requested.
+    ranking : tuple of (column, class column, share, bool) or None
+        A score and the class, of two, by which its distribution is requested; and whether half of
+        the bins divide the positives that the scores predict, not the rows.
     explained : tuple of (name, columns, share, Deviance)
         The facts of `DevianceMeans`, which must be among the means: the mean square of what a row
         adds to the numerator of D2 is requested after them. The result of this name has both.
@@ -262,7 +263,7 @@ class ScoreStage(Stage):
 
     means: tuple[tuple[str, int, float], ...] = ()
     tables: tuple[tuple[str, int, int, float], ...] = ()
-    ranking: tuple[int, int, float] | None = None
+    ranking: tuple[int, int, float, bool] | None = None
     explained: tuple[tuple[str, tuple[int, ...], float, Deviance], ...] = ()
     subgroups: tuple[int, int] | None = None
     share: float | None = None
@@ -316,6 +317,7 @@ def _ranking_tables(
     column: int,
     of_class: int,
     share: float,
+    by_positives: bool,
     n_subgroups: int,
 ) -> tuple[NoisyTable, ...]:
     """Request scores by class, in bins with about as many rows of a subgroup each.
@@ -332,6 +334,9 @@ def _ranking_tables(
         # are added to its own, as many as the noise in its size has standard deviations in rows.
         noise_of_size = table.std * math.sqrt(FINE_CELLS)
         expected = fine + noise_of_size / totals.total * fine.sum(axis=0)
+    if by_positives:
+        positives = expected * expit(np.linspace(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, FINE_CELLS))
+        expected = _per_row(expected) + _per_row(positives)
     edges_of = [
         quantiles(one, number_of_bins(oracle.public, float(rows)))
         for one, rows in zip(expected, n_rows, strict=True)
@@ -344,6 +349,11 @@ def _ranking_tables(
         replace(table, counts=one, edges=edges, fine=cells)
         for one, edges, cells in zip(counts, edges_of, fine, strict=True)
     )
+
+
+def _per_row(counts: Array) -> Array:
+    """Return counts divided by their sum in each subgroup."""
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
 
 
 def _side_by_side(edges: list[Array]) -> Array:

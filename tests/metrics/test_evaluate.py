@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import pickle
 
@@ -26,7 +27,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 import skdp
-from skdp.metrics import Score, evaluate
+from skdp.metrics import Score, evaluate, row_statistics
 from skdp.metrics.requests import METRICS
 from skdp.oracle import Oracle
 from skdp.stages.scores import RESOLUTION
@@ -506,3 +507,99 @@ def test_models_that_cannot_be_scored_are_refused(two_classes, regression, asked
     with pytest.raises(ValueError, match=r"Nothing was released"):
         evaluate(line, rows, targets, target_range=(0, 1))
     assert not asked
+
+
+# ---------------------------------------------------------------- a score is a number
+
+
+def test_a_score_is_a_float(two_classes):
+    scores = evaluate(*two_classes, ["accuracy", "neg_log_loss", "confusion_matrix"], epsilon=5.0)
+    score = scores["accuracy"]
+    assert isinstance(score, float)
+    assert float(score) == score.value == json.loads(json.dumps(score))
+    assert f"{score:.3f}" == f"{score.value:.3f}"
+    assert round(score, 2) == round(score.value, 2)
+    assert score > 0.5 > scores["neg_log_loss"]
+    assert np.mean([score, score]) == pytest.approx(score.value)
+    assert score - 0.5 == pytest.approx(score.value - 0.5)
+    assert "std of noise" in str(score) == repr(score)
+    copy = pickle.loads(pickle.dumps(score))
+    assert (copy, copy.interval(), copy.name) == (score, score.interval(), "accuracy")
+
+
+def test_scores_as_a_table(two_classes):
+    model, X, y = two_classes
+    names = ["accuracy", "roc_curve", "neg_log_loss"]
+    scores = evaluate(model, X, y, names, epsilon=5.0)
+    table = scores.to_frame(level=0.9)
+    assert list(table.index) == ["accuracy", "neg_log_loss"]
+    for name, row in table.iterrows():
+        score = scores[name]
+        expected = [score.value, *score.interval(0.9), score.noise_std, score.sampling_std]
+        assert row.tolist() == expected
+    several = evaluate(model, X, y, names, by=0, subgroups={"all": None, "one": [X[0, 0]]})
+    table = several.to_frame(of="population")
+    assert list(table.index) == [(one, name) for one in ("all", "one") for name in names[::2]]
+    low, high = several["all"]["accuracy"].interval(of="population")
+    assert table.loc[("all", "accuracy"), ["low", "high"]].tolist() == [low, high]
+
+
+def test_root_mean_squared_error_is_the_root_of_the_released_mean(regression):
+    X, y = regression
+    model, y = LinearRegression().fit(X, y), np.roll(y, 1)
+    options = {"target_range": (-5.0, 7.0)}
+    names = ["mean_squared_error", "root_mean_squared_error", "neg_root_mean_squared_error"]
+    options["epsilon"] = 30.0
+    scores = seeded(model, X, y, names, **options)
+    alone = seeded(model, X, y, names[0], **options)
+    assert str(scores.privacy_) == str(alone.privacy_)
+    square, root, negative = scores.values()
+    assert root == math.sqrt(square) == -negative
+    assert root.interval() == tuple(math.sqrt(end) for end in square.interval())
+    assert negative.interval()[0] == -root.interval()[1]
+    for std in ("noise_std", "sampling_std"):
+        assert getattr(root, std) == pytest.approx(getattr(square, std) / (2 * root))
+    assert root == pytest.approx(plain.mean_squared_error(y, model.predict(X)) ** 0.5, rel=0.2)
+
+
+@pytest.fixture(params=[0.0, -2.0, -4.0], ids=["balanced", "rare", "very rare"])
+def rare(request, rng):
+    X = rng.standard_normal((20_000, 3))
+    y = (X @ [2.0, -1.0, 0.5] + rng.logistic(size=20_000) + request.param > 0).astype(int)
+    model = LogisticRegression().fit(X[:10_000], y[:10_000])
+    exact_score = plain.average_precision_score(y[10_000:], model.predict_proba(X[10_000:])[:, 1])
+    return model, X[10_000:], y[10_000:], exact_score
+
+
+def test_average_precision(rare):
+    model, X, y, right = rare
+    assert exact(model, X, y, "average_precision")["average_precision"] == pytest.approx(
+        right, abs=0.01
+    )
+    # It is a function of the table from which the area under the ROC curve follows.
+    prices = [seeded(model, X, y, name).privacy_ for name in ("average_precision", "roc_auc")]
+    assert str(prices[0]) == str(prices[1])
+    intervals = [
+        seeded(model, X, y, "average_precision", seed, epsilon=2.0)["average_precision"].interval()
+        for seed in range(40)
+    ]
+    assert sum(low <= right <= high for low, high in intervals) >= 35
+    assert np.mean([high - low for low, high in intervals]) < 0.25
+
+
+def test_several_quantiles_of_one_fit(regression):
+    X, y = regression
+    quantiles = [0.1, 0.5, 0.9]
+    model = skdp.DPQuantileRegressor(quantiles=quantiles, epsilon=20.0).fit(X, y)
+    scores = exact(model, X, y, ["mean_pinball_loss", "neg_mean_pinball_loss"])
+    ends = row_statistics.target_range(model, None)
+    targets = np.clip(y, ends.low, ends.high)
+    predicted = np.clip(model.predict(X), ends.low, ends.high)
+    losses = [
+        plain.mean_pinball_loss(targets, column, alpha=alpha)
+        for alpha, column in zip(quantiles, predicted.T, strict=True)
+    ]
+    assert scores["mean_pinball_loss"] == pytest.approx(np.mean(losses), abs=1e-5)
+    assert list(evaluate(model, X, y)) == ["neg_mean_pinball_loss"]
+    with pytest.raises(ValueError, match="one score for all of them, 'mean_pinball_loss'"):
+        evaluate(model, X, y, "r2")
