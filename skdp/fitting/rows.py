@@ -14,24 +14,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Array, Indices, MatrixLike, Table, shown
-from skdp.fitting import parts
+from skdp.fitting import grouping, parts, refusals
 from skdp.fitting.data import Data
-from skdp.fitting.grouping import (
-    GroupLabels,
-    label_column,
-    read_block,
-    rows_in_memory,
-    within_groups,
-)
 from skdp.fitting.parameters import planned_records
 from skdp.fitting.partitions import CheckTask, as_partitions, labels_in, summaries
-from skdp.fitting.refusals import (
-    END,
-    refusing,
-    require_one_kind,
-    without_cells,
-    without_row_counts,
-)
 from skdp.fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
 from skdp.fitting.targets import Targets
 from skdp.oracle import Public
@@ -79,14 +65,14 @@ def read_data(
     ValueError
         If a parameter or the rows are refused. Nothing is released or charged.
     """
-    with refusing(model._who):
+    with refusals.refusing(model._who):
         model._check_parameters()
         given = X, y, sample_weight, groups
         refuse_blocks(X)
         if isinstance(X, Partitions) or is_dask(X):
             partitions = as_partitions(X, y=y, sample_weight=sample_weight, groups=groups)
             return _read_partitions(model._reader(), partitions, given)
-        rows, values, targets, weights, labels = read_block(model, *given, **beside)
+        rows, values, targets, weights, labels = grouping.read_block(model, *given, **beside)
     part = parts.part_of(*given, unit=parts.unit_of(groups))
     y = None if y is None else values
     facts = {"y": y, "part": part, "given": given[:3]}
@@ -98,7 +84,7 @@ def data_in_memory(
     X: AnyRows,
     targets: Targets,
     weights: Array | None,
-    labels: GroupLabels | None,
+    labels: grouping.GroupLabels | None,
     y: Table = None,
     **facts: Any,
 ) -> Data:
@@ -107,7 +93,7 @@ def data_in_memory(
 
     def make_source(public: Public, spread: Map) -> MemorySource:
         mapped = mapped_rows(model, X, targets.values, weights, codes)
-        return rows_in_memory(public, *mapped, weights, codes, spread)
+        return grouping.rows_in_memory(public, *mapped, weights, codes, spread)
 
     return Data(
         X,
@@ -189,7 +175,7 @@ def read_stream(
     ValueError
         If a parameter or the rows are refused. Nothing is released or charged.
     """
-    with refusing(model._who):
+    with refusals.refusing(model._who):
         model._check_parameters()
         counts = {"n_features": n_features, "n_outputs": n_outputs}
         n_records = planned_records("fit_blocks", n_samples, n_groups, **counts)
@@ -199,11 +185,11 @@ def read_stream(
     def make_source(public: Public, spread: Map) -> StreamSource:
         read = BlockReader(reader, public, declared, has_weights)
         if listed:
-            rehearsal = BlockReader(reader, public, declared, has_weights, END)
+            rehearsal = BlockReader(reader, public, declared, has_weights, refusals.END)
             if n_arriving(rehearsal.arrivals(blocks)) > n_records:
                 more = more_arrived(n_records, public.grouped)
                 raise ValueError(f"{more} No model was kept.")
-        arrived = partial(rows_in_memory, public)
+        arrived = partial(grouping.rows_in_memory, public)
         return StreamSource(read.arrivals(blocks), n_records, arrived, read.nothing())
 
     return Data(
@@ -271,20 +257,20 @@ def read_plain(
     ValueError
         If they are refused. Nothing is released or charged.
     """
-    with refusing(who):
+    with refusals.refusing(who):
         refuse_blocks(X)
         if isinstance(X, Partitions) or is_dask(X):
             partitions = as_partitions(X, y=y, groups=groups)
             reader = PlainReader(who, reads_labels=reads_labels)
             return _read_partitions(reader, partitions, (X, y, None, groups))
         labels = groups
-        if groups is not None and not isinstance(groups, GroupLabels):
-            labels = GroupLabels(groups, X=X, y=y, **arrays)
+        if groups is not None and not isinstance(groups, grouping.GroupLabels):
+            labels = grouping.GroupLabels(groups, X=X, y=y, **arrays)
         if y is None:
             raise ValueError("y is needed: scores compare predictions with it.")
-        with without_row_counts(labels is not None):
+        with refusals.without_row_counts(labels is not None):
             n_rows = int(_num_samples(X))
-            with without_cells("y"):
+            with refusals.without_cells("y"):
                 values = column_or_1d(y)
             if len(values) != n_rows or n_rows < 1:
                 raise ValueError(
@@ -308,7 +294,7 @@ def require_numbered(who: str, data: Data) -> Data:
 
 def check_data(who: str, data: Data, check: RowCheck) -> None:
     """Run a check of X and y where the rows are, which raises ValueError to refuse them."""
-    with refusing(who), without_row_counts(data.grouped):
+    with refusals.refusing(who), refusals.without_row_counts(data.grouped):
         if isinstance(data.X, Partitions):
             summaries(data.X, CheckTask(PlainReader(who, check), False))
         else:
@@ -361,7 +347,7 @@ def mapped_rows(
     """Return rows and targets as the stages of a fit see them: within groups, or as they are."""
     if codes is None or not getattr(model, "fixed_effects", False):
         return X, values
-    X, values = within_groups(X, values, weights, codes)
+    X, values = grouping.within_groups(X, values, weights, codes)
     declared = declared_targets(model.scaling)
     return X, values if declared is None else np.clip(values, *declared)
 
@@ -399,7 +385,7 @@ class BlockReader:
         first: tuple[object] | None = None
         kinds = KindsOfLabels()
         for block in blocks:
-            with refusing(self._model._who, self._so_far):
+            with refusals.refusing(self._model._who, self._so_far):
                 if not (isinstance(block, tuple) and len(block) == len(self._form)):
                     form = f"a tuple ({', '.join(self._form)})"
                     is_tuple = isinstance(block, tuple)
@@ -417,18 +403,18 @@ class BlockReader:
                         "one list of columns."
                     )
                 if self._public.grouped:
-                    kinds |= kinds_of_labels(label_column(of["groups"]))
-                    require_one_kind("groups", [kinds])
+                    kinds |= kinds_of_labels(grouping.label_column(of["groups"]))
+                    refusals.require_one_kind("groups", [kinds])
             yield self(block[0], block[1], of.get("sample_weight"), of.get("groups"))
 
     def __call__(self, X: Table, y: Table, sample_weight: Table, groups: Table) -> Arrival:
         """Return one block of rows, validated."""
         public = self._public
         declared = public.n_features, public.n_outputs, public.sparse, public.weighted
-        with refusing(self._model._who, self._so_far):
+        with refusals.refusing(self._model._who, self._so_far):
             how: dict[str, Any] = {"is_all": False, "ensure_min_samples": 0}
             labelled = None if not public.grouped else () if groups is None else groups
-            block = read_block(self._model, X, y, sample_weight, labelled, **how)
+            block = grouping.read_block(self._model, X, y, sample_weight, labelled, **how)
             X, y, targets, weights, labels = block
             is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
             shape = X.shape[1], targets.n_outputs, is_sparse, weighted

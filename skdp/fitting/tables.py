@@ -48,80 +48,49 @@ class Kind:
         return issubclass(cell_type, self.types) or (not self.types and self.name == f"{name}s")
 
 
+FIRST_DAY = np.datetime64("2000-01-01")  # from which the days of dates are counted
 AS_DAYS = (
     "Turn dates into numbers, such as days since a day that you choose beforehand, or let "
     "skdp.DPTabularPreprocessor do it."
 )
-FIRST_DAY = np.datetime64("2000-01-01")  # from which the days of dates are counted
-OWN_COLUMNS = "Give each number in {} a column of its own, or leave the column out."
+DURATIONS = (
+    "Turn durations into numbers, as X[column] / pandas.Timedelta('1D') does, or let "
+    "skdp.DPTabularPreprocessor do it."
+)
+TEXT = (
+    "If they are numbers written as text, convert them by pandas.to_numeric, or read the file by "
+    "pandas.read_csv(thousands=..., decimal=...). If they are dates, convert them by "
+    "pandas.to_datetime. If they are free text, leave the column out."
+)
+COMPLEX = "They must be real numbers (Complex data not supported)."
+BYTES = "Turn bytes into text by X[column].str.decode('utf-8'), or into numbers."
+TIMES = "Turn times of day into numbers, such as hours since midnight."
+LISTS = "Give each number in a list a column of its own, or leave the column out."
+STRUCTS = (
+    "Give each number in a struct a column of its own, or leave the column out. A structured array "
+    "becomes a table by pandas.DataFrame(X)."
+)
+INTERVALS = "Turn intervals into numbers, such as their midpoints, or declare them as labels."
+OBJECTS = "Turn objects into numbers, or leave the column out."
+NUMBERS = r"u?int\d|float|halffloat|double|bool|decimal"
+SEQUENCES = list, tuple, set, frozenset, np.ndarray
 # The first that fits counts: a datetime is a date, too.
 KINDS = (
-    Kind(
-        "numbers",
-        codes="biuf",
-        types=(Real, Decimal, np.bool_),
-        named=r"u?int\d|float|halffloat|double|bool|decimal",
-        read_as="number",
-    ),
-    Kind(
-        "complex numbers",
-        codes="c",
-        types=(complex, np.complexfloating),
-        remedy="They must be real numbers (Complex data not supported).",
-    ),
-    Kind(
-        "text",
-        codes="UT",
-        types=(str,),
-        remedy="If they are numbers written as text, convert them by pandas.to_numeric, or read "
-        "the file by pandas.read_csv(thousands=..., decimal=...). If they are dates, convert them "
-        "by pandas.to_datetime. If they are free text, leave the column out.",
-    ),
-    Kind(
-        "bytes",
-        codes="S",
-        types=(bytes, bytearray),
-        named="binary|large_binary|fixed_size_binary",
-        remedy="Turn bytes into text by X[column].str.decode('utf-8'), or into numbers.",
-    ),
-    Kind("dates", codes="M", types=(datetime, np.datetime64), read_as="date", remedy=AS_DAYS),
+    Kind("numbers", "biuf", (Real, Decimal, np.bool_), NUMBERS, "number"),
+    Kind("complex numbers", "c", (complex, np.complexfloating), remedy=COMPLEX),
+    Kind("text", "UT", (str,), remedy=TEXT),
+    Kind("bytes", "S", (bytes, bytearray), r"(large_|fixed_size_)?binary", remedy=BYTES),
+    Kind("dates", "M", (datetime, np.datetime64), read_as="date", remedy=AS_DAYS),
     Kind("days", types=(date,), read_as="date", remedy=AS_DAYS),
     Kind("periods", named="period", read_as="date", remedy=AS_DAYS),
     Kind(
-        "durations",
-        codes="m",
-        types=(timedelta, np.timedelta64),
-        named="duration|timedelta",
-        read_as="duration",
-        remedy="Turn durations into numbers, as X[column] / pandas.Timedelta('1D') does, or let "
-        "skdp.DPTabularPreprocessor do it.",
+        "durations", "m", (timedelta, np.timedelta64), "duration|timedelta", "duration", DURATIONS
     ),
-    Kind(
-        "times of day",
-        types=(time,),
-        named=r"time(32|64)?(\[|$)",
-        remedy="Turn times of day into numbers, such as hours since midnight.",
-    ),
-    Kind(
-        "lists",
-        types=(list, tuple, set, frozenset, np.ndarray),
-        named="list|large_list|fixed_size_list|array|map",
-        remedy=OWN_COLUMNS.format("a list"),
-    ),
-    Kind(
-        "structs",
-        codes="V",
-        types=(dict, np.void),
-        named="struct",
-        remedy=OWN_COLUMNS.format("a struct") + " A structured array becomes a table by "
-        "pandas.DataFrame(X).",
-    ),
-    Kind(
-        "intervals",
-        named="interval",
-        remedy="Turn intervals into numbers, such as their midpoints, or declare them as labels.",
-    ),
-    Kind("objects", types=(object,), remedy="Turn objects into numbers, or leave the column out."),
+    Kind("times of day", "", (time,), r"time(32|64)?(\[|$)", remedy=TIMES),
+    Kind("lists", "", SEQUENCES, "(large_|fixed_size_)?list|array|map", remedy=LISTS),
+    Kind("structs", "V", (dict, np.void), "struct", remedy=STRUCTS),
+    Kind("intervals", named="interval", remedy=INTERVALS),
+    Kind("objects", types=(object,), remedy=OBJECTS),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 BY_CODE = {code: kind.name for kind in KINDS for code in kind.codes}

@@ -16,19 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._docstrings import without_types
 from skdp._numbers import AnyArray, Array, MatrixLike, Table, require, shown
 from skdp.accounting import LABEL, PrivacyStatement
-from skdp.fitting import assumptions, noise_warnings, parameters, user_warnings
+from skdp.fitting import assumptions, noise_warnings, parameters, refusals, user_warnings
 from skdp.fitting.data import Data
 from skdp.fitting.estimator import Fit, PrivateEstimator
 from skdp.fitting.preparation import Prepared, planned_once
 from skdp.fitting.privacy import Privacy
-from skdp.fitting.refusals import (
-    NO_LABELS,
-    NO_NUMBERS,
-    refuse_columns,
-    refuse_missing_targets,
-    refusing,
-    without_cells,
-)
 from skdp.fitting.rows import read_data, read_stream
 from skdp.fitting.targets import (
     Targets,
@@ -43,14 +35,8 @@ from skdp.objective.tweedie import LARGEST_EXPONENT
 from skdp.oracle import Public, Solution, make_plan
 from skdp.solvers import Solver, auto
 from skdp.solvers.checks import is_auto
+from skdp.stages import column_bounds
 from skdp.stages.base import StageParameters
-from skdp.stages.column_bounds import (
-    DeclaredBounds,
-    RowNorm,
-    declared_bounds,
-    declared_targets,
-    known_moments,
-)
 from skdp.stages.inference.stage import inference_share
 from skdp.stages.sequence import check_stages, stages_of
 
@@ -300,8 +286,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         """Validate X and y, by the kind of targets that the loss takes."""
         if self._loss(1).targets != "label":
             checks |= {"multi_output": self._multi_output, "y_numeric": True}
-            refuse_columns("y", y)
-            refuse_missing_targets(y)
+            refusals.refuse_columns("y", y)
+            refusals.refuse_missing_targets(y)
         elif y is not None:
             y = checked_labels(y)
         return self._read("X or y", X, y, **checks)
@@ -426,8 +412,11 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         """Return a metric of scikit-learn, with a warning, as it is computed without noise."""
         user_warnings.warn_about_score(self._who, self.epsilon)
         predicted = self.predict(X)
-        otherwise = NO_LABELS if is_classifier(self) else NO_NUMBERS
-        with refusing(self._who), without_cells("y or sample_weight", otherwise=otherwise):
+        otherwise = refusals.NO_LABELS if is_classifier(self) else refusals.NO_NUMBERS
+        with (
+            refusals.refusing(self._who),
+            refusals.without_cells("y or sample_weight", otherwise=otherwise),
+        ):
             return float(metric(y, predicted, sample_weight=weights))
 
     @abstractmethod
@@ -514,8 +503,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
         ``names`` of columns, empty if they have none, are for a `PublicRange` that names them.
         """
-        bounds, terms = declared_bounds(self.scaling, n_features, names), self._terms
-        targets = declared_targets(self.scaling)
+        bounds, terms = column_bounds.declared_bounds(self.scaling, n_features, names), self._terms
+        targets = column_bounds.declared_targets(self.scaling)
         if self.fixed_effects and not grouped:
             raise ValueError(
                 "fixed_effects=True subtracts the means of each group of rows, and no groups were "
@@ -528,7 +517,9 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             n_outputs=n_outputs,
             labels_alone=terms.adjacency == LABEL,
             has_intercept=self._has_intercept,
-            data_norm=float(self.scaling.norm) if isinstance(self.scaling, RowNorm) else None,
+            data_norm=float(self.scaling.norm)
+            if isinstance(self.scaling, column_bounds.RowNorm)
+            else None,
             target_bound=None if targets is None else max(abs(end) for end in targets),
             rows_per_group=terms.rows_per_group,
             max_weight=terms.max_weight,
@@ -538,10 +529,10 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         return planned_once(self, settled, lambda: self._prepared(*settled))
 
     def _prepared(
-        self, bounds: DeclaredBounds | None, public: Public, start: Start | None
+        self, bounds: column_bounds.DeclaredBounds | None, public: Public, start: Start | None
     ) -> Prepared:
         longest = public.long_row if public.data_norm is None else public.data_norm
-        moments = known_moments(bounds, public.has_intercept)
+        moments = column_bounds.known_moments(bounds, public.has_intercept)
         public = replace(public, row_bound=longest, moments=moments)
         if start is not None:
             public = public.starting_at(*start)
@@ -558,7 +549,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             self._who,
             self._scaling_word,
             bounds,
-            declared_targets(self.scaling),
+            column_bounds.declared_targets(self.scaling),
             self._calibrates,
             inference_share(self.inference),
             public.has_weights,
@@ -599,12 +590,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         """The value of ``scaling`` by which stages are chosen: declarations are part of "auto"."""
         if isinstance(self.scaling, str):
             return self.scaling
-        return "none" if isinstance(self.scaling, RowNorm) else "auto"
+        return "none" if isinstance(self.scaling, column_bounds.RowNorm) else "auto"
 
     def _check_parameters(self) -> None:
         parameters.check_parameters(self.get_params(deep=False))
         check_stages(self.scaling, self.constraint)
-        if declared_targets(self.scaling) is not None and is_classifier(self):
+        if column_bounds.declared_targets(self.scaling) is not None and is_classifier(self):
             raise ValueError(f"labels have no range; leave target out of {shown(self.scaling)}.")
         self._check_own_parameters()
 
