@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 AnyArray = NDArray[Any]  # of numbers of any type; no narrower type admits arithmetic
+AnyType: TypeAlias = np.dtype[Any]
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]

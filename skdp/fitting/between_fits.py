@@ -78,7 +78,7 @@ _fits = weakref.WeakKeyDictionary()
 
 
 def add_fit(
-    model: Any, arrays: tuple[Any, ...], statement: PrivacyStatement
+    model: Any, arrays: tuple[Table, ...], statement: PrivacyStatement
 ) -> list[PrivacyStatement]:
     """Remember a fit, and return those of this very estimator on the same rows, itself the last.
 
@@ -90,14 +90,14 @@ def add_fit(
     return [stated for held, stated in known[:-1] if _meet(held, places)] + [statement]
 
 
-def was_fitted_on(model: Any, arrays: tuple[Any, ...]) -> bool:
+def was_fitted_on(model: Any, arrays: tuple[Table, ...]) -> bool:
     """Whether a model, or one inside of it, was fitted on some of these rows."""
     places = _places(arrays)
     models = (one for one in everything_in(model) if isinstance(one, BaseEstimator))
     return any(_meet(held, places) for one in models for held, _ in _fits.get(one, ()))
 
 
-def _places(arrays: tuple[Any, ...]) -> list[Place]:
+def _places(arrays: tuple[Table, ...]) -> list[Place]:
     """Return which rows the arrays hold, and those inside `Chunks`."""
     inside = (one for array in arrays if isinstance(array, Chunks) for one in array.arrays)
     return [place for array in (*arrays, *inside) for place in places_of(array)]
@@ -258,7 +258,7 @@ class FitHistory:
         self._weights_change = False
         self._places: dict[Part, list[Place]] = {}  # of the rows of each part of the people
 
-    def shares_rows(self, part: Part, arrays: tuple[Any, ...]) -> bool:
+    def shares_rows(self, part: Part, arrays: tuple[Table, ...]) -> bool:
         """Return whether arrays of a part of the people hold rows of another part.
 
         What arrays hold is not compared: see `places_of`.
@@ -282,7 +282,7 @@ class FitHistory:
             _fingerprint(*column, data.X.shape[0]) in self._targets for column in _columns(data.X)
         )
 
-    def add_rows(self, part: Part, arrays: tuple[Any, ...]) -> None:
+    def add_rows(self, part: Part, arrays: tuple[Table, ...]) -> None:
         """Remember which rows a fit on a part of the people was given."""
         if _is_named(part):
             self._places.setdefault(part[:1], []).extend(_places(arrays))

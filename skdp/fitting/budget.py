@@ -20,7 +20,7 @@ from typing import Any, Self, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from skdp import accounting
-from skdp._numbers import require
+from skdp._numbers import Table, require
 from skdp.accounting.cost import Cost, Part
 from skdp.accounting.pricing import check_budget
 from skdp.accounting.records import from_plain, plain
@@ -48,7 +48,7 @@ IN_PROCESS = (
 # What a pickle says of a budget: its key, the process that made it, its terms and its ledger.
 Identity: TypeAlias = tuple[str | float | None, ...]
 Connections: TypeAlias = dict[Path, sqlite3.Connection]
-Rows: TypeAlias = tuple[Part, tuple[Any, ...]]  # the part that they are, and their arrays
+Rows: TypeAlias = tuple[Part, tuple[Table, ...]]  # the part that they are, and their arrays
 
 _known: WeakValueDictionary[str, PrivacyBudget] = WeakValueDictionary()  # by key
 _histories: WeakKeyDictionary[PrivacyBudget, FitHistory] = WeakKeyDictionary()
@@ -357,7 +357,7 @@ class PrivacyBudget:
     def __sklearn_clone__(self) -> Self:
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Table, ...]:
         # No amount spent travels: what comes back is this very budget, one of the same ledger, or
         # one that admits nothing.
         return _recall, self._identity

@@ -86,7 +86,7 @@ class Data:
     names: Sequence[str] | None = None
     column_kinds: Any = None
     part: parts.Part = ()
-    given: tuple[Any, ...] = ()
+    given: tuple[Table, ...] = ()
     reader: Any = None
     is_checked_here: bool = True
     assumptions: tuple[str, ...] = ()

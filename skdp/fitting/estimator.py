@@ -12,9 +12,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from skdp._numbers import AnyArray, Table
+from skdp._numbers import AnyArray, AnyType, Table
 from skdp._version import __version__
 from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
 from skdp.accounting.records import release_lines
@@ -144,7 +145,7 @@ class PrivateEstimator(BaseEstimator):
                 f"{self._who}: Gaussian noise needs delta > 0; {advice}. Nothing was released."
             )
 
-    def _read(self, what: str, *arrays: Any, **checks: Any) -> Any:
+    def _read(self, what: str, *arrays: Any, **checks: Any) -> Table:
         """Validate X, or X and y; a refusal does not quote what a cell holds."""
         refuse_columns("X", arrays[0])
         with without_cells(what, *arrays[:1]):
@@ -155,7 +156,7 @@ class PrivateEstimator(BaseEstimator):
         X = canonical(X) if sparse.issparse(X) else X
         return (X, *others) if others else X
 
-    def _read_new(self, X: Table) -> Any:
+    def _read_new(self, X: Table) -> Table:
         """Validate rows that a fitted estimator predicts or transforms."""
         with refusals.refusing(self._who):
             return self._read("X", X, reset=False)
@@ -213,7 +214,7 @@ class PrivateEstimator(BaseEstimator):
             self.privacy_ = replace(stated, expectations=self.privacy_.expectations)
         return self
 
-    def _read_targets(self, y: AnyArray, dtype: np.dtype[Any]) -> Targets:
+    def _read_targets(self, y: AnyArray, dtype: AnyType) -> Targets:
         """Check y and turn it into targets; without a solver no release reads them."""
         return Targets(y, 1)
 
@@ -295,7 +296,7 @@ class PrivateEstimator(BaseEstimator):
             setattr(copy, _SENT_BUDGETS, vars(self)[_SENT_BUDGETS])
         return copy
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         # Read before any parameter is checked.
@@ -424,7 +425,7 @@ def charge_fit(
 
 
 def with_earlier_fits(
-    model: PrivateEstimator, arrays: tuple[Any, ...], statement: PrivacyStatement
+    model: PrivateEstimator, arrays: tuple[Table, ...], statement: PrivacyStatement
 ) -> PrivacyStatement:
     """Return the statement of all fits of this estimator on these rows; warn if there are several.
 

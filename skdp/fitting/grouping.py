@@ -74,7 +74,7 @@ def read_block(
     is_all: bool = True,
     reads_targets: bool = True,
     **checks: Any,
-) -> tuple[Any, Any, Targets, Array | None, GroupLabels | None]:
+) -> tuple[Table, Table, Targets, Array | None, GroupLabels | None]:
     """Check rows in memory as an estimator needs them: all of a fit, a block or a partition.
 
     Parameters

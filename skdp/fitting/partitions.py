@@ -324,7 +324,7 @@ def transforms_partitions(transformer: Class) -> Class:
     transform, fit_transform = transformer.transform, transformer.fit_transform
 
     @functools.wraps(transform)
-    def transform_any(self: Any, X: Table) -> Any:
+    def transform_any(self: Any, X: Table) -> Table:
         if not isinstance(X, Partitions):
             return transform(self, X)
         check_is_fitted(self)
@@ -434,7 +434,7 @@ def _kept(columns: dict[str, Any], task: Task) -> dict[str, Any]:
     return {"held": task(**columns)}
 
 
-def blocks_of(collection: Any) -> list[Any]:
+def blocks_of(collection: Table) -> list[Any]:
     """Delayed partitions of a dask array or data frame, each with all columns."""
     if getattr(collection, "numblocks", None) is not None and collection.ndim == 2:
         collection = collection.rechunk({1: -1})

@@ -64,7 +64,7 @@ def unit_of(groups: Table) -> str:
     return "row" if groups is None else "group"
 
 
-def remember(array: Table, part: Part, unit: str = "row", of: Any = None) -> None:
+def remember(array: Table, part: Part, unit: str = "row", of: Table = None) -> None:
     """Remember that an array holds exactly the rows of a part, as long as the array lives.
 
     Parameters
@@ -167,7 +167,7 @@ def overlap(one: Place, other: Place) -> bool:
     return True
 
 
-def part_of(*arrays: Any, unit: str = "row") -> Part:
+def part_of(*arrays: Table, unit: str = "row") -> Part:
     """Return the part that all of these arrays belong to; () for all rows, if in doubt.
 
     Parameters

@@ -76,7 +76,9 @@ def _frozen(value: Any) -> Hashable:
     raise TypeError(f"{kind.__name__} is no key.")
 
 
-def planned_once(model: Any, facts: tuple[Any, ...], prepare: Callable[[], Prepared]) -> Prepared:
+def planned_once(
+    model: Any, facts: tuple[object, ...], prepare: Callable[[], Prepared]
+) -> Prepared:
     """Return what a fit consists of; equal fits of one shape are planned once.
 
     Parameters

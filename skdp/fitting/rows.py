@@ -112,7 +112,7 @@ def data_in_memory(
     )
 
 
-def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Any, ...]) -> Data:
+def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Table, ...]) -> Data:
     """Check rows that stay where they are, in files or in other processes."""
     # A first pass checks the rows, as a fit in memory does.
     reads_labels = reader._reads_label_set
@@ -151,7 +151,7 @@ def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Any, ...]
 
 def read_stream(
     model: Any,
-    blocks: Iterable[tuple[Any, ...]],
+    blocks: Iterable[tuple[Table, ...]],
     n_features: int,
     n_outputs: int,
     n_samples: int | None,
@@ -209,7 +209,7 @@ def read_stream(
     )
 
 
-def _listed_blocks(blocks: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+def _listed_blocks(blocks: Iterable[tuple[Table, ...]]) -> Iterable[tuple[Table, ...]]:
     """Return blocks that can be read before the charge; ValueError for what are no blocks.
 
     Iterators, and sequences that load their blocks, are not read.
@@ -237,7 +237,7 @@ def refuse_blocks(X: object) -> None:
 
 
 def read_plain(
-    who: str, X: Table, y: Table, groups: Table = None, reads_labels: bool = False, **arrays: Any
+    who: str, X: Table, y: Table, groups: Table = None, reads_labels: bool = False, **arrays: Table
 ) -> Data:
     """Return rows to be split or scored as they are, with y as a vector.
 
@@ -380,7 +380,7 @@ class BlockReader:
         self._so_far = so_far
         self._form = ("X", "y", *["sample_weight"] * has_weights, *["groups"] * public.grouped)
 
-    def arrivals(self, blocks: Iterable[tuple[Any, ...]]) -> Iterator[Arrival]:
+    def arrivals(self, blocks: Iterable[tuple[Table, ...]]) -> Iterator[Arrival]:
         """Yield what arrives, validated; all blocks have the same columns and kinds of labels."""
         first: tuple[object] | None = None
         kinds = KindsOfLabels()

@@ -1,7 +1,7 @@
 """Tables and their columns, of whatever library: names, kinds and types, no cells in messages."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -120,7 +120,7 @@ def refuse_lazy(X: Table) -> None:
         raise ValueError(f"X is a {type(X).__name__}, {remedy}.")
 
 
-def as_table(X: Table) -> Any:
+def as_table(X: Table) -> Table:
     """Return a data frame as it is, anything else as an array with rows and columns.
 
     Raises
@@ -146,7 +146,7 @@ def as_table(X: Table) -> Any:
     return X
 
 
-def names_of(X: Table) -> list[Any] | None:
+def names_of(X: Table) -> list[Hashable] | None:
     """Names of the columns of a data frame or Arrow table; None for anything else."""
     if _is_arrow(X):
         return list(X.column_names)
@@ -239,7 +239,7 @@ def in_words(kinds: Iterable[str]) -> str:
     return " and ".join(sorted({"dates" if one in DATES else one for one in kinds}))
 
 
-def no_numbers(X: Table) -> dict[Any, frozenset[str]]:
+def no_numbers(X: Table) -> dict[Hashable, frozenset[str]]:
     """Return the columns with cells that are known not to be numbers, with their kinds.
 
     Objects of unknown types may be numbers. A single column without a name is called None.
@@ -272,7 +272,9 @@ def is_categorical(X: Table, place: int) -> bool:
     return str(_type_of(X, place)).lower().startswith(("categor", "enum", "dictionary"))
 
 
-def not_numbers(X: Table, present: Mapping[Any, frozenset[str]], wanted: str = "numbers") -> str:
+def not_numbers(
+    X: Table, present: Mapping[Hashable, frozenset[str]], wanted: str = "numbers"
+) -> str:
     """Say in a message what columns hold in place of numbers, and the remedy.
 
     Parameters
@@ -303,7 +305,7 @@ def not_numbers(X: Table, present: Mapping[Any, frozenset[str]], wanted: str = "
     return f"{'; and '.join(entries)}. {' '.join(remedies)}"
 
 
-def where(X: Table, is_affected: Callable[[Any, int], bool], comma: str = "") -> str:
+def where(X: Table, is_affected: Callable[[Table, int], bool], comma: str = "") -> str:
     """Say in a message in which columns of a table something holds; "" if that cannot be said."""
     names = names_of(X)
     if names is None and (np.ndim(X) != 2 or sparse.issparse(X)):
@@ -332,7 +334,7 @@ def has_objects(X: Table, place: int) -> bool:
     return "objects" in kinds_in(X, place)
 
 
-def columns_in_words(columns: list[Any]) -> str:
+def columns_in_words(columns: Sequence[Hashable]) -> str:
     """Name columns in a message."""
     return f"column{'s' if len(columns) > 1 else ''} {listed(columns)}"
 
@@ -412,7 +414,7 @@ def _in_utc(cell: Table) -> Table:
     return cell.astimezone(UTC).replace(tzinfo=None) if zoned else cell
 
 
-def codes_of(X: Table, place: int, labels: list[Any]) -> tuple[Indices, Mask]:
+def codes_of(X: Table, place: int, labels: Sequence[Hashable]) -> tuple[Indices, Mask]:
     """Place of each cell of a column among labels, -1 for none, and which cells are missing."""
     places = {label: number for number, label in enumerate(labels)}
 

@@ -1,6 +1,6 @@
 """Targets, labels and weights of a fit; coefficients and scores in the user's units."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
-from skdp._numbers import AnyArray, Array, Indices, Table, is_real, listed, shown
+from skdp._numbers import AnyArray, AnyType, Array, Indices, Table, is_real, listed, shown
 from skdp.fitting import tables
 from skdp.fitting.refusals import (
     NO_LABELS,
@@ -78,7 +78,7 @@ def sorted_labels(declared: Table) -> AnyArray:
         ) from None
 
 
-def checked_labels(y: Table) -> Any:
+def checked_labels(y: Table) -> Table:
     """Return labels of a classifier as scikit-learn takes them, if they are of one kind.
 
     NumPy would make one label of the number 7 and the text "7" in a list.
@@ -119,7 +119,7 @@ def kind_in_words(labels: AnyArray) -> str:
     return tables.in_words(tables.kinds_of_cells(labels))
 
 
-def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Array:
+def weights_by_label(class_weight: Mapping[Hashable, float], classes: AnyArray) -> Array:
     """Return the weight of each label over the largest one; a label without a weight has 1."""
     unknown = [label for label in class_weight if label not in set(classes.tolist())]
     if unknown:
@@ -136,7 +136,7 @@ def weights_by_label(class_weight: Mapping[Any, float], classes: AnyArray) -> Ar
     return weights / largest_weight(class_weight, len(classes))
 
 
-def largest_weight(class_weight: Mapping[Any, float], n_classes: int) -> float:
+def largest_weight(class_weight: Mapping[Hashable, float], n_classes: int) -> float:
     """Return the largest weight of a label; a label without a weight has 1."""
     given = [float(weight) for weight in class_weight.values() if is_real(weight)]
     return max(given + [1.0] * (len(class_weight) < n_classes), default=1.0)
@@ -145,7 +145,7 @@ def largest_weight(class_weight: Mapping[Any, float], n_classes: int) -> float:
 # ---------------------------------------------------------------- targets, weights and a start
 
 
-def checked_targets(model: Any, y: Table, dtype: np.dtype[Any]) -> Targets:
+def checked_targets(model: Any, y: Table, dtype: AnyType) -> Targets:
     """Return the targets that an estimator reads in y; a refusal quotes none of them."""
     otherwise = NO_LABELS if is_classifier(model) else NO_NUMBERS
     with without_cells("y", otherwise=otherwise):

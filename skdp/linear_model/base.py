@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docstrings import without_types
-from skdp._numbers import AnyArray, Array, MatrixLike, Table, require, shown
+from skdp._numbers import AnyArray, AnyType, Array, MatrixLike, Table, require, shown
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting import assumptions, noise_warnings, parameters, refusals, user_warnings
 from skdp.fitting.data import Data
@@ -80,7 +80,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         """Return the loss."""
 
     @abstractmethod
-    def _read_targets(self, y: AnyArray, dtype: np.dtype[Any]) -> Targets:
+    def _read_targets(self, y: AnyArray, dtype: AnyType) -> Targets:
         """Check y and turn it into targets of the kind that the loss takes."""
 
     @abstractmethod
@@ -185,7 +185,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def fit_blocks(
         self,
-        blocks: Iterable[tuple[Any, ...]],
+        blocks: Iterable[tuple[Table, ...]],
         *,
         n_features: int,
         n_samples: int | None = None,
@@ -282,7 +282,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         form = blocks, n_features, n_outputs, n_samples, n_groups, sparse, weighted
         return self._fit(read_stream(self, *form), coef_init, intercept_init)
 
-    def _read_rows(self, X: Table, y: Table, groups: object = None, **checks: Any) -> Any:
+    def _read_rows(self, X: Table, y: Table, groups: object = None, **checks: Any) -> Table:
         """Validate X and y, by the kind of targets that the loss takes."""
         if self._loss(1).targets != "label":
             checks |= {"multi_output": self._multi_output, "y_numeric": True}
@@ -318,7 +318,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             expected = noise_warnings.expectations_after(prepared, solution.scaling)
             self.privacy_ = replace(fit.statement, expectations=expected)
 
-    def coefficients(self) -> Any:
+    def coefficients(self) -> Table:
         """Return the coefficients as a table, largest effect first; it needs pandas.
 
         Returns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -16,7 +16,17 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from skdp._numbers import AnyArray, Array, MatrixLike, Table, is_integer, is_real, require, shown
+from skdp._numbers import (
+    AnyArray,
+    AnyType,
+    Array,
+    MatrixLike,
+    Table,
+    is_integer,
+    is_real,
+    require,
+    shown,
+)
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.refusals import InputError
@@ -33,7 +43,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
 
     C: float = 1.0
     classes: ArrayLike | None = None
-    class_weight: Mapping[Any, float] | None = None
+    class_weight: Mapping[Hashable, float] | None = None
     l1_ratio: float = field(default=0.0, init=False)
 
     @documented
@@ -69,7 +79,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups, weighted)
 
-    def decision_function(self, X: Table, return_std: bool = False) -> Any:
+    def decision_function(self, X: Table, return_std: bool = False) -> Table:
         """Return scores, positive for the second label where there are two.
 
         Parameters
@@ -127,7 +137,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
 
     # ------------------------------------------------------------------ what the base asks
 
-    def _read_targets(self, y: Table, dtype: np.dtype[Any]) -> Targets:
+    def _read_targets(self, y: Table, dtype: AnyType) -> Targets:
         labels = column_or_1d(y, warn=True)
         if self.classes is None:
             check_classification_targets(labels)
@@ -144,7 +154,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         values = self._targets_of_codes(codes, n_outputs, dtype)
         return Targets(values, n_outputs, weights, classes)
 
-    def _targets_of_codes(self, codes: AnyArray, n_outputs: int, dtype: np.dtype[Any]) -> AnyArray:
+    def _targets_of_codes(self, codes: AnyArray, n_outputs: int, dtype: AnyType) -> AnyArray:
         """Return targets for the loss: codes, or for two classes a column of 0 and 1."""
         return codes.astype(dtype)[:, None] if n_outputs == 1 else codes
 
@@ -339,7 +349,7 @@ class DPLinearSVC(DPLinearClassifier):
     True
     """
 
-    def _targets_of_codes(self, codes: AnyArray, n_outputs: int, dtype: np.dtype[Any]) -> AnyArray:
+    def _targets_of_codes(self, codes: AnyArray, n_outputs: int, dtype: AnyType) -> AnyArray:
         if n_outputs == 1:
             return super()._targets_of_codes(codes, n_outputs, dtype)
         return np.asarray(codes[:, None] == np.arange(n_outputs), dtype=dtype)

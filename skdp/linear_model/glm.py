@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import linear_model
 from sklearn.metrics import d2_tweedie_score
+from sklearn.utils import Tags
 
-from skdp._numbers import MatrixLike, Table, is_real, require
+from skdp._numbers import AnyType, MatrixLike, Table, is_real, require
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
 from skdp.fitting.refusals import InputError
@@ -53,12 +54,12 @@ class DPTweedieModel(intervals.Inference, DPLinearRegressor):
         """
         return self._exact_score(partial(d2_tweedie_score, power=self.power), X, y, sample_weight)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = bool(self.power != 0)
         return tags
 
-    def _read_targets(self, y: Table, dtype: np.dtype[Any]) -> Targets:
+    def _read_targets(self, y: Table, dtype: AnyType) -> Targets:
         targets = super()._read_targets(y, dtype)
         given = np.asarray(y)
         least = 0.0 if given.size == 0 else given.min()

@@ -274,7 +274,7 @@ def _raw_covariances(estimate: DebiasedEstimate, to_raw: Array) -> tuple[Array, 
     return covariance, privacy
 
 
-def _dense_blocks(X: Table) -> Any:
+def _dense_blocks(X: Table) -> Table:
     """Yield rows as dense arrays of float64, some at a time."""
     rows = max(1, BLOCK_VALUES // max(1, X.shape[1]))
     for start in range(0, X.shape[0], rows):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn import linear_model
 from sklearn.metrics import d2_pinball_score
 
-from skdp._numbers import AnyArray, MatrixLike, Table, is_real, require
+from skdp._numbers import AnyArray, AnyType, MatrixLike, Table, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.targets import Targets
@@ -79,7 +79,7 @@ class DPQuantileRegressor(DPLinearRegressor):
     quantiles: Sequence[float] | None = None
     alpha: float = 0.0
 
-    def predict(self, X: Table, return_std: bool = False) -> Any:
+    def predict(self, X: Table, return_std: bool = False) -> Table:
         """Predict quantiles.
 
         Parameters
@@ -144,7 +144,7 @@ class DPQuantileRegressor(DPLinearRegressor):
         fine = fine and all(is_real(one) and 0 < one < 1 for one in self._quantiles)
         require("quantiles", self.quantiles, "be a list of numbers in (0, 1)", fine)
 
-    def _read_targets(self, y: Table, dtype: np.dtype[Any]) -> Targets:
+    def _read_targets(self, y: Table, dtype: AnyType) -> Targets:
         targets = super()._read_targets(y, dtype)
         n_quantiles = len(self._quantiles)
         values = np.repeat(targets.values, n_quantiles, axis=1)

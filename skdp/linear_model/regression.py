@@ -11,9 +11,10 @@ from scipy import sparse
 from sklearn import linear_model
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import AnyArray, Array, MatrixLike, Table, are_numbers, is_real, require
+from skdp._numbers import AnyArray, AnyType, Array, MatrixLike, Table, are_numbers, is_real, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.estimator import Fit
@@ -32,7 +33,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 
     _multi_output = True
 
-    def predict(self, X: Table, return_std: bool = False) -> Any:
+    def predict(self, X: Table, return_std: bool = False) -> Table:
         """Predict targets.
 
         Parameters
@@ -107,12 +108,12 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         require("plan: n_outputs", n_outputs, "be 1", self._multi_output or n_outputs == 1)
         return self._plan(n_samples, n_features, n_outputs, sparse, n_groups, weighted)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._multi_output
         return tags
 
-    def _read_targets(self, y: Table, dtype: np.dtype[Any]) -> Targets:
+    def _read_targets(self, y: Table, dtype: AnyType) -> Targets:
         if not are_numbers(np.asarray(y)):
             raise InputError("y must hold real numbers.")
         if not np.isfinite(np.asarray(y)).all():  # scikit-learn lets inf among objects pass

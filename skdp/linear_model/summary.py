@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from skdp._numbers import Array, html_table, shown, text_table
+from skdp._numbers import Array, Table, html_table, shown, text_table
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.noise_warnings import COLLINEAR
 
@@ -136,7 +136,7 @@ class CoefficientTable:
         coef, error = self.coef * sizes, self.std_error * sizes
         return replace(self, coef=coef, std_error=error, interval=self.interval * sizes[:, None])
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> Table:
         """Return a pandas data frame with a row for each coefficient.
 
         Returns

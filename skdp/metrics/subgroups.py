@@ -80,7 +80,7 @@ class Subgroups:
     def _column_of(self, X: Any) -> AnyArray:
         names = tables.names_of(X)
         X = np.asarray(X) if isinstance(X, list) else X
-        places = list(range(np.shape(X)[1])) if names is None else names
+        places: list[object] = list(range(np.shape(X)[1])) if names is None else names
         if places.count(self.column) != 1:
             raise InputError(
                 f"{WHO}: by is {shown(self.column)}, and X has no column of this "

@@ -8,9 +8,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._numbers import AnyArray, require
+from skdp._numbers import AnyArray, Table, require
 from skdp.accounting import PrivacyStatement
 from skdp.fitting.assumptions import noise_assumptions, row_assumptions
 from skdp.fitting.data import Data
@@ -97,7 +98,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
     scaling: Literal["private"] | PublicRange | PublicSample = "private"
     privacy: Privacy | None = None
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:
+    def fit(self, X: Table, y: Table = None, *, groups: Table = None) -> Self:
         """Find the ranges, centres and sizes, spending the budget.
 
         Parameters
@@ -126,8 +127,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         return self._fit(read_data(self, X, y, None, groups))
 
     def _read_rows(
-        self, X: Any, y: Any, groups: object = None, **checks: object
-    ) -> tuple[Any, AnyArray]:
+        self, X: Table, y: Table, groups: object = None, **checks: object
+    ) -> tuple[Table, AnyArray]:
         X = self._read("X", X, reset=True, **checks)
         return X, np.zeros((X.shape[0], 1), dtype=X.dtype)  # records have targets, if only zeros
 
@@ -172,7 +173,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         public, assumptions = prepared.public, self._assumptions(prepared)
         return prepared.plan.cost(public, assumptions, self._terms.noise_source).statement()
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Table) -> Table:
         """Clip to the ranges, centre and divide.
 
         Parameters
@@ -192,7 +193,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         # Of the kind that came in: "*" means another product for a matrix.
         return sparse.csr_matrix(scaled) if is_matrix else scaled
 
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: Table) -> Table:
         """Return what standardised values stand for.
 
         Parameters
@@ -246,7 +247,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         texts += [text for stage in prepared.stages for text in stage.assumptions()]
         return (*texts, *noise_assumptions(self._terms.noise_source, self.epsilon))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -13,7 +13,7 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._numbers import AnyArray, Array, Indices, MatrixLike, is_real, listed, require
+from skdp._numbers import AnyArray, Array, Indices, MatrixLike, Table, is_real, listed, require
 from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import tables
@@ -252,7 +252,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         )
         return prepared.plan.cost(prepared.public, texts, self._terms.noise_source).statement()
 
-    def transform(self, X: MatrixLike | Partitions) -> Any:
+    def transform(self, X: MatrixLike | Partitions) -> Table:
         """Return the columns of numbers; see :meth:`get_feature_names_out`.
 
         Parameters
@@ -311,7 +311,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     # ------------------------------------------------------------------ columns
 
-    def _table(self, X: MatrixLike, reset: bool) -> tuple[Any, list[Hashable]]:
+    def _table(self, X: MatrixLike, reset: bool) -> tuple[Table, list[Hashable]]:
         """Return the table, and the names of its columns or their numbers."""
         with refusing(type(self).__name__):
             refuse_hidden("X", X)
@@ -319,7 +319,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         validate_data(self, X, reset=reset, skip_check_array=True)
         return X, list(getattr(self, "feature_names_in_", range(X.shape[1])))
 
-    def _kinds(self, X: Any, columns: list[Hashable]) -> dict[Hashable, str]:
+    def _kinds(self, X: Table, columns: list[Hashable]) -> dict[Hashable, str]:
         """Decide how each column is read, from its type and what was declared."""
         who, categories = type(self).__name__, dict(self.categories or {})
         for what in ("categories", "missing", "fill_value"):
@@ -353,7 +353,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 )
         return kinds
 
-    def _require_labels(self, X: Any, place: int, name: Hashable, present: frozenset[str]) -> None:
+    def _require_labels(
+        self, X: Table, place: int, name: Hashable, present: frozenset[str]
+    ) -> None:
         """Raise ValueError for a column of another kind than the labels declared for it."""
         assert self.categories is not None
         labels = list(self.categories[name])
@@ -367,7 +369,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             "column as text. Nothing was released."
         )
 
-    def _require_kinds(self, X: Any, columns: list[Hashable]) -> None:
+    def _require_kinds(self, X: Table, columns: list[Hashable]) -> None:
         """Raise ValueError for columns that are read in another way than in ``fit``."""
         others = {}
         for place, name in enumerate(columns):
@@ -390,7 +392,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 "pandas.to_datetime. Nothing was released."
             )
 
-    def _refuse_unread(self, X: Any, present: Mapping[Hashable, frozenset[str]]) -> None:
+    def _refuse_unread(self, X: Table, present: Mapping[Hashable, frozenset[str]]) -> None:
         if not present:
             return
         kinds = {getattr(self, "kinds_", {}).get(name, "number") for name in present}
@@ -409,7 +411,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             "Nothing was released."
         )
 
-    def _numbers(self, X: Any, columns: list[Hashable], kinds: Mapping[Hashable, str]) -> Array:
+    def _numbers(self, X: Table, columns: list[Hashable], kinds: Mapping[Hashable, str]) -> Array:
         """Return the columns of numbers and dates as numbers, nan where one is missing."""
         who, columns_read = type(self).__name__, []
         unread: list[Hashable] = []
