@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from dataclasses import dataclass, replace
 
@@ -114,11 +115,12 @@ def test_a_number_that_changes_between_reads_is_read_once(rows):
 
 def test_total_keeps_to_the_declared_contribution(rng):
     context = PublicContext(PUBLIC, PROBLEM, 1.0)
-    for size in (1e-200, 1.0, 1e6, 1e200):
+    for size, weight in itertools.product((1e-200, 1.0, 1e6, 1e200), (None, 1e6)):
         X = size * rng.standard_normal((1, 3))
         y = np.array([[size * 1e3]])
+        weights = None if weight is None else np.array([weight])
         total = GradientSum(np.ones((3, 1)), 0.7).total(
-            MemorySource.of(X, y, constant=0.0), context
+            MemorySource.of(X, y, weights, constant=0.0), context
         )
         bound = GradientSum(np.ones((3, 1)), 0.7).contribution(context, 1).bound
         assert np.linalg.norm(total) <= bound
