@@ -101,6 +101,7 @@ SETTINGS = {
         if get_solver(solver).averages_groups(pure=False)
         for options in [{}, *[{"batch_size": 6, "sampling": "shuffled"}] * (solver == "gd")]
     },
+    "average, inference": (LINEAR, {"solver": "gd", "inference": "coefficients"} | AVERAGED),
     "average, adaptive clipping": (LINEAR, {"solver": "gd", "clip_norm": "adaptive"} | AVERAGED),
 }
 WITH_VARIANT = [

@@ -17,7 +17,6 @@ from skdp.audit.fixtures import assert_private  # noqa: F401
 from skdp.audit.neighbours import hostile_pairs
 from skdp.fitting import grouping
 from skdp.oracle import Solution
-from skdp.oracle.exact_sampling import SystemWords
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import Solver
@@ -161,30 +160,6 @@ def test_persons_are_known_by_labels_of_any_kind():
     assert report.ok
 
 
-def test_noise_that_is_drawn_too_small_is_found(monkeypatch):
-    """Its size is said rightly: only the draws show it."""
-    original = SystemSource.gaussian
-    monkeypatch.setattr(
-        SystemSource, "gaussian", lambda self, scale, size: np.rint(original(self, scale, size) / 2)
-    )
-    report = audit.replay(skdp.DPRidge(**FEW))
-    assert re.search(
-        r"drawn is too small: its standard deviation is 0\.(4[5-9]|5[0-5])", str(report)
-    )
-    assert not report.ok
-
-
-def test_noise_that_is_reused_is_found(monkeypatch):
-    drawn = {}
-    original = SystemSource.gaussian
-
-    def gaussian(self, scale, size):
-        return drawn.setdefault((scale, size), original(self, scale, size))
-
-    monkeypatch.setattr(SystemSource, "gaussian", gaussian)
-    assert "came again" in str(audit.replay(skdp.DPRidge(**FEW)))
-
-
 @pytest.mark.parametrize(
     ("n_features", "distance", "sign"), [(1, 2, 1), (1, 7, -1), (3, 2, -1), (3, 7, 1)]
 )
@@ -203,18 +178,6 @@ def test_noise_that_comes_again_later_is_found(
     X = np.random.default_rng(0).standard_normal((30, n_features))
     model = skdp.DPRidge(**FEW, fit_intercept=False)
     assert "came again" in str(audit.replay(model, X, X[:, 0]))
-
-
-def test_bits_that_depend_on_nothing_secret_are_found(monkeypatch):
-    """A broken generator: the same words over and over."""
-    monkeypatch.setattr(
-        SystemWords, "__call__", lambda self, n: np.random.default_rng(0).integers(
-            0, 2**64, n, dtype=np.uint64
-        )
-    )  # fmt: skip
-    assert "the noise of one fit came again in another one" in str(
-        audit.replay(skdp.DPRidge(**FEW))
-    )
 
 
 @pytest.mark.usefixtures("repeatable_noise")

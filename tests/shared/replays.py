@@ -75,29 +75,6 @@ ESTIMATORS = {
     "ridge": make_ridge,
 }
 
-WITH_INFERENCE = {
-    "linear": skdp.DPLinearRegression,
-    "ridge": skdp.DPRidge,
-    "logistic": skdp.DPLogisticRegression,
-    "multinomial": skdp.DPLogisticRegression,
-    "poisson": skdp.DPPoissonRegressor,
-    "huber": skdp.DPHuberRegressor,
-}
-
-
-def make_with_inference(kind, adjacency, rows_per_group=None, **parameters):
-    """A model with intervals for its coefficients, after few steps."""
-    parameters = {"max_iter": N_STEPS, **parameters}
-    if kind in LABELS:
-        parameters = {"classes": LABELS[kind], **parameters}
-    elif kind == "poisson" and isinstance(parameters.get("scaling"), skdp.RowNorm | str):
-        parameters = {**parameters, "scaling": "private"}  # the unit of its targets is needed
-    return WITH_INFERENCE[kind](
-        privacy=seeded(adjacency=str(adjacency), rows_per_group=rows_per_group),
-        **{"inference": "coefficients", **parameters},
-    )
-
-
 # What a solver needs of a problem that the estimators do not have by themselves.
 ASKED_BY = {
     "accelerated_mirror_descent": {"constraint": skdp.objective.L1Ball(2.0)},

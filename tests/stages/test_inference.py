@@ -401,3 +401,30 @@ def test_huge_targets_without_an_intercept_have_a_finite_range():
     model = skdp.DPPoissonRegressor(epsilon=1e4, fit_intercept=False, solver="gd", max_iter=5)
     model.fit(np.ones((40, 2)), y)
     assert np.isfinite(model.scaling_.targets.high).all()
+
+
+def test_a_plan_speaks_of_groups():
+    model = skdp.DPLinearRegression(inference="coefficients")
+    with pytest.warns(UserWarning, match=r"About \d+ groups or an epsilon"):
+        model.plan(None, 10, n_groups=300)
+    rows, groups = model.plan(90_000, 10), model.plan(None, 10, n_groups=90_000)
+    assert rows.releases == groups.releases
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize(("share", "n_rows"), [(1 / 3, 1000), (0.1, 1000), (1 / 3, 100_000)])
+def test_shares_add_up_to_that_of_the_stage(share, n_rows, adjacency):
+    """In mu squared, next to what scaling leaves; the solver has the rest."""
+    parameters = {"scaling": "none", "inference": skdp.CoefficientInference(share), "epsilon": 2.0}
+    privacy = skdp.Privacy(adjacency=str(adjacency))
+    for model in (
+        skdp.DPLinearRegression(),
+        skdp.DPHuberRegressor(),
+        skdp.DPLogisticRegression(classes=[0, 1]),
+        skdp.DPLogisticRegression(classes=[0, 1, 2]),
+    ):
+        statement = model.set_params(privacy=privacy, **parameters).plan(n_rows, 4)
+        squares = [record.count * record.event.mu(adjacency) ** 2 for record in statement.releases]
+        names = [record.kind for record in statement.releases]
+        first = len(names) - names[::-1].index("gram") - 1
+        assert sum(squares[first:]) == pytest.approx(share * sum(squares), rel=1e-6)
