@@ -6,7 +6,7 @@ that stay in a cache between the two products.
 """
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
@@ -197,11 +197,10 @@ def _compiled_sum(
     if records.multipliers is not None:  # of a clipped residual: it and its limit are multiplied
         limits = limits * records.multipliers
         weights = records.multipliers * (1.0 if weights is None else weights)
+    # Blocks that are copies are added up as one, since loops take no smaller ones.
     size = max(1, block_rows(*records.shape, records.is_sparse, is_copied=False))
-    blocks: Iterable[tuple[slice, Records]] = [(slice(None), records)]
-    if records.is_copied or records.loses_zeros or (dense and records.base is not None):
-        blocks, size = records.numbered_blocks(dense), max(1, records.n_rows)  # each as one
-    for rows, block in blocks:
+    for rows, block in records.numbered_pieces(dense):
+        size = size if block is records else max(1, records.n_rows)
         facts = loops.Facts(
             loops.readable(block.targets if block.targets.ndim == 2 else block.targets[:, None]),
             loops.readable(loops.NONE if weights is None else weights[rows]),

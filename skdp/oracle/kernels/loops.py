@@ -8,7 +8,6 @@ row's residual depends on other rows.
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from skdp._numbers import AnyArray, Array, Indices
 from skdp.objective.losses import EXPONENTIAL, HINGE, LINEAR, SIGMOID, SOFTMAX, ResidualKernel
@@ -377,6 +376,25 @@ def add_sparse(
 
 
 @compile_loop()
+def write_squares(
+    rows: Entries, matrix: Array, linear: Array, squares: Array, products: Array, lengths: Array
+) -> None:
+    """Write ``d'Md + v'd``, ``w'd`` and ``d'd`` of CSR rows d, with (v, w) the linear forms."""
+    data, indices, indptr = rows.data, rows.indices, rows.indptr
+    for i in range(squares.shape[0]):
+        square = product = length = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            column, value = np.uint64(indices[k]), data[k]
+            pairs = 0.5 * matrix[column, column] * value
+            for m in range(indptr[i], k):
+                pairs += matrix[column, np.uint64(indices[m])] * data[m]
+            square += value * (2.0 * pairs + linear[0, column])
+            product += value * linear[1, column]
+            length += value * value
+        squares[i], products[i], lengths[i] = square, product, length
+
+
+@compile_loop()
 def add_sparse_products(
     rows: Entries, weights: Array, last: Array, total: Array, lost: Array
 ) -> None:
@@ -420,6 +438,6 @@ def readable(values: AnyArray, dtype: Any = np.float64) -> AnyArray:
 
 def entries_of(records: Records) -> Entries:
     """Return CSR rows as loops read them."""
-    X = sparse.csr_array(records.stored)
+    X: Any = records.stored
     arrays = readable(X.data), readable(X.indices, X.indices.dtype), readable(X.indptr, np.int64)
     return Entries(*arrays, readable(NONE if records.base is None else records.base))

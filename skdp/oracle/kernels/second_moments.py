@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import blas
 
 from skdp._numbers import Array, Indices
 from skdp.objective import Loss
@@ -116,20 +117,16 @@ def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | Non
     terms are added with compensation (Kahan 1965): each sum is off by ``2 u sum |terms|``, however
     many they are (Higham 2002, eq. 4.8), and all is by less than 32 u times that square. This is
     below half of what is charged for by `summation_depth`, which is 4,096 or more. It may be less
-    for rows of groups; these, and rows whose products take less time when written out, are for
-    numpy. Entries are private, and have a say in time alone: both ways are within the bound.
+    for rows of groups; these are for numpy.
     """
-    is_for_loops = records.multipliers is None and not records.loses_zeros
-    if not (is_for_loops and is_csr(records.stored)):
-        return None
-    if records.stored.nnz > MOST_FILLED * records.n_rows * records.n_features:
+    if not _is_for_loops(records):
         return None
     # 1. Sums of products, the root of the base's part last.
     base, n_constant = records.base, int(records.constant != 0)
     n_more = n_constant + (0 if extra is None else extra.shape[1])
     size, n_last = records.n_features + n_more, n_more + (base is not None)
     total, lost = np.zeros((2, records.n_features + n_last, records.n_features + n_last))
-    for rows, block in records.numbered_blocks():
+    for rows, block in records.numbered_pieces():
         last = np.empty((block.n_rows, n_last))
         weights = factors[rows] if block.shrink is None else factors[rows] * block.shrink
         last[:, :n_constant] = block.constant * factors[rows, None]
@@ -183,7 +180,7 @@ def bounded_gram(
         with np.errstate(divide="ignore", over="ignore"):
             lengths = np.hypot(1 / inverse, np.sqrt(np.einsum("ij,ij->i", extra, extra)))
         inverse = quotient(1.0, lengths)
-    return weighted_gram(records, factors_within(row_norm, inverse, _root_weights(records)), extra)
+    return weighted_gram(records, factors_within(row_norm, inverse, root_weights(records)), extra)
 
 
 def factors_within(bound: float, inverse_norms: Array, root_weights: Array | None) -> Array:
@@ -196,37 +193,30 @@ def factors_within(bound: float, inverse_norms: Array, root_weights: Array | Non
     return np.asarray(factors)
 
 
-def _root_weights(records: Records) -> Array | None:
+def root_weights(records: Records) -> Array | None:
+    """Return the roots of the weights of records, None if there are none."""
     return None if records.weights is None else np.sqrt(records.weights)
 
 
 # ---------------------------------------------------------------- gradients of shrunk rows
 
 
-def shrinking_factors(
-    records: Records, transform: Array, row_norm: float, whole_records: bool
-) -> Array:
-    """Return what makes rows no longer than ``row_norm`` in the coordinates of a transform.
-
-    The same for all points, they are worth keeping from one pass to the next.
-    """
-    roots = _root_weights(records) if whole_records else None
-    return factors_within(row_norm, inverse_norms_in(records, transform), roots)
-
-
 def shrunk_gradients(
     records: Records,
-    limits: Array,
+    inverse_norms: Array,
     loss: Loss,
     point: Array,
+    row_norm: float,
     residual_bound: float,
     whole_records: bool = False,
 ) -> Array:
-    """Sum of the records' gradients, rows shrunk by `shrinking_factors` and residuals capped.
+    """Sum of the records' gradients, rows shrunk to ``row_norm`` and residuals capped.
 
-    With ``whole_records`` a row's target is shrunk with it, as in `bounded_gram`, which for squared
-    error multiplies its residual once more.
+    The inverse norms may be those in other coordinates. With ``whole_records`` a row's target is
+    shrunk with it, as in `bounded_gram`, which for squared error multiplies its residual once more.
     """
+    roots = root_weights(records) if whole_records else None
+    limits = factors_within(row_norm, inverse_norms, roots)
     if whole_records:
         weights = limits * limits
     else:
@@ -235,35 +225,89 @@ def shrunk_gradients(
     return clipped_gradients(records.having(weights, limits), loss, point, residual_bound)
 
 
-def inverse_norms_in(records: Records, transform: Array) -> Array:
-    """One over the L2 norm of ``transform' z_i`` for every record, as `quotient` gives it.
+def inverse_norms_in(records: Records, triangle: Array, square: Array) -> Array:
+    """One over the L2 norm of ``R z_i`` for every record, as `quotient` gives it.
 
+    R is an upper triangle, and ``square`` is R'R.
     Where products of huge entries overflow, a row counts as too long to be used.
     """
+    if (done := _compiled_inverse_norms(records, square)) is not None:
+        return done
     n_features, result = records.n_features, []
+    columns, last = np.asfortranarray(triangle[:n_features, :n_features]), triangle[:, n_features:]
     # Without groups, only the record's own norm counts, which parts make worse by a known factor.
     in_parts = records.is_sparse and records.multipliers is None
     for block in records.float64_blocks(not in_parts):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            moved = np.asarray(block.stored @ transform[:n_features])
+            if is_csr(block.stored):
+                moved = np.asarray(block.stored @ columns.T)
+            else:
+                moved = blas.dtrmm(1.0, columns, block.stored.copy("C").T, overwrite_b=True).T
             if block.base is not None:
-                moved += block.base @ transform[:n_features]
+                moved += block.base @ columns.T
             if block.shrink is not None:
                 moved *= block.shrink[:, None]
             if block.constant:
-                moved += block.constant * transform[n_features]
-            result.append(np.sqrt(np.einsum("ij,ij->i", moved, moved)))
+                moved += block.constant * last[:n_features, 0]
+            squares = np.einsum("ij,ij->i", moved, moved)
+            if block.constant:
+                squares += np.square(block.constant * last[-1, 0])
+            result.append(np.sqrt(squares))
     return quotient(1.0, np.concatenate(result) if result else np.empty(0))
 
 
-def condition_number(transform: Array) -> float:
-    """``|T|_F`` over the least singular value of T, rounded up; inf if T is singular.
+@compiled.or_numpy
+def _compiled_inverse_norms(records: Records, square: Array) -> Array | None:
+    """Return the inverse norms of CSR rows by products of pairs of stored entries.
+
+    With the square M, entries d, the base b, the scaling h and the constant k, the squared norm is
+    that of ``h (d + b)`` and of k in M. The absolute values of all terms add up to
+    ``|M|_F (h |d| + h |b| + k)**2`` at most, and rounding errors to less than ``(3 p + 16) u``
+    times that, which is added: no norm is rounded down.
+    """
+    if not _is_for_loops(records):
+        return None
+    n_features, constant, h = records.n_features, float(records.constant), records.shrink
+    within, size = np.ascontiguousarray(square[:n_features, :n_features]), len(square)
+    base = np.zeros(n_features) if records.base is None else records.base
+    of_base, of_constant = within @ base, constant * square[:n_features, -1]
+    squares, products, lengths = np.empty((3, records.n_rows))
+    linear = 2.0 * np.stack([of_base, of_constant])
+    for rows, block in records.numbered_pieces():
+        out = squares[rows], products[rows], lengths[rows]
+        loops.write_squares(loops.entries_of(block), within, linear, *out)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squares += base @ of_base
+        products += 2.0 * (base @ of_constant)
+        lengths = np.sqrt(lengths) + np.linalg.norm(base)
+        if h is not None:
+            squares, products, lengths = h * h * squares, h * products, h * lengths
+        squares += products + constant**2 * square[-1, -1]
+        slack = (3 * size + 16) * UNIT_ROUNDOFF * float(np.linalg.norm(square))
+        squares += slack * np.square(lengths + constant)
+        return quotient(1.0, np.sqrt(squares))
+
+
+def _is_for_loops(records: Records) -> bool:
+    """Return whether sums over pairs of stored entries take less time than dense products.
+
+    Entries are private, and have a say in time alone.
+    """
+    if records.multipliers is not None or records.loses_zeros or not is_csr(records.stored):
+        return False
+    return bool(records.stored.nnz <= MOST_FILLED * records.n_rows * records.n_features)
+
+
+def condition_numbers(transform: Array) -> tuple[float, float]:
+    """``|T|_F`` and ``|T|_2`` over the least singular value of T, rounded up; inf if T is singular.
 
     Singular values are off by a small multiple of ``p u |T|_2``.
     """
     size, singular = float(np.linalg.norm(transform)), np.linalg.svd(transform, compute_uv=False)
-    least = float(singular[-1])
-    return size / (0.5 * least) if least > size * len(transform) * 64 * UNIT_ROUNDOFF else np.inf
+    least, largest = float(singular[-1]), float(singular[0])
+    is_regular = least > size * len(transform) * 64 * UNIT_ROUNDOFF
+    least = 0.5 * least if is_regular else 0.0
+    return (size / least, 1.01 * largest / least) if is_regular else (np.inf, np.inf)
 
 
 def transform_rounding(

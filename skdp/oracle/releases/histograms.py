@@ -38,7 +38,7 @@ from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.records import Records
 from skdp.oracle.sources.row_blocks import UNIT_ROUNDOFF, AnyRows, block_rows, is_csr
 
-BLOCK_VALUES = 1 << 18  # values to look up at once
+BLOCK_VALUES = 1 << 16  # values to look up at once
 
 
 class BinSum(base.Statistic):

@@ -48,11 +48,13 @@ from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.base import RepeatableSource
 from skdp.oracle.sources.groups import GroupBlock
 from skdp.oracle.sources.records import Records, quotient
+from skdp.oracle.sources.row_blocks import UNIT_ROUNDOFF
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
 # Weights of the gradient next to the Hessian in one vector; `LogisticStep` has the proof. The least
 # that will do are 0.300283, and the root of 1/2 for several classes.
 GRADIENT_WEIGHT, MULTINOMIAL_GRADIENT_WEIGHT = 0.3004, 0.70711
+MOST_ROUNDING = 2.0**-8  # of sums in the rows' own coordinates, relative
 MOST_WEIGHTS = 2**20  # entries of the weights of rows that are summed at a time: 8 MB
 
 
@@ -167,12 +169,16 @@ class Coordinates(base.Checked):
 
     Attributes
     ----------
-    condition : float
-        See :func:`skdp.oracle.kernels.second_moments.condition_number`.
+    condition, stretch : float
+        See :func:`skdp.oracle.kernels.second_moments.condition_numbers`.
+    forms : tuple of array
+        An upper triangle R with ``|R z| = |T'z|``, with which products take less time, and R'R.
     """
 
     matrix: base.Point = field(repr=False)
     condition: float = field(init=False)
+    stretch: float = field(init=False)
+    forms: tuple[Array, Array] = field(init=False, repr=False)
 
     def rounding(self, context: PublicContext, n_rows: int) -> float:
         """Return what rounding adds to a sum of gradients in the rows' own coordinates.
@@ -196,7 +202,12 @@ class Coordinates(base.Checked):
         super().__post_init__()
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
             raise ValueError(f"Coordinates: T must be square; got shape {self.matrix.shape}.")
-        object.__setattr__(self, "condition", kernel.condition_number(self.matrix))
+        for name, value in zip(
+            ("condition", "stretch"), kernel.condition_numbers(self.matrix), strict=True
+        ):
+            object.__setattr__(self, name, value)
+        forms = np.linalg.qr(self.matrix.T).R, self.matrix @ self.matrix.T
+        object.__setattr__(self, "forms", forms)
         if not self.condition < math.inf:
             raise ValueError(
                 "Coordinates: T is singular, up to rounding. Nothing was released for it."
@@ -268,20 +279,26 @@ class OfWhitenedRows(base.Statistic):
     def whitened(self, block: Records, loss: Loss) -> tuple[Array, Array]:
         """Return vectors ``f u`` of a block, none longer than ``row_norm``, and the weights f.
 
-        A row's weight acts by its root. Rows whose products leave float64's range get
-        f = 0. If the loss bounds residuals, so that they are not capped, ``f**2 |u|`` is at most
-        ``row_norm`` as well, which says more where weights exceed 1.
+        A row's weight acts by its root. Rows whose products leave float64's range get f = 0. If the
+        loss bounds residuals, so that they are not capped, ``f**2 |u|`` is at most ``row_norm`` as
+        well, which says more where weights exceed 1.
         """
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             vectors = block.margins(self.coordinates.matrix)
             inverse = quotient(1.0, np.sqrt(np.einsum("ij,ij->i", vectors, vectors)))
-            roots = None if block.weights is None else np.sqrt(block.weights)
-            factors = kernel.factors_within(self.row_norm, inverse, roots)
-            if loss.residual_bound is not None:
-                factors = np.minimum(factors, np.sqrt(np.maximum(1.0, self.row_norm * inverse)))
+            factors = self.factors(block, inverse, loss)
             vectors *= factors[:, None]
         vectors[factors == 0] = 0.0
         return vectors, factors
+
+    def factors(self, records: Records, inverse_norms: Array, loss: Loss) -> Array:
+        """Return the weights f, from one over the norms of the vectors u."""
+        factors = kernel.factors_within(self.row_norm, inverse_norms, kernel.root_weights(records))
+        if loss.residual_bound is not None:
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                most = np.sqrt(np.maximum(1.0, self.row_norm * inverse_norms))
+            factors = np.minimum(factors, most)
+        return factors
 
     def residuals(self, block: Records, loss: Loss, factors: Array) -> Array:
         """Return residuals times factors, a column for each contrast; 0 where one is no number."""
@@ -318,10 +335,50 @@ class _StepSquares(OfWhitenedRows, SquareSum):
     def largest(self, context: PublicContext) -> float:
         return (self.longest_root(context) * self.row_norm) ** 2
 
+    def rounding(self, context: PublicContext, n_rows: int) -> float:
+        if self.is_of_rows(context):
+            return self.moved_rounding(context, n_rows)
+        return super().rounding(context, n_rows)
+
+    def moved_rounding(self, context: PublicContext, n_rows: int) -> float:
+        """Return the relative rounding of a sum in the rows' own coordinates, moved by T.
+
+        With s and S the least and the largest singular value of T, ``|z| <= |u| / s``. So the sum
+        of the rows' squares, which is off by a share of the sum of the ``|z|**2``, is off by as
+        large a share of that of the ``|u|**2 / s**2``, and ``S**2`` times that after it is moved.
+        The products with T add ``2 p u |T|_F**2`` times the sum of the ``|z|**2``. The norms of
+        rows, which are squared, are those of `Coordinates.rounding`.
+        """
+        coordinates, size = self.coordinates, context.public.n_parameters
+        of_products = 4.04 * UNIT_ROUNDOFF * size * coordinates.condition**2 * n_rows
+        of_sum = super().rounding(context, n_rows) * coordinates.stretch**2
+        return of_sum + of_products + 2 * coordinates.rounding(context, n_rows)
+
+    def is_of_rows(self, context: PublicContext) -> bool:
+        """Return whether the sum is taken in the rows' own coordinates, which takes less time."""
+        is_one = context.problem.loss.contrasts.shape[1] == 1
+        return is_one and self.moved_rounding(context, context.public.n_rows) <= MOST_ROUNDING
+
     def matrix(self, rows: RepeatableSource, context: PublicContext) -> Array:
         self.require_coordinates(context)
-        longest = self.longest_root(context)
-        return np.asarray(rows.total(step_squares, self, context.problem.loss, longest))
+        arguments = self, context.problem.loss, self.longest_root(context)
+        if not self.is_of_rows(context):
+            return np.asarray(rows.total(step_squares, *arguments))
+        transform = self.coordinates.matrix
+        inverse = rows.per_row(kernel.inverse_norms_in, *self.coordinates.forms)
+        total = rows.total(squares_of_rows, *arguments, rows=(inverse,))
+        return np.asarray(transform.T @ total @ transform)
+
+
+def squares_of_rows(
+    records: Records, inverse_norms: Array, statistic: _StepSquares, loss: Loss, longest: float
+) -> Array:
+    """Sum of `step_squares` for one contrast, in the rows' own coordinates."""
+    factors = statistic.factors(records, inverse_norms, loss)
+    for rows, block in records.numbered_pieces():
+        roots = np.nan_to_num(statistic.roots(block, loss, factors[rows]))
+        factors[rows] *= capped(roots, longest)[:, 0]
+    return kernel.weighted_gram(records, factors)
 
 
 def step_squares(records: Records, statistic: _StepSquares, loss: Loss, longest: float) -> Array:
@@ -577,8 +634,8 @@ class ShrunkGradientSum(base.ParameterStatistic, OfWhitenedRows):
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         self.require_coordinates(context, context.public.n_outputs)
         transform = self.coordinates.matrix
-        shrinking = transform, self.row_norm, self.whole_records
-        limits = rows.per_row(kernel.shrinking_factors, *shrinking)
-        capped = context.problem.loss, self.point, self.residual_bound, self.whole_records
-        total = rows.total(kernel.shrunk_gradients, *capped, rows=(limits,))
+        inverse = rows.per_row(kernel.inverse_norms_in, *self.coordinates.forms)
+        bounds = self.row_norm, self.residual_bound, self.whole_records
+        arguments = context.problem.loss, self.point, *bounds
+        total = rows.total(kernel.shrunk_gradients, *arguments, rows=(inverse,))
         return np.asarray(transform.T @ total)

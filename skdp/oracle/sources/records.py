@@ -213,6 +213,12 @@ class Records:
             yield slice(start, start + block.n_rows), block
             start += block.n_rows
 
+    def numbered_pieces(self, dense: bool = False) -> Iterator[tuple[slice, Self]]:
+        """Yield `numbered_blocks` if they are copies, or else all records at once."""
+        if self.is_copied or self.loses_zeros or (dense and self.base is not None):
+            return self.numbered_blocks(dense)
+        return iter([(slice(None), self)])
+
     def float64_blocks(self, dense: bool = True) -> Iterator[Self]:
         """Return blocks of which a dense copy in float64 stays in a cache; see `blocks`."""
         is_copied = self.is_copied or self.base is not None

@@ -8,6 +8,8 @@ import os
 import runpy
 import subprocess
 import sys
+from fractions import Fraction
+from operator import mul
 
 import numpy as np
 import pytest
@@ -27,7 +29,7 @@ from skdp.oracle.kernels.clipped_gradients import (
 from skdp.oracle.sources import memory
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records, inverse_l1_norms
-from two_ways import CLIP, FORMS, LOSSES, N_COLUMNS, both_ways, hostile_rows
+from two_ways import CLIP, FORMS, HOSTILE, LOSSES, N_COLUMNS, both_ways, hostile_rows
 
 pytestmark = pytest.mark.usefixtures("compiled_kernels")
 
@@ -149,6 +151,34 @@ def test_products_of_sparse_rows_are_numpys(rng, monkeypatch, base, row_bound):
         first, second = both_ways(second_moments.bounded_gram, records, *arguments)
         np.testing.assert_allclose(second, first, atol=1e-12)
         assert np.array_equal(second, second.T)
+
+
+@pytest.mark.parametrize("row_bound", [None, 1.5])
+@pytest.mark.parametrize("base", [None, np.array([15.0, -2.0, 0.0])])
+def test_norms_of_sparse_rows_are_not_rounded_down(monkeypatch, base, row_bound):
+    """In coordinates of condition 1e6, of rows that nearly cancel the base, and of hostile ones."""
+    monkeypatch.setattr(second_moments, "MOST_FILLED", 1.0)
+    rng = np.random.default_rng(0)
+    X = rng.choice([*HOSTILE, 0.0, 0.0], (300, N_COLUMNS))
+    X[100:] = rng.standard_normal((200, N_COLUMNS)) * 10.0 ** rng.uniform(-9, 3, (200, 1))
+    X[200:] -= 0.0 if base is None else base
+    transform = np.linalg.qr(rng.standard_normal((4, 4))).Q * np.geomspace(1e-3, 1e3, 4)
+    forms = np.linalg.qr(transform.T).R, transform @ transform.T
+    records = Records.of(sparse.csr_array(X), np.zeros((300, 1)), None, row_bound, 0.5, base=base)
+    given = second_moments.inverse_norms_in, records, *forms
+    by_numpy, by_loops = both_ways(*given)
+    assert np.isfinite(by_loops).all()
+    rows = records.written_out()
+    usual = np.isfinite(X).all(axis=1) & (np.abs(X).max(axis=1) < 1e100)
+    exact = [
+        math.sqrt(sum(sum(map(mul, map(Fraction, row), map(Fraction, column))) ** 2
+                      for column in transform.T))
+        for row in rows[usual]
+    ]  # fmt: skip
+    assert (1 / by_loops[usual] >= np.array(exact) * (1 - 1e-12)).all()
+    common = slice(100, 200)
+    np.testing.assert_allclose(by_loops[common], by_numpy[common], rtol=1e-5)
+    assert (by_loops[~usual] <= by_numpy[~usual] * (1 + 1e-12)).all()
 
 
 LIE_ELSEWHERE = {

@@ -100,7 +100,9 @@ def test_the_bound_of_weighted_hessians_is_attained(power, bounded):
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.2, 30.0])
-def test_no_row_exceeds_the_bound_of_the_hessian(weight):
+@pytest.mark.parametrize("in_rows", [False, True])
+def test_no_row_exceeds_the_bound_of_the_hessian(monkeypatch, weight, in_rows):
+    monkeypatch.setattr(moments, "MOST_ROUNDING", 1.0 if in_rows else 0.0)
     """Whatever its length and its weight."""
     statistic = whitened(moments.CappedHessian, cap=1e90)
     rows = [([0.0, length], 0.0, weight) for length in np.geomspace(1e-3, 1e60, 190)]
@@ -252,7 +254,9 @@ def test_the_weight_of_the_gradient_is_the_least_that_will_do():
     assert least < moments.GRADIENT_WEIGHT < 1.001 * least
 
 
-def test_the_statistics_are_what_they_say(rng):
+@pytest.mark.parametrize("in_rows", [False, True])
+def test_the_statistics_are_what_they_say(rng, monkeypatch, in_rows):
+    monkeypatch.setattr(moments, "MOST_ROUNDING", 1.0 if in_rows else 0.0)
     """Against sums over records, written out."""
     X, y = rng.standard_normal((50, 2)), rng.standard_normal(50)
     point, transform = np.array([0.4, -0.2]), np.array([[3.0, 1.0], [0.0, 0.5]])
@@ -289,7 +293,9 @@ def test_the_statistics_are_what_they_say(rng):
     np.testing.assert_allclose(both_sums[-2:] / unit, joint[1], rtol=1e-12)
 
 
-def test_the_statistics_are_those_of_groups(rng):
+@pytest.mark.parametrize("in_rows", [False, True])
+def test_the_statistics_are_those_of_groups(rng, monkeypatch, in_rows):
+    monkeypatch.setattr(moments, "MOST_ROUNDING", 1.0 if in_rows else 0.0)
     """Means over rows, and the squares of means, by hand."""
     codes = rng.permutation(np.append(np.arange(12), rng.integers(0, 5, 48)))
     X, y = rng.standard_normal((60, 2)), rng.standard_normal((60, 1))
