@@ -23,6 +23,7 @@ from skdp import accounting
 from skdp._numbers import AnyArray, MatrixLike, are_numbers
 from skdp.accounting.pricing import LEAST_EPSILON
 from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
+from skdp.fitting.between_fits import everything_in, learning_parts
 from skdp.fitting.data import Data
 from skdp.fitting.estimator import PrivateEstimator, is_private_model
 from skdp.fitting.privacy import Privacy, SeededNoise
@@ -32,10 +33,21 @@ from skdp.fitting.targets import sorted_labels
 from skdp.fitting.user_warnings import warn_about_label_set
 from skdp.metrics import Scores, SubgroupScores
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.model_selection.total import contains_private, require_private
 from skdp.oracle import NoiseSource
 from skdp.oracle.sources.partitioned import Partitions
 
+# These of scikit-learn fit each model once, on all rows as they are, and keep it. All others may
+# repeat, weight or select rows, or choose by exact scores.
+FIT_ONCE = (
+    "ColumnTransformer FeatureUnion FrozenEstimator MultiOutputClassifier MultiOutputRegressor "
+    "OneVsRestClassifier Pipeline SelectFromModel TransformedTargetRegressor VotingClassifier "
+    "VotingRegressor"
+)
+SEEDED = (
+    "The fits had seeded noise. Those with the same seed have the same noise, which "
+    "cancels in the difference of two models. This total does NOT hold for them; it is that of the "
+    "same fits with noise='system'."
+)
 # Relative to mu squared: runs are planned for so much less than they are priced at, so that
 # rounding in the plans of several fits has room.
 MARGIN = 1e-6
@@ -157,6 +169,60 @@ def cost_of_runs(
     source = "none" if np.isinf(run_budget.mu) else run_budget.noise_source
     terms = run_budget.delta, run_budget.adjacency, unit, n_records, assumptions, source
     return accounting.Cost(releases, *terms)
+
+
+def require_private(who: str, model: BaseEstimator, is_sparse: bool) -> None:
+    """Raise ValueError for an estimator that would learn from rows without privacy in its fit.
+
+    Parameters
+    ----------
+    who : str
+        For the message.
+    model : estimator
+        Not fitted.
+    is_sparse : bool
+        Whether its rows are sparse.
+    """
+    if not contains_private(model):
+        raise ValueError(
+            f"{who}: {type(model).__name__} is not private, and holds no estimator of skdp. "
+            "Nothing was released."
+        )
+    refuse_unknown_around(who, model, "Nothing was released.")
+    learning = dict.fromkeys(learning_parts(model, is_sparse))
+    if learning:
+        raise ValueError(
+            f"{who}: these steps learn from rows without privacy, and through them one row "
+            f"may change all others: {'; '.join(learning)}. The estimators of skdp scale columns "
+            "themselves; otherwise use skdp.DPStandardScaler, skdp.DPTabularPreprocessor, or steps "
+            "that learn nothing. Nothing was released."
+        )
+
+
+def contains_private(thing: object) -> bool:
+    """Whether an object is, or contains at any depth, an estimator of skdp, fitted or not."""
+    return any(isinstance(part, PrivateEstimator) for part in everything_in(thing))
+
+
+def refuse_unknown_around(who: str, model: object, end: str = "") -> None:
+    """Raise ValueError unless all estimators around private models fit each of them once."""
+    for part in everything_in(model, is_counted):
+        kind = type(part)
+        is_known = kind.__module__.startswith("sklearn.") and kind.__name__ in FIT_ONCE.split()
+        is_around = hasattr(part, "fit") and not isinstance(part, PrivateEstimator)
+        if is_around and not is_known and contains_private(part):
+            raise ValueError(
+                f"{who}: {kind.__name__} is not known to fit each private model in it once, "
+                "on all rows as they are, and to keep it. It may repeat, weight or select rows by "
+                "looking at them, which no noise covers. A PrivacyBudget counts the fits while its "
+                f"block is open (for a search, skdp.privacy_of prices them). {end}".rstrip()
+            )
+
+
+def is_counted(thing: object) -> bool:
+    """Whether an object is private, so that its statement is that of all in it."""
+    has_statement = isinstance(getattr(thing, "privacy_", None), accounting.PrivacyStatement)
+    return has_statement or isinstance(thing, PrivateEstimator | accounting.PrivacyStatement)
 
 
 def private_fits(

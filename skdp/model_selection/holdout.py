@@ -23,7 +23,6 @@ from skdp.fitting.rows import read_plain, refuse_blocks
 from skdp.fitting.tables import is_dask
 from skdp.metrics import Scores, SubgroupScores, evaluate
 from skdp.model_selection import candidates
-from skdp.model_selection.total import require_private
 from skdp.oracle import noise_source
 from skdp.oracle.sources.keyed_split import PartOfPartitions
 from skdp.oracle.sources.partitioned import Partitions
@@ -259,7 +258,7 @@ class DPHoldout:
             If a step would learn from rows without privacy. Nothing is released then.
         """
         model = clone(model)
-        require_private("DPHoldout", model, issparse(self.X_train))
+        candidates.require_private("DPHoldout", model, issparse(self.X_train))
         with parts.fits_on_part(self._parts[0], self._unit):
             return candidates.fitted(
                 "DPHoldout", model, self.X_train, self.y_train, self.groups_train

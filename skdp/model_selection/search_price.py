@@ -24,8 +24,7 @@ from skdp.fitting.between_fits import learning_parts
 from skdp.fitting.estimator import is_private_model
 from skdp.fitting.parameters import planned_records
 from skdp.fitting.user_warnings import NotPrivateWarning, PrivacyLeakWarning
-from skdp.model_selection.candidates import last_step, steps_of
-from skdp.model_selection.total import SEEDED
+from skdp.model_selection.candidates import SEEDED, last_step, steps_of
 
 WHO = "privacy_of"
 # The trainings that a record takes part in: how many there are of each size.
@@ -149,6 +148,27 @@ def privacy_of(
         warn(f"{WHO}: {SEEDED}", NotPrivateWarning)
         assumptions.append(SEEDED)
     return replace(total, assumptions=(*assumptions, *total.assumptions)).statement()
+
+
+def price_after_fit(who: str, search: BaseEstimator, delta: float | None) -> PrivacyStatement:
+    """Return what a search has cost, by the public shape of the rows that its refit states."""
+    best = last_step(getattr(search, "best_estimator_", None))
+    if not is_private_model(best):
+        raise ValueError(
+            f"{who}: this {type(search).__name__} has not refitted an estimator of skdp, so the "
+            "number of rows is not known. Price it by skdp.privacy_of."
+        )
+    n_outputs = len(best.classes_) if is_classifier(best) else None
+    if n_outputs is None and best.coef_.ndim > 1 and getattr(best, "quantiles", None) is None:
+        n_outputs = len(best.coef_)
+    return privacy_of(
+        search,
+        n_samples=best.privacy_.n_rows,
+        n_groups=best.privacy_.n_groups,
+        n_features=best.n_features_in_,
+        n_outputs=n_outputs,
+        delta=delta,
+    )
 
 
 def _assumed_of_rounds(rounds: list[Round]) -> list[str]:

@@ -7,24 +7,13 @@ from sklearn.base import BaseEstimator
 from skdp._warnings import warn
 from skdp.accounting import Cost, PrivacyStatement, composed
 from skdp.fitting.between_fits import everything_in, learning_parts
-from skdp.fitting.estimator import PrivateEstimator
 from skdp.fitting.user_warnings import NotPrivateWarning
+from skdp.model_selection import candidates
+from skdp.model_selection.search_price import price_after_fit
 
-# These of scikit-learn fit each model once, on all rows as they are, and keep it. All others may
-# repeat, weight or select rows, or choose by exact scores.
-FIT_ONCE = (
-    "ColumnTransformer FeatureUnion FrozenEstimator MultiOutputClassifier MultiOutputRegressor "
-    "OneVsRestClassifier Pipeline SelectFromModel TransformedTargetRegressor VotingClassifier "
-    "VotingRegressor"
-)
 DISJOINT = (
     "No row, and no person, is in the rows of two of these fits, and which rows each of them has "
     "is public: the costliest part is charged."
-)
-SEEDED = (
-    "The fits had seeded noise. Those with the same seed have the same noise, which "
-    "cancels in the difference of two models. This total does NOT hold for them; it is that of the "
-    "same fits with noise='system'."
 )
 
 
@@ -38,7 +27,8 @@ def total_privacy(
     *models : fitted estimators or PrivacyStatement
         Private models and statements, and estimators of scikit-learn that fit each private model
         in them once and keep it: pipelines, unions and column transformers, voting, one model per
-        class or target. Every private model inside is counted.
+        class or target. Every private model inside is counted. A fitted search of scikit-learn,
+        without other models, costs as much as `skdp.privacy_of` says before its fit.
     delta : float or None, default=None
         In [0, 1): the delta at which the total is stated; None for the one that all of the models
         state.
@@ -86,11 +76,13 @@ def total_privacy(
     if not models:
         raise ValueError("total_privacy needs at least one fitted model.")
     who = "total_privacy"
+    if len(models) == 1 and hasattr(models[0], "cv_results_"):
+        return price_after_fit(who, models[0], delta)
     costs: list[Cost] = []
     uncovered: dict[str, None] = {}
     n_seeded = 0
     for model in models:
-        _refuse_unknown_around(who, model)
+        candidates.refuse_unknown_around(who, model)
         statements = _statements_in(model)
         if not statements:
             raise ValueError(
@@ -109,7 +101,7 @@ def total_privacy(
             "such steps were fitted on public data."
         )
     if n_seeded > 1:
-        assumptions.append(SEEDED)
+        assumptions.append(candidates.SEEDED)
     for text in assumptions:
         warn(f"{who}: {text}", NotPrivateWarning)
     if disjoint:
@@ -118,65 +110,11 @@ def total_privacy(
     return replace(total, assumptions=(*assumptions, *total.assumptions)).statement()
 
 
-def require_private(who: str, model: BaseEstimator, is_sparse: bool) -> None:
-    """Raise ValueError for an estimator that would learn from rows without privacy in its fit.
-
-    Parameters
-    ----------
-    who : str
-        For the message.
-    model : estimator
-        Not fitted.
-    is_sparse : bool
-        Whether its rows are sparse.
-    """
-    if not contains_private(model):
-        raise ValueError(
-            f"{who}: {type(model).__name__} is not private, and holds no estimator of skdp. "
-            "Nothing was released."
-        )
-    _refuse_unknown_around(who, model, "Nothing was released.")
-    learning = dict.fromkeys(learning_parts(model, is_sparse))
-    if learning:
-        raise ValueError(
-            f"{who}: these steps learn from rows without privacy, and through them one row "
-            f"may change all others: {'; '.join(learning)}. The estimators of skdp scale columns "
-            "themselves; otherwise use skdp.DPStandardScaler, skdp.DPTabularPreprocessor, or steps "
-            "that learn nothing. Nothing was released."
-        )
-
-
-def contains_private(thing: object) -> bool:
-    """Whether an object is, or contains at any depth, an estimator of skdp, fitted or not."""
-    return any(isinstance(part, PrivateEstimator) for part in everything_in(thing))
-
-
-def _refuse_unknown_around(who: str, model: object, end: str = "") -> None:
-    """Raise ValueError unless all estimators around private models fit each of them once."""
-    for part in everything_in(model, _is_counted):
-        kind = type(part)
-        is_known = kind.__module__.startswith("sklearn.") and kind.__name__ in FIT_ONCE.split()
-        is_around = hasattr(part, "fit") and not isinstance(part, PrivateEstimator)
-        if is_around and not is_known and contains_private(part):
-            raise ValueError(
-                f"{who}: {kind.__name__} is not known to fit each private model in it once, "
-                "on all rows as they are, and to keep it. It may repeat, weight or select rows by "
-                "looking at them, which no noise covers. A PrivacyBudget counts the fits while its "
-                f"block is open (for a search, skdp.privacy_of prices them). {end}".rstrip()
-            )
-
-
 def _statements_in(model: object) -> list[PrivacyStatement]:
     """Return the statements of the fitted models in an object, each once."""
     stated = (
         part if isinstance(part, PrivacyStatement) else getattr(part, "privacy_", None)
-        for part in everything_in(model, _is_counted)
+        for part in everything_in(model, candidates.is_counted)
     )
     # Several steps share what was charged once.
     return list({id(one): one for one in stated if isinstance(one, PrivacyStatement)}.values())
-
-
-def _is_counted(thing: object) -> bool:
-    """Whether an object is private, so that its statement is that of all in it."""
-    has_statement = isinstance(getattr(thing, "privacy_", None), PrivacyStatement)
-    return has_statement or isinstance(thing, PrivateEstimator | PrivacyStatement)

@@ -157,6 +157,17 @@ def test_candidates_and_rounds_are_those_of_the_fit(name, regression):
     assert skdp.privacy_of(search, **SHAPE) == price
 
 
+@pytest.mark.parametrize("name", ["grid", "scaler", "private scaler", "classifier", "halving"])
+def test_the_total_after_the_fit_is_the_price_before(name, regression, classification):
+    search = clone(PRICES[name][0])
+    X, y = classification if name == "classifier" else regression
+    price = skdp.privacy_of(search, **SHAPE)
+    assert skdp.total_privacy(search.fit(X, y)) == price
+    search.refit = False
+    with pytest.raises(ValueError, match=r"total_privacy: .*has not refitted.*privacy_of"):
+        skdp.total_privacy(clone(search).fit(X, y))
+
+
 def test_price_of_groups():
     search = GridSearchCV(RIDGE(), ALPHAS, cv=GroupKFold(4, shuffle=True))
     price = skdp.privacy_of(search, n_groups=12, n_features=5)

@@ -92,7 +92,7 @@ def test_models_inside_other_estimators_are_counted(name, classification, regres
 
 REFUSED = {
     "stacking": lambda: StackingClassifier([("a", logistic())], cv=3),
-    "search": lambda: GridSearchCV(logistic(), {"C": [1.0, 2.0]}, cv=3),
+    "search": lambda: make_pipeline(GridSearchCV(logistic(), {"C": [1.0, 2.0]}, cv=3)),
     "one versus one": lambda: OneVsOneClassifier(logistic()),
     "elimination": lambda: make_pipeline(RFE(logistic()), LogisticRegression()),
     "sequential": lambda: make_pipeline(
