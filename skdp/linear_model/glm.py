@@ -108,6 +108,7 @@ class DPTweedieModel(intervals.Inference, DPLinearRegressor):
 
 
 @documented
+@parameters.declared
 class DPPoissonRegressor(DPTweedieModel):
     """Differentially private Poisson regression, of counts and rates, with a log link.
 
@@ -163,6 +164,7 @@ class DPPoissonRegressor(DPTweedieModel):
 
 
 @documented
+@parameters.declared
 class DPGammaRegressor(DPTweedieModel):
     """Differentially private gamma regression, of positive amounts, with a log link.
 

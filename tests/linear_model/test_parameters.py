@@ -159,3 +159,12 @@ def test_help_shows_short_signatures():
                 assert len(str(inspect.signature(thing))) <= 600, name
             if hasattr(thing, "fit"):
                 assert len(str(inspect.signature(thing.fit))) <= 150, name
+
+
+@pytest.mark.parametrize("estimator", MODELS, ids=lambda cls: cls.__name__)
+def test_errors_of_python_name_the_class_that_was_typed(estimator):
+    name = estimator.__name__
+    with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) got an unexpected .*'shape'"):
+        estimator(shape=1)
+    with pytest.raises(TypeError, match=rf"^{name}\.fit\(\) got an unexpected .*'offset'"):
+        estimator().fit([[1.0]], [1.0], offset=1)
