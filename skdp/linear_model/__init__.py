@@ -2,12 +2,12 @@
 
 from skdp.linear_model.classification import DPLinearSVC, DPLogisticRegression
 from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
-from skdp.linear_model.quantile import DPQuantileRegressor
 from skdp.linear_model.regression import (
     DPElasticNet,
     DPHuberRegressor,
     DPLasso,
     DPLinearRegression,
+    DPQuantileRegressor,
     DPRidge,
 )
 from skdp.linear_model.summary import CoefficientDisplay
