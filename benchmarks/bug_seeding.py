@@ -8,6 +8,7 @@ import numpy as np
 
 import skdp
 from benchmarks.releases import PROOFS
+from skdp.fitting.rows import data_in_memory
 from skdp.linear_model import base
 
 STEP = {"solver": "gd", "scaling": "none"}
@@ -62,7 +63,10 @@ def around_fit(patch, before=None, after=None):
         rows = np.clip(np.asarray(X.toarray() if hasattr(X, "toarray") else X), -1e9, 1e9)
         if before is not None:
             changed = before(self, X, rows, y)
-            given = given if changed is None else dataclasses.replace(given, X=changed)
+            if changed is not None:
+                weights = given.given[2] if given.weighted else None
+                other = data_in_memory(self, changed, given.targets, weights, given.groups)
+                given = dataclasses.replace(given, make_source=other.make_source)
         original(self, given, *start)
         if after is not None:
             after(self, rows, y)
