@@ -10,27 +10,59 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import AnyArray, Array
-from skdp.metrics.scores import Score, ScoreCurve, ScoreMatrix
+from skdp.metrics.scores import AnyScore, Score, ScoreCurve, ScoreMatrix
 from skdp.stages import scores as noisy
 from skdp.stages.scores import NoisyTable, Totals
-
-if TYPE_CHECKING:
-    from skdp.metrics.requests import Metric
 
 UNIT = (0.0, 1.0)
 MOST_CALIBRATION_BINS = 10
 # For average precision: simulated tables, and parts of a bin. A bin has at least 1 row, or a 16th
 # of the mean of all bins, as its noisy number of rows may be 0.
 DRAWS, CELLS, FEWEST = 200, 8, 16
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric, under a name of scikit-learn's.
+
+    Attributes
+    ----------
+    quantity : str
+        What is estimated; "log_loss" and "neg_log_loss" share it.
+    estimate : callable
+        Returns the score from its name, this metric and the answers.
+    needs : dict of str to float
+        Statistics of rows that it follows from, and the part of the budget of each next to others.
+        "labels" stands for the least informative one from which all requested metrics of predicted
+        labels follow.
+    sign : {1, -1}, default=1
+        -1 for losses under names like "neg_log_loss".
+    is_number : bool, default=True
+    of_two : bool, default=False
+        Whether it is for two classes only.
+    """
+
+    quantity: str
+    estimate: Callable[[str, Metric, Answers], AnyScore]
+    needs: Mapping[str, float]
+    sign: int = 1
+    is_number: bool = True
+    of_two: bool = False
+
+    @property
+    def greater_is_better(self) -> bool:
+        """Whether it is a single number of which more is better."""
+        losses = mean_loss, root
+        return self.is_number and (self.sign < 0 or self.estimate not in losses)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from skdp._numbers import AnyArray, Array, shown
 from skdp.fitting.data import Data
 from skdp.metrics import estimates, row_statistics
-from skdp.metrics.estimates import Answers
+from skdp.metrics.estimates import Answers, Metric
 from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, TargetRange
 from skdp.metrics.scores import AnyScore, Score
 from skdp.metrics.subgroups import Subgroups
@@ -38,41 +38,6 @@ EXPLAINED = ("r2", "d2_tweedie")
 
 
 # ---------------------------------------------------------------- the metrics
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric, under a name of scikit-learn's.
-
-    Attributes
-    ----------
-    quantity : str
-        What is estimated; "log_loss" and "neg_log_loss" share it.
-    estimate : callable
-        Returns the score from its name, this metric and the answers.
-    needs : dict of str to float
-        Statistics of rows that it follows from, and the part of the budget of each next to others.
-        "labels" stands for the least informative one from which all requested metrics of predicted
-        labels follow.
-    sign : {1, -1}, default=1
-        -1 for losses under names like "neg_log_loss".
-    is_number : bool, default=True
-    of_two : bool, default=False
-        Whether it is for two classes only.
-    """
-
-    quantity: str
-    estimate: Callable[[str, Metric, Answers], AnyScore]
-    needs: Mapping[str, float]
-    sign: int = 1
-    is_number: bool = True
-    of_two: bool = False
-
-    @property
-    def greater_is_better(self) -> bool:
-        """Whether it is a single number of which more is better."""
-        losses = estimates.mean_loss, estimates.root
-        return self.is_number and (self.sign < 0 or self.estimate not in losses)
 
 
 Metrics: TypeAlias = Mapping[str, Metric]

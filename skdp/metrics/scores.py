@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._numbers import AnyArray, Array, is_real, require, text_table
+from skdp._numbers import AnyArray, Array, is_real, require
 from skdp.accounting import PrivacyStatement
 
 OF = ("rows", "population")
@@ -328,22 +328,10 @@ class SubgroupScores(_ResultsByName[Scores]):
         tables = {name: scores.to_frame(level, of) for name, scores in self.items()}
         return _pandas().concat(tables, names=["subgroup", "metric"])
 
-    def _table(self) -> list[list[str]]:
-        """Return lines of cells: a column of names, then one for each metric that is a number."""
-        header, lines = ["subgroup"], []
-        for subgroup, scores in self._scores.items():
-            numbers = [score for score in scores.values() if isinstance(score, Score)]
-            header[1:] = [f"{score.name}{score.note and f', {score.note}'}" for score in numbers]
-            cells = [str(subgroup)]
-            for score in numbers:
-                low, high = score.interval()
-                cells.append(f"{score:.4g} ({low:.4g} to {high:.4g})")
-            lines.append(cells)
-        return [header, *lines]
-
     def __repr__(self) -> str:
-        head = f"<SubgroupScores at {self._cost()}; with intervals of 95 %>"
-        return "\n".join([head, *text_table(self._table())])
+        head = f"<SubgroupScores at {self._cost()}>"
+        lines = (f"{name}: {one}" for name, scores in self.items() for one in scores.values())
+        return "\n".join([head, *lines])
 
 
 def _pandas() -> Any:

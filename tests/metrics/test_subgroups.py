@@ -166,14 +166,14 @@ def test_all_subgroups_have_the_price_of_one_table(two_classes, adjacency, group
     assert "size" not in text.split("assumed")[0]
 
 
-def test_scores_of_subgroups_are_shown_as_a_table_and_hold_no_rows(two_classes):
+def test_scores_of_subgroups_are_printed_and_hold_no_rows(two_classes):
     model, X, y = two_classes
     found = evaluate(model, X, y, ["accuracy", "recall", "roc_curve"], by=3, subgroups=REGIONS)
     assert isinstance(found, SubgroupScores)
     lines = repr(found).splitlines()
     assert lines[0].startswith("<SubgroupScores at epsilon=1")
-    assert [line.split()[0] for line in lines[1:]] == ["subgroup", *REGIONS]
-    assert lines[1].split() == ["subgroup", "accuracy", "recall"]
+    assert lines[1].startswith("north: accuracy 0.")
+    assert len(lines) == 1 + 3 * len(REGIONS)
     assert len(pickle.dumps(found)) < 40_000
 
 
@@ -231,10 +231,10 @@ def test_r2_by_subgroup_is_refused(regression):
             evaluate(model, X, y, metrics, by=0, subgroups=[0], target_range=(-1, 1))
 
 
-def test_the_printed_table_says_what_clipped_scores_are_of():
+def test_the_printed_lines_say_what_clipped_scores_are_of():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 2)), rng.normal(size=200)
     model = LinearRegression().fit(X, y)
     given = {"by": X[:, 0] > 0, "subgroups": [True, False], "target_range": (-2.0, 3.0)}
     scores = evaluate(model, X, y, "mean_squared_error", **given)
-    assert "mean_squared_error, of targets clipped to [-2, 3]" in repr(scores)
+    assert repr(scores).count("of targets clipped to [-2, 3]") == 2
