@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docstrings import without_types
-from skdp._numbers import AnyArray, AnyType, Array, MatrixLike, Table, require, shown
+from skdp._numbers import AnyArray, AnyType, Array, MatrixLike, Table, shown
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.fitting import assumptions, noise_warnings, parameters, refusals, user_warnings
 from skdp.fitting.data import Data
@@ -442,22 +442,19 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         n_groups: int | None,
         weighted: bool,
     ) -> PrivacyStatement:
-        self._check_parameters()
-        counts = {"n_features": n_features, "n_outputs": n_outputs}
-        n_records = parameters.planned_records("plan", n_samples, n_groups, **counts)
-        for name, given in (("sparse", is_sparse), ("weighted", weighted)):
-            require(name, given, "be True or False", isinstance(given, bool | np.bool_))
-        # Whether labels have weights, and any of them 0, decides what a fit consists of.
-        by_label = getattr(self, "class_weight", None)
-        prepared = self._prepare(
-            n_records,
-            n_features,
-            n_outputs,
-            grouped=n_groups is not None,
-            sparse=is_sparse,
-            weighted=weighted,
-            label_weights=() if by_label is None else (1.0, *[0.0] * (0 in by_label.values())),
-        )
+        facts: dict[str, Any] = {"sparse": is_sparse, "weighted": weighted}
+        with refusals.refusing(self._who):
+            self._check_parameters()
+            counts = {"n_features": n_features, "n_outputs": n_outputs}
+            n_records = parameters.planned_records("plan", n_samples, n_groups, **counts)
+            for name, given in facts.items():
+                parameters.check_bool(name)(given)
+            # Whether labels have weights, and any of them 0, decides what a fit consists of.
+            by_label = getattr(self, "class_weight", None)
+            if by_label is not None:
+                facts["label_weights"] = 1.0, *[0.0] * (0 in by_label.values())
+            grouped = n_groups is not None
+            prepared = self._prepare(n_records, n_features, n_outputs, grouped=grouped, **facts)
         public, plan = prepared.public, prepared.plan
         noise_warnings.warn_about_noise(self._who, plan, public, prepared.problem)
         noise_warnings.warn_about_inference(self._who, prepared)
