@@ -74,68 +74,46 @@ SHARE = 0.1  # of mu squared
 GROWTH, AMPLE = 0.25, 1500.0
 
 
-@dataclass(frozen=True)
-class CalibrationPrior:
-    """Prior of slope and shift of a model, and the bound on a record's derivatives.
+# Expected slope where coefficients are all signal, and bound on a record's derivatives: of two
+# classes, and of several.
+TWO_CLASSES, MORE_CLASSES = (0.8, 5.0), (1.0, 3.0)
+# Standard deviations of slope and shift there, and of a shift, in log odds, where coefficients are
+# noise alone: columns whose centres are unknown have moved all margins.
+SLOPE_STD, SHIFT_STD, NOISE_SHIFT_STD = 0.35, 0.1, 0.6
 
-    The expected slope is shrunk according to noise, as by the positive part of James and Stein
-    (1961): with s the signal-to-noise ratio of coefficients, a share s / (s + 1) of the margins is
-    expected to be signal.
+
+@dataclass(frozen=True, eq=False)
+class CalibrationPrior:
+    """Prior mean and standard deviation of slope and shift, and the bound on derivatives.
 
     Attributes
     ----------
-    slope, slope_std, shift_std : float
-        Where coefficients are all signal. The mean of the shift is 0.
+    mean, std : array of shape (2,)
     clip_norm : float
         Bound on a record's derivatives.
-    ratio : float
-        Signal-to-noise ratio of coefficients.
     """
 
-    slope: float
-    slope_std: float
-    shift_std: float
+    mean: Array
+    std: Array
     clip_norm: float
-    ratio: float = math.inf
 
-    @property
-    def mean(self) -> Array:
-        """Expected slope and shift."""
-        return np.array([self.slope * (1 - self._noise), 0.0])
+    @classmethod
+    def of(cls, public: Public, problem: Problem) -> Self:
+        """Return the prior for these public facts: around a slope of 1 for a strong signal.
 
-    @property
-    def std(self) -> Array:
-        """Standard deviations of slope and shift."""
-        more = self._noise * max(NOISE_SHIFT_STD - self.shift_std, 0.0)
-        return np.array([self.slope_std, self.shift_std + more])
-
-    @property
-    def _noise(self) -> float:
-        """Share of the margins that is expected to be noise."""
-        return 1 / (1 + self.ratio)
-
-
-LOGISTIC = CalibrationPrior(0.8, 0.35, 0.1, clip_norm=5.0)
-MULTINOMIAL = CalibrationPrior(1.0, 0.35, 0.1, clip_norm=3.0)
-# Standard deviation of the shift, in log odds, where coefficients are noise alone: columns whose
-# centres are unknown have moved all margins.
-NOISE_SHIFT_STD = 0.6
-
-
-def _prior(public: Public, problem: Problem) -> CalibrationPrior:
-    """Return the prior for these public facts: around a slope of 1 for a strong signal."""
-    usual = LOGISTIC if problem.loss.separable else MULTINOMIAL
-    signal = public.gradient_mu * public.n_rows / AMPLE
-    # Coefficients near a start that was given are no noise.
-    ratio = public.signal_to_noise if public.start is None else math.inf
-    ample = max(1.0, signal)
-    return CalibrationPrior(
-        slope=1 - (1 - usual.slope) / ample,
-        slope_std=usual.slope_std / math.sqrt(ample),
-        shift_std=usual.shift_std / math.sqrt(ample),
-        clip_norm=usual.clip_norm * signal**GROWTH,
-        ratio=ratio,
-    )
+        The expected slope is shrunk according to noise, as by the positive part of James and Stein
+        (1961): with s the signal-to-noise ratio of coefficients, a share s / (s + 1) of the margins
+        is expected to be signal.
+        """
+        slope, clip_norm = TWO_CLASSES if problem.loss.separable else MORE_CLASSES
+        signal = public.gradient_mu * public.n_rows / AMPLE
+        ample = max(1.0, signal)
+        # Coefficients near a start that was given are no noise.
+        noise = 1 / (1 + public.signal_to_noise) if public.start is None else 0.0
+        mean = np.array([(1 - (1 - slope) / ample) * (1 - noise), 0.0])
+        std = np.array([SLOPE_STD, SHIFT_STD]) / math.sqrt(ample)
+        std[1] += noise * max(NOISE_SHIFT_STD - std[1], 0.0)
+        return cls(mean, std, clip_norm * signal**GROWTH)
 
 
 # Least eigenvalue of a noisy Hessian, of the mean loss or in noise standard deviations if less.
@@ -216,7 +194,7 @@ class Recalibration(CalibrationStage):
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        return cls(SHARE, _prior(public, problem))
+        return cls(SHARE, CalibrationPrior.of(public, problem))
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         coef, expected = solution.coef, self.expected
@@ -254,41 +232,18 @@ def _moved(coef: Array, at: Array, public: Public) -> Array:
 # ------------------------------------------------------------------ log links
 
 
-@dataclass(frozen=True)
-class MeanRule:
-    """Constants of the correction of means, chosen on the development half of counts.csv.
-
-    Attributes
-    ----------
-    most : float
-        Largest share of mu squared. It is one over the root of the signal mu n.
-    least, growth : float
-        Cap of residuals, whichever is more: in units of targets, and over the mean, in roots of the
-        signal of the release.
-    weight : float
-        Of derivatives, next to residuals, in the vector that is cut.
-    mean, std : float
-        Prior of the logarithm of the factor, where this many times the share is 1 or more:
-    narrowing : float
-    least_factor : float
-        Least factor that noise leaves.
-    noise : float
-        Variance of the noise of slopes, next to that of the slopes of a table, at a signal-to-noise
-        ratio of 1.
-    """
-
-    most: float = 0.25
-    least: float = 1.5
-    growth: float = 0.5
-    weight: float = 0.5
-    mean: float = 0.3
-    std: float = 0.7
-    narrowing: float = 10.0
-    least_factor: float = 0.05
-    noise: float = 3.0
-
-
-MEAN_RULE = MeanRule()
+# Chosen on the development half of counts.csv. Largest share of mu squared; it is one over the root
+# of the signal mu n.
+MOST_SHARE = 0.25
+# Cap of residuals, whichever is more: in units of targets, and over the mean, in roots of the
+# signal of the release. Weight of derivatives next to residuals in the vector that is cut.
+LEAST_CAP, CAP_GROWTH, WEIGHT = 1.5, 0.5, 0.5
+# Prior of the logarithm of the factor, where this many times the share is 1 or more, and the least
+# factor that noise leaves.
+LOG_FACTOR, LOG_FACTOR_STD, NARROWING, LEAST_FACTOR = 0.3, 0.7, 10.0, 0.05
+# Variance of the noise of slopes, next to that of the slopes of a table, at a signal-to-noise ratio
+# of 1.
+SLOPE_NOISE = 3.0
 # Least estimated skewness of targets that is evidence of a true one above 2: histograms do not show
 # the whole tail. Chosen on the development half of held_out.csv.
 SKEWED = 0.75
@@ -333,15 +288,15 @@ class MeanCorrection(CalibrationStage):
         if not public.has_intercept or public.target_bound not in (None, TARGET_RANGE):
             return cls()
         signal = public.gradient_mu * public.n_rows
-        share = min(MEAN_RULE.most, 1 / math.sqrt(signal))
-        return cls(share, MEAN_RULE.growth * math.sqrt(signal * math.sqrt(share)))
+        share = min(MOST_SHARE, 1 / math.sqrt(signal))
+        return cls(share, CAP_GROWTH * math.sqrt(signal * math.sqrt(share)))
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         public, loss = oracle.public, oracle.problem.loss
         kept = np.ones(public.shape)
         if public.start is None:  # coefficients near a start that was given are no noise
             signal = public.signal_to_noise**2
-            kept[:] = signal / (signal + MEAN_RULE.noise * loss.slowdown)
+            kept[:] = signal / (signal + SLOPE_NOISE * loss.slowdown)
             kept[public.n_features :] = max(1 - (loss.slowdown**2 - 1) / signal, 0.0)
         coef = kept * solution.coef
         if self.share:
@@ -350,9 +305,9 @@ class MeanCorrection(CalibrationStage):
 
     def _shift(self, oracle: Oracle, coef: Array) -> float:
         """Return what to add to the margins."""
-        public, loss, rule = oracle.public, oracle.problem.loss, MEAN_RULE
+        public, loss = oracle.public, oracle.problem.loss
         assert isinstance(loss, TweedieLog)
-        size, direction = rule.weight / loss.unit, np.zeros_like(coef)
+        size, direction = WEIGHT / loss.unit, np.zeros_like(coef)
         direction[-1] = size / public.intercept_size
         # Sums of residuals and of weight times derivatives, in these units.
         unit = size / loss.unit
@@ -363,54 +318,30 @@ class MeanCorrection(CalibrationStage):
             event *= float(unbounded_unit(targets.centre, targets.scale, targets.high)[0])
             if targets.skewness is not None:
                 skewness = abs(float(targets.skewness[0]))
-        cap = unit * max(rule.least * event, self.reach)
+        cap = unit * max(LEAST_CAP * event, self.reach)
         answer, noise = oracle.with_share(DirectionalSum(coef, direction, cap), self.share)
         residual, noise = answer[0] / unit, noise / unit
         # Targets over means, both weighted as residuals are, add up to this share.
-        means = max(answer[1] / (rule.weight * unit) + (loss.power - 1) * residual, noise)
-        factor = math.log(max(1 - residual / means, rule.least_factor))
+        means = max(answer[1] / (WEIGHT * unit) + (loss.power - 1) * residual, noise)
+        factor = math.log(max(1 - residual / means, LEAST_FACTOR))
         # More rows, a larger budget, or targets without a long tail leave less to correct.
-        expected = min(1.0, rule.narrowing * self.share) * min(1.0, skewness / SKEWED)
-        certainty = (expected * rule.std * means * math.exp(factor) / noise) ** 2
-        shift = (expected * rule.mean + certainty * factor) / (1 + certainty)
+        expected = min(1.0, NARROWING * self.share) * min(1.0, skewness / SKEWED)
+        certainty = (expected * LOG_FACTOR_STD * means * math.exp(factor) / noise) ** 2
+        shift = (expected * LOG_FACTOR + certainty * factor) / (1 + certainty)
         return float(shift / loss.unit)
 
 
 # ------------------------------------------------------------------ regression
 
 
-@dataclass(frozen=True)
-class CorrectionRule:
-    """Constants of the correction.
-
-    Attributes
-    ----------
-    share : float
-        Of mu squared.
-    least_clip : float
-        Bound on a record's vector of (g r, g**2, r), with g its prediction and r its residual in
-        scales of the target.
-    clip_growth : float
-        Noise, as a share of the rows, up to which the bound grows where that is more: then noise is
-        negligible, and the bias of clipping is not.
-    z_detect : float
-        Sums below it, in noise standard deviations, count as 0.
-    least, most : float
-        Limits of the slope.
-    most_shift : float
-        Limit of the shift, in scales of the target.
-    """
-
-    share: float = 0.03
-    least_clip: float = 3.0
-    clip_growth: float = 0.02
-    z_detect: float = 2.0
-    least: float = 0.5
-    most: float = 2.0
-    most_shift: float = 1.0
-
-
-CORRECTION_RULE = CorrectionRule()
+CORRECTION_SHARE = 0.03  # of mu squared
+# Bound on a record's vector of (g r, g**2, r), with g its prediction and r its residual in scales
+# of the target. It grows to this share of the rows where that is more: then noise is negligible,
+# and the bias of clipping is not.
+LEAST_CLIP, CLIP_GROWTH = 3.0, 0.02
+Z_DETECT = 2.0  # sums below it, in noise standard deviations, count as 0
+LEAST_RATIO, MOST_RATIO = 0.5, 2.0  # of slopes after and before
+MOST_SHIFT = 1.0  # in scales of the target
 
 
 @dataclass(frozen=True, eq=False)
@@ -445,16 +376,16 @@ class Correction(CalibrationStage):
         if missing is not None:
             return missing
         # If a shift cannot exceed its noise, the stage would add noise alone.
-        signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_RULE.share)
-        noise = CORRECTION_RULE.z_detect * cls.of(public, problem, parameters).clip_norm
-        few = noise >= CORRECTION_RULE.most_shift * signal
+        signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_SHARE)
+        noise = Z_DETECT * cls.of(public, problem, parameters).clip_norm
+        few = noise >= MOST_SHIFT * signal
         return "a shift that can exceed its noise: more rows" if few else None
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_RULE.share)
-        clip_norm = max(CORRECTION_RULE.least_clip, CORRECTION_RULE.clip_growth * signal)
-        return cls(CORRECTION_RULE.share, clip_norm)
+        signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_SHARE)
+        clip_norm = max(LEAST_CLIP, CLIP_GROWTH * signal)
+        return cls(CORRECTION_SHARE, clip_norm)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         public, problem, coef = oracle.public, oracle.problem, solution.coef
@@ -467,20 +398,19 @@ class Correction(CalibrationStage):
         # The penalty is part of what is minimised, and costs nothing; it is a square.
         pull = public.n_rows * float(np.vdot(problem.penalty_gradient(coef), coef))
         slope = 1.0
-        if answer[1] > 2 * CORRECTION_RULE.z_detect * noise:
+        if answer[1] > 2 * Z_DETECT * noise:
             step = -_positive_part_james_stein(answer[0] + pull, noise) / (answer[1] + pull)
-            slope = min(max(1 + step, CORRECTION_RULE.least), CORRECTION_RULE.most)
+            slope = min(max(1 + step, LEAST_RATIO), MOST_RATIO)
         corrected = coef + (slope - 1) * direction
         if with_shift:
             shift = -_positive_part_james_stein(answer[2], noise) / public.n_rows
-            most = CORRECTION_RULE.most_shift
-            corrected[-1] += min(max(shift, -most), most) / public.intercept_size
+            corrected[-1] += min(max(shift, -MOST_SHIFT), MOST_SHIFT) / public.intercept_size
         return replace(solution, coef=corrected)
 
 
 def _positive_part_james_stein(total: float, noise: float) -> float:
     """Return a noisy sum, shrunk towards 0 by its noise (James and Stein 1961)."""
-    limit = CORRECTION_RULE.z_detect * noise
+    limit = Z_DETECT * noise
     return 0.0 if abs(total) <= limit else total * (1 - (limit / total) ** 2)
 
 

@@ -15,7 +15,14 @@ from skdp.oracle import Oracle, Public, Solution, noise_source
 from skdp.oracle.ledger import AdmitAll, Ledger
 from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource
-from skdp.stages.calibration import CORRECTION_RULE, MEAN_RULE, Correction, MeanCorrection
+from skdp.stages.calibration import (
+    LEAST_RATIO,
+    LOG_FACTOR,
+    MOST_RATIO,
+    MOST_SHIFT,
+    Correction,
+    MeanCorrection,
+)
 
 N, D = 2000, 3
 REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]
@@ -66,8 +73,8 @@ def test_slope_and_shift_stay_within_their_limits(rng):
     for times in (0.1, 100.0):
         found = Correction(0.03, clip_norm=1e6).run(oracle, Solution(times * coef, 1)).coef
         ratio = found[0, 0] / (times * coef[0, 0])
-        assert ratio == pytest.approx(CORRECTION_RULE.most if times < 1 else CORRECTION_RULE.least)
-        assert abs(found - ratio * times * coef)[-1, 0] * size <= CORRECTION_RULE.most_shift + times
+        assert ratio == pytest.approx(MOST_RATIO if times < 1 else LEAST_RATIO)
+        assert abs(found - ratio * times * coef)[-1, 0] * size <= MOST_SHIFT + times
 
 
 def uncalibrated(model):
@@ -149,7 +156,7 @@ def test_without_noise_a_factor_makes_the_mean_residual_0(rng, power):
 def test_what_noise_hides_is_the_prior_mean_of_the_factor(rng):
     oracle, coef, size, _ = means(rng, 1.0, scale=1e5)
     found = MeanCorrection(0.1).run(oracle, Solution(coef, 1)).coef
-    assert size * (found - coef)[-1, 0] == pytest.approx(MEAN_RULE.mean, abs=0.01)
+    assert size * (found - coef)[-1, 0] == pytest.approx(LOG_FACTOR, abs=0.01)
 
 
 def test_the_mean_of_long_tailed_counts_is_corrected():

@@ -19,14 +19,16 @@ from skdp.oracle.releases.base import PublicContext
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
 from skdp.stages.calibration import (
-    LOGISTIC,
     SHARE,
+    SHIFT_STD,
+    SLOPE_STD,
+    TWO_CLASSES,
     CalibrationPrior,
     Recalibration,
-    _prior,
 )
 
-WIDE = CalibrationPrior(1.0, 30.0, 30.0, clip_norm=1e4)
+WIDE = CalibrationPrior(np.array([1.0, 0.0]), np.array([30.0, 30.0]), clip_norm=1e4)
+USUAL = CalibrationPrior(np.array([0.9, 0.0]), np.array([SLOPE_STD, SHIFT_STD]), clip_norm=5.0)
 N, D = 400, 3
 
 
@@ -125,7 +127,7 @@ def test_a_slope_that_is_too_large_is_at_most_halved(rng):
 def test_noise_leaves_what_is_expected(rng):
     oracle, coef, _, size = setting(Logistic(), 0.1, True, rng)
     oracle.set_noise_unit(1e9)
-    found = recalibrated(oracle, coef, replace(LOGISTIC, slope=0.9))
+    found = recalibrated(oracle, coef, USUAL)
     ratios = found[:-1] / coef[:-1]
     np.testing.assert_allclose(ratios, ratios[0, 0])
     assert ratios[0, 0] == pytest.approx(0.9, abs=0.35)
@@ -224,8 +226,8 @@ def test_a_slope_is_expected_as_far_as_coefficients_exceed_their_noise():
     problem, hopeless = Problem(Logistic()), public_for(100, epsilon=0.01)
     ratio = hopeless.signal_to_noise
     assert ratio < 0.05
-    few = _prior(hopeless, problem)
-    assert few.mean[0] == pytest.approx(LOGISTIC.slope * ratio / (1 + ratio))
-    assert few.std[1] > 5 * LOGISTIC.shift_std
+    few = CalibrationPrior.of(hopeless, problem)
+    assert few.mean[0] == pytest.approx(TWO_CLASSES[0] * ratio / (1 + ratio))
+    assert few.std[1] > 5 * SHIFT_STD
     given = replace(hopeless, start=((0.5,),) * 11)
-    assert _prior(given, problem).mean[0] == LOGISTIC.slope
+    assert CalibrationPrior.of(given, problem).mean[0] == TWO_CLASSES[0]
