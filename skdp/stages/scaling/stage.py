@@ -71,7 +71,7 @@ from skdp.stages.scaling.shares import (
 )
 
 # Bins, by the largest noise on a count, as a share of the rows, for which they are used.
-BINS_BY_NOISE = ((0.03, 32), (0.08, 16), (math.inf, 8))
+BINS_BY_NOISE = ((0.04, 32), (0.11, 16), (math.inf, 8))
 # Without noise, and for narrow columns: a record lies in one bin of each, however many there are.
 MANY_BINS = 1024
 Z_COUNT = 3.0  # noise on a number of records, in standard deviations
@@ -97,12 +97,12 @@ class Counting:
     @property
     def rounds(self) -> range:
         """Numbers of the histograms in bins; the first one is of magnitudes."""
-        return range(2, len(self.histograms.costs) + 1)
+        return range(2, self.histograms.rounds + 1)
 
     def by_magnitude(self) -> tuple[Histogram, Self]:
         """Request counts by sign and magnitude; return them, and the counting in units of these."""
         request, n_rows = MagnitudeCounts(self.is_features, not self.is_features), self._n_counted
-        answer = self.oracle.with_share(request, self.histograms.shares[0])
+        answer = self._answer(request)
         counts, std, units = in_own_units(answer[0], n_rows, answer[1])
         return Histogram(counts / n_rows, std / n_rows), replace(self, units=units)
 
@@ -115,8 +115,11 @@ class Counting:
         kind = self.is_features, not self.is_features
         low, width = self.units * ranges.low, self.units * ranges.width / n_bins
         request = BinCounts(*kind, low, width, n_bins)
-        answer = self.oracle.with_share(request, self.histograms.shares[-1])
-        return Bins.of_counts(self._n_counted, *answer, ranges)
+        return Bins.of_counts(self._n_counted, *self._answer(request), ranges)
+
+    def _answer(self, request: MagnitudeCounts | BinCounts) -> tuple[Array, float]:
+        histograms = self.histograms
+        return self.oracle.with_share(request, histograms.share / histograms.rounds)
 
     @property
     def _n_counted(self) -> float:

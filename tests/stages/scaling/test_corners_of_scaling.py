@@ -57,7 +57,7 @@ def test_the_share_does_not_depend_on_the_adjacency():
                     record.count * count * event.mu(adjacency) ** 2
                 )
         found.append(squares[True] / (squares[True] + squares[False]))
-    assert found == pytest.approx([0.04, 0.04], rel=0.05)
+    assert found == pytest.approx([0.2, 0.2], rel=0.05)
 
 
 def test_the_noise_on_counts_is_as_announced():
@@ -67,7 +67,7 @@ def test_the_noise_on_counts_is_as_announced():
         asked = scaling_budget(public, True, True, insist=True)
         magnitudes = [one for one in model.plan(3000, 10).releases if one.kind == "magnitudes"]
         for release, kind in zip(magnitudes, (asked.features, asked.targets), strict=True):
-            std = release.noise_multiplier * math.sqrt(kind.n_columns * kind.costs[0])
+            std = release.noise_multiplier * math.sqrt(kind.n_columns)
             assert std / 3000 == pytest.approx(kind.noise, rel=0.01)
 
 

