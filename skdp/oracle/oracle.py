@@ -385,7 +385,9 @@ class Oracle:
     def with_ranges(self, scaling: Scaling, row_bound: float | None) -> Iterator[None]:
         """Answer for records that are clipped to other ranges in the block, for few passes.
 
-        Parameters as for `change_ranges`. After the block the rows of before are used as they were.
+        Those that the present ranges, and the present bound on rows, leave as they are may be left
+        out: a release in the block is one to which they add 0. Parameters as for `change_ranges`.
+        After the block the rows of before are used as they were.
 
         Returns
         -------
@@ -397,13 +399,15 @@ class Oracle:
             If centres or scales are others than those of the rows.
         """
         before = self._source, self.public, self.scaling
-        self._clip_to(scaling, row_bound, copies=False)
+        self._clip_to(scaling, row_bound, only_changed=True)
         try:
             yield
         finally:
             self._answer_for(*before)
 
-    def _clip_to(self, scaling: Scaling, row_bound: float | None, copies: bool = True) -> None:
+    def _clip_to(
+        self, scaling: Scaling, row_bound: float | None, only_changed: bool = False
+    ) -> None:
         """Answer for rows that are clipped to other ranges; refuse other centres and scales."""
         _require_plain(scaling)
         if self.scaling is None or not scaling.has_units_of(self.scaling):
@@ -414,7 +418,9 @@ class Oracle:
         source = self._source
         if source is not None and self._given is not None:
             given = require_kind(self._given, RepeatableSource)
-            source = given.transformed(scaling, row_bound, copies=copies)
+            if only_changed and self.scaling.columns is not None:
+                given = given.changed_by(self.scaling.columns, source)
+            source = given.transformed(scaling, row_bound, copies=not only_changed)
         self._answer_for(source, replace(self.public, row_bound=row_bound), scaling)
 
     def checkpoint(self, point: Array, spent: float = 1.0) -> bool:

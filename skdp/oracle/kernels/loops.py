@@ -395,6 +395,21 @@ def write_squares(
 
 
 @compile_loop()
+def add_counts(places: AnyArray, shares: Array, total: Array) -> None:
+    """Add the shares of rows, 1 if there are none, to a bin of each column; nan counts as 0."""
+    n_columns, n_bins = total.shape
+    for i in range(places.shape[0]):
+        share = shares[i] if shares.shape[0] > 0 else 1.0
+        for j in range(n_columns):
+            place, number = places[i, j], 0
+            if place >= n_bins:
+                number = n_bins - 1
+            elif place > 0:
+                number = np.int64(place)
+            total[j, number] += share
+
+
+@compile_loop()
 def add_sparse_products(
     rows: Entries, weights: Array, last: Array, total: Array, lost: Array
 ) -> None:

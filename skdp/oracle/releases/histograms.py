@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skdp._numbers import AnyArray, Array
+from skdp.oracle import compiled
+from skdp.oracle.kernels import loops
 from skdp.oracle.releases import base
 from skdp.oracle.releases.record_sums import cell_bits
 from skdp.oracle.sources.base import RepeatableSource
@@ -131,10 +133,20 @@ def _codes(places: AnyArray, columns: AnyArray | int, n_bins: int) -> NDArray[np
 
 def _add(places: AnyArray, shares: Array | None, total: Array) -> None:
     """Count the rows of places, one for each column of the total; each adds 1, or its share."""
+    if _by_loop(places, shares, total):
+        return
     n_columns, n_bins = total.shape
     codes = _codes(places, np.arange(n_columns), n_bins).ravel()
     each = None if shares is None else np.repeat(shares, n_columns)
     total += np.bincount(codes, each, minlength=total.size).reshape(total.shape)
+
+
+@compiled.or_numpy
+def _by_loop(places: AnyArray, shares: Array | None, total: Array) -> bool:
+    """Count in a compiled loop, and return True."""
+    each = loops.readable(loops.NONE if shares is None else shares)
+    loops.add_counts(loops.readable(places, places.dtype), each, total)
+    return True
 
 
 def _add_sparse(

@@ -25,6 +25,7 @@ from skdp.oracle.sources.base import (
     BlockFunction,
     OrderedSource,
     RepeatableSource,
+    Source,
     added_in_pairs,
     note_read,
 )
@@ -159,6 +160,19 @@ class MemorySource(RepeatableSource, OrderedSource):
         # The ledger takes blocks from before and after for those of one partition.
         mapped._divisions = self._divisions
         return mapped
+
+    def changed_by(self, columns: Columns, used: Source) -> MemorySource:
+        """Return the dense rows of which a value is clipped, or that are too long."""
+        X = self._records.stored
+        if is_csr(X) or not isinstance(used, MemorySource):
+            return self
+        shrink, n_rows = used._records.shrink, len(X)
+        is_changed = np.zeros(n_rows, dtype=bool) if shrink is None else shrink < 1
+        step = row_blocks.block_rows(n_rows, X.shape[1], is_sparse=False, is_copied=True)
+        for rows in row_blocks.slices(0, n_rows, max(1, step)):
+            outside = (X[rows] < columns.low) | (X[rows] > columns.high)
+            is_changed[rows] |= outside.any(axis=1)
+        return MemorySource(self._records[np.flatnonzero(is_changed)], None, self._spread)
 
     def _copies_fit(self, X: AnyRows) -> bool:
         """Whether to standardise rows once, rather than in every pass.

@@ -26,6 +26,7 @@ from skdp.oracle.kernels.clipped_gradients import (
     clipped_in_norm,
     gradient_rounding,
 )
+from skdp.oracle.releases import histograms
 from skdp.oracle.sources import memory
 from skdp.oracle.sources.memory import MemorySource
 from skdp.oracle.sources.records import Records, inverse_l1_norms
@@ -179,6 +180,22 @@ def test_norms_of_sparse_rows_are_not_rounded_down(monkeypatch, base, row_bound)
     common = slice(100, 200)
     np.testing.assert_allclose(by_loops[common], by_numpy[common], rtol=1e-5)
     assert (by_loops[~usual] <= by_numpy[~usual] * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts_are_numpys(rng, weighted):
+    """Also of values beyond all bins, and of those whose bins are no numbers."""
+    X = rng.choice([*HOSTILE, *rng.standard_normal(9)], (300, N_COLUMNS))
+    rows = MemorySource.of(X, X[:, :1].copy(), rng.random(300) if weighted else None)
+    low, width = np.array([-1.0, -1e308, 0.5, 0.0]), np.array([0.25, 1e300, 5e-324, 1.7e308])
+    for statistic, n_bins in (
+        (histograms.BinCounts(True, True, low, width, 7), 7),
+        (histograms.MagnitudeCounts(True, True), histograms.N_MAGNITUDES),
+    ):
+        given = histograms.bin_sum, statistic, (N_COLUMNS + 1, n_bins), 300
+        first, second = both_ways(rows.total, *given)
+        assert first.sum() == 4 * 300
+        np.testing.assert_array_equal(first, second)
 
 
 LIE_ELSEWHERE = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -22,6 +24,7 @@ from skdp.oracle import (
 )
 from skdp.oracle.ledger import AdmitAll, Ledger
 from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.releases.record_sums import TailSum
 from skdp.oracle.session import rehearse
 from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import get_solver
@@ -161,6 +164,24 @@ def test_other_centres_or_sizes_are_refused(rng):
     for columns in (Columns(-one, one, 0.5 * one, one), Columns(-one, one, 0 * one, 2 * one), None):
         with pytest.raises(ValueError, match=r"centres and scales that rows have.*Nothing"):
             oracle.change_ranges(Scaling(columns, targets), 2.0)
+
+
+def test_rows_that_ranges_leave_as_they_are_have_no_part(rng):
+    """The sum over the others is that over all; which ones they are follows from a row itself."""
+    X = rng.standard_normal((3000, 3)) * 10.0 ** rng.uniform(-1, 1, (3000, 1))
+    y, three = X[:, :1].copy(), np.full(3, 3.0)
+    public = Public(3000, 3, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=4.0)
+    context = PublicContext(public, Problem(SquaredError()), 1e-9)
+    source = MemorySource.of(X, y, rng.random(3000), 4.0, public.intercept_size)
+    oracle = Oracle(context, Ledger(AdmitAll()), rng, source, noise_source(0))
+    oracle.standardise(Scaling(Columns(-three, three, 0 * three, three / 3)))
+    request = TailSum(np.ones((4, 1)), -three, three, oracle.public.row_bound, 50.0)
+    wide = replace(oracle.scaling, columns=stage._scaled(oracle.scaling.columns, 2.0))
+    with oracle.with_ranges(wide, 8.0):
+        assert 0 < oracle._source.n_rows < 3000
+        some = request.total(oracle._source, context)
+    oracle.change_ranges(wide, 8.0)
+    assert_allclose(some, request.total(oracle._source, context), rtol=1e-12)
 
 
 def test_the_rows_that_were_given_are_not_written_over(rng):
