@@ -405,7 +405,7 @@ def add_counts(places: AnyArray, shares: Array, total: Array) -> None:
             if place >= n_bins:
                 number = n_bins - 1
             elif place > 0:
-                number = np.int64(place)
+                number = int(place)
             total[j, number] += share
 
 
