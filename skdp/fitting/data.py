@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import AnyArray, MatrixLike, Table
+from skdp._numbers import AnyArray, Indices, Table
 from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.partitions import MappedPartitions, RowsOfPart
@@ -47,7 +47,9 @@ class Data:
         Of rows in memory.
     by : array of shape (n_rows,) or None
         Labels of subgroups.
-    grouped, is_sparse, weighted : bool
+    offset : array of shape (n_rows, n_outputs) or None
+        Of margins, for predictions.
+    grouped, is_sparse, weighted, has_offset : bool
     make_source : callable or None
         Returns the source, from the public facts of a fit and a ``map`` over threads.
     provides : frozenset of str
@@ -77,9 +79,11 @@ class Data:
     n_features: int
     groups: GroupLabels | None = None
     by: AnyArray | None = None
+    offset: AnyArray | None = None
     grouped: bool = False
     is_sparse: bool = False
     weighted: bool = False
+    has_offset: bool = False
     make_source: Callable[[Public, Map], Source] | None = None
     provides: frozenset[str] = IN_MEMORY
     starts: Sequence[int] = (0,)
@@ -109,7 +113,7 @@ class Data:
     @property
     def shape(self) -> dict[str, Any]:
         """Public facts that a plan depends on, by name."""
-        names = ("n_records", "n_features", "grouped", "weighted", "provides")
+        names = ("n_records", "n_features", "grouped", "weighted", "has_offset", "provides")
         return {"sparse": self.is_sparse, **{name: getattr(self, name) for name in names}}
 
     def keep_columns(self, model: Any) -> None:
@@ -144,7 +148,7 @@ class Data:
         rows = part.rows(0, self.n_rows, arrays.get("groups"))
         return {name: _safe_indexing(array, rows) for name, array in arrays.items()}
 
-    def predicted_by(self, predict: Callable[[MatrixLike], AnyArray]) -> AnyArray:
+    def predicted_by(self, predict: Callable[..., AnyArray]) -> AnyArray:
         """Return ``predict(X)``, which has one answer for each row of X.
 
         A product of matrices may add up a row in another order for another place or another number
@@ -155,7 +159,7 @@ class Data:
         those that are missing. Rows beyond `ROUNDS` in a group have a call of their own.
         """
         if self.groups is None:
-            return np.asarray(predict(self.X))
+            return np.asarray(predict(self.X, **self._offset_of(slice(None))))
         X = np.asarray(self.X) if isinstance(self.X, list) else self.X
         groups = Groups.of(self.groups.codes, self.groups.n_groups)
         starts, sizes = groups.edges[:-1], np.diff(groups.edges)
@@ -167,7 +171,7 @@ class Data:
             calls.append(groups.order[starts[group] + ROUNDS : groups.edges[group + 1]])
         predicted: AnyArray | None = None
         for rows in calls:
-            answer = np.asarray(predict(_safe_indexing(X, rows)))
+            answer = np.asarray(predict(_safe_indexing(X, rows), **self._offset_of(rows)))
             if answer.shape[:1] != (len(rows),):
                 return answer  # which the caller refuses
             if predicted is None:
@@ -177,3 +181,6 @@ class Data:
             predicted[rows] = answer
         assert predicted is not None
         return predicted
+
+    def _offset_of(self, rows: slice | Indices) -> dict[str, AnyArray]:
+        return {} if self.offset is None else {"offset": self.offset[rows]}

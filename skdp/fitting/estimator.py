@@ -91,6 +91,7 @@ class PrivateEstimator(BaseEstimator):
     """
 
     _protects_labels: ClassVar[bool] = False
+    _predicts_rows: ClassVar[bool] = False  # as scores do, of which offsets are part
     epsilon: float
     delta: float
     privacy: Privacy | None
@@ -217,6 +218,12 @@ class PrivateEstimator(BaseEstimator):
     def _read_targets(self, y: AnyArray, dtype: AnyType) -> Targets:
         """Check y and turn it into targets; without a solver no release reads them."""
         return Targets(y, 1)
+
+    def _with_offset(
+        self, targets: Targets, weights: AnyArray | None, offset: AnyArray
+    ) -> tuple[Targets, AnyArray | None]:
+        """Return targets and weights of rows with offsets; only models of targets read these."""
+        return targets, weights
 
     def _declared_targets(self, n_outputs: int) -> Targets:
         """Return targets of two rows; without a solver no release reads them."""

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 from skdp._numbers import AnyArray, Array, Indices, Table, is_real
 from skdp.fitting.refusals import InputError, require_one_kind, without_row_counts
 from skdp.fitting.tables import has_hidden_cells, is_missing, kinds_of_labels, one_dimensional
-from skdp.fitting.targets import Targets, checked_targets, checked_weights
+from skdp.fitting.targets import Targets, checked_offset, checked_targets, checked_weights
 from skdp.oracle import Public
 from skdp.oracle.sources.groups import Groups
 from skdp.oracle.sources.memory import Map, MemorySource
@@ -71,6 +71,7 @@ def read_block(
     y: Table,
     sample_weight: Table = None,
     groups: Table = None,
+    offset: Table = None,
     is_all: bool = True,
     reads_targets: bool = True,
     **checks: Any,
@@ -80,7 +81,7 @@ def read_block(
     Parameters
     ----------
     model : estimator
-    X, y, sample_weight, groups
+    X, y, sample_weight, groups, offset
         As `fit` gets them.
     is_all : bool, default=True
         Whether these are all rows of a fit, one of which needs a positive weight.
@@ -104,11 +105,16 @@ def read_block(
     labels = None
     if groups is not None:
         weighing = None if is_real(sample_weight) else sample_weight
-        labels = GroupLabels(groups, X=X, y=y, sample_weight=weighing)
+        labels = GroupLabels(groups, X=X, y=y, sample_weight=weighing, offset=offset)
     with without_row_counts(labels is not None):
+        known = None if offset is None else checked_offset(offset, _num_samples(X))
+        if known is not None and model._predicts_rows:
+            checks["offset"] = known
         X, y = model._read_rows(X, y, groups=labels, **checks)
         targets = checked_targets(model, y, X.dtype) if reads_targets else Targets(y, 1)
         weights = checked_weights(sample_weight, X, is_all)
+        if known is not None and reads_targets:
+            targets, weights = model._with_offset(targets, weights, known)
     return X, y, targets, weights, labels
 
 

@@ -55,6 +55,7 @@ class Summary:
     column_kinds: tuple[tuple[Any, str], ...] | None
     labels: AnyArray | None
     has_positive_weight: bool | None
+    has_offset: bool
     label_hashes: AnyArray | None
     label_kinds: KindsOfLabels = frozenset()
 
@@ -95,12 +96,18 @@ class CheckTask:
             return _failure(error, "read")
 
     def _summary(
-        self, X: Table, y: Table, sample_weight: Table, groups: Table, index: int | None
+        self,
+        X: Table,
+        y: Table,
+        sample_weight: Table,
+        groups: Table,
+        index: int | None,
+        offset: Table,
     ) -> Summary:
         model, grouped = copy.copy(self.model), groups is not None  # partitions are read in threads
         hashes, labels, kinds = None, None, KindsOfLabels()
         how = {"is_all": False, "reads_targets": not self.reads_labels}
-        X, y, _, weights, numbered = read_block(model, X, y, sample_weight, groups, **how)
+        X, y, _, weights, numbered = read_block(model, X, y, sample_weight, groups, offset, **how)
         if grouped:
             column = label_column(groups)
             hashes, kinds = hashes_of_labels(column, self.key), kinds_of_labels(column)
@@ -124,6 +131,7 @@ class CheckTask:
             column_kinds=None if column_kinds is None else tuple(column_kinds.items()),
             labels=labels,
             has_positive_weight=None if weights is None else bool(weights.any()),
+            has_offset=offset is not None,
             label_hashes=hashes,
             label_kinds=kinds,
         )
@@ -186,13 +194,13 @@ def _require_alike(read: list[Summary]) -> None:
         (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.names, one.column_kinds)
         for one in read
     }
-    beside = {(one.is_weighted, one.is_grouped) for one in read}
+    beside = {(one.is_weighted, one.is_grouped, one.has_offset) for one in read}
     refusals.require_one_kind("groups", [one.label_kinds for one in read])
     labels = [kinds_of_labels(one.labels) for one in read if one.labels is not None]
     if len(kinds) != 1 or len(beside) != 1 or len({*labels, KindsOfLabels()}) > 2:
         raise ValueError(
             "partitions must be alike in the number, names and type of their columns and targets; "
-            "all have weights, or none, and so with groups."
+            "all have weights, or none, and so with groups and offsets."
         )
     if read[0].is_weighted:
         require_positive_weight(any(one.has_positive_weight for one in read))
@@ -286,11 +294,12 @@ class RowsOfPart:
             numbers = self.part.rows(rows.index, _num_samples(rows.X), codes)
         except ValueError as refusal:
             raise refusals.InputError(str(refusal)) from None
-        columns = (rows.X, rows.y, rows.sample_weight, rows.groups)
-        X, y, weights, groups = (
-            None if one is None else _safe_indexing(one, numbers) for one in columns
-        )
-        return PartitionRows(X, y, weights, groups, rows.index)
+        some = {
+            name: None if one is None else _safe_indexing(one, numbers)
+            for name, one in vars(rows).items()
+            if name != "index"
+        }
+        return PartitionRows(**some, index=rows.index)
 
 
 class MappedPartitions(Partitions):
@@ -346,8 +355,8 @@ def refuse_beside(rows: object, **beside: object) -> None:
     given = [name for name, value in beside.items() if value is not None]
     if given:
         raise ValueError(
-            f"{type(rows).__name__} holds targets, weights and labels of groups beside its rows; "
-            f"leave {' and '.join(given)} out."
+            f"{type(rows).__name__} holds targets, weights, offsets and labels of groups beside "
+            f"its rows; leave {' and '.join(given)} out."
         )
 
 

@@ -48,6 +48,7 @@ def read_data(
     y: Table = None,
     sample_weight: Table = None,
     groups: Table = None,
+    offset: Table = None,
     **beside: Any,
 ) -> Data:
     """Check the arguments of a tool as a fit of an estimator needs them.
@@ -55,7 +56,7 @@ def read_data(
     Parameters
     ----------
     model : estimator
-    X, y, sample_weight, groups
+    X, y, sample_weight, groups, offset
         As the tool gets them; with labels of groups, a group is the unit of privacy.
     **beside
         What else has an entry for each row; passed on to the estimator's check of rows in memory.
@@ -70,12 +71,15 @@ def read_data(
         given = X, y, sample_weight, groups
         refuse_blocks(X)
         if isinstance(X, Partitions) or is_dask(X):
-            partitions = as_partitions(X, y=y, sample_weight=sample_weight, groups=groups)
+            columns = {"y": y, "sample_weight": sample_weight, "groups": groups}
+            partitions = as_partitions(X, **columns, offset=offset)
             return _read_partitions(model._reader(), partitions, given)
-        rows, values, targets, weights, labels = grouping.read_block(model, *given, **beside)
+        rows, values, targets, weights, labels = grouping.read_block(
+            model, *given, offset, **beside
+        )
     part = parts.part_of(*given, unit=parts.unit_of(groups))
     y = None if y is None else values
-    facts = {"y": y, "part": part, "given": given[:3]}
+    facts = {"y": y, "part": part, "given": given[:3], "has_offset": offset is not None}
     return data_in_memory(model, rows, targets, weights, labels, **facts)
 
 
@@ -137,6 +141,7 @@ def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Table, ..
         grouped=like.is_grouped,
         is_sparse=like.is_sparse,
         weighted=like.is_weighted,
+        has_offset=like.has_offset,
         make_source=make_source,
         provides=PARTITIONED | ({NUMBERED} if are_numbered(sizes, starts) else set()),
         starts=starts,
@@ -314,6 +319,7 @@ class PlainReader(BaseEstimator):
     def __init__(self, who: str, check: RowCheck | None = None, reads_labels: bool = False) -> None:
         self.who, self.check, self.reads_labels = who, check, reads_labels
         self._who, self._reads_label_set = who, reads_labels
+        self._predicts_rows = False
 
     def _check_parameters(self) -> None:
         pass
@@ -333,6 +339,9 @@ class PlainReader(BaseEstimator):
 
     def _read_targets(self, y: AnyArray, dtype: object) -> Targets:
         return Targets(y, 1)
+
+    def _with_offset(self, targets: Targets, weights: Any, offset: object) -> tuple[Targets, Any]:
+        return targets, weights
 
     def _declared_targets(self, n_outputs: int) -> Targets:
         return Targets(np.zeros((2, 1)), 1)
@@ -407,14 +416,16 @@ class BlockReader:
                     refusals.require_one_kind("groups", [kinds])
             yield self(block[0], block[1], of.get("sample_weight"), of.get("groups"))
 
-    def __call__(self, X: Table, y: Table, sample_weight: Table, groups: Table) -> Arrival:
+    def __call__(
+        self, X: Table, y: Table, sample_weight: Table, groups: Table, offset: Table = None
+    ) -> Arrival:
         """Return one block of rows, validated."""
         public = self._public
         declared = public.n_features, public.n_outputs, public.sparse, public.weighted
         with refusals.refusing(self._model._who, self._so_far):
             how: dict[str, Any] = {"is_all": False, "ensure_min_samples": 0}
             labelled = None if not public.grouped else () if groups is None else groups
-            block = grouping.read_block(self._model, X, y, sample_weight, labelled, **how)
+            block = grouping.read_block(self._model, X, y, sample_weight, labelled, offset, **how)
             X, y, targets, weights, labels = block
             is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
             shape = X.shape[1], targets.n_outputs, is_sparse, weighted

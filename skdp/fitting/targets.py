@@ -27,7 +27,7 @@ from skdp.oracle.sources.column_map import ColumnMap
 from skdp.oracle.sources.records import quotient, row_norms
 from skdp.oracle.sources.row_blocks import AnyRows, block_rows, csr_slice, slices
 
-LARGEST_START = 1e50  # of a number in coef_init and intercept_init
+LARGEST_START = 1e50  # of a number in coef_init, intercept_init and offset
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,19 @@ def checked_weights(sample_weight: Table, X: AnyRows, is_all: bool = True) -> Ar
     if is_all:
         require_positive_weight(bool(weights.any()))
     return np.asarray(weights)
+
+
+def checked_offset(offset: Table, n_rows: int) -> Array:
+    """Return the offsets of the margins of rows, one column or one for each output."""
+    refuse_columns("offset", offset)
+    with without_cells("offset"):
+        given = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
+    offsets = np.asarray(given).reshape(len(given), -1)
+    if len(offsets) != n_rows or (np.abs(offsets) > LARGEST_START).any():
+        raise InputError(
+            f"offset must have one number for each row of X, at most {LARGEST_START:g} in size."
+        )
+    return offsets
 
 
 def require_positive_weight(has_one: bool) -> None:

@@ -25,12 +25,13 @@ from skdp.fitting.rows import read_data, read_stream
 from skdp.fitting.targets import (
     Targets,
     checked_labels,
+    checked_offset,
     in_raw_units,
     scaled_scores,
     starting_point,
 )
 from skdp.linear_model.inference import keep_inference
-from skdp.objective import Loss, Penalty, Problem
+from skdp.objective import Loss, OffsetLogistic, OffsetMultinomial, Penalty, Problem
 from skdp.objective.tweedie import LARGEST_EXPONENT
 from skdp.oracle import Public, Solution, make_plan
 from skdp.solvers import Solver, auto
@@ -142,6 +143,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         *,
         coef_init: ArrayLike | None = None,
         intercept_init: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
         groups: Table = None,
     ) -> Self:
         """Fit the model, spending its budget.
@@ -160,6 +162,11 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             weights; in scikit-learn that sum also multiplies the loss next to most penalties.
             Weights are divided by a scale near the largest of them, which is estimated privately
             unless ``Privacy(max_weight=...)`` declares it; larger weights count as this scale.
+        offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
+            Added to each row's margin, with a coefficient of 1: ``log(exposure)`` with a log link,
+            or the margins of a public model. Pass the same offset to ``predict``. Ranges of
+            targets, declared or estimated, are those of the targets less the offset, with a log
+            link of ``y / exp(offset)``.
         coef_init, intercept_init : array or None, default=None
             Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
             is zero. Public by assumption, which the privacy statement lists: a point learnt from
@@ -180,7 +187,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        data = read_data(self, X, y, sample_weight, groups)
+        data = read_data(self, X, y, sample_weight, groups, offset)
         return self._fit(data, coef_init, intercept_init)
 
     def fit_blocks(
@@ -291,6 +298,21 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         elif y is not None:
             y = checked_labels(y)
         return self._read("X or y", X, y, **checks)
+
+    def _with_offset(
+        self, targets: Targets, weights: AnyArray | None, offset: AnyArray
+    ) -> tuple[Targets, AnyArray | None]:
+        """Put the offsets of margins into targets, and with some log links into weights."""
+        if offset.shape[1] not in (1, targets.n_outputs):
+            raise refusals.InputError(
+                f"offset must have one column, or one for each of {targets.n_outputs} outputs."
+            )
+        loss = self._loss(targets.n_outputs)
+        try:
+            values, weights = loss.with_offsets(offset, targets.values, weights)
+        except ValueError as reason:
+            raise refusals.InputError(f"{reason}.") from None
+        return replace(targets, values=values), weights
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
         """Store the results of a fit, in the user's units."""
@@ -423,13 +445,19 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def predict(self, X: MatrixLike) -> AnyArray:
         """Predict targets or labels."""
 
-    def _linear_predictor(self, X: Table) -> Array:
+    def _linear_predictor(self, X: Table, offset: Table = None) -> Array:
         check_is_fitted(self, "coef_")
         X = self._read_new(X)
         coef = np.atleast_2d(self.coef_).T
         # Rows that are to be predicted are no deviations, which ranges and bounds are about.
         limits = (None, None) if self.fixed_effects else (self.scaling_, self.row_bound_)
-        return scaled_scores(X, coef, self.intercept_, *limits)
+        scores = scaled_scores(X, coef, self.intercept_, *limits)
+        return np.asarray(scores + self._checked_offset(offset, len(scores)))
+
+    def _checked_offset(self, offset: Table, n_rows: int) -> Array | float:
+        """Return the offsets of rows to predict; 0 for none."""
+        with refusals.refusing(self._who):
+            return 0.0 if offset is None else checked_offset(offset, n_rows)
 
     # ------------------------------------------------------------------ plans
 
@@ -533,8 +561,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         public = replace(public, row_bound=longest, moments=moments)
         if start is not None:
             public = public.starting_at(*start)
+        loss = self._loss(public.n_outputs)
+        if public.has_offset and loss.targets == "label":
+            several = OffsetMultinomial(public.n_outputs) if public.n_outputs > 1 else None
+            loss = several or OffsetLogistic()
         problem = Problem(
-            self._loss(public.n_outputs).for_signal(public.signal_to_noise),
+            loss.for_signal(public.signal_to_noise),
             self._penalty(public.n_rows).scaled(1 / self._unit_of_loss(public.n_outputs)),
             parameters.constraint_set(self.constraint),
             fit_intercept=self._has_intercept,

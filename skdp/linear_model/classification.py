@@ -79,7 +79,9 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups, weighted)
 
-    def decision_function(self, X: Table, return_std: bool = False) -> Table:
+    def decision_function(
+        self, X: Table, return_std: bool = False, *, offset: ArrayLike | None = None
+    ) -> Table:
         """Return scores, positive for the second label where there are two.
 
         Parameters
@@ -88,6 +90,8 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         return_std : bool, default=False
             Whether to return the log odds by the *debiased* coefficients instead, with their
             standard errors. Needs a fit with ``inference="coefficients"``.
+        offset : array of shape (n_samples,) or (n_samples, n_classes), or None, default=None
+            Added to the margins, as in ``fit``.
 
         Returns
         -------
@@ -98,22 +102,26 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
             intervals of probabilities.
         """
         if return_std:
+            if offset is not None:
+                raise ValueError(f"{self._who}: add the offset to what return_std=True returns.")
             return intervals.mean_response(self, X)
-        scores = self._linear_predictor(X)
+        scores = self._linear_predictor(X, offset)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Table) -> AnyArray:
+    def predict(self, X: Table, *, offset: ArrayLike | None = None) -> AnyArray:
         """Predict labels.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        offset : array of shape (n_samples,) or (n_samples, n_classes), or None, default=None
+            Added to the margins, as in ``fit``.
 
         Returns
         -------
         array of shape (n_samples,)
         """
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, offset=offset)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
@@ -258,33 +266,37 @@ class DPLogisticRegression(intervals.Inference, DPLinearClassifier):
     _calibrates = True
     marginal_effects = intervals.marginal_effects
 
-    def predict_proba(self, X: Table) -> Array:
+    def predict_proba(self, X: Table, *, offset: ArrayLike | None = None) -> Array:
         """Predict the probability of every label, in the order of ``classes_``.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        offset : array of shape (n_samples,) or (n_samples, n_classes), or None, default=None
+            Added to the margins, as in ``fit``.
 
         Returns
         -------
         array of shape (n_samples, n_classes)
         """
-        scores = self._linear_predictor(X)
+        scores = self._linear_predictor(X, offset)
         mean = self._loss(scores.shape[1]).mean
         return np.hstack([mean(-scores), mean(scores)]) if scores.shape[1] == 1 else mean(scores)
 
-    def predict_log_proba(self, X: Table) -> Array:
+    def predict_log_proba(self, X: Table, *, offset: ArrayLike | None = None) -> Array:
         """Predict the logarithm of the probability of every label.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
+        offset : array of shape (n_samples,) or (n_samples, n_classes), or None, default=None
+            Added to the margins, as in ``fit``.
 
         Returns
         -------
         array of shape (n_samples, n_classes)
         """
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, offset=offset)
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return np.asarray(log_softmax(scores, axis=1))

@@ -34,7 +34,9 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 
     _multi_output = True
 
-    def predict(self, X: Table, return_std: bool = False) -> Table:
+    def predict(
+        self, X: Table, return_std: bool = False, *, offset: ArrayLike | None = None
+    ) -> Table:
         """Predict targets.
 
         Parameters
@@ -44,6 +46,8 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
             Whether to return the mean response by the *debiased* coefficients instead, with its
             standard error, for intervals of the mean response; rows are not clipped for it. Needs
             a fit with ``inference="coefficients"``.
+        offset : array of shape (n_samples,) or None, default=None
+            Added to each row's margin, as in ``fit``.
 
         Returns
         -------
@@ -51,9 +55,10 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
             With ``return_std``, a pair of arrays of shape (n_samples,): means and standard errors,
             which are inf unless all coefficients are determined.
         """
+        loss = self._loss(1)
         if return_std:
             means, errors = intervals.mean_response(self, X)
-            loss = self._loss(1)
+            means = means + np.ravel(self._checked_offset(offset, len(means)))
             if loss.link != "log":
                 return means, errors
             means = loss.mean(means)
@@ -62,6 +67,9 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         scores = self._loss(scores.shape[1]).mean(scores)
         if self.prediction_range_ is not None:
             scores = np.clip(scores, *self.prediction_range_)
+        # The range is one of targets without their offsets.
+        known = self._checked_offset(offset, len(scores))
+        scores = scores * np.exp(known) if loss.link == "log" else scores + known
         return scores[:, 0] if self.coef_.ndim == 1 else scores
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -501,7 +509,9 @@ class DPQuantileRegressor(DPLinearRegressor):
     quantiles: Sequence[float] | None = None
     alpha: float = 0.0
 
-    def predict(self, X: Table, return_std: bool = False) -> Table:
+    def predict(
+        self, X: Table, return_std: bool = False, *, offset: ArrayLike | None = None
+    ) -> Table:
         """Predict quantiles.
 
         Parameters
@@ -509,12 +519,14 @@ class DPQuantileRegressor(DPLinearRegressor):
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
         return_std : bool, default=False
             Refused if True: quantile regression has no standard errors here.
+        offset : array of shape (n_samples,) or None, default=None
+            Added to each row's margin, as in ``fit``.
 
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_quantiles)
         """
-        predicted = super().predict(X, return_std)
+        predicted = super().predict(X, return_std, offset=offset)
         if self.quantiles is None:
             return predicted
         order = np.argsort(np.argsort(self._quantiles, kind="stable"), kind="stable")

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 
 from skdp._numbers import AnyArray, Array, MatrixLike, is_real, require
 from skdp.fitting import grouping, refusals
@@ -54,6 +54,7 @@ def evaluate(
     target_range: tuple[float, float] | None = None,
     log_loss_bound: float = requests.LOG_LOSS_BOUND,
     sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
 ) -> Scores | SubgroupScores:
     """Score a fitted model on private rows, with noise.
 
@@ -115,6 +116,8 @@ def evaluate(
         range here would add as much more noise to scores.
     log_loss_bound : float, default=6.0
         Larger log losses count as this.
+    offset : array of shape (n_samples,) or None, default=None
+        Of the margins, which the model's predictions get. A regressor needs ``target_range``.
     sample_weight : array of shape (n_samples,) or None, default=None
         Weights of rows, not negative, in any unit: they are divided by a scale near the largest of
         them, as in a fit, and larger ones are clipped to it. A declared bound is
@@ -188,7 +191,7 @@ def evaluate(
         log_loss_bound=log_loss_bound,
     )
     by = by if column is None else None
-    return scorer.fit(X, y, sample_weight, groups=groups, by=by).scores_
+    return scorer.fit(X, y, sample_weight, groups=groups, by=by, offset=offset).scores_
 
 
 @dataclass(eq=False, repr=False)
@@ -217,6 +220,8 @@ class PrivateScorer(PrivateEstimator):
     log_loss_bound: float = requests.LOG_LOSS_BOUND
     subgroups: Subgroups | None = None
 
+    _predicts_rows = True
+
     @property
     def _who(self) -> str:
         return row_statistics.WHO
@@ -229,6 +234,7 @@ class PrivateScorer(PrivateEstimator):
         *,
         groups: ArrayLike | None = None,
         by: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> Self:
         """Score the model; rows of weight 0 are null records."""
         labels = None if by is None else subgroup_labels(by)
@@ -240,7 +246,13 @@ class PrivateScorer(PrivateEstimator):
             )
         if was_fitted_on(self.model, (X, y)):
             warn_about_scored_rows(self._who)
-        beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
+        beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset}
+        knows_range = self.target_range is not None or is_classifier(self.model)
+        if offset is not None and not knows_range:
+            raise ValueError(
+                f"{self._who}: with an offset, declare target_range: the model knows the range of "
+                "targets without their offsets. Nothing was released."
+            )
         if isinstance(X, Iterator):
             with refusals.refusing(self._who):
                 refuse_beside(X, **beside)
@@ -280,10 +292,11 @@ class PrivateScorer(PrivateEstimator):
         y: ArrayLike,
         groups: GroupLabels | None = None,
         by: AnyArray | None = None,
+        offset: AnyArray | None = None,
         **checks: object,
     ) -> tuple[Array, Array]:
         """Return the statistics of rows, and targets, which no release reads."""
-        data = replace(read_plain(self._who, X, y, groups), by=by)
+        data = replace(read_plain(self._who, X, y, groups), by=by, offset=offset)
         if by is not None and len(by) != data.n_rows:
             raise ValueError(
                 f"{self._who}: by must have a label for each row; its length differs from that of "

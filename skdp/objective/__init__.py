@@ -11,6 +11,7 @@ from skdp.objective.constraints import (
 )
 from skdp.objective.losses import Huber, Logistic, Loss, SquaredError
 from skdp.objective.multinomial import Multinomial
+from skdp.objective.offsets import OffsetLogistic, OffsetMultinomial
 from skdp.objective.penalties import ElasticNet, Penalty
 from skdp.objective.problem import CAPABILITIES, Problem
 from skdp.objective.smoothed import SmoothedHinge, SmoothedPinball
@@ -18,6 +19,6 @@ from skdp.objective.tweedie import TweedieLog
 
 __all__ = [
     "CAPABILITIES", "CONSTRAINTS", "Box", "Constraint", "ElasticNet", "Huber", "L1Ball", "L2Ball",
-    "Logistic", "Loss", "Multinomial", "Penalty", "Problem", "Simplex", "SmoothedHinge",
-    "SmoothedPinball", "SquaredError", "TweedieLog", "Unconstrained",
+    "Logistic", "Loss", "Multinomial", "OffsetLogistic", "OffsetMultinomial", "Penalty", "Problem",
+    "Simplex", "SmoothedHinge", "SmoothedPinball", "SquaredError", "TweedieLog", "Unconstrained",
 ]  # fmt: skip

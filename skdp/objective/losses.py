@@ -52,6 +52,17 @@ class TargetUnits(NamedTuple):
     high: AnyArray
 
 
+def finite(one: AnyArray, other: AnyArray, operation: np.ufunc) -> AnyArray:
+    """Return ``operation(one, other)`` of the type of the first, within its range.
+
+    A warning of an overflow would show a row.
+    """
+    largest = np.finfo(one.dtype).max
+    with np.errstate(over="ignore", under="ignore"):
+        result = operation(one.astype(np.float64), other)
+    return np.asarray(np.clip(result, -largest, largest).astype(one.dtype))
+
+
 class Loss(ABC):
     """Loss of one record as a function of its K margins: convex, and the same for every record.
 
@@ -148,6 +159,32 @@ class Loss(ABC):
         TargetUnits or None
         """
         return None
+
+    def with_offsets(
+        self, offsets: Array, targets: AnyArray, weights: Array | None
+    ) -> tuple[AnyArray, Array | None]:
+        """Return targets and weights of the records, whose margins have offsets.
+
+        The loss of what is returned is that of ``m + offset``, up to a term without m.
+
+        Parameters
+        ----------
+        offsets : array of shape (n, 1) or (n, K)
+        targets : array, first axis n
+        weights : array of shape (n,) or None
+
+        Returns
+        -------
+        targets, weights
+
+        Raises
+        ------
+        ValueError
+            If the loss has no such form.
+        """
+        if self.targets == "label" or self.link != "identity":
+            raise ValueError(f"an offset is not possible with the loss {self.name!r}")
+        return finite(targets, offsets, np.subtract), weights
 
     degree: ClassVar[int] = 2
     """Power of the unit of margins and targets that the loss is proportional to."""
@@ -436,6 +473,12 @@ class Logistic(Loss):
 
     def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
         return np.asarray(expit(margins))
+
+    def with_offsets(
+        self, offsets: Array, targets: AnyArray, weights: Array | None
+    ) -> tuple[AnyArray, Array | None]:
+        every = np.broadcast_to(offsets, (len(offsets), 1))
+        return np.column_stack([targets, every]), weights
 
     def residual_of_one(self, margin: float, target: float) -> float:
         if margin < -709.0:  # where exp would overflow the quotient is 0 to the last bit but one

@@ -62,6 +62,12 @@ class Multinomial(Loss):
     def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
         return np.asarray(softmax(margins, axis=1))
 
+    def with_offsets(
+        self, offsets: Array, targets: AnyArray, weights: Array | None
+    ) -> tuple[AnyArray, Array | None]:
+        every = np.broadcast_to(offsets, (len(offsets), self.n_classes))
+        return np.column_stack([targets, every]), weights
+
     @property
     def contrasts(self) -> Array:
         return np.asarray(helmert(self.n_classes).T)

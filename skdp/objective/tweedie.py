@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._numbers import AnyArray, store_float
+from skdp._numbers import AnyArray, Array, store_float
 from skdp.objective.losses import (
     EXPONENTIAL,
     Float,
@@ -16,12 +16,14 @@ from skdp.objective.losses import (
     ResidualKernel,
     TargetKind,
     TargetUnits,
+    finite,
 )
 
 LARGEST_RATIO = 20.0  # of a mean to the mean of all targets, up to which the link is logarithmic
 # Likewise, up to which records have their full weight in intervals. Noise grows with it: at 2 and 3
 # intervals are about as wide with 10,000 rows, and 2 determines more coefficients of 0/1 columns.
 LARGEST_FULL_RATIO = 2.0
+LARGEST_OFFSET = 50.0  # of the logarithm of an exposure, in size
 LARGEST_TARGET = 1e4  # likewise of a target, where the curvature depends on it: for powers above 1
 # Squared ratio of the mean of targets to their standard deviation: rarer events count as this rare.
 RAREST = 1e-3
@@ -115,6 +117,18 @@ class TweedieLog(Loss):
     def slowdown(self) -> float:
         # Where events are rare, noise changes means by larger factors.
         return max(1.0, self.unit / 1.5)
+
+    def with_offsets(
+        self, offsets: Array, targets: AnyArray, weights: Array | None
+    ) -> tuple[AnyArray, Array | None]:
+        # The residual at m + o is exp((2 - power) o) times that of the target y exp(-o) at m.
+        if (np.abs(offsets) > LARGEST_OFFSET).any():
+            raise ValueError(f"an offset with a log link is at most {LARGEST_OFFSET:g} in size")
+        factor = np.exp(offsets)
+        if self.power < 2:
+            own = factor[:, 0] ** (2 - self.power)
+            weights = own if weights is None else finite(weights, own, np.multiply)
+        return finite(targets, factor, np.divide), weights
 
     def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
         most = LARGEST_EXPONENT if margins.dtype == np.float64 else LARGEST_EXPONENT / 8

@@ -85,6 +85,8 @@ class Public:
         assumed.
     label_weights : tuple of float
         Public factors, at most 1, on the weights of records by label; empty for none.
+    has_offset : bool
+        Whether the margins of rows have offsets, which targets contain.
     mean_weight, weighted_share : float
         Mean weight of the records that the oracle answers for, and the share of records whose
         weight is positive, as far as they were released: 1 otherwise.
@@ -129,6 +131,7 @@ class Public:
     weighted: bool = False
     max_weight: float | None = None
     label_weights: tuple[float, ...] = ()
+    has_offset: bool = False
     mean_weight: float = 1.0
     weighted_share: float = 1.0
     share: float = 1.0

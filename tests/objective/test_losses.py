@@ -14,7 +14,15 @@ from scipy.special import huber as scipy_huber
 from scipy.stats import logistic
 from sklearn.metrics import log_loss, mean_squared_error, mean_tweedie_deviance
 
-from skdp.objective import Huber, Logistic, Multinomial, SquaredError, TweedieLog
+from skdp.objective import (
+    Huber,
+    Logistic,
+    Multinomial,
+    OffsetLogistic,
+    OffsetMultinomial,
+    SquaredError,
+    TweedieLog,
+)
 from skdp.objective.tweedie import LARGEST_FULL_RATIO, LARGEST_TARGET
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -36,7 +44,17 @@ def _targets(loss, n, rng, size=3.0):
     if loss.name == "smoothed_hinge":
         return (np.arange(n)[:, None] % 3 == np.arange(loss.n_classes)).astype(float)
     codes = np.arange(n) % max(2, _n_outputs(loss))
+    if isinstance(loss, OffsetLogistic | OffsetMultinomial):
+        return np.c_[codes, size * rng.standard_normal((n, loss.n_outputs))]
     return codes[:, None].astype(float) if loss.separable else codes
+
+
+def _without_offset(loss, margins, targets):
+    """Margins to which offsets were added, and targets without them."""
+    if not isinstance(loss, OffsetLogistic | OffsetMultinomial):
+        return margins, targets
+    codes = targets[:, :1] if loss.separable else targets[:, 0].astype(int)
+    return margins + targets[:, 1:], codes
 
 
 def _margins(loss, n, rng, size=3.0):
@@ -141,7 +159,8 @@ def test_values_agree_with_scikit_learn_and_scipy(loss, rng):
         rtol, atol = 1e-6, 1e-7
     elif loss.link == "log":
         rtol, atol = 1e-11, 1e-12
-    np.testing.assert_allclose(loss.value(m, y), KNOWN[loss.name](loss, m, y), rtol, atol)
+    known = KNOWN[loss.name](loss, *_without_offset(loss, m, y))
+    np.testing.assert_allclose(loss.value(m, y), known, rtol, atol)
 
 
 # ---- declarations
@@ -168,8 +187,9 @@ def test_the_mean_is_the_inverse_of_the_link(loss, rng):
 def test_the_residual_of_a_canonical_link_is_the_mean_minus_the_target(loss, rng):
     if loss.name in ("squared_error", "logistic", "multinomial") or loss == TweedieLog():
         m, y = _margins(loss, 60, rng, 0.5), _targets(loss, 60, rng)
-        targets = np.eye(m.shape[1])[y] if y.ndim == 1 else y
-        np.testing.assert_allclose(loss.residual(m, y), loss.mean(m) - targets, atol=1e-14)
+        moved, y_alone = _without_offset(loss, m, y)
+        targets = np.eye(m.shape[1])[y_alone] if y_alone.ndim == 1 else y_alone
+        np.testing.assert_allclose(loss.residual(m, y), loss.mean(moved) - targets, atol=1e-14)
 
 
 def test_declarations_at_zero(loss, rng):

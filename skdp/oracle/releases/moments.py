@@ -40,7 +40,14 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.objective import Logistic, Loss, Multinomial, Problem
+from skdp.objective import (
+    Logistic,
+    Loss,
+    Multinomial,
+    OffsetLogistic,
+    OffsetMultinomial,
+    Problem,
+)
 from skdp.oracle.kernels import second_moments as kernel
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
@@ -51,6 +58,8 @@ from skdp.oracle.sources.records import Records, quotient
 from skdp.oracle.sources.row_blocks import UNIT_ROUNDOFF
 
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
+# Losses whose weights and residuals follow from the same probabilities, whatever moves these.
+LOGISTIC = (Logistic, Multinomial, OffsetLogistic, OffsetMultinomial)
 # Weights of the gradient next to the Hessian in one vector; `LogisticStep` has the proof. The least
 # that will do are 0.300283, and the root of 1/2 for several classes.
 GRADIENT_WEIGHT, MULTINOMIAL_GRADIENT_WEIGHT = 0.3004, 0.70711
@@ -226,7 +235,7 @@ def is_logistic_of_labels(public: Public, problem: Problem) -> bool:
     -------
     bool
     """
-    return type(problem.loss) in (Logistic, Multinomial) and public.features_are_public
+    return type(problem.loss) in LOGISTIC and public.features_are_public
 
 
 @dataclass(frozen=True, eq=False)
@@ -493,7 +502,7 @@ def gradient_weight(loss: Loss) -> float:
     -------
     float
     """
-    return GRADIENT_WEIGHT if type(loss) is Logistic else MULTINOMIAL_GRADIENT_WEIGHT
+    return GRADIENT_WEIGHT if isinstance(loss, Logistic) else MULTINOMIAL_GRADIENT_WEIGHT
 
 
 @base.audited
@@ -532,7 +541,7 @@ class LogisticStep(OfWhitenedRows):
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         loss, size = context.problem.loss, self.term_size(context)
-        if type(loss) not in (Logistic, Multinomial):
+        if type(loss) not in LOGISTIC:
             raise ValueError(
                 "LogisticStep: the bound holds only for logistic losses. Nothing was released for "
                 "it."

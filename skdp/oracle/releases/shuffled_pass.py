@@ -129,7 +129,8 @@ class ShuffledPass(base.Release):
                 f"{(context.public.n_rows, context.public.streamed)}; got {result}."
             )
         alone = self.n_steps == context.public.n_rows and context.public.n_outputs == 1
-        alone &= not context.public.grouped  # a group has several rows
+        # A group has several rows; an offset is beside the target of a row.
+        alone &= not (context.public.grouped or context.public.has_offset)
         steps = self._one_by_one if alone else self._in_batches
         return steps(rows, context, noise_source)
 

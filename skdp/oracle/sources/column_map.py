@@ -268,7 +268,8 @@ class Weights:
         if not self.by_label:
             return None
         if targets.ndim == 2:  # two classes are a column of 0 and 1, more are columns of their own
-            is_column = targets.shape[1] == 1
+            n_labels = len(self.by_label)  # offsets follow behind a column of codes
+            is_column = n_labels == 2 or targets.shape[1] != n_labels
             targets = targets[:, 0] if is_column else targets.argmax(axis=1)
         return np.asarray(np.array(self.by_label)[targets.astype(np.intp)])
 

@@ -25,7 +25,7 @@ from skdp.oracle.sources.row_blocks import part_rows
 Task = Callable[..., Any]
 # X, targets, weights or None, and numbers of groups or None, of what a partition holds: X, y,
 # sample_weight or None, and labels of groups or None.
-Read = Callable[[Any, Any, Any, Any], tuple[Any, AnyArray, Array | None, Indices | None]]
+Read = Callable[..., tuple[Any, AnyArray, Array | None, Indices | None]]
 
 
 SPENT = "The budget of this fit is spent."
@@ -46,9 +46,10 @@ class Partitions(ABC):
         Parameters
         ----------
         task : callable
-            ``task(X, y, sample_weight=None, groups=None, index=None)`` returns a number, an array,
-            or a small object; it can be pickled, depends on its arguments alone, and never raises.
-            Weights and labels of groups are those of `fit`; all partitions have them, or none.
+            ``task(X, y, sample_weight=None, groups=None, index=None, offset=None)`` returns a
+            number, an array or a small object. It can be pickled, depends only on its arguments
+            and never raises. Weights, labels of groups and offsets are those of `fit`; all
+            partitions have them, or none.
             ``index`` is the partition's place in the order, from 0 on. Random splits go by it:
             without it, rows at equal places in their partitions fall into the same part.
         spread : callable, default=map
@@ -117,6 +118,8 @@ class PartitionRows:
         As `fit` gets them; None if there are none.
     index : int or None
         The place that the partition says it has.
+    offset
+        As `fit` gets it.
     """
 
     X: Any
@@ -124,6 +127,7 @@ class PartitionRows:
     sample_weight: Any = None
     groups: Any = None
     index: int | None = None
+    offset: Any = None
 
     @property
     def is_empty(self) -> bool:
@@ -192,7 +196,8 @@ class SumTask:
         """Return records and their groups; ``copies`` standardises few rows once, in a copy."""
         if given.is_empty:
             return None
-        X, targets, weights, codes = self.read(given.X, given.y, given.sample_weight, given.groups)
+        beside = given.sample_weight, given.groups, given.offset
+        X, targets, weights, codes = self.read(given.X, given.y, *beside)
         # A group adds here what it adds to a sum over all groups at once, so it keeps to the same
         # bound: the unit of its rows' shares follows from the number of all groups
         # (`skdp.oracle.sources.groups.share_bits`), and what a row adds from the row alone.
@@ -338,6 +343,7 @@ class Chunks(Partitions):
         Rows of a chunk. None: about 64 MB of them.
     sample_weight : array, or object that gives weights as ``sample_weight[start:stop]``, or None
         Non-negative weights of the rows, as in ``fit``.
+    offset : array, or object that gives offsets as ``offset[start:stop]``, or None
 
     Examples
     --------
@@ -356,7 +362,12 @@ class Chunks(Partitions):
     """
 
     def __init__(
-        self, X: Any, y: Any, rows_at_once: int | None = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        rows_at_once: int | None = None,
+        sample_weight: Any = None,
+        offset: Any = None,
     ) -> None:
         shape: tuple[int, ...] = tuple(getattr(X, "shape", ()))
         if len(shape) != 2 or not hasattr(X, "__getitem__"):
@@ -368,21 +379,28 @@ class Chunks(Partitions):
             rows_at_once = 4 * part_rows(int(shape[1]), is_sparse=False)
         if not rows_at_once >= 1:
             raise ValueError(f"Chunks: rows_at_once must be at least 1; got {rows_at_once!r}.")
-        beside = {"y": y} if sample_weight is None else {"y": y, "sample_weight": sample_weight}
+        given = {"y": y, "sample_weight": sample_weight, "offset": offset}
+        beside = {name: one for name, one in given.items() if name == "y" or one is not None}
         for name, column in beside.items():
             if len(column) != shape[0]:
                 raise ValueError(f"Chunks: X has {shape[0]} rows and {name} has {len(column)}.")
-        self.arrays = (X, *beside.values())
+        self._columns = {"X": X, **beside}
         self._slices = [
             slice(start, min(start + rows_at_once, shape[0]))
             for start in range(0, shape[0], rows_at_once)
         ]
 
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """X and what is beside it."""
+        return tuple(self._columns.values())
+
     def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
         """Read the chunks, as many at a time as there are threads, and run the task on each."""
 
         def run_on(index: int) -> Any:
-            return task(*(one[self._slices[index]] for one in self.arrays), index=index)
+            rows = self._slices[index]
+            return task(**{name: one[rows] for name, one in self._columns.items()}, index=index)
 
         return spread(run_on, range(len(self._slices)))
 

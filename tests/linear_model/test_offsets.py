@@ -1,0 +1,296 @@
+"""Offsets of margins: equal to exact fits, in all kinds of rows, and seen only through releases."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import skdp
+from replays import seeded
+from skdp import audit
+from skdp.audit.neighbours import hostile_pairs, made_up_data, relation_of
+from skdp.metrics import evaluate
+from skdp.objective import Multinomial, OffsetLogistic, OffsetMultinomial, tweedie
+
+N_ROWS = 3_000
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N_ROWS, 3))
+OFFSET = 0.7 * RNG.standard_normal(N_ROWS)
+MARGINS = 0.3 + X @ [0.5, -0.4, 0.2] + OFFSET
+Y = {
+    "real": MARGINS + RNG.standard_normal(N_ROWS),
+    "label": (RNG.random(N_ROWS) < expit(MARGINS)).astype(int),
+    "count": RNG.poisson(np.exp(MARGINS)).astype(float),
+    "positive": RNG.gamma(2.0, np.exp(MARGINS) / 2) + 1e-9,
+}
+CLASSES = RNG.integers(0, 3, N_ROWS)
+CLASSES[X[:, 0] > 1] = 0
+# Value of the loss at a margin, up to a term without it.
+EXACT = {
+    "real": lambda m, y: (m - y) ** 2 / 2,
+    "label": lambda m, y: np.logaddexp(0, m) - y * m,
+    "count": lambda m, y: np.exp(m) - y * m,
+    "positive": lambda m, y: m + y * np.exp(-m),
+}
+MODELS = {
+    "real": skdp.DPLinearRegression,
+    "label": lambda **given: skdp.DPLogisticRegression(C=math.inf, classes=[0, 1], **given),
+    "count": skdp.DPPoissonRegressor,
+    "positive": skdp.DPGammaRegressor,
+}
+
+
+def coefficients(model):
+    return np.r_[np.ravel(model.intercept_), np.ravel(model.coef_)]
+
+
+def fitted(kind, epsilon=math.inf, **given):
+    terms = {} if math.isinf(epsilon) else {"privacy": seeded()}
+    return MODELS[kind](epsilon=epsilon, **terms, **given)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_fits_are_those_of_the_margin_with_its_offset(kind):
+    Z = np.c_[np.ones(N_ROWS), X]
+    start = np.zeros(4)
+    exact = minimize(lambda b: EXACT[kind](Z @ b + OFFSET, Y[kind]).mean(), start, tol=1e-10).x
+    model = fitted(kind).fit(X, Y[kind], offset=OFFSET)
+    np.testing.assert_allclose(coefficients(model), exact, atol=1e-4)
+    noisy = fitted(kind, 50.0).fit(X, Y[kind], offset=OFFSET)
+    assert np.linalg.norm(coefficients(noisy) - exact) < 0.1 * np.linalg.norm(exact)
+
+
+def test_offsets_of_classes():
+    """A fit from an offset by other coefficients ends where the fit without it does."""
+    model = skdp.DPLogisticRegression(C=math.inf, classes=[0, 1, 2], epsilon=math.inf)
+    base = RNG.standard_normal((3, 3))
+    plain = model.fit(X, CLASSES).predict_proba(X)
+    offset = X @ base.T
+    moved = model.fit(X, CLASSES, offset=offset).predict_proba(X, offset=offset)
+    np.testing.assert_allclose(plain, moved, atol=1e-5)
+
+
+def test_medians_and_huber_fits_move_with_an_offset():
+    for model in (skdp.DPQuantileRegressor(epsilon=20.0), skdp.DPHuberRegressor(epsilon=20.0)):
+        model.set_params(privacy=seeded())
+        moved = model.fit(X, Y["real"], offset=OFFSET).coef_
+        np.testing.assert_array_equal(moved, model.fit(X, Y["real"] - OFFSET).coef_)
+
+
+KINDS = {
+    "csr": lambda model, y: model.fit(sparse.csr_array(X), y, offset=OFFSET),
+    "float32": lambda model, y: model.fit(X.astype(np.float32), y, offset=OFFSET),
+    "list": lambda model, y: model.fit(X, y, offset=OFFSET.tolist()),
+    "column": lambda model, y: model.fit(X, y, offset=OFFSET[:, None]),
+    "chunks": lambda model, y: model.fit(skdp.data.Chunks(X, y, 1_000, offset=OFFSET)),
+    "groups": lambda model, y: model.fit(X, y, offset=OFFSET, groups=np.arange(N_ROWS)),
+    "weights": lambda model, y: model.fit(X, y, np.ones(N_ROWS), offset=OFFSET),
+    "pipeline": lambda model, y: make_pipeline(FunctionTransformer(), model).fit(
+        X, y, **{f"{type(model).__name__.lower()}__offset": OFFSET}
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("rows", KINDS)
+def test_all_kinds_of_rows_take_offsets(rows, kind):
+    exact = coefficients(fitted(kind).fit(X, Y[kind], offset=OFFSET))
+    found = KINDS[rows](fitted(kind, 30.0), Y[kind])
+    found = coefficients(found[-1] if rows == "pipeline" else found)
+    assert np.linalg.norm(found - exact) < 0.1 * np.linalg.norm(exact)
+
+
+def test_predictions_get_the_offset():
+    for kind in ("real", "count"):
+        model = fitted(kind).fit(X, Y[kind], offset=OFFSET)
+        linear = model.intercept_ + X @ model.coef_ + OFFSET
+        expected = linear if kind == "real" else np.exp(linear)
+        np.testing.assert_allclose(model.predict(X, offset=OFFSET), expected, rtol=1e-6)
+    model = fitted("label").fit(X, Y["label"], offset=OFFSET)
+    linear = model.intercept_ + X @ model.coef_[0] + OFFSET
+    np.testing.assert_allclose(model.predict_proba(X, offset=OFFSET)[:, 1], expit(linear))
+    np.testing.assert_array_equal(model.predict(X, offset=OFFSET), (linear > 0).astype(int))
+    log_odds = np.diff(model.predict_log_proba(X, offset=OFFSET), axis=1)[:, 0]
+    np.testing.assert_allclose(log_odds, linear, rtol=1e-6)
+
+
+@pytest.mark.parametrize("as_chunks", [False, True])
+def test_scores_get_the_offset(as_chunks):
+    model = fitted("label").fit(X, Y["label"], offset=OFFSET)
+    wanted = np.mean(model.predict(X, offset=OFFSET) == Y["label"])
+    terms = {"epsilon": 50.0, "delta": 1e-6, "privacy": seeded()}
+    if as_chunks:
+        rows = skdp.data.Chunks(X, Y["label"], 500, offset=OFFSET)
+        score = evaluate(model, rows, metrics="accuracy", **terms)
+    else:
+        score = evaluate(model, X, Y["label"], "accuracy", offset=OFFSET, **terms)
+    assert score["accuracy"].value == pytest.approx(wanted, abs=5e-3)
+    regressor = fitted("real").fit(X, Y["real"], offset=OFFSET)
+    with pytest.raises(ValueError, match="declare target_range"):
+        evaluate(regressor, X, Y["real"], "r2", offset=OFFSET, **terms)
+    score = evaluate(
+        regressor, X, Y["real"], "r2", offset=OFFSET, target_range=(-5.0, 5.0), **terms
+    )
+    assert score["r2"].value > 0.4
+
+
+def test_offsets_are_routed():
+    with sklearn.config_context(enable_metadata_routing=True):
+        step = fitted("count").set_fit_request(offset=True).set_predict_request(offset=True)
+        pipeline = make_pipeline(FunctionTransformer(), step)
+        pipeline.fit(X, Y["count"], offset=OFFSET)
+        found = pipeline.predict(X, offset=OFFSET)
+    plain = fitted("count").fit(X, Y["count"], offset=OFFSET).predict(X, offset=OFFSET)
+    np.testing.assert_allclose(found, plain)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "offset", "message"),
+    [
+        (skdp.DPRidge(), OFFSET[:-1], "one number for each row"),
+        (skdp.DPRidge(), np.full(N_ROWS, np.nan), "NaN"),
+        (skdp.DPRidge(), np.full(N_ROWS, 1e60), "at most 1e.50"),
+        (skdp.DPRidge(), np.zeros((N_ROWS, 2)), "one column"),
+        (skdp.DPPoissonRegressor(), np.full(N_ROWS, 51.0), "at most 50"),
+        (skdp.DPLinearSVC(classes=[0, 1]), OFFSET, "not possible with the loss 'smoothed_hinge'"),
+    ],
+)
+def test_a_bad_offset_is_refused_before_the_charge(estimator, offset, message):
+    y = Y["label"] if isinstance(estimator, skdp.DPLinearSVC) else Y["count"]
+    with (
+        skdp.PrivacyBudget(9.0, 1e-6) as budget,
+        pytest.raises(ValueError, match=message) as refusal,
+    ):
+        estimator.fit(X, y, offset=offset)
+    assert budget.n_fits == 0
+    assert "othing was released" in str(refusal.value)
+
+
+@pytest.mark.parametrize("loss", [OffsetLogistic(), OffsetMultinomial(3)])
+def test_derivatives_are_those_at_the_moved_margin(loss):
+    K = loss.n_outputs
+    rng = np.random.default_rng(1)
+    margins, offsets = rng.standard_normal((2, 40, K))
+    targets = np.c_[rng.integers(0, max(K, 2), 40).astype(float), offsets]
+    parent = Multinomial(K) if K > 1 else skdp.objective.Logistic()
+    codes = targets[:, 0].astype(int) if K > 1 else targets[:, :1]
+    moved = margins + offsets
+    np.testing.assert_array_equal(loss.residual(margins, targets), parent.residual(moved, codes))
+    np.testing.assert_array_equal(loss.value(margins, targets), parent.value(moved, codes))
+    weight = loss.working_weight(margins, targets)
+    np.testing.assert_array_equal(weight, parent.working_weight(moved, codes))
+    along = loss.second_derivative_along(margins, margins, targets)
+    np.testing.assert_array_equal(along, parent.second_derivative_along(moved, margins, codes))
+
+
+# ---------------------------------------------------------------- replay and mutants
+
+
+def pairs_with_offsets(estimator, relation, groups=None):
+    """Hostile neighbours, whose records that differ have other offsets as well."""
+    rows, y = made_up_data(estimator)
+    weighted = relation != "label" and vars(estimator).get("inference") is None
+    every = hostile_pairs(estimator, rows, y, relation_of(estimator), groups, weighted)
+    rng = np.random.default_rng(2)
+    for number, pair in enumerate(every):
+        if len(pair.data["y"]) != len(pair.neighbour["y"]) or sparse.issparse(pair.data["X"]):
+            continue
+        offset = rng.standard_normal(len(pair.data["y"]))
+        other = offset.copy()
+        if relation != "label":
+            differs = np.zeros(len(offset), bool)
+            for name in ("X", "y", "sample_weight"):
+                if name in pair.data:
+                    one, two = (np.asarray(side[name]) for side in (pair.data, pair.neighbour))
+                    differs |= ~(one == two).reshape(len(offset), -1).all(axis=1)
+            other[differs] = (40.0, -40.0, 3.0)[number % 3]
+        yield replace(
+            pair,
+            data={**pair.data, "offset": offset},
+            neighbour={**pair.neighbour, "offset": other},
+        )
+
+
+REPLAYED = {
+    "linear": lambda terms: skdp.DPLinearRegression(privacy=terms),
+    "linear, few steps": lambda terms: skdp.DPRidge(solver="gd", max_iter=3, privacy=terms),
+    "logistic": lambda terms: skdp.DPLogisticRegression(classes=[0, 1], privacy=terms),
+    "classes": lambda terms: skdp.DPLogisticRegression(classes=[0, 1, 2], privacy=terms),
+    "inference": lambda terms: skdp.DPLogisticRegression(
+        classes=[0, 1], inference="coefficients", privacy=terms
+    ),
+    "one by one": lambda terms: skdp.DPLogisticRegression(
+        classes=[0, 1], solver=skdp.solvers.ShuffledSGD(batch_size=1), privacy=terms
+    ),
+    "poisson": lambda terms: skdp.DPPoissonRegressor(privacy=terms),
+    "quantile": lambda terms: skdp.DPQuantileRegressor(privacy=terms),
+}
+
+
+def replayed(name, adjacency, groups=None):
+    estimator = REPLAYED[name](seeded(adjacency=adjacency))
+    return audit.replay(
+        estimator,
+        *made_up_data(estimator),
+        neighbours=pairs_with_offsets(estimator, adjacency, groups),
+        groups=groups,
+    )
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one", "label"])
+@pytest.mark.parametrize("name", REPLAYED)
+def test_offsets_show_only_through_releases(name, adjacency):
+    report = replayed(name, adjacency)
+    assert report.ok, report
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("name", ["linear", "logistic", "poisson"])
+def test_offsets_of_groups_show_only_through_releases(name):
+    report = replayed(name, "zero_out", np.arange(60) // 3)
+    assert report.ok, report
+
+
+def residual_that_grows(self, margins, targets, out):
+    OffsetLogistic.__mro__[1]._residual(self, margins, targets, out)
+    out += targets[:, 1:]
+
+
+def weights_that_stay(self, offsets, targets, weights):
+    return targets / np.exp(offsets), weights
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore::skdp.PrivacyWarning")
+@pytest.mark.parametrize("mutant", ["a residual that its bound does not cover", "kept"])
+def test_an_offset_that_escapes_clipping_is_seen(mutant, monkeypatch):
+    if mutant == "kept":
+        original = skdp.DPLinearRegression._with_offset
+
+        def keep(self, targets, weights, offset):
+            self.mean_offset = float(offset.mean())
+            return original(self, targets, weights, offset)
+
+        monkeypatch.setattr(skdp.DPLinearRegression, "_with_offset", keep)
+        assert not replayed("linear", "zero_out").ok
+        return
+    monkeypatch.setattr(OffsetLogistic, "_residual", residual_that_grows)
+    monkeypatch.setattr(
+        "skdp.oracle.kernels.clipped_gradients.np.minimum", lambda one, *others, **how: one
+    )
+    assert not replayed("logistic", "zero_out").ok
+
+
+def test_a_mutant_of_rates_is_not_the_exact_fit(monkeypatch):
+    monkeypatch.setattr(tweedie.TweedieLog, "with_offsets", weights_that_stay)
+    with pytest.raises(AssertionError):
+        test_fits_are_those_of_the_margin_with_its_offset("count")
