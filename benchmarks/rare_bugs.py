@@ -108,7 +108,7 @@ def two_data_one_key(patch):
 
     def set_all(self, identity):
         key, *rest = identity
-        unit, ledger = rest[5], rest[6]
+        unit, ledger = rest[4], rest[5]
         if ledger is not None:
             key = uuid.uuid5(uuid.NAMESPACE_URL, str(key).replace(f"\n{unit}\n", "\n")).hex
         original(self, (key, *rest))
