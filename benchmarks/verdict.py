@@ -1,4 +1,4 @@
-"""Summarise a table of accuracy: distances to the non-private model, rivals that win, warnings.
+"""Summarise a table of accuracy: distances to the non-private model, and rivals that win.
 
 Distances and comparisons are means of differences on the same split, at default parameters.
 """
@@ -6,7 +6,6 @@ Distances and comparisons are means of differences on the same split, at default
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,7 +13,6 @@ import numpy as np
 from benchmarks import table
 
 DEFAULT, TWIN, CONSTANT = "skdp", "non-private", "constant"
-TINY = 0.002  # of a score, log loss or AUC
 # Name, its column in the table, sign of a gain.
 METRICS = (("R2", "score", 1), ("accuracy", "score", 1), ("log loss", "log_loss", -1),
            ("AUC", "auc", 1))  # fmt: skip
@@ -115,52 +113,14 @@ def lost_cells(cells: Table, metric, sign) -> list[bool]:
     return lost
 
 
-def by_rival(cells: Table) -> Iterator[str]:
-    """Lines: how often each rival is better by two standard errors and a tiny difference."""
-    better = defaultdict(list)
-    for data, condition, epsilon in cells.cells():
-        row = cells.get(data, condition, DEFAULT, epsilon)
-        for other in cells.rivals(data, condition, epsilon):
-            for _, metric, sign in METRICS[1:]:
-                if known(other.get(f"{metric}_gap")) and known(row.get(f"{metric}_gap")):
-                    difference, error = advantage(row, other, metric, sign)
-                    won = difference > max(2 * error, TINY)
-                    better[other["method"], condition].append(won)
-    for (name, condition), each in sorted(better.items()):
-        yield f"{name}, {condition} columns: better in {np.mean(each):.1%} of {len(each)} scores"
-
-
-def warnings_of_noise(cells: Table) -> Iterator[tuple[str, bool]]:
-    """Name each cell that counted warnings, and whether it warned of what happened.
-
-    A warning in at least half of the runs belongs to cells that end below a constant, in R2 or log
-    loss, and to no others.
-    """
-    for data, condition, epsilon in cells.cells():
-        row = cells.get(data, condition, DEFAULT, epsilon)
-        constant = cells.get(data, condition, CONSTANT, math.inf)
-        if constant is None or not known(row.get(table.WARNED)):
-            continue
-        metric, sign = ("log_loss", -1) if is_classification(row) else ("score", 1)
-        is_worse, is_warned = sign * (row[metric] - constant[metric]) < 0, row[table.WARNED] >= 0.5
-        name = f"{data}, {condition}, epsilon {epsilon:g}"
-        word = "missing warning" if is_worse else "false alarm"
-        yield f"{word}: {name}", is_worse == is_warned
-
-
 def report(rows) -> Iterator[str]:
-    """Lines: distances, how often each rival is better, and warnings that were wrong."""
+    """Lines: how many data sets there are, and distances."""
     if not rows:
         yield "no data set could be read"
         return
-    cells = Table(rows)
     yield f"{len({row['data'] for row in rows})} data sets"
     yield "lost to the non-private model: mean (median) over data sets"
-    yield from distances(cells)
-    yield from by_rival(cells)
-    warned = list(warnings_of_noise(cells))
-    yield f"warnings of noise: right in {sum(right for _, right in warned)} of {len(warned)} cells"
-    yield from (f"  {name}" for name, right in warned if not right)
+    yield from distances(Table(rows))
 
 
 def read(path, half="all") -> list[dict]:
