@@ -24,6 +24,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import estimator_html_repr
 
 import skdp
+from skdp.fitting.estimator import PrivateEstimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 
@@ -184,10 +185,14 @@ def test_displays_of_scikit_learn_draw_a_model(fitted, display):
     importlib.import_module("matplotlib.pyplot").close(figure)
 
 
-def test_a_model_in_a_notebook_links_its_page(fitted):
-    shown = estimator_html_repr(fitted)
-    assert "DPLogisticRegression" in shown
+def test_a_model_in_a_notebook_links_its_page(fitted, monkeypatch):
     assert "<script" not in fitted.privacy_._repr_html_()
+    assert "href" not in estimator_html_repr(fitted).partition("DPLogisticRegression")[2]
+    template = f"https://pages{PrivateEstimator._doc_link_template}"
+    monkeypatch.setattr(PrivateEstimator, "_doc_link_module", "skdp")
+    monkeypatch.setattr(PrivateEstimator, "_doc_link_template", template)
+    page = "https://pages/generated/skdp.DPLogisticRegression.html"
+    assert page in estimator_html_repr(fitted)
 
 
 def test_other_picklers_keep_a_model(fitted):

@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from skdp._numbers import AnyArray, AnyType, Table
-from skdp._version import __version__
+from skdp._version import DOCUMENTATION, __version__
 from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
 from skdp.accounting.records import release_lines
 from skdp.fitting import noise_warnings, parts, refusals, user_warnings
@@ -90,6 +90,9 @@ class PrivateEstimator(BaseEstimator):
         Whether it has targets, so that adjacency="label" means something.
     """
 
+    # The link of a notebook's picture of an estimator, by scikit-learn's names.
+    _doc_link_module = "skdp" if DOCUMENTATION else ""
+    _doc_link_template = f"{DOCUMENTATION}/generated/skdp.{{estimator_name}}.html"
     _protects_labels: ClassVar[bool] = False
     _predicts_rows: ClassVar[bool] = False  # as scores do, of which offsets are part
     epsilon: float

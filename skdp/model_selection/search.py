@@ -141,6 +141,10 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     True
     """
 
+    _doc_link_template = PrivateEstimator._doc_link_template.replace(
+        "generated/skdp.", "generated/skdp.model_selection."
+    )
+
     estimator: BaseEstimator
     param_grid: Space | Sequence[Space] | None = None
     _: KW_ONLY

@@ -32,7 +32,7 @@ ridge = skdp.DPRidge(epsilon=0.8, solver="boosted_ssp")
 search = DPSearchCV(make_pipeline(preparation, ridge), {"dpridge__alpha": [1, 1e4]}, n_candidates=2)
 search = holdout.fit(search)
 best = search.best_params_["dpridge__alpha"]
-ridge.set_params(inference="coefficients", alpha=best)
+ridge.set_params(inference=True, alpha=best)
 model = holdout.fit(make_pipeline(preparation, ridge))
 print(model[-1].summary())
 skdp.linear_model.CoefficientDisplay.from_estimator(model[-1])

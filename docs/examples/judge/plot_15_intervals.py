@@ -2,7 +2,7 @@
 Standard errors of coefficients
 ===============================
 
-``inference="coefficients"`` reserves a third of the budget for standard errors. They account
+``inference=True`` reserves a third of the budget for standard errors. They account
 for the sampling of the rows and for the noise (:doc:`/how_to/intervals`).
 """
 
@@ -27,7 +27,7 @@ ill = rng.random(n) < 1 / (1 + np.exp(-log_odds))
 # %%
 # The plan says in advance whether the budget is likely to be enough. It reads no rows.
 
-model = skdp.DPLogisticRegression(classes=[False, True], epsilon=1.0, inference="coefficients")
+model = skdp.DPLogisticRegression(classes=[False, True], epsilon=1.0, inference=True)
 print(model.plan(n, 4).expectations[0])
 
 # %%
