@@ -101,7 +101,7 @@ def text_table(rows: Sequence[Sequence[str]], sides: str = "") -> list[str]:
 def require(name: str, value: object, allowed: str, is_valid: bool) -> None:
     """Raise ValueError, "<name> must <allowed>; got <value>.", unless ``is_valid``."""
     if not is_valid:
-        raise ValueError(f"{name} must {allowed}; got {shown(value)}.")
+        raise ValueError(f"{name} must {allowed}, got {shown(value)}.")
 
 
 def require_numbers(

@@ -102,7 +102,7 @@ REFUSED = {
     ),
     "range of another": (
         fit(lambda: LOGISTIC(scaling=PublicRange(by_column={"agee": (0, 1)})), (FRAME[["age"]], Y)),
-        "by_column", "not in X: 'agee'", "without a pair: 'age'",
+        "by_column", "Not in X: 'agee'", "Without a pair: 'age'",
     ),
     "constraint typo": (
         fit(lambda: LOGISTIC(constraint="ball")), "constraint", "'ball'", "'l2_ball'",
@@ -120,8 +120,7 @@ REFUSED = {
     "text in y": (fit(RIDGE, (X, [*TARGET[1:], "secret"])), "DPRidge", "y"),
     "lazy frame": (fit(RIDGE, (LazyFrame(), TARGET)), "DPRidge", "LazyFrame", "X.collect()"),
     "missing": (
-        fit(RIDGE, (with_cell(np.nan), TARGET)), "DPRidge", "missing values", "without looking",
-        "DPTabularPreprocessor",
+        fit(RIDGE, (with_cell(np.nan), TARGET)), "DPRidge", "missing", "DPTabularPreprocessor",
     ),
     "infinite": (fit(RIDGE, (with_cell(np.inf), TARGET)), "DPRidge", "infinity"),
     "weights below 0": (
@@ -272,7 +271,7 @@ SETTINGS = [
         "delta=0 asks for pure differential privacy.*Solvers that can",
     ),
     ({"delta": 0, "solver": "residual_budget"}, "pure differential privacy.*Solvers that can"),
-    ({"solver": 3}, "solver must be a name, .*, or a Solver; got 3"),
+    ({"solver": 3}, "solver must be a name, .*, or a Solver, got 3"),
     ({"noise_schedule": "cosine"}, r"noise_schedule must be 'auto', .*'uniform'"),
     ({"noise_schedule": [1.0, 2.0], "max_iter": 3}, "3 positive, finite numbers"),
     (
@@ -282,19 +281,19 @@ SETTINGS = [
     ({"clip_norm": -1.0}, "clip_norm must be positive and finite"),
     ({"clip_norm": 0}, "clip_norm must be positive and finite"),
     ({"clip_norm": np.inf}, "clip_norm must be positive and finite"),
-    ({"clip_norm": "median"}, r"clip_norm must be .*; got 'median'"),
+    ({"clip_norm": "median"}, r"clip_norm must be .*, got 'median'"),
     ({"clip_norm": 1e-320}, r"clip_norm must be .*, from 1e-100 to 1e\+100"),
     ({"clip_norm": 1e-320, "solver": "residual_budget"}, "clip_norm must be positive and finite"),
     ({"clip_norm": 1.7e308}, "clip_norm must be positive and finite"),
     ({"clip_norm": 1e-320, "solver": "shuffled_sgd"}, "clip_norm must be positive and finite"),
-    ({"scaling": RowNorm(1e-300)}, r"norm must be .*, from 1e-50 to 1e\+50; got 1e-300"),
+    ({"scaling": RowNorm(1e-300)}, r"norm must be .*, from 1e-50 to 1e\+50, got 1e-300"),
     ({"scaling": RowNorm(0.0)}, "RowNorm: norm must be a positive, finite number"),
     ({"scaling": RowNorm(np.inf)}, "RowNorm: norm must be a positive, finite number"),
     ({"privacy": Privacy}, "privacy must be None or a Privacy object"),
     ({"privacy": {"adjacency": "label"}}, "privacy must be None or a Privacy object"),
-    ({"privacy": Privacy(budget=1.0)}, "budget must be None or a PrivacyBudget; got 1"),
+    ({"privacy": Privacy(budget=1.0)}, "budget must be None or a PrivacyBudget, got 1"),
     ({"privacy": Privacy(rows_per_group=0)}, "rows_per_group must be None or a positive"),
-    ({"noise_schedule": ("exponential",)}, r"noise_schedule, where .*; got \('exponential',\)"),
+    ({"noise_schedule": ("exponential",)}, r"noise_schedule, where .*, got \('exponential',\)"),
     ({"learning_rate": "adaptive", "solver": "gd"}, "which solver 'adp_sgd' alone can do"),
     ({"max_iter": 2.5}, "max_iter must be 'auto' or an integer, at least 1"),
     ({"learning_rate": -0.1}, "learning_rate must give positive, finite steps"),
@@ -375,7 +374,7 @@ WARNED = {
     "one row": (
         lambda: RIDGE(delta=0.1).plan(1, 2),
         skdp.NoiseWarning,
-        "1 rows.*would suffice",
+        "1 rows.*to reach half of the possible improvement",
     ),
     "numbers as labels": (
         lambda: LOGISTIC().plan(500, 2, n_classes=200),

@@ -121,12 +121,12 @@ class Cost:
         if len(terms) > 1:
             raise ValueError(
                 f"the fits state different adjacencies ({terms}), and such guarantees do not "
-                "add up to one; fit all of them under one adjacency."
+                "add up to one. Fit all of them under one adjacency."
             )
         if self.unit != other.unit:
             raise ValueError(
                 "some of the fits protect single rows and some protect groups of rows, and such "
-                "guarantees do not add up to one; fit all of them with the same groups."
+                "guarantees do not add up to one. Fit all of them with the same groups."
             )
         distinct: dict[tuple[str, Event], ReleaseRecord] = {}
         for record in releases:
@@ -224,7 +224,7 @@ class Cost:
     def _stated(self, delta: float | None) -> float:
         delta = self.delta if delta is None else delta
         if delta is None:
-            raise ValueError("the fits state different deltas; pass the delta of the total.")
+            raise ValueError("the fits state different deltas. Pass the delta of the total.")
         require("delta", delta, "lie in [0, 1)", 0 <= delta < 1)
         return delta
 
@@ -238,8 +238,8 @@ class Cost:
             for partition, number in reversed(split)
         )
         random = (
-            f"These {self.unit}s are {numbers} of a random split that did not look at them, with "
-            f"public sizes; what is asked of its other parts costs these {self.unit}s nothing."
+            f"These {self.unit}s are {numbers} of a random split that does not depend on the data. "
+            f"Computations on other parts do not use up the budget of these {self.unit}s."
         )
         names = [name for _, name in self.part if isinstance(name, str)]
         named = (NAMED_PART.format(self.unit, name) for name in names)
@@ -276,7 +276,7 @@ def composed(
     if delta is None and len(stated) > 1:
         given = sorted(one for one in stated if one is not None)
         raise ValueError(
-            f"{who}: the fits state different deltas, {given}; pass the delta of the total."
+            f"{who}: the fits state different deltas, {given}. Pass the delta of the total."
         )
     try:
         total = functools.reduce(operator.or_ if disjoint else operator.add, costs)

@@ -156,7 +156,7 @@ def pairs_epsilon(
     pairs = dominating_pairs(tuple(path.items()), adjacency)
     if 0 < delta < LEAST_DELTA:
         raise UnknownCost(
-            f"composition cannot distinguish a delta of {delta:g} from 0; choose at least "
+            f"composition cannot distinguish a delta of {delta:g} from 0. Choose at least "
             f"{LEAST_DELTA:g}, or 0 for pure differential privacy."
         )
     return math.inf if pairs is None else epsilon_of(*pairs, delta, resolution)

@@ -87,7 +87,7 @@ class Adjacency(StrEnum):
             return cls.REPLACE_ONE
         known = [member.value for member in cls] + [LABEL] * labels
         raise ValueError(
-            f"adjacency must be one of {', '.join(map(repr, known))}; got {shown(value)}."
+            f"adjacency must be one of {', '.join(map(repr, known))}, got {shown(value)}."
         )
 
 
@@ -168,7 +168,7 @@ def check_field(owner: object, name: str, is_valid: bool, rule: str) -> None:
     """Raise ValueError, naming the owner, the field and its value, unless ``is_valid``."""
     if not is_valid:
         value = getattr(owner, name)
-        raise ValueError(f"{type(owner).__name__}: {name} must {rule}; got {value!r}.")
+        raise ValueError(f"{type(owner).__name__}: {name} must {rule}, got {value!r}.")
 
 
 class EventWrapper(Event):
@@ -213,7 +213,7 @@ class Composed(Event):
         for event, count in self.parts:
             if not (isinstance(event, Event) and count >= 1 and count % 1 == 0):
                 raise ValueError(
-                    "Composed: parts are pairs of an event and an integer of at least 1; got "
+                    "Composed: parts are pairs of an event and an integer of at least 1, got "
                     f"{event!r}, {count!r}."
                 )
 

@@ -12,9 +12,9 @@ from skdp.accounting.pricing import delta_at, event_mu, price
 from skdp.accounting.records import Plain, ReleaseRecord, footnote, from_plain, plain, release_lines
 
 _ADJACENCY = {
-    "zero_out": "bounded: a record is replaced by a null record; the number of records is public",
-    "replace_one": "bounded: a record is replaced by any other; the number of records is public",
-    "label": "bounded: the target of a record is replaced by any other; all else is public",
+    "zero_out": "bounded: a record is replaced by a null record. The number of records is public",
+    "replace_one": "bounded: a record is replaced by any other. The number of records is public",
+    "label": "bounded: the target of a record is replaced by any other. All else is public",
 }
 _NOISE = {
     "system": "operating system's cryptographic source",

@@ -186,7 +186,7 @@ def canaries(
     """
     if n_fits < 100 or not 0.5 < confidence < 1:
         raise ValueError(
-            "canaries: n_fits must be at least 100 and confidence lie in (0.5, 1); got "
+            "canaries: n_fits must be at least 100 and confidence lie in (0.5, 1), got "
             f"{n_fits!r}, {confidence!r}."
         )
     plain = audited_clone(estimator)

@@ -218,7 +218,7 @@ class ReplayComparison:
             cost = statement.epsilon_at(statement.delta)
             if cost > statement.epsilon * (1 + TOLERANCE):
                 yield (
-                    f"the statement says epsilon {statement.epsilon:.6g}; the releases that it "
+                    f"the statement says epsilon {statement.epsilon:.6g}. The releases that it "
                     f"lists cost {cost:.6g}"
                 )
 

@@ -49,7 +49,7 @@ def stated_adjacency(estimator: BaseEstimator) -> str:
     adjacencies = {str(terms.adjacency) for terms in terms_among(estimator.get_params()).values()}
     if len(adjacencies) != 1:
         raise ValueError(
-            f"{type(estimator).__name__}: one adjacency is audited at a time; got "
+            f"{type(estimator).__name__}: one adjacency is audited at a time, got "
             f"{shown(sorted(adjacencies))}. Give adjacency='zero_out' or 'replace_one'."
         )
     return adjacencies.pop()

@@ -22,9 +22,9 @@ from skdp.audit.neighbours import made_up_data
 from skdp.audit.replaying import audited_clone, replay
 
 SCOPE = (
-    "An audit finds bugs; it proves none absent. Replay holds for the records that it tried, "
+    "An audit finds bugs. It proves none absent. Replay holds for the records that it tried, "
     "canaries for one record and what was looked at. The figures on made-up rows may be shown to "
-    "anybody; those on private rows are not private."
+    "anybody. Those on private rows are not private."
 )
 CANARY_FIGURES = "epsilon_lower", "mu_lower", "epsilon_of_mu", "share", "n_fits", "confidence"
 

@@ -104,7 +104,7 @@ def check_source(
     """
     if not isinstance(source, Partitions):
         raise TypeError(
-            f"check_source: source must be a subclass of skdp.data.Partitions; got "
+            f"check_source: source must be a subclass of skdp.data.Partitions, got "
             f"{type(source).__name__}."
         )
     with ThreadPoolExecutor(2) as pool:

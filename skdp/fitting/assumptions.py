@@ -49,14 +49,13 @@ def unit_assumptions(n_records: int, unit: str, result: str = "the model") -> li
         What each group counts once in.
     """
     if unit == "row":
-        return [f"One record is one row; the number of rows, n = {n_records}, is public."]
+        return [f"One record is one row. The number of rows, n = {n_records}, is public."]
     return [
         "One record is one group: all rows with the same value of `groups`. The number of "
-        f"groups, n = {n_records}, is public; the numbers of their rows are not, and no "
-        "answer was computed from them but through the releases. (The time and the memory that "
-        "a fit takes grow with the number of rows, as any computation's.)",
-        "All rows of whoever is protected have one label, and no two of those share a label. Which "
-        "labels there are is public: what is protected are the rows behind each.",
+        f"groups, n = {n_records}, is public. The numbers of their rows are not, and affect only "
+        "the releases. (The time and the memory of a fit grow with the number of rows.)",
+        "Each protected person has exactly one group label, and no two persons share one. The set "
+        "of labels is public. The rows of each label are protected.",
         f"Each group counts once in {result}, whatever the number of its rows.",
     ]
 
@@ -64,20 +63,20 @@ def unit_assumptions(n_records: int, unit: str, result: str = "the model") -> li
 def row_assumptions(public: Public) -> list[str]:
     """Return what the statement of any fit says everybody may know of the rows."""
     sparse = (
-        "Which entries of sparse rows are stored, and how many, is private: no answer was computed "
-        "from it but through the releases. (The time and the memory that a fit takes grow with "
-        "their number, as any computation's.)"
+        "The positions and the number of stored entries of sparse rows are private and affect only "
+        "the releases. (The time and the memory of a fit grow with their number.)"
     )
     labels_alone = (
-        "The features are public, of every record: no column follows from the targets of these "
-        "rows, as in chains or target encoders. What is protected is the target of each record."
+        "The features of every record are public. No column depends on the targets of these rows, "
+        "as in chains or target encoders. The target of each record is protected."
     )
     return [
         *unit_assumptions(public.n_rows, public.unit),
         *([sparse] if public.sparse and not public.labels_alone else []),
         *([labels_alone] if public.labels_alone else []),
         f"The number of columns, {public.n_features}, their names and the type of X are public.",
-        "That no value is missing or infinite is public: such rows are refused.",
+        "Data with missing or infinite values are rejected, so the fit itself reveals that there "
+        "were none.",
     ]
 
 
@@ -86,8 +85,8 @@ def noise_assumptions(noise_source: str, epsilon: float) -> list[str]:
     sentences = []
     if noise_source == "seeded":
         sentences.append(
-            "The noise follows from a seed, which stays secret: whoever knows it can subtract the "
-            "noise."
+            "The noise follows from a seed, which must stay secret: whoever knows the seed can "
+            "subtract the noise."
         )
     if math.isinf(epsilon):
         sentences.append("There is NO privacy: epsilon is infinite and no noise was added.")
@@ -104,24 +103,24 @@ def declared_assumptions(public: Public) -> list[str]:
         )
     if public.weighted:
         sentences.append(
-            "That weights are finite, not negative and not all 0 is public. The weight of a "
-            "record follows from that record alone, which the weights of AdaBoost do not."
+            "It is public that weights are finite, not negative and not all 0. The weight of a "
+            "record depends only on that record, unlike the weights of AdaBoost."
         )
     if public.start is not None:
         sentences.append(
-            "coef_init and intercept_init, where the solver started, are public: they were "
-            "not learnt from these rows, or what that cost is accounted for elsewhere."
+            "The starting point, coef_init and intercept_init, is public: it was not learnt from "
+            "these rows, or its cost is accounted for elsewhere."
         )
     if public.data_norm is not None:
         sentences.append(
-            f"The norm of rows, {public.data_norm:g}, was chosen without looking at the rows; "
-            "longer rows were scaled down to it."
+            f"The bound on the norm of rows, {public.data_norm:g}, was chosen without looking at "
+            "the rows. Rows with larger norms were shrunk to it."
         )
     elif public.row_bound is not None:
         sentences.append(
-            f"Rows longer than {public.row_bound:.4g}, twice what columns of unit size give, "
-            "were scaled down to it, or to row_bound_ if that is more, in fit and in predict; "
-            "RowNorm sets another bound."
+            f"Standardised rows with an L2 norm above {public.row_bound:.4g} (twice the typical "
+            "norm), or above row_bound_ if that is larger, were shrunk to that norm, both in fit "
+            "and in predict. Set a different bound with RowNorm."
         )
     return sentences
 
@@ -130,7 +129,7 @@ def stream_assumptions(public: Public, n_rows: int) -> list[str]:
     """Return what is assumed of the blocks of a stream, for which ``n_rows`` was declared."""
     sentences = [
         f"Rows arrived block by block and were read once. n = {n_rows} was "
-        f"declared; places without a {public.unit} count as null records.",
+        f"declared. Places without a {public.unit} count as null records.",
         f"The order of arrival and the numbers of {public.unit}s in blocks did not depend "
         "on private values. The order is not secret, so nothing was amplified by "
         "shuffling.",

@@ -40,7 +40,7 @@ SELECTED_RECORDS = (
     "PrivacyBudget: the fits in this block had different numbers of records, and no split by skdp "
     "explains them. The operations between the fits are not counted. If they looked at the records "
     "(OneVsOneClassifier, RANSACRegressor, SelfTrainingClassifier and IterativeImputer select rows "
-    "by their labels, residuals, predictions or missing cells; scikit-learn's searches choose by "
+    "by their labels, residuals, predictions or missing cells. Scikit-learn's searches choose by "
     "exact scores), the total does not hold for what they return. Fixed numbers, and folds that do "
     "not look at the records, need no correction; dp_train_test_split, dp_cross_validate and "
     "DPSearchCV have theirs counted."
@@ -50,18 +50,18 @@ RETURNED_TARGET = (
     "takes X for public: the column would be read without noise. RegressorChain and "
     "ClassifierChain (cv=None) pass targets on in this way. Use "
     "adjacency='replace_one', or fit the targets "
-    "separately (MultiOutputRegressor, MultiOutputClassifier). It was refused; nothing was "
+    "separately (MultiOutputRegressor, MultiOutputClassifier). It was refused, and nothing was "
     "released and nothing was charged."
 )
 SHARED_ROWS = (
     "{}: these rows, or some of them, were fitted as another part of the people, and no person is "
     "in two parts of one budget: the fits would have to add up. Fit on them outside of any part. "
-    "It was refused; nothing was released and nothing was charged."
+    "It was refused, and nothing was released and nothing was charged."
 )
 CHANGING_WEIGHTS = (
     "PrivacyBudget: several fits in this block had sample weights that were not the same array. "
     "How they were computed is not counted. The weights of AdaBoostClassifier follow from other "
-    "records, so that the total does not hold for it; it holds for those of BaggingClassifier and "
+    "records, so that the total does not hold for it. It holds for those of BaggingClassifier and "
     "BaggingRegressor, which are random, and wherever each weight follows from its own record "
     "alone."
 )
@@ -166,7 +166,7 @@ def warn_about_steps_before(who: str, model: Any) -> None:
         warn(
             f"{who}: steps before this fit learn from the rows without privacy: "
             f"{', '.join(reading)}. Through them one row may change all others, which the stated "
-            "epsilon does not cover. The estimators of skdp scale columns themselves; otherwise "
+            "epsilon does not cover. The estimators of skdp scale columns themselves. Otherwise "
             "use skdp.DPStandardScaler, skdp.DPTabularPreprocessor, or steps that were fitted on "
             "public data (sklearn.frozen.FrozenEstimator).",
             NotPrivateWarning,
@@ -218,11 +218,11 @@ def _why_columns_read_rows(columns: ColumnTransformer, is_sparse: bool) -> Itera
     # A selector by type and name looks at no value; of other functions this is not known.
     selectors = [chosen for _, _, chosen in columns.transformers if callable(chosen)]
     if any(type(selector) is not make_column_selector for selector in selectors):
-        yield "a function of the rows chooses columns; name them, or use make_column_selector"
+        yield "a function of the rows chooses columns. Name them, or use make_column_selector"
     parts = [*(part for _, part, _ in columns.transformers), columns.remainder]
     varying = [part for part in parts if not _makes_one_entry_of_each_cell(part)]
     if columns.sparse_threshold != 0 and (is_sparse or _may_return_sparse(varying)):
-        yield "its output is dense or sparse by the number of zeros; set sparse_threshold=0"
+        yield "its output is dense or sparse by the number of zeros. Set sparse_threshold=0"
 
 
 def _makes_one_entry_of_each_cell(step: Any) -> bool:

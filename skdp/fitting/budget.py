@@ -405,7 +405,7 @@ class PrivacyBudget:
         """Return the epsilon of all with one more fit, or raise and leave everything as it was."""
         self._require_process(f"a fit of {who}")
         plan = f"{who} requested epsilon={stated.epsilon:.6g}, delta={stated.delta:.6g}"
-        end = "It was refused; nothing was released and nothing was charged."
+        end = "It was refused, and nothing was released and nothing was charged."
         unit = self._unit or (self._charged or stated).unit
         if (stated.adjacency, stated.unit) != (self.adjacency, unit):
             raise PrivacyBudgetError(
@@ -421,7 +421,7 @@ class PrivacyBudget:
         if seed is not None and seed in self._seeds:
             raise PrivacyBudgetError(
                 f"{plan}, with the seed of an earlier fit in its budget {self!r}. Both would draw "
-                "the same noise, which cancels in the difference of the two models; use "
+                "the same noise, which cancels in the difference of the two models. Use "
                 f"another seed, or noise='system'. {end}"
             )
         try:

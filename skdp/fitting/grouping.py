@@ -54,7 +54,7 @@ class GroupLabels:
         if lengths - {None, len(column)}:
             given = [name for name, value in arrays.items() if value is not None]
             raise InputError(
-                f"{', '.join(given)} and groups must have one entry for each row; their lengths "
+                f"{', '.join(given)} and groups must have one entry for each row. Their lengths "
                 "differ. (With groups the number of rows is private, so they are not shown.)"
             )
         self.codes, self.n_groups = number_labels(column)

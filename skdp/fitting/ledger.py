@@ -218,7 +218,7 @@ def _statement_in(line: Line) -> PrivacyStatement:
     except (KeyError, TypeError, ValueError) as error:
         raise PrivacyBudgetError(
             f"Line {line.number} of the ledger, by skdp {line.entry['skdp']}, cannot be read by "
-            f"skdp {__version__}: {error} Use the newer version; events must be those of "
+            f"skdp {__version__}: {error} Use the newer version. Events must be those of "
             "skdp.accounting. Nothing was released."
         ) from error
 
@@ -332,7 +332,7 @@ class Account:
         if recorded is not None and any(recorded[key] != self._terms[key] for key in self._terms):
             raise PrivacyBudgetError(
                 f"PrivacyBudget: the ledger {self.path.name} has a budget with "
-                f"{_terms_of(recorded)}; got {_terms_of(self._terms)}. Pass the recorded terms, or "
+                f"{_terms_of(recorded)}, got {_terms_of(self._terms)}. Pass the recorded terms, or "
                 "another name as data. Nothing was released."
             )
         return recorded is not None

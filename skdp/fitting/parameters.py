@@ -148,7 +148,7 @@ def constraint_set(value: object) -> Constraint:
     constraint: object = named("constraint", CONSTRAINTS, value, "None, a set such as L2Ball(2.0)")
     if not isinstance(constraint, Constraint):
         known = ", ".join(f"{cls.__name__}(...)" for cls in CONSTRAINTS.values())
-        raise ValueError(f"constraint must be None or one of {known}; got {shown(value)}.")
+        raise ValueError(f"constraint must be None or one of {known}, got {shown(value)}.")
     constraint.check()
     copy: Constraint = clone(constraint)
     return copy

@@ -199,8 +199,8 @@ def _require_alike(read: list[Summary]) -> None:
     labels = [kinds_of_labels(one.labels) for one in read if one.labels is not None]
     if len(kinds) != 1 or len(beside) != 1 or len({*labels, KindsOfLabels()}) > 2:
         raise ValueError(
-            "partitions must be alike in the number, names and type of their columns and targets; "
-            "all have weights, or none, and so with groups and offsets."
+            "partitions must be alike in the number, names and type of their columns and targets. "
+            "All have weights, or none, and so with groups and offsets."
         )
     if read[0].is_weighted:
         require_positive_weight(any(one.has_positive_weight for one in read))
@@ -208,7 +208,7 @@ def _require_alike(read: list[Summary]) -> None:
     if hashes and len(np.unique(np.concatenate(hashes))) < sum(map(len, hashes)):
         raise ValueError(
             "rows of one group lie in several partitions, each of which would count as a group of "
-            "its own; sort or shuffle the rows by group."
+            "its own. Sort or shuffle the rows by group."
         )
 
 
@@ -356,7 +356,7 @@ def refuse_beside(rows: object, **beside: object) -> None:
     if given:
         raise ValueError(
             f"{type(rows).__name__} holds targets, weights, offsets and labels of groups beside "
-            f"its rows; leave {' and '.join(given)} out."
+            f"its rows. Leave {' and '.join(given)} out."
         )
 
 
@@ -409,8 +409,8 @@ class DaskPartitions(Partitions):
             columns[name] = blocks_of(column)
             if len(columns[name]) != len(columns["X"]):
                 raise ValueError(
-                    f"X has {len(columns['X'])} partitions and {name} has {len(columns[name])}; "
-                    "rechunk one of them."
+                    f"X has {len(columns['X'])} partitions and {name} has {len(columns[name])}. "
+                    "Rechunk one of them."
                 )
         together = [
             delayed(dict)(**dict(zip(columns, parts, strict=True)), index=index)

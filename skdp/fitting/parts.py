@@ -245,5 +245,5 @@ def require_charged_unit(who: str, unit: str) -> None:
     if charged not in (None, unit):
         raise ValueError(
             f"{who}: this fit protects a {unit}, and the search or cross-validation around it was "
-            f"charged for a {charged}; the two guarantees do not add up. Nothing was released."
+            f"charged for a {charged}. The two guarantees do not add up. Nothing was released."
         )

@@ -21,14 +21,13 @@ UNUSABLE = {
         "is one column, X.reshape(1, -1) if there is one row"
     ),
     "y contains NaN": (
-        "holds missing values (NaN), which are not supported. Leave out the rows whose target is "
-        "not known; a mean or median of the rows in its place would not be private"
+        "holds missing values (NaN), which are not supported. Drop these rows before the fit. "
+        "Filling them with a mean or median of the rows would not be private"
     ),
     "contains NaN": (
-        "holds missing values (NaN), which are not supported. Fill them with constants that are "
-        "chosen without looking at the rows, and add a column that marks them, or leave such rows "
-        "out; means or medians of the rows, as an imputer takes them, would not be private. "
-        "skdp.DPTabularPreprocessor does all that"
+        "holds missing values (NaN), which are not supported. Fill them with "
+        "skdp.DPTabularPreprocessor, or drop these rows. SimpleImputer would use exact means, "
+        "which are not private"
     ),
     "setting an array element with a sequence": "holds cells that are lists, not numbers",
     "fill value must be 0": (
@@ -36,9 +35,9 @@ UNUSABLE = {
         "the type pandas.SparseDtype(float, 0)"
     ),
     "contains infinity": "holds infinity (inf), or values that are too large for their type",
-    "at least 1 dimension": "must have one entry for each row; it is a single one",
+    "at least 1 dimension": "must have one entry for each row. It is a single one",
     "unique column names": "holds columns of the same name. Rename them",
-    "Singleton array": "must have one entry for each row; it is a single one",
+    "Singleton array": "must have one entry for each row. It is a single one",
 }
 NO_NUMBERS = "holds cells that are not numbers"
 NO_FLOAT = "argument must be a string or a real number"  # Python's words, which name a type alone
@@ -261,7 +260,7 @@ def refuse_groups_of_others(who: str) -> None:
                     f"{who}: the pipeline passes {listed(named)}, and no groups to this step, "
                     "which would protect single rows. Pass them to each private step, as in "
                     f"fit(X, y, {who.lower()}__groups=groups, ...), or let DPHoldout(X, y, "
-                    "groups=groups).fit(pipeline) do it. This step released nothing; steps before "
+                    "groups=groups).fit(pipeline) do it. This step released nothing. Steps before "
                     "it are spent."
                 )
 

@@ -31,7 +31,7 @@ from skdp.stages.column_bounds import declared_targets
 
 RowCheck = Callable[[MatrixLike, AnyArray], None]  # raises ValueError to refuse X and y
 DIVISION = (
-    "Rows came in partitions; how they are divided does not depend on private values, and every "
+    "Rows came in partitions. How they are divided does not depend on private values, and every "
     "pass read the same rows in the same order. Whoever runs the passes over them, and carries "
     "their sums, is trusted."
 )
@@ -224,7 +224,7 @@ def _listed_blocks(blocks: Iterable[tuple[Table, ...]]) -> Iterable[tuple[Table,
     if not (fine and all(isinstance(block, tuple) for block in listed)):
         # Not even a short list is shown, as it may be one of rows.
         given = f"{type(listed).__name__} of length {len(listed)}" if listed else shown(blocks)
-        raise ValueError(f"blocks must be an iterable of tuples (X, y); got {given}.")
+        raise ValueError(f"blocks must be an iterable of tuples (X, y), got {given}.")
     return listed
 
 
@@ -279,7 +279,7 @@ def read_plain(
                 values = column_or_1d(y)
             if len(values) != n_rows or n_rows < 1:
                 raise ValueError(
-                    f"X has {n_rows} rows and y has {len(values)}; there must be as many, and at "
+                    f"X has {n_rows} rows and y has {len(values)}. There must be as many, and at "
                     "least one."
                 )
     sizes, width = [n_rows if labels is None else labels.n_groups], (*np.shape(X), 1)[1]
@@ -399,7 +399,7 @@ class BlockReader:
                     form = f"a tuple ({', '.join(self._form)})"
                     is_tuple = isinstance(block, tuple)
                     got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
-                    raise ValueError(f"a block is {form}; got {got}.")
+                    raise ValueError(f"a block is {form}, got {got}.")
                 # scikit-learn refuses to check arrays without rows.
                 if np.shape(block[0])[:1] == (0,):
                     continue
@@ -432,7 +432,7 @@ class BlockReader:
             if shape != declared:
                 raise ValueError(
                     "blocks were declared to have (columns, outputs, sparse, weights) = "
-                    f"{declared}; got {shape}."
+                    f"{declared}, got {shape}."
                 )
         codes = None if labels is None else labels.codes
         X, values = mapped_rows(self._model, X, targets.values, weights, codes)

@@ -102,11 +102,11 @@ def refuse_lazy(X: Table) -> None:
     """Raise ValueError for a frame whose rows have not been computed, or that are elsewhere."""
     remedy = None
     if hasattr(X, "data_vars"):  # of xarray: several arrays, of several shapes perhaps
-        remedy = "which is no table; pass X.to_dataframe()"
+        remedy = "which is no table. Pass X.to_dataframe()"
     elif isinstance(X, Partitions):
         remedy = (
             "rows in partitions, and this method takes rows in memory. Predict each partition's X "
-            "where it is read; for a score of them all call skdp.metrics.evaluate"
+            "where it is read. For a score of them all call skdp.metrics.evaluate"
         )
     elif is_dask(X):
         remedy = (
@@ -115,7 +115,7 @@ def refuse_lazy(X: Table) -> None:
             "drop_axis=1, dtype=float) of an array"
         )
     elif callable(getattr(X, "collect", None)) and not hasattr(X, "__array__"):  # LazyFrame
-        remedy = "which holds no rows yet; pass X.collect()"
+        remedy = "which holds no rows yet. Pass X.collect()"
     if remedy is not None:
         raise ValueError(f"X is a {type(X).__name__}, {remedy}.")
 
@@ -130,14 +130,14 @@ def as_table(X: Table) -> Table:
     """
     refuse_lazy(X)
     if sparse.issparse(X):
-        raise ValueError("sparse input is not supported; pass X.toarray().")
+        raise ValueError("sparse input is not supported. Pass X.toarray().")
     X = as_array(X) if names_of(X) is None else X
     shape = X.shape
     if getattr(getattr(X, "dtype", None), "names", None):
-        raise ValueError("X is a structured array; pass pandas.DataFrame(X).")
+        raise ValueError("X is a structured array. Pass pandas.DataFrame(X).")
     if len(shape) != 2:
         raise ValueError(
-            f"X must be a data frame or have two dimensions, rows and columns; got {len(shape)}. "
+            f"X must be a data frame or have two dimensions, rows and columns, got {len(shape)}. "
             "Reshape your data: X.reshape(-1, 1) if there is one column."
         )
     for count, what in zip(shape, ("sample", "feature"), strict=True):

@@ -56,14 +56,14 @@ class Targets:
 
 OWN_LABELS = (
     "Inside an estimator that makes labels of its own, such as OneVsRestClassifier, declare those: "
-    "classes=[0, 1]; classifiers take more than two classes by themselves."
+    "classes=[0, 1]. Classifiers take more than two classes by themselves."
 )
 
 
 def sorted_labels(declared: Table) -> AnyArray:
     """Return sorted labels, from an array or any other collection, such as a set."""
     if isinstance(declared, str | bytes) or not np.iterable(declared):
-        raise ValueError(f"classes must list the labels, as in [0, 1]; got {shown(declared)}.")
+        raise ValueError(f"classes must list the labels, as in [0, 1], got {shown(declared)}.")
     if not hasattr(declared, "__array__"):
         declared = list(declared)
     kinds = {kind for _, kind in tables.kinds_of_labels(declared)}
@@ -74,7 +74,7 @@ def sorted_labels(declared: Table) -> AnyArray:
         return np.unique(values.astype(str) if values.dtype.kind == "T" else values)
     except TypeError:
         raise ValueError(
-            f"classes must list labels of one kind, all text or all numbers; got {shown(declared)}."
+            f"classes must list labels of one kind, all text or all numbers, got {shown(declared)}."
         ) from None
 
 
@@ -106,10 +106,10 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     codes[codes == len(classes)] = 0
     if np.any(classes[codes] != labels):
         raise InputError(
-            "y holds a label that is not among the declared classes, "
-            f"{listed(classes.tolist(), 20)} ({kinds[0]}; the number 1 and the text '1' are "
-            f"different labels, and so are texts with and without a blank). "
-            f"{OWN_LABELS}"
+            "y contains a label that is not among the declared classes, "
+            f"{listed(classes.tolist(), 20)} ({kinds[0]}). It is not shown, because labels are "
+            "private. Note that 1 and '1' are different labels, and texts with and without a blank "
+            f"are different as well. {OWN_LABELS}"
         )
     return classes, codes
 
@@ -126,11 +126,11 @@ def weights_by_label(class_weight: Mapping[Hashable, float], classes: AnyArray) 
         raise InputError(f"class_weight names labels that are not among the classes: {unknown!r}.")
     given = [class_weight.get(label, 1.0) for label in classes.tolist()]
     if not all(is_real(weight) for weight in given):
-        raise InputError(f"class_weight must map labels to numbers; got {shown(class_weight)}.")
+        raise InputError(f"class_weight must map labels to numbers, got {shown(class_weight)}.")
     weights = np.array(given, dtype=float)
     if not ((weights >= 0) & np.isfinite(weights)).all() or not weights.any():
         raise InputError(
-            "class_weight must be finite and not negative, and positive for at least one label; "
+            "class_weight must be finite and not negative, and positive for at least one label, "
             f"got {shown(class_weight)}."
         )
     return weights / largest_weight(class_weight, len(classes))
@@ -168,7 +168,7 @@ def checked_weights(sample_weight: Table, X: AnyRows, is_all: bool = True) -> Ar
             sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
         )
     if weights.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar; got {weights.ndim}D.")
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D.")
     check_consistent_length(weights, X)
     if (weights < 0).any():
         raise InputError("sample_weight must not be negative.")
@@ -194,7 +194,7 @@ def require_positive_weight(has_one: bool) -> None:
     """Raise ValueError if no record of a fit has a positive weight."""
     if not has_one:
         raise InputError(
-            "sample_weight is zero for every record; at least one needs a positive weight."
+            "sample_weight is zero for every record. At least one needs a positive weight."
         )
 
 

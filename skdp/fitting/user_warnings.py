@@ -62,7 +62,7 @@ def warn_about_seed(who: str, noise_source: str, epsilon: float) -> None:
         warn(
             f"{who}: noise=SeededNoise(seed) makes the noise reproducible: whoever knows the seed "
             "can subtract it, so the result is NOT private. Use it for tests and for research on "
-            "public data; the default, noise='system', is secure.",
+            "public data. The default, noise='system', is secure.",
             SeededNoiseWarning,
         )
 
@@ -86,8 +86,9 @@ def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> No
         )
     if delta >= 1 / n_rows:
         warn(
-            f"{who}: delta={delta:g} is not below 1/n = {1 / n_rows:g}: it allows a mechanism that "
-            "publishes a whole record now and then. Choose delta well below 1/n.",
+            f"{who}: delta={delta:g} is not below 1/n = {1 / n_rows:g}. With such a delta, even "
+            "publishing a randomly chosen record would satisfy the definition. Choose delta well "
+            "below 1/n.",
             PrivacyWarning,
         )
 
@@ -219,9 +220,9 @@ def warn_about_export(who: str, has_limits: bool) -> None:
     if has_limits:
         warn(
             f"{who}: to_sklearn() returns a model that is linear everywhere. This one clips "
-            "columns to the ranges of the fit and scales long rows down: rows beyond the ranges "
-            "get other predictions. Clip columns before they reach the linear model, which removes "
-            "most of the difference: np.clip(X, scaling_.columns.low, scaling_.columns.high), or "
+            "columns to the ranges of the fit and shrinks rows with large norms, so rows beyond "
+            "these limits get other predictions. Clip columns first, which removes most of the "
+            "difference: np.clip(X, scaling_.columns.low, scaling_.columns.high), or "
             "LEAST(GREATEST(x, low), high) in SQL.",
             UserWarning,
         )

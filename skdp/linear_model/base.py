@@ -151,12 +151,13 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
-            float64 or float32; sparse input is used as CSR. Or `Chunks` or other `Partitions`,
-            which hold y, too, and weights and labels of groups, if there are any; or a dask array
-            or data frame, what comes beside it being one as well.
+            float64 or float32. Sparse input is used as CSR. Alternatively a `Chunks` or
+            `Partitions` object, which also contains y and, if used, weights and labels of groups,
+            or a dask array or data frame, in which case y, weights and groups must also be dask
+            collections.
         y : array of shape (n_samples,) or (n_samples, n_targets)
-            Labels, or targets of a regression, several of which are one release of a matrix: the
-            budget is not split.
+            Class labels or regression targets. Several targets are fitted jointly and do not split
+            the budget.
         sample_weight : array of shape (n_samples,), float or None, default=None
             Not negative. Only ratios of weights matter, as the loss is divided by the sum of the
             weights; in scikit-learn that sum also multiplies the loss next to most penalties.
@@ -625,7 +626,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         parameters.check_parameters(self.get_params(deep=False))
         check_stages(self.scaling, self.constraint)
         if column_bounds.declared_targets(self.scaling) is not None and is_classifier(self):
-            raise ValueError(f"labels have no range; leave target out of {shown(self.scaling)}.")
+            raise ValueError(f"labels have no range. Leave target out of {shown(self.scaling)}.")
         self._check_own_parameters()
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:

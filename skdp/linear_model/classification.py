@@ -74,7 +74,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         if n_classes is None:
             n_classes = 2 if declared is None else declared
         if not (is_integer(n_classes) and n_classes >= 2):
-            raise ValueError(f"plan: n_classes must be at least 2; got {shown(n_classes)}.")
+            raise ValueError(f"plan: n_classes must be at least 2, got {shown(n_classes)}.")
         if declared is not None and n_classes != declared:
             raise ValueError(f"plan: n_classes={n_classes}, but {declared} classes are declared.")
         return self._plan(n_samples, n_features, _n_outputs(n_classes), sparse, n_groups, weighted)
@@ -151,7 +151,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
             check_classification_targets(labels)
             classes = np.unique(labels)
             if len(classes) < 2:
-                raise InputError("at least 2 classes are needed; the data holds one class only.")
+                raise InputError("at least 2 classes are needed. The data holds one class only.")
             codes = np.searchsorted(classes, labels)
         else:
             classes, codes = encode(labels, self.classes)
@@ -174,7 +174,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         require("C", self.C, "be a positive number, or inf", is_real(self.C) and self.C > 0)
         if isinstance(self.class_weight, str):
             raise ValueError(
-                f"class_weight={self.class_weight!r} would have to count the private labels; pass "
+                f"class_weight={self.class_weight!r} would have to count the private labels. Pass "
                 "a dict of weights from public knowledge instead."
             )
         fine = self.class_weight is None or isinstance(self.class_weight, Mapping)
@@ -188,7 +188,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
 
     def _declared_targets(self, n_outputs: int) -> Targets:
         if self.classes is None:
-            raise ValueError("blocks do not show all labels at once; declare them by classes=...")
+            raise ValueError("blocks do not show all labels at once. Declare them by classes=...")
         return self._read_targets(sorted_labels(self.classes), np.dtype(np.float64))
 
     def _target_assumptions(self) -> tuple[str, ...]:

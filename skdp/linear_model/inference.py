@@ -382,7 +382,7 @@ class Inference:
             with_more = f" or {n_slopes + n_more} with intercepts" if n_more else ""
             raise ValueError(
                 f"wald_test: R must be finite, with {n_slopes} columns for the coefficients"
-                f"{with_more}, and q a number or one for each row of R; got shapes {R.shape} and "
+                f"{with_more}, and q a number or one for each row of R, got shapes {R.shape} and "
                 f"{q.shape}."
             )
         if not np.isfinite(q).all():
@@ -457,7 +457,7 @@ def marginal_effects(self: Any, level: float = 0.95) -> CoefficientTable:
     estimates = inference_of(self, "marginal_effects")
     if estimates.estimate.mean_weight is None:
         raise ValueError(
-            f"{type(self).__name__}: marginal_effects is for two classes; with more, or with "
+            f"{type(self).__name__}: marginal_effects is for two classes. With more, or with "
             "another loss, the mean derivative is not released."
         )
     names = column_names(self, len(estimates.coef))

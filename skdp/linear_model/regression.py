@@ -136,7 +136,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         values = values.reshape(len(values), -1)
         if values.shape[1] != 1 and not self._multi_output:
             raise InputError(
-                f"y must have one column; got {values.shape[1]}. Fit each target separately."
+                f"y must have one column, got {values.shape[1]}. Fit each target separately."
             )
         return Targets(values, values.shape[1], is_column=one)
 
@@ -155,7 +155,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         declared = declared_targets(self.scaling)
         if declared is not None:
             sentences.append(
-                "The range of targets, {:g} to {:g}, was chosen without looking at them; targets "
+                "The range of targets, {:g} to {:g}, was chosen without looking at them. Targets "
                 "outside were clipped to it.".format(*declared)
             )
         return tuple(sentences)
@@ -572,7 +572,7 @@ class DPQuantileRegressor(DPLinearRegressor):
 
     def _check_own_parameters(self) -> None:
         fine = is_real(self.quantile) and 0 < self.quantile < 1
-        allowed = "be a number in (0, 1); several quantiles go into quantiles=[...]"
+        allowed = "be a number in (0, 1). Several quantiles go into quantiles=[...]"
         require("quantile", self.quantile, allowed, fine)
         fine = self.quantiles is None or (np.ndim(self.quantiles) == 1 and len(self.quantiles) > 0)
         fine = fine and all(is_real(one) and 0 < one < 1 for one in self._quantiles)

@@ -18,12 +18,12 @@ from skdp.fitting.noise_warnings import COLLINEAR
 
 NOT_DETERMINED, NO_REGRESSOR = "not determined", "no regressor"
 ESTIMAND = (
-    "Estimated: the fit without a penalty in which no record counts for more than a bound (long "
-    "rows are shortened, large residuals capped). Where the model holds, it is the usual one; with "
-    "long tails and a model that does not hold, it is not ordinary least squares or maximum "
-    "likelihood."
+    "Estimand: an unpenalised bounded-influence regression (rows with large norms are shrunk, "
+    "large residuals are capped). If the model is correctly specified, it equals the usual "
+    "coefficients. If the model is misspecified and the data are heavy-tailed, it can differ from "
+    "ordinary least squares or maximum likelihood."
 )
-ONE_BY_ONE = "Intervals and p-values hold one by one; several looks are not corrected for."
+ONE_BY_ONE = "Intervals and p-values are not adjusted for multiple comparisons."
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ class CoefficientTable:
         if sizes.shape != self.coef.shape or not (np.isfinite(sizes) & (sizes > 0)).all():
             raise ValueError(
                 f"rescaled: sizes must be positive, one for each of the {len(self.coef)} rows of "
-                f"the table; got {shown(sizes)}."
+                f"the table, got {shown(sizes)}."
             )
         coef, error = self.coef * sizes, self.std_error * sizes
         return replace(self, coef=coef, std_error=error, interval=self.interval * sizes[:, None])

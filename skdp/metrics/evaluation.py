@@ -241,8 +241,8 @@ class PrivateScorer(PrivateEstimator):
         is_elsewhere = isinstance(X, Iterator | Partitions) or is_dask(X)
         if labels is not None and is_elsewhere:
             raise ValueError(
-                f"{self._who}: rows in partitions and blocks have subgroups by a column of X; "
-                "by must be its name or number. Nothing was released."
+                f"{self._who}: rows in partitions and blocks have subgroups by a column of X. "
+                "By must be its name or number. Nothing was released."
             )
         if was_fitted_on(self.model, (X, y)):
             warn_about_scored_rows(self._who)
@@ -299,7 +299,7 @@ class PrivateScorer(PrivateEstimator):
         data = replace(read_plain(self._who, X, y, groups), by=by, offset=offset)
         if by is not None and len(by) != data.n_rows:
             raise ValueError(
-                f"{self._who}: by must have a label for each row; its length differs from that of "
+                f"{self._who}: by must have a label for each row. Its length differs from that of "
                 "X. Nothing was released."
             )
         with _ONE_PARTITION_AT_A_TIME:
@@ -339,8 +339,8 @@ class PrivateScorer(PrivateEstimator):
         public = prepared.public
         return (
             *unit_assumptions(public.n_rows, public.unit, "a score"),
-            "The model is public, or private by itself; it predicts every row by itself, whatever "
-            "the others are, and fails on none.",
+            "The model was trained on other data or is itself differentially private. Its "
+            "prediction for a row depends only on that row and never raises an error.",
             *(text for stage in prepared.stages for text in stage.assumptions()),
             *declared_assumptions(public),
             *noise_assumptions(self._terms.noise_source, self.epsilon),

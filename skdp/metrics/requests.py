@@ -157,19 +157,19 @@ def metrics_by_name(
     unknown = [name for name in names if not isinstance(name, str) or name not in known]
     if unknown or not names:
         raise ValueError(
-            f"evaluate: metrics of a {kind} must be among {', '.join(map(repr, sorted(known)))}; "
+            f"evaluate: metrics of a {kind} must be among {', '.join(map(repr, sorted(known)))}, "
             f"got {shown(unknown[0]) if unknown else 'none'}. Nothing was released."
         )
     for name in names:
         if n_classes != 2 and known[name].of_two:
             raise ValueError(
-                f"evaluate: {name!r} is for two classes; this model has {n_classes}. Nothing was "
+                f"evaluate: {name!r} is for two classes. This model has {n_classes}. Nothing was "
                 "released."
             )
         if by_subgroup and name in EXPLAINED:
             raise ValueError(
                 f"evaluate: {name!r} cannot be compared between subgroups, as it divides errors by "
-                "the variance of each subgroup's own targets; request 'mean_squared_error' or "
+                "the variance of each subgroup's own targets. Request 'mean_squared_error' or "
                 "another mean loss (metrics=...). Nothing was released."
             )
     return {name: known[name] for name in names}
@@ -415,7 +415,7 @@ def request_for_regressor(
         bounds[quantity] = deviance.largest * math.pow(high, 2 - deviance.power)
         if quantity == "d2_tweedie":
             assumptions.append(
-                f"D2 is of deviances with power {deviance.power:g}; targets below "
+                f"D2 is of deviances with power {deviance.power:g}. Targets below "
                 f"{deviance.least * high:g} count as that."
             )
         assumptions.append(

@@ -42,7 +42,7 @@ def kind_of(model: BaseEstimator) -> str:
         if is_regressor(model):
             return "regressor"
     raise ValueError(
-        f"{WHO}: model must be a fitted classifier or regressor of scikit-learn's kind; got "
+        f"{WHO}: model must be a fitted classifier or regressor of scikit-learn's kind, got "
         f"{type(model).__name__}, which is neither, or a classifier without classes_: fit it "
         "first. Nothing was released."
     )
@@ -67,7 +67,7 @@ def predictions(model: BaseEstimator, method: str, rows: Data) -> AnyArray:
     if predicted.shape[:1] != (rows.n_rows,) or predicted.ndim > 2:
         raise ValueError(
             f"{WHO}: {type(model).__name__}.{method} must give one answer for each of the "
-            f"{rows.n_rows} rows; it gave an array of shape {predicted.shape}. Nothing was "
+            f"{rows.n_rows} rows. It gave an array of shape {predicted.shape}. Nothing was "
             "released."
         )
     return predicted
@@ -81,7 +81,7 @@ def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
     kinds = [kind_in_words(values) for values in (labels, classes)]
     if len({*kinds, ""}) == 3:
         raise ValueError(
-            f"{WHO}: {what} holds labels that are {kinds[0]}; the classes of the model are "
+            f"{WHO}: {what} holds labels that are {kinds[0]}. The classes of the model are "
             f"{kinds[1]}. Nothing was released."
         )
     # A label runs code of its own when it is compared, and an error of that may quote the label.
@@ -162,7 +162,7 @@ class ClassifiedRows(ScoredRows):
         if predicted.shape != (self._data.n_rows, len(self._labels)):
             raise ValueError(
                 f"{WHO}: predict_proba must have a column for each of the {len(self._labels)} "
-                f"classes; it has shape {predicted.shape}. Nothing was released."
+                f"classes. It has shape {predicted.shape}. Nothing was released."
             )
         return np.asarray(np.clip(np.nan_to_num(predicted.astype(np.float64)), 0.0, 1.0))
 
@@ -252,7 +252,7 @@ def target_range(model: BaseEstimator, declared: object) -> TargetRange:
             low = high = None
         if not (is_real(low) and is_real(high) and 0 < (high - low) / 2 < math.inf):
             raise ValueError(
-                "target_range must be None or a pair (low, high) of finite numbers, low < high; "
+                "target_range must be None or a pair (low, high) of finite numbers, low < high, "
                 f"got {shown(declared)}."
             )
         centre = None if targets is None else float(np.clip(targets.centre.mean(), low, high))
@@ -288,7 +288,7 @@ def deviance_power(model: BaseEstimator) -> float:
     power = getattr(model, "power", 0.0)
     if not (is_real(power) and (power == 0 or 1 <= power <= 2)):
         raise ValueError(
-            f"{WHO}: d2_tweedie is of the model's power, which must be 0 or lie in [1, 2]; got "
+            f"{WHO}: d2_tweedie is of the model's power, which must be 0 or lie in [1, 2], got "
             f"{shown(power)}. Nothing was released."
         )
     # Near 1 and 2 the terms of a deviance cancel each other.
@@ -321,7 +321,7 @@ def bounded_deviance(quantity: str, power: float, within: TargetRange) -> Devian
     if low < 0:
         raise ValueError(
             f"{WHO}: a {quantity.replace('_', ' ')} is for targets of at least 0, and their "
-            f"range is [{low:g}, {high:g}]; pass target_range=(0, high). Nothing was released."
+            f"range is [{low:g}, {high:g}]. Pass target_range=(0, high). Nothing was released."
         )
     deviance = Deviance(power, max(low / high, LEAST_MEAN if power == 2 else 0.0))
     mean = 1 / LARGEST_OVER_MEAN

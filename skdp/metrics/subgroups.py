@@ -67,7 +67,7 @@ class Subgroups:
             given = tables.in_words(kind for _, kind in present)
             raise InputError(
                 f"{WHO}: the labels of subgroups are {given} in by, and none of those in "
-                f"subgroups is; declare them as {given}. Nothing was released."
+                f"subgroups is. Declare them as {given}. Nothing was released."
             )
         # A label runs code of its own when it is hashed, and an error of that may quote it.
         with without_cells("by", otherwise="holds labels that cannot be hashed"):
@@ -83,9 +83,9 @@ class Subgroups:
         places: list[object] = list(range(np.shape(X)[1])) if names is None else names
         if places.count(self.column) != 1:
             raise InputError(
-                f"{WHO}: by is {shown(self.column)}, and X has no column of this "
-                f"{'number' if names is None else 'name'}, or several. Pass another, or the labels "
-                "themselves. Nothing was released."
+                f"{WHO}: by={shown(self.column)} must name exactly one column of X. Pass a column "
+                f"{'number' if names is None else 'name'}, or an array of labels. Nothing was "
+                "released."
             )
         return tables.column(X, places.index(self.column))
 
@@ -119,7 +119,7 @@ def declared_subgroups(
         return None
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise ValueError(
-            f"{WHO}: subgroups must be a list of labels, or a mapping from names to labels; got "
+            f"{WHO}: subgroups must be a list of labels, or a mapping from names to labels, got "
             f"{shown(declared)}. Nothing was released."
         )
     names: tuple[Any, ...] = tuple(declared)
@@ -148,7 +148,7 @@ def subgroup_labels(by: Any) -> AnyArray:
     with without_cells("by", otherwise="must hold a label for each row"):
         if np.ndim(by) != 1 and not isinstance(by, list | tuple):
             raise InputError(
-                f"{WHO}: by must be a column of X, or a label for each row; got "
+                f"{WHO}: by must be a column of X, or a label for each row, got "
                 f"{type(by).__name__}. Nothing was released."
             )
         if isinstance(by, list | tuple):
@@ -156,7 +156,7 @@ def subgroup_labels(by: Any) -> AnyArray:
             return np.fromiter(by, dtype=object, count=len(by))
         if np.ma.isMaskedArray(by) or sparse.issparse(by):
             raise InputError(
-                f"{WHO}: by must not be a masked or sparse array; pass by.filled(...), with a "
+                f"{WHO}: by must not be a masked or sparse array. Pass by.filled(...), with a "
                 "label that is not declared, or by.toarray(). Nothing was released."
             )
         return np.asarray(by)

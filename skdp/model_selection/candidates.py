@@ -45,7 +45,7 @@ FIT_ONCE = (
 )
 SEEDED = (
     "The fits had seeded noise. Those with the same seed have the same noise, which "
-    "cancels in the difference of two models. This total does NOT hold for them; it is that of the "
+    "cancels in the difference of two models. This total does NOT hold for them. It is that of the "
     "same fits with noise='system'."
 )
 # Relative to mu squared: runs are planned for so much less than they are priced at, so that
@@ -144,10 +144,10 @@ def priced_search(
         unit,
         "The candidates were named without looking at the rows. A geometric number of them, "
         f"{n_candidates} in expectation, was drawn, fitted on one part of a random split and "
-        "scored on the other; only the best one was kept. How many were drawn stays secret.",
-        "Every step of a candidate that is not private learns nothing from rows. That none fails "
-        "on them is public: steps before a private one were tried beforehand, and a candidate that "
-        "fails later counts as the worst.",
+        "scored on the other. Only the best one was kept. Their number stays secret.",
+        "Non-private steps of a candidate learn nothing from the data. Steps before the private "
+        "one were run in advance, so it is public that they raise no error. A candidate that fails "
+        "later is ranked last.",
     )
     return run_budget, cost.certify(calibrated.epsilon, calibrated.accountant)
 
@@ -194,7 +194,7 @@ def require_private(who: str, model: BaseEstimator, is_sparse: bool) -> None:
         raise ValueError(
             f"{who}: these steps learn from rows without privacy, and through them one row "
             f"may change all others: {'; '.join(learning)}. The estimators of skdp scale columns "
-            "themselves; otherwise use skdp.DPStandardScaler, skdp.DPTabularPreprocessor, or steps "
+            "themselves. Otherwise use skdp.DPStandardScaler, skdp.DPTabularPreprocessor, or steps "
             "that learn nothing. Nothing was released."
         )
 
@@ -236,7 +236,7 @@ def private_fits(
     """
     if not is_private_model(last_step(estimator)):
         raise ValueError(
-            f"{who}: estimator must be an estimator of skdp, or a Pipeline that ends in one; got "
+            f"{who}: estimator must be an estimator of skdp, or a Pipeline that ends in one, got "
             f"{type(estimator).__name__}. Nothing was released."
         )
     require_private(who, estimator, is_sparse)
@@ -361,7 +361,7 @@ def check_terms(who: str, terms: Privacy) -> None:
     """
     if terms.rows_per_group is not None:
         raise ValueError(
-            f"{who}: rows_per_group is a guess for fits; set it on the estimator, by "
+            f"{who}: rows_per_group is a guess for fits. Set it on the estimator, by "
             f"privacy=Privacy(rows_per_group={terms.rows_per_group:g}). Nothing was released."
         )
 
@@ -550,7 +550,7 @@ def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray
             check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         if not are_numbers(y):
             raise InputError(
-                f"{who}: y must be an array of numbers, which scores need; it is one of objects. "
+                f"{who}: y must be an array of numbers, which scores need. It is one of objects. "
                 "Pass y.astype(float). Nothing was released."
             )
         return

@@ -176,8 +176,8 @@ def _planned(
     assumed = (
         f"{unit.capitalize()}s were divided in {cv} folds at random. A {unit} is in {cv - 1} of "
         f"the {cv} fits and in one of the scores: these are listed.",
-        "Every step before the estimator that is not private learns nothing from rows. That no fit "
-        f"and no score fails on these {unit}s is public: a failure is reported.",
+        "Non-private steps before the estimator learn nothing from the data. It is public that no "
+        f"fit and no score fails on these {unit}s, because a failure is reported.",
     )
     return budgets, candidates.cost_of_runs(releases, of_fit, data.n_records, unit, *assumed)
 

@@ -236,7 +236,7 @@ class DPHoldout:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be pickled or copied: it holds rows, and copies of a part are no part."""
-        raise TypeError("DPHoldout holds rows and cannot be pickled or copied; pickle models.")
+        raise TypeError("DPHoldout holds rows and cannot be pickled or copied. Pickle models.")
 
     def fit(self, model: BaseEstimator) -> BaseEstimator:
         """Fit a clone of a model on the first part, and return it.
@@ -281,10 +281,10 @@ class DPHoldout:
         Scores or SubgroupScores
         """
         if options.get("groups", self.groups_test) is not self.groups_test:
-            by = "by row" if self.groups_test is None else "by the groups that DPHoldout was given"
+            by = "rows" if self.groups_test is None else "other groups"
             raise ValueError(
-                f"DPHoldout.evaluate: the split is {by}; rows of one group of others may lie in "
-                "both parts. Leave groups out, or give them to DPHoldout. Nothing was released."
+                f"DPHoldout.evaluate: the data were split by {by}, so one of these groups may be "
+                "in both parts. Omit groups here, or pass them to DPHoldout. Nothing was released."
             )
         with parts.fits_on_part(self._parts[1], self._unit):
             options = {"groups": self.groups_test, **options}

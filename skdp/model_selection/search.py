@@ -277,7 +277,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         given = [self.param_grid is not None, self.param_distributions is not None]
         if sum(given) != 1:
             raise ValueError(
-                f"{self._who}: pass either param_grid or param_distributions; got "
+                f"{self._who}: pass either param_grid or param_distributions, got "
                 f"{'both' if all(given) else 'none'}. Nothing was released."
             )
         if self.param_grid is not None:

@@ -139,7 +139,7 @@ def privacy_of(
     assumptions = [
         SCORES,
         f"{len(done.cv_results_['params'])} candidates are trained on {done.n_splits_} splits "
-        f"each; a record takes part in at most {n_trainings} of those trainings.",
+        f"each. A record takes part in at most {n_trainings} of those trainings.",
         REFITTED if is_refitted else "There was no refit.",
         *_assumed_of_splits(splitter, unit),
         *_assumed_of_rounds(rounds),
@@ -182,7 +182,7 @@ def _assumed_of_rounds(rounds: list[Round]) -> list[str]:
     if reading:
         assumed.append(
             f"Steps before the estimator are fitted on the rows: {', '.join(sorted(reading))}. "
-            "That is NOT part of this price, and through them one record moves all rows; it holds "
+            "That is NOT part of this price, and through them one record moves all rows. It holds "
             "for steps that were fitted on public data."
         )
     return assumed
@@ -293,7 +293,7 @@ def _require_known_fits(search: BaseEstimator, n_outputs: int | None) -> None:
     kind = type(search).__name__
     if not (isinstance(search, GridSearchCV | RandomizedSearchCV) or is_halving):
         raise ValueError(
-            f"{WHO} needs a GridSearchCV, RandomizedSearchCV or halving search; got {kind}. For "
+            f"{WHO} needs a GridSearchCV, RandomizedSearchCV or halving search, got {kind}. For "
             "fitted models there is total_privacy, and plan() for models that are not fitted."
         )
     model = last_step(search.estimator)
@@ -311,7 +311,7 @@ def _require_known_fits(search: BaseEstimator, n_outputs: int | None) -> None:
     if hasattr(search, "param_distributions") and not is_integer(search.random_state):
         raise ValueError(
             f"{WHO}: this {kind} draws its candidates as it is fitted. Set its random_state to an "
-            "integer, so that they are known before; no noise depends on it."
+            "integer, so that they are known before. No noise depends on it."
         )
     if is_classifier(model) and n_outputs is None and model.classes is None:
         raise ValueError(
@@ -396,7 +396,7 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
     if not is_list and kind not in (*BY_NUMBER, *AT_RANDOM):
         raise ValueError(
             f"{WHO}: the splits of {splitter!r} do not follow from the number of rows. Pass "
-            "splits=list(cv.split(X, y, groups)), the pairs that were used; they are assumed to be "
+            "splits=list(cv.split(X, y, groups)), the pairs that were used. They are assumed to be "
             "public."
         )
     # Labels that replace the true ones: the sizes of the splits do not depend on them.
@@ -445,8 +445,8 @@ def _splitter(search: BaseEstimator) -> BaseCrossValidator | Splits:
     if isinstance(search.cv, Iterable) and not hasattr(search.cv, "split"):
         if not isinstance(search.cv, Sequence):
             raise ValueError(
-                f"{WHO}: cv of the search is an iterator, whose splits can be read once, by fit; "
-                "pass splits=..., a list of them."
+                f"{WHO}: cv of the search is an iterator, whose splits can be read once, by fit. "
+                "Pass splits=..., a list of them."
             )
         return list(search.cv)
     return check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))

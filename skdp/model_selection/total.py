@@ -86,7 +86,7 @@ def total_privacy(
         statements = _statements_in(model)
         if not statements:
             raise ValueError(
-                f"total_privacy: this {type(model).__name__} has no privacy statement; pass fitted "
+                f"total_privacy: this {type(model).__name__} has no privacy statement. Pass fitted "
                 "estimators of skdp, or pipelines and the like that hold some."
             )
         costs.append(composed(who, map(Cost.of, statements), delta))

@@ -212,7 +212,7 @@ class Box(Constraint):
         are_numbers = is_real(low) and is_real(high)
         if not (are_numbers and low <= high and low < math.inf and high > -math.inf):
             raise ValueError(
-                "Box: low and high must be numbers with low <= high, not both the same infinity; "
+                "Box: low and high must be numbers with low <= high, not both the same infinity, "
                 f"got low={shown(low)}, high={shown(high)}."
             )
 

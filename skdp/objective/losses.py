@@ -398,12 +398,12 @@ class Loss(ABC):
         size = self.n_outputs
         if margins.ndim != 2 or (size is not None and margins.shape[1] != size):
             raise ValueError(
-                f"{self.name}: margins must have shape (n, {size or 'K'}); got {margins.shape}."
+                f"{self.name}: margins must have shape (n, {size or 'K'}), got {margins.shape}."
             )
         if targets.shape != self._target_shape(margins):
             raise ValueError(
                 f"{self.name}: for margins of shape {margins.shape} targets must have shape "
-                f"{self._target_shape(margins)}; got {targets.shape}."
+                f"{self._target_shape(margins)}, got {targets.shape}."
             )
 
 

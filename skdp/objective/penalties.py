@@ -173,7 +173,7 @@ class ElasticNet(Penalty):
 
     def prox(self, w: ArrayLike, step: float) -> Array:
         if not 0 <= step < math.inf:
-            raise ValueError(f"{self}: the prox's step must be finite and >= 0; got {step!r}.")
+            raise ValueError(f"{self}: the prox's step must be finite and >= 0, got {step!r}.")
         moved, threshold = as_floats(w).copy(), self._l1_strength * step
         with np.errstate(over="ignore"):  # a threshold beyond the type's range sets all to 0
             if self._l1_strength:

@@ -82,12 +82,12 @@ class Problem:
         for name, kind in (("loss", Loss), ("penalty", Penalty), ("constraint", Constraint)):
             if not isinstance(getattr(self, name), kind):
                 raise TypeError(
-                    f"Problem: {name} must be an instance of {kind.__name__}; "
+                    f"Problem: {name} must be an instance of {kind.__name__}, "
                     f"got {getattr(self, name)!r}."
                 )
         if not isinstance(self.fit_intercept, (bool, np.bool_)):
             raise TypeError(
-                f"Problem: fit_intercept must be True or False; got {self.fit_intercept!r}."
+                f"Problem: fit_intercept must be True or False, got {self.fit_intercept!r}."
             )
         self.constraint.check()
         if not self.constraint.composes_with(self.penalty):
@@ -181,7 +181,7 @@ class Problem:
 
     def _coefficients(self, w: Array) -> Array:
         if w.ndim != 2:
-            raise ValueError(f"Problem: a parameter has shape (p, K); got {w.shape}.")
+            raise ValueError(f"Problem: a parameter has shape (p, K), got {w.shape}.")
         return w[:-1] if self.fit_intercept else w
 
     def _with_intercept(self, coefficients: Array, w: Array, factor: float) -> Array:

@@ -60,14 +60,14 @@ class FollowPlan(Guard):
         """Admit the plan's next debt, and no other."""
         if self._position == len(self._plan):
             raise PlanError(
-                f"the solver requested a {kind!r} release after the end of its plan; "
-                "it was refused and nothing more was released."
+                f"the solver requested a {kind!r} release after the end of its plan. "
+                "It was refused and nothing more was released."
             )
         expected = self._plan[self._position]
         if (kind, event) != (expected.kind, expected.event):
             raise PlanError(
                 f"the solver requested a {kind!r} release with {event!r}, but its plan has a "
-                f"{expected.kind!r} release with {expected.event!r} next; it was refused and "
+                f"{expected.kind!r} release with {expected.event!r} next. It was refused and "
                 "nothing more was released."
             )
         self._used += 1
@@ -101,7 +101,7 @@ class PrivacyFilter(Guard):
         """Admit a Gaussian release that fits in what is left."""
         if not isinstance(event, Gaussian):
             raise BudgetError(
-                f"a privacy filter admits Gaussian releases over all rows only; the {kind!r} "
+                f"a privacy filter admits Gaussian releases over all rows only. The {kind!r} "
                 f"release is {event!r}. Nothing more was released."
             )
         unit = Gaussian(1.0).sensitivity(self._adjacency)

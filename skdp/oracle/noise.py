@@ -206,7 +206,7 @@ class NoiseSource(ABC):
         n = _count("choose", n)
         m = operator.index(m)
         if not 0 <= m <= n:
-            raise ValueError(f"choose: m must be from 0 to n = {n}; got {m}. Nothing was drawn.")
+            raise ValueError(f"choose: m must be from 0 to n = {n}, got {m}. Nothing was drawn.")
         if 2 * m > n:  # what is left out is fewer
             mask = np.ones(n, np.bool_)
             mask[self.choose(n, n - m)] = False
@@ -383,7 +383,7 @@ def _source_of(random_state: object) -> NoiseSource:
         return SeededSource(int(random_state))
     raise ValueError(
         "random_state must be None (private noise), an integer, a numpy RandomState or a numpy "
-        f"Generator (reproducible noise, not private); got {random_state!r}."
+        f"Generator (reproducible noise, not private), got {random_state!r}."
     )
 
 
@@ -409,18 +409,18 @@ def _length(size: Size) -> int:
 def _count(what: str, n: int) -> int:
     n = operator.index(n)
     if not 0 <= n <= MOST_INDICES:
-        raise ValueError(f"{what}: n must be from 0 to 2**48; got {n}. Nothing was drawn.")
+        raise ValueError(f"{what}: n must be from 0 to 2**48, got {n}. Nothing was drawn.")
     return n
 
 
 def _high(high: int) -> int:
     high = operator.index(high)
     if not 1 <= high <= 2**63:
-        raise ValueError(f"integers: high must be from 1 to 2**63; got {high}. Nothing was drawn.")
+        raise ValueError(f"integers: high must be from 1 to 2**63, got {high}. Nothing was drawn.")
     return high
 
 
 def _rate(rate: float) -> float:
     if not 0.0 <= rate <= 1.0:
-        raise ValueError(f"bernoulli_subset: rate must be in [0, 1]; got {rate!r}.")
+        raise ValueError(f"bernoulli_subset: rate must be in [0, 1], got {rate!r}.")
     return float(rate)

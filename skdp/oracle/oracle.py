@@ -412,7 +412,7 @@ class Oracle:
         _require_plain(scaling)
         if self.scaling is None or not scaling.has_units_of(self.scaling):
             raise ValueError(
-                "Oracle: new clipping ranges need the centres and scales that rows have now; got "
+                "Oracle: new clipping ranges need the centres and scales that rows have now, got "
                 "others. Pass dataclasses.replace(oracle.scaling, ...). Nothing was released."
             )
         source = self._source
@@ -491,7 +491,7 @@ class Oracle:
             If the unit is not positive and finite.
         """
         if not 0 < unit < math.inf:
-            raise ValueError(f"set_noise_unit: unit must be positive and finite; got {unit!r}.")
+            raise ValueError(f"set_noise_unit: unit must be positive and finite, got {unit!r}.")
         self._noise_unit, self._last_event, self._last_rehearsed = float(unit), None, None
         self._context = replace(self._context, scale=self._scale * float(unit))
 

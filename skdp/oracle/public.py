@@ -146,7 +146,7 @@ class Public:
     def __post_init__(self) -> None:
         if self.row_bound is not None and not self.row_bound <= LARGEST_BOUND:
             raise ValueError(
-                f"Public: row_bound must be at most {LARGEST_BOUND:g}; got {self.row_bound!r}. "
+                f"Public: row_bound must be at most {LARGEST_BOUND:g}, got {self.row_bound!r}. "
                 "Nothing was released."
             )
 

@@ -20,7 +20,7 @@ def check_conditions(who: str, smoothness: float, strong_convexity: float) -> No
     """Raise ValueError unless 0 < ``strong_convexity`` <= ``smoothness`` < inf."""
     if not 0 < strong_convexity <= smoothness < math.inf:
         raise ValueError(
-            f"{who}: needs 0 < strong_convexity <= smoothness; got {strong_convexity!r} and "
+            f"{who}: needs 0 < strong_convexity <= smoothness, got {strong_convexity!r} and "
             f"{smoothness!r}."
         )
 
@@ -56,7 +56,7 @@ def sampling_variance(clip_norm: float, batch_size: int, n_rows: int) -> float:
     """
     if not 1 <= batch_size <= n_rows:
         raise ValueError(
-            f"sampling_variance: needs 1 <= batch_size <= n_rows; got {batch_size!r}, {n_rows!r}."
+            f"sampling_variance: needs 1 <= batch_size <= n_rows, got {batch_size!r}, {n_rows!r}."
         )
     if batch_size == n_rows:
         return 0.0
@@ -130,7 +130,7 @@ def nesterov_bounds(
     """
     check_conditions("nesterov_bounds", smoothness, strong_convexity)
     if noise_schedule not in ("optimal", "uniform"):
-        raise ValueError(f"noise_schedule must be 'optimal' or 'uniform'; got {noise_schedule!r}.")
+        raise ValueError(f"noise_schedule must be 'optimal' or 'uniform', got {noise_schedule!r}.")
     facts = smoothness, strong_convexity, step, stages
     start, weights = nesterov_influence(n_steps, *facts)
     # T steps of equal cost have T**(2/p) times the variance of one, costs being 1/noise**p; the

@@ -71,7 +71,7 @@ def check_bound_arguments(
     require("utility_bound: kappa", kappa, "be at least 1", 1 <= kappa < math.inf)
     if momentum is not None and not (0 < momentum < 1 and 0 < eta0 < kappa):
         raise ValueError(
-            "utility_bound: momentum must lie in (0, 1) and eta0 in (0, kappa); "
+            "utility_bound: momentum must lie in (0, 1) and eta0 in (0, kappa), "
             f"got momentum={momentum!r}, eta0={eta0!r}, kappa={kappa!r}."
         )
     rule = "lie in (0, 2), and be left alone with momentum, where eta0 takes its place"
@@ -249,7 +249,7 @@ def momentum_step_limit(beta: float, gamma: float) -> float:
     """
     if not (0 <= beta < 1 and 0 < gamma <= 1 and beta != gamma):
         raise ValueError(
-            "momentum_step_limit: beta must lie in [0, 1), gamma in (0, 1], and they must differ; "
+            "momentum_step_limit: beta must lie in [0, 1), gamma in (0, 1], and they must differ, "
             f"got beta={beta!r}, gamma={gamma!r}."
         )
     return 8 / (math.sqrt(1 + 64 * beta * gamma / ((gamma - beta) ** 2 * (1 - beta) ** 3)) + 1)
@@ -276,7 +276,7 @@ def largest_momentum_step(beta: float, kappa: float) -> float:
     """
     if not (0 <= beta < 1 and 1 <= kappa < math.inf):
         raise ValueError(
-            "largest_momentum_step: beta must lie in [0, 1) and kappa be at least 1; "
+            "largest_momentum_step: beta must lie in [0, 1) and kappa be at least 1, "
             f"got beta={beta!r}, kappa={kappa!r}."
         )
     largest = kappa * (1 - beta) * (1 - 1e-9)

@@ -99,7 +99,7 @@ def _target(y: ArrayLike) -> str:
         )
     labels = "declare all labels that are possible, classes=[...], without a look at y"
     if values.dtype.kind in "iu":
-        return f"Target: if these integers are labels, {labels}; counts suit DPPoissonRegressor."
+        return f"Target: if these integers are labels, {labels}. Counts suit DPPoissonRegressor."
     return f"Target: {labels}."
 
 

@@ -209,8 +209,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         if sparse.issparse(X):
             if self.mean_.any():
                 raise ValueError(
-                    "DPStandardScaler: sparse columns cannot be moved to centres that are not 0; "
-                    "pass a dense array."
+                    "DPStandardScaler: sparse columns cannot be moved to centres that are not 0. "
+                    "Pass a dense array."
                 )
             return X.multiply(self.scale_.astype(X.dtype)).tocsr()
         return np.asarray((X * self.scale_ + self.mean_).astype(X.dtype, copy=False))

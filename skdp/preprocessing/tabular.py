@@ -348,7 +348,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 given is None or isinstance(given, bool) or is_real(given)
             ):
                 raise InputError(
-                    f"{who}: column {name!r} holds numbers; its fill_value must be a number, got "
+                    f"{who}: column {name!r} holds numbers. Its fill_value must be a number, got "
                     f"{given!r}. Nothing was released."
                 )
         return kinds

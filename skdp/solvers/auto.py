@@ -142,14 +142,14 @@ def choose_solver(
         if given:
             names = ", ".join(sorted(given))
             raise ValueError(
-                f"{who}: {names} was set beside a configured solver, which would ignore it; set "
+                f"{who}: {names} was set beside a configured solver, which would ignore it. Set "
                 f"{', '.join('solver__' + name for name in sorted(given))} instead."
             )
         return solver
     name, arguments = name_and_arguments(solver)
     if not (isinstance(name, str) and isinstance(arguments, Mapping)):
         raise ValueError(
-            f"{who}: solver must be a name, a pair of a name and hyperparameters, or a Solver; got "
+            f"{who}: solver must be a name, a pair of a name and hyperparameters, or a Solver, got "
             f"{shown(solver)}."
         )
     twice = sorted(set(arguments) & set(given))
@@ -174,7 +174,7 @@ def require_use(who: str, solver: Solver, public: Public, problem: Problem, star
         )
     if start is not None and not solver.takes_start:
         raise ValueError(
-            f"{who}: solver {solver.name!r} releases a minimum, wherever its search starts; leave "
+            f"{who}: solver {solver.name!r} releases a minimum, wherever its search starts. Leave "
             "coef_init and intercept_init out. Nothing was released."
         )
     if start is not None and not problem.constraint.contains(start[0]):

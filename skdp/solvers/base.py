@@ -236,7 +236,7 @@ class Solver(BaseEstimator):
         if self.max_columns is not None and public.n_parameters > self.max_columns:
             raise ValueError(
                 f"solver {self.name!r} works with a matrix of all pairs of columns, and takes at "
-                f"most {self.max_columns} of them, intercept included; got {public.n_parameters}. "
+                f"most {self.max_columns} of them, intercept included, got {public.n_parameters}. "
                 "Solver 'gd' does without. Nothing was released."
             )
         values = self.automatic(public, problem)
@@ -317,7 +317,7 @@ def get_solver(name: Named, **parameters: object) -> Solver:
     word, arguments = name if is_named(name) and not isinstance(name, str) else (name, {})
     if not isinstance(word, str) or word not in REGISTRY.keys() | ALGORITHMS.keys():
         raise ValueError(
-            "solver must be 'auto', a Solver or a name of one or ('gd', {...}); "
+            "solver must be 'auto', a Solver or a name of one or ('gd', {...}), "
             f"got {shown(name)}.{_similar(word)} Nothing was released.\nSolvers:\n{short_menu()}"
         )
     word, settings = ALGORITHMS.get(word, (word, {}))

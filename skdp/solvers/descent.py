@@ -54,7 +54,7 @@ def batch_rows(batch_size: BatchSize, n_rows: int) -> int:
         return max(1, round(float(batch_size) * n_rows))
     raise ValueError(
         f"batch_size must be None, an integer in [1, {n_rows}] or a fraction of the rows in "
-        f"(0, 1]; got {shown(batch_size)}."
+        f"(0, 1], got {shown(batch_size)}."
     )
 
 

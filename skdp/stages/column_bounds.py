@@ -111,7 +111,7 @@ class PublicSample:
             differing = [name for name in self.names if name not in names]
             raise ValueError(
                 "PublicSample: the sample must have the columns of X in the same order"
-                f"{'; not in X: ' + listed(differing) if differing else ''}. Nothing was released."
+                f"{'. Not in X: ' + listed(differing) if differing else ''}. Nothing was released."
             )
 
     def __repr__(self) -> str:
@@ -199,7 +199,7 @@ class PublicRange(BaseEstimator):
         if self.by_column is None:
             low, high = _numbers(self.low), _numbers(self.high)
         elif self.low is not None or self.high is not None:
-            raise ValueError("PublicRange takes low and high, or by_column; got both.")
+            raise ValueError("PublicRange takes low and high, or by_column, got both.")
         else:
             table = _numbers(self.by_column)
             if isinstance(self.by_column, Mapping):
@@ -209,7 +209,7 @@ class PublicRange(BaseEstimator):
         if not (finite and low.ndim <= 1 and high.ndim <= 1 and _is_below(low, high)):
             raise ValueError(
                 "PublicRange needs finite numbers with low < high, one for all columns or one for "
-                f"each, or by_column with a pair for each; got {shown(self)}."
+                f"each, or by_column with a pair for each, got {shown(self)}."
             )
         for end in (low, high):
             if n_features is not None and end.ndim == 1 and len(end) != n_features:
@@ -310,7 +310,7 @@ def declared_targets(scaling: object) -> tuple[float, float] | None:
         raise ValueError(
             f"{type(scaling).__name__}: target must be None, a positive bound on the absolute "
             "value of targets, or a pair (low, high) with low < high, of sizes from "
-            f"{LEAST_BOUND:g} to {LARGEST_BOUND:g}; got {shown(target)}."
+            f"{LEAST_BOUND:g} to {LARGEST_BOUND:g}, got {shown(target)}."
         )
     return float(limits[0]), float(limits[1])
 
@@ -334,7 +334,7 @@ def _pairs_in_order(
     wrong = [name for name, pair in pairs.items() if pair.shape != (2,)]
     if wrong or not pairs:
         raise ValueError(
-            "PublicRange: by_column must hold a pair (low, high) of numbers for each column; not "
+            "PublicRange: by_column must hold a pair (low, high) of numbers for each column. Not "
             f"so for {listed(wrong) or 'an empty dict'}."
         )
     if n_features is None or (names is None and any(isinstance(name, str) for name in pairs)):
@@ -344,14 +344,14 @@ def _pairs_in_order(
     if not by_number and not names:
         raise ValueError(
             "PublicRange: by_column names columns, and X is not a data frame with named "
-            "columns; number the columns: by_column={0: (low, high), ...}. Nothing was released."
+            "columns. Number the columns: by_column={0: (low, high), ...}. Nothing was released."
         )
     unknown, missing = [n for n in pairs if n not in known], [n for n in known if n not in pairs]
     if unknown or missing:
         raise ValueError(
             "PublicRange: by_column must hold a pair for every column of X, and for no other"
-            f"{'; not in X: ' + listed(unknown) if unknown else ''}"
-            f"{'; without a pair: ' + listed(missing) if missing else ''}. Nothing was released."
+            f"{'. Not in X: ' + listed(unknown) if unknown else ''}"
+            f"{'. Without a pair: ' + listed(missing) if missing else ''}. Nothing was released."
         )
     return np.array([pairs[name] for name in known])
 

@@ -98,7 +98,7 @@ def check_stages(scaling: object, constraint: object) -> None:
     if constraint is not None and standardises:
         raise ValueError(
             f"scaling={shown(scaling)} standardises columns, and a constraint bounds coefficients "
-            "of columns as they are given; set one of the two."
+            "of columns as they are given. Set one of the two."
         )
 
 

@@ -133,7 +133,7 @@ def momentum_rule(given: AnyMomentum) -> Momentum:
         known = ", ".join(map(repr, MOMENTA))
         raise ValueError(
             "momentum must be 'auto', a number in [0, 1), a Momentum or the name of one "
-            f"({known}); got {shown(given)}. Nothing was released."
+            f"({known}), got {shown(given)}. Nothing was released."
         )
     is_valid = is_real(rule.beta) and 0 <= rule.beta < 1
     require("momentum", rule.beta, "be 'auto' or a number in [0, 1)", is_valid)

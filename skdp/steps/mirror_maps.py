@@ -193,7 +193,7 @@ def mirror_map(constraint: Constraint, size: int) -> MirrorMap:
     if isinstance(constraint, Box) and constraint.bounded:
         return Euclidean(constraint, 1.0, constraint.diameter(size) / 2)
     raise ValueError(
-        "accelerated mirror descent needs an L2 ball, an L1 ball, a simplex or a bounded box; got "
+        "accelerated mirror descent needs an L2 ball, an L1 ball, a simplex or a bounded box, got "
         f"{constraint}."
     )
 

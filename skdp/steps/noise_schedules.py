@@ -52,7 +52,7 @@ def cost_power(composition: str) -> int:
         If ``composition`` is neither.
     """
     if composition not in COST_POWERS:
-        raise ValueError(f"composition must be one of {sorted(COST_POWERS)}; got {composition!r}.")
+        raise ValueError(f"composition must be one of {sorted(COST_POWERS)}, got {composition!r}.")
     return COST_POWERS[composition]
 
 
@@ -136,7 +136,7 @@ def _finite(log_influence: ArrayLike) -> Array:
     logs = np.asarray(log_influence, dtype=np.float64)
     if logs.ndim != 1 or not len(logs) or not np.isfinite(logs).all():
         raise ValueError(
-            "log-influences must be a sequence of finite numbers, one per step; "
+            "log-influences must be a sequence of finite numbers, one per step, "
             f"got an array of shape {logs.shape}."
         )
     return logs
@@ -339,7 +339,7 @@ def relative_noise(
     most = LEAST_SHARE ** (-1 / cost_power(composition)) * (1 + 1e-9)
     if math.log(noise.max()) - math.log(noise.min()) > math.log(most):
         raise ValueError(
-            f"noise_schedule must not vary by more than a factor of {most:.0e}; got numbers from "
+            f"noise_schedule must not vary by more than a factor of {most:.0e}, got numbers from "
             f"{noise.min():g} to {noise.max():g}. Nothing was released."
         )
     return noise

@@ -70,13 +70,13 @@ def named(
         known = ", ".join(repr(word) for word in sorted(kinds))
         raise ValueError(
             f"{parameter} must be {others} or one of {known}, with arguments as in "
-            f"({min(kinds)!r}, {{...}}); got {shown(name)}. Nothing was released."
+            f"({min(kinds)!r}, {{...}}), got {shown(name)}. Nothing was released."
         )
     allowed = inspect.signature(kinds[name]).parameters if arguments else {}
     unknown = sorted(set(arguments) - set(allowed))
     if unknown:
         raise ValueError(
-            f"{parameter}: {name!r} takes {', '.join(allowed) or 'no arguments'}; got "
+            f"{parameter}: {name!r} takes {', '.join(allowed) or 'no arguments'}, got "
             f"{', '.join(map(shown, unknown))}. Nothing was released."
         )
     return kinds[name](**arguments)
@@ -300,7 +300,7 @@ def constant_size(schedule: StepSize) -> float:
     first, second = step_sizes(schedule, 2)
     if first != second:
         raise ValueError(
-            "learning_rate must be one step size throughout in this solver; got "
+            "learning_rate must be one step size throughout in this solver, got "
             f"{shown(schedule)}. Solver 'gd' takes schedules. Nothing was released."
         )
     return float(first)
@@ -325,16 +325,16 @@ def step_sizes(schedule: StepSize, n_steps: int) -> Array:
         sizes = np.full(n_steps, float(schedule))
     elif isinstance(schedule, AdaptiveStep):
         raise ValueError(
-            "learning_rate='adaptive' follows the gradients, which solver 'adp_sgd' alone can do; "
-            "other solvers take a number or a StepSchedule. Nothing was released."
+            "learning_rate='adaptive' follows the gradients, which solver 'adp_sgd' alone can do. "
+            "Other solvers take a number or a StepSchedule. Nothing was released."
         )
     else:
         raise ValueError(
-            "learning_rate must be 'auto', a positive number, a StepSchedule or its name; got "
+            "learning_rate must be 'auto', a positive number, a StepSchedule or its name, got "
             f"{shown(schedule)}."
         )
     if sizes.shape != (n_steps,) or not ((sizes > 0) & np.isfinite(sizes)).all():
-        raise ValueError(f"learning_rate must give positive, finite steps; got {shown(schedule)}.")
+        raise ValueError(f"learning_rate must give positive, finite steps, got {shown(schedule)}.")
     return sizes
 
 

@@ -85,7 +85,7 @@ def test_terms_that_differ_do_not_add_up():
             join(fit(), fit(unit="group"))
     with pytest.raises(ValueError, match=r"^total: the fits state different deltas, \[1e-07, "):
         composed("total", [fit(), fit(delta=1e-7)])
-    with pytest.raises(ValueError, match="state different deltas; pass the delta"):
+    with pytest.raises(ValueError, match=r"state different deltas\. Pass the delta"):
         (fit() + fit(delta=1e-7)).statement()
     assert (fit() + fit(delta=1e-7)).statement(1e-5).delta == 1e-5
     with pytest.raises(ValueError, match=r"delta must lie in \[0, 1\)"):

@@ -148,5 +148,5 @@ def test_rows_are_compared_with_those_in_memory():
 
 
 def test_other_objects_are_refused():
-    with pytest.raises(TypeError, match=r"must be a subclass of skdp\.data\.Partitions; got list"):
+    with pytest.raises(TypeError, match=r"must be a subclass of skdp\.data\.Partitions, got list"):
         check_source([(X, Y)])

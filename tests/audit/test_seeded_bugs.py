@@ -31,7 +31,7 @@ SEEN = {
     "best_iterate": "rows were read while no release was being answered",
     "step_withheld": "rows were read while no release was being answered",
     "noise_withheld": "the noise that was drawn is too small",
-    "statement_halved": "the statement says epsilon 2; the releases that it lists cost 4",
+    "statement_halved": "the statement says epsilon 2. The releases that it lists cost 4",
     "coefficients_are_a_view_whose_base_holds_all_rows": "coef_ depends on the rows",
     "attribute_is_a_partial_function_of_the_rows": "helper_ depends on the rows",
     "attribute_whose_pickle_hides_rows": "helper_ depends on the rows",

@@ -132,7 +132,7 @@ def test_missing_targets_are_those_of_y(gap):
     y = repeated(0, 1)
     y[7] = gap
     for model in (skdp.DPRidge(), skdp.DPLogisticRegression(classes=[0, 1])):
-        with pytest.raises(ValueError, match=r": y holds missing values.*Leave out the rows"):
+        with pytest.raises(ValueError, match=r": y holds missing values.*Drop these rows"):
             model.fit(NUMBERS[:, None], y)
 
 

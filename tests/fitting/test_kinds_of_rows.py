@@ -249,7 +249,7 @@ def test_bad_blocks_are_refused_before_the_charge(blocks, match, fitted):
 
 def test_labels_beside_blocks_are_refused(fitted):
     """They were left out of account, and each row was protected by itself."""
-    with pytest.raises(ValueError, match=r"leave groups out\. Nothing was released"):
+    with pytest.raises(ValueError, match=r"Leave groups out\. Nothing was released"):
         metrics.evaluate(fitted, iter([(X, Y)]), groups=np.arange(400))
 
 

@@ -305,8 +305,8 @@ def test_the_table_says_what_it_rests_on(model):
     for words in ("age", "(intercept)", "[5%", "95%]", "n = 4000", "(3, 1e-06)", "zero_out"):
         assert words in text
     assert "each row" in text
-    assert "not ordinary least squares" in text
-    assert "not corrected for" in text
+    assert "can differ from ordinary least squares" in text
+    assert "not adjusted for multiple comparisons" in text
     assert "&lt;b&gt;" in html
     assert "<td><b>" not in html
     frame = table.to_frame()
@@ -389,7 +389,7 @@ def test_what_cannot_be_had_is_refused_before_any_charge(model, parameters, said
 def test_several_targets_weights_and_blocks_are_refused():
     X, y = data_for(skdp.DPLinearRegression)
     for model, target in ((skdp.DPLinearRegression, np.c_[y, y]), (skdp.DPRidge, np.c_[y, -y])):
-        with pytest.raises(ValueError, match="one target; fit each target alone"):
+        with pytest.raises(ValueError, match=r"one target\. Fit each target alone"):
             model(inference="coefficients").fit(X, target)
     with pytest.raises(ValueError, match="over the number of classes less one"):
         skdp.DPLogisticRegression(inference="coefficients").plan(10_000, 1001, n_classes=3)

@@ -74,7 +74,7 @@ def test_disjoint_batches_that_noise_drowns_are_warned_about(solver, share):
     """K batches share a budget that one answer on all rows could have: they keep 1 / sqrt(K)."""
     model = skdp.DPRidge(solver=solver, scaling="none")
     (told,) = warned(lambda: model.plan(1000, 10))
-    kept = float(re.search(r"leave ([\d.]+) of the signal", told)[1])
+    kept = float(re.search(r"is only ([\d.]+)% as effective", told)[1]) / 100
     assert kept == pytest.approx(share**0.5, rel=0.03)
     larger = {"batch_size": 300} if hasattr(solver, "batch_size") else {"max_iter": 3}
     model.set_params(**{f"solver__{name}": value for name, value in larger.items()})
@@ -131,7 +131,7 @@ def test_nothing_is_expected_of_a_loss_that_was_not_measured():
 def test_a_fit_that_cannot_learn_says_so_and_how_many_rows_would_do(shape, parameters, rng):
     X = rng.standard_normal(shape)
     model = skdp.DPRidge(**parameters)
-    advice = r"do not expect better predictions.*About (\d+) rows would suffice"
+    advice = r"do not expect better predictions.*needed about (\d+) rows to reach half"
     with pytest.warns(skdp.NoiseWarning, match=advice) as fitted:
         model.fit(X, X[:, 0])
     with pytest.warns(skdp.NoiseWarning, match=advice) as planned:

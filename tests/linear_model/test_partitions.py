@@ -238,13 +238,13 @@ def test_sums_make_no_more_additions_than_are_charged(n_partitions):
         (lambda: skdp.data.Chunks(Y, Y), "shape"),
         (lambda: skdp.data.Chunks(X, Y[:-1]), "rows"),
         (lambda: skdp.data.Chunks(X, Y, 0), "rows_at_once"),
-        (lambda: skdp.DPRidge().fit(skdp.data.Chunks(X, Y), Y), "leave y out"),
+        (lambda: skdp.DPRidge().fit(skdp.data.Chunks(X, Y), Y), "Leave y out"),
         (lambda: skdp.data.Chunks(X, Y, sample_weight=Y[:-1]), "sample_weight has 1999"),
         (
             lambda: skdp.DPRidge().fit(skdp.data.Chunks(X, Y), sample_weight=Y),
-            "labels of groups beside its rows; leave sample_weight out. Nothing was released",
+            "labels of groups beside its rows. Leave sample_weight out. Nothing was released",
         ),
-        (lambda: skdp.DPRidge().fit(skdp.data.Chunks(X, Y), groups=Y), "leave groups out"),
+        (lambda: skdp.DPRidge().fit(skdp.data.Chunks(X, Y), groups=Y), "Leave groups out"),
         (
             lambda: skdp.DPLogisticRegression(epsilon=np.inf).fit(skdp.data.Chunks(X, 0 * Y)),
             "2 classes|at least 2",
@@ -446,7 +446,7 @@ def test_refusals_name_columns_of_parquet_files(parquet):
     for column, match in (
         ("day", "X holds dates .*in column 'day'"),
         ("label", "X holds categories .*in column 'label'"),
-        ("agee", "has no column 'agee'; it has 'a', 'b'"),
+        ("agee", "has no column 'agee'. It has 'a', 'b'"),
     ):
         with pytest.raises(ValueError, match=match):
             fit(column)

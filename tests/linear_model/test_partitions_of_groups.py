@@ -35,7 +35,7 @@ FIRST, SECOND = ((X[part], Y[part], PEOPLE[part]) for part in (slice(0, 900), sl
     [
         (SECOND[:2], "groups"),
         ((X[900:], Y[900:], np.where(Y[900:] > 2, None, PEOPLE[900:])), "missing labels"),
-        ((X[900:], Y[900:-1], PEOPLE[900:]), "their lengths differ"),
+        ((X[900:], Y[900:-1], PEOPLE[900:]), "Their lengths differ"),
         ((X[900:], np.where(Y > 3, np.nan, Y)[900:], PEOPLE[900:]), "y"),
         ((X[900:, :0], Y[900:], PEOPLE[900:]), "0 feature"),  # scikit-learn quotes the shape
     ],

@@ -89,7 +89,7 @@ def test_declared_bounds_are_free(raw):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"scaling": "private", "constraint": skdp.objective.L2Ball()}, "set one of the two"),
+        ({"scaling": "private", "constraint": skdp.objective.L2Ball()}, "Set one of the two"),
         ({"scaling": skdp.PublicRange(0, [1.0, 2.0])}, "2 .* for 5 columns"),
     ],
 )

@@ -260,7 +260,7 @@ def test_d2_has_the_power_of_its_model(rng):
         assert scores["d2_tweedie"].value == pytest.approx(expected, abs=1e-4)
         assert any(f"power {power}" in text for text in scores.privacy_.assumptions) == (power > 0)
     options = {"metrics": "d2_tweedie", "target_range": (0.0, 30.0)}
-    with pytest.raises(ValueError, match=r"must be 0 or lie in \[1, 2\]; got 3.*released"):
+    with pytest.raises(ValueError, match=r"must be 0 or lie in \[1, 2\], got 3.*released"):
         evaluate(TweedieRegressor(power=3).fit(X, y), X, y, **options)
     with pytest.raises(ValueError, match=r"targets of at least 0.*\(0, high"):
         evaluate(PoissonRegressor().fit(X, y), X, y, "d2_tweedie", target_range=(-1.0, 30.0))
@@ -447,10 +447,10 @@ WRONG = {
     "log_loss_bound must lie": {"log_loss_bound": 0.0},
     "adjacency must be": {"privacy": skdp.Privacy(adjacency="add_remove")},
     "y holds a label that is none of": {"y": lambda y: np.where(y == "yes", "maybe", y)},
-    "y holds labels that are numbers; the classes of the model are text": {
+    "y holds labels that are numbers. The classes of the model are text": {
         "y": lambda y: (y == "yes").astype(int)
     },
-    "there must be as many": {"y": lambda y: y[:-1]},
+    "There must be as many": {"y": lambda y: y[:-1]},
     "y is needed": {"y": lambda y: None},
     "predict failed on these rows, with ValueError": {"X": lambda X: X[:, :2]},
 }

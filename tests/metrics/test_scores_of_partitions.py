@@ -128,7 +128,7 @@ def with_last(values, last):
 
 REFUSED = {
     "unknown label": (CASES["two classes"][0], with_last(LABELS, "q"), "none of the model's 2"),
-    "labels of another type": (CASES["two classes"][0], Y > 0, "the classes of the model"),
+    "labels of another type": (CASES["two classes"][0], Y > 0, "The classes of the model"),
     "infinite target": (CASES["regressor"][0], with_last(Y, np.inf), "finite numbers"),
     "missing target": (CASES["regressor"][0], with_last(Y, np.nan), "finite numbers"),
     "text in targets": (
@@ -164,8 +164,8 @@ def test_refusals_are_those_of_rows_in_memory(kind):
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"y": Y}, "leave y out"),
-        ({"groups": np.arange(2000)}, "leave groups out"),
+        ({"y": Y}, "Leave y out"),
+        ({"groups": np.arange(2000)}, "Leave groups out"),
         ({"metrics": "r3"}, "must be among"),
     ],
 )

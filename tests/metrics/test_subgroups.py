@@ -193,9 +193,9 @@ WRONG = {
         {"subgroups": {"a": 1, "b": None, "c": None}},
         {"subgroups": {"a": 1, "b": []}},
     ],
-    "no column of this number": [{"by": 4}, {"by": "d"}],
-    "declare them as numbers": [{"subgroups": ["north"]}],
-    "declare them as text": [{"by": np.full(2000, "north")}],
+    "Pass a column number": [{"by": 4}, {"by": "d"}],
+    "Declare them as numbers": [{"subgroups": ["north"]}],
+    "Declare them as text": [{"by": np.full(2000, "north")}],
     "by must have a label for each row": [
         {"by": np.zeros(1999)},
         {"by": np.zeros(1999), "groups": np.arange(2000)},

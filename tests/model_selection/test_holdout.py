@@ -195,7 +195,7 @@ def test_other_refusals():
         dp_train_test_split(groups=np.arange(5))
     with pytest.raises(ValueError, match="array 1 and groups must have one entry for each row"):
         dp_train_test_split(np.zeros((5, 2)), groups=np.zeros(4))
-    with pytest.raises(ValueError, match="number of groups from 1 to 1; got 3"):
+    with pytest.raises(ValueError, match="number of groups from 1 to 1, got 3"):
         dp_train_test_split(np.zeros((5, 2)), groups=[0, 0, 1, 1, 1], test_size=3)
 
 
@@ -214,15 +214,15 @@ def test_parts(regression):
     check_parts(regression)
 
 
-@pytest.mark.parametrize("by", ["row", "the groups that DPHoldout was given"])
+@pytest.mark.parametrize("by", ["rows", "other groups"])
 def test_a_holdout_refuses_other_groups(regression, by):
     X, y = regression
-    groups = None if by == "row" else np.arange(len(y)) // 3
+    groups = None if by == "rows" else np.arange(len(y)) // 3
     halves = DPHoldout(X, y, groups=groups)
     with skdp.PrivacyBudget(3.0, DELTA) as budget:
         model, spent = halves.fit(FIT()), budget.spent
         foreign = np.arange(len(halves.y_test)) // 3
-        with pytest.raises(ValueError, match=rf"the split is by {by};.*Nothing was released"):
+        with pytest.raises(ValueError, match=rf"were split by {by}, .*Nothing was released"):
             halves.evaluate(model, "r2", groups=foreign)
         assert budget.spent == spent
         halves.evaluate(model, "r2", groups=halves.groups_test)

@@ -197,7 +197,7 @@ def test_statement_of_a_search(regression, classification):
     text = " ".join(price.assumptions)
     for said in (
         "scores are NOT private", "best_params_", "refit on all rows", "n = 400", "n = 300",
-        "3 candidates are trained on 4 splits each; a record takes part in at most 3",
+        "3 candidates are trained on 4 splits each. A record takes part in at most 3",
     ):  # fmt: skip
         assert said in text
     assert "There was no refit" in str(skdp.privacy_of(PRICES["no refit"][0], **SHAPE))
@@ -331,7 +331,7 @@ NO_PRICE = [
     ),
     (Own(RIDGE(), GRID), SHAPE, "which fits a Own makes is not known.*PrivacyBudget"),
     (GridSearchCV(RIDGE(), GRID, cv=GroupKFold(3)), SHAPE, "GroupKFold.*Pass splits="),
-    (GridSearchCV(RIDGE(), GRID, cv=iter([([0], [1])])), SHAPE, "iterator.*pass splits="),
+    (GridSearchCV(RIDGE(), GRID, cv=iter([([0], [1])])), SHAPE, "iterator.*Pass splits="),
     (
         GridSearchCV(LogisticRegression(), {"C": [1.0]}),
         SHAPE,

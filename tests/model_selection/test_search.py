@@ -128,7 +128,7 @@ def test_every_candidate_is_tried_on_the_rows_before_the_charge(regression):
 
 REFUSED = {
     "param_grid or param_distributions": {"grid": None},
-    "Pipeline that ends in one; got Ridge": {"estimator": Ridge()},
+    "Pipeline that ends in one, got Ridge": {"estimator": Ridge()},
     "got GridSearchCV": {"estimator": GridSearchCV(skdp.DPRidge(), GRID)},
     "through them one row may change all others: StandardScaler": {
         "estimator": make_pipeline(StandardScaler(), RIDGE()),
@@ -205,7 +205,7 @@ SYSTEM = noise_source(None)
 
 def test_terms_without_effect_are_refused(regression):
     privacy = skdp.Privacy(rows_per_group=4.0)
-    message = r"set it on the estimator, by privacy=.*rows_per_group=4\)"
+    message = r"Set it on the estimator, by privacy=.*rows_per_group=4\)"
     with pytest.raises(ValueError, match=f"DPSearchCV: .*{message}"):
         DPSearchCV(skdp.DPRidge(), {"alpha": [1.0, 2.0]}, privacy=privacy).fit(*regression)
     with pytest.raises(ValueError, match=f"dp_cross_validate: .*{message}"):
@@ -229,7 +229,7 @@ def test_sparse_rows_do_not_decide_what_type_a_step_returns(regression):
     grid = {"dpridge__alpha": [0.1, 1.0]}
     kept = ColumnTransformer([("kept", "passthrough", [0, 1])])
     search = DPSearchCV(make_pipeline(kept, RIDGE()), grid, privacy=skdp.Privacy(budget=budget))
-    with pytest.raises(ValueError, match=r"by the number of zeros; set sparse_threshold=0"):
+    with pytest.raises(ValueError, match=r"by the number of zeros. Set sparse_threshold=0"):
         search.fit(X, y)
     assert budget.n_fits == 0
     dense = clone(kept).set_params(sparse_threshold=0)

@@ -77,7 +77,7 @@ def test_sets_of_any_size(make):
 @pytest.mark.parametrize("size", [9e-51, 1.1e50])
 def test_sets_beyond_precision_are_refused(make, size):
     """Squares of their points, as diameters and clipping need them, would lose precision."""
-    with pytest.raises(ValueError, match=r"from 1e-50 to 1e\+50; got"):
+    with pytest.raises(ValueError, match=r"from 1e-50 to 1e\+50, got"):
         make(size).check()
 
 

@@ -83,7 +83,7 @@ def test_bad_numbers_are_refused(make, allowed, bad):
     who = make.split("(")[0]
     what = make.split("={}")[0].replace("(", " ").split()[-1]
     names = {**vars(objective), "nan": float("nan"), "inf": float("inf")}
-    with pytest.raises(ValueError, match=f"{who}: {what} must .*{allowed}; got {bad}"):
+    with pytest.raises(ValueError, match=f"{who}: {what} must .*{allowed}, got {bad}"):
         eval(make.format(bad), names)
 
 

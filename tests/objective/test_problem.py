@@ -163,7 +163,7 @@ def test_arrays_are_left_alone_and_types_kept(dtype, fit_intercept, rng):
 def test_a_flat_parameter_is_refused():
     problem = Problem(Logistic(), ElasticNet(1.0))
     for act in (problem.penalty_value, problem.penalty_gradient, problem.project):
-        with pytest.raises(ValueError, match=r"shape \(p, K\); got \(3,\)"):
+        with pytest.raises(ValueError, match=r"shape \(p, K\), got \(3,\)"):
             act(np.zeros(3))
     with pytest.raises(ValueError, match=r"shape \(p, K\)"):
         problem.prox(np.zeros(3), 1.0)
@@ -179,16 +179,16 @@ def test_a_flat_parameter_is_refused():
     ("arguments", "message"),
     [
         ((Loss,), "loss must be an instance of Loss"),
-        (("logistic",), "loss must be an instance of Loss; got 'logistic'"),
+        (("logistic",), "loss must be an instance of Loss, got 'logistic'"),
         ((Logistic(), ElasticNet), "penalty must be an instance of Penalty"),
         ((Logistic(), L2Ball(1.0)), "penalty must be an instance of Penalty"),
         (
             (Logistic(), ElasticNet(1.0), None),
-            "constraint must be an instance of Constraint; got None",
+            "constraint must be an instance of Constraint, got None",
         ),
         (
             (Logistic(), ElasticNet(1.0), Box(0, 1), "no"),
-            "fit_intercept must be True or False; got 'no'",
+            "fit_intercept must be True or False, got 'no'",
         ),
     ],
 )

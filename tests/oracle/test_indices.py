@@ -148,7 +148,7 @@ class TestIndices:
             lambda: source.bernoulli_subset(5, -1e-300),
             lambda: source.bernoulli_subset(5, math.nan),
         ]:
-            with pytest.raises(ValueError, match=r"must be .*; got"):
+            with pytest.raises(ValueError, match=r"must be .*, got"):
                 refused()
         with pytest.raises(TypeError):
             source.choose(5, 2.5)

@@ -92,7 +92,7 @@ def test_a_budget_is_charged(columns):
 
 def test_sparse_cannot_be_moved_back(columns):
     scaler = skdp.DPStandardScaler(epsilon=3.0, privacy=SEEDED).fit(columns)
-    with pytest.raises(ValueError, match="pass a dense array"):
+    with pytest.raises(ValueError, match="Pass a dense array"):
         scaler.inverse_transform(sparse.csr_array(columns))
 
 

@@ -78,7 +78,7 @@ def test_other_columns_are_refused(rng):
     model.fit(frame, y)
     with pytest.raises(ValueError, match=r"same order.*Nothing"):
         model.fit(frame[list("bacdef")], y)
-    with pytest.raises(ValueError, match="not in X: 'a'"):
+    with pytest.raises(ValueError, match="Not in X: 'a'"):
         model.fit(frame.rename(columns={"a": "g"}), y)
 
 

@@ -49,7 +49,7 @@ def test_momentum_is_checked_when_it_is_used():
     for given in (None, True, "fast", [0.5], np.array([0.5])):
         with pytest.raises(ValueError, match="momentum must be 'auto', a number"):
             momentum_rule(given)
-    with pytest.raises(ValueError, match="'averaged' takes beta; got 'gamma'"):
+    with pytest.raises(ValueError, match="'averaged' takes beta, got 'gamma'"):
         momentum_rule(("averaged", {"gamma": 0.5}))
 
 

@@ -99,7 +99,7 @@ def require_audited(part: object) -> None:
     if type(part) not in _AUDITED:
         name = f"{type(part).__module__}.{type(part).__qualname__}"
         raise NotAudited(
-            f"{name} is not an audited release or part of one; it was not answered and nothing "
+            f"{name} is not an audited release or part of one. It was not answered and nothing "
             "was released. Audited classes live in skdp/oracle/releases."
         )
 
@@ -116,7 +116,7 @@ def store_point(record: object, name: str) -> None:
     point: Array = np.array(getattr(record, name), dtype=np.float64, copy=True, subok=False)
     if not np.isfinite(point).all():
         raise ValueError(
-            f"{type(record).__name__}: the {name} must be finite; it holds nan or inf. Nothing "
+            f"{type(record).__name__}: the {name} must be finite. It holds nan or inf. Nothing "
             "was released for it. If a fit diverged, lower its learning_rate."
         )
     point.setflags(write=False)
@@ -127,7 +127,7 @@ def _store_within(record: object, name: str, least: float, most: float, allowed:
     value = float(getattr(record, name))
     if not least <= value <= most:
         raise ValueError(
-            f"{type(record).__name__}: {name} must be {allowed}; got {value!r}. Nothing was "
+            f"{type(record).__name__}: {name} must be {allowed}, got {value!r}. Nothing was "
             "released for it."
         )
     object.__setattr__(record, name, value)
@@ -195,7 +195,7 @@ def require_shape(record: object, context: PublicContext, *names: str) -> None:
         given = getattr(record, name).shape
         if given != context.public.shape:
             raise ValueError(
-                f"{type(record).__name__}: the {name} must have shape {context.public.shape}; got "
+                f"{type(record).__name__}: the {name} must have shape {context.public.shape}, got "
                 f"{given}. Nothing was released for it."
             )
 
@@ -205,7 +205,7 @@ def require_columns(record: object, context: PublicContext, *columns: int) -> No
     n_columns = context.public.n_features
     if not all(0 <= column < n_columns for column in columns):
         raise ValueError(
-            f"{type(record).__name__}: there are {n_columns} facts about a row; got column "
+            f"{type(record).__name__}: there are {n_columns} facts about a row, got column "
             f"{columns}. Nothing was released for it."
         )
 

@@ -80,7 +80,7 @@ class GradientSum(base.ParameterStatistic):
     def __post_init__(self) -> None:
         super().__post_init__()
         if type(self.order) not in (int, float) or self.order not in (1, 2, math.inf):
-            raise ValueError(f"GradientSum: order must be 1, 2 or inf; got {self.order!r}.")
+            raise ValueError(f"GradientSum: order must be 1, 2 or inf, got {self.order!r}.")
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
         return gradient_contribution(self.clip_norm, context, n_rows, self.order)
@@ -220,7 +220,7 @@ class GradientDifference(base.ParameterStatistic):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.slope > 1:
-            raise ValueError(f"GradientDifference: slope must be at most 1; got {self.slope!r}.")
+            raise ValueError(f"GradientDifference: slope must be at most 1, got {self.slope!r}.")
 
     def bound(self, context: base.PublicContext) -> float:
         """Return the bound to which differences are cut.

@@ -43,7 +43,7 @@ class Mechanism(ABC):
         object.__setattr__(self, "relative_noise", float(self.relative_noise))
         if not (0 < self.relative_noise < math.inf):
             raise ValueError(
-                f"{type(self).__name__}: relative_noise must be positive; got "
+                f"{type(self).__name__}: relative_noise must be positive, got "
                 f"{self.relative_noise!r}."
             )
 
@@ -68,7 +68,7 @@ class Mechanism(ABC):
         if noise < grid:
             raise ValueError(
                 f"{type(self).__name__}: a noise multiplier of {self.relative_noise * scale:g} is "
-                "too fine to distinguish from rounding errors; choose a smaller epsilon, or "
+                "too fine to distinguish from rounding errors. Choose a smaller epsilon, or "
                 "epsilon=inf, which adds no noise. Nothing was released."
             )
         return noise
@@ -113,7 +113,7 @@ class Mechanism(ABC):
         if contribution.order != self.order:
             raise ValueError(
                 f"{type(self).__name__} is for statistics whose records are bounded in the "
-                f"L{self.order} norm; this one is bounded in the L{contribution.order} norm. "
+                f"L{self.order} norm. This one is bounded in the L{contribution.order} norm. "
                 "Nothing was released for it."
             )
 
@@ -206,7 +206,7 @@ def mechanism_by_name(name: str, relative_noise: float) -> GaussianNoise | Lapla
     """
     if name not in MECHANISMS:
         known = ", ".join(repr(word) for word in sorted(MECHANISMS))
-        raise ValueError(f"mechanism must be one of {known}; got {name!r}.")
+        raise ValueError(f"mechanism must be one of {known}, got {name!r}.")
     return MECHANISMS[name](relative_noise)
 
 

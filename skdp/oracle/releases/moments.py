@@ -146,7 +146,7 @@ class GramSum(SquareSum):
             base.store_positive(self, "target_unit")
         object.__setattr__(self, "target_bound", float(self.target_bound))
         if not self.target_bound > 0:
-            raise ValueError(f"GramSum: target_bound must be positive; got {self.target_bound!r}.")
+            raise ValueError(f"GramSum: target_bound must be positive, got {self.target_bound!r}.")
 
     @property
     def reads_targets(self) -> bool:
@@ -210,7 +210,7 @@ class Coordinates(base.Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.matrix.ndim != 2 or len(set(self.matrix.shape)) != 1:
-            raise ValueError(f"Coordinates: T must be square; got shape {self.matrix.shape}.")
+            raise ValueError(f"Coordinates: T must be square, got shape {self.matrix.shape}.")
         for name, value in zip(
             ("condition", "stretch"), kernel.condition_numbers(self.matrix), strict=True
         ):
@@ -264,7 +264,7 @@ class OfWhitenedRows(base.Statistic):
         super().__post_init__()
         if type(self.coordinates) is not Coordinates:
             raise TypeError(
-                f"{type(self).__name__}: coordinates must be Coordinates; got {self.coordinates!r}."
+                f"{type(self).__name__}: coordinates must be Coordinates, got {self.coordinates!r}."
             )
 
     def term_size(self, context: PublicContext) -> int:
@@ -281,7 +281,7 @@ class OfWhitenedRows(base.Statistic):
         if len(self.coordinates.matrix) != n_parameters or context.public.n_outputs != n_outputs:
             raise ValueError(
                 f"{type(self).__name__}: needs {n_outputs} outputs, and coordinates of "
-                f"{n_parameters} entries; got {context.public.n_outputs} and "
+                f"{n_parameters} entries, got {context.public.n_outputs} and "
                 f"{len(self.coordinates.matrix)}. Nothing was released for it."
             )
 

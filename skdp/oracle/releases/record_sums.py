@@ -315,7 +315,7 @@ class DirectionalSum(RecordSum):
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         if self.with_shift and context.public.n_outputs != 1:
             raise ValueError(
-                "DirectionalSum: a shift is for one output; got "
+                "DirectionalSum: a shift is for one output, got "
                 f"{context.public.n_outputs}. Nothing was released for it."
             )
         return super().total(rows, context)
@@ -353,7 +353,7 @@ class TailSum(RecordSum):
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         if not self.low.shape == self.high.shape == (context.public.n_features,):
             raise ValueError(
-                f"TailSum: low and high must have {context.public.n_features} entries; got "
+                f"TailSum: low and high must have {context.public.n_features} entries, got "
                 f"{self.low.shape} and {self.high.shape}. Nothing was released for it."
             )
         return super().total(rows, context)

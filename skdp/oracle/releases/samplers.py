@@ -131,7 +131,7 @@ class Poisson(IndexSampler):
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", float(self.rate))
         if not 0 < self.rate <= 1:
-            raise ValueError(f"Poisson: rate must lie in (0, 1]; got {self.rate!r}.")
+            raise ValueError(f"Poisson: rate must lie in (0, 1], got {self.rate!r}.")
 
     def event(self, inner: Event, public: Public) -> Event:
         return PoissonSampled(self.rate, inner)
@@ -153,7 +153,7 @@ class FixedSize(IndexSampler):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.size < 1:
-            raise ValueError(f"FixedSize: size must be at least 1; got {self.size!r}.")
+            raise ValueError(f"FixedSize: size must be at least 1, got {self.size!r}.")
 
     def event(self, inner: Event, public: Public) -> Event:
         return FixedSizeSampled(self.size, public.n_rows, inner)
@@ -171,7 +171,7 @@ class FixedSize(IndexSampler):
 def _check_place(who: str, epoch: int, n_blocks: int, index: int) -> None:
     if epoch < 0 or not 0 <= index < n_blocks:
         raise ValueError(
-            f"{who}: epoch must be at least 0 and the index lie in [0, {n_blocks}); got epoch "
+            f"{who}: epoch must be at least 0 and the index lie in [0, {n_blocks}), got epoch "
             f"{epoch!r}, index {index!r}."
         )
 
@@ -244,7 +244,7 @@ class Cut(Sampler):
     def event(self, inner: Event, public: Public) -> Event:
         if self.cuts[-1] > public.n_rows:
             raise ValueError(
-                f"Cut: the last cut must not be above the number of rows, {public.n_rows}; got "
+                f"Cut: the last cut must not be above the number of rows, {public.n_rows}, got "
                 f"{self.cuts[-1]}."
             )
         partition = Partition(self.epoch, len(self.cuts) - 1, cuts=self.cuts)
@@ -271,5 +271,5 @@ def _checked_cuts(cuts: tuple[int, ...]) -> tuple[int, ...]:
     """
     places = tuple(operator.index(place) for place in cuts)
     if not places or places[0] < 0 or any(a > b for a, b in itertools.pairwise(places)):
-        raise ValueError(f"Cut: cuts must be at least 0 and not fall; got {places!r}.")
+        raise ValueError(f"Cut: cuts must be at least 0 and not fall, got {places!r}.")
     return places

@@ -79,12 +79,12 @@ class ShuffledPass(base.Release):
         object.__setattr__(self, "tail", float(self.tail))
         if self.n_steps < 1 or not 0 <= self.tail <= 1:
             raise ValueError(
-                "ShuffledPass: n_steps must be at least 1 and tail lie in [0, 1]; got "
+                "ShuffledPass: n_steps must be at least 1 and tail lie in [0, 1], got "
                 f"{self.n_steps!r}, {self.tail!r}."
             )
         if not 0 < self.intercept_rate <= 1:
             raise ValueError(
-                "ShuffledPass: intercept_rate must be a number in (0, 1]; got "
+                "ShuffledPass: intercept_rate must be a number in (0, 1], got "
                 f"{self.intercept_rate!r}."
             )
 
@@ -96,7 +96,7 @@ class ShuffledPass(base.Release):
     def _require(self, context: PublicContext) -> None:
         if self.n_steps > context.public.n_rows:
             raise ValueError(
-                f"ShuffledPass: {self.n_steps} steps need as many rows; there are "
+                f"ShuffledPass: {self.n_steps} steps need as many rows. There are "
                 f"{context.public.n_rows}. Nothing was released."
             )
 
@@ -126,7 +126,7 @@ class ShuffledPass(base.Release):
         if result != (context.public.n_rows, context.public.streamed):
             raise ValueError(
                 "ShuffledPass: the rows are not as the public facts say, (n_rows, streamed) = "
-                f"{(context.public.n_rows, context.public.streamed)}; got {result}."
+                f"{(context.public.n_rows, context.public.streamed)}, got {result}."
             )
         alone = self.n_steps == context.public.n_rows and context.public.n_outputs == 1
         # A group has several rows; an offset is beside the target of a row.

@@ -310,7 +310,7 @@ class Divisions:
         latest, order, edges = self._latest.get((kind, blocks), (None, None, None))
         if latest is not None and epoch < latest:
             raise ValueError(
-                f"blocks of epoch {epoch} were requested after those of epoch {latest}; a division "
+                f"blocks of epoch {epoch} were requested after those of epoch {latest}. A division "
                 "is drawn once and not kept."
             )
         if latest != epoch or order is None or edges is None:

@@ -308,7 +308,7 @@ class PartitionedSource(base.RepeatableSource):
         if sizes != self._sizes:
             raise ValueError(
                 f"{type(self._partitions).__name__}: a pass read {sum(sizes)} records in "
-                f"{len(sizes)} partitions; the first pass read {self.n_rows} in "
+                f"{len(sizes)} partitions. The first pass read {self.n_rows} in "
                 f"{len(self._sizes)}, or they were divided in another way. (A record is a row, or "
                 "a group of rows.) Every pass must read the same rows. "
                 f"{SPENT}"
@@ -373,12 +373,12 @@ class Chunks(Partitions):
         if len(shape) != 2 or not hasattr(X, "__getitem__"):
             raise ValueError(
                 "Chunks: X must have a shape (n_samples, n_features) and give rows as "
-                f"X[start:stop]; got {type(X).__name__}."
+                f"X[start:stop], got {type(X).__name__}."
             )
         if rows_at_once is None:
             rows_at_once = 4 * part_rows(int(shape[1]), is_sparse=False)
         if not rows_at_once >= 1:
-            raise ValueError(f"Chunks: rows_at_once must be at least 1; got {rows_at_once!r}.")
+            raise ValueError(f"Chunks: rows_at_once must be at least 1, got {rows_at_once!r}.")
         given = {"y": y, "sample_weight": sample_weight, "offset": offset}
         beside = {name: one for name, one in given.items() if name == "y" or one is not None}
         for name, column in beside.items():
@@ -435,7 +435,7 @@ class ParquetColumns:
         unknown = [name for name in self._columns if name not in files.schema.names]
         if unknown:
             raise ValueError(
-                f"ParquetColumns: {path} has no column {listed(unknown)}; it has "
+                f"ParquetColumns: {path} has no column {listed(unknown)}. It has "
                 f"{listed(files.schema.names)}."
             )
         self._pieces: list[Any] = []

@@ -150,7 +150,7 @@ class Whitened(Solver):
         if public.streamed and self.max_iter >= public.n_rows:
             raise ValueError(
                 f"max_iter must be less than the number of rows, {public.n_rows}, as every block "
-                f"needs one; got {self.max_iter}. Nothing was released."
+                f"needs one, got {self.max_iter}. Nothing was released."
             )
         steps.momentum_rule(self.momentum)
         sizes = steps.step_sizes(self.learning_rate, self.max_iter)

@@ -64,7 +64,7 @@ class ResidualBudget(Solver):
     name = "residual_budget"
     paper = "Hong, Wang, Zhou (2022)"
     algorithms = (("PGD", {}),)
-    purpose = "A filter guards the budget; solver 'gd' makes the same steps."
+    purpose = "A filter guards the budget. Solver 'gd' makes the same steps."
     adaptive = True
 
     max_iter: Resolved[int] = AUTO

@@ -184,12 +184,12 @@ class Accelerated(Solver):
         if self._mu(problem) > largest:
             raise ValueError(
                 f"solver {self.name!r}: strong_convexity must be at most the curvature, "
-                f"{largest:.4g}; got {shown(self.strong_convexity)}. Nothing was released."
+                f"{largest:.4g}, got {shown(self.strong_convexity)}. Nothing was released."
             )
         if self._size * largest > 1 + ROUNDING:
             raise ValueError(
                 f"solver {self.name!r}: learning_rate must be at most one over the curvature, "
-                f"{1 / largest:.4g}; got {shown(self.learning_rate)}. Nothing was released."
+                f"{1 / largest:.4g}, got {shown(self.learning_rate)}. Nothing was released."
             )
 
     def _mu(self, problem: Problem) -> float:
@@ -373,7 +373,7 @@ class HeavyBallDescent(Accelerated):
         rule = steps.momentum_rule(self.momentum)
         if not isinstance(rule, steps.HeavyBall):
             raise ValueError(
-                "solver 'heavy_ball': momentum must be 'auto', a number in [0, 1) or a HeavyBall; "
+                "solver 'heavy_ball': momentum must be 'auto', a number in [0, 1) or a HeavyBall, "
                 f"got {shown(self.momentum)}, which solver 'gd' takes. Nothing was released."
             )
         super()._choose_steps(public, problem)

@@ -60,7 +60,7 @@ class OnePassSolver(Solver):
         if self.max_iter > public.n_rows:
             raise ValueError(
                 f"max_iter must be at most the number of rows, {public.n_rows}, as every block "
-                f"needs one; got {shown(self.max_iter)}."
+                f"needs one, got {shown(self.max_iter)}."
             )
 
 
@@ -269,7 +269,7 @@ class ShuffledSGD(OnePassSolver):
         checks.count(max_iter=self.max_iter)
         if self.batch_size is not None and self.max_iter != n_blocks:
             raise ValueError(
-                "solver 'shuffled_sgd': max_iter and batch_size follow from each other; got "
+                "solver 'shuffled_sgd': max_iter and batch_size follow from each other, got "
                 f"max_iter={shown(self.max_iter)} and batch_size={shown(self.batch_size)}."
             )
         return int(self.max_iter)

@@ -99,7 +99,7 @@ class AcceleratedMirrorDescent(Solver):
     name = "accelerated_mirror_descent"
     paper = "Wang, Ye, Xu (2017)"
     algorithms = (("DP-AccMD", {}),)
-    purpose = "For L1 balls and simplexes; solver 'gd' was mostly better."
+    purpose = "For L1 balls and simplexes. Solver 'gd' was mostly better."
     needs = frozenset({"bounded_set", "smooth_penalty"})
 
     max_iter: Resolved[int] = AUTO

@@ -397,9 +397,9 @@ def note_on_bounds(bounds: DeclaredBounds | None) -> str:
     if isinstance(bounds, PublicSample):
         return (
             f"Ranges, centres, sizes and second moments of columns come from {bounds.n_rows} rows "
-            "that were declared public; values outside these ranges were clipped."
+            "that were declared public. Values outside these ranges were clipped."
         )
-    return "Ranges of columns were chosen without looking at the rows; values outside were clipped."
+    return "Ranges of columns were chosen without looking at the rows. Values outside were clipped."
 
 
 def _in_units_of(loss: Loss, targets: Columns, centred: bool, noise: float) -> Columns:
@@ -494,9 +494,9 @@ class Widening(OptionalStage):
 
     def assumptions(self) -> tuple[str, ...]:
         return (
-            "Halfway through the fit a test, by the release 'tails', decided whether to make the "
-            f"estimated ranges and the bound on rows {EXPANSION_FACTOR:g} times as wide: predict "
-            "uses those in scaling_ and row_bound_.",
+            "Halfway through the fit, a noisy test (the release 'tails') decided whether to widen "
+            f"the estimated ranges and the bound on rows by a factor of {EXPANSION_FACTOR:g}. The "
+            "final values are in scaling_ and row_bound_.",
         )
 
 

@@ -161,7 +161,7 @@ class WeightStage(OptionalStage):
             source = f"{self.max_weight:g}, which was declared without looking at them"
         else:
             source = "a scale that was estimated privately, as part of this fit"
-        return (f"Weights were divided by {source}; larger ones were clipped to it.",)
+        return (f"Weights were divided by {source}. Larger ones were clipped to it.",)
 
     def _request(self, oracle: Oracle, statistic: Statistic, share: float) -> tuple[Array, float]:
         """Return a noisy statistic, and the standard deviation of its noise."""

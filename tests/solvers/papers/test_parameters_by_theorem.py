@@ -123,7 +123,7 @@ def test_noise_and_adaptive_steps_by_name():
     ("given", "message"),
     [
         ("polynomal", r"a StepSchedule or one of 'adaptive', 'polynomial'"),
-        (("polynomial", {"b": 1.0}), "'polynomial' takes initial, a, c; got 'b'"),
+        (("polynomial", {"b": 1.0}), "'polynomial' takes initial, a, c, got 'b'"),
     ],
 )
 def test_unknown_names_and_arguments_are_refused(given, message):
