@@ -1,393 +1,313 @@
-"""Speed as ratios in one run: the kernel, planning, the oracle's overhead, passes, memory.
+"""Speed of the fits that a user would run, beside scikit-learn's in the same run.
 
-What compiled loops change is measured twice, without and with them (`pip install "skdp[fast]"`).
+Fits are measured in processor time of one thread, without and with compiled loops (`pip install
+"skdp[fast]"`).
 """
 
 from __future__ import annotations
 
-import collections
-import csv
 import functools
+import os
+import subprocess
+import sys
 import time
 import tracemalloc
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn.linear_model
+import sklearn.svm
+from joblib.externals.loky import get_reusable_executor
 from scipy import sparse
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from threadpoolctl import threadpool_limits
 
 import skdp
-from benchmarks import speed_parallel
-from skdp.accounting import Adjacency
+from benchmarks import results_file
+from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, price
 from skdp.fitting import preparation
-from skdp.objective import ElasticNet, Logistic, Problem
-from skdp.oracle import FixedSize, Oracle, Poisson, Public, ShuffledPass, compiled
-from skdp.oracle.kernels.clipped_gradients import clipped_gradients
-from skdp.oracle.kernels.second_moments import bounded_gram
-from skdp.oracle.noise import SystemSource, noise_source
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.column_map import Columns, Scaling
-from skdp.oracle.sources.memory import MemorySource, row_threads
-from skdp.oracle.sources.records import Records
+from skdp.metrics import evaluate
+from skdp.model_selection import DPSearchCV
+from skdp.oracle import compiled
+from skdp.oracle.noise import noise_source
+
+COLUMNS = [
+    "part", "what", "value", "with_fast", "wanted", "wanted_with_fast",
+    "milliseconds", "milliseconds_with_fast",
+]  # fmt: skip
+# Without compiled loops a ratio may be so many times as large as the limit with them.
+WITHOUT_LOOPS = 1.6
 
 
-def best_of(function, repeats, clock=time.perf_counter):
-    """Least seconds of several calls."""
-    times = []
-    for _ in range(repeats):
-        start = clock()
-        function()
-        times.append(clock() - start)
-    return min(times)
+class Fit(NamedTuple):
+    """Default fits to compare: names, kind of targets and of columns, shapes with their limits."""
+
+    name: str
+    theirs: Any
+    targets: str
+    limits: dict[tuple[int, int], float | None]
+    columns: str = "dense"
+
+    @property
+    def ours(self):
+        name = type(self.theirs).__name__
+        n_classes = int(self.targets.removesuffix(" classes")) if "classes" in self.targets else 0
+        parameters = {"classes": range(n_classes)} if n_classes else {}
+        return getattr(skdp, f"DP{name}")(**parameters)
 
 
-def alternating(first, second, repeats, clock=time.perf_counter):
-    """Least seconds of two functions called in turn, so that both see the same machine."""
-    pairs = [(best_of(first, 1, clock), best_of(second, 1, clock)) for _ in range(repeats)]
-    return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+LOGISTIC, RIDGE = sklearn.linear_model.LogisticRegression(), sklearn.linear_model.Ridge()
+SIZES = {(1000, 10): None, (10_000, 50): None, (100_000, 50): None, (1_000_000, 20): None}
+FITS = [
+    Fit("two classes", LOGISTIC, "2 classes",
+        SIZES | {(500, 10): 5, (100_000, 50): 3.5, (100_000, 300): 10, (20_000, 2000): 10}),
+    Fit("ridge", RIDGE, "real",
+        SIZES | {(500, 10): 12, (10_000, 50): 10, (100_000, 50): 4.5, (20_000, 2000): 10}),
+    Fit("three classes", LOGISTIC, "3 classes", {(100_000, 50): 5}),
+    Fit("ten classes", LOGISTIC, "10 classes", {(100_000, 50): 5}),
+    Fit("200 classes", LOGISTIC, "200 classes", {(20_000, 20): 10}),
+    Fit("counts", sklearn.linear_model.PoissonRegressor(), "counts", {(100_000, 50): 12}),
+    Fit("lasso", sklearn.linear_model.Lasso(), "real", {(500, 10): 12}),
+    Fit("Huber", sklearn.linear_model.HuberRegressor(), "real", {(500, 10): 12}),
+    Fit("quantile", sklearn.linear_model.QuantileRegressor(), "real", {(1000, 10): None}),
+    Fit("SVC", sklearn.svm.LinearSVC(), "2 classes", {(100_000, 50): None}),
+    Fit("two classes, CSR of 1 %", LOGISTIC, "2 classes", {(100_000, 500): 7}, "sparse"),
+    Fit("ridge, CSR of 1 %", RIDGE, "real", {(100_000, 500): 25}, "sparse"),
+    Fit("two classes, one-hot", LOGISTIC, "2 classes", {(50_000, 2000): None}, "one-hot"),
+    Fit("ridge, one-hot", RIDGE, "real", {(50_000, 2000): None}, "one-hot"),
+]  # fmt: skip
 
 
-def plain_pass(X, y, norms, point, clip_norm):
-    """Two plain matrix-vector products with clipping between them."""
-    residuals = 1 / (1 + np.exp(-(X @ point[:-1] + point[-1]))) - y
-    limits = clip_norm / norms
-    clipped = np.clip(residuals, -limits, limits)
-    return X.T @ clipped, clipped.sum()
+def seconds_of(function, clock=time.process_time) -> float:
+    start = clock()
+    function()
+    return clock() - start
 
 
-def kernel(n_rows, n_features, repeats):
+def in_turn(times, *functions):
+    """Least seconds of each of several functions, called in turn."""
+    seconds = [[*map(seconds_of, functions)] for _ in range(times)]
+    return [min(of_one) for of_one in zip(*seconds, strict=True)]
+
+
+def data(n_rows, n_features, targets, columns="dense"):
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((n_rows, n_features))
-    y = (X[:, 0] > 0).astype(float)
-    point = rng.standard_normal((n_features + 1, 1)) / 10
-    norms = np.hypot(np.linalg.norm(X, axis=1), 1.0)
-    plain = ours = np.inf
-    for _ in range(repeats):
-        plain = min(plain, best_of(lambda: plain_pass(X, y, norms, point[:, 0], 1.0), 5))
-        with row_threads() as spread:
-            rows = MemorySource(Records.of(X, y[:, None]), None, spread)
-            sum_up = functools.partial(rows.total, clipped_gradients, Logistic(), point, 1.0)
-            ours = min(ours, best_of(sum_up, 5))
-    yield f"kernel pass ({n_rows}, {n_features}) float64, plain / ours", plain / ours, ">= 1.3"
-    yield "  GB/s", X.nbytes / 1e9 / ours, ""
-
-
-def one_thread(n_rows, n_features, repeats):
-    """Passes in processor time of one thread, beside the time that it takes to read the rows."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n_rows, n_features))
-    y, point = X[:, :1] > 0, rng.standard_normal((n_features + 1, 1)) / 10
-    unit = np.ones(n_features)
-    in_units = Scaling(Columns(-3 * unit, 3 * unit, 0.1 * unit, 1.1 * unit))
-    passes = {"read": X.sum}
-    for kind in (np.float64, np.float32):
-        held = MemorySource.of(X.astype(kind), y.astype(kind), None, 2.0 * n_features**0.5)
-        given = {"as they are": held, "standardised": held.transformed(in_units, held.row_bound)}
-        for what, rows in given.items():
-            call = functools.partial(rows.total, clipped_gradients, Logistic(), point, 1.0)
-            passes[kind.__name__, what] = call
-    seconds = dict.fromkeys(passes, np.inf)
-    for _ in range(repeats):
-        for name, call in passes.items():
-            seconds[name] = min(seconds[name], best_of(call, 2, time.thread_time))
-    where = f"pass ({n_rows}, {n_features}), processor time of one thread"
-    for what, wanted in (("as they are", (">= 0.33", ">= 0.50")), ("standardised", ("", ""))):
-        double, single = (seconds[kind, what] for kind in ("float64", "float32"))
-        yield f"{where}, rows {what}: share of the read speed", seconds["read"] / double, *wanted
-        wanted = ("<= 0.9", "<= 0.65") if what == "as they are" else ("", "")
-        yield "  float32 / float64", single / double, *wanted
-
-
-def fast_or_not(measure):
-    """Rows of a table, measured without compiled loops and with them, if numba is installed."""
-    with compiled.switched(False):
-        without = list(measure())
-    found = [(what, value, "", wanted, "") for what, value, wanted, _ in without]
-    if compiled.load():
-        with compiled.switched(True):
-            pairs = zip(without, measure(), strict=True)
-            found = [(a[0], a[1], b[1], a[2], a[3]) for a, b in pairs]
-    return found
-
-
-def planning(repeats):
-    for n_steps, wanted in ((1000, "< 50"), (10_000, "<= 100")):
-        model = skdp.DPLogisticRegression(max_iter=n_steps, solver="gd")
-
-        def plan(model=model):
-            preparation._plans.clear()  # which hold what was planned before
-            model.plan(100_000, 50)
-
-        name = f"plan and calibration of {n_steps:,} steps, milliseconds"
-        yield name, 1e3 * best_of(plan, repeats), wanted
-
-
-class Stopwatch:
-    """Adds up the time spent in a method while it is patched."""
-
-    def __init__(self, owner, name):
-        self._owner, self._name, self._original = owner, name, getattr(owner, name)
-        self.seconds = 0.0
-
-    def __enter__(self):
-        original, watch = self._original, self
-
-        @functools.wraps(original)
-        def timed(*args, **kwargs):
-            start = time.perf_counter()
-            try:
-                return original(*args, **kwargs)
-            finally:
-                watch.seconds += time.perf_counter() - start
-
-        setattr(self._owner, self._name, timed)
-        return self
-
-    def __exit__(self, *failure):
-        setattr(self._owner, self._name, self._original)
-
-
-def overhead(n_rows, n_features, repeats, steps=200):
-    """Time inside a real fit: all of ask, of it the pass over rows and the noise."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n_rows, n_features))
-    y = (X[:, 0] > 0).astype(int)
-    model = skdp.DPLogisticRegression(classes=[0, 1], max_iter=steps, solver="gd", scaling="none")
-    shares = []
-    for _ in range(repeats):
-        with (
-            Stopwatch(Oracle, "request") as ask,
-            Stopwatch(MemorySource, "total") as kernel,
-            Stopwatch(SystemSource, "gaussian") as draws,
-        ):
-            start = time.perf_counter()
-            model.fit(X, y)
-            fit = time.perf_counter() - start
-        shares.append(((ask.seconds - kernel.seconds - draws.seconds) / fit, draws.seconds / fit))
-    oracle, noise_share = np.median(shares, axis=0)
-    name = f"of a fit of {steps} steps at ({n_rows}, {n_features}), per cent:"
-    yield f"{name} the oracle", 100 * oracle, "< 2"
-    yield f"{name} drawing noise", 100 * noise_share, ""
-
-
-def batches(n_rows, repeats, size=256):
-    """A draw must cost what is drawn, not what it is drawn from."""
-    source = noise_source(None)
-    few = max(n_rows // 100, 4 * size)
-    seconds = {}
-    for n in (few, n_rows):
-        rows = MemorySource.of(np.zeros((n, 20)), np.zeros((n, 1)))
-        for sampler in (Poisson(size / n), FixedSize(size)):
-            draw = functools.partial(sampler.draw, rows, source)
-            name = type(sampler).__name__
-            seconds[name, n] = best_of(lambda draw=draw: [draw() for _ in range(50)], repeats) / 50
-    for name in ("Poisson", "FixedSize"):
-        ratio = seconds[name, n_rows] / seconds[name, few]
-        yield f"{name} batch of {size}: from {n_rows} rows / from {few}", ratio, "~ 1"
-    yield "  Poisson, microseconds a batch", 1e6 * seconds["Poisson", n_rows], ""
-
-
-def passes(n_features, repeats, n_rows=50_000):
-    """A pass of steps on single records behind the boundary, in processor time."""
-    X = np.random.default_rng(0).standard_normal((n_rows, n_features))
-    y = (X[:, 0] > 0).astype(float)
-    bound = 2 * n_features**0.5
-    rows = MemorySource.of(X, y[:, None], None, bound, 0.0)
-    public = Public(
-        n_rows, n_features, 1, Adjacency.REPLACE_ONE, 1.0, 1e-6, has_intercept=False,
-        row_bound=bound,
-    )  # fmt: skip
-    context = PublicContext(public, Problem(Logistic(), ElasticNet(0.01), fit_intercept=False), 1.0)
-    release = ShuffledPass(n_rows, 0.01, 1.0)
-    for kind, seed in (("seeded", 0), ("secure", None)):
-        answer = functools.partial(release.answer, rows, context, noise_source(seed))
-        microseconds = 1e6 * best_of(answer, repeats, time.process_time) / n_rows
-        yield f"steps on one record each, d = {n_features}: microseconds, {kind}", microseconds
-
-
-def gram(n_rows, n_features, repeats):
-    """Gram matrix of rows as they are, and of rows that are standardised in every pass."""
-    X, unit = np.random.default_rng(0).standard_normal((n_rows, n_features)), np.ones(n_features)
-    in_units = Columns(-3 * unit, 3 * unit, 0.1 * unit, 1.1 * unit).for_type(np.float64)
-    for what, columns in (("as they are", None), ("standardised", in_units)):
-        sum_up = functools.partial(
-            MemorySource.of(X, X[:, :1], columns=columns).total, bounded_gram, 1e9
+    if columns == "dense":
+        X = rng.standard_normal((n_rows, n_features))
+    elif columns == "sparse":
+        X = 10 * sparse.random_array((n_rows, n_features), density=0.01, rng=rng, format="csr")
+    else:  # two columns, of as many categories
+        size = n_features // 2
+        places = rng.integers(size, size=(n_rows, 2)) + np.array([0, size])
+        X = sparse.csr_array(
+            (np.ones(2 * n_rows), places.ravel(), np.arange(0, 2 * n_rows + 1, 2)),
+            shape=(n_rows, n_features),
         )
-        seconds = best_of(sum_up, repeats, time.process_time)
-        yield f"Gram matrix, ({n_rows}, {n_features}) {what}: milliseconds", 1e3 * seconds, "", ""
+    n_outputs = int(targets.split()[0]) if "classes" in targets else 1
+    margins = 2 * (X @ rng.standard_normal((n_features, n_outputs))) / n_features**0.5
+    if targets == "counts":
+        return X, rng.poisson(np.exp(margins[:, 0] / 2)).astype(float)
+    if targets == "real":
+        return X, margins[:, 0] + rng.standard_normal(n_rows)
+    return X, (margins + rng.gumbel(size=margins.shape)).argmax(axis=1)
 
 
-def noise(repeats):
-    """Draws of the secure source."""
-    source = noise_source(None)
-    seconds = best_of(lambda: source.gaussian(2.0**30, 1_000_000), repeats)
-    yield "secure Gaussian draws, millions a second", 1 / seconds, ">= 3"
-    short = best_of(lambda: [source.gaussian(2.0**30, 50) for _ in range(100)], repeats)
-    yield "  microseconds for 50 of them", 1e4 * short, ""
+def compared(what, theirs, ours, times, limit=None):
+    """Row of the ratio of two calls, the second without compiled loops and with them."""
+    modes = [False, True][: 1 + compiled.load()]
+
+    def switched(is_on):
+        with compiled.switched(is_on):
+            ours()
+
+    calls = [functools.partial(switched, is_on) for is_on in modes]
+    for call in calls:
+        call()  # what is compiled and cached at first
+    least, *own = in_turn(times, theirs, *calls)
+    ratios, milliseconds = [one / least for one in own], [1e3 * one for one in own]
+    wanted = [f"<= {WITHOUT_LOOPS * limit:g}", f"<= {limit:g}"] if limit else ["", ""]
+    return what, *padded(ratios), *wanted, *padded(milliseconds)
 
 
-def memory(n_rows):
-    """Peak of what a fit allocates beside its data, which it copies only if they are few."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n_rows, 50))
-    y = (X[:, 0] > 0).astype(int)
-    entries = sparse.random_array((n_rows // 10, 2000), density=0.02, rng=rng, format="csr")
-    for name, held in (("float64", X), ("float32", X.astype(np.float32)), ("CSR", entries)):
-        n_bytes = held.nbytes if name != "CSR" else held.data.nbytes + held.indices.nbytes
-        for scaling in ("none", "auto"):
-            tracemalloc.start()
-            model = skdp.DPLogisticRegression(
-                classes=[0, 1], max_iter=3, solver="gd", scaling=scaling
-            )
-            model.fit(held, y[: held.shape[0]])
-            _, peak = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-            what = f"peak memory beside the data / {name} data of {n_bytes / 1e6:.0f} MB, scaling"
-            yield f"{what}={scaling!r}", peak / n_bytes, "<= 0.3"
+def padded(numbers):
+    return [*numbers, "", ""][:2]
 
 
-# Default fits beside scikit-learn's, in processor time of one thread: what is wanted of logistic
-# regression and of ridge, without compiled loops and with them.
-FITS = {
-    (1000, 10): (("<= 8", "<= 8"), ("<= 25", "<= 25")),
-    (10_000, 50): (("<= 9", "<= 7"), ("<= 20", "<= 15")),
-    (100_000, 50): (("<= 4", "<= 2.5"), ("<= 8", "<= 5")),
-    (1_000_000, 50): (("", ""), ("", "")),
-    (100_000, 300): (("<= 12", "<= 8"),),  # logistic regression alone
-}
-MANY_NUMBERS = 20_000_000  # in X, from which a fit is timed once
+def fits(smoke):
+    """Default fits beside scikit-learn's."""
+    for fit in FITS[: 2 if smoke else None]:
+        for shape, limit in list(fit.limits.items())[: 1 if smoke else None]:
+            X, y = data(*shape, fit.targets, fit.columns)
+            times = 1 if smoke else min(30, max(2, 30_000_000 // (X.shape[0] * X.shape[1])))
+            calls = (functools.partial(model.fit, X, y) for model in (fit.theirs, fit.ours))
+            yield compared(f"{fit.name} {shape}", *calls, times, limit)
 
 
-def fits(n_rows, n_features, columns, repeats):
-    """Processor time of the default fit beside scikit-learn's, in pairs.
+def tools(smoke):
+    """Scores and searches, beside scikit-learn's, and groups beside rows."""
+    shape = (1000, 5) if smoke else (10_000, 50)
+    (X, y), times = data(*shape, "2 classes"), 1 if smoke else 3
+    ours, grid = skdp.DPLogisticRegression(classes=[0, 1]), {"C": [0.1, 1.0, 10.0]}
+    fitted, plain = ours.fit(X, y), LOGISTIC.fit(X, y)
+    scored = functools.partial(cross_val_score, plain, X, y)
+    yield compared(f"evaluate {shape} / score", functools.partial(plain.score, X, y),
+                   lambda: evaluate(fitted, X, y, epsilon=1.0), times)  # fmt: skip
+    yield compared(f"cross_val_score {shape}", scored,
+                   functools.partial(cross_val_score, ours, X, y), times)  # fmt: skip
+    yield compared(f"DPSearchCV {shape} / GridSearchCV",
+                   functools.partial(GridSearchCV(LOGISTIC, grid).fit, X, y),
+                   lambda: DPSearchCV(ours, grid).fit(X, y), times)  # fmt: skip
+    n_rows = shape[0]
+    X, y = data(n_rows, 20, "real")
+    groups = np.random.default_rng(0).integers(0, n_rows // 3, n_rows)
+    calls = (functools.partial(skdp.DPRidge().fit, X, y, groups=some) for some in (None, groups))
+    yield compared(f"ridge {(n_rows, 20)} with groups / without", *calls, times)
 
-    ``columns`` are "isotropic", on which scikit-learn's solver takes few steps, or have a few large
-    factors in common ("factor"), on which it takes many.
-    """
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n_rows, n_features))
-    if columns == "factor":
-        X += rng.standard_normal((n_rows, 5)) @ rng.standard_normal((5, n_features))
-    margins = X @ rng.standard_normal(n_features) / n_features**0.5
-    targets = {
-        "LogisticRegression": (margins + rng.logistic(size=n_rows) > 0).astype(int),
-        "Ridge": margins + rng.standard_normal(n_rows),
-    }
-    names = "LogisticRegression", "Ridge"
-    for name, wanted in zip(names, FITS[n_rows, n_features], strict=False):
-        plain, ours = getattr(sklearn.linear_model, name)(), getattr(skdp, f"DP{name}")()
-        y = targets[name]
-        theirs, private = alternating(
-            functools.partial(plain.fit, X, y),
-            functools.partial(ours.fit, X, y),
-            repeats,
-            time.process_time,
+
+def first_fit(shape=(10_000, 50)) -> float:
+    """Processor time of the first fit of a process."""
+    X, y = data(*shape, "2 classes")
+    return seconds_of(lambda: skdp.DPLogisticRegression(classes=[0, 1]).fit(X, y))
+
+
+def first(smoke):
+    """First fits of a process, and of a worker of joblib, with numba installed and without it."""
+    code = "import benchmarks.speed as one; print(one.first_fit())"
+
+    def in_process(environment):
+        run = [sys.executable, "-c", code]
+        return float(subprocess.check_output(run, env=os.environ | environment))
+
+    def in_worker(environment):
+        workers = get_reusable_executor(1, env=environment, reuse=False, kill_workers=True)
+        return workers.submit(first_fit).result()
+
+    for name, seconds in (("a process", in_process), ("a worker", in_worker)):
+        without, auto = (
+            min(seconds({"SKDP_COMPILED": mode}) for _ in range(1 if smoke else 5))
+            for mode in ("never", "auto")
         )
-        what = f"default fit ({n_rows}, {n_features}) {columns} / scikit-learn's {name}"
-        yield what, private / theirs, *wanted
-        yield "  milliseconds", 1e3 * private, "", ""
+        yield (
+            f"first fit of {name} (10000, 50) / without loops", "", auto / without, "", "<= 1.3",
+            1e3 * without, 1e3 * auto,
+        )  # fmt: skip
 
 
-def special_fits(n_rows, repeats):
-    """Processor time of the default fit to CSR rows beside scikit-learn's, and of one to groups."""
-    rng = np.random.default_rng(0)
-    entries = sparse.random_array((n_rows, 500), density=0.01, rng=rng, format="csr")
-    margins = 30 * (entries @ rng.standard_normal(500)) / 500**0.5
-    for name, y, wanted in (
-        ("LogisticRegression", (margins > rng.logistic(size=n_rows)).astype(int), "<= 15"),
-        ("Ridge", margins + rng.standard_normal(n_rows), "<= 60"),
-    ):
-        plain, ours = getattr(sklearn.linear_model, name)(), getattr(skdp, f"DP{name}")()
-        calls = (functools.partial(model.fit, entries, y) for model in (plain, ours))
-        theirs, private = alternating(*calls, repeats, time.process_time)
-        what = f"default fit ({n_rows}, 500) CSR, 1 % filled / scikit-learn's {name}"
-        yield what, private / theirs, "", wanted
-        yield "  milliseconds", 1e3 * private, "", ""
-    X, groups = rng.standard_normal((n_rows, 20)), rng.integers(0, n_rows // 3, n_rows)
-    model, y = skdp.DPRidge(), X[:, 0] + rng.standard_normal(n_rows)
-    calls = (functools.partial(model.fit, X, y, groups=some) for some in (None, groups))
-    alone, grouped = alternating(*calls, 3 * repeats, time.process_time)
-    yield f"default ridge fit ({n_rows}, 20) with groups / without", grouped / alone, "", "<= 1.5"
+def alone(what, value, wanted=""):
+    return what, value, "", wanted, "", "", ""
 
 
-PARTS = "others", "memory", *speed_parallel.PARTS, "steps", "passes", "fits", "special"
-COMMON = "milliseconds", "float32 / float64"  # names of rows that belong to the row before
+def memory(smoke):
+    """Peak of the allocations of a fit beside its data."""
+    n_rows = 20_000 if smoke else 1_000_000
+    X, y = data(n_rows, 50, "2 classes")
+    model = skdp.DPLogisticRegression(classes=[0, 1], max_iter=3, solver="gd")
+    tracemalloc.start()
+    model.fit(X, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    yield alone(f"peak memory beside {X.nbytes / 1e6:.0f} MB of data / data", peak / X.nbytes)
+
+
+def plans(smoke):
+    """Milliseconds of long plans, seconds of prices, and draws of the secure source."""
+    n_steps = 1000 if smoke else 10_000
+    model = skdp.DPLogisticRegression(max_iter=n_steps, solver="gd")
+
+    def plan():
+        preparation._plans.clear()  # which hold what was planned before
+        model.plan(100_000, 50)
+
+    yield alone(f"plan of {n_steps} steps, milliseconds", 1e3 * in_turn(3, plan)[0], "<= 100")
+    levels = np.geomspace(0.8, 1.6, n_steps)
+    batches = Composed.of(PoissonSampled(0.01, Gaussian(float(level))) for level in levels)
+    seconds = seconds_of(lambda: price(batches, 1e-5, Adjacency.ZERO_OUT))
+    yield alone(f"price of {n_steps} batches, each with its own noise, seconds", seconds, "<= 5")
+    (seconds,) = in_turn(3, lambda: noise_source(None).gaussian(2.0**30, 1_000_000))
+    yield alone("secure Gaussian draws, millions a second", 1 / seconds, ">= 3")
+
+
+class Repeated:
+    """The same rows, over and over, in place of a file of many."""
+
+    def __init__(self, rows, n_rows):
+        self._rows, self.shape, self.n_read = rows, (n_rows, *rows.shape[1:]), 0
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, chosen):
+        self.n_read += chosen.stop - chosen.start
+        return self._rows[np.arange(chosen.start, chosen.stop) % len(self._rows)]
+
+
+def chunks(smoke):
+    """Five steps on many more rows than are held, with two threads, in wall time."""
+    n_rows, n_held = (200_000, 10_000) if smoke else (25_000_000, 1_000_000)
+    held, labels = data(n_held, 20, "2 classes")
+    X, y = Repeated(held, n_rows), Repeated(labels, n_rows)
+    # delta below 1 / n
+    model = skdp.DPLogisticRegression(delta=1e-9, classes=[0, 1], solver="gd", max_iter=5)
+    with threadpool_limits(2):
+        tracemalloc.start()
+        seconds = seconds_of(lambda: model.fit(skdp.data.Chunks(X, y)), time.perf_counter)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    yield alone(f"chunks of ({n_rows}, 20): million rows a second", X.n_read / seconds / 1e6)
+    yield alone(f"chunks of ({n_rows}, 20): megabytes beside the rows", peak / 1e6)
+
+
+def cluster(smoke):
+    """A pass over the rows of two dask workers beside one with two threads, in wall time."""
+    try:
+        import dask.array
+        import distributed
+    except ImportError:
+        return
+    n_rows, passes = 20_000 if smoke else 4_000_000, (5, 25)
+
+    def of_a_pass(X, y):
+        """Seconds of a pass: of a fit of many passes less those of a fit of few."""
+        models = [skdp.DPRidge(solver="gd", max_iter=n, scaling=skdp.RowNorm(10)) for n in passes]
+        few, many = (
+            min(seconds_of(lambda: model.fit(X, y), time.perf_counter) for _ in range(2))  # noqa: B023
+            for model in models
+        )
+        return (many - few) / (passes[1] - passes[0])
+
+    X, y = data(n_rows, 50, "real")
+    with threadpool_limits(2):
+        here = of_a_pass(X, y)
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as workers, distributed.Client(workers):
+        held = [dask.array.from_array(one, n_rows // 8).persist() for one in (X, y)]
+        distributed.wait(held)
+        there = of_a_pass(*held)
+    what = f"dask, two workers, ({n_rows}, 50): pass / (1.25 passes with two threads + 25 ms)"
+    yield alone(what, there / (1.25 * here + 0.025), "<= 1")
+
+
+PARTS = {part.__name__: part for part in (fits, tools, first, memory, plans, chunks, cluster)}
+ONE_THREAD = fits, tools, memory, plans
 
 
 def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = ()) -> None:
-    """Print the table and, if asked, write it with the command that made it.
-
-    Parts that are named are measured alone, and their rows put in place of those in the file;
-    fits alone of a shape, such as "100000x50", likewise.
-    """
-    unknown = set(parts) - {*PARTS, *map(shape_name, FITS)}
-    if unknown:
-        raise SystemExit(f"speed has the parts {', '.join([*PARTS, *map(shape_name, FITS)])}")
-    repeats, n_rows = (1, 20_000) if smoke else (5, 1_000_000)
-    table: list[tuple] = []
-    if not parts or "others" in parts:
-        table += [
-            *kernel(n_rows, 50, repeats),
-            *planning(repeats),
-            *overhead(max(n_rows // 10, 20_000), 50, repeats),
-            *batches(n_rows, repeats),
-            *noise(repeats),
-        ]
-    if not parts or "memory" in parts:
-        table += memory(n_rows)
-    for name, measure in speed_parallel.PARTS.items():
-        if not parts or name in parts:
-            table += measure(smoke)
-    table = [(what, value, "", wanted, "") for what, value, wanted in table]
-    with threadpool_limits(1):
-        if not parts or "steps" in parts:
-            rows = 1000 if smoke else 50_000
-            table += [(*row, "", "") for row in passes(20, 1 if smoke else 2, rows)]
-            table += fast_or_not(lambda: gram(n_rows // 10, 50, 5 * repeats))
-        if not parts or "passes" in parts:
-            table += fast_or_not(lambda: one_thread(n_rows, 50, repeats))
-        if not parts or "special" in parts:
-            table += fast_or_not(lambda: special_fits(n_rows // 10, 1))
-        for shape in list(FITS)[: 1 if smoke else None]:
-            if parts and not {"fits", shape_name(shape)} & set(parts):
-                continue
-            times = 1 if shape[0] * shape[1] >= MANY_NUMBERS else repeats
-            for columns in ("isotropic", "factor"):
-                table += fast_or_not(functools.partial(fits, *shape, columns, times))
-    shown = "{:.3f}".format
-    table = [(row[0], *(x if isinstance(x, str) else shown(x) for x in row[1:])) for row in table]
-    for what, *figures in table:
-        print(f"{what:74s}", *(f"{figure:>9s}" for figure in figures))
-    if output is None:
-        return
-    rows = [(what.strip(), *figures) for what, *figures in table]
-    if parts:
-        with output.open(newline="") as file:
-            command = file.readline().removeprefix("# made by: ").strip()
-            rows = merged([tuple(row) for row in csv.reader(file)][1:], rows)
-    with output.open("w", newline="") as file:
-        print("# made by:", command, file=file)
-        writer = csv.writer(file)
-        writer.writerow(["what", "value", "with_fast", "wanted", "wanted_with_fast"])
-        writer.writerows(rows)
-
-
-def merged(former, rows):
-    """Put rows in place of those with their names, each with rows of the same name before it."""
-
-    def named(rows):
-        """Give names that say what a row of a common name, such as "milliseconds", belongs to."""
-        counts = collections.Counter(row[0] for row in rows)
-        found, last = {}, ""
-        for row in rows:
-            last = last if row[0] in COMMON or counts[row[0]] > 1 else row[0]
-            found[last, row[0]] = row
-        return found
-
-    return [*(named(former) | named(rows)).values()]
-
-
-def shape_name(shape):
-    return "x".join(map(str, shape))
+    """Print the rows of some parts, or all, and put them in place of those in the file."""
+    if set(parts) - PARTS.keys():
+        raise SystemExit(f"speed has the parts {', '.join(PARTS)}")
+    table = []
+    for name in parts or PARTS:
+        with warnings.catch_warnings(), threadpool_limits(1 if PARTS[name] in ONE_THREAD else None):
+            warnings.simplefilter("ignore")
+            for row in PARTS[name](smoke):
+                cells = [f"{x:.3f}" if isinstance(x, float) else x for x in row]
+                print(f"{cells[0]:74s}", *(f"{cell:>9s}" for cell in cells[1:]), flush=True)
+                table.append(dict(zip(COLUMNS, [name, *cells], strict=True)))
+    if output is not None:
+        comments, former = results_file.read(output)
+        kept = [row for row in former if row.get("part") in PARTS and row["part"] not in parts]
+        results_file.write(output, comments or [f"made by: {command}"], COLUMNS,
+                           [*(kept if parts else []), *table])  # fmt: skip

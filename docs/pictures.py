@@ -5,7 +5,6 @@
 The build of the documentation does that by itself.
 """
 
-import itertools
 import math
 import sys
 import warnings
@@ -290,19 +289,25 @@ def intervals():
 
 def speed():
     """Seconds of a default fit against the number of rows."""
-    rows = rows_of("speed")
-    sizes = {"(1000, 10)": 1e3, "(10000, 50)": 1e4, "(100000, 50)": 1e5, "(1000000, 50)": 1e6}
+    rows = {row["what"]: row for row in rows_of("speed")}
+    sizes = [(1000, 10), (10_000, 50), (100_000, 50), (1_000_000, 20)]
     figure, axes = plt.subplots()
-    for model, colour in (("LogisticRegression", RED), ("Ridge", BLUE)):
-        found = {}
-        for row, following in itertools.pairwise(rows):
-            for size, n in sizes.items():
-                if row["what"] == f"default fit {size} factor / scikit-learn's {model}":
-                    found[n] = following
-        for column, line, label in (("value", "--", ""), ("with_fast", "-", ' with "fast"')):
-            times = [float(row[column]) / 1000 for row in found.values()]
-            name = {"Ridge": "DPRidge"}.get(model, "DPLogisticRegression")
-            axes.plot(list(found), times, line, marker="o", ms=4, color=colour, label=name + label)
+    for name, model, colour in (
+        ("two classes", "LogisticRegression", RED),
+        ("ridge", "Ridge", BLUE),
+    ):
+        found = [rows[f"{name} {size}"] for size in sizes]
+        counts = [size[0] for size in sizes]
+        ours, fast, ratio = (
+            np.array([float(row[column]) for row in found])
+            for column in ("milliseconds", "milliseconds_with_fast", "value")
+        )
+        for times, line, label in (
+            (ours, "--", f"DP{model}"),
+            (fast, "-", f'DP{model} with "fast"'),
+            (ours / ratio, ":", f"scikit-learn's {model}"),
+        ):
+            axes.plot(counts, times / 1000, line, marker="o", ms=4, color=colour, label=label)
     axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds")
     axes.legend(fontsize=8)
     return figure
