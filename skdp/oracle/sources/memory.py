@@ -162,16 +162,22 @@ class MemorySource(RepeatableSource, OrderedSource):
         return mapped
 
     def changed_by(self, columns: Columns, used: Source) -> MemorySource:
-        """Return the dense rows of which a value is clipped, or that are too long."""
-        X = self._records.stored
-        if is_csr(X) or not isinstance(used, MemorySource):
-            return self
-        shrink, n_rows = used._records.shrink, len(X)
+        """Return the rows of which a value is clipped, or that are too long."""
+        X, low, high = self._records.stored, columns.low, columns.high
+        if not isinstance(used, MemorySource) or (is_csr(X) and ((low > 0) | (high < 0)).any()):
+            return self  # ranges without 0 change all rows with a zero
+        shrink, n_rows = used._records.shrink, X.shape[0]
         is_changed = np.zeros(n_rows, dtype=bool) if shrink is None else shrink < 1
-        step = row_blocks.block_rows(n_rows, X.shape[1], is_sparse=False, is_copied=True)
+        step = row_blocks.block_rows(n_rows, X.shape[1], is_csr(X), is_copied=True)
         for rows in row_blocks.slices(0, n_rows, max(1, step)):
-            outside = (X[rows] < columns.low) | (X[rows] > columns.high)
-            is_changed[rows] |= outside.any(axis=1)
+            if is_csr(X):
+                entries = slice(*X.indptr[[rows.start, rows.stop]])
+                some, places = X.data[entries], X.indices[entries]
+                outside = np.flatnonzero((some < low[places]) | (some > high[places]))
+                at = np.searchsorted(X.indptr, outside + entries.start, side="right") - 1
+                is_changed[at] = True
+            else:
+                is_changed[rows] |= ((X[rows] < low) | (X[rows] > high)).any(axis=1)
         return MemorySource(self._records[np.flatnonzero(is_changed)], None, self._spread)
 
     def _copies_fit(self, X: AnyRows) -> bool:

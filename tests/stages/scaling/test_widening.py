@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
 
 import replays
 import skdp
@@ -166,16 +167,18 @@ def test_other_centres_or_sizes_are_refused(rng):
             oracle.change_ranges(Scaling(columns, targets), 2.0)
 
 
-def test_rows_that_ranges_leave_as_they_are_have_no_part(rng):
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_rows_that_ranges_leave_as_they_are_have_no_part(rng, form):
     """The sum over the others is that over all; which ones they are follows from a row itself."""
     X = rng.standard_normal((3000, 3)) * 10.0 ** rng.uniform(-1, 1, (3000, 1))
+    X[rng.random(X.shape) < 0.5] = 0.0
     y, three = X[:, :1].copy(), np.full(3, 3.0)
     public = Public(3000, 3, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=4.0)
     context = PublicContext(public, Problem(SquaredError()), 1e-9)
-    source = MemorySource.of(X, y, rng.random(3000), 4.0, public.intercept_size)
+    source = MemorySource.of(form(X), y, rng.random(3000), 4.0, public.intercept_size)
     oracle = Oracle(context, Ledger(AdmitAll()), rng, source, noise_source(0))
-    oracle.standardise(Scaling(Columns(-three, three, 0 * three, three / 3)))
-    request = TailSum(np.ones((4, 1)), -three, three, oracle.public.row_bound, 50.0)
+    oracle.standardise(Scaling(Columns(-three, three, 0.2 * three, three / 3)))
+    request = TailSum(np.ones((4, 1)), -three - 0.6, three - 0.6, oracle.public.row_bound, 50.0)
     wide = replace(oracle.scaling, columns=stage._scaled(oracle.scaling.columns, 2.0))
     with oracle.with_ranges(wide, 8.0):
         assert 0 < oracle._source.n_rows < 3000
