@@ -16,7 +16,7 @@ from skdp.accounting.plan import EventCounts, counts_of, sampled_counts
 # root finding, a few units in the last place (2e-16), and of `_log_delta`, which the tests compare
 # with 60 digits, with a wide margin.
 SAFETY = 1e-11
-# Quadrature over an interval of length mu; for mu below 0.1 its error is less than rounding's.
+# Quadrature over an interval of length mu. For mu below 0.1 its error is less than rounding's.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -76,8 +76,8 @@ def _log_delta(mu: float, epsilon: float) -> float:
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Smallest delta such that every mu-GDP mechanism is (epsilon, delta)-DP.
 
-    ``delta = Phi(-epsilon/mu + mu/2) - exp(epsilon) Phi(-epsilon/mu - mu/2)``
-    (Balle and Wang 2018, Thm 8; Dong, Roth, Su 2019, Cor. 2.13).
+    ``delta = Phi(-epsilon/mu + mu/2) - exp(epsilon) Phi(-epsilon/mu - mu/2)`` (Balle and Wang 2018,
+    Thm 8, Dong, Roth, Su 2019, Cor. 2.13).
 
     Parameters
     ----------

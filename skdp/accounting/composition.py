@@ -1,9 +1,9 @@
 """Epsilon and delta of composed dominating pairs, by privacy-loss distributions on a lattice.
 
 All approximations err upwards. Connecting the dots of a profile (Doroshenko, Ghazi, Kamath, Kumar,
-Manurangsi 2022, arXiv:2207.04380) gives a pair that dominates the true one. The sum is taken under
-an exponential tilt, with weights ``exp(tilt * loss)``, so that FFT errors and wrap-around are small
-compared with the *tail* of interest and not only with 1; both are bounded and added.
+Manurangsi 2022, arXiv:2207.04380) gives a pair that dominates the true one. The sum uses an
+exponential tilt, with weights ``exp(tilt * loss)``, so that FFT errors and wrap-around are small
+compared with the *tail* of interest and not only with 1. Both are bounded and added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scipy.optimize import brentq
 from skdp._numbers import Array
 from skdp.accounting.pairs import Pair
 
-# Largest argument of exp; the range of float64 ends at exp(709.78).
+# Largest argument of exp. The range of float64 ends at exp(709.78).
 MAX_EXPONENT = 700.0
 # Bound on the error of an FFT of n numbers, relative to their Euclidean norm, over log2(n). It is
 # at least five times the error against extended precision (tests/accounting/test_pairs.py).
@@ -38,8 +38,8 @@ _WEIGHT_EXPONENT = 60.0
 class Atoms:
     """Masses of a discrete dominating pair (P, Q) at given privacy losses log(P/Q).
 
-    ``up`` are masses of P at the losses ``gains`` > 0; ``down`` are masses of Q at the losses
-    ``-drops`` < 0 (those of P are ``down * exp(-drops)``); ``centre`` is the mass at loss 0;
+    ``up`` are masses of P at the losses ``gains`` > 0. ``down`` are masses of Q at the losses
+    ``-drops`` < 0 (those of P are ``down * exp(-drops)``). ``centre`` is the mass at loss 0.
     ``infinity_mass`` is the mass of P where Q has none, and ``reverse_infinity_mass`` that of Q
     where P has none.
     """
@@ -106,7 +106,7 @@ def lattice_atoms(pair: Pair, step: float, tail: float) -> Atoms:
 
 
 # Relative places of the dots of a sketch, in units of the reach: evenly spaced near the far end,
-# where single large losses lie; geometric near 0, where small ones do.
+# where single large losses lie. Geometric near 0, where small ones do.
 _SKETCH = np.concatenate(([0.0], np.geomspace(1e-6, 1e-2, 40), np.linspace(0, 1, 81)[1:]))
 
 
@@ -265,7 +265,7 @@ def _window(parts: list[tuple[_TiltedAtoms, int]], step: float) -> tuple[int, in
 
 Pairs = tuple[tuple[Pair, int], ...]  # dominating pairs with their numbers of occurrences
 
-# Mass cut off at the far ends of all losses, as a share of delta; it is charged as infinite loss.
+# Mass cut off at the far ends of all losses, as a share of delta. It is charged as infinite loss.
 _CUT = 1e-5
 # Least number of standard deviations of the sum that the lattice has to cover.
 _DEVIATIONS = 16.0
@@ -280,7 +280,7 @@ class _Aim:
     """Where to look for the tail in one direction.
 
     Under ``tilt`` the tail is in the middle of the sum, whose standard deviation is then about
-    ``deviation``; ``bound`` is an upper bound on the answer, ``guess`` an estimate of it.
+    ``deviation``. ``bound`` is an upper bound on the answer, ``guess`` an estimate of it.
     """
 
     tilt: float
@@ -436,7 +436,7 @@ def _largest_loss(pairs: Pairs) -> float:
 
 
 def _sides(pairs: Pairs) -> tuple[int, ...]:
-    """0 for the pairs as they are; also 1, for all of them reversed, if that differs."""
+    """0 for the pairs as they are. Also 1, for all of them reversed, if that differs."""
     return (0,) if all(pair.symmetric for pair, _ in pairs) else (0, 1)
 
 
@@ -453,8 +453,8 @@ def _aim_at_delta(sketch: AtomList, log_delta: float) -> _Aim:
     """Tilt under which the mean loss is about the epsilon at delta, and the Chernoff bound on it.
 
     At its mean under a tilt t a sum with variance v has a divergence of about the Chernoff bound
-    over ``t (1+t) sqrt(2 pi v)`` (saddle point). For bounded losses, this needs far less tilt
-    than the best Chernoff bound does; where single large losses dominate, for more.
+    over ``t (1+t) sqrt(2 pi v)`` (saddle point). For bounded losses, this needs far less tilt than
+    the best Chernoff bound does. Where single large losses dominate, for more.
     """
     left = -math.expm1(math.log(max(infinity_mass_of(sketch), 1e-320)) - log_delta)
     if left <= 0:
@@ -477,7 +477,7 @@ def _aim_at_delta(sketch: AtomList, log_delta: float) -> _Aim:
 def _aim_at_epsilon(sketch: AtomList, epsilon: float, attempt: int = 0) -> _Aim:
     """Tilt under which the mean loss is nearly ``epsilon``, and Chernoff's bound on log delta.
 
-    Where single large losses dominate, the mean jumps past epsilon as the tilt grows; a tilt below
+    Where single large losses dominate, the mean jumps past epsilon as the tilt grows. A tilt below
     that keeps the other losses visible. Every further ``attempt`` takes a smaller tilt.
     """
     tilts = _trial_tilts(sketch)

@@ -27,7 +27,7 @@ _FROM_THE_WEAKEST = ("none", "seeded", "system")  # sources of noise
 
 @dataclass(frozen=True)
 class Cost:
-    """Releases and the terms of their guarantee; the only maker of a `PrivacyStatement`.
+    """Releases and the terms of their guarantee. The only maker of a `PrivacyStatement`.
 
     ``one + other`` is the cost of both on the same rows. The releases of the second may depend on
     the answers of the first. Each cost has its own batches, blocks and noise: the sum does not
@@ -40,7 +40,7 @@ class Cost:
     releases : tuple of ReleaseRecord
         Distinct releases with counts, in order of first appearance.
     delta : float or None
-        The delta at which the cost is stated; None if the summands have different ones.
+        The delta at which the cost is stated. None if the summands have different ones.
     adjacency : str
     unit : {"row", "group"}, default="row"
         Unit of privacy.
@@ -50,7 +50,7 @@ class Cost:
     noise_source : {"system", "seeded", "none"}, default="system"
     part : tuple of (Partition, int or str), default=()
         The part of the rows that is read: of a random split by its number, of a division of the
-        people by its name; () for all rows.
+        people by its name, () for all rows.
     """
 
     releases: tuple[ReleaseRecord, ...]
@@ -65,7 +65,7 @@ class Cost:
 
     @classmethod
     def of(cls, statement: PrivacyStatement) -> Cost:
-        """Return what a statement states.
+        """Return the contents of a statement.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class Cost:
         Parameters
         ----------
         delta : float or None, default=None
-            In [0, 1); None for that of the cost.
+            In [0, 1). None for that of the cost.
 
         Returns
         -------
@@ -196,7 +196,7 @@ class Cost:
         Parameters
         ----------
         delta : float or None, default=None
-            In [0, 1); None for that of the cost.
+            In [0, 1). None for that of the cost.
 
         Returns
         -------
@@ -258,7 +258,7 @@ def composed(
     costs : iterable of Cost
         At least one.
     delta : float or None, default=None
-        Of the total; None for the one that all of them state.
+        Of the total. None for the one that all of them state.
     disjoint : bool, default=False
         Whether each cost is of other rows.
 

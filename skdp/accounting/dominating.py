@@ -43,7 +43,7 @@ SHIFT_WIDTH = 1e-12
 
 @singledispatch
 def dominating_pair(event: Event, adjacency: Adjacency) -> Pair | None:
-    """Return the pair that dominates ``event``; None where no finite epsilon holds.
+    """Return the pair that dominates ``event``. None where no finite epsilon holds.
 
     Raises
     ------
@@ -178,7 +178,7 @@ def dominating_pairs(path: Parts, adjacency: Adjacency) -> tuple[Pairs, Pairs] |
 
 
 def _pairs(path: Parts, adjacency: Adjacency) -> Pairs | None:
-    """Return dominating pairs of the events, with counts; None if an event has infinite epsilon."""
+    """Return dominating pairs of the events, with counts. None if an event has infinite epsilon."""
     merged: dict[Pair, int] = {}
     for event, count in path:
         pair = dominating_pair(event, adjacency)

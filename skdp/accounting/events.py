@@ -43,7 +43,7 @@ Parts = tuple[tuple["Event", int], ...]  # events with their numbers of occurren
 
 
 class UnknownCost(ValueError):  # noqa: N818 - a result as much as an error
-    """No available theorem covers this event under this adjacency; the message names both."""
+    """No available theorem covers this event under this adjacency. The message names both."""
 
 
 class Adjacency(StrEnum):
@@ -52,8 +52,8 @@ class Adjacency(StrEnum):
     ``zero_out``
         One record is replaced by a null record, which contributes nothing to any sum.
     ``replace_one``
-        One record is replaced by any other record; a sum of bounded contributions can move
-        by up to twice the bound, so the same noise guarantees about twice the epsilon.
+        One record is replaced by any other record. A sum of bounded contributions can move by up to
+        twice the bound, so the same noise guarantees about twice the epsilon.
     """
 
     ZERO_OUT = "zero_out"
@@ -67,7 +67,7 @@ class Adjacency(StrEnum):
         ----------
         value : str
         labels : bool, default=False
-            Whether "label" is a name, too: the target of one record is replaced by any other, and
+            Whether "label" is also a name: the target of one record is replaced by any other, and
             all else is public. Its neighbours are neighbours under ``replace_one``, whose prices
             are valid for it (Ghazi, Golowich, Kumar, Manurangsi and Zhang 2021, "Deep learning with
             label differential privacy", Def. 1.2).
@@ -95,8 +95,8 @@ class Adjacency(StrEnum):
 class Event:
     """Base class of all events, which are frozen, hashable and comparable.
 
-    An event is a *mechanism*, which is one noisy answer; an `EventWrapper`, which states to which
-    rows, or how many times, the event inside it was applied; or a sequence, `Composed`.
+    An event is one of three things. A *mechanism* is one noisy answer. An `EventWrapper` states to
+    which rows, or how many times, the event inside it was applied. `Composed` is a sequence.
     """
 
     def inner(self) -> Parts:
@@ -194,7 +194,7 @@ class Composed(Event):
     """A sequence of events on the same rows, each of which may depend on the *answers* before it.
 
     Meaning: adaptive sequential composition of ``parts``, given as pairs (event, count).
-    ``Composed()`` is the event in which nothing happened; it costs nothing.
+    ``Composed()`` is the event in which nothing happened. It costs nothing.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def walk(
     ----------
     event : Event
     into : type or tuple of types, default=Event
-        Types of the events to look into; with `Composed` samples, blocks and passes are not opened.
+        Types of the events to look into. With `Composed` samples, blocks and passes are not opened.
 
     Yields
     ------
@@ -277,7 +277,7 @@ def _check_noise(event: Event, *names: str) -> None:
 
 @dataclass(frozen=True)
 class _AdditiveNoise(Event):
-    """Base class of sums with additive noise; the subclasses explain the fields."""
+    """Base class of sums with additive noise. The subclasses explain the fields."""
 
     noise_multiplier: float
     spread: float = 2.0
@@ -323,7 +323,7 @@ class Gaussian(_AdditiveNoise):
         Standard deviation of the noise in units of the contribution bound. 0 means no noise.
     spread : float, default=2.0
         Largest distance between two contributions, in units of the bound. 2 for vectors that may
-        point anywhere; 1 for counts; sqrt(2) for Gram matrices.
+        point anywhere. 1 for counts, sqrt(2) for Gram matrices.
 
     Raises
     ------
@@ -366,7 +366,7 @@ class Laplace(_AdditiveNoise):
         contribution bound. 0 means no noise.
     spread : float, default=2.0
         Largest L1 distance between two contributions, in units of the bound: 2 for vectors, 1 for
-        counts. Values in between hold for L2 distances (sqrt(2) for Gram matrices); they would be
+        counts. Values in between hold for L2 distances (sqrt(2) for Gram matrices). They would be
         wrong for L1 and are refused.
 
     Raises
@@ -403,9 +403,9 @@ class NoisyMaximum(_AdditiveNoise):
     Meaning: the noise is that of `Laplace`, ``Lap(noise_multiplier * C)`` per coordinate, but no
     entry leaves, and one record adds a vector whose *largest entry* is at most ``C``. The release
     is ``2 sensitivity / noise_multiplier``-DP with delta = 0, whatever the number of entries
-    ("report noisy max", Dwork and Roth 2014, Claim 3.9); the proof for two-sided entries is in
-    `skdp.oracle.releases.gradients`. Nothing but this epsilon is used: what Laplace noise on one
-    number costs is no bound.
+    ("report noisy max", Dwork and Roth 2014, Claim 3.9). The proof for two-sided entries is in
+    `skdp.oracle.releases.gradients`. Only this epsilon is used. The cost of Laplace noise on one
+    number is no bound.
 
     Parameters
     ----------
@@ -481,13 +481,13 @@ class Partition:
     Parameters
     ----------
     epoch : int
-        Number of the division, at least 0; a new division of the same rows needs a new number.
+        Number of the division, at least 0. A new division of the same rows needs a new number.
     n_blocks : int or None
         None if blocks have names, which may be any: those of disjoint parts of the people.
     cuts : tuple of int or None, default=None
         Where blocks of unequal size begin and end, as n_blocks + 1 positions in the order of the
-        rows; block i is ``[cuts[i], cuts[i + 1])``. Divisions that differ in nothing else
-        differ by their cuts. None for blocks of equal size.
+        rows. Block i is ``[cuts[i], cuts[i + 1])``. Divisions that differ in nothing else differ by
+        their cuts. None for blocks of equal size.
     shared : str, default=""
         Name of a division that several fits share, such as a hold-out: fits that are composed name
         the very same one by it. Divisions without a name are a fit's own.
@@ -521,7 +521,7 @@ class OnBlock(EventWrapper):
 
     Meaning: ``event`` is applied to the rows whose numbers lie in block ``block``. A record lies in
     one block of the partition only, so the costs of *different* blocks of the *same* partition do
-    not add: their maximum is charged (parallel composition, McSherry 2009, Thm 4; valid here
+    not add: their maximum is charged (parallel composition, McSherry 2009, Thm 4, valid here
     because both relations keep row numbers in place). Releases on the same block add up. A block
     may itself be divided: ``event`` may be on a block of a division of this block's rows.
 
@@ -552,7 +552,7 @@ class OnBlock(EventWrapper):
 
     @property
     def share(self) -> float:
-        """Share of the rows that the block holds; 1 if it has a name, and its size is not known."""
+        """Share of the rows that the block holds. 1 if it has a name, and its size is not known."""
         cuts = self.partition.cuts
         if cuts is None or isinstance(self.block, str):
             return 1 / (self.partition.n_blocks or 1)
@@ -567,10 +567,10 @@ class OnBlock(EventWrapper):
 class DisjointPass(EventWrapper):
     """``n_steps`` answers, each computed on a different block of one partition of the rows.
 
-    Meaning: the rows are divided into ``n_steps`` disjoint blocks without looking at them; the t-th
+    Meaning: the rows are divided into ``n_steps`` disjoint blocks without looking at them. The t-th
     answer is ``event`` applied to the rows of block t, and may depend on the answers before it. All
     answers are released. A record lies in one block, so the pass costs no more than one answer
-    (parallel composition, McSherry 2009, Thm 4; valid here because both relations keep row numbers
+    (parallel composition, McSherry 2009, Thm 4, valid here because both relations keep row numbers
     in place). It is equivalent to one `OnBlock` for each block, but a single event however many
     blocks there are. A second pass over the same rows is another event, and costs add up.
 
@@ -682,14 +682,14 @@ class FixedSizeSampled(Sampled):
 
 @dataclass(frozen=True)
 class Shuffled(EventWrapper):
-    """One answer per record, the records being taken in a secret random order.
+    """One answer per record, in a secret random order of the records.
 
-    Meaning: a uniformly random permutation of ``n`` records is drawn; the t-th answer is the local
-    randomiser ``event`` applied to the t-th record *alone*, and may depend on the answers before
-    it. All answers are released. Each record being used once, the pass costs no more than one
-    answer; the secret order can make it cost far less. For that the guarantee of the randomiser
-    must hold between any two records (and the null record), so it is taken under replace-one
-    whatever the adjacency of the plan.
+    Meaning: a uniformly random permutation of ``n`` records is drawn. The t-th answer is the local
+    randomiser ``event`` applied only to the t-th record, and may depend on the answers before it.
+    All answers are released. Each record being used once, the pass costs no more than one answer.
+    The secret order can make it cost far less. For that the guarantee of the randomiser must hold
+    between any two records (and the null record), so it uses replace-one whatever the adjacency of
+    the plan.
 
     One answer per *batch* is another event: batches differ in all of their rows, so a bound for one
     changed record does not make them clones of each other.
@@ -720,11 +720,11 @@ class Shuffled(EventWrapper):
 class Selected(EventWrapper):
     """The best of a random number of independent runs, the only one that is released.
 
-    Meaning: ``K`` is drawn from the geometric distribution with mean ``mean_runs``; ``event`` is
-    run ``K`` times with fresh noise on the same rows, each run ending in a pair (answer, score);
-    the pair with the highest score is released, ties being broken by a fair coin, and nothing else
-    is (Papernot and Steinke 2022, arXiv:2110.03620, Def. 1 with ``eta = 1``). What a run does must
-    not depend on the runs before it.
+    Meaning: ``K`` is drawn from the geometric distribution with mean ``mean_runs``. ``event`` is
+    run ``K`` times with fresh noise on the same rows, each run ending in a pair (answer, score).
+    The pair with the highest score is released, ties being broken by a fair coin, and nothing else
+    is (Papernot and Steinke 2022, arXiv:2110.03620, Def. 1 with ``eta = 1``). A run must not depend
+    on the runs before it.
 
     Parameters
     ----------

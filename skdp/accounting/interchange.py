@@ -28,7 +28,7 @@ def from_dp_event(event: DpEvent, adjacency: str) -> Event:
     Raises
     ------
     ValueError
-        If the event has no counterpart; Poisson samples have none under replacement, where a
+        If the event has no counterpart. Poisson samples have none under replacement, where a
         sensitivity does not determine their cost.
     """
     relation = Adjacency.parse(adjacency, labels=True)
@@ -65,9 +65,9 @@ def to_dp_event(event: Event, adjacency: str) -> DpEvent:
     Parameters
     ----------
     event : Event
-        Such as ``statement.event``. What dp-accounting has no event for, such as answers on
-        disjoint blocks, becomes the Gaussian release of the same Gaussian-DP parameter, which costs
-        at least as much.
+        Such as ``statement.event``. A release for which dp-accounting has no event, such as answers
+        on disjoint blocks, becomes the Gaussian release of the same Gaussian-DP parameter, which
+        costs at least as much.
     adjacency : {"zero_out", "replace_one", "label"}
         Of the statement. For sampled releases use an accountant of dp-accounting with the relation
         REPLACE_SPECIAL, which is zero-out.

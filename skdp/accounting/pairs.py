@@ -98,8 +98,8 @@ class _BoundedPair(Pair):
 class LaplacePair(_BoundedPair):
     """Laplace noise against itself, shifted by ``bound`` scales: ``1 - exp((e - bound) / 2)``.
 
-    It also dominates Laplace noise on a vector whose L1 sensitivity over the scale is ``bound``
-    (a fact that all privacy-loss accounting of Laplace noise uses; the tests check it numerically).
+    It also dominates Laplace noise on a vector whose L1 sensitivity over the scale is ``bound`` (a
+    fact that all privacy-loss accounting of Laplace noise uses, the tests check it numerically).
     """
 
     def forward(self, epsilon: Array) -> Array:
@@ -237,7 +237,7 @@ class SymmetricSampledPair(_Sampled):
 class AntipodalPair(Pair):
     """``((1-q) N(0,1) + q N(mu,1), (1-q) N(0,1) + q N(-mu,1))``, q = ``rate``.
 
-    Dominates a Poisson-sampled Gaussian sum under replace-one; ``mu`` is *one* contribution bound
+    Dominates a Poisson-sampled Gaussian sum under replace-one. ``mu`` is *one* contribution bound
     over sigma, because the two records already pull in opposite directions (Prop. 13 of Lebeda,
     Regehr, Kamath, Steinke 2025, as used by Google's privacy loss distributions, Sec. 5.2).
     """

@@ -129,7 +129,7 @@ def composed_epsilon(guarantees: Guarantees, slack: float) -> float:
     """Epsilon of the composition of (epsilon_i, delta_i)-DP mechanisms for a further ``slack``.
 
     ``sqrt(2 log(1/slack) sum epsilon_i**2) + sum epsilon_i (e**epsilon_i - 1)/(e**epsilon_i + 1)``,
-    or the plain sum if that is less; delta is ``1 - prod (1 - delta_i) + slack`` (Wu, Wang,
+    or the plain sum if that is less. Delta is ``1 - prod (1 - delta_i) + slack`` (Wu, Wang,
     Cristali, Gu, Willett 2021, Lemma 2.2, from Kairouz, Oh, Viswanath 2015, Thm 3.5).
 
     Parameters

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from skdp.accounting import events
 from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, Parts, Sampled, UnknownCost
 
-# Distinct events with their numbers of occurrences; the order does not matter for the cost.
+# Distinct events with their numbers of occurrences. The order does not matter for the cost.
 EventCounts = dict[Event, int]
 Blocks = dict[int | str, EventCounts]
 
-# Maximum number of combinations of blocks that a record can lie in; plans with more raise
+# Maximum number of combinations of blocks that a record can lie in. Plans with more raise
 # UnknownCost. A choice of ours: each combination is priced separately.
 MAX_PATHS = 256
 
@@ -41,7 +41,7 @@ def by_block(event: Event) -> tuple[EventCounts, dict[events.Partition, Blocks]]
 
 
 def paths(event: Event, adjacency: Adjacency) -> list[EventCounts]:
-    """Return the collections of events that a single record can meet; the costliest is the cost.
+    """Return the collections of events that a single record can meet. The costliest is the cost.
 
     A record lies in one block of each partition. So it meets the events on all rows and, for every
     partition, those on one of its blocks. Blocks that cannot be the costliest are left out.
@@ -130,14 +130,14 @@ def squared_mu(counts: EventCounts, adjacency: Adjacency) -> float:
 
 
 def joint_mu(counts: EventCounts, adjacency: Adjacency) -> float | None:
-    """Gaussian-DP parameter of Gaussian events together; None if there are other events."""
+    """Gaussian-DP parameter of Gaussian events together. None if there are other events."""
     if not all(isinstance(event, events.Gaussian) for event in counts):
         return None
     return math.sqrt(squared_mu(counts, adjacency))
 
 
 def sampled_counts(event: Sampled, adjacency: Adjacency) -> EventCounts:
-    """Count the events on one sample; UnknownCost if no sampling theorem can apply to them."""
+    """Count the events on one sample. UnknownCost if no sampling theorem can apply to them."""
     counts = counts_of(event.event)
     if isinstance(event, events.FixedSizeSampled) and adjacency is Adjacency.ZERO_OUT:
         raise UnknownCost(

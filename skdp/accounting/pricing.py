@@ -43,11 +43,11 @@ class Calibration:
     Attributes
     ----------
     scale : float
-        Factor of the noise of the plan; 0 for no noise, if epsilon is infinite.
+        Factor of the noise of the plan. 0 for no noise, if epsilon is infinite.
     epsilon : float
         The certified figure, at most the requested one.
     accountant : str
-        Name of the theorem, as `price` returns it; "none" if nothing has to be certified.
+        Name of the theorem, as `price` returns it. "none" if nothing has to be certified.
     """
 
     scale: float
@@ -63,10 +63,10 @@ def price(event: Event, delta: float, adjacency: Adjacency) -> tuple[float, str]
 
     * "gdp": Gaussian releases, exactly and in closed form. They are mu-GDP with ``mu**2 = sum
       (sensitivity_t / sigma_t)**2`` (Dong, Roth, Su 2019, Cor. 3.3), converted by Balle and Wang
-      2018, Thm 8;
-    * "pure": the sum of epsilons of releases that need no delta;
-    * "pld": composition of dominating pairs, by `skdp.accounting.composition`;
-    * "selection" and "shuffle": those of one `Selected` or `Shuffled` event;
+      2018, Thm 8.
+    * "pure": the sum of epsilons of releases that need no delta.
+    * "pld": composition of dominating pairs, by `skdp.accounting.composition`.
+    * "selection" and "shuffle": those of one `Selected` or `Shuffled` event.
     * "mixed": such events beside others, in a composition of dominating pairs. A selection of
       Gaussian runs has a pair of its own. Any other such event enters as one (epsilon_i, delta_i)
       that its own theorem certifies.
@@ -320,7 +320,7 @@ def calibrate(event: Event, epsilon: float, delta: float, adjacency: Adjacency) 
         )
     if not math.isfinite(scale):
         raise _no_noise(epsilon, delta)
-    # Rounding may leave the cost just above the budget; each step up is twice the one before.
+    # Rounding may leave the cost just above the budget. Each step up is twice the one before.
     step = 1e-9
     spent, theorem = price(event.scaled(scale), delta, adjacency)
     while spent > epsilon:
@@ -367,7 +367,7 @@ def least_factor(
 
 
 def _pure_factor(event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-    """Factor by the sum of epsilons; inf if the plan is not pure.
+    """Factor by the sum of epsilons. It is inf if the plan is not pure.
 
     Composition is never worse, but the search for its factor is wider.
     """

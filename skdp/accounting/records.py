@@ -26,7 +26,7 @@ class ReleaseRecord:
     count : int
         Number of consecutive releases.
     noise_multiplier : float
-        Noise standard deviation over the bound on one record's contribution; nan for releases
+        Noise standard deviation over the bound on one record's contribution. It is nan for releases
         that have no single figure.
     event : Event
         One of the ``count`` releases, as it is priced.
@@ -39,7 +39,7 @@ class ReleaseRecord:
 
     @classmethod
     def of(cls, kind: str, event: Event, count: int = 1) -> Self:
-        """Return a record; its noise multiplier is nan unless its mechanisms are all alike."""
+        """Return a record. Its noise multiplier is nan unless its mechanisms are all alike."""
         parts = {part for part, _ in walk(event) if not part.inner()}
         noise = getattr(parts.pop(), "noise_multiplier", math.nan) if len(parts) == 1 else math.nan
         return cls(kind, count, float(noise), event)
@@ -71,7 +71,7 @@ class ReleaseLine:
 
 
 def release_lines(records: Iterable[ReleaseRecord], unit: str = "row") -> list[ReleaseLine]:
-    """Summarise releases, one line for all that look alike; samples and blocks are of units."""
+    """Summarise releases, one line for all that look alike. Samples and blocks are of units."""
     alike: dict[tuple[str, str, str], list[ReleaseRecord]] = {}
     for record in records:
         n_steps = _n_steps(record.event)
@@ -90,7 +90,7 @@ def release_lines(records: Iterable[ReleaseRecord], unit: str = "row") -> list[R
 
 
 def footnote(lines: Iterable[ReleaseLine], unit: str = "row") -> str:
-    """Return a sentence for statements that list releases on disjoint blocks; "" for others."""
+    """Return a sentence for statements that list releases on disjoint blocks, "" for others."""
     # In these a row is in some of the answers only, whatever the random draws.
     if not any(line.rows.startswith(("disjoint", "part")) for line in lines):
         return ""
@@ -98,13 +98,13 @@ def footnote(lines: Iterable[ReleaseLine], unit: str = "row") -> str:
 
 
 def _answers(event: Event) -> list[tuple[Event, int]]:
-    """Return the answers in an event, with counts; samples, blocks and passes stay whole."""
+    """Return the answers in an event, with counts. Samples, blocks and passes stay whole."""
     parts = walk(event, into=Composed)
     return [(part, count) for part, count in parts if not isinstance(part, Composed)]
 
 
 def _n_steps(event: Event) -> int:
-    """Return the number of steps in a release; a step may consist of answers of different kinds."""
+    """Return the number of steps in a release. A step may consist of answers of different kinds."""
     counts: Counter[type[Event]] = Counter()
     for answer, count in _answers(event):
         if isinstance(answer, EventWrapper) and not isinstance(answer, events.Selected):
@@ -114,7 +114,7 @@ def _n_steps(event: Event) -> int:
 
 
 def _rows(event: Event) -> str:
-    """Describe the rows that all answers in an event read; "" where answers differ."""
+    """Describe the rows that all answers in an event read, "" where answers differ."""
     labels = {_rows_of_one(answer) for answer, _ in _answers(event)}
     return labels.pop() if len(labels) == 1 else ""
 
@@ -185,7 +185,7 @@ def plain(value: object) -> Plain:
 
 
 def from_plain(value: object) -> Any:  # of a type that the file names
-    """Return the value that :func:`plain` turned into ``value``; lists become tuples.
+    """Return the value that :func:`plain` turned into ``value``, lists become tuples.
 
     Raises
     ------

@@ -19,7 +19,7 @@ from skdp.accounting.plan import joint_mu, sampled_counts
 # A randomiser has to hold between any two records, so its guarantee is taken under replace-one for
 # both relations: exchanging a record for the null record is one of the replacements.
 _LOCAL = Adjacency.REPLACE_ONE
-# Local deltas that are tried, as shares of delta / n. Each gives a valid epsilon; the least counts.
+# Local deltas that are tried, as shares of delta / n. Each gives a valid epsilon. The least counts.
 _SHARES = (1e-3, 0.01, 0.03, 0.06, 0.1, 0.2, 0.3, 0.45)
 
 
@@ -28,7 +28,7 @@ def guarantee(event: Event, delta: float, adjacency: Adjacency) -> tuple[float, 
 
     Mechanisms with delta = 0, or with a delta of their own, keep it. For samples, epsilon shrinks
     to ``log(1 + q (exp(epsilon) - 1))`` and delta to ``q delta`` (Balle, Barthe, Gaboardi 2018, Thm
-    8 and 9; Thm 2 for Poisson samples under replace-one).
+    8 and 9, Thm 2 for Poisson samples under replace-one).
     """
     match event:
         case events.Gaussian():
@@ -62,9 +62,10 @@ def clone_delta(n: int, local_epsilon: float, epsilon: float) -> float:
         (A + D, G - A + 1 - D)   against   (A + 1 - D, G - A + D)
 
     dominates, with G ~ Bin(n - 1, exp(-local_epsilon)) clones, A ~ Bin(G, 1/2) of the first kind, D
-    a coin of bias ``exp(local_epsilon) / (1 + exp(local_epsilon))``. The sum over G is taken term
-    by term; given G the best test is a threshold on the first count. The larger clone probability
-    of their later paper (arXiv:2208.04591) is withdrawn for adaptive randomisers and not used.
+    a coin of bias ``exp(local_epsilon) / (1 + exp(local_epsilon))``. The sum over G is computed
+    term by term. Given G the best test is a threshold on the first count. The larger clone
+    probability of their later paper (arXiv:2208.04591) is withdrawn for adaptive randomisers and
+    not used.
     """
     if epsilon >= local_epsilon:
         return 0.0
@@ -74,7 +75,7 @@ def clone_delta(n: int, local_epsilon: float, epsilon: float) -> float:
     truth = 1 / (1 + math.exp(-local_epsilon))
     lie = math.exp(-local_epsilon) * truth  # 1 - truth would have no digits left from 36 on
     # Given c clones, the first count is a with probability (truth B(a-1) + lie B(a)) against the
-    # same with truth and lie exchanged, B = Bin(c, 1/2); B(a-1)/B(a) = a / (c + 1 - a) increases
+    # same with truth and lie exchanged, B = Bin(c, 1/2). B(a-1)/B(a) = a / (c + 1 - a) increases
     # with a. The ratio exceeds exp(epsilon) above these odds: those of (truth exp(epsilon) - lie)
     # to (truth - lie exp(epsilon)), both divided by truth.
     odds = (math.exp(epsilon) - math.exp(-local_epsilon)) / -math.expm1(epsilon - local_epsilon)
@@ -151,7 +152,7 @@ def _at_least(threshold: Array, clones: Indices) -> Array:
 def shuffle_epsilon(event: Shuffled, delta: float, adjacency: Adjacency) -> float:
     """Epsilon of one pass of local randomisers over shuffled records, by hiding among clones.
 
-    By the exact sum of `clone_delta` (Feldman, McMillan, Talwar 2021); for randomisers with a
+    By the exact sum of `clone_delta` (Feldman, McMillan, Talwar 2021). For randomisers with a
     privacy curve, by the best of some points (local epsilon, local delta) on it. Never more than
     the epsilon of one randomiser: each record is used once.
 
@@ -161,7 +162,7 @@ def shuffle_epsilon(event: Shuffled, delta: float, adjacency: Adjacency) -> floa
     delta : float
         In [0, 1).
     adjacency : Adjacency
-        Of the plan; the guarantee of a randomiser holds between any two records in any case.
+        Of the plan. The guarantee of a randomiser holds between any two records in any case.
 
     Returns
     -------

@@ -30,8 +30,8 @@ class PrivacyStatement:
     Attributes
     ----------
     epsilon, delta : float
-        The fit is (epsilon, delta)-differentially private; epsilon is the certified figure, at
-        most the requested one.
+        The fit is (epsilon, delta)-differentially private. Epsilon is the certified figure, at most
+        the requested one.
     adjacency : str
         The neighbouring relation of the guarantee.
     accountant : str
@@ -39,22 +39,22 @@ class PrivacyStatement:
     releases : tuple of ReleaseRecord
         Every noisy answer that depends on rows, in order.
     assumptions : tuple of str
-        What was assumed to be public, or true, without being paid for.
+        Facts that are assumed to be public or true.
     noise_source : str
         "system": the operating system's secure source. "seeded": reproducible, so that anyone who
         knows the seed can subtract the noise. "none": no noise (epsilon is infinite).
     n_rows : int or None, default=None
-        Number of rows of the fit, which is public; None for several fits on different numbers, and
+        Number of rows of the fit, which is public. None for several fits on different numbers, and
         with groups, where it is private.
     expectations : tuple of str, default=()
-        The expected accuracy of a fit. That of a plan follows from public facts alone, that of a
-        fitted regression also from the estimated skewness of its targets.
+        The expected accuracy of a fit. The figure of a plan follows only from public facts, the
+        figure of a fitted regression also from the estimated skewness of its targets.
     notes : tuple of str, default=()
         Of a plan: which solver "auto" stands for, and which stages are left out, with the reasons.
     unit : {"row", "group"}, default="row"
         Unit of privacy: whom the guarantee protects. A row, or a group: all rows with one label.
     n_groups : int or None, default=None
-        Number of groups of the fit, which is public; None for rows, and for different numbers.
+        Number of groups of the fit, which is public. None for rows, and for different numbers.
     """
 
     epsilon: float
@@ -84,7 +84,7 @@ class PrivacyStatement:
 
     @property
     def mu(self) -> float | None:
-        """Gaussian-DP parameter of all releases; None where no theorem gives them one.
+        """Gaussian-DP parameter of all releases. None where no theorem gives them one.
 
         It implies every pair (epsilon, delta) of the releases, and figures of several fits on the
         same rows compose to the root of the sum of their squares.
@@ -291,7 +291,7 @@ def model_card_section(statement: PrivacyStatement) -> dict[str, str]:
     Returns
     -------
     dict of str
-        One item; with skops it goes into a card by ``card.add(**model_card_section(statement))``.
+        One item. With skops it goes into a card by ``card.add(**model_card_section(statement))``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Means to convince oneself that a fit keeps its promise; see the page "Audit it yourself"."""
+"""Tests of the guarantee of a fit. See the page "Audit it yourself"."""
 
 from skdp.audit.black_box import CanaryReport, canaries
 from skdp.audit.comparing import Finding, ReplayedRelease, ReplayReport

@@ -116,7 +116,7 @@ def mu_from_errors(errors: int, guesses: int, error: float) -> float:
     Parameters
     ----------
     errors, guesses : int
-        Wrong guesses, of so many; the coins are independent.
+        Wrong guesses, of so many. The coins are independent.
     error : float
         Probability with which the bound may be wrong.
     """
@@ -142,10 +142,10 @@ def canaries(
     """Bound epsilon and mu from below, by fits with and without a worst-case record.
 
     A coin decides for each fit whether the record is in: a long row with a far target, or of the
-    last class. Under "zero_out" it has weight 0 in the other fits; under "replace_one" its target
-    is another one there. The coin is guessed from the coefficients and intercepts alone. If guesses
-    are right too often for what is claimed, the claim is false. The direction in which to look is
-    learned from some of the fits, which are not counted.
+    last class. Under "zero_out" it has weight 0 in the other fits. Under "replace_one" its target
+    is another one there. The coin is guessed only from the coefficients and intercepts. If guesses
+    are right too often for the claim, the claim is false. The direction in which to look is learned
+    from some of the fits, which are not counted.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def canaries(
         Clones of it are fitted, without their ``budget``. Their noise has to differ from fit to
         fit: that of the system, or of a `numpy.random.Generator`.
     X, y : arrays, default=None
-        The other records; if None, records that add next to nothing, so that nothing hides the one.
+        The other records. If None, records that add next to nothing, so that nothing hides the one.
     n_fits : int, default=4000
         At least 100. Bounds are a few per cent off for every 4000.
     confidence : float, default=0.999
@@ -172,8 +172,8 @@ def canaries(
 
     Notes
     -----
-    Use made-up or public rows: what thousands of fits, which no budget is charged for, show of
-    private ones is not private.
+    Use made-up or public rows: thousands of fits of private rows without a charge would not be
+    private.
 
     Examples
     --------
@@ -298,7 +298,7 @@ class CanaryReport(Report):
         Of a fit.
     epsilon_lower : float
         The fit is not (epsilon, delta)-DP for any smaller epsilon, at the claim's delta. Exact
-        binomial bounds; nothing is assumed about the mechanism.
+        binomial bounds. Nothing is assumed about the mechanism.
     mu_lower : float
         The fit is not mu-GDP for any smaller mu.
     confidence : float
@@ -306,7 +306,7 @@ class CanaryReport(Report):
     n_fits : int
         Fits that were counted.
     scores_with, scores_without : array
-        Scores that separate the fits with and without the record; for a picture.
+        Scores that separate the fits with and without the record, for a picture.
     """
 
     estimator: str
@@ -327,10 +327,10 @@ class CanaryReport(Report):
 
     @property
     def epsilon_of_mu(self) -> float:
-        """Epsilon that ``mu_lower`` amounts to, at the claim's delta; 0 if the claim has no mu.
+        """Epsilon that ``mu_lower`` amounts to, at the claim's delta. 0 if the claim has no mu.
 
-        If the fit is Gaussian, as it claims, this is a lower bound on its epsilon, too; and a much
-        better one than ``epsilon_lower``, which few fits can make large.
+        If the fit is Gaussian, as it claims, this is also a lower bound on its epsilon, and a much
+        better bound than ``epsilon_lower``, which few fits can make large.
         """
         if self.claim.mu is None or self.claim.delta == 0:
             return 0.0

@@ -51,7 +51,7 @@ class ReplayedRelease:
     sensitivity : float
         How far it may move, as it was charged.
     ratio : float
-        One over the other; above 1 it is a violation.
+        One over the other. Above 1 it is a violation.
     pair : str
         The record that moved it so far.
     """
@@ -115,7 +115,7 @@ class ReplayReport(Report):
 
 
 class ReplayComparison:
-    """Compares recordings of neighbours and keeps what it finds."""
+    """Compares recordings of neighbours and keeps the differences."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -157,7 +157,7 @@ class ReplayComparison:
         """Compare a recording with one on the same rows, its answers forced, its draws fresh.
 
         Noise and secret choices are all that differs, so nothing may. Of a private search, which
-        shows one of its runs, each of the others makes one run alone: one of them shows the same.
+        shows one of its runs, each of the others makes only one run. One of them shows the same.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ def _as_charged(recording: Recording) -> Iterator[str]:
 
 def _noise_of(charged: ChargedRelease, event: Event) -> Iterator[str]:
     """Yield what is wrong with the noise of a release for which an event is listed."""
-    # A pass is one release of several answers; the order within it is its own affair.
+    # A pass is one release of several answers. The order within it is its own affair.
     parts = [(part, n) for part, n in walk(event) if not part.inner()]
     listed: list[Any] = [mechanism for mechanism, n in parts for _ in range(n)]
     if len(listed) != len(charged.answers):

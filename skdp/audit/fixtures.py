@@ -22,7 +22,7 @@ class AssertPrivate(Protocol):
 
 @pytest.fixture(params=ADJACENCIES)
 def assert_private(request: pytest.FixtureRequest) -> AssertPrivate:
-    """Replay an estimator under the adjacency at hand; a test with it runs under both.
+    """Replay an estimator under the adjacency at hand. A test with it runs under both.
 
     Examples
     --------

@@ -67,13 +67,13 @@ class NeighbouringPair:
     Attributes
     ----------
     name : str
-        What is hostile about the record.
+        Why the record is hostile.
     data, neighbour : mapping
         Arguments of ``fit``.
     relation : Adjacency
         How the two differ.
     parameters : mapping, default={}
-        What the estimator's parameters are set to, for both.
+        Parameters of the estimator, for both.
     """
 
     name: str
@@ -138,20 +138,20 @@ def hostile_pairs(
 ) -> Iterator[NeighbouringPair]:
     """Yield pairs of data sets, each with one kind of hostile record.
 
-    Under "zero_out" the neighbour has a null record in its place, of weight 0; under "replace_one"
-    the record that was there; under "label" the same record with the target that was there.
-    Without weights there are no null records: then pairs differ as under "replace_one", which is
-    what their distances are to be held against.
+    Under "zero_out" the neighbour has a null record in its place, of weight 0. Under "replace_one"
+    the record that was there. Under "label" the same record with the target that was there. Without
+    weights there are no null records: then pairs differ as under "replace_one", whose distances
+    apply.
 
     Parameters
     ----------
     estimator : estimator
-        Not fitted; it says which forms of data it takes.
+        Not fitted. Its tags say which forms of data it accepts.
     X, y : arrays
         The other records.
     adjacency : Adjacency
     groups : array of shape (n_samples,), optional
-        Whose record each is; then all records of one person are hostile at once.
+        Whose record each is. Then all records of one person are hostile at once.
     weighted : bool, default=True
         Whether the records have weights.
 
@@ -274,7 +274,7 @@ class _PairMaker:
     ) -> NeighbouringPair:
         """Return the pair that differs in the unit to which the record at ``place`` belongs.
 
-        Where records are exchanged, ``instead`` is the other one; the one that was there if None.
+        Where records are exchanged, ``instead`` is the other one. The one that was there if None.
         """
         unit = np.array([place])
         if self.groups is not None:

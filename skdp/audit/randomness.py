@@ -26,7 +26,7 @@ MOST_ANSWERS = 64
 
 
 class Randomness:
-    """Accumulates the draws of fits, and reports what cannot be chance."""
+    """Accumulates the draws of fits, and reports results that cannot be chance."""
 
     def __init__(self) -> None:
         self._sizes: dict[str, _NoiseSize] = {}
@@ -35,7 +35,7 @@ class Randomness:
         self._membership = _Membership()
 
     def add(self, recording: Recording) -> None:
-        """Take in a fit."""
+        """Add the draws of a fit."""
         for charged in recording.charged:
             self._sizes.setdefault(charged.kind, _NoiseSize()).add(charged.answers)
         self._repeats.add(recording)
@@ -43,7 +43,7 @@ class Randomness:
         self._membership.add(recording)
 
     def findings(self) -> Iterator[str]:
-        """Yield what cannot be chance."""
+        """Yield results that cannot be chance."""
         for kind, size in self._sizes.items():
             yield from (f"{kind}: {text}" for text in size.findings())
         if self._repeats.finding:
@@ -72,7 +72,7 @@ class _NoiseSize:
             self._fourths += noise.size * (2.0 if answer.order == 2 else 5.0)
 
     def findings(self) -> Iterator[str]:
-        """Yield what cannot be chance."""
+        """Yield results that cannot be chance."""
         if self._n == 0:
             yield "there was no noise"
             return
@@ -88,7 +88,7 @@ class _RepeatedNoise:
     """Finds noise that was drawn before, in any earlier answer or fit, in either order.
 
     The noise of an answer is compared by its first two numbers with the first or last two of
-    another; that of a single number, by it and the one before it, from a release of the same kind.
+    another. That of a single number, by it and the one before it, from a release of the same kind.
     """
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class _Dependence:
     on the places just before. The squared correlation of independent Gaussian vectors of n numbers
     has the distribution Beta(1/2, (n - 1)/2), and the share of variance that k of them explain has
     Beta(k/2, (n - k)/2): both need only one of the vectors to be isotropic. For Laplace noise they
-    are approximate; tests compare both kinds with simulations.
+    are approximate. Tests compare both kinds with simulations.
     """
 
     def __init__(self) -> None:
@@ -202,7 +202,7 @@ class _Membership:
                 self._counts[key] = n_draws + 1, counts + np.bincount(rows, minlength=n_rows)
 
     def findings(self) -> Iterator[str]:
-        """Yield what cannot be chance."""
+        """Yield results that cannot be chance."""
         for (n_rows, rate), (n_draws, counts) in self._counts.items():
             tests = [(counts, n_draws), (counts.sum(), n_draws * n_rows)]
             for number, n_coins in tests:

@@ -1,4 +1,4 @@
-"""Record a fit, answer by answer; repeat it on other rows, or with other noise, answers forced."""
+"""Record a fit, answer by answer. Repeat it on other rows, or with other noise, answers forced."""
 
 import contextlib
 import copyreg
@@ -26,12 +26,12 @@ ROWS, SECRETS = "the rows", "the noise or secret choices"
 
 
 class ReplayMismatch(RuntimeError):  # noqa: N818  reads as what it says
-    """A fit took another course on the neighbour than the answers that were forced explain."""
+    """A fit differs on the neighbour more than the forced answers explain."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """One noisy answer, and what it would have been without noise.
+    """One noisy answer, and the same answer without noise.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Answer:
     event : Event
         The mechanism.
     bound : float
-        What one record adds to the statistic at most, as it was passed to the mechanism.
+        Largest contribution of one record to the statistic, as it was passed to the mechanism.
     std : float
         Standard deviation of the noise in each coordinate.
     """
@@ -126,8 +126,7 @@ class RecordingSource(NoiseSource):
     """A source of noise that keeps every draw and every answer of a fit, or repeats them.
 
     Answers are repeated in their order, and so are draws (noise, and the coins of samplers) unless
-    they are to be fresh; what is computed from the rows is computed anew, so that it can be
-    compared.
+    they are to be fresh. Results of the rows are computed anew, so that they can be compared.
 
     Parameters
     ----------
@@ -193,7 +192,7 @@ class RecordingSource(NoiseSource):
         return answer
 
     def runs(self, n: int, mean: int) -> Iterator[int]:
-        """Note each run; there are two at least, so that all but the best can be left out."""
+        """Note each run. There are two at least, so that all but the best can be left out."""
         if self._recorder.run is not None:
             yield self._recorder.only(self._recorder.run)
             return
@@ -261,7 +260,7 @@ class Recorder:
     Attributes
     ----------
     cause : str
-        What may differ from the earlier fit.
+        Why it may differ from the earlier fit.
     sources : list of RecordingSource
     n_answering : int
         How many releases are being answered, one inside the other.
@@ -294,7 +293,7 @@ class Recorder:
         return run.number
 
     def note_read(self) -> None:
-        """Take note of a pass over the rows."""
+        """Record a pass over the rows."""
         self.n_reads_outside += self.n_answering == 0
 
 
@@ -311,9 +310,9 @@ class Recording:
     messages : list of str
         Warnings and printed lines.
     error : Exception or None
-        What it was refused with.
+        The exception of a refusal.
     returned : object
-        What ``fit`` returned.
+        The result of ``fit``.
     n_reads_outside : int
         Passes over the rows while no release was being answered.
     """
@@ -332,16 +331,16 @@ class Recording:
 
     @property
     def runs(self) -> list[RecordedRun]:
-        """The runs of a private search; none if it was no search."""
+        """The runs of a private search. None if it was no search."""
         return [run for source in self.sources for run in source.runs_made]
 
     @property
     def refusal(self) -> str:
-        """Type and message of the refusal; "" if there was none."""
+        """Type and message of the refusal. "" if there was none."""
         return "" if self.error is None else f"{type(self.error).__name__}: {self.error}"
 
     def seen(self) -> dict[str, bytes | None]:
-        """Return everything that the model holds, by attribute, as bytes; None where none can."""
+        """Return everything that the model holds, by attribute, as bytes. None where none can."""
         state = {name: as_bytes(value) for name, value in vars(self.model).items()}
         if self.returned is not self.model:
             state["what fit returned"] = as_bytes(self.returned)
@@ -356,7 +355,7 @@ def record(
     fresh: bool = False,
     run: RecordedRun | None = None,
 ) -> Recording:
-    """Fit a model and keep a record; with an earlier one, repeat its draws and answers.
+    """Fit a model and keep a record. With an earlier one, repeat its draws and answers.
 
     Parameters
     ----------
@@ -395,12 +394,12 @@ REDUCERS = ("__getstate__", "__reduce__", "__reduce_ex__")
 
 
 def as_bytes(value: object) -> bytes | None:
-    """Return bytes that are equal for two objects only if they hold the same; None if unknown.
+    """Return bytes that are equal for two objects only if they hold the same. None if unknown.
 
-    They are a pickle in which attributes stand beside what the class chooses to pickle, an array
-    that is a view is followed by the array that it views, one of a subclass by its attributes, and
-    functions that no module knows by name show their defaults and closures and, if partial, their
-    arguments. It is made twice, so that it does not matter which of the equal parts are one object.
+    They are a pickle in which attributes stand beside the class's own choice, an array that is a
+    view is followed by the array that it views, one of a subclass by its attributes, and functions
+    that no module knows by name show their defaults and closures and, if partial, their arguments.
+    It is made twice, so that it does not matter which of the equal parts are one object.
     """
     written = io.BytesIO()
     with contextlib.suppress(Exception):  # of whatever type: what is not known is a finding
@@ -414,7 +413,7 @@ class _Contents:
 
 
 class _FullPickler(pickle.Pickler):
-    """Pickles parts of objects that pickling leaves out; what it writes is not to be used."""
+    """Pickles parts of objects that pickling leaves out. What it writes is not to be used."""
 
     def reducer_override(self, value: object) -> Any:
         parts = _parts(value)
@@ -423,7 +422,7 @@ class _FullPickler(pickle.Pickler):
 
 
 def _parts(value: object) -> list[object] | None:
-    """Return what stands for an object; None if its pickle leaves nothing out."""
+    """Return what stands for an object. None if its pickle leaves nothing out."""
     kind = type(value)
     if isinstance(value, ModuleType):
         return [value.__name__]

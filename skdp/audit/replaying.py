@@ -1,4 +1,4 @@
-"""Replay fits on neighbours with forced answers; whatever else differs is a leak."""
+"""Replay fits on neighbours with forced answers. Whatever else differs is a leak."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def replay(
     """Fit on data and record every answer, then on a neighbour with the recorded answers forced.
 
     Two data sets that differ in one record must then look alike in everything: every statistic
-    moves by no more than the sensitivity that was charged, the noise is what was charged, and all
-    fitted attributes, warnings, printed lines and refusals are the same, bit for bit. Whatever
-    differs has left by another way than a charged release. On one pair a third fit has the same
-    rows and answers, and noise, batches and orders of its own: nothing may differ at all.
+    moves by no more than the sensitivity that was charged, the noise is as charged, and all fitted
+    attributes, warnings, printed lines and refusals are the same, bit for bit. Whatever differs has
+    left by another way than a charged release. On one pair a third fit has the same rows and
+    answers, and noise, batches and orders of its own: nothing may differ at all.
 
     It works for any estimator whose private fits go through `skdp`, with solvers of your own, in
     pipelines and in other estimators.
@@ -47,20 +47,20 @@ def replay(
     estimator : estimator
         Not changed: clones of it are fitted, without their ``budget``.
     X, y : arrays, default=None
-        The other records, for a shape of your choice; if None, small made-up data, and one pair
+        The other records, for a shape of your choice. If None, small made-up data, and one pair
         that is fitted by compiled loops if numba is installed.
     neighbours : iterable of skdp.audit.NeighbouringPair, default=None
-        Pairs of data sets; if None, pairs with an extreme, null, duplicate, opposite, aligned,
+        Pairs of data sets. If None, pairs with an extreme, null, duplicate, opposite, aligned,
         heavy, light or sparse record in one place.
     groups : array of shape (n_samples,), default=None
         Whose record each is: handed to ``fit``. All records of one person differ at once, and
         in some pairs so does their number.
     partitions : callable, default=None
         ``partitions(X, y, **beside)`` puts a data set in partitions, in a class of your own or in
-        `skdp.data.Chunks`, which are fitted in place of it; ``beside`` are ``sample_weight`` and
-        ``groups``, if any. What it returns must divide rows by their places or their groups alone.
+        `skdp.data.Chunks`, which are fitted in place of it. ``beside`` are ``sample_weight`` and
+        ``groups``, if any. Its result must divide rows only by their places or their groups.
     adjacency : {"zero_out", "replace_one", "label"}, default=None
-        Relation to audit, set on the clones; None for the estimator's own.
+        Relation to audit, set on the clones. None for the estimator's own.
 
     Returns
     -------
@@ -77,10 +77,10 @@ def replay(
     on private rows is not private.
 
     Of noise it tests the size and the independence of earlier noise, of batches how often they hold
-    a record; all tests together raise a false alarm with a probability below 1e-7. It proves
-    nothing about the distribution of noise, nor about records that it did not try; the proofs are
-    in the docstrings of releases. It does not look for what hostile code puts elsewhere, such as
-    in a file.
+    a record. All tests together raise a false alarm with a probability below 1e-7. It proves
+    nothing about the distribution of noise, nor about records that it did not try. The proofs are
+    in the docstrings of releases. It does not search elsewhere, such as in files that hostile code
+    writes.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def audited_clone(estimator: BaseEstimator, adjacency: str | None = None) -> Bas
 def takes_weights(
     estimator: BaseEstimator, X: MatrixLike, y: ArrayLike | None, groups: ArrayLike | None = None
 ) -> bool:
-    """Whether ``fit`` takes weights, tried on the data; also imports what fits import at first."""
+    """Whether ``fit`` accepts weights, by a trial that also imports all that fits import."""
     given = {"X": X, "y": y, "groups": groups}
     data = {name: one for name, one in given.items() if one is not None}
     # Weights end what adjacency "label" has for free, which is to be audited above all.

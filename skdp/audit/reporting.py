@@ -73,10 +73,10 @@ def report(
     estimator : estimator
         Clones of it are fitted, without their ``budget``. The statement is its own if it is fitted.
     folder : str or path, default=None
-        Where to write ``audit.html`` for readers and ``audit.json`` for programs; it is created if
+        Where to write ``audit.html`` for readers and ``audit.json`` for programs. It is created if
         it is missing. None writes nothing.
     X, y : arrays, default=None
-        Rows to replay on; small made-up data if None. Canaries are put into made-up rows in any
+        Rows to replay on. Small made-up data if None. Canaries are put into made-up rows in any
         case, where nothing hides them.
     groups : array of shape (n_samples,), default=None
         Whose record each of the rows is.

@@ -1,4 +1,4 @@
-"""Check a class of partitions: what it returns in every pass, and what fits make of it."""
+"""Check a class of partitions: its answers in every pass, and the fits that use it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RELATIVE_ERROR = 1e-9  # of coefficients, in units of the largest
 
 
 class Digest(NamedTuple):
-    """What a pass returns of a partition; the exact number shows whether floats are changed."""
+    """A pass's result for a partition. The exact number shows whether floats are changed."""
 
     n_rows: int
     digest: str
@@ -41,7 +41,7 @@ BESIDE = ("X", "y", "sample_weight", "groups", "offset")
 
 @dataclass(frozen=True)
 class DigestTask:
-    """The task of a pass of a check; it never raises, as no task does."""
+    """The task of a pass of a check. It never raises, as no task does."""
 
     n_pass: int
 
@@ -64,22 +64,22 @@ def check_source(
     sample_weight: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> None:
-    """Run a class of partitions of your own through what fits rely on.
+    """Check that a class of partitions of your own has the properties that fits rely on.
 
-    Every pass has to return what the task makes of each partition, bit for bit, in the same order,
-    and each partition once. Its rows are read in several passes, with tasks that take unequal
-    times, over threads and without. Then a model is fitted and, with X and y, compared with that
-    of the same rows in memory.
+    Every pass has to return the task's result for each partition, bit for bit, in the same order,
+    and each partition once. Its rows are read in several passes, with tasks of unequal duration,
+    over threads and without. Then a model is fitted and, with X and y, compared with that of the
+    same rows in memory.
 
     Parameters
     ----------
     source : Partitions
-        Over made-up or public rows: errors name sizes, and what is fitted has noise of a known
-        seed. No budget is charged.
+        Over made-up or public rows: errors name sizes, and the fit has noise of a known seed. No
+        budget is charged.
     X, y : arrays, default=None
         The same rows in memory, in the order of the partitions. None leaves the comparison out.
     sample_weight, groups : arrays, default=None
-        What the partitions have beside them.
+        Weights and groups of the partitions.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Estimate scores from noisy tables and means; nothing here sees a row.
+"""Estimate scores from noisy tables and means. Nothing here sees a row.
 
 Standard errors of sampling are those of so many independent records. A record that is a group of
-rows adds the mean of what its rows add, whose variance is at most the mean of theirs (Jensen). So
-the same formulas, with the number of groups for that of rows, are bounds: exact where the rows of a
-group are all alike, too large where they differ.
+rows adds the mean of its rows' contributions, whose variance is at most the mean of theirs
+(Jensen). So the same formulas, with the number of groups for that of rows, are bounds: exact where
+the rows of a group are all alike, too large where they differ.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Metric:
     Attributes
     ----------
     quantity : str
-        What is estimated; "log_loss" and "neg_log_loss" share it.
+        What is estimated. "log_loss" and "neg_log_loss" share it.
     estimate : callable
         Returns the score from its name, this metric and the answers.
     needs : dict of str to float
@@ -110,7 +110,7 @@ def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: flo
 
     It is a ratio, as the sum of the weights, or the size of a subgroup, is noisy. What was released
     is the mean of ``2 loss / bound - 1``, or of a subgroup the sums of ``1 - loss / bound`` and of
-    ``loss / bound``, which add up to the size; and in the same way for ``(loss / bound)**2``. If
+    ``loss / bound``, which add up to the size, and in the same way for ``(loss / bound)**2``. If
     its noise is large the losses are taken to vary as much as that noise allows, or as their mean
     allows.
     """
@@ -139,13 +139,13 @@ def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: flo
 
 
 def explained(name: str, metric: Metric, answers: Answers) -> Score:
-    """Return D2, ``1 - deviance / deviance from the mean``; with squared errors it is R2.
+    """Return D2, ``1 - deviance / deviance from the mean``. With squared errors it is R2.
 
     As a ratio: (deviance from the mean - deviance) / deviance from the mean. The influence is the
-    mean of the squares of what rows add to ``deviance - (1 - D2) deviance from the mean``. By the
-    delta method this over n and the square of the latter is the sampling variance of D2, for
-    targets of any distribution. One standard deviation of its noise is added, so that noise rarely
-    makes it too small.
+    mean of the squares of the rows' contributions to ``deviance - (1 - D2) deviance from the
+    mean``. By the delta method this over n and the square of the latter is the sampling variance of
+    D2, for targets of any distribution. One standard deviation of its noise is added, so that noise
+    rarely makes it too small.
     """
     assert answers.totals is not None  # `metrics_by_name` refuses it for subgroups
     means, influence = answers.by_statistic[f"{metric.quantity} influence"]
@@ -208,8 +208,8 @@ def accuracy(name: str, _: Metric, answers: Answers) -> Score:
 def balanced_accuracy(name: str, _: Metric, answers: Answers) -> Score:
     """Return the mean over classes of the share of right rows, as one ratio.
 
-    With ``a_k`` of ``A_k`` rows right, it is h / d with d the product of all ``A_k``; only relative
-    changes count, so d is taken for 1: ``dh = sum (da_k + (r - r_k / K) K dA_k) / (K A_k)``.
+    With ``a_k`` of ``A_k`` rows right, it is h / d with d the product of all ``A_k``. Only relative
+    changes count, so d is set to 1: ``dh = sum (da_k + (r - r_k / K) K dA_k) / (K A_k)``.
     """
     table, right = _of_labels(answers)
     size = len(table.counts)

@@ -69,8 +69,7 @@ def evaluate(
     X : array, sparse matrix or data frame of shape (n_samples, n_features), Partitions or iterator
         Rows in partitions, such as `Chunks`, and collections of dask stay where they are: the
         model, which must be possible to pickle, predicts there, once for a check and once for each
-        release. An iterator of blocks ``(X, y)`` is read once; what is kept are a few numbers of
-        each row.
+        release. An iterator of blocks ``(X, y)`` is read once. A few numbers of each row are kept.
     y : array of shape (n_samples,) or None, default=None
         Left out for partitions and blocks, which have the targets.
     metrics : str or iterable of str, default=None
@@ -86,26 +85,26 @@ def evaluate(
         of a target from about the centre of the targets, which the statement names. The budget is
         shared by all of them, so request only those that you need.
     epsilon : float, default=1.0
-        Privacy budget of all scores together; positive. inf adds no noise.
+        Privacy budget of all scores together, positive. inf adds no noise.
     delta : float, default=1e-6
         In (0, 1).
     groups : array of shape (n_samples,) or None, default=None
-        Labels of groups, such as persons; none may be missing. The guarantee is for a group then,
-        with all of its rows. A group adds to a score the mean of what its rows would add, so each
-        counts once: accuracy is the mean over persons of the share of their rows that are right.
-        Partitions bring their own.
+        Labels of groups, such as persons. None may be missing. The guarantee is for a group then,
+        with all of its rows. A group adds to a score the mean of its rows' contributions, so each
+        group counts once: accuracy is the mean over persons of the share of their rows that are
+        right. Partitions bring their own.
     by : column of X, array of shape (n_samples,) or None, default=None
         Labels of subgroups to score one by one, such as sexes: the name of a column of a data
-        frame, the number of one of an array, or the labels themselves; for partitions and blocks a
+        frame, the number of one of an array, or the labels themselves. For partitions and blocks a
         column. Which rows lie in which subgroup, and how many, is private.
     subgroups : iterable of labels, mapping from names to labels, or None, default=None
-        Labels to look for, chosen without looking at the rows; needed with ``by``. A mapping gives
-        each subgroup a name, and one label or a list of several; None stands for all labels that
+        Labels to look for, chosen without looking at the rows, needed with ``by``. A mapping gives
+        each subgroup a name, and one label or a list of several. None stands for all labels that
         are not declared, as in ``{"north": [1, 2], "south": 3, "other": None}``. Without it rows
         with another label, or with none, are in no subgroup.
     privacy : Privacy or None, default=None
-        Neighbouring relation, shared budget and source of noise; None is the defaults
-        of `skdp.Privacy`.
+        Neighbouring relation, shared budget and source of noise. None means the defaults of
+        `skdp.Privacy`.
     target_range : (low, high) or None, default=None
         Of regressors: range that targets and predictions are clipped to. Scores and their intervals
         are of clipped targets. Residuals are clipped to the largest distance of a target from the
@@ -126,7 +125,7 @@ def evaluate(
     Returns
     -------
     Scores or SubgroupScores
-        By the names in ``metrics``; ``privacy_`` lists the releases. With ``by`` a mapping from
+        By the names in ``metrics``, ``privacy_`` lists the releases. With ``by`` a mapping from
         subgroups to such scores.
 
     Raises
@@ -138,26 +137,26 @@ def evaluate(
     -----
     Accuracy and mean losses are means with Gaussian noise. All that follows from predicted classes
     comes from one table of counts, and all that follows from the order of scores from another. The
-    latter has bins with about as many rows each, estimated from a first, finer table with a
-    fifth of the budget; ties within a bin count one half. For "average_precision" half of the bins
-    divide the predicted positives instead. A root mean squared error is the root of the noisy mean.
+    latter has bins with about as many rows each, estimated from a first, finer table with a fifth
+    of the budget. Ties within a bin count one half. For "average_precision" half of the bins divide
+    the predicted positives instead. A root mean squared error is the root of the noisy mean.
 
     With ``groups``, standard errors of sampling (``sampling_std``, and intervals of the
-    "population") are for another draw of as many groups. They take the rows of a group to be all
-    alike, and are too large where those differ. The model predicts in calls that hold a row of
-    each group, so that its predictions for one group do not depend on the rows of others.
+    "population") are for another draw of as many groups. They assume that the rows of a group are
+    equal, and are too large if they differ. The model predicts in calls that hold a row of each
+    group, so that its predictions for one group do not depend on the rows of others.
 
     With ``sample_weight``, a score is a ratio of weighted sums, both of them noisy, and its
-    interval allows for that. A confusion matrix has sums of weights. Standard errors of sampling
-    take weights to be independent of losses, other than for R2 and D2 (Kish 1965). A group counts
-    as the mean of the weights of its rows.
+    interval allows for that. A confusion matrix has sums of weights. Except for R2 and D2, standard
+    errors of sampling assume that weights are independent of losses (Kish 1965). A group counts as
+    the mean of the weights of its rows.
 
     With ``by``, every release is one table of all subgroups, to which a row adds one unit, in the
-    part of its own. That costs what a table without subgroups costs, whatever their number: under
-    "zero_out", where a row lies in one subgroup; under "replace_one", where it may move from one to
-    another; and with ``groups``, whose rows may lie in several, to each of which a group adds the
-    share of its rows. Each score is a ratio, as the size of a subgroup is private, too, and its
-    interval allows for that. R2 and D2 are refused: they divide by another variance in each.
+    part of its own. That costs as much as a table without subgroups, whatever their number: a row
+    is in one subgroup under "zero_out", may move from one to another under "replace_one", and a
+    group adds to each subgroup the share of its rows. Each score is a ratio, because the size of a
+    subgroup is also private, and its interval accounts for that. R2 and D2 are refused: they divide
+    by another variance in each.
 
     References
     ----------
@@ -236,7 +235,7 @@ class PrivateScorer(PrivateEstimator):
         by: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> Self:
-        """Score the model; rows of weight 0 are null records."""
+        """Score the model. Rows of weight 0 are null records."""
         labels = None if by is None else subgroup_labels(by)
         is_elsewhere = isinstance(X, Iterator | Partitions) or is_dask(X)
         if labels is not None and is_elsewhere:
@@ -264,7 +263,7 @@ class PrivateScorer(PrivateEstimator):
     # ------------------------------------------------------------------ before any row is read
 
     def check_before_fit(self) -> None:
-        """Refuse what can be refused without a fitted model."""
+        """Refuse arguments that can be refused without a fitted model."""
         self._check_shared_parameters()
         self._require_delta("got delta=0")
         bound = self.log_loss_bound

@@ -50,7 +50,7 @@ def _losses(
     estimate: Any = estimates.mean_loss,
     of_two: bool = False,
 ) -> dict[str, Metric]:
-    """Return a mean loss by its names; those that begin with "neg_" have the other sign."""
+    """Return a mean loss by its names. Those that begin with "neg_" have the other sign."""
     needs = {loss: 1 - SQUARE, square or f"{loss} squared": SQUARE}
     return {
         name: Metric(loss, estimate, needs, 1 - 2 * name.startswith("neg_"), of_two=of_two)
@@ -117,7 +117,7 @@ METRICS: dict[str, Metrics] = {
 
 
 def default_metric(model: BaseEstimator) -> str:
-    """Return the metric that the ``score`` of a model computes; it need not be fitted."""
+    """Return the metric that the ``score`` of a model computes. It need not be fitted."""
     if is_classifier(model):
         return "accuracy"
     if len(row_statistics.quantiles_of(model)) > 1:
@@ -187,7 +187,7 @@ class ScoreRequest:
     model : estimator
     metrics : mapping from str to Metric
     predicted : callable
-        Returns rows with what the model predicts for them.
+        Returns rows with the model's predictions.
     assumptions : tuple of str
     bounds : mapping from str to float
         Bounds of losses by name.
@@ -197,7 +197,7 @@ class ScoreRequest:
     deviances : mapping from str to Deviance
         Of the quantities that are deviances, or follow from them.
     notes : mapping from str to str
-        By quantity, what its score is of if targets or losses were clipped.
+        By quantity, the target of its score if targets or losses were clipped.
     """
 
     model: BaseEstimator
@@ -212,7 +212,7 @@ class ScoreRequest:
 
     @cached_property
     def labels(self) -> tuple[str, int]:
-        """Statistic of predicted labels, and its number of cells; 0 for one with a mean."""
+        """Statistic of predicted labels, and its number of cells. 0 for one with a mean."""
         quantities = {one.quantity for one in self.metrics.values() if "labels" in one.needs}
         n_classes = len(self.classes)
         if quantities == {"accuracy"}:
@@ -297,7 +297,7 @@ class ScoreRequest:
         Parameters
         ----------
         released : mapping from str to object
-            What the stage released.
+            Released values of the stage.
         unit : float, default=1.0
             The weights' scale.
         """

@@ -1,6 +1,6 @@
 """Compute the statistics of rows that scores follow from: bounded losses, classes, log-odds.
 
-Each follows from one row and the model alone. The releases bound them once more.
+Each follows only from one row and the model. The releases bound them once more.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ WHO = "evaluate"
 # That of targets above 12 times their mean, and below a 20,000th of it.
 LARGEST_GAMMA_DEVIANCE, LARGEST_OVER_MEAN = 20.0, 12.0
 # How far the mean or median may lie from the centre that a fit estimated, relative to the largest
-# distance of a target; and the least mean, relative to that centre, of positive targets.
+# distance of a target, and the least mean, relative to that centre, of positive targets.
 OFF_CENTRE, LEAST_OF_CENTRE = 1 / 8, 3 / 4
 
 
 def kind_of(model: BaseEstimator) -> str:
-    """Return "classifier" or "regressor"; ValueError for other models."""
+    """Return "classifier" or "regressor". ValueError for other models."""
     if hasattr(model, "__sklearn_tags__"):
         if is_classifier(model) and hasattr(model, "classes_"):
             return "classifier"
@@ -49,7 +49,7 @@ def kind_of(model: BaseEstimator) -> str:
 
 
 def predictions(model: BaseEstimator, method: str, rows: Data) -> AnyArray:
-    """Return the predictions of a model; no warning or message of its own comes through.
+    """Return the predictions of a model. No warning or message of its own comes through.
 
     Raises
     ------
@@ -96,12 +96,12 @@ def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
 
 
 class ScoredRows:
-    """Rows and what a model predicts for them; a property for each statistic."""
+    """Rows and a model's predictions, with a property for each statistic."""
 
     LOSSES: ClassVar[tuple[str, ...]]  # in [0, 1]
 
     def statistic(self, name: str) -> AnyArray:
-        """Return the numbers of all rows; losses, and squares, are moved to [-1, 1]."""
+        """Return the numbers of all rows. Losses, and squares, are moved to [-1, 1]."""
         values: AnyArray = getattr(self, name.removesuffix(" squared"))
         if name.endswith(" squared"):
             return 2 * values**2 - 1
@@ -109,7 +109,7 @@ class ScoredRows:
 
 
 class ClassifiedRows(ScoredRows):
-    """Rows and what a classifier predicts for them, each prediction made once and when needed.
+    """Rows and a classifier's predictions, each made once and when needed.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ class ClassifiedRows(ScoredRows):
     data : Data
     log_loss_bound : float
     needs_probability : bool
-        Whether to refuse a model that ranks rows by decision values alone.
+        Whether to refuse a model that ranks rows only by decision values.
     """
 
     LOSSES = ("correct", "brier", "log_loss")
@@ -168,7 +168,7 @@ class ClassifiedRows(ScoredRows):
 
     @cached_property
     def log_loss(self) -> Array:
-        """Log losses, in units of their bound; probabilities below ``exp(-bound)`` are clipped."""
+        """Log losses, in units of their bound. Probabilities below ``exp(-bound)`` are clipped."""
         chosen = self._probabilities[np.arange(len(self.classes)), self.classes]
         losses = -np.log(np.maximum(chosen, math.exp(-self._bound)))
         return np.asarray(np.minimum(losses, self._bound) / self._bound)
@@ -210,7 +210,7 @@ class TargetRange:
     ----------
     low, high : float
     centre : float or None
-        The centre of the targets that a private fit estimated, in this range; None if it is not
+        The centre of the targets that a private fit estimated, in this range. None if it is not
         known.
     """
 
@@ -297,7 +297,7 @@ def deviance_power(model: BaseEstimator) -> float:
 
 
 def quantiles_of(model: BaseEstimator) -> Array:
-    """Return the quantiles that a model predicts; the median if it says nothing of one."""
+    """Return the quantiles that a model predicts. The median if it says nothing of one."""
     model = _final_model(model)
     several = getattr(model, "quantiles", None)
     if several is not None:
@@ -312,7 +312,7 @@ def largest_pinball(quantiles: Array) -> float:
 
 
 def bounded_deviance(quantity: str, power: float, within: TargetRange) -> Deviance:
-    """Return a deviance of targets in units of the largest one, and what it is clipped to.
+    """Return a deviance of targets in units of the largest one, and its clip range.
 
     That is no less than the deviance of any target from the centre, so that a constant prediction
     explains nothing, as with `TargetRange.reach`.
@@ -425,12 +425,12 @@ class PredictedRows(ScoredRows):
 
     @property
     def tweedie_targets(self) -> Array:
-        """Targets of a D2, in [-1, 1]; see `Deviance`."""
+        """Targets of a D2, in [-1, 1]. See `Deviance`."""
         return self._deviances["d2_tweedie"].facts(self._tweedie_y)[0]
 
     @property
     def tweedie_potentials(self) -> Array:
-        """Potentials of a D2, in [-1, 1]; see `Deviance`."""
+        """Potentials of a D2, in [-1, 1]. See `Deviance`."""
         return self._deviances["d2_tweedie"].facts(self._tweedie_y)[1]
 
     @property

@@ -17,7 +17,7 @@ OF = ("rows", "population")
 
 
 def normal_quantile(level: float) -> float:
-    """Return how many standard deviations an interval of this level takes on either side."""
+    """Return the half-width of an interval of this level, in standard deviations."""
     require("level", level, "lie in (0, 1), such as 0.95", is_real(level) and 0 < level < 1)
     return float(ndtri((1 + level) / 2))
 
@@ -33,20 +33,20 @@ class Score(float):
     ----------
     name : str
     numerator, denominator : float
-        Their ratio is in units of ``unit``; a mean has the denominator 1.
+        Their ratio is in units of ``unit``. A mean has the denominator 1.
     noise : tuple (variance, covariance, variance)
         Of the noise in the numerator, of both together, and in the denominator.
     sampling : float
         Standard deviation of the ratio from one draw of so many independent rows to another, by the
-        delta method. An estimate from private answers; 0 where there is none.
+        delta method. An estimate from private answers. 0 where there is none.
     limits : tuple (low, high)
         What any ratio of this name lies between.
     sign : {1, -1}
         -1 for losses under names like "neg_log_loss", where greater is better.
     note : str
-        What the score and its intervals are of, if targets or losses were clipped.
+        The target of the score and its intervals, if targets or losses were clipped.
     unit : float
-        Largest value of a loss, of which the square of a standard deviation may overflow; or 1.
+        Largest value of a loss, of which the square of a standard deviation may overflow, or 1.
     power : float
         The score is this power of the ratio: 1/2 for a root of a mean squared error, 1 for others.
     """
@@ -75,7 +75,7 @@ class Score(float):
         unit: float = 1.0,
         power: float = 1.0,
     ) -> Self:
-        """Return the score; nan where noise leaves nothing to divide by."""
+        """Return the score. It is nan where noise leaves nothing to divide by."""
         value = math.nan
         if denominator > 0:
             value = sign * float(np.clip(unit * numerator / denominator, *limits)) ** power
@@ -87,7 +87,7 @@ class Score(float):
 
     @property
     def value(self) -> float:
-        """The score as a plain float; nan where noise leaves nothing to divide by."""
+        """The score as a plain float. It is nan where noise leaves nothing to divide by."""
         return float(self)
 
     @property
@@ -102,7 +102,7 @@ class Score(float):
 
     @property
     def sampling_std(self) -> float:
-        """Standard deviation of the score from one draw of as many rows to another; an estimate."""
+        """Standard deviation of the score from one draw of as many rows to another, an estimate."""
         return self._of_power(self.sampling)
 
     def _of_power(self, std: float) -> float:
@@ -125,8 +125,8 @@ class Score(float):
         ----------
         level : float, default=0.95
         of : {"rows", "population"}, default="rows"
-            "rows": the exact score of the very same rows, which noise alone hides. "population":
-            the score on ever more rows of the same kind, which the draw of the rows hides, too.
+            "rows": the exact score of the same rows, which only noise hides. "population": the
+            score on the population of the rows, which their sampling also hides.
 
         Returns
         -------
@@ -136,15 +136,15 @@ class Score(float):
         -----
         The interval holds the ratios r for which ``numerator - r denominator`` is 0 within its
         noise (Fieller 1954). So it keeps its level where the denominator is itself uncertain, as
-        for rare classes; where that may be 0 the interval is all that is possible.
+        for rare classes. Where that may be 0 the interval is all that is possible.
 
-        "population" takes rows (or groups) for independent draws, and their number for large: it
-        adds ``sampling_std``, as if the score varied normally. That follows from counts for scores
-        of predicted classes. For mean losses and R2 it follows from a fourth moment, requested
-        for a tenth of the budget, whatever the distribution of the errors; one standard deviation
-        of its noise is added, so that these intervals are too wide where that noise is large. For
-        the area under the ROC curve it is the formula of Hanley and McNeil (1982), which assumes
-        exponential distributions of the scores.
+        "population" assumes independent rows (or groups), and many of them: it adds
+        ``sampling_std``, as if the score were normal. That follows from counts for scores of
+        predicted classes. For mean losses and R2 it follows from a fourth moment, requested for a
+        tenth of the budget, whatever the distribution of the errors. One standard deviation of its
+        noise is added, so that these intervals are too wide where that noise is large. For the area
+        under the ROC curve it is the formula of Hanley and McNeil (1982), which assumes exponential
+        distributions of the scores.
         """
         require("of", of, "be 'rows' or 'population'", of in OF)
         width = normal_quantile(level)
@@ -200,7 +200,7 @@ class ScoreMatrix:
 
     @property
     def value(self) -> Array:
-        """Counts, none of them negative; they are not whole."""
+        """Counts, none of them negative. They are not whole."""
         return np.asarray(np.maximum(self.counts, 0.0))
 
     def interval(self, level: float = 0.95) -> tuple[Array, Array]:
@@ -221,11 +221,11 @@ class ScoreCurve:
     ----------
     name : {"roc_curve", "calibration_curve"}
     x, y : tuple of Score
-        False and true positive rates; or mean predicted probabilities, without noise of their own,
+        False and true positive rates, or mean predicted probabilities, without noise of their own,
         and shares of positives.
     thresholds : array
         Predicted probability (or decision value) from which on a row counts as positive, for each
-        point; or the lower edges of the bins.
+        point, or the lower edges of the bins.
     """
 
     name: str
@@ -276,16 +276,16 @@ class _ResultsByName(Mapping[Any, Entry]):
 
 
 class Scores(_ResultsByName[AnyScore]):
-    """Private scores by name, and what they cost together.
+    """Private scores by name, and their total cost.
 
     Attributes
     ----------
     privacy_ : PrivacyStatement
-        What was released, what it cost, and what was assumed.
+        Releases, cost and assumptions.
     """
 
     def to_frame(self, level: float = 0.95, of: str = "rows") -> Any:
-        """Return the scores that are numbers as a table; it needs pandas.
+        """Return the scores that are numbers as a table. It needs pandas.
 
         Parameters
         ----------
@@ -314,13 +314,13 @@ class Scores(_ResultsByName[AnyScore]):
 
 
 class SubgroupScores(_ResultsByName[Scores]):
-    """Private scores of declared subgroups, by their names, and what all of them cost together.
+    """Private scores of declared subgroups, by their names, and their total cost.
 
     Attributes
     ----------
     privacy_ : PrivacyStatement
-        What was released, what it cost, and what was assumed; that of the scores of each subgroup
-        is the same one, and is paid once.
+        Releases, cost and assumptions. The scores of each subgroup share this statement, which is
+        charged once.
     """
 
     def to_frame(self, level: float = 0.95, of: str = "rows") -> Any:

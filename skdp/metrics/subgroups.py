@@ -19,18 +19,18 @@ WHO = "evaluate"
 
 @dataclass(frozen=True)
 class Subgroups:
-    """Disjoint subgroups, each with the labels that rows of it have; all of this is public.
+    """Disjoint subgroups, each with the labels that rows of it have. All of this is public.
 
     Attributes
     ----------
     column : str, int or None
-        Name or number of the column of X that has the labels; None if they come by themselves.
+        Name or number of the column of X that has the labels. None if they come by themselves.
     names : tuple
         Of the subgroups.
     numbers : dict
         Number of the subgroup of each declared label.
     other : int
-        Number of the subgroup of all other labels; ``len(names)`` if none is declared.
+        Number of the subgroup of all other labels. ``len(names)`` if none is declared.
     """
 
     column: str | int | None

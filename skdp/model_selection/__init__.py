@@ -1,4 +1,4 @@
-"""Select and evaluate models privately; price plain searches and totals of fits."""
+"""Select and evaluate models privately. Price plain searches and totals of fits."""
 
 from skdp.model_selection.cross_validation import CrossValidation, dp_cross_validate
 from skdp.model_selection.holdout import DPHoldout, dp_train_test_split

@@ -71,7 +71,7 @@ class RunBudget:
     Attributes
     ----------
     mu : float
-        Gaussian-DP parameter of a run; inf for no noise.
+        Gaussian-DP parameter of a run, inf for no noise.
     delta : float
         At which it is turned into an epsilon.
     adjacency, noise_source : str
@@ -125,8 +125,8 @@ def priced_search(
     """Return the budget of each run of a search, and the cost of the whole.
 
     A run draws a candidate, fits it on one part and scores it on the other: a record meets one of
-    the two. Each of them is mu-Gaussian DP, hence so is the run; drawing the candidate at random
-    does not change that, as a mean of trade-off functions that lie above a convex one does, too.
+    the two. Each of them is mu-Gaussian DP, hence so is the run. Drawing the candidate at random
+    does not change that, because a mean of trade-off functions above a convex one is also above it.
     """
     relation = accounting.Adjacency.parse(adjacency)
     unit_run = RunBudget(1.0, delta, str(relation), noise_source)
@@ -232,7 +232,7 @@ def private_fits(
 
     A candidate is an estimator of skdp, or a pipeline of steps that learn nothing from rows, or
     learn it privately, with an estimator of skdp at its end. ``is_sparse`` is whether X is sparse:
-    a ColumnTransformer may decide by rows what type it returns.
+    a ColumnTransformer may choose the type of its result by the rows.
     """
     if not is_private_model(last_step(estimator)):
         raise ValueError(
@@ -253,7 +253,7 @@ def private_fits(
 
 
 def steps_of(estimator: BaseEstimator) -> list[tuple[str, BaseEstimator]]:
-    """Return the steps of a pipeline, and those of a pipeline at its end; the model is the last.
+    """Return the steps of a pipeline, and those of a pipeline at its end. The model is the last.
 
     Names are as in parameters: ``pipeline__dpridge`` is a step of an inner pipeline.
     """
@@ -266,7 +266,7 @@ def steps_of(estimator: BaseEstimator) -> list[tuple[str, BaseEstimator]]:
 
 
 def last_step(estimator: BaseEstimator) -> BaseEstimator:
-    """Return the model at the end of a pipeline, or of a pipeline in it; other estimators as is."""
+    """Return the model at the end of a pipeline, or of a pipeline in it. Other estimators as is."""
     return steps_of(estimator)[-1][1]
 
 
@@ -282,7 +282,7 @@ def prepared_candidate(
     Raises
     ------
     ValueError
-        If it is no candidate, or sets what the search decides.
+        If it is no candidate, or sets a parameter that the search decides.
     """
     fixed = sorted(name for name in parameters if name.rpartition("__")[2] in DECIDED)
     if fixed:
@@ -440,7 +440,7 @@ def state_whole(who: str, model: BaseEstimator, statement: accounting.PrivacySta
 def public_labels(
     who: str, estimator: BaseEstimator, y: ArrayLike, epsilon: float
 ) -> AnyArray | None:
-    """Return the sorted labels for a classifier, declared or read from y; None for a regressor."""
+    """Return the sorted labels for a classifier, declared or read from y. None for a regressor."""
     if not is_classifier(estimator):
         return None
     declared = last_step(estimator).classes
@@ -522,8 +522,8 @@ def check_rows(who: str, ready: list[BaseEstimator], rows: Data) -> None:
     """Raise ValueError for rows that a candidate refuses, before the charge.
 
     The steps of a pipeline are carried out, as they learn nothing, up to the first that is private:
-    what that one finds is not known yet. If a failure occurred in a run only, the choice of the
-    best run would depend on the record that caused it.
+    its result is not known yet. If a failure occurred in a run only, the choice of the best run
+    would depend on the record that caused it.
     """
     if isinstance(rows.X, Partitions):
         for name, step in itertools.chain.from_iterable(map(steps_of, ready)):
@@ -566,9 +566,9 @@ def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray
 
 
 def _fingerprint(steps: list[BaseEstimator]) -> object:
-    """Return a key of steps, the same for equal steps; unique if they cannot be pickled.
+    """Return a key of steps, the same for equal steps. Unique if they cannot be pickled.
 
-    Which rows a model refuses depends on its type alone; which a preprocessor does, on its
+    Which rows a model refuses depends on its type alone. Which a preprocessor does, on its
     categories, too.
     """
     steps = [type(one) if is_private_model(one) else one for one in steps]

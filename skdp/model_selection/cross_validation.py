@@ -1,4 +1,4 @@
-"""Cross-validate privately; each row is in all fits but one, and is charged for them."""
+"""Cross-validate privately. Each row is in all fits but one, and is charged for them."""
 
 from __future__ import annotations
 
@@ -59,11 +59,10 @@ def dp_cross_validate(
 ) -> CrossValidation:
     """Cross-validate a private estimator with private scores.
 
-    **A hold-out is nearly always better.** Each row takes part in ``cv - 1`` of the fits and in one
-    score, so each fit gets about ``1 / sqrt(cv - 1)`` of the budget in terms of noise: with five
-    folds, twice the noise. With `dp_train_test_split`, fit and score have the whole budget each.
-    It pays where rows are so few that a hold-out says nothing, and the models themselves are not
-    wanted.
+    **A hold-out is nearly always better.** Each row is in ``cv - 1`` of the fits and in one score,
+    so each fit gets about ``1 / sqrt(cv - 1)`` of the budget in terms of noise: with five folds,
+    twice the noise. With `dp_train_test_split`, fit and score have the whole budget each. It is
+    useful if there are too few rows for a hold-out and the models are not needed.
 
     Parameters
     ----------
@@ -79,13 +78,13 @@ def dp_cross_validate(
     cv : int, default=5
         Number of folds, at least 2, drawn at random without looking at labels.
     epsilon : float, default=1.0
-        Privacy budget of all fits and scores together; positive.
+        Privacy budget of all fits and scores together, positive.
     delta : float, default=1e-6
         In (0, 1).
     privacy, target_range
         As for `skdp.model_selection.DPSearchCV`.
     groups : array of shape (n_samples,) or None, default=None
-        Labels of groups, such as persons; none may be missing. Folds hold whole groups, fits and
+        Labels of groups, such as persons. None may be missing. Folds hold whole groups, fits and
         scores protect them, and all is priced for a group. Partitions bring their own.
 
     Returns
@@ -118,7 +117,7 @@ def dp_cross_validate(
     require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
     candidates.check_terms(WHO, terms)
     require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
-    # 1. Plan: the budget of each fit and each score, and the cost of all; refuse bad input.
+    # 1. Plan: the budget of each fit and each score, and the cost of all. Refuse bad input.
     reads_labels = not candidates.labels_are_public(WHO, estimator)
     data = require_numbered(WHO, read_plain(WHO, X, y, groups, reads_labels))
     require("cv", cv, f"be at most the number of {data.unit}s", cv <= data.n_records)

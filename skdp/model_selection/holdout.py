@@ -46,35 +46,34 @@ def dp_train_test_split(
 ) -> list[Any]:
     """Split rows at random into two parts whose uses cost the maximum, not the sum.
 
-    A row lies in one of the parts. A fit on the first and a score on the second cost a row
-    only the one that it meets: epsilon 1 for the fit and epsilon 1 for the score is epsilon 1 for
-    both. `skdp.total_privacy` and `skdp.PrivacyBudget` know it, by the very arrays
-    that are returned: pass these to ``fit`` and `skdp.metrics.evaluate` as they are. Arrays that
-    are made of them, as in a pipeline, count as all of the rows, so that costs add up; see
-    `DPHoldout`, which follows pipelines, too. NumPy arrays come read-only. What is written into
-    data frames and sparse matrices is not followed: never move rows from one part to the other.
+    A row is in only one of the parts, so it is charged for the fit or for the score: epsilon 1 for
+    each is epsilon 1 in total. `skdp.total_privacy` and `skdp.PrivacyBudget` know it, by the very
+    arrays that are returned: pass these to ``fit`` and `skdp.metrics.evaluate` as they are. Arrays
+    that are made of them, as in a pipeline, count as all of the rows, so that costs add up. See
+    `DPHoldout`, which also follows pipelines. NumPy arrays come read-only. Changes of data frames
+    and sparse matrices are not followed: never move rows from one part to the other.
 
     Parameters
     ----------
     *arrays : arrays, sparse matrices or data frames with the same number of rows, or Partitions
-        Of rows in partitions, such as `Chunks`, which come alone, both parts are partitions
-        again, each of them read in passes over the given ones. Their groups are kept together.
-        Of dask's collections arrays are taken, and both parts are arrays of dask.
+        For rows in partitions, such as `Chunks`, which must be the only argument, both parts are
+        partitions, each read in passes over the given ones. Their groups are kept together. Dask
+        arrays are accepted, and then both parts are dask arrays.
     test_size : float or int, default=0.25
-        Share, or number, of the rows in the second part; public.
+        Share, or number, of the rows in the second part, public.
     random_state : int, RandomState, Generator or None, default=None
         None draws the split from the operating system's secure source. A split need not be secret,
         only drawn without looking at the rows, so an integer is fine.
     groups : array of shape (n_samples,) or None, default=None
         Labels of groups, such as persons. Each is in one of the parts with all of its rows, and
-        ``test_size`` counts groups. What is fitted and scored with the labels of its part costs a
-        group the maximum; what is fitted without them protects rows, and counts as on all of them.
+        ``test_size`` counts groups. Fits and scores with the labels of their part cost a group the
+        maximum. Fits without labels protect rows, and count as fits on all rows.
 
     Returns
     -------
     list of length 2 * len(arrays)
         First and second part of each array, as `sklearn.model_selection.train_test_split` returns
-        them; with ``groups`` the labels of both parts come last. There is no ``stratify``: it looks
+        them. With ``groups`` the labels of both parts come last. There is no ``stratify``: it looks
         at labels.
 
     Examples
@@ -106,7 +105,7 @@ def _split(
     random_state: Seed,
     groups: ArrayLike | None,
 ) -> Split:
-    """Split arrays; ``groups``, if any, are the last of them.
+    """Split arrays. ``groups``, if any, are the last of them.
 
     Returns
     -------
@@ -159,7 +158,7 @@ def _split(
 def _split_partitions(
     who: str, partitions: Partitions, others: tuple[Any, ...], test_size: float, random_state: Seed
 ) -> Split:
-    """Split partitions; each part is read in passes over all of them."""
+    """Split partitions. Each part is read in passes over all of them."""
     if others:
         raise ValueError(
             f"{who}: {type(partitions).__name__} holds targets, weights and labels of groups "
@@ -198,9 +197,9 @@ class DPHoldout:
     Attributes
     ----------
     X_train, y_train, X_test, y_test
-        The two parts; of partitions both X are partitions, and y is None.
+        The two parts. Of partitions both X are partitions, and y is None.
     groups_train, groups_test
-        Their labels; None without groups, and for partitions.
+        Their labels. None without groups, and for partitions.
 
     Examples
     --------
@@ -267,7 +266,7 @@ class DPHoldout:
     def evaluate(
         self, model: BaseEstimator, metrics: str | Iterable[str] | None = None, **options: Any
     ) -> Scores | SubgroupScores:
-        """Score a fitted model on the second part; see `skdp.metrics.evaluate`.
+        """Score a fitted model on the second part. See `skdp.metrics.evaluate`.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Search privately: keep the best of a random number of fits by a private score alone."""
+"""Search privately: keep the best of a random number of fits by a private score."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     """Private choice among hyperparameters, solvers, columns or estimators.
 
     Rows are split at random. A random number of times a candidate is drawn, fitted on the first
-    part and scored, with noise, on the second; the one with the best noisy score is kept, and
+    part and scored, with noise, on the second. The one with the best noisy score is kept, and
     nothing of the others is. All of it together is (epsilon, delta)-differentially private.
 
     **Often the default is better.** A search over 10 runs gives each of them about a third less
-    epsilon than a single fit would have, and a fifth fewer rows. It pays where candidates differ
-    by more than that, as columns or estimators may, and seldom for the strength of a
-    penalty; see :doc:`/how_to/score`.
+    epsilon than a single fit would have, and a fifth fewer rows. It is useful if candidates differ
+    by more than that, for example in columns or estimators, and rarely for the strength of a
+    penalty. See :doc:`/how_to/score`.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         In place of a grid, as in `sklearn.model_selection.RandomizedSearchCV`: 100 candidates are
         drawn from them, before any row is read.
     epsilon : float, default=1.0
-        Privacy budget of the whole search; positive.
+        Privacy budget of the whole search, positive.
     delta : float, default=1e-6
         In (0, 1).
     n_candidates : int, default=10
@@ -86,12 +86,12 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         of the searches make fewer than 0.7 times as many. A candidate of a grid of equal size is
         drawn at all with a probability of about one half.
     scoring : str, default=None
-        A metric of `skdp.metrics.evaluate` of which more is better, under its scorer's name; None
+        A metric of `skdp.metrics.evaluate` of which more is better, under its scorer's name. None
         for that of ``score``: "accuracy", "r2" or "d2_tweedie".
     holdout : float or int, default=0.2
         Share, or number, of the rows that score.
     privacy : Privacy or None, default=None
-        Neighbouring relation, shared budget, which is charged once, and source of noise; None is
+        Neighbouring relation, shared budget, which is charged once, and source of noise. None means
         the defaults of `skdp.Privacy`. ``rows_per_group`` is set on the estimator.
     target_range : (low, high) or None, default=None
         Of regressors: see `skdp.metrics.evaluate`.
@@ -119,7 +119,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     Each run costs a row the maximum of fit and score, as it is in one part only. That the best of a
     geometric number of mu-Gaussian-DP runs costs little more than one is Theorem 2 of Papernot and
-    Steinke; the price here is by privacy profiles, in the spirit of Koskela, Redberg and Wang. A
+    Steinke. The price here is by privacy profiles, in the spirit of Koskela, Redberg and Wang. A
     candidate must be Gaussian DP, so its releases are on all rows or on disjoint blocks.
 
     References
@@ -176,7 +176,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         y : array of shape (n_samples,) or None, default=None
             Left out for partitions, which have the targets.
         groups : array of shape (n_samples,) or None, default=None
-            Labels of groups, such as persons; none may be missing. The guarantee is for a group
+            Labels of groups, such as persons. None may be missing. The guarantee is for a group
             then: the split and ``holdout`` count groups, and fits and scores protect them.
             Partitions bring their own.
 
@@ -198,14 +198,14 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         n_records, unit = data.n_records, data.unit
         part = parts.part_of(X, y, groups, unit=unit)
         n_scored = scored_records(self.holdout, n_records, unit, "holdout")
-        # 1. Candidates, each of them priced; the statement of the whole.
+        # 1. Candidates, each of them priced. The statement of the whole.
         pool = self._pool()
         run_budget, cost = self._priced(n_records, unit)
         n_train = n_records - n_scored
         ready, _ = candidates.checked(
             who, self.estimator, pool, run_budget, data, [n_train], self.epsilon, self.target_range
         )
-        # 2. One charge for all; then the runs.
+        # 2. One charge for all, then the runs.
         statement = replace(cost, part=part).statement()
         drawn_from = charge_fit(self, statement, rows=(part, (X, y)))
         statement = with_earlier_fits(self, (X, y), statement)
@@ -236,7 +236,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         metric: str,
         drawn_from: NoiseSource,
     ) -> Iterator[tuple[float, int, int, BaseEstimator | None]]:
-        """Fit and score a geometric number of candidates; one that fails is the worst.
+        """Fit and score a geometric number of candidates. One that fails is the worst.
 
         Yields
         ------
@@ -258,7 +258,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     # ------------------------------------------------------------------ before any row is read
 
     def _check_parameters(self) -> str:
-        """Refuse what can be refused without rows; return the metric."""
+        """Refuse what can be refused without rows. Return the metric."""
         who = self._who
         self._check_shared_parameters()
         candidates.check_terms(who, self._terms)
@@ -294,7 +294,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         Parameters
         ----------
         n_samples : int or None
-            Number of rows; with ``n_groups`` it has no say, and None will do.
+            Number of rows. With ``n_groups`` it has no say, and None will do.
         n_features : int, default=1
             Number of columns, on which the price does not depend.
         n_groups : int or None, default=None

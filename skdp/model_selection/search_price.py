@@ -71,34 +71,34 @@ def privacy_of(
     splits: Iterable[tuple[ArrayLike, ArrayLike]] | None = None,
     delta: float | None = None,
 ) -> PrivacyStatement:
-    """Return what fitting a plain search costs, from public facts and before the fit.
+    """Return the price of the fits of a plain search, from public facts and before the fit.
 
-    All candidates are counted, each record in the trainings that it takes part in (K - 1 of K in
-    K-fold cross-validation), and the refit. Scores are not counted, because they are not private:
+    All candidates are counted, each record in the trainings that contain it (K - 1 of K in K-fold
+    cross-validation), and the refit. Scores are not counted, because they are not private:
     ``assumptions`` says so. A search over one candidate with ``refit=False`` has the price of
-    `sklearn.model_selection.cross_validate`. After the fit the price is the same, if the search
-    was not changed.
+    `sklearn.model_selection.cross_validate`. After the fit the price is the same, if the search was
+    not changed.
 
     Parameters
     ----------
     search : GridSearchCV, RandomizedSearchCV or halving search
-        Around an estimator of skdp, or around a pipeline that ends in one; fitted or not. A
-        random search needs an integer as ``random_state``.
+        Around an estimator of skdp, or around a pipeline that ends in one, fitted or not. A random
+        search needs an integer as ``random_state``.
     n_samples : int or None, default=None
-        Number of rows; None with ``n_groups``.
+        Number of rows. None with ``n_groups``.
     n_features : int
         Columns that reach the estimator.
     n_outputs : int or None, default=None
         Classes of a classifier that does not declare them, all of them in every training set, or
-        targets of a regressor; None for one target.
+        targets of a regressor. None for one target.
     n_groups : int or None, default=None
-        Number of groups, if the fits get ``groups``; a record is a group then. Groups must be
-        split by ``GroupKFold(shuffle=True)``.
+        Number of groups, if the fits get ``groups``. A record is a group then. Groups must be split
+        by ``GroupKFold(shuffle=True)``.
     splits : iterable of (train, test) pairs or None, default=None
         The splits, if they do not follow from ``search.cv`` and the number of rows. They are
         assumed to be public.
     delta : float or None, default=None
-        In [0, 1): the delta at which the total is stated; None for that of the fits.
+        In [0, 1): the delta at which the total is stated. None for that of the fits.
 
     Returns
     -------
@@ -221,7 +221,7 @@ class Round:
     share : float
         Share of each training set that was used.
     n_chosen : int or None
-        Number of them that were trained, being chosen by scores; None for all of them.
+        Number of them that were trained, being chosen by scores. None for all of them.
     """
 
     candidates: tuple[BaseEstimator, ...]
@@ -232,9 +232,9 @@ class Round:
     def trainings(self, n_train: int) -> list[Cost]:
         """Return the costs of training on ``n_train`` records.
 
-        Which candidates were chosen by scores must not change the price, and the one that is most
-        expensive alone need not be so beside others. So each distinct cost is counted as often as
-        any was chosen.
+        Which candidates were chosen by scores must not change the price, and the most expensive
+        candidate need not be the most expensive one together with others. So each distinct cost is
+        counted as often as any was chosen.
         """
         costs = [self.cost(one, int(self.share * n_train)) for one in self.candidates]
         if self.n_chosen is None:
@@ -359,7 +359,7 @@ def _rehearsed(
 
 
 def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Membership]:
-    """Return the trainings that a record can take part in, counted by size.
+    """Return the trainings that may contain a record, counted by size.
 
     Parameters
     ----------
@@ -418,7 +418,7 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
 
 
 def _row_numbers(train: ArrayLike, n_samples: int) -> Indices:
-    """Return the row numbers of a training; raise ValueError for repeated or invalid numbers."""
+    """Return the row numbers of a training. Raise ValueError for repeated or invalid numbers."""
     try:
         numbers: Indices = np.arange(n_samples)[np.asarray(train)]
     except IndexError:

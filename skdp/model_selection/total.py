@@ -20,7 +20,7 @@ DISJOINT = (
 def total_privacy(
     *models: BaseEstimator | PrivacyStatement, delta: float | None = None, disjoint: bool = False
 ) -> PrivacyStatement:
-    """Return what several fits cost together, on the same rows or on disjoint ones.
+    """Return the total cost of several fits, on the same rows or on disjoint rows.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def total_privacy(
         class or target. Every private model inside is counted. A fitted search of scikit-learn,
         without other models, costs as much as `skdp.privacy_of` says before its fit.
     delta : float or None, default=None
-        In [0, 1): the delta at which the total is stated; None for the one that all of the models
+        In [0, 1): the delta at which the total is stated. None for the one that all of the models
         state.
     disjoint : bool, default=False
         Whether each model was fitted on the rows of other people, such as one model per hospital.
@@ -41,9 +41,9 @@ def total_privacy(
     Returns
     -------
     PrivacyStatement
-        Of all the releases; the queries of a later fit may depend on the
-        answers to earlier ones. ``assumptions`` name the steps that read rows without privacy:
-        they are not part of the total.
+        Of all the releases. The queries of a later fit may depend on the answers to earlier ones.
+        ``assumptions`` name the steps that read rows without privacy: they are not part of the
+        total.
 
     Raises
     ------

@@ -15,7 +15,7 @@ IDENTIFIER = re.compile(r"(.*[\W_])?(id|uuid|key|name|ssn|mrn)", re.IGNORECASE)
 
 
 class Decisions(tuple[str, ...]):
-    """Decisions before a fit, in sentences; printed as a numbered list."""
+    """Decisions before a fit, in sentences. Printed as a numbered list."""
 
     __slots__ = ()
 

@@ -39,15 +39,15 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
     """Differentially private standardisation of columns.
 
     ``fit`` finds the range, centre and size of every column by noisy histograms and is (epsilon,
-    delta)-differentially private for each row. ``transform`` clips values to the range, takes the
-    centre off and divides by the size, as `sklearn.preprocessing.StandardScaler` does with means
-    and deviations. The estimators of skdp do this inside their own ``fit``, within their budget;
-    this class is for other models.
+    delta)-differentially private for each row. ``transform`` clips values to the range, subtracts
+    the centre and divides by the scale, as `sklearn.preprocessing.StandardScaler` does with means
+    and deviations. The estimators of skdp do this inside their own ``fit``, within their budget.
+    This class is for other models.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy budget of one ``fit``; positive. inf adds no noise, for debugging on public data.
+        Privacy budget of one ``fit``, positive. inf adds no noise, for debugging on public data.
     delta : float, default=1e-6
         Probability, in (0, 1), with which the epsilon guarantee may fail.
     scaling : "private", PublicRange or PublicSample, default="private"
@@ -55,19 +55,19 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         `PublicSample` declare them, as if values were evenly spread in the ranges, or by rows that
         are not private: no budget is spent.
     privacy : Privacy or None, default=None
-        Neighbouring relation, shared budget and source of noise; None is the defaults
-        of `skdp.Privacy`.
+        Neighbouring relation, shared budget and source of noise. None means the defaults of
+        `skdp.Privacy`.
 
     Attributes
     ----------
     mean_ : array of shape (n_features,)
-        Centres, estimated privately; 0 for sparse input.
+        Centres, estimated privately, 0 for sparse input.
     scale_ : array of shape (n_features,)
-        Scales, estimated privately: about the standard deviation of what lies in the range.
+        Scales, estimated privately: about the standard deviation of the values within the range.
     low_, high_ : arrays of shape (n_features,)
-        Ranges; values outside are clipped.
+        Ranges. Values outside are clipped.
     privacy_ : PrivacyStatement
-        What was released, what it cost, and what was assumed.
+        Releases, cost and assumptions.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : array of shape (n_features,)
@@ -108,8 +108,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
             they are.
         y : ignored, default=None
         groups : array of shape (n_samples,) or None, default=None
-            Labels of groups, such as persons; none may be missing. The guarantee is for a group
-            then, with all of its rows; each group counts once in the histograms. Partitions bring
+            Labels of groups, such as persons. None may be missing. The guarantee is for a group
+            then, with all of its rows. Each group counts once in the histograms. Partitions bring
             their own. Of weights that partitions have, only those that are 0 matter: their rows are
             not counted, and the number of the other rows is one more release.
 
@@ -122,7 +122,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
-        # A partition has an X and a y; y is not read.
+        # A partition has an X and a y. Here y is not read.
         y = X if is_dask(X) else None
         return self._fit(read_data(self, X, y, None, groups))
 
@@ -152,12 +152,12 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         sparse: bool = False,
         n_groups: int | None = None,
     ) -> PrivacyStatement:
-        """Return what ``fit`` would release and cost, without any rows.
+        """Return the releases and cost of ``fit``, without any rows.
 
         Parameters
         ----------
         n_samples, n_features : int
-            Shape of X; with ``n_groups`` the number of rows has no say, and None will do.
+            Shape of X. With ``n_groups`` the number of rows has no say, and None will do.
         sparse : bool, default=False
             Whether X would be sparse.
         n_groups : int or None, default=None
@@ -194,7 +194,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         return sparse.csr_matrix(scaled) if is_matrix else scaled
 
     def inverse_transform(self, X: Table) -> Table:
-        """Return what standardised values stand for.
+        """Return the original units of standardised values.
 
         Parameters
         ----------

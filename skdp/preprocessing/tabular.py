@@ -40,8 +40,8 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     * Columns named in ``categories`` become a column of zeros and ones for each label, or a single
       one if there are two labels. A label that was not declared gets zeros everywhere. With
       ``drop="first"`` the first label is the reference level, and has no column.
-    * Columns of dates become days since 2000-01-01, in UTC if they have a time zone; periods are
-      taken by their start. Durations become days.
+    * Columns of dates become days since 2000-01-01, in UTC if they have a time zone. Periods count
+      by their start. Durations become days.
     * All others are numbers. Missing numbers and dates are filled, and a column marks where.
 
     Columns of anything else are refused, and so are mixed columns and, in ``transform``, columns of
@@ -50,7 +50,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     Nothing is learnt from the rows and no budget is spent, unless ``impute="median"``: then the
     medians are estimated from noisy histograms, and ``fit`` is (epsilon, delta)-differentially
     private for each row. In a `sklearn.pipeline.Pipeline` before an estimator of skdp,
-    `skdp.total_privacy` adds up what the steps cost.
+    `skdp.total_privacy` adds up the costs of the steps.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         Public labels of the columns of categories, from a code book, a form or a statute. Labels
         collected from the rows would reveal, exactly, that a rare one is among them.
     impute : {"constant", "median"}, default="constant"
-        What missing numbers and dates become: ``fill_value``, which costs nothing, or the median of
-        the known values, estimated privately.
+        The value of missing numbers and dates: ``fill_value``, which costs nothing, or the median
+        of the known values, estimated privately.
     fill_value : float, date, or dict of column to float or date, default=None
         Public values for ``impute="constant"``, and for columns of which hardly any value is
         known. A value that is typical of its column serves best, as a far-off one widens the range
@@ -78,23 +78,23 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     sparse_output : bool, default=False
         Whether ``transform`` returns a CSR matrix, which needs little memory for many labels: a row
         has an entry for each label it has, and for each number that is not 0. All estimators of
-        skdp take it. A data frame (``set_output``) cannot be sparse.
+        skdp accept it. A data frame (``set_output``) cannot be sparse.
     epsilon : float, default=1.0
-        Privacy budget of one ``fit`` with ``impute="median"``; positive. Without effect otherwise.
+        Privacy budget of one ``fit`` with ``impute="median"``, positive. Without effect otherwise.
     delta : float, default=1e-6
         Probability, in (0, 1), with which the epsilon guarantee may fail.
     privacy : Privacy or None, default=None
-        Neighbouring relation, shared budget and source of noise; None is the defaults
-        of `skdp.Privacy`.
+        Neighbouring relation, shared budget and source of noise. None means the defaults of
+        `skdp.Privacy`.
 
     Attributes
     ----------
     fill_values_ : dict of column to float
-        What missing numbers and dates become.
+        The values of missing numbers and dates.
     kinds_ : dict of column to {"category", "date", "duration", "number"}
-        How each column is read; from its type and ``categories``.
+        How each column is read. From its type and ``categories``.
     privacy_ : PrivacyStatement
-        What was released, what it cost, and what was assumed.
+        Releases, cost and assumptions.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : array of shape (n_features,)
@@ -151,7 +151,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         *,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Settle how each column is read; with ``impute="median"``, spend the budget on medians.
+        """Settle how each column is read. With ``impute="median"``, spend the budget on medians.
 
         Parameters
         ----------
@@ -160,8 +160,8 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             columns of the same names and kinds.
         y : ignored, default=None
         groups : array of shape (n_samples,) or None, default=None
-            Labels of groups, such as persons; none may be missing. The guarantee is for a group
-            then, with all of its rows; each counts once in the histograms. Partitions bring their
+            Labels of groups, such as persons. None may be missing. The guarantee is for a group
+            then, with all of its rows. Each counts once in the histograms. Partitions bring their
             own.
 
         Returns
@@ -173,7 +173,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         ValueError
             If a parameter or a column is refused. Nothing is released then.
         """
-        # A partition has an X and a y; y is not read.
+        # A partition has an X and a y. Here y is not read.
         unread = X if tables.is_dask(X) else None
         data = read_data(self._reader(), X, unread, None, groups)
         assert data.column_kinds is not None
@@ -218,7 +218,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         return numbers, np.zeros((len(numbers), 1))
 
     def _check_rows(self, X: MatrixLike) -> None:
-        """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
+        """Raise ValueError for rows that a fit would refuse. Nothing is kept or charged."""
         copy = clone(self)
         X, columns = copy._table(X, reset=True)
         copy._numbers(X, columns, copy._kinds(X, columns))
@@ -226,12 +226,12 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
     def plan(
         self, n_samples: int | None, n_numbers: int, *, n_groups: int | None = None
     ) -> PrivacyStatement:
-        """Return what ``fit`` would release and cost with ``impute="median"``, without any rows.
+        """Return the releases and cost of ``fit`` with ``impute="median"``, without any rows.
 
         Parameters
         ----------
         n_samples : int or None
-            Number of rows; with ``n_groups`` it has no say, and None will do.
+            Number of rows. With ``n_groups`` it has no say, and None will do.
         n_numbers : int
             Number of columns of numbers and dates.
         n_groups : int or None, default=None
@@ -253,7 +253,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         return prepared.plan.cost(prepared.public, texts, self._terms.noise_source).statement()
 
     def transform(self, X: MatrixLike | Partitions) -> Table:
-        """Return the columns of numbers; see :meth:`get_feature_names_out`.
+        """Return the columns of numbers. See :meth:`get_feature_names_out`.
 
         Parameters
         ----------
@@ -538,7 +538,7 @@ def _is_word(value: object, *words: str) -> bool:
 def _indicators(codes: Indices, n_labels: int) -> sparse.csr_array:
     """Return a column of zeros and ones for each label.
 
-    A code is the place of a row's label; -1 is none of them.
+    A code is the place of a row's label, -1 is none of them.
     """
     entries = np.flatnonzero(codes >= 0)
     places = np.searchsorted(entries, np.arange(len(codes) + 1))
