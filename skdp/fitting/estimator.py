@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import warnings
 from collections.abc import Callable
@@ -50,7 +51,7 @@ STEPS = {
 
 
 class Progress:
-    """Prints each step of a fit, by the kinds of its releases.
+    """Prints each step of a fit, by the kinds of its releases, or shows them in a bar of tqdm.
 
     It sees neither rows nor answers.
 
@@ -63,14 +64,23 @@ class Progress:
     def __init__(self, who: str, plan: Plan) -> None:
         self._who, self._seen = who, dict[str, None]()
         self._n_steps = len({self._step(entry.kind) for entry in plan.entries})
+        self._bar = None
+        if importlib.util.find_spec("tqdm") is not None:
+            total = None if plan.adaptive else sum(entry.count for entry in plan.entries)
+            self._bar = importlib.import_module("tqdm").tqdm(total=total)
 
     def released(self, kind: str) -> None:
-        """Print the step that a release of this kind is part of, at its first one."""
+        """Show the step that a release of this kind is part of."""
         step = self._step(kind)
-        if step not in self._seen:
-            self._seen[step] = None
-            of = max(self._n_steps, len(self._seen))
-            print(f"[{self._who}] {step}, {len(self._seen)} of {of}")
+        is_first = step not in self._seen
+        self._seen[step] = None
+        of = max(self._n_steps, len(self._seen))
+        text = f"[{self._who}] {step}, {len(self._seen)} of {of}"
+        if self._bar is not None:
+            self._bar.set_description(text)
+            self._bar.update()
+        elif is_first:
+            print(text)
 
     @staticmethod
     def _step(kind: str) -> str:

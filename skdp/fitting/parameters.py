@@ -72,7 +72,7 @@ privacy : Privacy or None
     Neighbouring relation, shared budget and source of noise, as a `Privacy` object; None is its
     defaults.
 verbose : int
-    1: print each step when it begins to release. 2: also print the plan before.
+    1: show each step, in a bar if tqdm is installed. 2: also print the plan before.
 """
 
 from __future__ import annotations

@@ -141,6 +141,7 @@ def test_residuals_are_capped_less_where_the_bound_is_that_of_labels():
 
 def test_progress_and_audit(rng, monkeypatch, capsys):
     X, y = problem(skdp.DPRidge, rng, 500)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # without tqdm
     made(skdp.DPRidge, verbose=1).fit(X, y)
     steps = re.findall(r"(\d+) of (\d+)", capsys.readouterr().out)
     assert [int(step) for step, _ in steps] == list(range(1, len(steps) + 1))

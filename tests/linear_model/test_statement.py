@@ -100,7 +100,8 @@ def test_total_privacy_of_two_fits_is_one_of_both(case):
 
 
 @pytest.mark.parametrize("verbose", [1, 2])
-def test_steps_are_printed(capsys, regression, verbose):
+def test_steps_are_printed(capsys, regression, verbose, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # without tqdm
     skdp.DPRidge(solver="whitened", verbose=verbose).fit(*regression)
     printed = capsys.readouterr().out.splitlines()
     steps = [line for line in printed if "multiplier" not in line]
@@ -110,3 +111,13 @@ def test_steps_are_printed(capsys, regression, verbose):
     ]
     assert steps[-1].endswith("5 of 5"), "each kind of step is printed once"
     assert (len(printed) > len(steps)) == (verbose == 2), "the plan is for experts"
+
+
+def test_a_bar_of_tqdm_shows_steps(capsys, regression):
+    pytest.importorskip("tqdm")
+    model = skdp.DPRidge(solver="whitened", verbose=1).fit(*regression)
+    shown = capsys.readouterr()
+    n_releases = sum(one.count for one in model.privacy_.releases)
+    assert f"{n_releases}/{n_releases}" in shown.err
+    assert "[DPRidge] estimating second moments, 2 of 5" in shown.err
+    assert shown.out == ""
