@@ -41,8 +41,8 @@ EPSILONS = (1.0, 0.3, 3.0)
 CLASSES = {"even": (0.0,), "rare": (-3.0,), "very rare": (-5.0,), "three": (0.0, -1.0, -3.0)}
 OF_ALL = ("accuracy", "balanced_accuracy", "confusion_matrix", "log_loss")
 OF_TWO = (
-    *OF_ALL, "precision", "recall", "f1", "brier_score_loss", "roc_auc", "roc_curve",
-    "calibration_curve",
+    *OF_ALL, "precision", "recall", "f1", "brier_score_loss", "roc_auc",
+    "average_precision", "roc_curve", "calibration_curve",
 )  # fmt: skip
 OF_NUMBERS = ("r2", "mean_squared_error", "mean_absolute_error")
 WITHOUT_SAMPLING = ("confusion_matrix", "roc_curve", "calibration_curve")  # no such intervals
@@ -107,11 +107,11 @@ def options_of(kind: str) -> dict:
 
 
 def exact(model, X, y, name: str, options):
-    """Return the exact score of these rows, an AUC without bins; None for a curve."""
+    """Return the exact score of these rows, one of a ranking without bins; None for a curve."""
     if name in ("roc_curve", "calibration_curve"):
         return None
-    if name == "roc_auc":
-        return plain.roc_auc_score(y, model.predict_proba(X)[:, 1])
+    if name in ("roc_auc", "average_precision"):
+        return getattr(plain, f"{name}_score")(y, model.predict_proba(X)[:, 1])
     if name == "confusion_matrix":
         return plain.confusion_matrix(y, model.predict(X))
     with warnings.catch_warnings():

@@ -282,8 +282,8 @@ def average_precision(name: str, _: Metric, answers: Answers) -> Score:
     """Return the average precision, the area below the curve of precision against recall.
 
     It follows from the ranking table, and nothing else is released for it. Noise and sampling
-    deviations are those of simulated tables. The bias that noise causes in them is subtracted, and
-    its square is added to the variance.
+    deviations are those of simulated tables, about the value: they contain the bias that noise
+    causes.
     """
     table = answers.by_statistic["ranking"]
     if not (table.counts.sum(axis=1) > 0).all():
@@ -292,9 +292,8 @@ def average_precision(name: str, _: Metric, answers: Answers) -> Score:
     draws = np.random.default_rng(0).standard_normal((DRAWS, *counts.shape))
     value, noisy = float(_precision(counts)), _precision(counts + table.std * draws)
     sampled = _precision(counts + np.sqrt(table.design * np.maximum(counts, 0.0)) * draws)
-    bias = float(noisy.mean()) - value
-    noise = float(noisy.var()) + bias**2, 0.0, 0.0
-    return Score(name, value - bias, 1.0, noise, float(sampled.std()), UNIT)
+    noise = float(np.mean((noisy - value) ** 2)), 0.0, 0.0
+    return Score(name, value, 1.0, noise, float(sampled.std()), UNIT)
 
 
 def _precision(counts: Array) -> Array:

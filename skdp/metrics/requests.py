@@ -383,11 +383,11 @@ def request_for_regressor(
     -------
     ScoreRequest
     """
-    low, high, reach = within.low, within.high, within.reach
+    low, high = within.low, within.high
     clipped = f"targets clipped to [{low:g}, {high:g}]"
     assumptions = [
         f"Scores are of {clipped}. Predictions were clipped to this range, and residuals to "
-        f"{reach:g}. The range is public, or follows from private answers in the model.",
+        f"{within.reach:g}. The range is public, or follows from private answers in the model.",
     ]
     powers = {"poisson_deviance": 1.0, "gamma_deviance": 2.0}
     if any(one.quantity == "d2_tweedie" for one in metrics.values()):
@@ -396,6 +396,32 @@ def request_for_regressor(
             r2 = {"d2_tweedie": METRICS["regressor"]["r2"]}
             metrics = {name: r2.get(one.quantity, one) for name, one in metrics.items()}
     quantities = {metric.quantity for metric in metrics.values()}
+    bounds, deviances = _bounds(model, quantities, powers, within)
+    for quantity, deviance in deviances.items():
+        if quantity == "d2_tweedie":
+            assumptions.append(
+                f"D2 is of deviances with power {deviance.power:g}. Targets below "
+                f"{deviance.least * high:g} count as that."
+            )
+        if quantity != "r2":
+            assumptions.append(
+                f"Of {quantity.replace('_', ' ')}s those above {bounds[quantity]:g} count as that, "
+                f"and predictions below {LEAST_MEAN * high:g} as that."
+            )
+
+    def predicted(data: Data) -> PredictedRows:
+        return PredictedRows(model, data, within, deviances)
+
+    notes = dict.fromkeys(quantities, f"of {clipped}")
+    given = model, metrics, predicted, tuple(assumptions), bounds, np.empty(0), subgroups
+    return ScoreRequest(*given, deviances, notes)
+
+
+def _bounds(
+    model: BaseEstimator, quantities: set[str], powers: Mapping[str, float], within: TargetRange
+) -> tuple[dict[str, float], dict[str, Deviance]]:
+    """Return the bounds of losses, and the deviances of the quantities that need one."""
+    low, high, reach = within.low, within.high, within.reach
     quantiles = row_statistics.quantiles_of(model)
     if len(quantiles) > 1 and quantities != {"pinball_loss"}:
         raise ValueError(
@@ -406,32 +432,17 @@ def request_for_regressor(
     bounds = {
         "squared_error": reach * reach,
         "absolute_error": reach,
-        "pinball_loss": float(row_statistics.largest_pinball(quantiles)) * reach,
+        "pinball_loss": row_statistics.largest_pinball(quantiles) * reach,
     }
     deviances = {"r2": Deviance(largest=(reach / ((high - low) / 2)) ** 2)}
     for quantity in sorted(quantities & powers.keys()):
         deviance = row_statistics.bounded_deviance(quantity, powers[quantity], within)
         deviances[quantity] = deviance
         bounds[quantity] = deviance.largest * math.pow(high, 2 - deviance.power)
-        if quantity == "d2_tweedie":
-            assumptions.append(
-                f"D2 is of deviances with power {deviance.power:g}. Targets below "
-                f"{deviance.least * high:g} count as that."
-            )
-        assumptions.append(
-            f"Of {quantity.replace('_', ' ')}s those above {bounds[quantity]:g} count as that, "
-            f"and predictions below {LEAST_MEAN * high:g} as that."
-        )
     if not all(0 < bounds.get(quantity, 1.0) < math.inf for quantity in quantities):
         raise ValueError(
             f"evaluate: squares of targets in the range [{low:g}, {high:g}] leave the range of "
             "float64. Divide targets by a public unit before the fit, or request another metric. "
             "Nothing was released."
         )
-
-    def predicted(data: Data) -> PredictedRows:
-        return PredictedRows(model, data, within, deviances)
-
-    notes = dict.fromkeys(quantities, f"of {clipped}")
-    given = model, metrics, predicted, tuple(assumptions), bounds, np.empty(0), subgroups
-    return ScoreRequest(*given, deviances, notes)
+    return bounds, deviances

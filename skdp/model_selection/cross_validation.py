@@ -20,7 +20,8 @@ from skdp.fitting.rows import read_plain, require_numbered
 from skdp.metrics import Score, Scores, requests
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import candidates
-from skdp.oracle.sources.keyed_split import equal_sizes
+from skdp.oracle import NoiseSource
+from skdp.oracle.sources.keyed_split import PartOfPartitions, equal_sizes
 from skdp.oracle.sources.partitioned import Partitions
 
 WHO = "dp_cross_validate"
@@ -132,20 +133,7 @@ def dp_cross_validate(
     statement = replace(cost, part=part).statement()
     # 2. Charge, and run.
     draws = charge_fit(payer, statement, who=WHO, rows=(part, (X, y)))
-    split = data.split(sizes, draws)
-    runs = []
-    try:
-        with parts.charged_as_a_whole(data.unit):
-            for fold, scored in enumerate(split):
-                sides = data.subset(*split[:fold], *split[fold + 1 :]), data.subset(scored)
-                given = WHO, model, budgets[1], sides, draws
-                runs.append(candidates.fitted_and_scored(*given, **scoring))
-    except Exception as reason:  # its message may quote a cell, or say that nothing was charged
-        raise RuntimeError(
-            f"{WHO}: a fit or a score failed with {type(reason).__name__}. The budget of this "
-            "cross-validation is spent. Fit the estimator by itself, to see why."
-        ) from None
-    models, folds = zip(*runs, strict=True)
+    models, folds = _runs(model, budgets[1], data, data.split(sizes, draws), draws, scoring)
     for fitted in models:
         candidates.state_whole(WHO, fitted, statement)
     numbers = [name for name, score in folds[0].items() if isinstance(score, Score)]
@@ -153,6 +141,31 @@ def dp_cross_validate(
     result = CrossValidation(means, statement)
     result.folds, result.estimators = folds, models
     return result
+
+
+def _runs(
+    model: BaseEstimator,
+    budget: candidates.RunBudget,
+    data: Data,
+    split: list[PartOfPartitions],
+    draws: NoiseSource,
+    scoring: dict[str, Any],
+) -> tuple[tuple[BaseEstimator, ...], tuple[Any, ...]]:
+    """Return the models, each fitted on all parts but one, and their scores on that part."""
+    runs = []
+    try:
+        with parts.charged_as_a_whole(data.unit):
+            for fold, scored in enumerate(split):
+                sides = data.subset(*split[:fold], *split[fold + 1 :]), data.subset(scored)
+                given = WHO, model, budget, sides, draws
+                runs.append(candidates.fitted_and_scored(*given, **scoring))
+    except Exception as reason:  # its message may quote a cell, or say that nothing was charged
+        raise RuntimeError(
+            f"{WHO}: a fit or a score failed with {type(reason).__name__}. The budget of this "
+            "cross-validation is spent. Fit the estimator by itself, to see why."
+        ) from None
+    models, folds = zip(*runs, strict=True)
+    return models, folds
 
 
 def _planned(

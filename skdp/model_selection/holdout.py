@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import MatrixLike, Seed, is_integer, is_real, require
+from skdp._numbers import Indices, MatrixLike, Seed, is_integer, is_real, require
 from skdp.fitting import parts
 from skdp.fitting.grouping import GroupLabels, label_column
 from skdp.fitting.partitions import as_partitions
@@ -127,18 +127,9 @@ def _split(
             f"{who}: of dask's collections those are split whose number of rows is known: pass "
             "frame.to_dask_array(lengths=True), or use DPHoldout. Nothing was released."
         )
-    labels, unit = None, parts.unit_of(groups)
-    if groups is None:
-        check_consistent_length(*arrays)
-        n_records = int(_num_samples(arrays[0]))
-    else:
-        named = {f"array {number}": array for number, array in enumerate(arrays[:-1], 1)}
-        with refusing(who):
-            labels = GroupLabels(groups, **named)
-        n_records = labels.n_groups
+    unit, (n_records, codes) = parts.unit_of(groups), _records(who, arrays, groups)
     n_test = scored_records(test_size, n_records, unit)
     sizes = [n_records - n_test, n_test]
-    codes = None if labels is None else labels.codes
     split = PartOfPartitions.drawn(sizes, noise_source(random_state))
     sides = parts.new_split(2, of=parts.part_of(*arrays, unit=unit))
     both: list[list[Any]] = []
@@ -153,6 +144,19 @@ def _split(
             parts.remember(array, side, unit, whole)
         both.append(taken)
     return both[0], both[1], sides, sizes, unit
+
+
+def _records(
+    who: str, arrays: tuple[Any, ...], groups: ArrayLike | None
+) -> tuple[int, Indices | None]:
+    """Return the number of records of arrays, and the group of each row if there are groups."""
+    if groups is None:
+        check_consistent_length(*arrays)
+        return int(_num_samples(arrays[0])), None
+    named = {f"array {number}": array for number, array in enumerate(arrays[:-1], 1)}
+    with refusing(who):
+        labels = GroupLabels(groups, **named)
+    return labels.n_groups, labels.codes
 
 
 def _split_partitions(
