@@ -14,7 +14,7 @@ from skdp.objective.penalties import Penalty, as_floats
 
 
 class Constraint(BaseEstimator, ABC):
-    """Nonempty closed convex set of coefficients; an array counts as one vector.
+    """Nonempty closed convex set of coefficients. An array counts as one vector.
 
     Arrays of float32 stay so, any other type becomes float64. Nothing is changed in place. Sets are
     parameters of estimators, so that a grid can reach theirs, as ``constraint__radius``.
@@ -39,7 +39,7 @@ class Constraint(BaseEstimator, ABC):
 
     @abstractmethod
     def diameter(self, n_coefficients: int) -> float:
-        """Largest L2 distance in the set; a method, because a box grows with the dimension.
+        """Largest L2 distance in the set. A method, because a box grows with the dimension.
 
         Returns
         -------
@@ -193,7 +193,7 @@ class Box(Constraint):
     Parameters
     ----------
     low, high : float, default=-1.0 and 1.0
-        ``low <= high``; either may be infinite: ``Box(0, inf)`` is "nonnegative".
+        ``low <= high``. Either may be infinite: ``Box(0, inf)`` is "nonnegative".
 
     Examples
     --------
@@ -236,9 +236,9 @@ class Box(Constraint):
 
 
 class Simplex(Constraint):
-    """``w_i >= 0`` and ``sum w_i == total``; projected by sorting (Duchi et al. 2008).
+    """``w_i >= 0`` and ``sum w_i == total``. Projected by sorting (Duchi et al. 2008).
 
-    It does not compose with a soft threshold; no need, ``|w|_1`` is constant here.
+    It does not compose with a soft threshold. No need, ``|w|_1`` is constant here.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ CONSTRAINTS: Mapping[str, type[Constraint]] = {
 
 
 def _scaled_norm(w: Array) -> tuple[float, float]:
-    """Return two numbers whose product is the L2 norm; neither over- nor underflows."""
+    """Return two numbers whose product is the L2 norm, neither over- nor underflows."""
     largest = float(np.abs(w).max(initial=0.0))
     with np.errstate(invalid="ignore"):
         ratios = w.astype(np.float64).ravel() / (largest or 1.0)

@@ -24,11 +24,11 @@ class ResidualKernel(NamedTuple):
 
     With m the margin and y the target, it is
 
-    * ``LINEAR``: ``m - y``, clipped to the first number;
+    * ``LINEAR``: ``m - y``, clipped to the first number.
     * ``SIGMOID``: ``sigmoid((m - numbers[1] * y) / numbers[0]) - numbers[2] * y - level``, the
-      levels of outputs being the numbers from the third on;
-    * ``HINGE``: ``s sigmoid((1 + s m) / numbers[0])`` with ``s = 1 - 2 y``;
-    * ``EXPONENTIAL``: that of `TweedieLog`;
+      levels of outputs being the numbers from the third on.
+    * ``HINGE``: ``s sigmoid((1 + s m) / numbers[0])`` with ``s = 1 - 2 y``.
+    * ``EXPONENTIAL``: that of `TweedieLog`.
     * ``SOFTMAX``: that of `Multinomial`.
     """
 
@@ -44,7 +44,7 @@ class ResidualKernel(NamedTuple):
 
 
 class TargetUnits(NamedTuple):
-    """Standardisation of targets: clipped from low to high, less centre, over scale; each (K,)."""
+    """Standardisation of targets: clipped from low to high, less centre, over scale, each (K,)."""
 
     centre: AnyArray
     scale: AnyArray
@@ -78,7 +78,7 @@ class Loss(ABC):
         Kind of targets. "real": any number, in a unit of its own, which scaling standardises.
         "nonnegative": likewise, a number of at least 0. "label": the code of a class.
     link : {"identity", "logit", "log"}
-        The function that takes the mean of a target, given its row, to the margins: `mean` is its
+        The function from the mean of a target, given its row, to the margins: `mean` is its
         inverse. Of several classes it is the multinomial logit.
     smooth : bool
         Twice differentiable everywhere.
@@ -108,7 +108,7 @@ class Loss(ABC):
     @property
     @abstractmethod
     def residual_bound(self) -> float | None:
-        """Supremum of the L2 norm of one record's residual; None if there is no bound.
+        """Supremum of the L2 norm of one record's residual. None if there is no bound.
 
         Of a separable loss, in one output: with K outputs it is ``sqrt(K)`` times as large.
         """
@@ -120,7 +120,7 @@ class Loss(ABC):
 
     @property
     def weight_bound(self) -> float | None:
-        """Supremum of the norm of `working_weight`; None if the loss declares none."""
+        """Supremum of the norm of `working_weight`. None if the loss declares none."""
         return None
 
     @property
@@ -144,7 +144,7 @@ class Loss(ABC):
     def target_units(
         self, centre: AnyArray | None, scale: AnyArray, noise: float
     ) -> TargetUnits | None:
-        """Return how targets of this mean and deviation are standardised; None if by these.
+        """Return how targets of this mean and deviation are standardised. None if by these.
 
         Parameters
         ----------
@@ -222,23 +222,23 @@ class Loss(ABC):
 
     @property
     def with_bounded_weights(self) -> "Loss":
-        """The loss with residuals and weights reduced at large means; itself by default."""
+        """The loss with residuals and weights reduced at large means, itself by default."""
         return self
 
     @property
     def kernel(self) -> ResidualKernel | None:
-        """Formula of the residual in compiled loops; None if they have none."""
+        """Formula of the residual in compiled loops. None if they have none."""
         formula = vars(type(self)).get("_kernel")  # not a parent's, which has another residual
         return None if formula is None else formula(self)
 
     @property
     def n_outputs(self) -> int | None:
-        """Number of margins of a record, K; None if any will do."""
+        """Number of margins of a record, K. None if any will do."""
         return None
 
     @property
     def value_at_zero(self) -> float | None:
-        """Loss of a record whose margins are 0; None if it depends on the target."""
+        """Loss of a record whose margins are 0. None if it depends on the target."""
         return None
 
     def mean(self, margins: NDArray[Float]) -> NDArray[Float]:
@@ -258,7 +258,9 @@ class Loss(ABC):
     def residual(
         self, margins: NDArray[Float], targets: AnyArray, out: NDArray[Float] | None = None
     ) -> NDArray[Float]:
-        """Return the derivative of the loss in the margins, each record's from it alone.
+        """Return the derivative of the loss in the margins.
+
+        Each record's derivative depends only on that record.
 
         Finite for finite input, without a warning. One exception: a difference of squared error
         beyond the range of the type is inf.
@@ -269,7 +271,7 @@ class Loss(ABC):
         targets : array, first axis n
             Of the shape that the class of the loss states, and valid: values are not checked here.
         out : array of shape (n, K), the type of ``margins``, optional
-            Where to write; may be ``margins`` itself.
+            Where to write. May be ``margins`` itself.
 
         Returns
         -------
@@ -278,7 +280,7 @@ class Loss(ABC):
         Raises
         ------
         ValueError
-            If a shape is wrong; nothing is broadcast.
+            If a shape is wrong. Nothing is broadcast.
         """
         self._check_shapes(margins, targets)
         out = np.empty_like(margins) if out is None else out
@@ -287,7 +289,7 @@ class Loss(ABC):
         return out
 
     def value(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
-        """Return the loss of each record, at least 0; parameters as for `residual`.
+        """Return the loss of each record, at least 0, parameters as for `residual`.
 
         Returns
         -------
@@ -301,7 +303,7 @@ class Loss(ABC):
     def residual_of_one(self, margin: float, target: float) -> float:
         """Return the derivative of one record's loss in its one margin, in float64.
 
-        For passes that take a record at a time. inf or nan are returned without a warning.
+        For passes over single records. inf or nan are returned without a warning.
 
         Returns
         -------
@@ -335,7 +337,7 @@ class Loss(ABC):
     def working_weight(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
         """Return each record's weight in the derivative of the estimating equation.
 
-        The second derivative, or its mean where the model holds; from 0 to ``weight_bound``. Of
+        The second derivative, or its mean where the model holds, from 0 to ``weight_bound``. Of
         several classes it is a matrix, in the coordinates of `contrasts`.
 
         Parameters
@@ -361,8 +363,8 @@ class Loss(ABC):
     ) -> NDArray[Float]:
         """Return each record's second derivative as its margins move by a multiple of ``along``.
 
-        Of a smooth loss; at least 0. inf or nan where the square of ``along`` exceeds the range of
-        its type; never a warning.
+        Of a smooth loss, at least 0. inf or nan where the square of ``along`` exceeds the range of
+        its type, never a warning.
 
         Parameters
         ----------
@@ -384,11 +386,11 @@ class Loss(ABC):
 
     @abstractmethod
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
-        """Write the residual into ``out``, which may be ``margins``; shapes are right."""
+        """Write the residual into ``out``, which may be ``margins``. Shapes are right."""
 
     @abstractmethod
     def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        """Return the loss of each record; shapes are right."""
+        """Return the loss of each record. Shapes are right."""
 
     def _target_shape(self, margins: AnyArray) -> tuple[int, ...]:
         return margins.shape
@@ -409,7 +411,7 @@ class Loss(ABC):
 
 @dataclass(frozen=True)
 class SquaredError(Loss):
-    """Half the squared difference, ``sum_k (m_k - y_k)**2 / 2``; targets of shape (n, K).
+    """Half the squared difference, ``sum_k (m_k - y_k)**2 / 2``. Targets of shape (n, K).
 
     The residual is ``m - y`` and the Hessian the identity. The residual has no bound.
 
@@ -448,9 +450,9 @@ class SquaredError(Loss):
 
 @dataclass(frozen=True)
 class Logistic(Loss):
-    """Binary cross-entropy ``log(1 + exp(m)) - y m``; one output, targets 0. or 1. of shape (n, 1).
+    """Binary cross-entropy ``log(1 + exp(m)) - y m``, one output, targets 0. or 1. of shape (n, 1).
 
-    The residual is ``p - y`` with ``p = 1 / (1 + exp(-m))``, so at most 1 in size; the second
+    The residual is ``p - y`` with ``p = 1 / (1 + exp(-m))``, so at most 1 in size. The second
     derivative ``p (1 - p)`` is at most 1/4.
 
     Examples
@@ -510,12 +512,12 @@ class Logistic(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """Squared error near the target, absolute error beyond ``threshold``; targets (n, K).
+    """Squared error near the target, absolute error beyond ``threshold``, targets (n, K).
 
     With ``r = m - y`` the loss of an output is ``r**2 / 2`` where ``|r| <= threshold`` and
-    ``threshold * (|r| - threshold / 2)`` elsewhere; outputs are summed. The residual is ``r``
-    clipped to ``[-threshold, threshold]``, in floating point too. There is no second derivative
-    at the threshold.
+    ``threshold * (|r| - threshold / 2)`` elsewhere. Outputs are summed. The residual is ``r``
+    clipped to ``[-threshold, threshold]``, also in floating point. There is no second derivative at
+    the threshold.
 
     Parameters
     ----------

@@ -16,9 +16,9 @@ from skdp.objective.losses import SOFTMAX, Float, Link, Loss, ResidualKernel, Ta
 
 @dataclass(frozen=True)
 class Multinomial(Loss):
-    """Cross-entropy ``log(sum_k exp(m_k)) - m_y``; targets are integer class codes, shape (n,).
+    """Cross-entropy ``log(sum_k exp(m_k)) - m_y``. Targets are integer class codes, shape (n,).
 
-    The residual is ``p - e_y`` with ``p`` the softmax of the margins; ``|p - e_y| <= sqrt(2)``,
+    The residual is ``p - e_y`` with ``p`` the softmax of the margins. ``|p - e_y| <= sqrt(2)``,
     approached where all of ``p`` is on one wrong class. The Hessian ``diag(p) - p p'`` has no
     eigenvalue above 1/2 (Böhning 1992). With ``s`` the sum of the squares of ``p``, and that of the
     cubes at least ``s**2``, its squared Frobenius norm is at most ``s + s**2 - 2 s**2 <= 1/4``.

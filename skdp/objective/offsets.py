@@ -42,7 +42,7 @@ class _Offset:
 
 @dataclass(frozen=True)
 class OffsetLogistic(_Offset, Logistic):
-    """Binary cross-entropy at ``m + o``; targets are pairs (y, o), of shape (n, 2).
+    """Binary cross-entropy at ``m + o``. Targets are pairs (y, o), of shape (n, 2).
 
     Examples
     --------
@@ -57,7 +57,7 @@ class OffsetLogistic(_Offset, Logistic):
 
 @dataclass(frozen=True)
 class OffsetMultinomial(_Offset, Multinomial):
-    """Cross-entropy of several classes at ``m + o``; targets of shape (n, 1 + K): (y, o).
+    """Cross-entropy of several classes at ``m + o``. Targets of shape (n, 1 + K): (y, o).
 
     Examples
     --------
@@ -80,7 +80,7 @@ class OffsetMultinomial(_Offset, Multinomial):
 
 
 def _moved(margins: AnyArray, targets: AnyArray) -> AnyArray:
-    """Return margins plus the offsets that are kept with targets; as given if there are none."""
+    """Return margins plus the offsets that are kept with targets. As given if there are none."""
     if targets.shape[1:] != (1 + margins.shape[1],):
         return margins
     with np.errstate(over="ignore", invalid="ignore"):

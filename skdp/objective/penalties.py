@@ -1,4 +1,4 @@
-"""Penalties on the coefficients, each with its proximal map; none of them touches data."""
+"""Penalties on the coefficients, each with its proximal map. None of them touches data."""
 
 import math
 from abc import ABC, abstractmethod
@@ -15,7 +15,7 @@ class Penalty(ABC):
     """Convex function of the coefficients, added to the *mean* loss over the records.
 
     Its value depends on the entries of the array and not on its shape. An array of float32 stays
-    float32; any other type becomes float64. Nothing is changed in place.
+    float32. Any other type becomes float64. Nothing is changed in place.
     """
 
     @property
@@ -83,7 +83,7 @@ class Penalty(ABC):
         ----------
         w : array of any shape, finite
         step : float
-            Finite and >= 0; 0 returns a copy of ``w``.
+            Finite and >= 0. 0 returns a copy of ``w``.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class Penalty(ABC):
         """
 
     def gradient(self, w: ArrayLike) -> Array:
-        """Gradient at ``w``, an array of its shape; ValueError if the penalty is not smooth.
+        """Gradient at ``w``, an array of its shape. ValueError if the penalty is not smooth.
 
         Returns
         -------
@@ -123,11 +123,11 @@ class ElasticNet(Penalty):
     Parameters
     ----------
     strength : float, default=0.0
-        Finite, at least 0; 0 is no penalty.
+        Finite, at least 0. 0 is no penalty.
     l1_ratio : float, default=0.0
         In [0, 1]: 0 is the squared L2 norm, 1 the L1 norm.
     units : tuple of float, default=()
-        Divisors of the columns in the L1 norm; () is 1 for each.
+        Divisors of the columns in the L1 norm, () is 1 for each.
 
     Examples
     --------

@@ -31,9 +31,9 @@ CAPABILITIES: Mapping[str, str] = MappingProxyType(
 class Problem:
     """Minimise the mean of ``loss`` plus ``penalty``, with the coefficients in ``constraint``.
 
-    The parameter is an array of shape (p, K): a row for each feature and, with
-    ``fit_intercept``, the intercept as its last row. The intercept is neither penalised nor
-    constrained. Penalty and constraint take the rest as one vector of all its entries.
+    The parameter is an array of shape (p, K): a row for each feature and, with ``fit_intercept``,
+    the intercept as its last row. The intercept is neither penalised nor constrained. Penalty and
+    constraint apply to the rest as one vector of all its entries.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ class Problem:
     provides : frozenset of str
         The keys of ``CAPABILITIES`` that hold for this problem, on which a solver may rely:
 
-        * of the loss ``smooth_loss``, ``quadratic_loss``;
-        * of the penalty ``smooth_penalty``, ``strongly_convex``;
-        * of the set ``unconstrained``, ``l1_ball``, ``bounded_set``;
-        * of the parameter ``no_intercept``. Properties of penalty and set concern the
-          coefficients; a solver whose theory needs them of every parameter needs this name too.
+        * of the loss ``smooth_loss``, ``quadratic_loss``.
+        * of the penalty ``smooth_penalty``, ``strongly_convex``.
+        * of the set ``unconstrained``, ``l1_ball``, ``bounded_set``.
+        * of the parameter ``no_intercept``. Properties of penalty and set concern the coefficients.
+          A solver whose theory needs them for every parameter also needs this name.
 
     Raises
     ------
@@ -100,7 +100,7 @@ class Problem:
 
     @property
     def provides(self) -> frozenset[str]:
-        """Names of the capabilities that hold; see the class."""
+        """Names of the capabilities that hold. See the class."""
         loss, penalty, constraint = self.loss, self.penalty, self.constraint
         capabilities = {
             "smooth_loss": loss.smooth,
@@ -130,11 +130,11 @@ class Problem:
 
     @property
     def strong_convexity(self) -> float:
-        """The penalty's strong convexity in the coefficients; an intercept is not penalised."""
+        """The penalty's strong convexity in the coefficients. An intercept is not penalised."""
         return self.penalty.strong_convexity
 
     def penalty_value(self, w: Array) -> float:
-        """Penalty at a parameter of shape (p, K); the intercept adds nothing.
+        """Penalty at a parameter of shape (p, K). The intercept adds nothing.
 
         Returns
         -------
@@ -143,7 +143,7 @@ class Problem:
         return self.penalty.value(self._coefficients(w))
 
     def penalty_gradient(self, w: Array) -> Array:
-        """Gradient of the penalty, of shape (p, K), 0 in the intercept; ValueError without one.
+        """Gradient of the penalty, of shape (p, K), 0 in the intercept. ValueError without one.
 
         Returns
         -------
@@ -174,7 +174,7 @@ class Problem:
 
         Returns
         -------
-        array of shape (p, K), new; the intercept as in ``w``
+        array of shape (p, K), new. The intercept as in ``w``
         """
         moved = self.penalty.prox(self._coefficients(w), step)
         return self._with_intercept(self.constraint.project(moved), w, 1.0)

@@ -54,7 +54,7 @@ class _Smoothed(Loss):
 
 @dataclass(frozen=True)
 class SmoothedPinball(_Smoothed):
-    """Pinball loss of quantiles, one for each output; targets of shape (n, K).
+    """Pinball loss of quantiles, one for each output. Targets of shape (n, K).
 
     With ``r = m - y`` the loss of an output is ``width log(1 + exp(r / width)) - q r``, which is
     ``max(r, 0) - q r`` but for the kink. The residual ``1 / (1 + exp(-r / width)) - q`` is at most
@@ -66,7 +66,7 @@ class SmoothedPinball(_Smoothed):
     quantiles : tuple of float, default=(0.5,)
         In (0, 1), one for each output.
     width : float, default=0.1
-        Of the smoothing, in the unit of the targets; positive.
+        Of the smoothing, in the unit of the targets, positive.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class SmoothedPinball(_Smoothed):
 
 @dataclass(frozen=True)
 class SmoothedHinge(_Smoothed):
-    """Hinge loss of one class against the rest, one for each output; targets 0. or 1., (n, K).
+    """Hinge loss of one class against the rest, one for each output, targets 0. or 1., (n, K).
 
     With ``s = 2 y - 1`` and ``r = 1 - s m`` the loss of an output is
     ``width log(1 + exp(r / width))``, which is ``max(r, 0)`` but for the kink (Chaudhuri,
@@ -138,7 +138,7 @@ class SmoothedHinge(_Smoothed):
     n_classes : int, default=1
         Number of outputs: 1 for two classes.
     width : float, default=0.25
-        Of the smoothing, in the unit of the margin; positive.
+        Of the smoothing, in the unit of the margin, positive.
 
     Examples
     --------

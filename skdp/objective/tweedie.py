@@ -28,7 +28,7 @@ LARGEST_TARGET = 1e4  # likewise of a target, where the curvature depends on it:
 # Squared ratio of the mean of targets to their standard deviation: rarer events count as this rare.
 RAREST = 1e-3
 # Largest ratio of the unit of targets to their mean. The unit is variance over mean, the size of an
-# event where counts are rare; where they vary for other reasons it is far larger than any event.
+# event where counts are rare. Where they vary for other reasons it is far larger than any event.
 LARGEST_UNIT = 10.0
 TARGET_REACH = 4.0  # least range of targets above their mean, in their units
 LEAST_RATIO = 1e-300  # of a target whose logarithm is taken
@@ -58,16 +58,16 @@ class TweedieLog(Loss):
     Parameters
     ----------
     power : float, default=1.0
-        Of the mean in the variance; in [1, 2].
+        Of the mean in the variance, in [1, 2].
     largest : float, default=20.0
-        Largest mean, over c, for which the link is logarithmic; above 1.
+        Largest mean, over c, for which the link is logarithmic, above 1.
     unit : float, default=1.0
-        Unit of the targets over c, and of the margins, which are logarithms of means; positive.
+        Unit of the targets over c, and of the margins, which are logarithms of means, positive.
     base : float, default=0.0
-        What a target of 0 stands for, over c: 1 for centred targets.
+        The value of a target of 0, over c: 1 for centred targets.
     bounded : bool, default=False
         Whether working weights w are capped at a smaller ``weight_bound``, and residuals multiplied
-        by ``min(1, weight_bound / w)``. These residuals are not derivatives of the value; their
+        by ``min(1, weight_bound / w)``. These residuals are not derivatives of the value. Their
         mean is 0 where the model is right, because w is a function of the margin.
 
     Examples

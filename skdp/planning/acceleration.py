@@ -1,7 +1,7 @@
 """Bound the error of accelerated methods: Nesterov's, plain and in stages, and the heavy ball.
 
 The heavy ball's iteration is ``x_next = x - alpha g(x) + beta (x - x_previous)``. On a quadratic
-the coordinates along the eigenvectors of the Hessian are independent; for the eigenvalue h
+the coordinates along the eigenvectors of the Hessian are independent, for the eigenvalue h
 
     x_{t+1} = (1 + beta - alpha h) x_t - beta x_{t-1} - alpha noise_t.
 """
@@ -78,10 +78,10 @@ def nesterov_bounds(
 ) -> Array:
     """Bound the expected excess after T = 1, ..., ``n_steps`` steps, each with noise for its T.
 
-    ``a_{T,0} E_0 + (variance/2) sum_t a_{T,t} s_t**2``, with noise s_t that is scaled to the
-    budget and either minimises the bound or is uniform; Laplace noise with delta = 0 gives
-    ``(d S**2 / (n epsilon)**2) (sum_t a_{T,t}**(1/3))**3`` for the second term (Kuru, Birbil,
-    Gurbuzbalaban, Yildirim 2022, eq. 29 and 32, in stages eq. 34).
+    ``a_{T,0} E_0 + (variance/2) sum_t a_{T,t} s_t**2``, with noise s_t that is scaled to the budget
+    and either minimises the bound or is uniform. Laplace noise with delta = 0 gives ``(d S**2 / (n
+    epsilon)**2) (sum_t a_{T,t}**(1/3))**3`` for the second term (Kuru, Birbil, Gurbuzbalaban,
+    Yildirim 2022, eq. 29 and 32, in stages eq. 34).
 
     Parameters
     ----------
@@ -90,23 +90,23 @@ def nesterov_bounds(
     smoothness, strong_convexity : float
         L and mu.
     initial_excess : float
-        E_0, a *public* guess. The recursion behind the bound is about ``F(x_t) - F*`` plus
-        ``mu/2`` times a squared distance, so E_0 is the initial excess plus
-        ``mu/2 |x_0 - x*|**2``, which is at most twice the excess; the paper prints the excess.
+        E_0, a *public* guess. The recursion behind the bound is about ``F(x_t) - F*`` plus ``mu/2``
+        times a squared distance, so E_0 is the initial excess plus ``mu/2 |x_0 - x*|**2``, which is
+        at most twice the excess. The paper prints the excess.
     variance : float
-        Expected squared length of the noise on the mean gradient if a single step took the whole
+        Expected squared length of the noise on the mean gradient if a single step used the whole
         budget: ``2 d S**2 / (n epsilon)**2`` for Laplace, ``d S**2 / (n mu_G)**2`` for Gaussian
         noise, S being the sensitivity.
     step : float, default=1.0
         Step size in units of 1/L, in (0, 1].
     stages : tuple (first_stage, p) or None, default=None
-        Steps of the first stage, and the length of the later ones; see
+        Steps of the first stage, and the length of the later ones. See
         `skdp.steps.MultistageNoise`. None is a single stage.
     noise_schedule : {"optimal", "uniform"}
     composition : {"laplace", "gaussian"}
         Rule by which costs add up: epsilons for "laplace", squares of mu for "gaussian".
     sampling_variance : float, default=0.0
-        Expected squared length of the sampling error of a batch in every step; see
+        Expected squared length of the sampling error of a batch in every step. See
         `sampling_variance`.
 
     Returns
@@ -133,7 +133,7 @@ def nesterov_bounds(
         raise ValueError(f"noise_schedule must be 'optimal' or 'uniform', got {noise_schedule!r}.")
     facts = smoothness, strong_convexity, step, stages
     start, weights = nesterov_influence(n_steps, *facts)
-    # T steps of equal cost have T**(2/p) times the variance of one, costs being 1/noise**p; the
+    # T steps of equal cost have T**(2/p) times the variance of one, costs being 1/noise**p. The
     # effect of optimal noise is (sum of influence**(1/power))**power.
     p = steps.cost_power(composition)
     steps_power, power = 2 // p, (2 + p) // p
@@ -156,7 +156,7 @@ def nesterov_influence(
     step: float = 1.0,
     stages: tuple[int, float] | None = None,
 ) -> tuple[Array, Array]:
-    """Return the logarithms of what a start and the noise of each step contribute at the end.
+    """Return the logarithms of the contributions of the start and of each step's noise at the end.
 
     Parameters are as for `nesterov_bounds`.
 
@@ -193,7 +193,7 @@ def heavy_ball_rate(
     """Return the rate rho at which iterates without noise shrink on quadratics, as ``t rho**t``.
 
     This is the largest modulus of the roots of ``z**2 - (1 + beta - alpha h) z + beta`` for h = mu
-    and h = L (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Thm 3.5; as printed, eq. 26 has the roots
+    and h = L (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Thm 3.5, as printed, eq. 26 has the roots
     of Nesterov's method, while the proof has these).
 
     Parameters
@@ -231,8 +231,8 @@ def responses(
 ) -> tuple[Array, Array]:
     """Return x_t of two runs without noise, each of shape (n_steps, ...).
 
-    The first run starts at x_0 = x_{-1} = 1; its values are x_1, ..., x_n. The second starts at
-    x_0 = 1 and x_{-1} = 0, the response to a push; its values are x_0, ..., x_{n-1}.
+    The first run starts at x_0 = x_{-1} = 1. Its values are x_1, ..., x_n. The second starts at x_0
+    = 1 and x_{-1} = 0, the response to a push. Its values are x_0, ..., x_{n-1}.
     """
     middle = 1 + np.asarray(momentum) - step * curvatures
     momentum = np.broadcast_to(np.asarray(momentum, dtype=np.float64), middle.shape)

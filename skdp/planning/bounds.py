@@ -1,9 +1,9 @@
 """Bound the excess of gradient descent after a number of steps, and find the best number.
 
 All bounds are relative to the initial excess, so that 1 means that nothing is gained (Hong, Wang,
-Zhou 2022, "ERUB"). They hold for a mean loss that is M-smooth and satisfies the
-Polyak-Lojasiewicz inequality with constant mu; ``kappa = M/mu``. The accuracy that a budget costs
-is predicted from fits of other data instead.
+Zhou 2022, "ERUB"). They hold for a mean loss that is M-smooth and satisfies the Polyak-Lojasiewicz
+inequality with constant mu, ``kappa = M/mu``. The accuracy that a budget costs is predicted from
+fits of other data instead.
 """
 
 import math
@@ -21,7 +21,7 @@ from skdp.steps.noise_schedules import RelativeNoise
 # In place of a contraction of 0 (one step reaches the minimum), which has no logarithm. Small
 # enough to leave bounds as they are.
 LEAST_CONTRACTION = 1e-12
-# Largest number of steps that is considered; the time to compute a bound is proportional to it.
+# Largest number of steps that is considered. The time to compute a bound is proportional to it.
 MAX_STEPS = 1_000_000
 
 
@@ -94,9 +94,9 @@ def utility_bound(
     """Bound the expected excess after ``n_steps``, relative to the initial excess.
 
     ``gamma**T + a sum_t q_t (sigma_t**2 R + b / alpha)``. Without momentum ``q_t = gamma**(T-t)``,
-    ``gamma = 1 - s (2 - s)/kappa``, ``a = alpha s**2``, for steps of s/M; s = 1 is the theorem of
-    the paper (Hong, Wang, Zhou 2022, Thm 4.2), and its proof covers the others. With momentum
-    ``gamma = 1 - eta0/kappa``, ``a = 2 eta0 alpha`` for steps of ``eta0/(2M)`` (Thm 4.6; the
+    ``gamma = 1 - s (2 - s)/kappa``, ``a = alpha s**2``, for steps of s/M. Here s = 1 is the theorem
+    of the paper (Hong, Wang, Zhou 2022, Thm 4.2), and its proof covers the others. With momentum
+    ``gamma = 1 - eta0/kappa``, ``a = 2 eta0 alpha`` for steps of ``eta0/(2M)`` (Thm 4.6, the
     momentum effect, which only helps, is left out). b is the noise of batches (Thms 4.9, 4.10).
 
     Parameters
@@ -106,21 +106,21 @@ def utility_bound(
     alpha : float
         See `noise_constant`.
     kappa : float
-        Condition number M/mu, at least 1; mu is the strong convexity, or the constant of Polyak
-        and Lojasiewicz where the loss is not convex.
+        Condition number M/mu, at least 1. Here mu is the strong convexity, or the constant of
+        Polyak and Lojasiewicz where the loss is not convex.
     noise_schedule : "dynamic" or anything that a solver takes as ``noise_schedule``
-        "dynamic" is the noise that minimises this bound; "uniform" gives Thm 4.3.
+        "dynamic" is the noise that minimises this bound. "uniform" gives Thm 4.3.
     momentum : float or None, default=None
         beta, in (0, 1), of bias-corrected momentum.
     eta0 : float, default=1.0
-        With momentum only: step size in units of 1/(2M); see `momentum_step_limit`.
+        With momentum only: step size in units of 1/(2M). See `momentum_step_limit`.
     step : float, default=1.0
         Without momentum only: step size in units of 1/M, in (0, 2).
     batch_noise : float, default=0.0
-        b of private *stochastic* gradient descent (Thms 4.9 and 4.10); 0 for steps on all rows.
+        b of private *stochastic* gradient descent (Thms 4.9 and 4.10). 0 for steps on all rows.
         With batches, alpha is computed from the rows of a batch and the sum of ``sigma_t**-2`` that
-        the price of a sampled plan allows. The paper's
-        ``alpha_g sigma_g**2`` is ``kappa b``, the limit of the sum in long runs.
+        the price of a sampled plan allows. The paper's ``alpha_g sigma_g**2`` is ``kappa b``, the
+        limit of the sum in long runs.
 
     Returns
     -------
@@ -295,7 +295,7 @@ QUANTILES = 0.1, 0.5, 0.9  # over fits to different data, of the share that is l
 # the second: a model is then worse than a constant by as much as one without privacy is better.
 LEAST_LOSS, MOST_LOSS = 1e-3, 2.0
 # Share that half of the fits lose, or more, where there is a warning before a fit. From 1 on they
-# would be worse than a constant; the others, of which some gain much, are left to what a fit finds.
+# would be worse than a constant. The others, of which some gain much, are left to what a fit finds.
 HOPELESS_LOSS = 1.4
 
 # By kind and quantile (at, slope): the share lost is (signal / at) ** -slope, where the signal is

@@ -1,4 +1,4 @@
-"""Choose the solver that ``solver="auto"`` stands for, by public facts alone.
+"""Choose the solver that ``solver="auto"`` stands for, only by public facts.
 
 0. Without noise, and without hyperparameters: Newton's method, if the penalty is smooth, there is
    no constraint and the Hessian can be summed in the time of a fit.
@@ -39,7 +39,7 @@ def automatic_solver(
     public : Public
     problem : Problem
     given : dict of str to value, default={}
-        The hyperparameters set on the estimator; a solver that does not take them is not chosen.
+        The hyperparameters set on the estimator. A solver without them is not chosen.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def choose_solver(
     who : str
         The estimator, for messages.
     solver : str, tuple (str, dict) or Solver
-        What the user passed.
+        The user's argument.
     given : mapping
         The hyperparameters on the estimator that the user changed from their defaults.
     public : Public

@@ -1,12 +1,11 @@
 """Define the base of all solvers, which request noisy answers of an oracle and never see a row.
 
-Some hyperparameters mean the same in several solvers, whose docstrings take their description from
-here:
+Some hyperparameters mean the same in several solvers. Their docstrings use these descriptions:
 
 Parameters
 ----------
 batch_size : int, float or None, default=None
-    Expected rows in a batch, as a number or a fraction. None takes all rows in every step.
+    Expected rows in a batch, as a number or a fraction. None uses all rows in every step.
 sampling : {"poisson", "fixed_size", "shuffled"}, default="poisson"
     How batches are drawn. "poisson": every row independently, the least noise for most plans.
     "fixed_size": without replacement, under replace_one only. "shuffled": epochs of disjoint
@@ -14,12 +13,12 @@ sampling : {"poisson", "fixed_size", "shuffled"}, default="poisson"
 clip_norm : float or "auto", default="auto"
     L2 bound of one record's gradient.
 momentum : float, str, tuple (str, dict), Momentum or "auto", default="auto"
-    A number in [0, 1) is the beta of Polyak's `HeavyBall`; 0 is none. ``("averaged", {"beta":
+    A number in [0, 1) is the beta of Polyak's `HeavyBall`. 0 is none. ``("averaged", {"beta":
     0.8})`` or ``AveragedGradient(0.8)`` is the bias-corrected average of gradients. Both have unit
     gain: a constant gradient is followed with steps of ``learning_rate``.
 averaging : {"last", "tail", "random"} or "auto", default="auto"
-    Which iterate is returned; "tail" is the mean of the last half, "random" a uniformly random one
-    of the points at which gradients were taken, whose expected squared gradient theory bounds if
+    Which iterate is returned. "tail" is the mean of the last half, "random" a uniformly random one
+    of the points at which gradients were computed, whose expected squared gradient theory bounds if
     the problem is not convex (Wang, Ye, Xu 2017, Thm 6.3).
 curvature : float or "auto", default="auto"
     Largest eigenvalue of the mean loss's second derivative: a public guess.
@@ -69,7 +68,7 @@ T = TypeVar("T")
 class Resolved(Generic[T]):
     """Type of a hyperparameter that may be a word such as "auto", and has type T once resolved.
 
-    It is for annotations in a solver's class alone: attributes are plain values, and their default
+    It is only for annotations in a solver's class: attributes are plain values, and their default
     is ``AUTO``.
     """
 
@@ -105,7 +104,7 @@ class Solver(BaseEstimator):
     purpose : str
         Problems that the solver is for, and when to prefer another one, in a line.
     paper : str
-        Authors and year of the paper whose algorithms the solver runs; "" if there is none.
+        Authors and year of the paper whose algorithms the solver runs. "" if there is none.
     algorithms : tuple of (str, dict)
         The names of these algorithms in the paper, each with the hyperparameters that select it.
         An estimator's ``solver`` accepts these names.
@@ -115,7 +114,7 @@ class Solver(BaseEstimator):
         Noise mechanisms that the solver supports. If there are several, its hyperparameter
         ``mechanism`` selects one.
     max_columns : int or None
-        Largest number of columns, intercept included; None means any number.
+        Largest number of columns, intercept included. None means any number.
     pure_dp : bool
         Whether, with its hyperparameters, it can meet a budget with delta = 0.
     adaptive : bool
@@ -192,7 +191,7 @@ class Solver(BaseEstimator):
     def averages_groups(self, pure: bool) -> bool:
         """Return whether all of its gradients may be means of groups, clipped as a whole.
 
-        Its default clipping norm allows for that then; else each row's gradient is clipped.
+        Its default clipping norm allows for that then. Otherwise each row's gradient is clipped.
 
         Returns
         -------
@@ -201,12 +200,12 @@ class Solver(BaseEstimator):
         return False
 
     def check(self, problem: Problem) -> None:
-        """Raise ValueError if the problem does not provide what this solver needs.
+        """Raise ValueError if the problem is not suitable for this solver.
 
         Raises
         ------
         ValueError
-            If the problem does not provide what this solver needs.
+            If the problem is not suitable for this solver.
         """
         missing = sorted(self.needs - self.provided(problem))
         if missing:
@@ -261,18 +260,18 @@ class Solver(BaseEstimator):
         Returns
         -------
         dict of str to value
-            By hyperparameter; values of hyperparameters that were set are ignored.
+            By hyperparameter. Values of hyperparameters that were set are ignored.
         """
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        """Raise ValueError if a hyperparameter is out of its range; no "auto" is left.
+        """Raise ValueError if a hyperparameter is out of its range. No "auto" is left.
 
         Names of rules may be replaced by the rules that they stand for.
         """
 
     @abstractmethod
     def solve(self, oracle: Oracle) -> Solution:
-        """Request releases of the oracle and return a solution; all parameters are resolved.
+        """Request releases of the oracle and return a solution. All parameters are resolved.
 
         Parameters
         ----------
@@ -355,7 +354,7 @@ def _hyperparameters(name: str) -> set[str]:
 
 
 def menu(names: Iterable[str] = REGISTRY) -> dict[str, str]:
-    """Return the purpose of each of these solvers, in a line; those for general use come first."""
+    """Return the purpose of each of these solvers, in a line. Those for general use come first."""
 
     def rank(name: str) -> tuple[bool, bool, str]:
         return _is_of_a_paper(name), name not in RECOMMENDED, name

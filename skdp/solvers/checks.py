@@ -1,4 +1,4 @@
-"""Check hyperparameters; messages name the allowed values and the given one."""
+"""Check hyperparameters. Messages name the allowed values and the given one."""
 
 import math
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ def choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 
 def given_steps(max_iter: object, learning_rate: object) -> tuple[int | None, float | None]:
-    """Check the number of steps and their size; return None for each that is no number yet."""
+    """Check the number of steps and their size. Return None for each that is no number yet."""
     if not is_auto(max_iter):
         count(max_iter=max_iter)
     size = float(learning_rate) if is_real(learning_rate) else None

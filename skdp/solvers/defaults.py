@@ -1,4 +1,4 @@
-"""Compute default hyperparameters, the values of "auto", from public facts alone.
+"""Compute default hyperparameters, the values of "auto", only from public facts.
 
 **Gradient descent.** Write d for the number of columns with the intercept, K for the outputs, and R
 for the expected norm of a row: sqrt(d), or the declared bound if that is smaller. The budget enters
@@ -9,15 +9,15 @@ through the signal-to-noise ratio of the whole budget spent on one gradient,
 where mu is the Gaussian-DP parameter of (epsilon, delta), halved for replace-one. Then
 
 1. the clipping norm grows with the budget, ``C = c a**(1/3) R``, so that its bias vanishes while
-   its noise stays in proportion; a declared ``target_bound`` B multiplies it by B/4, and it never
-   exceeds the largest possible gradient;
-2. the distance travelled, steps times step size, is ``S = s min(a, a**(3/4))``, times a where
-   that is below 1 and residuals have no bound: noise alone carries the predictions no further than
-   about ``c s min(a**(1/3), a**(1/12))``, however many steps there are, so that a small budget
-   gives a cautious model and not a wild one;
-3. the number of steps, from 100 to 500, keeps the step size stable, with momentum 0.9, for the
-   most correlated columns, whose curvature is h d with h the curvature of the loss, or h times the
-   squared bound on a row where residuals have no bound;
+   its noise stays in proportion. A declared ``target_bound`` B multiplies it by B/4, and it never
+   exceeds the largest possible gradient.
+2. the distance travelled, steps times step size, is ``S = s min(a, a**(3/4))``, times a where that
+   is below 1 and residuals have no bound: noise alone carries the predictions no further than about
+   ``c s min(a**(1/3), a**(1/12))``, however many steps there are, so that a small budget gives a
+   cautious model and not a wild one.
+3. the number of steps, from 100 to 500, keeps the step size stable, with momentum 0.9, for the most
+   correlated columns, whose curvature is h d with h the curvature of the loss, or h times the
+   squared bound on a row where residuals have no bound.
 4. noise is uniform, and the mean of the last half of the iterates is returned.
 
 **Laplace noise.** The rules stay, with clipping in L1 norm. A plan of T steps with delta = 0 costs
@@ -28,17 +28,17 @@ with
 
 The sqrt(d) is due to the L1 norm (a row with d entries of unit size has L1 norm d and L2 norm
 sqrt(d)), the sqrt(2) to the tails of the Laplace distribution, and the sqrt(T) to epsilons that add
-up instead of their squares; with delta > 0 a price adds up squares here, too. So with
-delta = 0 there are few steps, ``3 sqrt(a)`` with a the signal-to-noise ratio at T = 1, from 1 (8
-where residuals have no bound and clipping makes the way long) to 60. The momentum is
-``beta = 1 - 5/T``, at least 0.5, which takes fewer steps to build up. Step sizes are at most what
-beta allows, ``2 (1 + beta) / (1 - beta)`` over the curvature, or, where residuals are bounded and
-cannot diverge, the geometric mean of that and of the largest step that momentum 0.9 allows.
+up instead of their squares. With delta > 0 a price also adds up squares here. So with delta = 0
+there are few steps, ``3 sqrt(a)`` with a the signal-to-noise ratio at T = 1, from 1 (8 where
+residuals have no bound and clipping makes the way long) to 60. The momentum is ``beta = 1 - 5/T``,
+at least 0.5, which needs fewer steps to build up. Step sizes are at most the limit for beta, ``2 (1
++ beta) / (1 - beta)`` over the curvature, or, where residuals are bounded and cannot diverge, the
+geometric mean of that and of the largest step that momentum 0.9 allows.
 
 **Gram matrices.** The bounds to which rows are shrunk grow with powers of a, so that their bias
 vanishes while noise stays in proportion.
 
-The constants were chosen on a handful of public data sets; ``python -m benchmarks utility``
+The constants were chosen on a handful of public data sets. ``python -m benchmarks utility``
 measures the accuracy of the defaults. Half and twice of each constant have not been measured.
 """
 
@@ -59,7 +59,7 @@ MOMENTUM = 0.9
 # Step size times curvature up to which heavy ball with that momentum is stable.
 STABLE = 38
 # Largest step size times curvature. A squared loss stays below STABLE for the longest rows that the
-# bound allows, uncentred columns included. A loss with bounded residuals cannot diverge; its step
+# bound allows, uncentred columns included. A loss with bounded residuals cannot diverge. Its step
 # size is for rows of the expected norm, unless the constant feature alone is longer.
 BOUNDED_ROW_STEP, EXPECTED_ROW_STEP = 36.0, 20.0
 # In place of clipping norms, in units of R, and of other bounds, for a fit without noise.
@@ -69,7 +69,7 @@ UNBOUNDED = 1e30
 FEWEST_STEPS = 100
 # Rounding error of a ratio, as a fraction of it.
 ROUNDING = 1e-12
-# Largest number of columns of a Gram matrix; its noise and its eigenvectors cost too much beyond.
+# Largest number of columns of a Gram matrix. Its noise and its eigenvectors cost too much beyond.
 GRAM_COLUMNS = 2000
 # Signal-to-noise ratio from which the bounds of solvers with a Gram matrix grow.
 GROWTH_START = 50.0
@@ -94,8 +94,9 @@ def target_unit(public: Public) -> float:
 def loss_curvature(public: Public, problem: Problem) -> float:
     """Bound on the curvature of the mean loss, ``curvature * R**2`` with R the bound on rows.
 
-    Without a bound on rows, where there is no noise either, it is a guess: rows are taken to be at
-    most twice as long as rows of unit columns. Weights, which change the curvature, are ignored.
+    Without a bound on rows, where there is no noise either, it is a guess: rows are assumed to have
+    at most twice the norm of rows of unit columns. Weights, which change the curvature, are
+    ignored.
     """
     bound = smoothness(public, problem)
     if bound is None:
@@ -153,21 +154,21 @@ def descent_defaults(
     row_norm = math.sqrt(n_columns)
     if public.data_norm is not None:
         row_norm = min(row_norm, public.data_norm)
-    # 0. Signal to noise; a fit without noise is treated as a very large budget.
+    # 0. Signal to noise. A fit without noise is treated as a very large budget.
     mu = public.gradient_mu if mu is None else mu / public.sensitivity_factor
     # Where means of groups are clipped, both they and the noise are shorter.
     row_norm_of_mean = row_norm * public.mean_length
     mu /= public.mean_length
     ratio = mu * public.n_rows / (n_columns * math.sqrt(n_outputs))
-    # 1. The clipping norm, in the unit of the targets; at most the largest possible gradient.
+    # 1. The clipping norm, in the unit of the targets. At most the largest possible gradient.
     if not public.is_noisy:
         clip_norm = UNCLIPPED * row_norm
     else:
-        # It grows as noise falls, to let long gradients in; averaging has shortened those already.
+        # It grows as noise falls, to let long gradients in. Averaging has shortened those already.
         clip_norm = row_norm_of_mean * relative_clip(public, problem, ratio * public.mean_length)
         if problem.loss.largest_residual is not None and public.row_norm is not None:
             clip_norm = min(clip_norm, problem.loss.largest_residual * public.row_norm)
-    # 2. and 3. The distance, the steps, and the step size that follows; in units of 1 / R**2.
+    # 2. and 3. The distance, the steps, and the step size that follows. In units of 1 / R**2.
     travel = travelling * min(ratio, ratio**0.75)
     if problem.loss.residual_bound is None:
         travel *= min(1.0, ratio)
@@ -232,7 +233,7 @@ def local_sizes(oracle: Oracle, first: float) -> LocalSizes | None:
 
 
 def longest_plain_step(public: Public, problem: Problem, limit: float) -> float:
-    """Return the largest step size without momentum; ``limit`` is that size times the curvature."""
+    """Return the largest step size without momentum. ``limit`` is that size times the curvature."""
     # The size of a single step of gradient descent is limited by stability and not by the distance.
     return limit / STABLE * float(descent_defaults(public, problem, 1)["learning_rate"])
 

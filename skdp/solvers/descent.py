@@ -34,7 +34,7 @@ from skdp.steps import (
     Momentum,
 )
 
-# Rows in a batch, as a number or a fraction; None is all rows.
+# Rows in a batch, as a number or a fraction. None is all rows.
 BatchSize = int | float | None
 AMPLIFIED = ("poisson", "fixed_size")  # ways of sampling that make answers cheaper
 
@@ -59,17 +59,17 @@ def batch_rows(batch_size: BatchSize, n_rows: int) -> int:
 
 
 def batch_rate(batch_size: BatchSize, n_rows: int) -> float:
-    """Return the expected fraction of the rows in a batch; 1 if ``batch_size`` is None."""
+    """Return the expected fraction of the rows in a batch. 1 if ``batch_size`` is None."""
     return 1.0 if batch_size is None else batch_rows(batch_size, n_rows) / n_rows
 
 
 def spent_on_batches(spent: float, batch_size: BatchSize, sampling: str, public: Public) -> float:
-    """Return about what steps on batches take of the budget, by what they would on all rows.
+    """Return about the ratio of the budget of steps on batches to that of steps on all rows.
 
     By mu squared. A row is in one of disjoint batches, and pays that often, at least once. T random
     samples with the rate q cost ``mu**2 = q**2 T (exp(sigma**-2) - 1)`` with a noise multiplier
     sigma (Bu, Dong, Long, Su 2020, sec. 3), which is that of the steps where mu is the whole
-    budget; not where noise is so small that a row pays as often as it is drawn.
+    budget. Not where noise is so small that a row pays as often as it is drawn.
     """
     rate, budget = batch_rate(batch_size, public.n_rows), public.gradient_mu**2
     most = max(spent * rate, 1.0)
@@ -146,7 +146,7 @@ class Path(ABC):
 
     @abstractmethod
     def at(self, step: Step) -> Array:
-        """Return the point at which a step takes its gradient."""
+        """Return the point of a step's gradient."""
 
     def query(self, oracle: Oracle, step: Step) -> Array:
         """Make the requests of a step, whose number does not depend on answers."""
@@ -264,7 +264,7 @@ class Wrapper(Path):
 
 
 class Sized(Wrapper):
-    """Takes the sizes of steps from a rule, given the point, its noisy gradient and the noise.
+    """Computes the sizes of steps by a rule, from the point, its noisy gradient and the noise.
 
     The rule is post-processing of the answer, and costs nothing.
     """
@@ -289,6 +289,6 @@ def count_ratio(public: Public) -> float:
 
 
 def noisy_count(oracle: Oracle, count: Statistic, noise: float, rows: Sampler) -> float:
-    """Request a count; a gradient of the same cost would have the same relative ``noise``."""
+    """Request a count. A gradient of the same cost would have the same relative ``noise``."""
     mechanism = GaussianNoise(noise * count_ratio(oracle.public))
     return float(oracle.request(NoisyStatistic(count, mechanism, rows))[0])

@@ -17,19 +17,19 @@ from skdp.steps.schedules import Named, named
 AVERAGES = ("last", "tail", "random")
 
 
-# The direction to step along, as a function of the next noisy gradient; that of `HeavyBall` takes
+# The direction to step along, as a function of the next noisy gradient. That of `HeavyBall` takes
 # the standard deviation of its noise, too.
 Direction = Callable[..., Array]
 
 
 @dataclass(eq=False, repr=False)
 class Momentum(BaseEstimator):
-    """Base of momentum; an object, so that a grid search can reach its parameters.
+    """Base of momentum. An object, so that a grid search can reach its parameters.
 
     Parameters
     ----------
     beta : float, default=0.9
-        Weight of the past, in [0, 1); 0 is no momentum.
+        Weight of the past, in [0, 1). 0 is no momentum.
     """
 
     beta: float = 0.9
@@ -53,7 +53,7 @@ class AveragedGradient(Momentum):
     Parameters
     ----------
     beta : float, default=0.9
-        Weight of the past, in [0, 1); 0 is no momentum.
+        Weight of the past, in [0, 1). 0 is no momentum.
     """
 
     def start(self) -> Direction:
@@ -83,7 +83,7 @@ class HeavyBall(Momentum):
     Parameters
     ----------
     beta : float, default=0.9
-        Weight of the past, in [0, 1); 0 is no momentum.
+        Weight of the past, in [0, 1). 0 is no momentum.
     """
 
     def start(self) -> Direction:
@@ -141,14 +141,14 @@ def momentum_rule(given: AnyMomentum) -> Momentum:
 
 
 class IterateAverage:
-    """Collects a start and the iterates after it; returns the last, a random one, or a mean.
+    """Collects a start and the iterates after it. Returns the last, a random one, or a mean.
 
     Parameters
     ----------
     kind : {"last", "tail", "random"}
-        "tail" is the mean of the last ``fraction`` of the iterates; "random" is a uniformly random
-        one of the points at which gradients are taken, the squared gradient of which theory bounds
-        if the problem is not convex.
+        "tail" is the mean of the last ``fraction`` of the iterates. "random" is a uniformly random
+        one of the points at which gradients are computed, whose squared gradient theory bounds if
+        the problem is not convex.
     n_steps : int
         Number of iterates after the start, which is added first.
     rng : numpy.random.Generator
@@ -173,7 +173,7 @@ class IterateAverage:
         self._count = 0
 
     def add(self, iterate: Array) -> None:
-        """Take in the next iterate."""
+        """Add the next iterate."""
         if self._step in self._kept:
             self._count += 1
             if self._mean is None:

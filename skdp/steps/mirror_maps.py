@@ -81,7 +81,7 @@ class PNorm(MirrorMap):
     """``kappa / 2 |v|_q**2`` on an L1 ball, with ``q = 1 + 1 / max(ln d, 1)``.
 
     ``|.|_q**2 / 2`` is (q - 1)-strongly convex in the q-norm (Ball, Carlen, Lieb 1994), which is at
-    least ``d**(1/q - 1)`` times the 1-norm; so with ``kappa = d**(2 - 2/q) / ((q - 1) radius**2)``,
+    least ``d**(1/q - 1)`` times the 1-norm. So with ``kappa = d**(2 - 2/q) / ((q - 1) radius**2)``,
     at most ``e**2 max(ln d, 1) / radius**2``, the map is 1-strongly convex in ``|v|_1 / radius``.
 
     The step has no closed form, but a single unknown: with ``theta = grad w(z) - slope``, the
@@ -124,7 +124,7 @@ class PNorm(MirrorMap):
         moved = self._inverse(_shrunk(theta, level))
         if level == 0:
             return moved
-        # The solution lies on the sphere; rounding may move it off, for steep slopes as far as 0.
+        # The solution lies on the sphere. Rounding may move it off, for steep slopes as far as 0.
         norm = float(np.abs(moved).sum())
         if not norm > 0:
             moved = np.where(np.abs(theta) == largest, np.sign(theta), 0.0)

@@ -3,14 +3,14 @@
 If the expected error at the end is an optimisation term plus ``sum_t q_t Var_t``, with q_t the
 *influence* of step t, then the noise that minimises it for a given budget is
 
-* Gaussian, ``sum_t sigma_t**-2 = R``: ``sigma_t`` proportional to ``q_t**(-1/4)``
-  (Hong, Wang, Zhou 2022, Lemma 4.4);
+* Gaussian, ``sum_t sigma_t**-2 = R``: ``sigma_t`` proportional to ``q_t**(-1/4)`` (Hong, Wang, Zhou
+  2022, Lemma 4.4).
 * Laplace, ``sum_t 1/b_t = epsilon``: ``b_t`` proportional to ``q_t**(-1/3)``
   (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Prop. 4.2).
 
 Laplace noise on samples has amplified epsilons, which add up (the same paper, eq. 30).
 
-All functions take the logarithm of the influence, so that long runs neither overflow nor underflow.
+All functions use the logarithm of the influence, so that long runs neither overflow nor underflow.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _finite(log_influence: ArrayLike) -> Array:
 
 
 class NoiseSchedule(BaseEstimator):
-    """Base of noise schedules; an object, so that a grid search can reach its parameters."""
+    """Base of noise schedules. An object, so that a grid search can reach its parameters."""
 
     @abstractmethod
     def log_influence(self, n_steps: int) -> Array:
@@ -203,7 +203,7 @@ class ExponentialNoise(NoiseSchedule):
     Parameters
     ----------
     gamma : float, default=0.95
-        Contraction of one step in (0, 1]; ``1 - 1/kappa`` for gradient descent.
+        Contraction of one step in (0, 1]. ``1 - 1/kappa`` for gradient descent.
     """
 
     def __init__(self, gamma: float = 0.95) -> None:
@@ -223,7 +223,7 @@ class MomentumNoise(NoiseSchedule):
     Parameters
     ----------
     gamma : float, default=0.95
-        Contraction of one step in (0, 1]; ``1 - eta0/kappa`` for a step size of ``eta0/(2M)``.
+        Contraction of one step in (0, 1]. ``1 - eta0/kappa`` for a step size of ``eta0/(2M)``.
     beta : float, default=0.9
         Momentum in [0, 1).
     """
@@ -267,7 +267,7 @@ class StepMatchedNoise(NoiseSchedule):
     as in a bound on the mean squared gradient of a problem that is not strongly convex (Wu, Wang,
     Cristali, Gu, Willett 2021, ``alpha_t**2 = b_t``).
 
-    The step sizes are those of the solver; outside of a solver, those of ``PolynomialStep()``.
+    The step sizes are those of the solver. Outside of a solver, those of ``PolynomialStep()``.
     """
 
     def log_influence(self, n_steps: int) -> Array:
@@ -287,7 +287,7 @@ RelativeNoise = NoiseSchedule | Named | ArrayLike
 
 
 def noise_rule(given: RelativeNoise) -> RelativeNoise:
-    """Return the schedule that ``noise_schedule`` names; all else is returned as such.
+    """Return the schedule that ``noise_schedule`` names. All else is returned as such.
 
     Returns
     -------
@@ -296,7 +296,7 @@ def noise_rule(given: RelativeNoise) -> RelativeNoise:
     Raises
     ------
     ValueError
-        If the name is unknown, or takes no such argument.
+        If the name is unknown, or has no such argument.
     """
     others = "'auto', an array of relative noise, a NoiseSchedule"
     return named("noise_schedule", NOISE_SCHEDULES, given, others)
@@ -335,7 +335,7 @@ def relative_noise(
     if isinstance(rule, NoiseSchedule):
         return positive_numbers(rule.relative(n_steps, composition), n_steps, "noise_schedule")
     noise = positive_numbers(rule, n_steps, "noise_schedule, where it is no schedule or its name,")
-    # Schedules keep to LEAST_SHARE; what is much noisier cannot be drawn, after the charge.
+    # Schedules keep to LEAST_SHARE. What is much noisier cannot be drawn, after the charge.
     most = LEAST_SHARE ** (-1 / cost_power(composition)) * (1 + 1e-9)
     if math.log(noise.max()) - math.log(noise.min()) > math.log(most):
         raise ValueError(

@@ -35,7 +35,7 @@ def is_named(given: object) -> TypeGuard[Named]:
 def named(
     parameter: str, kinds: Mapping[str, Callable[..., Rule]], given: Rule, others: str
 ) -> Rule:
-    """Make the object of a name, or of a name and arguments; anything else is returned as it is.
+    """Make the object of a name, or of a name and arguments. Anything else is returned as it is.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def named(
     Raises
     ------
     ValueError
-        If the name is unknown, or takes no such argument.
+        If the name is unknown, or has no such argument.
 
     Examples
     --------
@@ -83,9 +83,9 @@ def named(
 
 
 class StepSchedule(BaseEstimator):
-    """Base of step-size schedules; an object, so that a grid search can reach its parameters.
+    """Base of step-size schedules. An object, so that a grid search can reach its parameters.
 
-    A schedule is a function of the step number and the number of steps alone.
+    A schedule is a function only of the step number and the number of steps.
     """
 
     @abstractmethod
@@ -107,7 +107,7 @@ class PolynomialStep(StepSchedule):
     initial : float, default=1.0
         Positive.
     a : float, default=20.0
-        Not negative; ``a/c`` is about the number of steps before the size falls.
+        Not negative. ``a/c`` is about the number of steps before the size falls.
     c : float, default=1.0
         Positive.
     """
@@ -157,11 +157,11 @@ class AdaptiveStep(BaseEstimator):
     initial : float, default=1.0
         Positive.
     first : float, default=1.0
-        b_0; positive.
+        b_0, positive.
     least : float, default=1e-3
-        Least growth of ``b**2`` in a step; positive.
+        Least growth of ``b**2`` in a step, positive.
     growth : float, default=1.0
-        Guess of the growth of ``b**2`` in a step; not negative.
+        Guess of the growth of ``b**2`` in a step, not negative.
     """
 
     initial: float = 1.0
@@ -190,7 +190,7 @@ class AdaptiveStep(BaseEstimator):
     def start(self) -> Callable[[Array, float], float]:
         """Return the sizes of one run, each from a noisy gradient and the noise in an entry of it.
 
-        The squares of large gradients may overflow over many steps; the size is 0 then.
+        The squares of large gradients may overflow over many steps. The size is 0 then.
 
         Returns
         -------
@@ -219,7 +219,7 @@ class LocalSizes:
     Parameters
     ----------
     first : float
-        Size of the first step; positive.
+        Size of the first step, positive.
 
     References
     ----------
@@ -264,7 +264,7 @@ StepSize = float | Named | StepSchedule | AdaptiveStep
 
 
 def step_schedule(given: StepSize) -> StepSize:
-    """Return the schedule that ``learning_rate`` names; numbers and schedules are returned as such.
+    """Return the schedule that ``learning_rate`` names. Numbers and schedules are returned as such.
 
     Returns
     -------
@@ -273,7 +273,7 @@ def step_schedule(given: StepSize) -> StepSize:
     Raises
     ------
     ValueError
-        If the name is unknown, or takes no such argument.
+        If the name is unknown, or has no such argument.
 
     Examples
     --------

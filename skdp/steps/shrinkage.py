@@ -20,12 +20,12 @@ class Spectrum:
     Attributes
     ----------
     values : array of shape (p,)
-        Positive. Eigenvalues above the noise are kept; the rest of the trace, which is known far
+        Positive. Eigenvalues above the noise are kept. The rest of the trace, which is known far
         better than any single small eigenvalue, is shared equally among the others.
     vectors : array of shape (p, p)
         Eigenvectors, in columns.
     noise_norm : float
-        Largest eigenvalue of the noise alone, about ``std * sqrt(2 p)``.
+        Largest eigenvalue of the noise, about ``std * sqrt(2 p)``.
     """
 
     values: Array
@@ -36,7 +36,7 @@ class Spectrum:
 def variation(gram: Array, std: float, has_constant: bool) -> tuple[Array, Array]:
     """Return the slope of each column on the constant, and how far the rest exceeds noise.
 
-    The rest is its square sum, in standard deviations of the noise, at least 0; infinite of the
+    The rest is its square sum, in standard deviations of the noise, at least 0, infinite of the
     constant.
 
     Parameters
@@ -102,7 +102,7 @@ def bayes_step(eigen: Spectrum, gradient: Array, std: float, gram_std: float) ->
         Spectrum of A.
     gradient : array of shape (p, K)
     std : float
-        Standard deviation of the noise on the gradient; 0 gives the plain Newton step.
+        Standard deviation of the noise on the gradient. 0 gives the plain Newton step.
     gram_std : float
         Standard deviation of the noise on the diagonal of A.
 

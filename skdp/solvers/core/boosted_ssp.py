@@ -23,19 +23,19 @@ class BoostedSufficientStatistics(Solver):
     With a small budget the Gram matrix of rows and targets together is released once, and the
     solution is the posterior mean of the coefficients. Otherwise the Gram matrix A of the rows is
     released, and then in each round the clipped gradient of the remaining residuals, which is
-    divided by A; from the second round on the clipping norm follows a private residual size.
+    divided by A. From the second round on the clipping norm follows a private residual size.
 
-    The shrinkage of a round (:func:`skdp.steps.shrinkage.bayes_step`) takes the noise of all
-    releases into account and chooses its prior by their marginal likelihood, at no cost: where the
-    budget is too small to show anything, coefficients are near zero.
+    The shrinkage of a round (:func:`skdp.steps.shrinkage.bayes_step`) accounts for the noise of all
+    releases and chooses its prior by their marginal likelihood, at no cost. If the budget is too
+    small, coefficients are near zero.
 
     Parameters
     ----------
     rounds : int or "auto", default="auto"
-        0 is the joint release; "auto" is 0 for small budgets and for rows that are
-        read once, and otherwise 4.
+        0 is the joint release. "auto" is 0 for small budgets and for rows that are read once, and
+        otherwise 4.
     gram_share : float, default=0.3
-        Share of the Gram matrix in the squared Gaussian-DP parameter; in (0, 1).
+        Share of the Gram matrix in the squared Gaussian-DP parameter, in (0, 1).
     row_norm : float or "auto", default="auto"
         Rows longer than this are shrunk to it before their Gram matrix is computed.
     clip_norm : float or "auto", default="auto"
@@ -43,10 +43,10 @@ class BoostedSufficientStatistics(Solver):
 
     References
     ----------
-    Y. Wang: Revisiting Differentially Private Linear Regression. UAI 2018.
-    S. Tang, S. Aydore, M. Kearns, S. Rho, A. Roth, Y. Wang, Y. Wang, Z. Wu: Improved Differentially
-    Private Regression via Gradient Boosting. SaTML 2024. (Gradients of whole models; the noise
-    here is calibrated exactly, and the shrinkage is ours.)
+    Y. Wang: Revisiting Differentially Private Linear Regression. UAI 2018. S. Tang, S. Aydore, M.
+    Kearns, S. Rho, A. Roth, Y. Wang, Y. Wang, Z. Wu: Improved Differentially Private Regression via
+    Gradient Boosting. SaTML 2024. (Gradients of whole models, the noise here is calibrated exactly,
+    and the shrinkage is ours.)
 
     Examples
     --------
@@ -77,7 +77,7 @@ class BoostedSufficientStatistics(Solver):
             row_norm = defaults.gram_row_norm(public, 1.0, power=0.0)
             clip_norm = 0.9 * row_norm * unit * defaults.growth(public, 1 / 3)
         return {
-            # With little signal a single joint release is best; more budget pays for rounds.
+            # With little signal a single joint release is best. More budget pays for rounds.
             "rounds": 4 if public.signal_to_noise > 8.0 and not public.streamed else 0,
             "row_norm": defaults.gram_row_norm(public, 0.8),
             "clip_norm": clip_norm,
@@ -106,7 +106,7 @@ class BoostedSufficientStatistics(Solver):
     def _at_once(self, oracle: Oracle) -> Solution:
         public = oracle.public
         size = public.n_parameters
-        # Targets in a unit that fits the bound on rows; without noise there is no bound.
+        # Targets in a unit that fits the bound on rows. Without noise there is no bound.
         unit = target_unit(public)
         if oracle.is_noisy:
             unit /= TARGET_RATIO * self.row_norm
@@ -115,7 +115,7 @@ class BoostedSufficientStatistics(Solver):
         answer, std = oracle.with_share(GramSum(norm, unit, bound), 1.0)
         joint = unpack_gram(answer, size + public.n_outputs)
         eigen = spectrum(joint[:size, :size], std, defaults.penalty_hessian(oracle.problem, public))
-        # Moments of the residuals at the start; without one, those of the targets.
+        # Moments of the residuals at the start. Without one, those of the targets.
         start = oracle.start()
         push = joint[:size, size:] * unit - joint[:size, :size] @ start
         push -= public.total_weight * oracle.problem.penalty_gradient(start)

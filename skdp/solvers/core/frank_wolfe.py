@@ -21,28 +21,28 @@ class FrankWolfe(Solver):
 
     Step t = 0, 1, ... selects the vertex v of the ball that the noisy gradient points away from
     most, and moves to ``(1 - g) w + g v`` with ``g = 2 / (t + 2)``. Only the vertex is released:
-    the noise that this takes grows with the logarithm of the number of columns. No more
-    coefficients than steps differ from 0 (Talwar, Thakurta, Zhang 2015, Alg. 2).
+    its noise grows with the logarithm of the number of columns. No more coefficients than steps
+    differ from 0 (Talwar, Thakurta, Zhang 2015, Alg. 2).
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps, at least 1. "auto" balances what is left of the way, which falls with the
+        Number of steps, at least 1. "auto" balances the remaining distance, which falls with the
         steps, and the noise, which grows: ``(n mu)**(2/3)`` steps, about, or ``sqrt(n epsilon)``
         with delta = 0.
     clip_norm : float or "auto", default="auto"
-        Largest absolute value of an entry of a record's gradient; a row with a larger one has less
+        Largest absolute value of an entry of a record's gradient. A row with a larger one has less
         weight.
 
     Notes
     -----
-    It needs ``constraint=L1Ball(radius)`` and ``fit_intercept=False``; centre the targets by a
+    It needs ``constraint=L1Ball(radius)`` and ``fit_intercept=False``. Centre the targets by a
     public number first. The noise is charged by the epsilon of each step (see
     `skdp.accounting.NoisyMaximum`), so it is worth having with delta = 0, where Laplace noise on
     all entries of a gradient grows with the number of columns. With delta > 0
-    "accelerated_mirror_descent" was better throughout, and "gd" mostly:
-    ``python -m benchmarks papers pure``. Where the budget is too small for any
-    estimate it is worse than zero coefficients, as its first step goes all the way to a vertex.
+    "accelerated_mirror_descent" was better throughout, and "gd" mostly: ``python -m benchmarks
+    papers pure``. Where the budget is too small for any estimate it is worse than zero
+    coefficients, as its first step goes all the way to a vertex.
 
     References
     ----------

@@ -20,7 +20,7 @@ class GradientDescent(Solver):
 
     Step t requests the mean gradient at the current point, with each record's gradient clipped, and
     moves to ``w = prox(w - eta_t * direction)``. With the uniform noise schedule and without
-    momentum this is DP-GD of Wang, Ye, Xu (2017, Alg. 4); with a schedule and averaged momentum it
+    momentum this is DP-GD of Wang, Ye, Xu (2017, Alg. 4). With a schedule and averaged momentum it
     is private gradient descent of Hong, Wang, Zhou (2022, Alg. 1).
 
     Parameters
@@ -28,25 +28,25 @@ class GradientDescent(Solver):
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1.
     learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
-        Step size, or a schedule: its name ("polynomial"), its name and arguments
-        (``("polynomial", {"a": 50.0})``), or the object. Without noise, of weighted rows or with
-        a log link, it is the size of the first step; others follow the curvature along the path,
-        without momentum (Malitsky, Mishchenko 2024).
+        Step size, or a schedule: its name ("polynomial"), its name and arguments (``("polynomial",
+        {"a": 50.0})``), or the object. Without noise, of weighted rows or with a log link, it is
+        the size of the first step. Others follow the curvature along the path, without momentum
+        (Malitsky, Mishchenko 2024).
     {momentum}
     {batch_size}
     {sampling}
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
-        Noise of the steps relative to each other. Names take arguments as those of step sizes do:
-        ``("exponential", {"gamma": 0.9})``.
+        Noise of the steps relative to each other. Names accept arguments, as names of step sizes
+        do: ``("exponential", {"gamma": 0.9})``.
     {clip_norm}
     averaging : {"last", "tail", "random", "sparse"} or "auto", default="auto"
-        Which iterate is returned: the last; the mean of the last half ("tail"); a uniformly random
-        one, whose expected squared gradient is what theory bounds where the problem is not convex
+        Which iterate is returned: the last, the mean of the last half ("tail"), or a uniformly
+        random one, whose expected squared gradient theory bounds if the problem is not convex
         (Wang, Ye, Xu 2017, Thm 6.3). "sparse", for squared error with an L1 penalty, is the mean of
         the last half after a proximal step along the mean of its gradients, which sets most
-        coefficients to 0 that noise alone had moved. All are free: the gradients were released.
+        coefficients to 0 that only noise had moved. All are free: the gradients were released.
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
-        Distribution of the noise; "auto" is Laplace if delta is 0, else Gaussian. With Laplace
+        Distribution of the noise. "auto" is Laplace if delta is 0, else Gaussian. With Laplace
         noise ``clip_norm`` bounds gradients in L1 norm.
 
     Notes
@@ -159,9 +159,9 @@ class GradientDescent(Solver):
 class Thresholded(descent.Wrapper):
     """Ends with a proximal step along the mean of the last gradients.
 
-    The step is long enough to set to 0 what is noise. Whatever its size, it leaves the minimum
-    where it is. Its size is one over the curvature of a column of unit size; the intercept, which
-    has another unit, stays.
+    The step is large enough to set noise to 0. Whatever its size, it leaves the minimum where it
+    is. Its size is one over the curvature of a column of unit size. The intercept, which has
+    another unit, stays.
     """
 
     def __init__(self, path: descent.Path, oracle: Oracle, n_steps: int) -> None:

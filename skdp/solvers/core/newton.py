@@ -55,7 +55,7 @@ class Newton(Solver, registered=False):
 
     @classmethod
     def solves(cls, public: Public, problem: Problem) -> bool:
-        """Return whether there is no noise, and the Hessian is a sum that takes little time.
+        """Return whether there is no noise, and the Hessian is a fast sum.
 
         Returns
         -------

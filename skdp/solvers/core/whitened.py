@@ -38,12 +38,11 @@ VARIES, CLEAR = 4.0, 8.0
 class Whitened(Solver):
     """Newton steps with a private Gram matrix, in coordinates that it whitens.
 
-    1. The Gram matrix A of the rows is released. Let w be its noisy eigenvalues, V its
-       eigenvectors and ``lam`` the largest eigenvalue of the noise alone; then
-       ``T = V (w + lam)**(-1/2)``.
+    1. The Gram matrix A of the rows is released. Let w be its noisy eigenvalues, V its eigenvectors
+       and ``lam`` the largest eigenvalue of the noise. Then ``T = V (w + lam)**(-1/2)``.
     2. In the coordinates ``T'x`` rows are about equally long in every direction, so that noise
        affects all directions alike, and a step of one over the curvature is Newton's. Directions
-       below the noise take short steps, and stay near zero.
+       below the noise make small steps, and stay near zero.
     3. Each step requests the sum of the gradients there, with rows shrunk to about their expected
        length and residuals capped, each for itself: a long row loses weight, and its residual is
        not cut for being long. If ranges of columns become wider halfway, steps are shorter from
@@ -61,26 +60,25 @@ class Whitened(Solver):
         losses, 4 of a stream, and 300 without noise.
     learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
         Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
-        identity; or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
+        identity, or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
         loss, times ``1 / (1 - beta)`` with Polyak's momentum, whose velocity builds up to that.
         Steps are a third as long once ranges of columns became wider.
     {momentum}
         "auto" is 0. For K classes it makes steps 2 K times as long as gradients, that is twice
         Newton's step where classes are as likely as each other.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
-        Noise of the steps relative to each other, as for `GradientDescent`; "auto" is "uniform".
+        Noise of the steps relative to each other, as for `GradientDescent`. "auto" is "uniform".
     clip_norm : float or "auto", default="auto"
         Largest norm of one record's gradient, in the unit of "gd", in which a row of standardised
         columns has the length ``sqrt(n_parameters)``: the cap on residuals times the bound on rows
-        in that unit. "auto"
-        is that of "gd" for losses with a bounded residual; where only labels are private, the cap
-        of a logistic loss is its largest residual.
+        in that unit. "auto" is that of "gd" for losses with a bounded residual. Where only labels
+        are private, the cap of a logistic loss is its largest residual.
 
     Notes
     -----
     A Gram matrix has p**2 / 2 entries and requires a large budget: the noise of its eigenvalues
-    should be well below n / p times the squared norm of rows. Otherwise "gd" is the better choice,
-    and ``solver="auto"`` takes it.
+    should be well below n / p times the squared norm of rows. Otherwise "gd" is better, and
+    ``solver="auto"`` chooses it.
 
     Weights multiply gradients before the residual is capped, and their roots multiply the rows of
     the Gram matrix.
@@ -216,7 +214,7 @@ class WhitenedPath(descent.Path):
     def _matrix(self, rows: Sampler) -> tuple[Array, float]:
         """Return the Gram matrix, and the noise below which its directions are small.
 
-        Public second moments save budget; they are no reason to follow the noise of steps there.
+        Public second moments save budget. They are no reason to follow the noise of steps there.
         """
         public, row_norm = self._oracle.public, gram_row_norm(self._oracle.public, ROW_FACTOR)
         gram_share = STREAM_GRAM if public.streamed else GRAM_SHARE
@@ -290,7 +288,7 @@ class WhitenedPath(descent.Path):
 
 
 def _blocks(public: Public, n_steps: int) -> Sequence[Sampler]:
-    """Return the blocks of a stream, the first with a share of the rows; or all rows in memory."""
+    """Return the blocks of a stream, the first with a share of the rows, or all rows in memory."""
     if not public.streamed:
         return [AllRows()] * (n_steps + 1)
     first = math.ceil(STREAM_GRAM * (public.n_rows - n_steps))
@@ -315,7 +313,7 @@ def _has_hessian(public: Public, problem: Problem) -> bool:
 
 
 def _row_factor(public: Public, clip_norm: float) -> float:
-    """Return the bound on rows, in units of their expected length; without noise none is cut.
+    """Return the bound on rows, in units of their expected length. Without noise none is cut.
 
     Unless gradients are to be clipped.
     """

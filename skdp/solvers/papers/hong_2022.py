@@ -3,12 +3,12 @@
 For smooth objectives that satisfy the Polyak-Lojasiewicz inequality the paper bounds the expected
 excess after T noisy steps by ``gamma**T`` plus a sum of noise variances, each weighted by its
 influence (Thms 4.2 and 4.6). Noise in proportion to ``influence**(-1/4)`` minimises the bound for a
-given budget (Lemma 4.4); the noise term is then less than with uniform noise, by a factor that
+given budget (Lemma 4.4). The noise term is then less than with uniform noise, by a factor that
 grows with T.
 
 "residual_budget" is Algorithm 1 as printed: a privacy filter, in place of a plan, checks each
-request against the budget that is left. Solver "gd" makes the same steps from a plan. Both take
-``ExponentialNoise``, the optimal schedule, and ``momentum="averaged"``; by default noise is
+request against the budget that is left. Solver "gd" makes the same steps from a plan. Both accept
+``ExponentialNoise``, the optimal schedule, and ``momentum="averaged"``. By default noise is
 uniform. :func:`skdp.planning.number_of_steps` minimises the bound, given a condition number.
 
 Worth using: ``noise_schedule="exponential"`` in runs whose later steps undo the noise of earlier

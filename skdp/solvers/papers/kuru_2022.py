@@ -5,9 +5,9 @@ For smooth and strongly convex objectives the paper bounds the expected excess o
 noisy gradients, and finds the Laplace noise that minimises the bounds for a given epsilon, in
 proportion to ``influence**(-1/3)`` (Prop. 4.2).
 
-"heavy_ball" is DP-HB (DP-SHB on batches), "nesterov" DP-NAG and "multistage_nesterov" DP-MASG; with
+"heavy_ball" is DP-HB (DP-SHB on batches), "nesterov" DP-NAG and "multistage_nesterov" DP-MASG. With
 ``noise_schedule="optimal"``, the value of "auto", the last two are DP-NAG-opt and DP-MASG-opt. By
-default the number of steps, and for the heavy ball its momentum, minimise the bound; noise is
+default the number of steps, and for the heavy ball its momentum, minimise the bound. Noise is
 Laplace if delta is 0, otherwise Gaussian.
 
 Worth using: "nesterov" with delta = 0, a strongly convex penalty and few steps. Otherwise "gd" was
@@ -59,27 +59,27 @@ class BoundArguments(TypedDict):
 
 @base.hyperparameters
 class Accelerated(Solver):
-    """Base of the accelerated solvers; subclasses define the path, its bounds and its noise.
+    """Base of the accelerated solvers. Subclasses define the path, its bounds and its noise.
 
     Parameters
     ----------
     mechanism : {"auto", "gaussian", "laplace"}, default="auto"
-        Distribution of the noise; "auto" is Laplace if delta is 0, else Gaussian.
+        Distribution of the noise. "auto" is Laplace if delta is 0, else Gaussian.
     clip_norm : float or "auto", default="auto"
         Bound of one record's gradient, in L1 norm for Laplace and L2 norm for Gaussian noise.
     learning_rate : float or "auto", default="auto"
-        Step size a, at most ``1/L``, which is "auto"; with stages, that of the first stage.
+        Step size a, at most ``1/L``, which is "auto". With stages, that of the first stage.
     curvature : float or "auto", default="auto"
         L, the largest curvature of the objective. "auto": the loss's curvature times the squared
         bound on rows, plus the penalty's, which is far too large if columns are not strongly
         correlated. A number is the user's public claim.
     strong_convexity : float or "auto", default="auto"
-        mu of the objective in all parameters, a public claim; "auto" is that of the penalty in the
+        mu of the objective in all parameters, a public claim. "auto" is that of the penalty in the
         coefficients. With a claim, problems without a strongly convex penalty can be solved, whose
         rows make them strongly convex. A claim that is too large makes for too little momentum.
     initial_gap : float or "auto", default="auto"
         Public guess of the excess at the start plus ``mu/2`` times the squared distance to the
-        minimum. "auto" is the loss at zero: log 2 for a binary problem; for squared error, targets
+        minimum. "auto" is the loss at zero: log 2 for a binary problem. For squared error, targets
         are assumed to have unit size, or a quarter of their declared bound.
     {batch_size}
     {sampling}
@@ -112,7 +112,7 @@ class Accelerated(Solver):
         return nesterov_influence(self.max_iter, *facts)[1]
 
     def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
-        """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps; Nesterov's."""
+        """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps. Nesterov's."""
         schedule, pace = self._bounded_schedule(), min(self._size * facts["smoothness"], 1.0)
         return nesterov_bounds(
             n_steps, **facts, step=pace, stages=self._stages, noise_schedule=schedule
@@ -124,7 +124,7 @@ class Accelerated(Solver):
         return None
 
     def _path(self, start: Array, problem: Problem) -> descent.Path:
-        """Return the path from ``start``; Nesterov's."""
+        """Return the path from ``start``. Nesterov's."""
         return descent.MomentumPath(start, nesterov_momentum(self._mu(problem)), True)
 
     # ------------------------------------------------------------------ before the run
@@ -207,7 +207,7 @@ class Accelerated(Solver):
 
     @property
     def _size(self) -> float:
-        """The step size; with stages, that of the first stage."""
+        """The step size. With stages, that of the first stage."""
         return steps.constant_size(self.learning_rate)
 
     def _pace(self, problem: Problem) -> float:
@@ -305,7 +305,7 @@ def starting_loss(public: Public, problem: Problem) -> float:
 
     With an L2 penalty it also bounds the first term of the error bounds, the excess plus ``mu/2``
     times the squared distance to the minimum, which is the penalty there. It is exact for the
-    logistic losses without weights; for others, targets are assumed to have unit size, or a quarter
+    logistic losses without weights. For others, targets are assumed to have unit size, or a quarter
     of the declared bound.
     """
     value = problem.loss.value_at_zero
@@ -322,12 +322,12 @@ class HeavyBallDescent(Accelerated):
     iterate is returned. Solver "gd" has the same momentum with proximal steps and averaging, and
     needs no strongly convex penalty.
 
-    mu is the strong convexity of the penalty, in the coefficients; see `Nesterov` on intercepts.
+    mu is the strong convexity of the penalty, in the coefficients. See `Nesterov` on intercepts.
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps; "auto", up to 1000, and ``momentum`` minimise
+        Number of steps. "auto", up to 1000, and ``momentum`` minimise
         `skdp.planning.heavy_ball_bounds`.
     momentum : float, HeavyBall, ("heavy_ball", {"beta": float}) or "auto", default="auto"
         Weight beta of the previous step, in [0, 1). Unlike those of "gd", steps here have the gain
@@ -335,7 +335,7 @@ class HeavyBallDescent(Accelerated):
         ``learning_rate / (1 - beta)``.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         "auto" is "optimal", which follows the bound of Prop. 3.4, in which the influence of a step
-        falls by ``rho**2`` from one to the next; "uniform" is the paper's.
+        falls by ``rho**2`` from one to the next. "uniform" is the paper's.
     {Parameters}
 
     References
@@ -402,18 +402,18 @@ class Nesterov(Accelerated):
     with a the ``learning_rate`` and ``beta = (1 - sqrt(a mu)) / (1 + sqrt(a mu))`` (Kuru, Birbil,
     Gurbuzbalaban, Yildirim 2022, eq. 27). The last iterate is returned.
 
-    mu is the strong convexity of the penalty, in the coefficients, or what is declared of the
-    objective; problems with neither are refused. An intercept is not penalised. It takes the same
-    steps, but the theory is for ``fit_intercept=False`` or a mu that was declared.
+    mu is the strong convexity of the penalty, in the coefficients, or a declared value. Problems
+    with neither are refused. An intercept is not penalised. It makes the same steps, but the theory
+    is for ``fit_intercept=False`` or a mu that was declared.
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps. "auto" minimises the error bound (eq. 32) of a full-batch run, up to 1000;
-        see `skdp.planning.nesterov_bounds`.
+        Number of steps. "auto" minimises the error bound (eq. 32) of a full-batch run, up to 1000.
+        See `skdp.planning.nesterov_bounds`.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
-        "auto" is "optimal", which minimises the error bound (Prop. 4.2; numerically on samples with
-        delta = 0), with at most 100 times the noise of the least noisy step; "uniform" is DP-NAG.
+        "auto" is "optimal", which minimises the error bound (Prop. 4.2, numerically on samples with
+        delta = 0), with at most 100 times the noise of the least noisy step. "uniform" is DP-NAG.
     {Parameters}
 
     References
@@ -443,23 +443,23 @@ class MultistageNesterov(Accelerated):
     """Nesterov's method in stages, with optimal noise (DP-MASG, DP-MASG-opt).
 
     The steps are those of solver "nesterov". The first stage has ``first_stage`` steps of
-    ``learning_rate``; stage k >= 2 has ``2**k ceil(sqrt(kappa) log(2**(p+2)))`` steps of
+    ``learning_rate``. Stage k >= 2 has ``2**k ceil(sqrt(kappa) log(2**(p+2)))`` steps of
     ``learning_rate / 4**k``, with ``kappa = L / mu``. Each stage has its own momentum and starts at
     the last iterate of the stage before (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, sec. 4.2).
 
-    mu is the strong convexity of the penalty, in the coefficients; see `Nesterov` on intercepts.
+    mu is the strong convexity of the penalty, in the coefficients. See `Nesterov` on intercepts.
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps; "auto" minimises the error bound (eq. 34), up to 1000.
+        Number of steps. "auto" minimises the error bound (eq. 34), up to 1000.
     first_stage : int or "auto", default="auto"
-        Steps of the first stage; "auto" minimises the error bound.
+        Steps of the first stage. "auto" minimises the error bound.
     p : float, default=1.0
-        Length of the later stages; at least 0.
+        Length of the later stages, at least 0.
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
         "auto" is "optimal", which minimises the error bound, with at most 100 times the noise of
-        the least noisy step; "uniform" is DP-MASG.
+        the least noisy step. "uniform" is DP-MASG.
     {Parameters}
 
     References

@@ -4,14 +4,14 @@ For sub-Gaussian rows the paper proves that one pass of noisy steps reaches an e
 of the lower bound, up to the condition number and logarithms (Thm 3.2), and, where the clipping
 norm follows the residuals, one that vanishes with the noise of the targets (Thm 3.7).
 
-"shuffled_sgd" is DP-SSGD, with a fixed clipping norm; "adaptive_shuffled_sgd" is DP-AMBSSGD, which
+"shuffled_sgd" is DP-SSGD, with a fixed clipping norm. "adaptive_shuffled_sgd" is DP-AMBSSGD, which
 finds the clipping norm of each block by noisy counts on other rows of the block. By default the
 number of blocks is about ``kappa ln n``, with a condition number that is guessed for standardised
 columns, and the mean of the last half of the iterates is returned. The paper's single records,
 amplified by shuffling, are ``batch_size=1``.
 
-Worth using: where rows can be read only once. ``solver="auto"`` takes "adaptive_shuffled_sgd" for
-rows that arrive in blocks; for rows in memory "gd" is better.
+Worth using: where rows can be read only once. ``solver="auto"`` chooses "adaptive_shuffled_sgd" for
+rows that arrive in blocks. For rows in memory "gd" is better.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from skdp.solvers.defaults import UNCLIPPED, descent_defaults, expected_row_norm
 from skdp.steps import AVERAGES, IterateAverage, constant_size
 
 # Expected curvature along the steepest direction of standardised, somewhat correlated columns, in
-# units of the curvature of the loss. A guess; see docs/how_to/large_data.rst.
+# units of the curvature of the loss. A guess. See docs/how_to/large_data.rst.
 STEEPEST = 2.5
 # Fewest blocks that are taken by default.
 MIN_BLOCKS = 8
@@ -77,7 +77,7 @@ def intercept_rate(public: Public, problem: Problem, curvature: float) -> float:
 
 
 def step_rates(public: Public, problem: Problem, curvature: float) -> Array:
-    """Return factors on the steps of all parameters: 1, and `intercept_rate`; a column."""
+    """Return factors on the steps of all parameters: 1, and `intercept_rate`, a column."""
     rates = np.ones((public.n_parameters, 1))
     if public.has_intercept:
         rates[-1] = intercept_rate(public, problem, curvature)
@@ -85,7 +85,7 @@ def step_rates(public: Public, problem: Problem, curvature: float) -> Array:
 
 
 def full_budget_noise(public: Public) -> float:
-    """Return the noise multiplier of one gradient with the whole budget; 0 without noise."""
+    """Return the noise multiplier of one gradient with the whole budget, 0 without noise."""
     return 1 / public.gradient_mu if public.is_noisy else 0.0
 
 
@@ -142,10 +142,9 @@ class Guess:
         return self.row * self.kappa * math.prod(self.public.shape)
 
     def n_blocks(self, unit: float, noise_falls: bool = False) -> int:
-        """Return ``unit * kappa * ln n``, at most the number of rows; theory leaves ``unit`` open.
+        """Return ``unit * kappa * ln n``, at most the number of rows, theory leaves ``unit`` open.
 
-        Unless ``noise_falls`` with the fit, the signal-to-noise ratio takes the place of a larger
-        n.
+        Unless ``noise_falls`` with the fit, the signal-to-noise ratio replaces a larger n.
         """
         public, forgotten = self.public, float(self.public.n_rows)
         if public.is_noisy and not noise_falls:
@@ -168,7 +167,7 @@ class Guess:
         return longest if alpha == 0 else min(longest, batch**2 / (self.noise * alpha**2))
 
 
-# The constant c in the number of blocks, c kappa ln n, which the theorem leaves open; chosen on the
+# The constant c in the number of blocks, c kappa ln n, which the theorem leaves open. Chosen on the
 # first data of `benchmarks.papers.next_to_gd`.
 BLOCKS = 1.2
 # Fraction of the iterates that are averaged.
@@ -179,7 +178,7 @@ AVERAGED_SHARES = {"last": 0.0, "tail": 0.5}
 class ShuffledSGD(OnePassSolver):
     """One pass over shuffled rows, each used once, so that all steps cost as much as one step.
 
-    The rows are put in a secret random order and cut into ``max_iter`` blocks; step t follows the
+    The rows are put in a secret random order and cut into ``max_iter`` blocks. Step t follows the
     noisy mean gradient of block t, with each record's gradient clipped to ``clip_norm``. The pass
     is one release. It costs as much as one of its steps, because a record lies in one block
     (parallel composition). With ``batch_size=1`` each step uses a single record, and the secret
@@ -192,17 +191,17 @@ class ShuffledSGD(OnePassSolver):
         Number of blocks. "auto" follows ``batch_size``, or else is ``1.2 kappa ln(n)``, with the
         signal-to-noise ratio of the budget in place of n if that is less.
     batch_size : int, float or None, default=None
-        Rows in a block, as a number or a fraction. 1 is the paper's algorithm; more rows are
-        faster and more accurate, unless amplification compensates for it, at large n and small
-        epsilon. None derives it from ``max_iter``.
+        Rows in a block, as a number or a fraction. 1 is the paper's algorithm. More rows are faster
+        and more accurate, unless amplification compensates for it, at large n and small epsilon.
+        None derives it from ``max_iter``.
     learning_rate : float or "auto", default="auto"
-        Step size; "auto" is ``b / (R**2 + (b - 1) curvature)``, or less if the noise is large.
+        Step size. "auto" is ``b / (R**2 + (b - 1) curvature)``, or less if the noise is large.
     clip_norm : float or "auto", default="auto"
         L2 bound of one record's gradient.
     {curvature}
     {condition_number}
     averaging : {"last", "tail"}, default="tail"
-        Which iterate is returned; "tail" is the mean of the last half.
+        Which iterate is returned. "tail" is the mean of the last half.
 
     References
     ----------
@@ -296,10 +295,10 @@ SEARCHES = ("binary", "doubling")
 
 @base.hyperparameters
 class AdaptiveShuffledSGD(OnePassSolver):
-    """One pass over disjoint blocks; some rows of a block find the clipping norm for the others.
+    """One pass over disjoint blocks. Some rows of a block find the clipping norm for the others.
 
     The rows are shuffled and cut into ``max_iter`` blocks. In each block, noisy counts over s rows
-    find the ``quantile`` gamma of their absolute residuals; the other b rows give the mean
+    find the ``quantile`` gamma of their absolute residuals. The other b rows give the mean
     gradient, with each record's gradient clipped to ``clip_factor * gamma`` times the expected norm
     of a row, and noise in proportion to that. As the fit improves the norm falls, and the noise
     with it. The two parts have different rows and no row is used twice, so every search and every
@@ -312,7 +311,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         Number of blocks, T. "auto" is ``kappa ln(n)``, or fewer if counts were too noisy. Where the
         loss bounds residuals n is at most the signal-to-noise ratio of the budget.
     learning_rate : float or "auto", default="auto"
-        Step size; "auto" is ``b / (R**2 + (b - 1) curvature)``.
+        Step size. "auto" is ``b / (R**2 + (b - 1) curvature)``.
     stat_share : float or "auto", default="auto"
         Share of a block's rows that are counted, in (0, 1). "auto" is 1/11, the paper's
         ``s = b / 10``, or more if counts were too noisy, up to 1/2.
@@ -321,24 +320,23 @@ class AdaptiveShuffledSGD(OnePassSolver):
         paper, by counts at all doublings of the least candidate. Each count has the same noise,
         and their number does not depend on their answers.
     quantile : float or "auto", default="auto"
-        Share of the s rows with residuals up to gamma, in (0, 1]. The paper takes 1. "auto" is the
+        Share of the s rows with residuals up to gamma, in (0, 1]. The paper uses 1. "auto" is the
         median, which requires the fewest rows to stand out from the noise, or 0.9 where the loss
         bounds residuals: those of a rare class are large, and no outliers.
     clip_factor : float or "auto", default="auto"
         Clip in units of gamma times the expected norm of a row. "auto" is 2, or more with a log
-        link and a large budget, or 1 where the loss bounds residuals. The paper takes
-        ``ln(n)**a``, with a = 1/2 for Gaussian tails, which makes clipping improbable and adds more
-        noise.
+        link and a large budget, or 1 where the loss bounds residuals. The paper uses ``ln(n)**a``,
+        with a = 1/2 for Gaussian tails, which makes clipping improbable and adds more noise.
     {curvature}
     {condition_number}
     averaging : {"last", "tail", "random"}, default="tail"
-        Which iterate is returned; "tail" is the mean of the last half.
+        Which iterate is returned. "tail" is the mean of the last half.
 
     Notes
     -----
     Corrections to the printed algorithm: index sets are half-open (as printed, one record of every
-    block is used for the threshold and for the gradient); all counts of a search are charged,
-    one more than the proof composes; of the two parts of a block the maximum is charged.
+    block is used for the threshold and for the gradient). All counts of a search are charged, one
+    more than the proof composes. Of the two parts of a block the maximum is charged.
 
     References
     ----------
@@ -445,7 +443,7 @@ class AdaptiveShuffledSGD(OnePassSolver):
         average = IterateAverage(self.averaging, n_steps, oracle.rng)
         rates = step_rates(public, problem, self.curvature)
         path = QuantileClip(descent.Proximal(problem, oracle.start(), average, rates=rates), self)
-        # Gradients are on the second part of each block; the first gives their clipping norm.
+        # Gradients are on the second part of each block. The first gives their clipping norm.
         batches = [Cut(0, cuts, 2 * t + 1) for t in range(n_steps)]
         sizes = [constant_size(self.learning_rate)] * n_steps
         run = descent.schedule(sizes, math.nan, [1.0] * n_steps, batches)
@@ -507,14 +505,14 @@ def least_threshold(
         Rising thresholds.
     enough : float
     count : callable
-        Takes a threshold and returns the noisy count of the values up to it.
+        Returns for a threshold the noisy count of the values up to it.
     """
     if search == "doubling":
         # All are counted, or the number of releases would depend on their answers.
         counts = [count(float(candidate)) for candidate in candidates]
         reached = [index for index, number in enumerate(counts) if number >= enough]
         return float(candidates[reached[0] if reached else -1])
-    # The least index with enough lies in [low, high]; the last candidate needs no count.
+    # The least index with enough lies in [low, high]. The last candidate needs no count.
     low, high = 0, len(candidates) - 1
     for _ in range(math.ceil(math.log2(len(candidates)))):
         middle = min((low + high) // 2, len(candidates) - 1)

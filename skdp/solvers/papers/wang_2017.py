@@ -7,7 +7,7 @@ number of columns (Thm 5.4). For losses that are not convex it bounds the gradie
 iterate (Thm 6.3).
 
 "svrg" is Algorithm 1, "svrg++" Algorithm 2, "accelerated_mirror_descent" Algorithm 3 (DP-AccMD) and
-"gd" with uniform noise and no momentum Algorithm 4 (DP-GD). By default the first two take 60 to
+"gd" with uniform noise and no momentum Algorithm 4 (DP-GD). By default the first two make 60 to
 1000 steps on batches of a tenth of the rows, the third 30 to 150 on all rows.
 
 Worth using: "svrg" and "svrg++" only for comparisons. After few passes they are ahead of "gd", but
@@ -37,7 +37,7 @@ from skdp.steps.mirror_maps import MirrorMap, mirror_map
 # rows of 10 to 10,000 columns.
 CLIP_FACTOR, CURVATURE_FACTOR, NOISE_FACTOR = 1.5, 0.3, 0.3
 # Expected curvature along the steepest direction of standardised columns, over the root of their
-# number; their number is the most that is possible. A guess.
+# number. Their number is the most that is possible. A guess.
 STEEPEST = 2.5
 
 
@@ -47,7 +47,7 @@ class AcceleratedMirrorDescent(Solver):
 
     In the geometry of an L1 ball or a simplex, Gaussian noise on d coordinates has a norm of about
     ``sqrt(log d)`` and not ``sqrt(d)``. With ``alpha = (k + 2) / (4 L)`` and ``r = 2 / (k + 2)``,
-    step k = 0, 1, ... takes the noisy gradient g at ``x = r z + (1 - r) y`` and moves to
+    step k = 0, 1, ... requests the noisy gradient g at ``x = r z + (1 - r) y`` and moves to
 
         z = argmin over the set of  B(z', z) + alpha <g, z'>,       y = r z + (1 - r) y,
 
@@ -115,9 +115,9 @@ class AcceleratedMirrorDescent(Solver):
 
             excess <= 8 L B / T**2 + T sigma**2 W**2 / (6 L),
 
-        where 1/6 follows from the sum of squared alphas. For a given T the best L is
-        ``T**2 C W / (mu n sqrt(48 B))``, if that exceeds the curvature of the loss; more steps are
-        worth their time up to the T where the two agree.
+        where 1/6 follows from the sum of squared alphas. For a given T the best L is ``T**2 C W /
+        (mu n sqrt(48 B))``, if that exceeds the curvature of the loss. More steps are worth their
+        time up to the T where the two agree.
         """
         size = _n_coefficients(public)
         mirror = mirror_map(problem.constraint, size)
@@ -131,7 +131,7 @@ class AcceleratedMirrorDescent(Solver):
                 clip_norm *= CLIP_FACTOR
                 if problem.loss.residual_bound is not None and public.row_norm is not None:
                     clip_norm = min(clip_norm, problem.loss.residual_bound * public.row_norm)
-        # 2. The curvature of the loss; the intercept may double a margin.
+        # 2. The curvature of the loss. The intercept may double a margin.
         own = problem.loss.curvature * mirror.unit_norm**2 * _mean_square(public, problem)
         own *= 2.0 if public.has_intercept else 1.0
         own = CURVATURE_FACTOR * own + problem.strong_convexity * mirror.unit_norm**2
@@ -219,7 +219,7 @@ def _mean_square(public: Public, problem: Problem) -> float:
     """Return the largest mean square of a margin at coefficients of norm 1, over ``unit_norm**2``.
 
     Columns are assumed to have unit size, or rows the declared norm. On an L1 ball or a simplex the
-    maximum is at a vertex, a single column; on other sets columns are taken to be somewhat alike.
+    maximum is at a vertex, a single column. On other sets columns are taken to be somewhat alike.
     """
     longest = float(public.n_features)
     if public.data_norm is not None:
@@ -240,7 +240,7 @@ def _intercept_unit(public: Public, problem: Problem, mirror: MirrorMap) -> floa
 
 # ------------------------------------------------------------------ variance reduction
 
-# Largest step size times curvature. Plain steps are stable up to 2; less allows for the variation
+# Largest step size times curvature. Plain steps are stable up to 2. Less allows for the variation
 # among batches.
 PLAIN_STEP = 1.8
 # Bound on differences over that on gradients.
@@ -258,12 +258,12 @@ class VarianceReduced(Solver):
     Parameters
     ----------
     batch_size : int, float, None or "auto", default="auto"
-        Expected rows in a batch, as a number or a fraction; None takes all rows. Small batches are
+        Expected rows in a batch, as a number or a fraction. None uses all rows. Small batches are
         fast but require far more noise for the same budget: see the notes on `SVRG`.
     sampling : {"poisson", "fixed_size", "shuffled"}, default="poisson"
-        How batches are drawn; "fixed_size" under replace_one only.
+        How batches are drawn, "fixed_size" under replace_one only.
     learning_rate : float, "bb" or "auto", default="auto"
-        Step size. "bb" takes Barzilai and Borwein's from the noisy snapshots.
+        Step size. "bb" computes Barzilai and Borwein's from the noisy snapshots.
     clip_norm : float or "auto", default="auto"
         L2 bound of one record's gradient in a snapshot. A difference of gradients is bounded by
         twice that, and by a bound that falls with the distance from the snapshot, as its noise
@@ -310,7 +310,7 @@ class VarianceReduced(Solver):
 
     @property
     def n_epochs(self) -> int:
-        """Number of epochs; the last one may be cut short by ``max_iter``."""
+        """Number of epochs. The last one may be cut short by ``max_iter``."""
         return len(self._lengths())
 
     def _lengths(self) -> list[int]:
@@ -377,7 +377,7 @@ def difference_slope(public: Public) -> float:
 
     A difference is ``curvature * |x| * |x'(w - w~)|`` long. The steepest bound puts the longest row
     along the way: ``R**2``. For rows of the expected norm r it is about r where columns are
-    independent, and ``r**2`` where they are equal; this takes ``r**1.5``.
+    independent, and ``r**2`` where they are equal. This uses ``r**1.5``.
     """
     if public.row_norm is None or not public.is_noisy:
         return 1.0
@@ -397,17 +397,17 @@ def barzilai_borwein(moved: Array, turned: Array, n_steps: int) -> float:
 class SVRG(VarianceReduced):
     """Variance-reduced gradient descent: a full gradient per epoch, then differences (DP-SVRG).
 
-    An epoch takes a noisy full gradient g~ at a snapshot w~, then ``inner_steps`` steps
-    ``w = prox(w - eta * (noisy mean difference of gradients over a batch + g~))`` from w~, each
-    record's difference between w and w~ clipped by itself. The mean of the iterates is the next
-    snapshot, and the solution in the end (Wang, Ye, Xu 2017, Alg. 1).
+    An epoch requests a noisy full gradient g~ at a snapshot w~, then ``inner_steps`` steps ``w =
+    prox(w - eta * (noisy mean difference of gradients over a batch + g~))`` from w~, each record's
+    difference between w and w~ clipped by itself. The mean of the iterates is the next snapshot,
+    and the solution in the end (Wang, Ye, Xu 2017, Alg. 1).
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
         Number of inner steps in all epochs together, at least 1: T epochs of m steps are ``T * m``.
     inner_steps : int or "auto", default="auto"
-        Steps in an epoch, m; the last epoch may be shorter. "auto" makes five epochs.
+        Steps in an epoch, m. The last epoch may be shorter. "auto" makes five epochs.
     {Parameters}
 
     Notes
@@ -454,8 +454,8 @@ class SVRGPlusPlus(VarianceReduced):
         Number of steps in all epochs together, at least 1: T epochs are
         ``(2**(T + 1) - 2) * inner_steps``.
     inner_steps : int or "auto", default="auto"
-        Steps m: the first epoch has 2 m steps, and each epoch twice the steps of the one before;
-        the last may be cut short. "auto" makes about four epochs.
+        Steps m: the first epoch has 2 m steps, and each epoch twice the steps of the one before.
+        The last may be cut short. "auto" makes about four epochs.
     {Parameters}
 
     References

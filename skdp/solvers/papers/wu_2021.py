@@ -6,7 +6,7 @@ For smooth losses, convex or not, the paper bounds the mean squared gradient of 
 uniform noise grows with the range of the step sizes, and vanishes for constant steps.
 
 "adp_sgd" is this algorithm (ADP-SGD). By default the last of 200 to 1000 steps is half as long as
-the first, noise is "step_matched", and all rows are in each step; ``noise_schedule="uniform"`` is
+the first, noise is "step_matched", and all rows are in each step. ``noise_schedule="uniform"`` is
 DP-SGD. ``AdaptiveStep`` follows the norms of the *noisy* gradients: as printed, the adaptive steps
 are computed from gradients without noise, which is not private.
 
@@ -36,15 +36,15 @@ class AdaptiveNoiseSGD(Solver):
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1.
     learning_rate : float, str, tuple (str, dict), StepSchedule, AdaptiveStep, default="auto"
-        Step sizes; by name, too: "polynomial", or ``("adaptive", {"growth": 0.01})`` with
+        Step sizes, also by name: "polynomial", or ``("adaptive", {"growth": 0.01})`` with
         arguments. ``PolynomialStep``: ``initial / sqrt(a + c t)``. ``SquareRootDecayStep``:
         ``initial - k sqrt(t)``, down to ``final``. ``AdaptiveStep``: by the norms of the noisy
         gradients. "auto" is a ``PolynomialStep`` whose last step is half as long as the first.
     {batch_size}
     {sampling}
     noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
-        Noise of the steps relative to each other. "auto" is "step_matched", by the step sizes
-        of this solver, or the expected ones of an ``AdaptiveStep``; "uniform" is DP-SGD.
+        Noise of the steps relative to each other. "auto" is "step_matched", by the step sizes of
+        this solver, or the expected ones of an ``AdaptiveStep``. "uniform" is DP-SGD.
     {clip_norm}
     {averaging}
 
@@ -91,9 +91,9 @@ class AdaptiveNoiseSGD(Solver):
         """Return the distance, clip and average of gradient descent, with falling steps.
 
         Steps are ``initial / sqrt(T/3 + t)``, so that the last of the T is half as long as the
-        first, which is as long as a plain step may be. There are as many as it takes to travel the
-        distance, within limits, also with step sizes that the user sets. The paper's
-        ``sqrt(20 + t)`` would fall sevenfold in 1000 steps, and stop too early.
+        first, which is as long as a plain step may be. There are as many as necessary to travel the
+        distance, within limits, also with step sizes that the user sets. The paper's ``sqrt(20 +
+        t)`` would fall sevenfold in 1000 steps, and stop too early.
         """
         max_iter, size = checks.given_steps(self.max_iter, self.learning_rate)
         distance = defaults.travelled_distance(public, problem)
