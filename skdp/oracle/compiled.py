@@ -87,7 +87,7 @@ def prepare(n_numbers: float) -> None:
 
 @compile_loop()
 def double(number: float) -> float:
-    """Return twice a number; compiled to see whether anything can be."""
+    """Return twice a number. Compiled to see whether anything can be."""
     return 2.0 * number
 
 

@@ -1,11 +1,11 @@
 """Exact samples of rounded Gaussian, rounded Laplace and geometric integers, from random bits.
 
-Floating-point samplers leave holes and biases that betray what the noise should hide (Mironov
-2012, "On significance of the least significant bits for differential privacy"). The cures are
-discrete noise (Canonne, Kamath and Steinke 2020, "The discrete Gaussian for differential privacy")
-or, as here, continuous noise rounded to a grid, for which the accounting of continuous noise holds
-as it stands. As Karney 2016 ("Sampling exactly from the normal distribution") does, a real number
-is held as its first bits; more bits are drawn whenever a decision hangs on them.
+Floating-point samplers leave holes and biases that reveal values which the noise should hide
+(Mironov 2012, "On significance of the least significant bits for differential privacy"). The cures
+are discrete noise (Canonne, Kamath and Steinke 2020, "The discrete Gaussian for differential
+privacy") or, as here, continuous noise rounded to a grid, for which the accounting of continuous
+noise holds as it stands. As Karney 2016 ("Sampling exactly from the normal distribution") does, a
+real number is held as its first bits. More bits are drawn whenever a decision hangs on them.
 """
 
 import math
@@ -76,12 +76,12 @@ class RejectionSampler:
     the supremum of the first two terms, p <= 1, and the accepted |X| have exactly this density.
     The tail is not cut: G goes on past the 24 bits that are read at once.
 
-    *Undecided band.* float64 sees the first 40 bits of U and 53 of V. With G <= 23 the exponent
-    is off by less than 2^-41 (its terms are at most 288, each with less than 8 roundings; the
-    bits of V not seen count for 24 * 2^-53), exp by less than 32 ulp, U by 2^-40: together less
-    than 2^-39 < ``band``. Closer to p than the band, and where the 24 bits of G are all zero,
-    `is_accepted` decides, with `decimal` intervals and as many further bits as that takes. Hence
-    the outcome is that of real arithmetic on infinitely many bits.
+    *Undecided band.* float64 sees the first 40 bits of U and 53 of V. With G <= 23 the exponent is
+    off by less than 2^-41 (its terms are at most 288, each with less than 8 roundings, the bits of
+    V not seen count for 24 * 2^-53), exp by less than 32 ulp, U by 2^-40: together less than 2^-39
+    < ``band``. Closer to p than the band, and where the 24 bits of G are all zero, `is_accepted`
+    decides, with `decimal` intervals and as many further bits as necessary. Hence the outcome is
+    that of real arithmetic on infinitely many bits.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class RejectionSampler:
     ceiling : float
         At least sup over x of G ln 2 - (x/scale)^power / power.
     acceptance : float
-        Probability that a candidate is accepted; it only sizes batches.
+        Probability that a candidate is accepted. It only sizes batches.
     band : float
         Half width of the undecided band.
     """
@@ -109,7 +109,7 @@ class RejectionSampler:
     def rounded(self, size: int, words: Words) -> Array:
         """Return ``size`` independent samples of round(X), integers held as float64."""
         halves, negative = self._truncated(size, words, 1)
-        # floor(|X| + 1/2); a tie has probability 0. Negated as integers: no zero is negative.
+        # floor(|X| + 1/2). A tie has probability 0. Negated as integers: no zero is negative.
         magnitude = (halves + 1) >> 1
         return np.where(negative, -magnitude, magnitude).astype(np.float64)
 
@@ -178,7 +178,7 @@ class RejectionSampler:
         return step[chosen], offset[chosen], negative
 
     def is_accepted(self, step: int, offset: int, u: int, words: Words) -> bool:
-        """Decide U < p exactly, given G, 53 bits of V and 40 bits of U; draw more if needed.
+        """Decide U < p exactly, given G, 53 bits of V and 40 bits of U. Draw more if needed.
 
         V lies in [v, v + 1) 2^-b, U likewise. `decimal` rounds each operation correctly, so the
         exponent is known to 10 (G + 2)^2 10^(1 - precision), and p to the relative ``slack``.
@@ -210,7 +210,7 @@ class SampleBuffer(threading.local):
 
     From one draw of the same distribution to the next, twice as many requests are provided for, so
     about half are drawn in vain at most. As in `SystemWords` each thread has its own, a forked
-    process drops what it inherits, and what was given is wiped: no sample is ever given twice.
+    process drops inherited words, and used words are wiped: no sample is ever given twice.
     """
 
     MOST: ClassVar[int] = 1 << 12
@@ -222,7 +222,7 @@ class SampleBuffer(threading.local):
         self._pid = os.getpid()
 
     def rounded(self, sampler: RejectionSampler, size: int, words: Words) -> Array:
-        """Return ``size`` independent samples of round(X); see `RejectionSampler.rounded`."""
+        """Return ``size`` independent samples of round(X). See `RejectionSampler.rounded`."""
         if sampler is not self._sampler or self._pid != os.getpid():
             self._sampler, self._pid = sampler, os.getpid()
             self._drawn, self._used, self._ahead = np.empty(0), 0, 1
@@ -260,7 +260,7 @@ def gaussian(scale: float) -> RejectionSampler:
     _check("Gaussian", scale, LARGEST_GAUSSIAN)
     log2_width = math.frexp(scale)[1] - 1  # W <= scale < 2 W
     ratio = math.ldexp(scale, -log2_width)
-    # Within a step the supremum is at its left end; over the steps, g ln 2 - g^2 / (2 ratio^2) is
+    # Within a step the supremum is at its left end. Over the steps, g ln 2 - g^2 / (2 ratio^2) is
     # concave and largest at g = ratio^2 ln 2 < 2.8. The 2^-40 covers the rounding errors here.
     ceiling = max(g * LN2 - (g / ratio) ** 2 / 2 for g in range(4)) + 2.0**-40
     acceptance = ratio * math.sqrt(math.pi / 8) * math.exp(-ceiling)
@@ -284,9 +284,9 @@ def geometric(rate: float) -> RejectionSampler:
     """Return the sampler whose floors are the failures before a success of probability ``rate``.
 
     P(floor(|X|) >= j) = exp(-j / scale) for Laplace noise, so scale = -1 / ln(1 - rate) would do.
-    It is taken 2^-50 (relative) larger, more than log1p, the division and the product can err:
-    the rate got, 1 - exp(-1 / scale), is never above ``rate``, and below it by less than
-    rate * 2^-49. For 2^-40 <= rate <= 1/8.
+    It is made 2^-50 (relative) larger, more than log1p, the division and the product can err: the
+    rate got, 1 - exp(-1 / scale), is never above ``rate``, and below it by less than rate * 2^-49.
+    For 2^-40 <= rate <= 1/8.
     """
     return laplace(-1.0 / math.log1p(-rate) * (1.0 + 2.0**-50))
 
@@ -294,13 +294,12 @@ def geometric(rate: float) -> RejectionSampler:
 def bernoulli_subset(n: int, rate: float, words: Words) -> Indices:
     """Return, in order, the members of range(n) that independent coins of one rate choose.
 
-    The rate is ``rate`` itself from 1/8 on, where a 64-bit word per index is compared with
-    rate * 2^64, an integer. Below, the gaps between the chosen are exact samples of the geometric
+    The rate is ``rate`` itself from 1/8 on, where a 64-bit word per index is compared with rate *
+    2^64, an integer. Below, the gaps between the chosen are exact samples of the geometric
     distribution of a rate that is never above ``rate``, and below it by less than 2^-52 (see
-    `geometric`).
-    Below 2^-40, a subset of rate 2^-40 is thinned by rate * 2^40, cut to 64 bits: never above, and
-    below by less than 2^-88. Expected time and memory are O(n * max(rate, 2^-40)); the mask from
-    1/8 on takes a byte per index.
+    `geometric`). Below 2^-40, a subset of rate 2^-40 is thinned by rate * 2^40, cut to 64 bits:
+    never above, and below by less than 2^-88. Expected time and memory are O(n * max(rate, 2^-40)).
+    The mask from 1/8 on needs a byte per index.
     """
     if rate == 1.0:
         return np.arange(n, dtype=np.int64)

@@ -38,7 +38,7 @@ class Guard(ABC):
 
     @abstractmethod
     def admit(self, kind: str, event: Event) -> None:
-        """Take note of the next debt, or raise and leave everything as it was."""
+        """Record the next charge, or raise without any change."""
 
 
 class AdmitAll(Guard):
@@ -49,7 +49,7 @@ class AdmitAll(Guard):
 
 
 class FollowPlan(Guard):
-    """Admits the charges of a plan in their order; a run may stop early."""
+    """Admits the charges of a plan in their order. A run may stop early."""
 
     def __init__(self, plan: tuple[Entry, ...]) -> None:
         self._plan = plan
@@ -84,8 +84,8 @@ class PrivacyFilter(Guard):
     differential privacy", Thm 2): the sequence is mu-GDP as if it had been fixed beforehand.
     """
 
-    # The papers print "runs if the step costs less than what is left"; an exact schedule would
-    # lose its last step to that, so equality up to rounding is admitted and the scale pays for it.
+    # The papers print "runs if the step costs less than what is left". An exact schedule would lose
+    # its last step to that, so equality up to rounding is admitted and the scale pays for it.
     SLACK = 1e-9
 
     def __init__(self, adjacency: Adjacency) -> None:
@@ -98,7 +98,7 @@ class PrivacyFilter(Guard):
         return Gaussian((1 + cls.SLACK) ** -0.5)
 
     def admit(self, kind: str, event: Event) -> None:
-        """Admit a Gaussian release that fits in what is left."""
+        """Admit a Gaussian release that fits in the rest of the budget."""
         if not isinstance(event, Gaussian):
             raise BudgetError(
                 f"a privacy filter admits Gaussian releases over all rows only. The {kind!r} "
@@ -123,7 +123,7 @@ class Ledger:
         self._entries: list[Entry] = []
 
     def charge(self, kind: str, event: Event, count: int = 1) -> None:
-        """Write a debt down, if the guard admits it. There is no way to take it back."""
+        """Write a debt down, if the guard admits it. It cannot be undone."""
         self._guard.admit(kind, event)
         last = self._entries[-1] if self._entries else None
         if last is not None and last.kind == kind and last.event == event:

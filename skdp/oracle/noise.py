@@ -30,20 +30,20 @@ class NoiseSource(ABC):
     name : {"system", "seeded"}
         Only noise of "system" is private.
     keeps_record : bool
-        Whether it wants to be shown every answer; see :func:`drawing_through`.
+        Whether it wants to be shown every answer. See :func:`drawing_through`.
     """
 
     name: ClassVar[Literal["system", "seeded"]]
     keeps_record: ClassVar[bool] = False
 
     def record_charge(self, kind: str, event: Event, scale: float, adjacency: Adjacency) -> None:  # noqa: B027
-        """Take note that a release was charged, and is going to be answered.
+        """Record that a release was charged, and will be answered.
 
         Parameters
         ----------
         kind : str
         event : Event
-            What it costs, in relative units.
+            Its cost, in relative units.
         scale : float
             Calibrated factor on the event's noise.
         adjacency : Adjacency
@@ -57,7 +57,7 @@ class NoiseSource(ABC):
         bound: float,
         std: float,
     ) -> Array:
-        """Take note of a noisy answer, and return what is to be taken for it.
+        """Record a noisy answer, and return the answer to use.
 
         Parameters
         ----------
@@ -65,9 +65,9 @@ class NoiseSource(ABC):
         statistic : array
             The answer without noise.
         event : Gaussian, Laplace or NoisyMaximum
-            The mechanism; its sensitivity is in units of ``bound``.
+            The mechanism. Its sensitivity is in units of ``bound``.
         bound : float
-            What one record adds to the statistic at most.
+            Largest contribution of one record to the statistic.
         std : float
             Standard deviation of the noise in each coordinate.
 
@@ -79,7 +79,7 @@ class NoiseSource(ABC):
         return answer
 
     def record_batch(self, rows: Indices, n_rows: int) -> None:  # noqa: B027
-        """Take note of the numbers of the rows, of ``n_rows``, that are drawn for a release."""
+        """Record the numbers of the rows, of ``n_rows``, that are drawn for a release."""
 
     def answering(self) -> AbstractContextManager[None]:
         """Return a context in which a release is answered: only there are rows read.
@@ -97,7 +97,7 @@ class NoiseSource(ABC):
         Parameters
         ----------
         scale : float
-            Standard deviation, in units of the grid; from 1 to 2**49.
+            Standard deviation, in units of the grid, from 1 to 2**49.
         size : int or tuple of int
             Shape of the result.
 
@@ -114,7 +114,7 @@ class NoiseSource(ABC):
         Parameters
         ----------
         scale : float
-            Scale (not standard deviation), in units of the grid; from 1 to 2**45.
+            Scale (not standard deviation), in units of the grid, from 1 to 2**45.
         size : int or tuple of int
             Shape of the result.
 
@@ -228,14 +228,14 @@ class NoiseSource(ABC):
 class SystemSource(NoiseSource):
     """Exact noise from the operating system's secure random bits (`os.urandom`), the default.
 
-    Every draw follows its distribution exactly, not only up to the precision of float64;
+    Every draw follows its distribution exactly, not only up to the precision of float64.
     `RejectionSampler` has the argument. The noise is continuous noise rounded to integers. For an
     integer k, round(k + x) = k + round(x), so adding it to k is post-processing of continuous noise
     added to k: the accounting of the Gaussian and Laplace mechanisms holds with no slack for
     floating point.
 
-    How long a call takes depends, weakly, on what was drawn. Who can time single calls is outside
-    of what this source defends against.
+    The time of a call depends weakly on its result. This source does not defend against an attacker
+    who can time single calls.
     """
 
     name = "system"
@@ -245,12 +245,12 @@ class SystemSource(NoiseSource):
         self._buffer = exact_sampling.SampleBuffer()
 
     def gaussian(self, scale: float, size: Size) -> Array:
-        """Draw round(scale * Z), Z standard normal, exactly; see `NoiseSource.gaussian`."""
+        """Draw round(scale * Z), Z standard normal, exactly. See `NoiseSource.gaussian`."""
         sampler = exact_sampling.gaussian(float(scale))
         return self._buffer.rounded(sampler, _length(size), self._words).reshape(size)
 
     def laplace(self, scale: float, size: Size) -> Array:
-        """Draw round(scale * L) exactly; see `NoiseSource.laplace`."""
+        """Draw round(scale * L) exactly. See `NoiseSource.laplace`."""
         sampler = exact_sampling.laplace(float(scale))
         return self._buffer.rounded(sampler, _length(size), self._words).reshape(size)
 
@@ -281,7 +281,7 @@ class SystemSource(NoiseSource):
                 return order.astype(np.int64, copy=False)
 
     def bernoulli_subset(self, n: int, rate: float) -> Indices:
-        """Draw each of range(n) independently; see `NoiseSource.bernoulli_subset`.
+        """Draw each of range(n) independently. See `NoiseSource.bernoulli_subset`.
 
         Up to rounding to 2^-52 at most, and never more often than ``rate``: see
         `skdp.oracle.exact_sampling.bernoulli_subset`.
@@ -309,13 +309,13 @@ class SeededSource(NoiseSource):
             self._generator = _generator(operator.index(seed_or_generator))
 
     def gaussian(self, scale: float, size: Size) -> Array:
-        """Draw round(scale * Z) in float64; see `NoiseSource.gaussian`."""
+        """Draw round(scale * Z) in float64. See `NoiseSource.gaussian`."""
         scale = float(scale)
         exact_sampling.gaussian(scale)  # refuses the scales that SystemSource refuses
         return _rint(scale * self._generator.standard_normal(_shape(size)))
 
     def laplace(self, scale: float, size: Size) -> Array:
-        """Draw round(scale * L) in float64; see `NoiseSource.laplace`."""
+        """Draw round(scale * L) in float64. See `NoiseSource.laplace`."""
         scale = float(scale)
         exact_sampling.laplace(scale)
         return _rint(self._generator.laplace(0.0, scale, _shape(size)))
@@ -341,8 +341,8 @@ def noise_source(random_state: object) -> NoiseSource:
     ----------
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
         None draws from the operating system's secure source. An integer makes the noise
-        reproducible, hence removable: nothing is private then. A RandomState gives a seed (it
-        moves on, so two fits differ); a Generator is used as it is, and moves on as well.
+        reproducible, hence removable: nothing is private then. A RandomState gives a seed (it moves
+        on, so two fits differ). A Generator is used as it is, and moves on as well.
 
     Returns
     -------
@@ -360,9 +360,9 @@ _through: ContextVar[Callable[[NoiseSource], NoiseSource] | None] = ContextVar(
 
 @contextmanager
 def drawing_through(wrap: Callable[[NoiseSource], NoiseSource]) -> Iterator[None]:
-    """Let all fits of this thread, inside the block, draw from what ``wrap`` makes of their source.
+    """Let all fits of this thread, inside the block, draw from the source that ``wrap`` returns.
 
-    It is what `skdp.audit` records and replays fits with. Whoever keeps a record sees the rows.
+    `skdp.audit` uses it to record and replay fits. Whoever keeps a record sees the rows.
     """
     token = _through.set(wrap)
     try:
@@ -394,7 +394,7 @@ def _generator(entropy: int | list[int]) -> np.random.Generator:
 
 
 def _rint(x: Array) -> Array:
-    """Round to integers; zeros are positive."""
+    """Round to integers. Zeros are positive."""
     return np.rint(x) + 0.0
 
 

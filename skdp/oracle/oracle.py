@@ -35,7 +35,7 @@ class Oracle:
     Attributes
     ----------
     public : Public
-        What anyone may know.
+        Public facts.
     problem : Problem
         The loss, penalty and constraint of the fit.
     rng : numpy.random.Generator
@@ -43,7 +43,7 @@ class Oracle:
     n_gradients : float
         Gradients of single records released so far, samples counted by their expected size.
     gradient_lengths : list of float
-        Lengths of the gradients answered so far; where there is noise, none are kept.
+        Lengths of the gradients answered so far. Where there is noise, none are kept.
     scaling : Scaling or None
         How the records that it answers for are standardised.
     at_checkpoint : callable or None
@@ -85,7 +85,7 @@ class Oracle:
         Returns
         -------
         array
-            The noisy answer; in a rehearsal, noise of the right shape.
+            The noisy answer. In a rehearsal, noise of the right shape.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class Oracle:
         return answer
 
     def _in_units_of_plan(self, event: Event) -> Event:
-        """Return the event with its noise in units of the plan; equal steps share one object."""
+        """Return the event with its noise in units of the plan. Equal steps share one object."""
         if self._last_event is None or self._last_event[0] != event:
             on_records = self.public.event_on(event)
             self._last_event = event, on_records.scaled(self._noise_unit)
@@ -146,7 +146,7 @@ class Oracle:
         sampler: Sampler | None = None,
         mechanism: str = "gaussian",
     ) -> Array:
-        """Noisy mean gradient of the loss at ``point``; penalties are the solver's to add.
+        """Noisy mean gradient of the loss at ``point``. Penalties are the solver's to add.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class Oracle:
         noise : float, default=1.0
             How noisy, relative to the solver's other releases.
         sampler : Sampler or None, default=None
-            Which rows take part; None for all.
+            The rows to use. None means all.
         mechanism : {"gaussian", "laplace"}, default="gaussian"
             Distribution of the noise.
 
@@ -261,7 +261,7 @@ class Oracle:
         Parameters
         ----------
         count : int
-            From 1 to ``n_rows - 1``; it follows from public facts.
+            From 1 to ``n_rows - 1``. It follows from public facts.
 
         Yields
         ------
@@ -316,7 +316,7 @@ class Oracle:
         weights : Weights
         mean, share : float
             Mean of the weights in these units without the factors of labels, and share of records
-            whose weight is positive; both follow from answers.
+            whose weight is positive. Both follow from answers.
         left : float, default=1.0
             Share of the squared Gaussian-DP parameter that is left to later stages.
         """
@@ -329,8 +329,8 @@ class Oracle:
     def standardise(self, scaling: Scaling, share: float = 1.0) -> None:
         """Answer for standardised records from here on, and say so in :attr:`public`.
 
-        It releases nothing: every record is mapped by itself, by numbers that are public. The
-        start and the penalty are put in the new units, too.
+        It releases nothing: every record is mapped by itself, by numbers that are public. The start
+        and the penalty are also converted to the new units.
 
         Parameters
         ----------
@@ -408,7 +408,7 @@ class Oracle:
     def _clip_to(
         self, scaling: Scaling, row_bound: float | None, only_changed: bool = False
     ) -> None:
-        """Answer for rows that are clipped to other ranges; refuse other centres and scales."""
+        """Answer for rows that are clipped to other ranges. Refuse other centres and scales."""
         _require_plain(scaling)
         if self.scaling is None or not scaling.has_units_of(self.scaling):
             raise ValueError(
@@ -433,7 +433,7 @@ class Oracle:
         point : array of shape ``public.shape``
             Where the solver is, without much of the noise of its last steps.
         spent : float, default=1.0
-            What the solver's own releases take in all, in the unit of the shares of `with_share`.
+            Total share of the solver's own releases, in the unit of the shares of `with_share`.
 
         Returns
         -------
@@ -452,14 +452,14 @@ class Oracle:
         """Answer for the records as they were given from here on, moved and divided, no more.
 
         Ranges of columns and targets do not apply, nor does a bound on rows, and the constant
-        feature has size 1: a statistic bounds what a record adds by itself. Clipped records have
-        another regression than the given ones. With noise, residuals are those of
+        feature has size 1: a statistic bounds the contribution of a record itself. Clipped records
+        have another regression than the given ones. With noise, residuals are those of
         `Loss.with_bounded_weights`. It releases nothing, as `standardise`.
 
         Parameters
         ----------
         scaling : Scaling or None
-            Centres and scales; None takes records as they were given.
+            Centres and scales. None means raw records.
 
         Raises
         ------
@@ -480,10 +480,10 @@ class Oracle:
         self._answer_for(source, public, self.scaling, problem)
 
     def set_noise_unit(self, unit: float) -> None:
-        """Take relative noise 1 for ``unit``, in all requests from here on.
+        """Use ``unit`` as relative noise 1 in all further requests.
 
-        Stages speak of noise relative to their own releases; their shares of the budget say how
-        the noise of one relates to that of another.
+        Stages speak of noise relative to their own releases. Their shares of the budget say how the
+        noise of one relates to that of another.
 
         Raises
         ------
@@ -514,10 +514,10 @@ class Oracle:
         statistic : Statistic
         share : float
             Of the squared Gaussian-DP parameter of the plan, next to the shares of the other
-            releases; the noise that it takes depends on the adjacency.
+            releases. Its noise depends on the adjacency.
         sampler : Sampler or None, default=None
-            Which rows take part; None for all. On disjoint blocks, shares do not add up. On all
-            rows of a stream there is a single statistic.
+            The rows to use. None means all. On disjoint blocks, shares do not add up. On all rows
+            of a stream there is a single statistic.
 
         Returns
         -------

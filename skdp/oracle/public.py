@@ -13,7 +13,7 @@ from skdp._numbers import LARGEST_BOUND, Array
 from skdp.oracle.sources.base import IN_MEMORY, REPEATABLE
 
 # Chosen among 1 to 4: from here on a few tens of rows with extreme class weights, as in
-# scikit-learn's own check, mostly give a sensible intercept at epsilon 1; larger sizes cost small
+# scikit-learn's own check, mostly give a sensible intercept at epsilon 1. Larger sizes cost small
 # data sets accuracy.
 INTERCEPT_SIZE = 2.5
 
@@ -50,13 +50,13 @@ class Moments:
 
 @dataclass(frozen=True)
 class Public:
-    """Public facts about a fit; every default, bound and step size is a function of these.
+    """Public facts about a fit. Every default, bound and step size is a function of these.
 
     Attributes
     ----------
     n_rows : int
         Number of records, public under both adjacencies: of rows or, where a group of rows is the
-        unit of privacy, of groups; the number of rows is private then.
+        unit of privacy, of groups. The number of rows is private then.
     n_features : int
         Number of columns, without the intercept.
     n_outputs : int
@@ -68,12 +68,12 @@ class Public:
     has_intercept : bool
         Whether every row carries one more feature of constant size, :attr:`intercept_size`.
     data_norm : float or None
-        Declared bound on a row's L2 norm, without the intercept; None if nothing is assumed.
+        Declared bound on a row's L2 norm, without the intercept. None if nothing is assumed.
     row_bound : float or None
         Bound on a row's L2 norm, without the intercept, that the oracle enforces by scaling longer
-        rows down; None where rows are taken as they are.
+        rows down. None for raw rows.
     target_bound : float or None
-        Declared bound on the absolute value of a target; None if nothing is assumed.
+        Declared bound on the absolute value of a target. None if nothing is assumed.
     sparse : bool
         Whether the rows come as a sparse matrix. The *type* is public, the pattern is not.
     base_ratio : float
@@ -81,32 +81,32 @@ class Public:
     weighted : bool
         Whether rows carry weights of their own. *That* they do is public, the weights are not.
     max_weight : float or None
-        Declared largest weight of a row, to which larger ones are clipped; None if nothing is
+        Declared largest weight of a row, to which larger ones are clipped. None if nothing is
         assumed.
     label_weights : tuple of float
-        Public factors, at most 1, on the weights of records by label; empty for none.
+        Public factors, at most 1, on the weights of records by label, empty for none.
     has_offset : bool
         Whether the margins of rows have offsets, which targets contain.
     mean_weight, weighted_share : float
         Mean weight of the records that the oracle answers for, and the share of records whose
-        weight is positive, as far as they were released: 1 otherwise.
+        weight is positive, as far as they were released, and otherwise 1.
     share : float
         Share of the budget, in mu squared, that a stage before the solver has left to it.
     unit : {"row", "group"}
-        What one record is: a row, or all rows with one label.
+        The unit of a record: a row, or all rows with one label.
     rows_per_group : float or None
-        Guess of how many rows a group has, made without looking at them; None for none.
+        Guess of how many rows a group has, made without looking at them. None for none.
     moments : Moments or None
         Second moments of standardised rows, where a public sample tells them.
     provides : frozenset of str
-        What the place where the rows live can do, in the words of `skdp.oracle.sources.base`.
+        Capabilities of the source, in the words of `skdp.oracle.sources.base`.
     labels_alone : bool
-        Whether targets are what is protected, and all else is public: adjacency "label".
+        Whether only targets are protected and all else is public: adjacency "label".
     start : tuple of tuple of float or None
         The parameter where solvers start, row by row, in the units of the records that the oracle
-        answers for; None is zero.
+        answers for. None is zero.
     within : tuple of (Partition, int) or None
-        The division of a stream, and the number of its block, that these records are; None for all
+        The division of a stream, and the number of its block, that these records are. None for all
         records. See :meth:`divided`.
 
     Raises
@@ -194,7 +194,7 @@ class Public:
 
     @functools.cached_property
     def adjacency_name(self) -> str:
-        """Name of the neighbouring relation, as estimators take it and statements say it."""
+        """Name of the neighbouring relation in estimators and statements."""
         return accounting.LABEL if self.labels_alone else str(self.adjacency)
 
     @functools.cached_property
@@ -204,7 +204,7 @@ class Public:
 
     @functools.cached_property
     def is_pure(self) -> bool:
-        """Whether privacy is pure (delta = 0), which takes Laplace noise."""
+        """Whether privacy is pure (delta = 0), which requires Laplace noise."""
         return self.delta == 0
 
     @functools.cached_property
@@ -217,7 +217,7 @@ class Public:
 
     @functools.cached_property
     def mu(self) -> float:
-        """Gaussian-DP parameter of the budget, for defaults; a large one if there is no noise."""
+        """Gaussian-DP parameter of the budget, for defaults. A large one if there is no noise."""
         return accounting.gaussian_mu(
             min(self.epsilon, LARGEST_PLANNED_EPSILON), max(self.delta, LEAST_DELTA)
         )
@@ -231,7 +231,7 @@ class Public:
     def gradient_mu(self) -> float:
         """Inverse noise multiplier of one gradient sum on the whole remaining budget.
 
-        Stages before the solver may have taken a share of it.
+        Stages before the solver may have used a share of it.
         """
         return self.mu * math.sqrt(self.share) / self.sensitivity_factor
 
@@ -246,7 +246,7 @@ class Public:
 
     @functools.cached_property
     def laplace_budget(self) -> float:
-        """Limit on the sum of the epsilons of Laplace releases; inf without noise."""
+        """Limit on the sum of the epsilons of Laplace releases, inf without noise."""
         return self.epsilon
 
     def noise_for(self, event: accounting.Event) -> float:
@@ -266,7 +266,7 @@ class Public:
 
     @functools.cached_property
     def shape(self) -> tuple[int, int]:
-        """Shape of the parameter matrix; the intercept is its last row."""
+        """Shape of the parameter matrix. The intercept is its last row."""
         return self.n_parameters, self.n_outputs
 
     @functools.cached_property
@@ -281,13 +281,13 @@ class Public:
         ----------
         coef : array of shape (n_features, n_outputs)
         intercept : array of shape (n_outputs,)
-            In units of the targets; left out where there is no intercept.
+            In units of the targets. Left out where there is no intercept.
 
         Returns
         -------
         Public
         """
-        # Numbers beyond the range would become inf; a solver then fails by itself.
+        # Numbers beyond the range would become inf. A solver then fails by itself.
         largest = float(np.finfo(float).max)
         rows = [coef, intercept[None] / self.intercept_size] if self.has_intercept else [coef]
         point = np.nan_to_num(np.vstack(rows), nan=0.0, posinf=largest, neginf=-largest)
@@ -313,7 +313,7 @@ class Public:
 
     @functools.cached_property
     def long_row(self) -> float | None:
-        """Row bound where none is declared: a few times what columns of unit size give."""
+        """Row bound if none is declared: a few times the norm of a row of unit columns."""
         if not self.is_noisy:
             return None
         return LONG_ROW * math.sqrt(self.n_parameters)
@@ -322,13 +322,13 @@ class Public:
         """Return the facts about the first records of a stream, which are held, and the others.
 
         The two are blocks of one division by the order of arrival: a record lies in one of them,
-        whatever it holds, so what each costs does not add up (:meth:`event_on`). The facts about
-        the others give the same two again.
+        whatever it holds, so their costs do not add up (:meth:`event_on`). The facts about the
+        others give the same two again.
 
         Parameters
         ----------
         first : int
-            Number of first records, from 1 to ``n_rows - 1``; it follows from public facts.
+            Number of first records, from 1 to ``n_rows - 1``. It follows from public facts.
 
         Returns
         -------
@@ -350,7 +350,7 @@ class Public:
 
     @functools.cached_property
     def n_first(self) -> int:
-        """Number of first records of a stream that these are the others of; 0 for none."""
+        """Number of first records of a stream that these are the others of, 0 for none."""
         if self.within is None or self.within[1] == 0 or self.within[0].cuts is None:
             return 0
         return self.within[0].cuts[1]

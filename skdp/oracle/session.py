@@ -33,18 +33,18 @@ class Solution:
     n_iter : int
         Steps taken.
     n_gradients : float, default=0.0
-        Gradients of single records that were released, in expectation; a session fills it in.
+        Gradients of single records that were released, in expectation. A session fills it in.
     scaling : Scaling or None
         How the records were standardised on the way, if they were: then ``coef`` is in
         standardised units.
     row_bound : float or None
-        Bound on the rows that the solver ended with; the solver's stage fills it in.
+        Bound on the rows that the solver ended with. The solver's stage fills it in.
     slopes : tuple of float
         Lengths of gradients without noise, penalty and constraint included, from that of the first
         step to that of the last, which is about 0 at the minimum. Empty if the solver keeps none.
     results : mapping
-        What else follows from answers, by name: errors of a cross-validation, or an inference about
-        the coefficients.
+        Other results of answers, by name: errors of a cross-validation, or an inference about the
+        coefficients.
     """
 
     coef: Array
@@ -65,14 +65,14 @@ class Stage(ABC):
         Where it stands: before the solver, in its place, after it, or inside of it, after half of
         the solver's steps.
     share : float or None
-        Share of the budget, in mu squared: of what the stages outside of it leave, from the first
-        one inwards, then from the last one; of a checkpoint, relative to the solver's own releases.
-        None for the solver, which gets the rest.
+        Share of the budget, in mu squared: of the rest after the stages outside of it, from the
+        first one inwards, then from the last one. Of a checkpoint, relative to the solver's own
+        releases. None for the solver, which gets the rest.
     adaptive : bool
         Whether it decides its noise from earlier answers, so that there is no plan to rehearse.
     has_own_records : bool
-        Whether it reads records that no other stage reads. What it spends, up to the whole budget,
-        then leaves the others theirs: a record pays for the costlier of both.
+        Whether it reads records that no other stage reads. Its cost, up to the whole budget, does
+        not reduce the budget of the others: a record is charged for the costlier of both.
     """
 
     place: ClassVar[str] = "solver"
@@ -84,18 +84,18 @@ class Stage(ABC):
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         """Make the requests, and return the solution that follows from the answers.
 
-        The relative noise of a release says how much of the stage's own share it takes. A
-        checkpoint gets the point that the solver has reached as ``solution.coef``; its results are
-        kept, and the solver goes on from that point.
+        The relative noise of a release determines its part of the stage's share. A checkpoint gets
+        the point that the solver has reached as ``solution.coef``. Its results are kept, and the
+        solver goes on from that point.
 
         Returns
         -------
         Solution
-            What later stages and the model read.
+            Input of later stages and of the model.
         """
 
     def public_after(self, public: Public) -> Public:
-        """Return the public facts once it has run; no function of answers.
+        """Return the public facts once it has run, no function of answers.
 
         Returns
         -------
@@ -114,7 +114,7 @@ class Stage(ABC):
         return {}
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return the privacy statement's sentences on what this stage assumes or does.
+        """Return the privacy statement's sentences on this stage.
 
         Returns
         -------
@@ -136,7 +136,7 @@ class SolverProtocol(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SolverStage(Stage):
-    """A solver as the stage that gets what the others leave of the budget.
+    """A solver as the stage that gets the rest of the budget.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class Plan:
         Debts in order, noise in relative units. For a solver that decides its noise on the way:
         one entry which stands for the whole budget.
     units : tuple of float
-        What relative noise 1 of each stage is in units of the plan.
+        Relative noise 1 of each stage, in units of the plan.
     calibration : Calibration
         The factor on the noise, and the epsilon it is certified for.
     adaptive : bool
@@ -307,11 +307,11 @@ def make_plan(stages: Stages, public: Public, problem: Problem) -> Plan:
     """Rehearse the stages of a fit, and calibrate their noise to the budget.
 
     Each stage is rehearsed by itself. Stages with a share speak of noise next to the whole budget:
-    a release of share q has ``1 / sqrt(q)`` times the noise of a gradient sum that takes it all.
-    The solver speaks of noise in a unit of its own; calibrating it alone shows how much of it costs
-    what such a gradient sum costs, and so which unit leaves the others their shares. Where that is
-    not exact, for batches, shares come out approximate, and the price of the whole is exact all the
-    same. A stage with records of its own leaves the others the whole budget.
+    a release of share q has ``1 / sqrt(q)`` times the noise of a gradient sum that uses all of it.
+    The solver speaks of noise in a unit of its own. Calibrating only this stage shows the unit that
+    leaves the other stages their shares. Where that is not exact, for batches, shares come out
+    approximate, and the price of the whole is exact all the same. A stage with records of its own
+    leaves the others the whole budget.
 
     Parameters
     ----------
@@ -424,7 +424,7 @@ def run(
     context = PublicContext(public, problem, plan.calibration.scale)
     oracle = Oracle(context, Ledger(plan.guard(public)), rng, source, noise_source, on_release)
     solution = Solution(oracle.start(), 0)
-    # Divergence is checked below; no overflow warnings here.
+    # Divergence is checked below, no overflow warnings here.
     with np.errstate(over="ignore", invalid="ignore"):
         for stage, unit in zip(stages, plan.units, strict=True):
             oracle.set_noise_unit(unit)

@@ -26,7 +26,7 @@ class StageParameters:
     calibrates : bool
         Whether fits of the estimator end with a calibration.
     inference_share : float, "auto" or None
-        Share of the inference, in mu squared, of what scaling leaves; None for no inference.
+        Share of the inference, in mu squared, of the rest after scaling. None for no inference.
     has_weights : bool
         Whether rows have weights of their own, or by their labels.
     adaptive, has_checkpoint : bool
@@ -66,7 +66,7 @@ class OptionalStage(Stage):
     @classmethod
     @abstractmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        """Return what the stage needs and this fit does not have; None if it applies."""
+        """Return the requirement of the stage that this fit does not satisfy, or None."""
 
     @classmethod
     def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
@@ -76,7 +76,7 @@ class OptionalStage(Stage):
     @classmethod
     @abstractmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        """Return the stage for these public facts, where it applies; its share is set here."""
+        """Return the stage for these public facts, where it applies. Its share is set here."""
 
 
 def is_regression(problem: Problem) -> bool:
@@ -85,19 +85,19 @@ def is_regression(problem: Problem) -> bool:
 
 
 def first_missing(needs: Mapping[str, bool]) -> str | None:
-    """Return the first need that is missing, by whether each of them is; None if none is."""
+    """Return the first need that is missing, by whether each of them is. None if none is."""
     return next((need for need, is_missing in needs.items() if is_missing), None)
 
 
 def missing_gaussian(public: Public, parameters: StageParameters) -> str | None:
-    """Return what Gaussian noise needs and this fit does not have, None if nothing."""
+    """Return the missing requirement of Gaussian noise, or None."""
     if public.is_noisy and public.is_pure:
         return "Gaussian noise: delta > 0"
     return None
 
 
 def missing_smoothness(problem: Problem) -> str | None:
-    """Return what a solution in the interior of a smooth problem needs, None if nothing."""
+    """Return the missing requirement of a solution in the interior of a smooth problem, or None."""
     if {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides:
         return "no L1 penalty, no constraint and a smooth loss"
     return None

@@ -1,11 +1,11 @@
 """Correct slope and shift of a solver's predictions, privately, after the solver.
 
 *Classification.* Noise and clipping leave a model whose predictions rank well and are overconfident
-or underconfident. A slope and a shift of its margins correct that (Platt 1999; with several outputs
-a slope alone, as in temperature scaling). Two numbers take a small part of the budget that
-thousands of coefficients need.
+or underconfident. A slope and a shift of its margins correct that (Platt 1999, with several outputs
+only a slope, as in temperature scaling). Two numbers need a small part of the budget of thousands
+of coefficients.
 
-*Regression.* Residuals are capped, which bounds the influence of a row; where targets are skewed,
+*Regression.* Residuals are capped, which bounds the influence of a row. Where targets are skewed,
 that makes predictions too small and biased. Slope and shift correct it. Both are shrunk according
 to their noise, so that little changes where no correction is needed. With a log link a factor on
 all means does.
@@ -154,13 +154,13 @@ class GaussianPosterior:
         """Return the posterior after a noisy gradient of the mean loss has been seen.
 
         Near its minimum the mean loss is about quadratic: ``gradient = H (at - minimum) + noise``.
-        So the minimum has the precision ``H**2 / std**2``, around where Newton's step leads. H
-        is noisy, too, and its eigenvalues are lifted to a least one, smaller where noise is.
+        So the minimum has the precision ``H**2 / std**2``, around where Newton's step leads. H is
+        also noisy, so its eigenvalues are raised to a minimum, which is smaller if the noise is.
 
         Parameters
         ----------
         at : array of shape (k,)
-            Where the derivatives were taken.
+            Where the derivatives were computed.
         gradient : array of shape (k,)
         hessian : array of shape (k, k)
             Symmetric.
@@ -184,7 +184,7 @@ class Recalibration(CalibrationStage):
     Parameters
     ----------
     share : float
-        Of mu squared; in (0, 1).
+        Of mu squared, in (0, 1).
     expected : CalibrationPrior
     """
 
@@ -232,7 +232,7 @@ def _moved(coef: Array, at: Array, public: Public) -> Array:
 # ------------------------------------------------------------------ log links
 
 
-# Chosen on the development half of counts.csv. Largest share of mu squared; it is one over the root
+# Chosen on the development half of counts.csv. Largest share of mu squared. It is one over the root
 # of the signal mu n.
 MOST_SHARE = 0.25
 # Cap of residuals, whichever is more: in units of targets, and over the mean, in roots of the
@@ -253,8 +253,8 @@ SKEWED = 0.75
 class MeanCorrection(CalibrationStage):
     """Shrink the solution of a log link by its known noise, and correct its mean.
 
-    Noise moves log means the further the rarer events are, and what columns explain is of about
-    the same size everywhere: the posterior mean of slopes with that size as their prior's keeps the
+    Noise moves log means the further the rarer events are, and effects of columns have about the
+    same size everywhere: the posterior mean of slopes with that size as their prior's keeps the
     share ``1 / (1 + noise**2)`` of them. Of the intercept ``1 - noise**2`` is kept, at least 0 (the
     positive part of James and Stein 1961), of the noise where events are rarer than usual, since
     scaling has noise of its own. It is post-processing.
@@ -266,7 +266,7 @@ class MeanCorrection(CalibrationStage):
     Parameters
     ----------
     share : float
-        Of mu squared, for the release; 0 for none.
+        Of mu squared, for the release, 0 for none.
     reach : float
         Least cap of residuals, over the mean of all targets.
     """
@@ -356,7 +356,7 @@ class Correction(CalibrationStage):
     Parameters
     ----------
     share : float
-        Of mu squared; in (0, 1).
+        Of mu squared, in (0, 1).
     clip_norm : float
         Of a record's vector.
     """
@@ -395,7 +395,7 @@ class Correction(CalibrationStage):
             direction[-1] = 0.0
         request = DirectionalSum(coef, direction, self.clip_norm, with_shift, its_curvature=False)
         answer, noise = oracle.with_share(request, self.share)
-        # The penalty is part of what is minimised, and costs nothing; it is a square.
+        # The penalty is part of what is minimised, and costs nothing. It is a square.
         pull = public.n_rows * float(np.vdot(problem.penalty_gradient(coef), coef))
         slope = 1.0
         if answer[1] > 2 * Z_DETECT * noise:

@@ -34,8 +34,8 @@ class PublicSample:
     """Public rows that stand for the private ones: ranges, sizes and second moments of columns.
 
     Last decade's rows, another site's, a census: given as ``scaling``, they standardise columns at
-    no cost, and "whitened" takes its coordinates from them, for which it spends a fifth of its
-    budget otherwise. Where they differ from the private rows the fit is less accurate, and as
+    no cost, and "whitened" computes its coordinates from them, for which it otherwise spends a
+    fifth of its budget. Where they differ from the private rows the fit is less accurate, and as
     private.
 
     Parameters
@@ -93,7 +93,7 @@ class PublicSample:
         }
 
     def columns(self, centred: bool) -> Columns:
-        """Return ranges, centres and sizes of columns; centres are 0 if columns are not moved."""
+        """Return ranges, centres and sizes of columns. Centres are 0 if columns are not moved."""
         return self._centred if centred else self._divided
 
     def second_moments(self, centred: bool) -> Array:
@@ -134,7 +134,7 @@ DeclaredBounds = tuple[Array, Array] | PublicSample  # as `declared_bounds` retu
 class PublicRange(BaseEstimator):
     """Public ranges of columns or targets, as a value of ``scaling``: they cost no budget.
 
-    Columns are standardised as if values were evenly spread in the range; values outside are
+    Columns are standardised as if values were evenly spread in the range. Values outside are
     clipped. The ranges must not follow from the rows. With a range of targets only, columns are
     scaled as by ``scaling="auto"``.
 
@@ -189,7 +189,7 @@ class PublicRange(BaseEstimator):
         n_features : int or None, default=None
             Number of columns, if it is to agree.
         names : sequence of str or None, default=None
-            Names of the columns, empty if they have none; None if they are not known yet.
+            Names of the columns, empty if they have none. None if they are not known yet.
 
         Raises
         ------
@@ -359,7 +359,7 @@ def _pairs_in_order(
 def declared_columns(
     bounds: DeclaredBounds | None, n_features: int, centred: bool, sparse: bool
 ) -> Columns | None:
-    """Return columns between declared bounds, as if uniform, or those of a sample; costs nothing.
+    """Return columns between declared bounds, as if uniform, or those of a sample, costs nothing.
 
     Sparse columns whose bounds include 0 keep the centre 0, as most of their values are 0.
     """

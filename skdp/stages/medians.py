@@ -23,26 +23,26 @@ FEWEST = 3.0  # values that a median is taken of, in units of the noise on their
 def without_missing(X: Array) -> Array:
     """Return columns ready for this stage: missing values stand out, and no other value is there.
 
-    It maps each record alone by public numbers, so it changes no sensitivity.
+    It maps single records by public numbers, so it changes no sensitivity.
     """
     return np.where(np.isnan(X), MISSING, np.clip(X, -LARGEST, LARGEST))
 
 
 @dataclass(frozen=True, eq=False)
 class MedianStage(Stage):
-    """Find medians by three noisy histograms of all columns; see :func:`without_missing`.
+    """Find medians by three noisy histograms of all columns. See :func:`without_missing`.
 
-    Sensitivity: it requests `MagnitudeCounts` and `BinCounts`, whose bounds hold for any value; a
-    missing value is counted as any other, in a bin of its own. What follows from the answers
-    is post-processing (Dwork, Roth 2014, Prop. 2.1). The medians are the centres of the scaling
-    that the solution gets.
+    Sensitivity: it requests `MagnitudeCounts` and `BinCounts`, whose bounds hold for any value. A
+    missing value is counted as any other, in a bin of its own. Results of the answers are
+    post-processing (Dwork, Roth 2014, Prop. 2.1). The medians are the centres of the scaling that
+    the solution gets.
 
     Parameters
     ----------
     share : float, default=1.0
         Of the budget, in mu squared.
     otherwise : array of shape (n_columns,) or None, default=None
-        Medians of columns of which hardly any value is known; None for 0.
+        Medians of columns of which hardly any value is known. None for 0.
     """
 
     share: float | None = 1.0
@@ -58,7 +58,7 @@ class MedianStage(Stage):
         n_known = n_rows - counts[:, -1]
         counts, _, units = in_own_units(counts, n_known, std)
         low, high = (np.tile(one, (n_columns, 1)) for one in magnitude_bounds())
-        # 2. Where among them the median lies; then again, in finer bins.
+        # 2. Where among them the median lies. Then again, in finer bins.
         for _ in range(1, ROUNDS):
             start, stop = _inner_range(counts, n_known, low, high)
             width = (stop - start) / N_BINS

@@ -13,7 +13,7 @@ from skdp._numbers import AnyArray, Array
 from skdp.oracle import InfluenceSquares, Oracle, Public, Solution, Stage, TableCounts, UnitSum
 
 # Scores of two classes are compared as log-odds. A first table counts them in equal cells up to the
-# largest log-odds, in steps of 1/32; its quantiles are the edges of the bins of a second one.
+# largest log-odds, in steps of 1/32. Its quantiles are the edges of the bins of a second one.
 # Choices of ours.
 LARGEST_LOG_ODDS, FINE_CELLS = 8.0, 512
 FINE_SHARE = 0.2  # part of the two tables' common share that goes to the first
@@ -41,8 +41,8 @@ class Totals:
         Of the noise, relative to the total.
     design : float, default=1.0
         Noisy sum of squared weights over the sum of weights: how much more a mean varies from one
-        draw of records to another than that of as many records of weight 1 (Kish 1965). Weights
-        are taken to be independent of losses.
+        draw of records to another than that of as many records of weight 1 (Kish 1965). Weights are
+        assumed to be independent of losses.
     """
 
     total: float
@@ -70,7 +70,7 @@ class NoisyTable:
         For a table of scores: noisy counts of both classes together, in equal cells.
     n_cells : float, default=inf
         Of the table that was released and made to add up to a known number, of which this may be a
-        subgroup's part; inf if it was not, as the sum of weights is private.
+        subgroup's part. It is inf if it was not, as the sum of weights is private.
     design : float, default=1.0
         Of `Totals`.
     """
@@ -85,8 +85,8 @@ class NoisyTable:
     def variance(self, one: Array, other: Array | None = None) -> float:
         """Covariance of the noise in two weighted sums of the cells.
 
-        Making m cells add up to a known number takes the noise's mean off every cell, so that its
-        covariance is ``std**2 (I - 1 1' / m)``.
+        Making m cells add up to a known number subtracts the noise's mean from every cell, so that
+        its covariance is ``std**2 (I - 1 1' / m)``.
         """
         other = one if other is None else other
         along = float(np.vdot(one, other)) - float(one.sum() * other.sum()) / self.n_cells
@@ -114,7 +114,7 @@ class Deviance:
     power : float, default=0.0
         0, whose D2 is R2, or in [1, 2].
     least : float, default=-1.0
-        Least target; the largest is 1. Positive for power 2, at least 0 for those between.
+        Least target. The largest is 1. Positive for power 2, at least 0 for those between.
     largest : float, default=1.0
         Deviances above this count as this.
     """
@@ -211,7 +211,7 @@ class DevianceMeans:
 
     @property
     def null(self) -> float:
-        """Noisy mean deviance from the mean; noise in the mean makes it too small by its square."""
+        """Noisy mean deviance from the mean. Noise in the mean makes it too small by its square."""
         of = self.deviance
         mean = of.depth * (self.potentials.value - 1) / 2
         return mean - float(of.potential(self.mean)) + self._bend
@@ -236,7 +236,7 @@ class DevianceMeans:
 class ScoreStage(Stage):
     """Request the means and tables from which metrics follow.
 
-    The results are by name, and of each subgroup in turn; of all rows without subgroups.
+    The results are by name, and of each subgroup in turn. Of all rows without subgroups.
 
     Parameters
     ----------
@@ -245,18 +245,19 @@ class ScoreStage(Stage):
     tables : tuple of (name, column, n_cells, share)
         Facts that are numbers of cells.
     ranking : tuple of (column, class column, share, bool) or None
-        A score and the class, of two, by which its distribution is requested; and whether half of
+        A score and the class, of two, by which its distribution is requested, and whether half of
         the bins divide the positives that the scores predict, not the rows.
     explained : tuple of (name, columns, share, Deviance)
-        The facts of `DevianceMeans`, which must be among the means: the mean square of what a row
-        adds to the numerator of D2 is requested after them. The result of this name has both.
+        The facts of `DevianceMeans`, which must be among the means: the mean square of a row's
+        contribution to the numerator of D2 is requested after them. The result of this name has
+        both.
     subgroups : tuple (column, n_subgroups) or None
         Fact that is the number of a row's subgroup. Every release is a table then, which a row adds
         one unit to, in the part of its subgroup: all subgroups together have the price of one
         under each relation, also where a record may move from one to another, or has rows in
         several. Scores for a ranking are moved by `SUBGROUP_DISTANCE` times this number.
     notes : tuple of str
-        The privacy statement's sentences on what the metrics assume.
+        The privacy statement's sentences on assumptions of the metrics.
     totals : tuple of float
         Shares of the sum of weights and of the sum of their squares, if rows have weights.
     """
@@ -322,7 +323,7 @@ def _ranking_tables(
 ) -> tuple[NoisyTable, ...]:
     """Request scores by class, in bins with about as many rows of a subgroup each.
 
-    The bins of all subgroups lie side by side in one table; a part of it is returned for each.
+    The bins of all subgroups lie side by side in one table. A part of it is returned for each.
     """
     edges = _side_by_side([FINE_EDGES] * n_subgroups)
     table = _noisy_table(oracle, TableCounts(column, edges), FINE_SHARE * share, totals)
@@ -378,7 +379,7 @@ def _mean_square_influence(
 
     d is the deviance of the model. ``ratio = 1 - D2`` and the mean are noisy themselves. With facts
     within [-1, 1] the parts lie between minus ratio times the larger of the deviances of the least
-    and the largest target from the mean, and the largest that d counts as; so nothing is cut off by
+    and the largest target from the mean, and the largest that d counts as. So nothing is cut off by
     dividing by the larger of both. For R2 the mean square about any centre is no less than the
     variance.
     """
@@ -404,7 +405,7 @@ def _mean_square_influence(
 def _noisy_table(
     oracle: Oracle, statistic: TableCounts, share: float, totals: Totals
 ) -> NoisyTable:
-    """Request a table; its cells are made to add up to n, which is public without weights."""
+    """Request a table. Its cells are made to add up to n, which is public without weights."""
     answer, std = oracle.with_share(statistic, share)
     n_cells = math.inf
     if not oracle.public.weighted:
@@ -425,13 +426,13 @@ def number_of_bins(public: Public, n_rows: float) -> int:
     """Return the number of bins of a table of scores, from a public or noisy number of rows.
 
     b bins of as many rows each hide the order of the rows within a bin. For classes of equal size
-    whose densities rise and fall linearly from the lowest score to the highest, that takes
-    ``1 / (3 b**2)`` off an AUC of 5/6. The noise of the bins adds a standard deviation of
-    ``1.08 sqrt(b) / (mu n)``: 2 b counts, each weighed by its placement, at the table's share.
-    So the bias is ``0.31 mu n / b**2.5`` times the noise, and less for unequal classes, whose noise
-    is larger. An interval does not know of the bias: at a tenth of the noise it covers 0.949 for
-    0.95, which leaves room for classes that lie further apart. The least root mean square error has
-    fewer bins, 0.8 (mu n)**0.4, and covers 0.92.
+    whose densities rise and fall linearly from the lowest score to the highest, that subtracts ``1
+    / (3 b**2)`` from an AUC of 5/6. The noise of the bins adds a standard deviation of ``1.08
+    sqrt(b) / (mu n)``: 2 b counts, each weighed by its placement, at the table's share. So the bias
+    is ``0.31 mu n / b**2.5`` times the noise, and less for unequal classes, whose noise is larger.
+    An interval does not know of the bias: at a tenth of the noise it covers 0.949 for 0.95, which
+    leaves room for classes that lie further apart. The least root mean square error has fewer bins,
+    0.8 (mu n)**0.4, and covers 0.92.
     """
     rows = public.mu / public.sensitivity_factor * max(n_rows, 1.0)
     return int(np.clip(round((0.31 / 0.1 * rows) ** 0.4), LEAST_BINS, MOST_BINS))

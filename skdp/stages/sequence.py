@@ -42,7 +42,7 @@ class Sequence(NamedTuple):
     solver : Solver
         Resolved: without "auto".
     left_out : mapping
-        What each stage that does not apply needs and the fit does not have, by what it does.
+        The missing requirement of each stage that does not apply, by the title of the stage.
     """
 
     stages: tuple[Stage, ...]

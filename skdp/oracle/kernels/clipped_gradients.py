@@ -1,8 +1,8 @@
 """Sums of clipped gradients in one pass over the rows: margins, residuals, clipping, accumulation.
 
 For a generalised linear model the gradient of one record is the outer product of its row and its
-residual, so clipping it needs two norms and no per-record gradient. Dense rows are taken in blocks
-that stay in a cache between the two products.
+residual, so clipping it needs two norms and no per-record gradient. Dense rows are processed in
+blocks that stay in a cache between the two products.
 """
 
 import functools
@@ -62,7 +62,7 @@ def clip_residuals(
 
 
 def _shorten(residuals: Array, limits: Array, norms: Callable[[Array], Array]) -> None:
-    """Scale rows in place to norms within limits; neither lengths nor factors leave float64."""
+    """Scale rows in place to norms within limits. Neither lengths nor factors leave float64."""
     largest = np.abs(residuals).max(axis=1)
     largest[largest == 0] = 1.0
     residuals /= largest[:, None]
@@ -83,9 +83,9 @@ def clipped_gradients(
 ) -> Array:
     """Sum over records of the gradient in the parameter, each clipped to L2 norm ``clip_norm``.
 
-    A record's gradient is its row times ``weight * residual``; the residual is clipped to
+    A record's gradient is its row times ``weight * residual``. The residual is clipped to
     ``clip_norm * inverse_norm``, so no record adds more than ``clip_norm``, whatever it holds: a
-    residual that is not a number counts as 0. :func:`gradient_rounding` bounds what rounding adds.
+    residual that is not a number counts as 0. :func:`gradient_rounding` bounds the rounding errors.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def clipped_means(block: GroupBlock, residuals: Array, clip_norm: float) -> Arra
 def _compiled_sum(
     records: Records, loss: Loss, point: Array, clip_norm: float, dense: bool
 ) -> Array | None:
-    """Return the sum by compiled loops; None if they do not run, or the loss has no formula."""
+    """Return the sum by compiled loops. None if they do not run, or the loss has no formula."""
     kernel, n_features = loss.kernel, records.n_features
     if kernel is None:
         return None
@@ -238,22 +238,22 @@ def gradient_rounding(
     """Relative amount by which rounding can raise the contribution of a record to the sum.
 
     A record's clipped gradient exceeds its bound by a relative ``(n_features + n_outputs + 17) u``
-    at most (two norms, limits and products; u is the unit roundoff). A floating-point sum of k
+    at most (two norms, limits and products, u is the unit roundoff). A floating-point sum of k
     terms is off by at most ``k u sum |terms|`` to first order, in any order of summation (Higham
-    2002, eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``; two neighbouring sums by twice as
-    much. k is :func:`skdp.oracle.sources.row_blocks.summation_depth`. The factor 1.01 covers
-    higher orders.
+    2002, eq. 3.4 and sec. 4.2), here in L2 norm by ``k u n C``. Two neighbouring sums by twice as
+    much. k is :func:`skdp.oracle.sources.row_blocks.summation_depth`. The factor 1.01 covers higher
+    orders.
 
     With groups n is their number: the terms of a group, each multiplied by its share, add up to C
     in norm, however many they are, and k holds for any number of rows.
 
     The same holds in L1. A sum of d absolute values is off by a relative ``(d - 1) u``, no more
-    than a Euclidean norm is allowed here; the error of the sum is at most ``k u sum |terms|`` in
+    than a Euclidean norm is allowed here. The error of the sum is at most ``k u sum |terms|`` in
     every coordinate, and added up over the coordinates that is ``k u`` times the sum of L1 norms.
 
     And it holds for the largest entry, whose error is ``k u`` times a sum of largest entries.
 
-    Sparse rows may be added to a base, and their sums taken apart: see
+    Sparse rows may be added to a base, and their sums split: see
     :func:`skdp.oracle.sources.row_blocks.growth_of_rounding`. In L1 they are written out.
     """
     terms = summation_depth(n_rows, n_features, is_sparse, grouped)

@@ -30,7 +30,7 @@ CUT = 8e307  # exponentials from here on count as infinite
 
 
 class Facts(NamedTuple):
-    """Facts of rows besides their entries; ``limits`` bound their weighted residuals.
+    """Facts of rows besides their entries. ``limits`` bound their weighted residuals.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def write_residuals(
     spare: Array,
     bits: Indices,
 ) -> None:
-    """Write the residuals of one output; any number if the margin is nan."""
+    """Write the residuals of one output. Any number if the margin is nan."""
     code, numbers = kernel.code, kernel.numbers
     n_rows = margins.shape[0]
     if code == LINEAR:
@@ -141,7 +141,7 @@ def write_residuals(
 def write_softmax(
     targets: Array, margins: Array, residuals: Array, most: Array, bits: Indices
 ) -> None:
-    """Write the residuals of classes; nan in the rows with a margin that is not finite."""
+    """Write the residuals of classes. It is nan in the rows with a margin that is not finite."""
     n_classes, n_rows = margins.shape
     most[:] = margins[0]
     for k in range(1, n_classes):
@@ -162,7 +162,7 @@ def write_softmax(
 
 @compile_loop()
 def clip(facts: Facts, start: int, margins: Array, residuals: Array, most: Array) -> None:
-    """Multiply residuals by weights and cut their norms to limits. What is nan becomes 0.
+    """Multiply residuals by weights and cut their norms to limits. nan becomes 0.
 
     Neither lengths nor factors leave float64, as in numpy: rows are divided by the largest entry.
     """
@@ -290,7 +290,7 @@ def add_dense(
     facts : Facts
     coef : array of shape (n_outputs, n_columns)
     offsets : array of shape (n_outputs,)
-        What the constant feature adds to every margin.
+        Contribution of the constant feature to every margin.
     total : array of shape (n_outputs, n_columns + 1)
         Added to. The last column is that of the constant feature.
     """

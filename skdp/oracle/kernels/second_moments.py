@@ -113,11 +113,11 @@ def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | Non
 
     With w the row's factor times its scaling, ``v = (w d + w b, last)`` for what is stored, d, and
     the base b. Sums of products of ``(w d, last, w)`` give those of v by products with b. Parts of
-    v are `growth_of_rounding` times as long as v at most, products of parts its square. So
-    terms are added with compensation (Kahan 1965): each sum is off by ``2 u sum |terms|``, however
-    many they are (Higham 2002, eq. 4.8), and all is by less than 32 u times that square. This is
-    below half of what is charged for by `summation_depth`, which is 4,096 or more. It may be less
-    for rows of groups; these are for numpy.
+    v are `growth_of_rounding` times as long as v at most, products of parts its square. So terms
+    are added with compensation (Kahan 1965): each sum is off by ``2 u sum |terms|``, however many
+    they are (Higham 2002, eq. 4.8), and all is by less than 32 u times that square. This is below
+    half of what is charged for by `summation_depth`, which is 4,096 or more. It may be less for
+    rows of groups. These are for numpy.
     """
     if not _is_for_loops(records):
         return None
@@ -152,7 +152,7 @@ def _blocks(records: Records) -> Iterator[Records]:
 
 
 def write_scaled(records: Records, weights: Array, out: Array) -> Array:
-    """Write the dense rows of X times their weights into the first columns; return ``out``."""
+    """Write the dense rows of X times their weights into the first columns, return ``out``."""
     X = records.stored
     if records.is_copied:  # side by side, which is quicker than in ``out``
         X = records.in_float64(False, np.empty(records.shape))
@@ -168,7 +168,7 @@ def bounded_gram(
 ) -> Array:
     """Sum over records of ``v v'``, v weighted by its root and shrunk to L2 norm ``row_norm``.
 
-    v is the row with its constant; with ``target_unit``, the targets over that, cut to
+    v is the row with its constant. With ``target_unit``, the targets over that, cut to
     ``target_bound`` before, are further columns of it.
     """
     inverse, extra = records.inverse_norms, None
@@ -184,7 +184,7 @@ def bounded_gram(
 
 
 def factors_within(bound: float, inverse_norms: Array, root_weights: Array | None) -> Array:
-    """Return ``min(root weight, bound / norm)``: what makes a weighted row no longer than that."""
+    """Return ``min(root weight, bound / norm)``, which bounds the norm of a weighted row."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         limits = bound * inverse_norms
         most = 1.0 if root_weights is None else root_weights
@@ -299,7 +299,9 @@ def _is_for_loops(records: Records) -> bool:
 
 
 def condition_numbers(transform: Array) -> tuple[float, float]:
-    """``|T|_F`` and ``|T|_2`` over the least singular value of T, rounded up; inf if T is singular.
+    """``|T|_F`` and ``|T|_2`` over the least singular value of T, rounded up.
+
+    It is inf if T is singular.
 
     Singular values are off by a small multiple of ``p u |T|_2``.
     """
@@ -319,17 +321,17 @@ def transform_rounding(
     grouped: bool = False,
     base_ratio: float = LONGEST_BASE,
 ) -> float:
-    """Relative rounding of a gradient sum that is taken in the rows' coordinates, then moved.
+    """Relative rounding of a gradient sum in the rows' coordinates that is then transformed.
 
     Norms there are off by ``(p + 4) u |T|_F |z|``, and ``|T'z| >= s |z|`` with s the least singular
-    value of T: a relative ``(p + 4) u k``, k = |T|_F / s. The sum's own error and that of the
-    last product, both of them bounds in terms of ``sum |z_i c_i|``, grow by the same factor. The
-    norms of all n rows count: where there are groups, a row less moves the others to places where
-    a product of matrices may round them in another way. Without groups, two norms would do; those
-    of sparse rows are taken in parts (:func:`skdp.oracle.sources.row_blocks.growth_of_rounding`).
-    A triangular factor of T' is that of a matrix at most ``c p**2 u |T|_F`` away, c being a small
-    integer (Higham 2002, theorem 19.4, leaves it open; 10 is assumed). It is the same for all rows,
-    so that two norms are off by it.
+    value of T: a relative ``(p + 4) u k``, k = |T|_F / s. The sum's own error and that of the last
+    product, both of them bounds in terms of ``sum |z_i c_i|``, grow by the same factor. The norms
+    of all n rows count: where there are groups, a row less moves the others to places where a
+    product of matrices may round them in another way. Without groups, two norms would do. Those of
+    sparse rows are split (:func:`skdp.oracle.sources.row_blocks.growth_of_rounding`). A triangular
+    factor of T' is that of a matrix at most ``c p**2 u |T|_F`` away, c being a small integer
+    (Higham 2002, theorem 19.4, leaves it open, 10 is assumed). It is the same for all rows, so that
+    two norms are off by it.
     """
     more = 1 + n_columns - n_features
     plain = gradient_rounding(n_rows, n_features, more, is_sparse, grouped, base_ratio)

@@ -1,7 +1,7 @@
 """Interfaces of releases and statistics, the audited ones, and checks of their fields.
 
 Everything in this folder is trusted: its classes read rows. A class is answered only if it carries
-the mark of :func:`audited`, which is given to classes of this folder alone.
+the mark of :func:`audited`, which only classes of this folder can have.
 """
 
 import functools
@@ -40,7 +40,7 @@ class PublicContext:
     ----------
     public : Public
     problem : Problem
-        The loss, penalty and constraint; it belongs to the oracle, not to the solver.
+        The loss, penalty and constraint. It belongs to the oracle, not to the solver.
     scale : float
         Calibrated factor from relative noise to noise multipliers. 0 means no noise.
     """
@@ -94,7 +94,7 @@ def audited(cls: Class) -> Class:
 def require_audited(part: object) -> None:
     """Raise `NotAudited` unless the exact type of ``part`` carries the mark.
 
-    A subclass of an audited class could override what was reviewed, so it does not count.
+    A subclass of an audited class could override reviewed code, so it does not count.
     """
     if type(part) not in _AUDITED:
         name = f"{type(part).__module__}.{type(part).__qualname__}"
@@ -155,7 +155,7 @@ def store_bound(record: object, name: str) -> None:
 
 
 def store_integer(record: object, name: str) -> None:
-    """Turn a field into an integer; what is not one raises TypeError."""
+    """Turn a field into an integer, or raise TypeError."""
     object.__setattr__(record, name, operator.index(getattr(record, name)))
 
 
@@ -242,7 +242,7 @@ class Release(Checked, ABC):
 
     @abstractmethod
     def parts(self) -> tuple[object, ...]:
-        """Return the objects that the release consists of; each must be audited, too.
+        """Return the objects that the release consists of. Each must also be audited.
 
         Returns
         -------
@@ -251,7 +251,7 @@ class Release(Checked, ABC):
 
     @abstractmethod
     def event(self, context: PublicContext) -> Event:
-        """Return what the answer costs, noise in relative units (without ``context.scale``).
+        """Return the cost of the answer, with noise in relative units (without ``context.scale``).
 
         Returns
         -------
@@ -269,7 +269,7 @@ class Release(Checked, ABC):
         """
 
     def n_gradients(self, context: PublicContext) -> float:
-        """Gradients of single records that the answer takes: a public, expected number.
+        """Gradients of single records in the answer: a public, expected number.
 
         One of every row, unless a release knows better.
 
@@ -301,12 +301,12 @@ class Release(Checked, ABC):
 
 @dataclass(frozen=True)
 class Contribution:
-    """Bounds on the dependence of a computed statistic on one record; all of them are public.
+    """Bounds on the dependence of a computed statistic on one record. All of them are public.
 
     Attributes
     ----------
     bound : float
-        Norm of what one record adds, at most, rounding errors included.
+        Largest norm of one record's contribution, including rounding errors.
     spread : float
         Largest distance between two such contributions, in units of ``bound``.
     size : int
@@ -332,7 +332,7 @@ class Contribution:
         Parameters
         ----------
         bound : float
-            Norm of what one record adds, at most, before rounding.
+            Largest norm of one record's contribution, before rounding.
         n_rows : int
         slack : float
             Relative amount by which rounding can raise it.
@@ -350,24 +350,24 @@ class Contribution:
 class Statistic(Checked, ABC):
     """A function of the records that one record can move by a bounded amount.
 
-    Most are sums over records: `total` hands a block function to the source, which adds up what
-    comes of every block. The bound, the function and the proof stand on one page, in one file.
+    Most are sums over records: `total` hands a block function to the source, which adds up the
+    results of all blocks. The bound, the function and the proof stand on one page, in one file.
 
-    *Groups of rows.* Where a record is a group, it adds the mean of what its rows would add: the
-    block function multiplies a row's part, once it is cut to the bound, by the row's multiplier,
-    and those of a group are not negative and add up to 1 at most. So a group's part lies in the
-    convex hull of 0 and the parts that rows may have, whatever the number of its rows; nothing in
-    a convex hull is longer, and no two points of it are farther apart, than in the set itself.
-    Bound and spread are those of a row. A statistic that is not such a sum has a proof of its own.
+    *Groups of rows.* If a record is a group, it adds the mean of its rows' contributions: the block
+    function multiplies a row's part, once it is cut to the bound, by the row's multiplier, and
+    those of a group are not negative and add up to 1 at most. So a group's part lies in the convex
+    hull of 0 and the parts that rows may have, whatever the number of its rows. Nothing in a convex
+    hull is longer, and no two points of it are farther apart, than in the set itself. Bound and
+    spread are those of a row. A statistic that is not such a sum has a proof of its own.
 
     Attributes
     ----------
     kind : str
-        What is computed, in the words of the privacy statement.
+        Name of the statistic in the privacy statement.
     gradients : int
-        Gradients that are taken of each record, for the count of a fit's cost.
+        Gradients of each record, for the count of a fit's cost.
     takes_groups : bool
-        Whether its block function multiplies what a row adds by the row's multiplier. Where a
+        Whether its block function multiplies a row's contribution by the row's multiplier. Where a
         group of rows is a record, no other statistic is answered.
     """
 
@@ -381,7 +381,7 @@ class Statistic(Checked, ABC):
         return True
 
     def is_public(self, context: PublicContext) -> bool:
-        """Return whether all neighbours have the same value of it: where targets alone differ.
+        """Return whether all neighbours have the same value of it, because only targets differ.
 
         Returns
         -------
@@ -418,7 +418,7 @@ class Statistic(Checked, ABC):
 
 
 class ParameterStatistic(Statistic):
-    """A statistic of the shape of the problem's parameter, whose proof holds for groups, too."""
+    """A statistic of the shape of the problem's parameter, whose proof also covers groups."""
 
     takes_groups: ClassVar[bool] = True
 

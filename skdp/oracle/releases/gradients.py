@@ -33,7 +33,7 @@ LEAST_BOUND = 2.0**-40
 def gradient_contribution(
     norm: float, context: base.PublicContext, n_rows: int, order: float = 2
 ) -> base.Contribution:
-    """Bound on a record's part in a sum of vectors cut to ``norm``, with what rounding adds."""
+    """Bound on a record's part in a sum of vectors clipped to ``norm``, with rounding."""
     public = context.public
     # The norm of a group's mean gradient is a sum over all coordinates.
     more = math.prod(public.shape) if public.clips_means else public.n_outputs
@@ -46,23 +46,23 @@ def gradient_contribution(
 class GradientSum(base.ParameterStatistic):
     """Sum of the records' gradients at ``point``, each clipped to norm ``clip_norm``.
 
-    Sensitivity: a record adds ``g * min(1, clip_norm / |g|)``, the gradient of its loss alone,
-    whose norm over all ``d * K`` coordinates, L2 or that of another ``order``, is at most
-    ``clip_norm``; a null record adds 0. So zero-out moves the sum, in the same norm, by at most
-    ``clip_norm`` and replace-one by at most twice that (Abadi et al. 2016, sec. 3.1; the triangle
-    inequality is all that it takes). The L1 norm of a gradient, an outer product of row and
-    residual, is ``|x|_1 |residual|_1``, the row's constant included, and its largest entry at most
-    ``max|x| |residual|_1``. Weights act before clipping, so the bound does not depend on them.
+    Sensitivity: a record adds ``g * min(1, clip_norm / |g|)``, the gradient of its own loss, whose
+    norm over all ``d * K`` coordinates, L2 or that of another ``order``, is at most ``clip_norm``.
+    A null record adds 0. So zero-out moves the sum, in the same norm, by at most ``clip_norm`` and
+    replace-one by at most twice that (Abadi et al. 2016, sec. 3.1, by the triangle inequality). The
+    L1 norm of a gradient, an outer product of row and residual, is ``|x|_1 |residual|_1``, the
+    row's constant included, and its largest entry at most ``max|x| |residual|_1``. Weights act
+    before clipping, so the bound does not depend on them.
 
     Where a record is a group of rows, it adds the mean of its rows' clipped gradients, which lies
-    in the same ball, whatever their number; or, where the public facts have a guess of that number,
-    the mean of its rows' gradients, clipped as a whole. Floating point adds what
-    :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding` proves.
+    in the same ball, whatever their number, or where the public facts have a guess of that number,
+    the mean of its rows' gradients, clipped as a whole. The function
+    :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding` bounds rounding errors.
 
     Parameters
     ----------
     point : array of shape (n_parameters, n_outputs)
-        Where the gradient is taken; finite.
+        Point of the gradient, finite.
     clip_norm : float
         From 1e-100 to 1e100: limits on residuals, which are this over the norm of a row, lose
         their relative precision where numbers are subnormal. It is a number, fixed here: a solver
@@ -116,7 +116,7 @@ def noisy_gradient(
     relative_noise : float, default=1.0
         Noise relative to that of the plan.
     sampler : Sampler or None, default=None
-        The rows that take part; None for all of them.
+        The rows to use. None means all.
     mechanism : {"gaussian", "laplace"}, default="gaussian"
 
     Returns
@@ -147,7 +147,7 @@ def smoothness(public: Public, problem: Problem) -> float | None:
     Returns
     -------
     float or None
-        Largest eigenvalue of the Hessian, at most; None if rows have no bound.
+        Largest eigenvalue of the Hessian, at most. None if rows have no bound.
     """
     if public.row_norm is None:
         return None
@@ -155,7 +155,7 @@ def smoothness(public: Public, problem: Problem) -> float | None:
 
 
 def difference_smoothness(context: base.PublicContext) -> float | None:
-    """Public bound on the curvature of one record's loss; None if there is none.
+    """Public bound on the curvature of one record's loss. None if there is none.
 
     Nothing public bounds weights. Were differences of heavy records cut as those of records of
     weight 1, their gradients would seem to change too little from the snapshot on: steps between
@@ -181,7 +181,7 @@ class GradientDifference(base.ParameterStatistic):
 
         ``bound = min(C, slope * beta * |point - anchor|)``,
 
-    over all ``d * K`` coordinates; a null record adds 0. The bound is a function of the solver's
+    over all ``d * K`` coordinates. A null record adds 0. The bound is a function of the solver's
     number, of `Public` and of the two points, which are post-processing of earlier answers, and it
     is *enforced* on v whatever the record holds. So zero-out moves the sum by at most ``bound`` and
     replace-one by at most twice that, as for `GradientSum`.
@@ -193,11 +193,11 @@ class GradientDifference(base.ParameterStatistic):
     residual r that is ``curvature``-Lipschitz in the margins (the largest eigenvalue of a record's
     Hessian, Loss), so ``|v| <= |x| curvature |x'(point - anchor)| <= beta |point - anchor|`` and
     the second term clips nothing. Were each gradient clipped to C by itself, the first could not
-    exceed 2C; the clip may be any number the solver names, such as that one. Weights act before
+    exceed 2C. The clip may be any number the solver names, such as that one. Weights act before
     clipping.
 
-    Floating point adds what :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding` proves:
-    it bounds the sum after clipping, so cancellation in v costs accuracy near the anchor, never
+    The function :func:`skdp.oracle.kernels.clipped_gradients.gradient_rounding` bounds rounding
+    errors of the sum after clipping, so cancellation in v costs accuracy near the anchor, never
     privacy.
 
     Parameters
@@ -246,7 +246,7 @@ class GradientDifference(base.ParameterStatistic):
 
 @dataclass(frozen=True)
 class _HiddenNoise(Mechanism):
-    """Laplace noise on sums of which only the largest is named; not audited: no sum may leave."""
+    """Laplace noise on sums of which only the largest is named, not audited: no sum may leave."""
 
     relative_noise: float = 1.0
     order: ClassVar[float] = math.inf
@@ -270,20 +270,20 @@ class VertexSelection(base.Release):
     twice that.
 
     *Theorem.* With Laplace noise of scale b on each entry, and entries that move by at most s from
-    one neighbour to the other, the answer is ``2 s / b``-DP with delta = 0 (report noisy max:
-    Dwork and Roth 2014, Claim 3.9; Talwar, Thakurta, Zhang 2015, Alg. 2, has one entry for each
-    vertex). *Proof* for noise on a grid, in units of the grid: entry j is ``k_j + o_j + r_j``, all
-    three whole numbers: the rounded sum, the public offset, and ``r_j = round(R_j)`` with R Laplace
-    of scale b. Fix all r but r_i, and let t be the largest ``|k_j + o_j + r_j|`` over j != i. The
+    one neighbour to the other, the answer is ``2 s / b``-DP with delta = 0 (report noisy max: Dwork
+    and Roth 2014, Claim 3.9, Talwar, Thakurta, Zhang 2015, Alg. 2, has one entry for each vertex).
+    *Proof* for noise on a grid, in units of the grid: entry j is ``k_j + o_j + r_j``, all three
+    whole numbers: the rounded sum, the public offset, and ``r_j = round(R_j)`` with R Laplace of
+    scale b. Fix all r but r_i, and let t be the largest ``|k_j + o_j + r_j|`` over j != i. The
     answer is i with sign + where ``k_i + o_i + r_i`` is at least t (or above t, where an entry
-    before i has it; ties are broken by place): a half-line of r_i, ``r_i >= a``. On the neighbour
+    before i has it, ties are broken by place): a half-line of r_i, ``r_i >= a``. On the neighbour
     k_i has fallen by at most s, and t risen by at most s, whole numbers all: there the answer is
-    the same for all ``r_i >= a + 2 s``. And ``P(R_i >= a - 1/2 + 2 s)`` is at least
-    ``exp(-2 s / b) P(R_i >= a - 1/2)`` for every a, as Laplace tails fall no faster. For sign -
-    turn all signs around. As the other r have the same distribution on both, so it is on average.
+    the same for all ``r_i >= a + 2 s``. And ``P(R_i >= a - 1/2 + 2 s)`` is at least ``exp(-2 s / b)
+    P(R_i >= a - 1/2)`` for every a, as Laplace tails fall no faster. For sign - turn all signs
+    around. As the other r have the same distribution on both, so it is on average.
 
     *Floating point.* Rounding to the grid moves an entry by one step of it more, which is added to
-    the bound; sums of whole multiples of the grid are exact.
+    the bound. Sums of whole multiples of the grid are exact.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ class VertexSelection(base.Release):
 
 
 def _vertex(values: Array) -> Array:
-    """Return the sign of the first entry of largest absolute value, in its place; 0 counts as +."""
+    """Return the sign of the first entry of largest absolute value, in its place. 0 counts as +."""
     vertex = np.zeros(values.shape)
     largest = np.argmax(np.abs(values))
     vertex.flat[largest] = -1.0 if values.flat[largest] < 0 else 1.0

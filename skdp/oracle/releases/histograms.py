@@ -6,7 +6,7 @@ that is not a number counts as 0, or as the first bin. A null record, of weight 
 the part of a record has the L1 norm ``n_columns`` and the L2 norm ``sqrt(n_columns)``, and the
 difference of two parts, where in each column 1 moves from one bin to another, is at most 2 and
 sqrt(2) times as long: that is the spread, and 1 if there is a single bin (Dwork, McSherry, Nissim,
-Smith 2006, Example 1; Balle and Wang 2018, Thm 8, for the noise).
+Smith 2006, Example 1, Balle and Wang 2018, Thm 8, for the noise).
 
 A record may also add less than 1, its share, which may be its weight, or divide its share between a
 bin and the next one.
@@ -65,14 +65,14 @@ class BinSum(base.Statistic):
 
     @abstractmethod
     def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
-        """Return numbers of any size; rounded down they are the bins of values of the columns."""
+        """Return numbers of any size. Rounded down they are the bins of values of the columns."""
 
     def weights(self, block: Records) -> Array:
         """Return the shares of weighted records, of any size: 1 by default, 0 for null records."""
         return np.where(block.weights == 0, 0.0, 1.0)
 
     def upper(self, block: Records) -> Array | None:
-        """Return the parts of shares, in [0, 1], that count in the next bin; by default none."""
+        """Return the parts of shares, in [0, 1], that count in the next bin, by default none."""
         return None
 
     def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
@@ -132,7 +132,7 @@ def _codes(places: AnyArray, columns: AnyArray | int, n_bins: int) -> NDArray[np
 
 
 def _add(places: AnyArray, shares: Array | None, total: Array) -> None:
-    """Count the rows of places, one for each column of the total; each adds 1, or its share."""
+    """Count the rows of places, one for each column of the total. Each adds 1, or its share."""
     if _by_loop(places, shares, total):
         return
     n_columns, n_bins = total.shape
@@ -152,7 +152,7 @@ def _by_loop(places: AnyArray, shares: Array | None, total: Array) -> bool:
 def _add_sparse(
     statistic: BinSum, X: sparse.csr_array, shares: Array | None, columns: slice, total: Array
 ) -> None:
-    """Count the values of sparse rows; values that are not stored are 0."""
+    """Count the values of sparse rows. Values that are not stored are 0."""
     n_columns, n_bins = total.shape
     each = None if shares is None else np.repeat(shares, np.diff(X.indptr))
     stored = X.indices.astype(np.intp)
@@ -270,7 +270,7 @@ class BinCounts(_Histograms):
     features, targets : bool
         The columns: those of X, those of the targets, or both, in this order.
     low, width : array of shape (n_columns,)
-        Left end of the first bin, and width of a bin; finite, widths positive. They are copied.
+        Left end of the first bin, and width of a bin, finite, widths positive. They are copied.
     n_bins : int
         At least 1.
     """
@@ -322,7 +322,7 @@ class TableCounts(BinSum):
     column : int
         Which fact about a row is looked up.
     edges : array of shape (n_bins - 1,)
-        Finite and increasing; public. A value at an edge lies in the interval above. A copy is
+        Finite and increasing, public. A value at an edge lies in the interval above. A copy is
         kept.
     class_column : int, default=0
         Which fact is the class, a number from 0 to ``n_classes - 1``.
@@ -393,7 +393,7 @@ class WeightCounts(BinSum):
     Parameters
     ----------
     low, width : float
-        Left end of the first bin and width of a bin, in binary logarithms; see `logarithms`.
+        Left end of the first bin and width of a bin, in binary logarithms. See `logarithms`.
     n_bins : int
         At least 1.
     order : {1, 2}, default=2

@@ -23,7 +23,7 @@ LEAST_GRID, LARGEST_GRID = 2.0**-900, 2.0**900  # where it is neither subnormal 
 
 
 class Mechanism(ABC):
-    """Noise for statistics that are bounded in the norm of this noise; others are refused.
+    """Noise for statistics that are bounded in the norm of this noise. Others are refused.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def event(self, spread: float) -> Gaussian | Laplace | NoisyMaximum:
-        """Return what one answer costs, in relative units."""
+        """Return the cost of one answer, in relative units."""
 
     def std(self, contribution: Contribution, scale: float) -> float:
         """Return the standard deviation of the noise on each coordinate."""
@@ -76,7 +76,7 @@ class Mechanism(ABC):
     def add_noise(
         self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
     ) -> Array:
-        """Return the statistic plus noise; with scale 0 the statistic itself.
+        """Return the statistic plus noise. With scale 0 the statistic itself.
 
         This is the answer that leaves: a source that keeps a record is shown it.
         """
@@ -136,13 +136,12 @@ class Mechanism(ABC):
 @audited
 @dataclass(frozen=True)
 class GaussianNoise(Mechanism):
-    """Isotropic Gaussian noise; ``relative_noise`` says how noisy next to the other releases.
+    """Isotropic Gaussian noise. ``relative_noise`` says how noisy next to the other releases.
 
-    The sum s is rounded to k = rint(s / g) on a grid g = 2**j, and what is released is
-    g * (k + round(N(0, (std/g)**2))). As k is an integer, that is a rounding of
-    k + N(0, (std/g)**2): post-processing of the Gaussian mechanism on k (Balle and Wang 2018,
-    Thm 8), with no slack for floating point.
-    Rounding moves each coordinate by at most g/2, so two neighbouring k are at most
+    The sum s is rounded to k = rint(s / g) on a grid g = 2**j, and the release is g * (k +
+    round(N(0, (std/g)**2))). As k is an integer, that is a rounding of k + N(0, (std/g)**2):
+    post-processing of the Gaussian mechanism on k (Balle and Wang 2018, Thm 8), with no slack for
+    floating point. Rounding moves each coordinate by at most g/2, so two neighbouring k are at most
     ``sensitivity/g + sqrt(size)`` apart. That is paid for: the noise multiplier is applied to
     ``bound + g sqrt(size)``, which covers both adjacencies since spread >= 1.
     """
@@ -151,24 +150,24 @@ class GaussianNoise(Mechanism):
     order: ClassVar[float] = 2
 
     def event(self, spread: float) -> Gaussian:
-        """Return what one answer costs, in relative units."""
+        """Return the cost of one answer, in relative units."""
         return Gaussian(self.relative_noise, spread)
 
 
 @audited
 @dataclass(frozen=True)
 class LaplaceNoise(Mechanism):
-    """Independent Laplace noise on every coordinate; ``relative_noise`` is multiplied by the scale.
+    """Independent Laplace noise on every coordinate. ``relative_noise`` is multiplied by the scale.
 
     The sum S is rounded to g k on a grid of width g, a power of two, and ``g * round(b/g * L)`` is
     added, L with density ``exp(-|x|)/2``. As ``round(k + x) = k + round(x)`` for whole k, the
     answer is a function of ``g k + b L``: continuous Laplace noise of *scale* b, whose standard
-    deviation is ``sqrt(2) b``, on the rounded sum.
-    Sums that differ by s in L1 norm differ by at most ``s + g * size`` once they are rounded: each
-    of the ``size`` coordinates by g more. That is paid for: b is the noise multiplier times
-    ``bound + g * size``, which covers both adjacencies since spread >= 1. The ratio of densities
-    is then at most ``exp(sensitivity / multiplier)`` everywhere (Dwork, McSherry, Nissim, Smith
-    2006, Prop. 1; Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Thm A.1).
+    deviation is ``sqrt(2) b``, on the rounded sum. Sums that differ by s in L1 norm differ by at
+    most ``s + g * size`` once they are rounded: each of the ``size`` coordinates by g more. That is
+    paid for: b is the noise multiplier times ``bound + g * size``, which covers both adjacencies
+    since spread >= 1. The ratio of densities is then at most ``exp(sensitivity / multiplier)``
+    everywhere (Dwork, McSherry, Nissim, Smith 2006, Prop. 1, Kuru, Birbil, Gurbuzbalaban, Yildirim
+    2022, Thm A.1).
     """
 
     relative_noise: float = 1.0
@@ -176,7 +175,7 @@ class LaplaceNoise(Mechanism):
     std_of_unit: ClassVar[float] = math.sqrt(2)
 
     def event(self, spread: float) -> Laplace:
-        """Return what one answer costs, in relative units."""
+        """Return the cost of one answer, in relative units."""
         return Laplace(self.relative_noise, spread)
 
 
@@ -193,7 +192,7 @@ def mechanism_by_name(name: str, relative_noise: float) -> GaussianNoise | Lapla
     ----------
     name : {"gaussian", "laplace"}
     relative_noise : float
-        Noise relative to that of the plan; positive.
+        Noise relative to that of the plan, positive.
 
     Returns
     -------
@@ -218,8 +217,8 @@ def mechanism_by_name(name: str, relative_noise: float) -> GaussianNoise | Lapla
 class NoisyStatistic(Release):
     """A statistic of the rows that ``sampler`` draws, plus the noise of ``mechanism``.
 
-    Where the targets alone are private (adjacency "label"), a statistic of all rows in which they
-    play no part is the same for all neighbours: its sensitivity is 0, so it is answered as it is.
+    If only the targets are private (adjacency "label"), a statistic of all rows that does not
+    depend on them is the same for all neighbours. Its sensitivity is 0, so it is answered exactly.
 
     Sensitivity: that of the statistic, which enforces it. The cost is the mechanism's, as seen
     through the sampler. :meth:`divisor` is the public number that makes a sum a mean.
@@ -265,7 +264,7 @@ class NoisyStatistic(Release):
         return contribution
 
     def mechanism_event(self, context: PublicContext) -> Gaussian | Laplace | NoisyMaximum:
-        """Return what an answer costs a record that the sampler draws.
+        """Return the cost of an answer for a record that the sampler draws.
 
         Returns
         -------
@@ -282,7 +281,7 @@ class NoisyStatistic(Release):
         return self.mechanism.std(self._contribution(context), context.scale)
 
     def divisor(self, context: PublicContext) -> float:
-        """Public number of rows that take part, in expectation.
+        """Public expected number of sampled rows.
 
         Returns
         -------

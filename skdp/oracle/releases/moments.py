@@ -16,11 +16,11 @@ at most ``R**2``, so the whole matrix by ``k u n R**2``, two neighbouring ones b
 columns of X determine how many rows are summed at once.
 
 *The step.* The other sums are for one Newton step from a private fit, and for its covariance. In
-whitened coordinates, those of a public matrix T, row z is ``u = T'z``. A record is taken with the
-weight ``f = min(1, row_norm / |u|)``, its residual r with the same weight and a cap: ``c(f r)``, c
-cutting to plus or minus ``residual_bound``. The weight depends only on the row. The estimating
-equation is ``sum f u c(f r) = 0``, and `ShrunkGradientSum` with ``whole_records`` is that sum. Here
-are its derivative and the second moments of its terms.
+whitened coordinates, those of a public matrix T, row z is ``u = T'z``. A record has the weight ``f
+= min(1, row_norm / |u|)``, its residual r with the same weight and a cap: ``c(f r)``, c cutting to
+plus or minus ``residual_bound``. The weight depends only on the row. The estimating equation is
+``sum f u c(f r) = 0``, and `ShrunkGradientSum` with ``whole_records`` is that sum. Here are its
+derivative and the second moments of its terms.
 
 With noise r is the residual of `Loss.with_bounded_weights`: it is multiplied by ``min(1, W / w)``,
 with w the working weight at the point and W its bound. This is a function of the row and of public
@@ -60,7 +60,7 @@ from skdp.oracle.sources.row_blocks import UNIT_ROUNDOFF
 ROOT_TWO = math.sqrt(2.0) * (1 + 1e-15)  # not below the true value
 # Losses whose weights and residuals follow from the same probabilities, whatever moves these.
 LOGISTIC = (Logistic, Multinomial, OffsetLogistic, OffsetMultinomial)
-# Weights of the gradient next to the Hessian in one vector; `LogisticStep` has the proof. The least
+# Weights of the gradient next to the Hessian in one vector. `LogisticStep` has the proof. The least
 # that will do are 0.300283, and the root of 1/2 for several classes.
 GRADIENT_WEIGHT, MULTINOMIAL_GRADIENT_WEIGHT = 0.3004, 0.70711
 MOST_ROUNDING = 2.0**-8  # of sums in the rows' own coordinates, relative
@@ -122,13 +122,13 @@ def unpack_gram(answer: Array, size: int) -> Array:
 class GramSum(SquareSum):
     """Sum of ``v v'`` over the records' vectors v, each shrunk to L2 norm ``row_norm``.
 
-    v is the row with its constant, times the root of its weight; with ``target_unit``, the targets
+    v is the row with its constant, times the root of its weight. With ``target_unit``, the targets
     cut to ``target_bound`` and divided by the unit are further entries of it.
 
     Parameters
     ----------
     row_norm : float
-        From 1e-100 to 1e100; in the rows' own unit.
+        From 1e-100 to 1e100. In the rows' own unit.
     target_unit : float or None, default=None
         None leaves the targets out.
     target_bound : float, default=inf
@@ -190,7 +190,7 @@ class Coordinates(base.Checked):
     forms: tuple[Array, Array] = field(init=False, repr=False)
 
     def rounding(self, context: PublicContext, n_rows: int) -> float:
-        """Return what rounding adds to a sum of gradients in the rows' own coordinates.
+        """Return the rounding error of a sum of gradients in the rows' own coordinates.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class OfWhitenedRows(base.Statistic):
     Parameters
     ----------
     point : array of the shape of the parameter
-        In the rows' own coordinates; finite.
+        In the rows' own coordinates, finite.
     coordinates : Coordinates
         Those of T, in which the answer is.
     row_norm : float
@@ -310,7 +310,7 @@ class OfWhitenedRows(base.Statistic):
         return factors
 
     def residuals(self, block: Records, loss: Loss, factors: Array) -> Array:
-        """Return residuals times factors, a column for each contrast; 0 where one is no number."""
+        """Return residuals times factors, a column for each contrast. 0 where one is no number."""
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             plain = loss.residual(block.margins(self.point), block.targets)
             # No product of matrices: with groups, no record's bits may depend on the others.
@@ -331,7 +331,7 @@ def capped(residuals: Array, cap: float) -> Array:
 
 
 class _StepSquares(OfWhitenedRows, SquareSum):
-    """A sum of squares of ``roots f u``; the sum cuts the vector of roots to a length."""
+    """A sum of squares of ``roots f u``. The sum cuts the vector of roots to a length."""
 
     @abstractmethod
     def roots(self, block: Records, loss: Loss, factors: Array) -> Array:
@@ -410,8 +410,8 @@ class CappedHessian(_StepSquares):
 
     w is the loss's `Loss.working_weight`, at most its ``weight_bound`` W. This is the derivative of
     ``sum f u c(f r)`` in the coordinates of T, or its mean where the model holds: for squared error
-    w is 1. Whether the record adds anything, w and f depend on the record and on public numbers
-    alone.
+    w is 1. Whether the record adds anything, w and f depend only on the record and on public
+    numbers.
 
     Where only targets are private, it is public for the logistic loss and a ``residual_bound`` of
     at least its own: w is ``p (1 - p)``, p the probability at the margin, f follows from the
@@ -452,7 +452,7 @@ class ScoreSquares(_StepSquares):
     A group of rows adds ``v v'`` with v the mean of the terms of its rows, which is no longer than
     they may be, and cut to that length once it is computed: bound and spread are the same. It is no
     mean of squares, so it is computed group by group, which makes the covariance that follows hold
-    for any correlation within groups (White 1980, sec. 2, for independent records; Liang and Zeger
+    for any correlation within groups (White 1980, sec. 2, for independent records, Liang and Zeger
     1986, Thm 2, for groups whose rows are correlated).
     """
 
@@ -481,7 +481,7 @@ def score_factors(records: Records, statistic: ScoreSquares, loss: Loss) -> Arra
 
 
 def mean_score_squares(block: GroupBlock, factors: Array, transform: Array, most: float) -> Array:
-    """Sum over groups of ``v v'``, v the group's term; what rounding adds to ``most`` is cut."""
+    """Sum over groups of ``v v'``, v the group's term. Rounding above ``most`` is clipped."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         terms = [block.sums(own) @ transform for own in np.ascontiguousarray(factors.T)]
         vectors = np.concatenate(terms, axis=1)
@@ -518,23 +518,23 @@ class LogisticStep(OfWhitenedRows):
     in coordinates of `Loss.contrasts`, which change neither norm: rows and columns of A, and r, add
     up to 0.
 
-    Sensitivity: let q be the probability of the record's own class, so that ``|r| = 1 - q``; the
-    product ``q (1 - q)`` is the same for either class. As ``f |u| <= R`` and ``f**2 |u| <= R``,
-    the squared norm of what a record adds is at most
-    ``R**4 (1 - q)**2 q**2 + c**2 R**4 (1 - q)**2``. This is at most ``c**2 R**4`` for every q if
-    ``c**2 >= q (1 - q)**2 / (2 - q)``, whose maximum over [0, 1] is ``(5 sqrt(5) - 11) / 2 =
-    0.090170``, at ``q = (3 - sqrt(5)) / 2``: so c of at least 0.300283 will do. Zero-out moves the
-    vector by at most ``c R**2``, which is attained as q goes to 0, a null record adding 0;
-    replace-one by twice that (triangle inequality), attained by two opposite gradients. Where
-    only labels differ, only residuals do, by 1 at most: the vectors are ``c R**2`` apart.
+    Sensitivity: let q be the probability of the record's own class, so that ``|r| = 1 - q``. The
+    product ``q (1 - q)`` is the same for either class. As ``f |u| <= R`` and ``f**2 |u| <= R``, the
+    squared norm of a record's contribution is at most ``R**4 (1 - q)**2 q**2 + c**2 R**4 (1 -
+    q)**2``. This is at most ``c**2 R**4`` for every q if ``c**2 >= q (1 - q)**2 / (2 - q)``, whose
+    maximum over [0, 1] is ``(5 sqrt(5) - 11) / 2 = 0.090170``, at ``q = (3 - sqrt(5)) / 2``: so c
+    of at least 0.300283 will do. Zero-out moves the vector by at most ``c R**2``, which is attained
+    as q goes to 0, a null record adding 0. Replace-one by twice that (triangle inequality),
+    attained by two opposite gradients. Where only labels differ, only residuals do, by 1 at most:
+    the vectors are ``c R**2`` apart.
 
     Of several classes let s be the sum of the squares of p, and q again the probability of the own
     class: ``|r|**2 = 1 - 2 q + s``. No eigenvalue of A is above 1/2 (Böhning 1992) and none is
-    below 0, so ``|A|_F**2 <= tr(A) / 2 = (1 - s) / 2``. The squared norm of what a record adds is
-    at most ``R**4 (|A|_F**2 + c**2 |r|**2) <= R**4 ((1 - s) / 2 + c**2 (1 + s))``, which is at most
-    ``2 c**2 R**4`` if ``c**2 >= 1/2``, as s is at most 1. So zero-out moves the vector by at most
-    ``sqrt(2) c R**2``, attained where p is all on one wrong class; replace-one by twice that. Two
-    labels make residuals that are sqrt(2) apart.
+    below 0, so ``|A|_F**2 <= tr(A) / 2 = (1 - s) / 2``. The squared norm of a record's contribution
+    is at most ``R**4 (|A|_F**2 + c**2 |r|**2) <= R**4 ((1 - s) / 2 + c**2 (1 + s))``, which is at
+    most ``2 c**2 R**4`` if ``c**2 >= 1/2``, as s is at most 1. So zero-out moves the vector by at
+    most ``sqrt(2) c R**2``, attained where p is all on one wrong class, replace-one by twice that.
+    Two labels make residuals that are sqrt(2) apart.
     """
 
     kind: ClassVar[str] = "gradient_and_hessian"
@@ -587,8 +587,8 @@ def logistic_step(records: Records, statistic: LogisticStep, loss: Loss) -> Arra
 def capped_residuals_of(context: PublicContext, cap: float) -> tuple[float, float]:
     """Return the largest length of a record's capped residual, and the spread of two of them.
 
-    Where labels alone differ, both residuals of a logistic loss are ``p - e`` with the same p, as
-    the margins are the same, and e the unit vector of a class, or p - 1 and p: they are at most
+    If only labels differ, both residuals of a logistic loss are ``p - e`` with the same p, as the
+    margins are the same, and e the unit vector of a class, or p - 1 and p: they are at most
     ``residual_bound`` B long, and at most B apart, 1 or sqrt(2). The factor of the row, at most 1,
     and the cap, a projection onto a ball, bring them no farther apart (a projection onto a convex
     set is nonexpansive). So they are ``min(2 cap, B)`` apart. In all other cases the triangle
@@ -615,11 +615,11 @@ class ShrunkGradientSum(base.ParameterStatistic, OfWhitenedRows):
     their root on either factor: squared error shrinks the record with its target, as `GramSum`
     does.
 
-    Sensitivity: ``|f u| |r| <= row_norm * residual_bound``, over the matrix ``f u r'``;
-    a null record adds 0; so zero-out moves the sum by at most that, replace-one by twice that, or
-    less where labels alone differ, as :func:`capped_residuals_of` proves: ``f u`` is the same.
-    T is fixed here, finite, and public, as whatever a solver names; it has a say in how much
-    floating point may add, :func:`skdp.oracle.kernels.second_moments.transform_rounding`.
+    Sensitivity: ``|f u| |r| <= row_norm * residual_bound``, over the matrix ``f u r'``. A null
+    record adds 0. So zero-out moves the sum by at most that, replace-one by twice that, or less if
+    only labels differ, as :func:`capped_residuals_of` proves: ``f u`` is the same. T is fixed here,
+    finite, and public, as whatever a solver names. It has a say in how much floating point may add,
+    :func:`skdp.oracle.kernels.second_moments.transform_rounding`.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ radius `RecordSum.largest` or, if ``signed`` is False, the cube from 0 to `large
 is not finite counts as 0, and so does an entry that is not a number. A null record, of weight 0,
 adds 0. So zero-out moves the sum by at most the radius of the ball, or the diagonal of the cube.
 Two points of the ball are at most twice its radius apart, and two points of the cube at most its
-diagonal: the spread is 2, or 1 (Dwork, McSherry, Nissim, Smith 2006, Prop. 1; Balle and Wang 2018,
+diagonal: the spread is 2, or 1 (Dwork, McSherry, Nissim, Smith 2006, Prop. 1, Balle and Wang 2018,
 Thm 8, for the noise). The function of a block that computes the numbers has no part in this proof,
 nor have the public numbers that it uses.
 
@@ -59,7 +59,7 @@ class RecordSum(base.Statistic):
     largest : float
         Radius of the ball, or side of the cube.
     order : {1, 2}
-        Of the norm in which the sum is bounded; 1 only for a cube.
+        Of the norm in which the sum is bounded. 1 only for a cube.
     """
 
     takes_groups: ClassVar[bool] = True
@@ -117,7 +117,7 @@ def record_sum(records: Records, statistic: RecordSum, context: PublicContext) -
 
 
 def within_ball(vectors: Array, radius: float) -> Array:
-    """Scale longer vectors down to the radius, in place; a vector that is not finite becomes 0."""
+    """Scale longer vectors down to the radius, in place. A vector that is not finite becomes 0."""
     vectors[~np.isfinite(vectors).all(axis=1)] = 0.0
     # Divided by the largest entry first: neither lengths nor factors leave float64's range.
     largest = np.abs(vectors).max(axis=1)
@@ -324,7 +324,7 @@ class DirectionalSum(RecordSum):
 @base.audited
 @dataclass(frozen=True, eq=False)
 class TailSum(RecordSum):
-    """Sum of derivatives of the records' losses along what narrower ranges would cut off, clipped.
+    """Sum of derivatives of the records' losses along values outside of narrower ranges, clipped.
 
     Let m be the margin of a record at ``point``, and c its margin with the row cut to the ranges
     from ``low`` to ``high`` and then scaled down to ``row_bound``. The record adds the weighted
@@ -399,7 +399,7 @@ class InfluenceSquares(RecordSum):
     """Sum of ``2 min(z**2, 1) - 1``, where ``z = offset + weights' facts``.
 
     Of records with weights w it is the sum of ``w**2 min(z**2, 1)``. By the delta method the
-    variance of a ratio of means is the mean of the squares of what each row adds to
+    variance of a ratio of means is the mean of the squares of each row's contribution to
     ``numerator - ratio * denominator``, over n and the square of the denominator.
     """
 

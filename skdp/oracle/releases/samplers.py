@@ -1,4 +1,4 @@
-"""Samplers draw the rows that take part in a statistic; their fields are public, draws are not.
+"""Samplers draw the rows of a statistic. Their fields are public, but draws are not.
 
 Draws use the same source as the noise, because amplification by sampling rests on their secrecy.
 The number that turns a sum into a mean is always public: the *expected* number of rows, never the
@@ -29,7 +29,7 @@ class Sampler(Checked, ABC):
     Attributes
     ----------
     needs : str
-        What it needs of the place where rows live.
+        Capabilities that it needs of the source.
     """
 
     needs: ClassVar[str]
@@ -46,17 +46,17 @@ class Sampler(Checked, ABC):
 
     @abstractmethod
     def draw(self, source: base.Source, noise_source: NoiseSource) -> base.Source:
-        """Return the rows that take part.
+        """Return the sampled rows.
 
         Returns
         -------
         Source
-            The rows drawn; with :class:`AllRows` the source itself.
+            The rows drawn. With :class:`AllRows` the source itself.
         """
 
     @abstractmethod
     def divisor(self, public: Public) -> float:
-        """Public number of rows that take part, in expectation.
+        """Public expected number of sampled rows.
 
         Returns
         -------
@@ -64,7 +64,7 @@ class Sampler(Checked, ABC):
         """
 
     def max_rows(self, public: Public) -> int:
-        """Public bound on the number of rows that take part.
+        """Public bound on the number of sampled rows.
 
         Returns
         -------
@@ -80,7 +80,7 @@ class IndexSampler(Sampler):
 
     @abstractmethod
     def indices(self, source: MemorySource, noise_source: NoiseSource) -> Indices:
-        """Return the numbers of the rows that take part, in increasing order.
+        """Return the numbers of the sampled rows, in increasing order.
 
         Returns
         -------
@@ -121,9 +121,9 @@ ALL_ROWS = AllRows()
 @audited
 @dataclass(frozen=True)
 class Poisson(IndexSampler):
-    """Every row independently with probability ``rate``; amplifies under both adjacencies.
+    """Every row independently with probability ``rate``, amplifies under both adjacencies.
 
-    A draw takes time and memory in proportion to the rows that are drawn.
+    The time and memory of a draw are proportional to the number of sampled rows.
     """
 
     rate: float
@@ -146,7 +146,7 @@ class Poisson(IndexSampler):
 @audited
 @dataclass(frozen=True)
 class FixedSize(IndexSampler):
-    """``size`` rows without replacement; its theorem holds under replace-one only."""
+    """``size`` rows without replacement. Its theorem holds under replace-one only."""
 
     size: Integer
 
@@ -212,11 +212,11 @@ class Block(IndexSampler):
 class Cut(Sampler):
     """Block ``[cuts[index], cuts[index + 1])`` of the rows in an order that is drawn once.
 
-    Rows in memory are shuffled once for every ``epoch`` and ``cuts``; a stream of rows is cut as it
+    Rows in memory are shuffled once for every ``epoch`` and ``cuts``. A stream of rows is cut as it
     arrives. In neither case does the order look at the rows, and a record keeps its place under
-    both relations. It lies in one block, as the blocks are half-open and do not overlap; so
-    blocks of the same epoch and cuts cost their maximum (McSherry 2009, Thm 4). The cuts are part
-    of the partition's identity: blocks of other cuts, which would overlap, add up.
+    both relations. It lies in one block, as the blocks are half-open and do not overlap. So blocks
+    of the same epoch and cuts cost their maximum (McSherry 2009, Thm 4). The cuts are part of the
+    partition's identity: blocks of other cuts, which would overlap, add up.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ class Cut(Sampler):
     index : int
         Which block.
     once : bool, default=False
-        Whether the block is needed for one sum alone, so that a stream need not hold it.
+        Whether the block is needed for only one sum, so that a stream need not hold it.
     """
 
     epoch: Integer

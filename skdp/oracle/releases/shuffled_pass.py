@@ -33,18 +33,17 @@ class ShuffledPass(base.Release):
         w = prox(w - step_size * (sum of the block's clipped gradients + noise) * n_steps / n),
 
     with ``intercept_rate`` times that step for the intercept. Everything but the rows is a number
-    that is fixed here. The noisy sum of every step counts as released; points follow from these
+    that is fixed here. The noisy sum of every step counts as released. Points follow from these
     sums and from numbers, so the mean of the last half of the points is post-processing.
 
-    *Sensitivity.* Under both relations a record keeps its number, and with the coins of the
-    order fixed also its block: one step's sum moves, by at most ``clip_norm`` under zero-out and
-    twice that under replace-one (`GradientSum`), and no other.
-    *Cost.* With the coins fixed it is that of one noisy sum, by parallel composition; mixing over
-    the coins cannot make it more (the hockey-stick divergence is jointly convex). That is a
-    `DisjointPass`. With ``n_steps = n`` each step is a local randomiser of a single record, so that
-    the secret order makes for amplification by shuffling (Feldman, McMillan, Talwar 2021, Thm 3.1):
-    that is `Shuffled`, of which the smaller of both prices is charged. A stream's order
-    is not secret, so it is charged as `DisjointPass`.
+    *Sensitivity.* Under both relations a record keeps its number, and with the coins of the order
+    fixed also its block: one step's sum moves, by at most ``clip_norm`` under zero-out and twice
+    that under replace-one (`GradientSum`), and no other. *Cost.* With the coins fixed it is that of
+    one noisy sum, by parallel composition. Mixing over the coins cannot make it more (the
+    hockey-stick divergence is jointly convex). That is a `DisjointPass`. With ``n_steps = n`` each
+    step is a local randomiser of a single record, so that the secret order makes for amplification
+    by shuffling (Feldman, McMillan, Talwar 2021, Thm 3.1): that is `Shuffled`, of which the smaller
+    of both prices is charged. A stream's order is not secret, so it is charged as `DisjointPass`.
     *Rounding.* Sums are put on a grid, and noise is a multiple of that grid, added exactly: see
     `GaussianNoise`. Nothing enters a point that is not on the grid and has its noise.
 
@@ -59,9 +58,9 @@ class ShuffledPass(base.Release):
     mechanism : GaussianNoise, default=GaussianNoise()
         The noise of each step.
     tail : float, default=0.5
-        Share of the points, the last ones, whose mean is returned; 0 for the last one alone.
+        Share of the points, the last ones, whose mean is returned. 0 for only the last point.
     intercept_rate : float, default=1.0
-        Step of the intercept, the last row of a point, next to ``step_size``; positive, at most 1.
+        Step of the intercept, the last row of a point, next to ``step_size``, positive, at most 1.
     """
 
     n_steps: base.Integer
@@ -129,7 +128,7 @@ class ShuffledPass(base.Release):
                 f"{(context.public.n_rows, context.public.streamed)}, got {result}."
             )
         alone = self.n_steps == context.public.n_rows and context.public.n_outputs == 1
-        # A group has several rows; an offset is beside the target of a row.
+        # A group has several rows. An offset is beside the target of a row.
         alone &= not (context.public.grouped or context.public.has_offset)
         steps = self._one_by_one if alone else self._in_batches
         return steps(rows, context, noise_source)
@@ -188,7 +187,7 @@ class ShuffledPass(base.Release):
                 shape = block.n_rows, size
                 grid, noises = self.mechanism.draw(contribution, context.scale, noise_source, shape)
             for (row, target, weight, limit), noise in zip(singles, noises, strict=True):
-                # 1. The gradient, its residual weighted and clipped; what is no number counts as 0.
+                # 1. The gradient, its residual weighted and clipped. What is no number counts as 0.
                 residual = weight * residual_of(row.dot(point), target)
                 if not -limit <= residual <= limit:
                     residual = limit if residual > limit else -limit if residual < -limit else 0.0

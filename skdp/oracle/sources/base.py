@@ -104,7 +104,7 @@ class Source(ABC):
         """
 
     def finish(self) -> None:  # noqa: B027  most have nothing to check
-        """Raise ValueError if the rows were not as declared; called once a run is over."""
+        """Raise ValueError if the rows were not as declared. Called once a run is over."""
 
 
 class RepeatableSource(Source):
@@ -113,9 +113,9 @@ class RepeatableSource(Source):
     Attributes
     ----------
     last_counts : tuple or None
-        The latest histograms, with what they were requested with: as private as the rows.
+        The latest histograms and their request: as private as the rows.
     last_total : tuple or None
-        The latest statistic, its context and what it is without noise, which is as private.
+        The latest statistic, its context and its value without noise: as private as the rows.
     """
 
     last_counts: tuple[tuple[AnyArray | float, ...], AnyArray] | None = None
@@ -132,7 +132,7 @@ class RepeatableSource(Source):
         *arguments
             Public values, passed on.
         rows : tuple
-            Vectors made by `per_row`; the function gets the entries of its records.
+            Vectors made by `per_row`. The function gets the entries of its records.
         """
 
     def changed_by(self, columns: Columns, used: Source) -> RepeatableSource:
@@ -155,23 +155,23 @@ class RepeatableSource(Source):
         Parameters
         ----------
         function : callable
-            Of a `GroupBlock`; it returns a number or an array.
+            Of a `GroupBlock`. It returns a number or an array.
         *arguments
             Public values, passed on.
         rows : tuple
-            Vectors made by `per_row`; the function gets them for all rows that the block's records
+            Vectors made by `per_row`. The function gets them for all rows that the block's records
             are.
         """
         raise TypeError(f"{type(self).__name__} has no groups. Nothing was released.")
 
 
 class OrderedSource(Source):
-    """Rows in an order that does not depend on what they hold.
+    """Rows in an order that does not depend on their values.
 
     Attributes
     ----------
     arrives_in_order : bool
-        Whether the order is that of arrival; else it is random and secret.
+        Whether the order is that of arrival. Otherwise it is random and secret.
     """
 
     arrives_in_order: bool
@@ -185,7 +185,7 @@ class OrderedSource(Source):
     def passing_block(
         self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
     ) -> RepeatableSource:
-        """Return what `block` does, for a single `RepeatableSource.total`."""
+        """Return the result of `block`, for a single `RepeatableSource.total`."""
         return self.block(epoch, cuts, index, noise_source)
 
     @abstractmethod

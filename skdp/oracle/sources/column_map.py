@@ -21,21 +21,20 @@ Map = Callable[..., Iterable[Any]]  # as the builtin map
 class Columns:
     """Range, centre and scale of columns: ``x`` becomes ``(clip(x, low, high) - centre) / scale``.
 
-    It acts on each record alone, by numbers that are public, so it releases nothing.
+    It acts on single records by public numbers, so it releases nothing.
 
     Parameters
     ----------
     low, high : array of shape (n_columns,)
-        Finite; values outside are clipped.
+        Finite. Values outside are clipped.
     centre : array of shape (n_columns,)
         Finite.
     scale : array of shape (n_columns,)
         Positive and finite.
     skewness : array of shape (n_columns,), default=None
-        Estimated from the values within the range; None if it was not estimated.
+        Estimated from the values within the range. None if it was not estimated.
     may_be_constant : array of bool of shape (n_columns,), default=None
-        Columns of which noise hides whether they take a second value. None if none was searched
-        for.
+        Columns that, given the noise, may have only one value. None if none was searched for.
     """
 
     low: Array
@@ -89,7 +88,7 @@ class Columns:
         spread : callable, default=map
             Maps a function over parts of the rows.
         out : array of the shape and type of X, default=None
-            Where dense columns are put; None for a new array.
+            Where dense columns are put. None for a new array.
 
         Returns
         -------
@@ -124,7 +123,7 @@ class Columns:
 
 
 class ColumnMap:
-    """Standardises rows, a block at a time; what it gives is finite in the type that it is for.
+    """Standardises rows, a block at a time. Its results are finite in their type.
 
     Parameters
     ----------
@@ -166,7 +165,7 @@ class ColumnMap:
         return np.asarray(self(np.zeros((1, self._columns.n_columns)))[0], dtype=np.float64)
 
     def __call__(self, X: AnyRows, out: AnyArray | None = None) -> AnyRows:
-        """Return the standardised rows; they, or their entries, are put into ``out`` if given.
+        """Return the standardised rows. They, or their entries, are put into ``out`` if given.
 
         CSR rows are returned without :attr:`zeros`, which have to be added to each of them.
         """
@@ -209,7 +208,7 @@ class ColumnMap:
 
 
 def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:
-    """Numbers in the type of the rows; none leaves its range, none becomes 0 that was not."""
+    """Numbers in the type of the rows. None leaves its range, none becomes 0 that was not."""
     largest, least = np.finfo(dtype).max, np.finfo(dtype).tiny
     near = np.clip(values, -largest, largest)
     near = np.where((near != 0) & (np.abs(near) < least), np.copysign(least, near), near)
@@ -220,14 +219,14 @@ def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:
 class Weights:
     """Scale of the weights of records: ``w`` becomes ``min(w, scale) / scale``, at most 1.
 
-    It acts on each record alone, by numbers that are public, so it releases nothing.
+    It acts on single records by public numbers, so it releases nothing.
 
     Parameters
     ----------
     scale : float
-        Positive; larger weights are clipped to it.
+        Positive. Larger weights are clipped to it.
     by_label : tuple of float, default=()
-        Public factors in [0, 1] for the labels of a classifier; empty for none.
+        Public factors in [0, 1] for the labels of a classifier, empty for none.
     is_clipped : bool, default=True
         Whether larger weights are clipped: not without noise.
     """
@@ -242,7 +241,7 @@ class Weights:
         Parameters
         ----------
         weights : array of shape (n_rows,) or None
-            Not negative; None for 1 throughout.
+            Not negative. None for 1 throughout.
         targets : array, first axis n_rows
             As the loss wants them.
 
@@ -259,7 +258,7 @@ class Weights:
         return weights if factors is None else weights * factors
 
     def of_labels(self, targets: AnyArray) -> Array | None:
-        """Return the factor of each record's label; None if there are none.
+        """Return the factor of each record's label. None if there are none.
 
         Returns
         -------
@@ -281,13 +280,13 @@ class Scaling:
     Attributes
     ----------
     columns : Columns or None
-        Of X; None where X is taken as it is.
+        Of X. None for raw X.
     targets : Columns or None
         Of the targets of a regression, one for each output.
     link : str, default="identity"
         Of the loss: with "log", predictors are logarithms of means.
     weights : Weights or None, default=None
-        Of the records; None where weights are taken as they are.
+        Of the records. None for raw weights.
     """
 
     columns: Columns | None = None
@@ -297,7 +296,7 @@ class Scaling:
 
     @property
     def unclipped(self) -> Scaling:
-        """The same centres and scales, and no ranges; weights are those of before."""
+        """The same centres and scales, and no ranges. Weights are those of before."""
         columns, targets = self.columns, self.targets
         return replace(
             self,
@@ -314,7 +313,7 @@ class Scaling:
         return (np.log(centre), scale / centre) if self.link == "log" else (centre, scale)
 
     def weights_of(self, weights: Array | None, targets: AnyArray) -> Array | None:
-        """Return the weights of records in their units; see `Weights.apply`.
+        """Return the weights of records in their units. See `Weights.apply`.
 
         Returns
         -------
@@ -337,7 +336,7 @@ class Scaling:
         )
 
     def of_coefficients(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
-        """Return what predicts standardised records as these predict the records as they were.
+        """Return coefficients for standardised records with the same predictions.
 
         Parameters
         ----------

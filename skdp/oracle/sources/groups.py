@@ -1,6 +1,6 @@
 """Rows in memory that belong to groups: a group, such as all rows of a person, is one record.
 
-A group adds to a sum the mean of what its rows add, so its part keeps to the bound of a row,
+A group adds to a sum the mean of its rows' contributions, so its part is within the bound of a row,
 whatever the number of its rows. That number is private. So nothing here that shows may follow from
 the number of rows: a source counts groups, samples and blocks are made of whole groups, and the
 rounding of a sum has a bound that holds for any number of rows.
@@ -36,11 +36,11 @@ class Groups:
     Attributes
     ----------
     order : array of shape (n_rows,)
-        Row numbers, group after group; within a group in their own order.
+        Row numbers, group after group. Within a group in their own order.
     edges : array of shape (n_groups + 1,)
         Where the rows of each group begin in ``order``, and where the last ones end.
     n_summed : int or None
-        Number of groups that sums are over; None for these ones, more of them if they are a part.
+        Number of groups that sums are over. None for these ones, more of them if they are a part.
     """
 
     order: Indices
@@ -89,7 +89,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class GroupBlock:
-    """Some groups, and the records of all rows; theirs are anywhere among them.
+    """Some groups, and the records of all rows. Theirs are anywhere among them.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class GroupBlock:
         result = np.empty((self.groups.n_groups, records.n_parameters))
         columns = result[:, : records.n_features]
         within = factors if records.shrink is None else factors * records.shrink
-        # In float64, row after row, a few groups at a time; none is cut in two.
+        # In float64, row after row, a few groups at a time. None is cut in two.
         start, most = 0, block_rows(MOST_ROWS, records.n_features, is_sparse=False, is_copied=True)
         while start < self.groups.n_groups:
             stop = int(np.searchsorted(edges, edges[start] + most, side="right")) - 1

@@ -68,7 +68,7 @@ class PartOfPartitions:
     numbers : tuple of int
         Of the parts.
     starts : sequence of int
-        Number of the first record of each partition; zeros where partitions do not know their
+        Number of the first record of each partition. Zeros where partitions do not know their
         places.
     sizes : sequence of int
         Number of records of each partition when they were divided.
@@ -89,7 +89,7 @@ class PartOfPartitions:
     ) -> list[Self]:
         """Draw a division into parts of these sizes, and return the parts.
 
-        ``held`` are the numbers of records of the partitions; None for a single one.
+        ``held`` are the numbers of records of the partitions. None for a single one.
         """
         split, held = KeyedSplit.drawn(sizes, noise_source), [sum(sizes)] if held is None else held
         return [cls(split, (number,), starts, held) for number in range(len(sizes))]
@@ -141,7 +141,7 @@ def starts_of_partitions(sizes: Sequence[int], indices: Sequence[int | None]) ->
     sizes : sequence of int
         Records of each partition.
     indices : sequence of int or None
-        What each partition says of its own place; None if it says nothing, or is empty.
+        The place that each partition states. None if it says nothing, or is empty.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def starts_of_partitions(sizes: Sequence[int], indices: Sequence[int | None]) ->
 
 
 def are_numbered(sizes: Sequence[int], starts: Sequence[int]) -> bool:
-    """Return whether records have numbers of their own; partitions may not know their places."""
+    """Return whether records have numbers of their own. Partitions may not know their places."""
     return any(starts) or np.count_nonzero(sizes) == 1
 
 

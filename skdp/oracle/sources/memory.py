@@ -46,9 +46,9 @@ MOST_THREADS = 16
 
 
 class MemorySource(RepeatableSource, OrderedSource):
-    """Records in memory: they can be passed over many times, and taken by number.
+    """Records in memory: they can be read many times, and selected by number.
 
-    With groups, a group of rows is the unit; it is counted and taken as a whole.
+    With groups, a group of rows is the unit. It is counted and selected as a whole.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class MemorySource(RepeatableSource, OrderedSource):
     row_bound : float or None
         Bound that longer rows are scaled down to, in ``records``.
     spread : callable, default=map
-        Maps a function over parts of the rows; see :func:`row_threads`.
+        Maps a function over parts of the rows. See :func:`row_threads`.
     groups : Groups or None, default=None
     """
 
@@ -91,7 +91,7 @@ class MemorySource(RepeatableSource, OrderedSource):
         constant: float = 1.0,
         columns: ColumnMap | None = None,
     ) -> Self:
-        """Return a source of these rows; see `Records.of`."""
+        """Return a source of these rows. See `Records.of`."""
         return cls(Records.of(X, targets, weights, row_bound, constant, columns), row_bound)
 
     @property
@@ -112,7 +112,7 @@ class MemorySource(RepeatableSource, OrderedSource):
         return added_in_pairs(sums)
 
     def per_row(self, function: BlockFunction, *arguments: Any) -> Array:
-        """Return a number, or some, for every row, for `total`; the last ones are kept."""
+        """Return a number, or some, for every row, for `total`. The last ones are kept."""
         known = self._row_vectors.get(function)
         if known is None or not all(map(operator.is_, known[0], arguments)):
             note_read()
@@ -145,7 +145,7 @@ class MemorySource(RepeatableSource, OrderedSource):
     ) -> MemorySource:
         """Return the rows mapped by public numbers, one by one, with another bound on them.
 
-        Where there are few they are copied; of many, blocks are mapped in every pass.
+        Where there are few they are copied. Of many, blocks are mapped in every pass.
         """
         old = self._records
         constant = float(old.constant != 0) if unit_constant else old.constant
@@ -183,10 +183,10 @@ class MemorySource(RepeatableSource, OrderedSource):
     def _copies_fit(self, X: AnyRows) -> bool:
         """Whether to standardise rows once, rather than in every pass.
 
-        A public matter of size; but for sparse rows, whose number of entries is not public. They
+        A public matter of size, but for sparse rows, whose number of entries is not public. They
         are standardised in float64 either way, and what is charged for the rounding of sums holds
-        for both (`skdp.oracle.sources.row_blocks.summation_depth`); only runtime and memory
-        differ, which the privacy statement lists.
+        for both (`skdp.oracle.sources.row_blocks.summation_depth`). Only runtime and memory differ,
+        which the privacy statement lists.
         """
         if self.groups is not None:  # how many rows there are is private
             return True
@@ -216,7 +216,7 @@ class MemorySource(RepeatableSource, OrderedSource):
         return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape), None, base
 
     def reserve(self, transformed: bool) -> None:
-        """Take hold of the memory that a run is going to need, while nothing has been charged.
+        """Allocate the memory that a run needs, before anything is charged.
 
         Parameters
         ----------
@@ -229,7 +229,7 @@ class MemorySource(RepeatableSource, OrderedSource):
             If there is not enough. A fit that ran out of memory later would have lost its budget.
         """
         X = self._records.stored
-        # Norms, factors and residuals of a whole pass; blocks of all threads, sparse ones with
+        # Norms, factors and residuals of a whole pass. Blocks of all threads, sparse ones with
         # several numbers for an entry, or written out.
         n_rows = self._records.n_rows
         if is_csr(X):
@@ -255,13 +255,13 @@ class MemorySource(RepeatableSource, OrderedSource):
     def shuffled_block(
         self, epoch: int, n_blocks: int, index: int, noise_source: NoiseSource
     ) -> Indices:
-        """Row numbers of a block of a division; see `Divisions`."""
+        """Row numbers of a block of a division. See `Divisions`."""
         return self._divisions.block("shuffled", epoch, n_blocks, index, noise_source)
 
     def block(
         self, epoch: int, cuts: tuple[int, ...], index: int, noise_source: NoiseSource
     ) -> MemorySource:
-        """Return the rows of one block of a secret, random order; the last block is kept."""
+        """Return the rows of one block of a secret, random order. The last block is kept."""
         key = epoch, cuts, index
         if self._block is None or self._block[0] != key:
             self._block = None  # before the next one is copied
@@ -274,8 +274,8 @@ class MemorySource(RepeatableSource, OrderedSource):
     ) -> Iterator[MemorySource]:
         """Yield the rows between each two edges of a secret, uniformly random order.
 
-        With ``in_order`` the rows of one block keep that order, too; else they are sorted by
-        number, which is quicker to read.
+        With ``in_order`` the rows of one block also keep that order. Otherwise they are sorted by
+        number, which is faster to read.
         """
         order = noise_source.permutation(self.n_rows)
         for start, stop in itertools.pairwise(edges):
@@ -337,7 +337,7 @@ NO_THREADS = (
 
 
 def _try_to_allocate(n_bytes: int, is_public: bool) -> None:
-    """Raise MemoryError if this much memory is not to be had; none is used.
+    """Raise MemoryError if this much memory is not to be had. None is used.
 
     The message says how much, if that is public.
     """
@@ -360,13 +360,13 @@ def _controller() -> ThreadpoolController:
 def row_threads(most_parts: int = MOST_THREADS) -> Iterator[Map]:
     """Hold BLAS to one thread, and give a ``map`` that uses the others.
 
-    Blocks that fit in a near cache are too small for BLAS to share out well; whole parts of the
+    Blocks that fit in a near cache are too small for BLAS to share out well. Whole parts of the
     rows are not. As many threads are used as BLAS was going to use, so that limits set by a user or
-    by joblib's workers hold; but no more than there are going to be parts of rows, as threads that
+    by joblib's workers hold, but no more than there are going to be parts of rows, as threads that
     wait cost a small fit more than its products.
 
     Functions are mapped without numpy's floating-point warnings, as an overflow shows that a record
-    is there; threads do not inherit the setting of their caller.
+    is there. Threads do not inherit the setting of their caller.
 
     Parameters
     ----------

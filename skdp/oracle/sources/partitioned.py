@@ -1,7 +1,7 @@
 """Rows in partitions, in files or in other processes, on each of which tasks run.
 
-A task is sent to where the rows are; what comes back is a sum over them, raw, for the oracle to
-make noisy. So the channel and the other processes are part of what is trusted.
+A task is sent to the rows and returns a raw sum over them, to which the oracle adds noise. So the
+channel and the other processes must be trusted.
 """
 
 import importlib
@@ -35,29 +35,29 @@ class Partitions(ABC):
     """Rows in partitions, on each of which a task can be run.
 
     A subclass says where they are: see "Rows on other machines" in the documentation. How rows are
-    divided has to be public: it must not depend on what private columns hold. With labels of
+    divided has to be public: it must not depend on values of private columns. With labels of
     groups, all rows of a group have to lie in one partition, in every pass.
     """
 
     @abstractmethod
     def run(self, task: Task, spread: Map = map) -> Iterable[Any]:
-        """Return what a task makes of the rows of each partition, in the partitions' order.
+        """Return a task's result for the rows of each partition, in the partitions' order.
 
         Parameters
         ----------
         task : callable
             ``task(X, y, sample_weight=None, groups=None, index=None, offset=None)`` returns a
-            number, an array or a small object. It can be pickled, depends only on its arguments
-            and never raises. Weights, labels of groups and offsets are those of `fit`; all
-            partitions have them, or none.
-            ``index`` is the partition's place in the order, from 0 on. Random splits go by it:
-            without it, rows at equal places in their partitions fall into the same part.
+            number, an array or a small object. It can be pickled, depends only on its arguments and
+            never raises. Weights, labels of groups and offsets are those of `fit`. All partitions
+            have them, or none. ``index`` is the partition's place in the order, from 0 on. Random
+            splits go by it: without it, rows at equal places in their partitions fall into the same
+            part.
         spread : callable, default=map
             Maps a function over threads of this process, for partitions that are read by it.
         """
 
     def kept(self, task: Task) -> "Partitions | None":
-        """Return partitions of what a task makes of each, held where the rows are, or None.
+        """Return partitions of a task's result for each, stored with the rows, or None.
 
         Passes over them get that in place of all else. It is made again where it is lost,
         and dropped with the last reference to these partitions. None: nothing is held, and rows
@@ -69,7 +69,7 @@ class Partitions(ABC):
 def answers(
     partitions: Partitions, task: Task, so_far: str, spread: Map = map
 ) -> Generator[Any, None, None]:
-    """Yield the results of a task on all partitions; a failure's message closes with ``so_far``."""
+    """Yield the results of a task on all partitions. A failure's message closes with ``so_far``."""
     try:
         yield from partitions.run(task, spread)
     except Exception as failure:  # of a storage or a cluster of any kind; it may quote rows
@@ -101,7 +101,7 @@ class PartitionSum:
     n_records : int
         Number of its rows, or of its groups.
     value : number or array
-        The sum over its rows; None if it has none.
+        The sum over its rows. None if it has none.
     """
 
     n_records: int
@@ -110,12 +110,12 @@ class PartitionSum:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartitionRows:
-    """Rows of a partition, with what belongs to them: the arguments of every task.
+    """Rows of a partition, with their targets, weights and groups: the arguments of every task.
 
     Attributes
     ----------
     X, y, sample_weight, groups
-        As `fit` gets them; None if there are none.
+        As `fit` gets them. None if there are none.
     index : int or None
         The place that the partition says it has.
     offset
@@ -142,7 +142,7 @@ class SumTask:
     Parameters
     ----------
     read : callable
-        Checks rows, weights and labels of groups; makes targets of y and numbers of labels.
+        Checks rows, weights and labels of groups. Makes targets of y and numbers of labels.
     row_bound : float or None
     constant : float
     scaling : Scaling
@@ -193,14 +193,14 @@ class SumTask:
         return held if isinstance(held, Failure) else self._answer(lambda: self._sum(held.source))
 
     def _prepared(self, given: PartitionRows, copies: bool = False) -> MemorySource | None:
-        """Return records and their groups; ``copies`` standardises few rows once, in a copy."""
+        """Return records and their groups. ``copies`` standardises few rows once, in a copy."""
         if given.is_empty:
             return None
         beside = given.sample_weight, given.groups, given.offset
         X, targets, weights, codes = self.read(given.X, given.y, *beside)
         # A group adds here what it adds to a sum over all groups at once, so it keeps to the same
         # bound: the unit of its rows' shares follows from the number of all groups
-        # (`skdp.oracle.sources.groups.share_bits`), and what a row adds from the row alone.
+        # (`skdp.oracle.sources.groups.share_bits`), and what a row adds only from the row.
         groups = None if codes is None else Groups.of(codes, int(codes.max()) + 1, self.n_records)
         no_norms = Records(X, targets, weights, None, np.empty(0), self.constant)
         source = MemorySource(no_norms, groups=groups)
@@ -336,8 +336,8 @@ class Chunks(Partitions):
     Parameters
     ----------
     X : object with a ``shape`` (n_samples, n_features) that gives rows as ``X[start:stop]``
-        A `numpy.memmap`, a data set of h5py or zarr, a `ParquetColumns`, a class of your own. What
-        it gives is anything that `fit` takes as X.
+        A `numpy.memmap`, a data set of h5py or zarr, a `ParquetColumns`, a class of your own. Its
+        slices are anything that `fit` accepts as X.
     y : array, or object that gives targets as ``y[start:stop]``
     rows_at_once : int or None, default=None
         Rows of a chunk. None: about 64 MB of them.
@@ -417,7 +417,7 @@ class ParquetColumns:
         the order of their names, and names of directories such as ``year=2024`` are a column.
         Row groups are read whole, so chunks should be at least as large as they are.
     columns : list of str, or str
-        A list for X; the name of one column for y.
+        A list for X. The name of one column for y.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Records: rows with every fact about each of them, in blocks that kernels can take."""
+"""Records: rows with all facts about each of them, in blocks for the kernels."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -36,11 +36,11 @@ class Records:
     inverse_norms : array of shape (n_rows,)
         One over the L2 norm of ``z_i``, as :func:`quotient` gives it.
     constant : float
-        Size of the constant feature; 0 for none.
+        Size of the constant feature, 0 for none.
     columns : ColumnMap or None, default=None
-        What makes X of what is stored; None where that is X.
+        Map of the stored columns to X. None if they are X.
     multipliers : array of shape (n_rows,) or None
-        Multiply what a record adds to a sum, after it was clipped: with groups, one over the number
+        Multiply a record's contribution to a sum, after clipping: with groups, one over the number
         of rows of the record's group, rounded down to a multiple of a power of two.
     base : array of shape (n_features,) or None
         A public row that every sparse row of X is to be added to: see
@@ -71,7 +71,7 @@ class Records:
         columns: column_map.ColumnMap | None = None,
         base: Array | None = None,
     ) -> Self:
-        """Return the records of rows, none of them longer than ``row_bound``; X is not copied."""
+        """Return the records of rows, none of them longer than ``row_bound``. X is not copied."""
         X = row_blocks.canonical(X) if sparse.issparse(X) else X
         if columns is not None and sparse.issparse(X):
             base = row_blocks.base_of(columns.zeros, constant)
@@ -90,7 +90,7 @@ class Records:
 
     @property
     def X(self) -> row_blocks.AnyRows:
-        """All rows at once, a copy where they are not stored as they count: take blocks."""
+        """All rows at once, which may be a copy. Prefer blocks."""
         X = self.stored if self.columns is None else self._mapped(self.stored)
         return X if self.base is None else row_blocks.written_out(X, self.base)
 
@@ -166,11 +166,11 @@ class Records:
         return other
 
     def parts(self) -> list[slice]:
-        """Divide the rows in parts that threads can take; see :func:`row_parts`."""
+        """Divide the rows into parts for threads: see :func:`row_parts`."""
         return row_parts(self.n_rows, self.n_features, self.is_sparse)
 
     def blocks(self, n_rows: int, dense: bool = False) -> Iterator[Self]:
-        """Yield the records, ``n_rows`` at a time, X in float64; each is valid until the next.
+        """Yield the records, ``n_rows`` at a time, X in float64. Each is valid until the next.
 
         With ``dense``, sparse rows are added to their base, if they have one, and written out.
         """
@@ -201,7 +201,7 @@ class Records:
         return out
 
     def cached_blocks(self, dense: bool = False) -> Iterator[Self]:
-        """Return blocks that stay in a cache between two products with them; see `blocks`."""
+        """Return blocks that stay in a cache between two products with them. See `blocks`."""
         is_dense = self.loses_zeros or (dense and self.base is not None)
         kind = self.is_sparse and not is_dense, self.is_copied or is_dense
         return self.blocks(block_rows(*self.shape, *kind), dense)
@@ -220,12 +220,12 @@ class Records:
         return iter([(slice(None), self)])
 
     def float64_blocks(self, dense: bool = True) -> Iterator[Self]:
-        """Return blocks of which a dense copy in float64 stays in a cache; see `blocks`."""
+        """Return blocks of which a dense copy in float64 stays in a cache. See `blocks`."""
         is_copied = self.is_copied or self.base is not None
         return self.blocks(block_rows(*self.shape, False, is_copied), dense)
 
     def margins(self, point: Array) -> Array:
-        """Return ``z_i'point`` in float64; inf or nan where huge products overflow.
+        """Return ``z_i'point`` in float64. It is inf or nan where huge products overflow.
 
         Where there are groups, no row's bits depend on the other rows. A product of matrices may
         add up a row in another order for another place in its block. With groups the number of rows
@@ -252,7 +252,7 @@ class Records:
         return margins
 
     def scaled_by_group(self, parts: Array) -> Array:
-        """Multiply what each record adds, clipped, by its multiplier, in place."""
+        """Multiply each record's clipped contribution by its multiplier, in place."""
         if self.multipliers is not None:
             parts *= self.multipliers if parts.ndim == 1 else self.multipliers[:, None]
         return parts
@@ -271,7 +271,7 @@ class Records:
 def row_norms(
     X: row_blocks.AnyRows, columns: column_map.ColumnMap | None = None, base: Array | None = None
 ) -> Array:
-    """L2 norm of every row, mapped if need be; neither over- nor underflows on finite rows."""
+    """L2 norm of every row, mapped if need be. Neither over- nor underflows on finite rows."""
     norms, nothing, start = np.empty(X.shape[0]), np.empty(0), 0
     records = Records(X, nothing, None, None, nothing, 0.0, columns, base=base)
     is_sparse = records.is_sparse and not records.loses_zeros
@@ -320,13 +320,13 @@ def _over_rows(records: Records, combine: Callable[..., row_blocks.AnyRows]) -> 
         written = combined if isinstance(combined, np.ndarray) else combined.toarray()
         results[rows] = np.asarray(written).ravel()
     if records.shrink is not None:
-        # Rows too long to divide by count as null; their result may be infinite.
+        # Rows too long to divide by count as null. Their result may be infinite.
         results = np.where(records.shrink > 0, results, 0.0) * records.shrink
     return results
 
 
 def quotient(bound: float, norms: Array) -> Array:
-    """``bound / norms`` without ever being too large; 0 for rows too long to divide by.
+    """``bound / norms`` without ever being too large. 0 for rows too long to divide by.
 
     Null rows get the largest float64: they add nothing, whatever they are multiplied by.
     """

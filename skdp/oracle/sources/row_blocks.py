@@ -1,12 +1,12 @@
-"""Divide rows into parts and blocks by public shapes, and take sparse rows apart.
+"""Divide rows into parts and blocks by public shapes, and split sparse rows.
 
 Parts have a fixed size, and sums of parts are added up in pairs: a row's term goes through the same
 number of additions, however many rows there are. With groups that number is private.
 
-Rows in CSR format can be one public row, the *base*, plus their entries.
-Standardised columns are moved to their centres, and zeros with them. Every row is then the row that
-a row of zeros becomes, plus its entries, moved by what zeros are moved by. Products with such rows
-are taken apart, so none of them is ever written out.
+Rows in CSR format can be one public row, the *base*, plus their entries. Standardised columns are
+moved to their centres, and zeros with them. Every row is then the row that a row of zeros becomes,
+plus its entries, shifted as zeros are. Products with such rows are split, so none of them is ever
+stored.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from skdp._numbers import AnyArray, Array
 
 BLOCK_BYTES = 1 << 22  # of a block of rows: threads that took less would queue for the interpreter
 COPIED_BYTES = 1 << 20  # of one that is written and read on the way to the sums, in a near cache
-# Of a part in float64, which one thread takes as a whole; each costs a tenth of a millisecond in
+# Of a part in float64, which one thread takes as a whole. Each costs a tenth of a millisecond in
 # Python. Smaller ones are cut in two from a quarter of this size on.
 PART_BYTES = 1 << 24
 MOST_ROWS = 1 << 13  # of a dense block, added up one after the other: rounding grows with them
@@ -39,7 +39,7 @@ def part_rows(n_columns: int, is_sparse: bool) -> int:
 
 
 def row_parts(n_rows: int, n_columns: int, is_sparse: bool) -> list[slice]:
-    """Divide rows in parts that threads can take; shapes decide.
+    """Divide rows into parts for threads, by their shapes.
 
     The same parts whatever the number of threads, so that a sum comes out the same.
     """
@@ -51,7 +51,7 @@ def row_parts(n_rows: int, n_columns: int, is_sparse: bool) -> list[slice]:
 
 
 def block_rows(n_rows: int, n_columns: int, is_sparse: bool, is_copied: bool) -> int:
-    """Return how many rows to take at once: shapes and types decide, never values.
+    """Return the number of rows of a block, by shapes and types, never by values.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def is_csr(X: AnyRows) -> TypeGuard[sparse.csr_array]:
 
 
 def canonical(X: AnyRows) -> AnyRows:
-    """Return CSR rows with every entry given once; other rows as they are.
+    """Return CSR rows with every entry given once. Other rows as they are.
 
     An entry given in parts, such as 1e30 and -1e30, passes for small in a norm and swallows the
     other rows when the parts are added up one by one. Flags of the caller's matrix are not trusted.
@@ -154,7 +154,7 @@ def base_of(zeros: Array, constant: float) -> Array | None:
     Parameters
     ----------
     zeros : array of shape (n_columns,)
-        What a row of zeros becomes; public.
+        The public row that a row of zeros becomes.
     constant : float
         Size of the constant feature.
     """
@@ -187,9 +187,9 @@ def written_out(X: sparse.csr_array, base: Array | None, out: Array | None = Non
 def squared_lengths(X: sparse.csr_array, base: Array | None) -> Array:
     """Squared L2 norms of CSR rows plus their base, rounded, but not down: those of p columns.
 
-    What is not stored adds ``|base|**2`` without the squares of stored places. The rounding error
-    of that difference is at most ``(2 p + 8) u |base|**2`` (sums of p squares, Higham 2002, sec.
-    3.1; u is the unit roundoff), which is added. All else is a sum of squares: its error is
+    Entries that are not stored add ``|base|**2`` without the squares of stored places. The rounding
+    error of that difference is at most ``(2 p + 8) u |base|**2`` (sums of p squares, Higham 2002,
+    sec. 3.1, u is the unit roundoff), which is added. All else is a sum of squares: its error is
     relative.
     """
     ones = np.ones(X.shape[1])

@@ -24,12 +24,12 @@ class StreamSource(base.OrderedSource):
     """Records in the order of their arrival, of which only those of one block are held.
 
     Place i of the order is the i-th record to arrive: a row or, where rows come with the numbers of
-    their groups, a group, which arrives as a whole. It does not depend on what any of them holds,
-    so blocks of places are disjoint blocks of records under both relations. Places beyond the last
-    record that arrives hold null records: rows of zeros with weight 0, so that sums run over as
-    many rows, in the same order, however many arrive. (Where groups are the records, sums take one
-    row at a time, and nothing stands in for a group that is missing.) What has gone by cannot be
-    requested again.
+    their groups, a group, which arrives as a whole. It does not depend on their values, so blocks
+    of places are disjoint blocks of records under both relations. Places beyond the last record
+    that arrives hold null records: rows of zeros with weight 0, so that sums run over as many rows,
+    in the same order, however many arrive. (Where groups are the records, sums read one row at a
+    time, and nothing stands in for a group that is missing.) Earlier records cannot be requested
+    again.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class StreamSource(base.OrderedSource):
     n_rows : int
         Declared number of records: of rows, or of groups.
     make_source : callable
-        Makes `MemorySource` of what arrived.
+        Makes a `MemorySource` of the arrivals.
     nothing : tuple
         An arrival of no rows, of the declared shape.
     """
@@ -61,7 +61,7 @@ class StreamSource(base.OrderedSource):
         self.n_rows = self._n_declared = n_rows
 
     def take_first(self, count: int) -> MemorySource:
-        """Return the first records; what is left is a stream of the others, from place 0 on."""
+        """Return the first records. The rest is a stream, from place 0 on."""
         if self._gone:
             raise ValueError("the first records have gone by: a stream is read once.")
         first = self._next(count)
@@ -112,7 +112,7 @@ class StreamSource(base.OrderedSource):
             yield self._next(stop - start)
 
     def finish(self) -> None:
-        """Warn if there are more records than were declared; they are left out."""
+        """Warn if there are more records than were declared. They are left out."""
         self._skip_to(self.n_rows)
         try:
             while self._left is None or not self._left[0].shape[0]:
@@ -232,7 +232,7 @@ def _n_records(arrival: Arrival) -> int:
 
 
 def _split(arrival: Arrival, count: int) -> tuple[Arrival, Arrival | None]:
-    """Cut the first ``count`` records off; None if nothing is left."""
+    """Cut the first ``count`` records off. None if nothing is left."""
     X, targets, weights, groups = arrival
     if _n_records(arrival) <= count:
         return arrival, None
@@ -259,8 +259,8 @@ def _some(weights: Array | None, rows: slice | Indices) -> Array | None:
 def _joined(pieces: list[Arrival]) -> Arrival:
     """Return one arrival of all, row after row in memory.
 
-    How rows lie there decides the order in which products add up their columns; left to what is
-    put together, it would depend on how many pieces there are.
+    How rows lie there decides the order in which products add up their columns. Left to what is put
+    together, it would depend on how many pieces there are.
     """
     blocks, targets, weights, groups = zip(*pieces, strict=True)
     if sparse.issparse(blocks[0]):

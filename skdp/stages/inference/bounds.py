@@ -20,7 +20,7 @@ from skdp.stages.base import is_regression
 def _normal_margins(gram: Array, coef: Array, constant: bool) -> tuple[Array, Array, float, float]:
     """Return means of entries, their covariances with margins in sizes of these, and mean and size.
 
-    The last entry of rows is 1 if it is a constant; without one means are taken for 0.
+    The last entry of rows is 1 if it is a constant. Without one means are taken for 0.
     """
     means = np.append(gram[-1, :-1], 1.0) if constant else np.zeros(len(coef))
     centre = float(means @ coef)
@@ -43,7 +43,7 @@ def _working_weights(loss: Loss, centre: float, size: float) -> tuple[Array, Arr
 def mean_hessian(loss: Loss, gram: Array, coef: Array, has_intercept: bool) -> Array:
     """Return the Gram matrix of rows with their working weights, over the mean weight.
 
-    Weights of a log link depend only on the margins, taken for normal ones: they change variances
+    Weights of a log link depend only on the margins, assumed to be normal: they change variances
     and means along the coefficients. For other links it is the Gram matrix as it is.
     """
     if loss.link != "log":
@@ -113,7 +113,7 @@ class MeanWeight(NamedTuple):
 # (`python -m benchmarks inference`), where no other reason is given.
 
 # Shares of the stage's mu squared that its releases get: for numeric targets, of which the mean
-# residual is a release of its own if there is an intercept, and for the logistic loss; in addition,
+# residual is a release of its own if there is an intercept, and for the logistic loss. In addition,
 # each has the count of cut records.
 NUMERIC = {"gram": 0.10, "scale": 0.05, "gradient": 0.59, "hessian": 0.20, "squares": 0.05}
 NUMERIC_INTERCEPT = {**NUMERIC, "gradient": 0.49, "mean": 0.10}
@@ -152,7 +152,7 @@ RESIDUAL_FACTOR, FACTOR_OF_RATES = 3.0, 4.0
 # It grows with the budget until the noise of the second moments of the terms, which grows with the
 # square of it, has eigenvalues of this share of theirs.
 SQUARES_NOISE = 0.4
-# Typical eigenvalue of the Hessian for uncorrelated columns, next to that of the Gram matrix; by
+# Typical eigenvalue of the Hessian for uncorrelated columns, next to that of the Gram matrix. By
 # simulations of normal columns, with logistic margins of standard deviation 1.
 CURVATURE, LOGISTIC_CURVATURE = 0.9, 0.18
 # Logistic residuals are at most 1 and have a standard deviation of 0.5 at even odds. Bounds on rows
@@ -171,7 +171,7 @@ def has_mean_release(public: Public, problem: Problem) -> bool:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds on what a record adds: functions of public facts.
+    """Bounds on a record's contributions, as functions of public facts.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class Bounds:
     row_norm : float
         Of rows, in whitened coordinates.
     residual_factor : float
-        Of residuals, in their standard deviations; for numeric targets.
+        Of residuals, in their standard deviations, for numeric targets.
     relative_error : float
         Expected relative error of the inverse Hessian, for uncorrelated columns of unit size.
     shares : mapping
@@ -205,7 +205,7 @@ class Bounds:
             Once the records are scaled.
         problem : Problem
         share : float
-            Of the stage, in what scaling leaves of mu squared.
+            Of the stage, in the rest of mu squared after scaling.
         """
         shares, last = LOGISTIC, "step"
         if is_regression(problem):

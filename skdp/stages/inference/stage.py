@@ -1,10 +1,10 @@
 """The last stage of a fit: one Newton step from its solution, and the covariance of the result.
 
 The solution of a private fit is biased: gradients are clipped, steps are few, penalties pull. One
-Newton step of an estimating equation that bounds rows by a weight takes the bias away where the
-model holds (Simpson, Ruppert, Carroll 1992). All that the step uses is released with noise of a
-known distribution, so the covariance of its result contains both the rows' share (a sandwich:
-White 1980; with groups of rows, one of the groups' terms: Liang, Zeger 1986) and that of the noise
+Newton step of an estimating equation that bounds rows by a weight removes the bias if the model is
+correctly specified (Simpson, Ruppert, Carroll 1992). All that the step uses is released with noise
+of a known distribution, so the covariance of its result contains both the rows' share (a sandwich:
+White 1980, with groups of rows, one of the groups' terms: Liang, Zeger 1986) and that of the noise
 (Avella-Medina, Bradshaw, Loh 2021).
 
 References
@@ -74,9 +74,9 @@ class DebiasedEstimate:
     Attributes
     ----------
     coef : array of shape (n_outputs * n_parameters,)
-        Class after class; the intercept, if there is one, is last in each.
+        Class after class. The intercept, if there is one, is last in each.
     covariance : array of shape (n_outputs * n_parameters, n_outputs * n_parameters)
-        Of ``coef`` around what it estimates, over rows and noise.
+        Of ``coef`` around its estimand, over rows and noise.
     privacy_covariance : array of the same shape
         The part of it that the noise accounts for.
     relative_error : array of shape (n_outputs * n_features,)
@@ -104,7 +104,7 @@ class DebiasedEstimate:
 class _Step:
     """What was released about the estimating equation at the solution, as means over rows.
 
-    In whitened coordinates, those of ``transform``; of several classes there are these of each of
+    In whitened coordinates, those of ``transform``. Of several classes there are these of each of
     the contrasts.
 
     Attributes
@@ -130,7 +130,7 @@ class _Step:
     n_rows: int
 
     def spread_of_means(self, variance: float, mean_weight: float) -> float:
-        """Variance over groups of their mean residual; that of rows, if it is smaller or unknown.
+        """Variance over groups of their mean residual. That of rows, if it is smaller or unknown.
 
         The last column of the records is 1, so in their own coordinates the last entry of the
         squares is the mean of ``(mean of c(f r) f)**2``, and that of the Hessian the mean of
@@ -206,9 +206,9 @@ class CoefficientInference(BaseEstimator):
     Parameters
     ----------
     share : float or "auto", default="auto"
-        Share of the budget, in mu squared, that the inference gets of what scaling leaves; in
-        (0, 1). More of it makes intervals narrower and ``coef_`` noisier. "auto" is a third, and
-        three fifths with a log link where that is expected to determine the coefficients.
+        Share of the budget, in mu squared, that the inference gets after scaling, in (0, 1). More
+        of it makes intervals narrower and ``coef_`` noisier. "auto" is a third, and three fifths
+        with a log link where that is expected to determine the coefficients.
 
     Examples
     --------
@@ -249,13 +249,13 @@ def inference_share(inference: object) -> float | Literal["auto"] | None:
 class InferenceStage(OptionalStage):
     """A debiased parameter beside the solution, with the covariance that intervals need.
 
-    The solution itself stays as it is. Rows are taken by the affine part of the scaling: clipped
-    columns would have another regression.
+    The solution itself stays as it is. Rows are standardised by the affine part of the scaling:
+    clipped columns would have another regression.
 
     Parameters
     ----------
     share : float
-        Of what scaling leaves of mu squared; in (0, 1).
+        Of the rest of mu squared after scaling, in (0, 1).
     """
 
     share: float

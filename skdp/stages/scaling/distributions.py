@@ -2,8 +2,8 @@
 
 A candidate is a family (normal, lognormal, or zeros beside others) at a location, a power of the
 root of 2. Its probabilities of bins are known, so noisy counts have a likelihood: normal, with the
-known noise and an error for what no candidate explains. Columns of one fit share the frequencies
-of families and of locations, by empirical Bayes; targets have the prior of the table.
+known noise and an error for counts that no candidate explains. Columns of one fit share the
+frequencies of families and of locations, by empirical Bayes. Targets have the prior of the table.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from scipy.special import ndtr, ndtri
 from skdp._numbers import AnyArray, Array, Indices, Mask
 from skdp.oracle.releases.histograms import SIDE, STEPS
 
-# All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Centres of normal distributions other than 0, in units of their scale. Beyond the last, one bin of
-# magnitudes has all of the probability.
+# All figures are choices of ours. Docs/research/defaults.rst has the evidence for each. Centres of
+# normal distributions other than 0, in units of their scale. Beyond the last, one bin of magnitudes
+# has all of the probability.
 CENTRES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0, 23.0)
 LOG2_STDS = (1.5, 3.0)  # standard deviations of base-2 logarithms of lognormal columns
 ZERO_SHARES = (0.3, 0.6, 0.9, 0.97, 0.995)  # shares of zeros in columns that hold many
 # Base-2 logarithms of the largest over the smallest nonzero magnitude in these.
 LOG2_WIDTHS = (0.5, 2.0)
-# Log priors: for each power of 2 between a scale, or a location, and 1; of unit normal
-# distributions, as many users standardise; of zeros and ones, next to others with zeros; and of
-# the wider ranges of these.
+# Log priors: for each power of 2 between a scale, or a location, and 1. Of unit normal
+# distributions, as many users standardise. Of zeros and ones, next to others with zeros, and of the
+# wider ranges of these.
 LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR, LOG_PRIOR_WIDE = -0.25, 5.0, 2.0, -2.0
 LOG_PRIOR_PER_OCTAVE_ZEROS = -0.6  # of columns with zeros, which noise imitates most easily
 # Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
@@ -88,7 +88,7 @@ def _log_prior(family: float, per_octave: float, at_1: float, log2_size: float =
 
 
 def normal(centre: float, scale: float) -> Family:
-    """Return a normal distribution; its centre is in scales."""
+    """Return a normal distribution. Its centre is in scales."""
     of_centre = 1.0 if centre == 0 else -math.log(len(CENTRES) / 2) - (centre < 0)
     at_1 = LOG_PRIOR_UNIT * (centre == 0)
     log_prior = _log_prior(of_centre, LOG_PRIOR_PER_OCTAVE, at_1, math.log2(scale))
@@ -301,7 +301,7 @@ def _in_bins(low: float, high: float, n_bins: int) -> Table:
 
 
 def in_bins(low: float, high: float, n_bins: int) -> Table:
-    """Return probabilities of equal bins of a range; farther locations are as the last ones."""
+    """Return probabilities of equal bins of a range. Farther locations are as the last ones."""
     unit = round(2 * math.log2(max(abs(low), abs(high))))
     size = 2.0 ** (unit / 2)
     place = np.clip(np.arange(-4 * STEPS, 4 * STEPS + 1) - unit, -REACH, REACH) + REACH
@@ -341,7 +341,7 @@ class Histogram:
         total += self._by_magnitude
 
     def of(self, columns: Indices) -> Self:
-        """Return that of some columns, by number; itself if these are all."""
+        """Return that of some columns, by number. Itself if these are all."""
         if len(columns) == len(self.shares):
             return self
         return type(self)(*(getattr(self, one.name)[columns] for one in fields(self)))
@@ -383,7 +383,7 @@ class Bins(Histogram):
 def magnitude_bounds() -> tuple[Array, Array]:
     """Return the lower and upper edge of every bin of magnitudes, negative ones first.
 
-    Negative ones go from large to small; zero has no width.
+    Negative ones go from large to small. Zero has no width.
     """
     edges = 4.0 ** (np.arange(SIDE + 1) - STEPS)
     low = np.concatenate([-edges[:0:-1], [0.0], edges[:-1]])

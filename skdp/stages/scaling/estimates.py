@@ -1,7 +1,7 @@
 """Range, centre and scale of each column: functionals of its posterior and of residual counts.
 
-Ranges are posterior medians of the magnitudes between two tails; means and scales are posterior
-expectations. Counts that exceed what the posterior expects by more than noise move all three.
+Ranges are posterior medians of the magnitudes between two tails. Means and scales are posterior
+expectations. Counts that exceed the posterior expectation by more than the noise change all three.
 Columns far from 0 are described relative to their range.
 
 A column keeps the unit 1 unless more of its values are far from 1 than noise explains, and the
@@ -33,7 +33,7 @@ from skdp.stages.scaling.distributions import (
     posteriors,
 )
 
-# All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
+# All figures are choices of ours. Docs/research/defaults.rst has the evidence for each.
 Z_ONE = 2.0  # threshold of one noisy sum, in noise standard deviations
 MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
 
@@ -41,7 +41,7 @@ MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
 def z_of_largest(n_counts: int) -> float:
     """Return the threshold of many noisy counts: one standard deviation above the largest.
 
-    That is the expected largest one of so many that are noise alone.
+    That is the expected largest one of as many values that are only noise.
     """
     return math.sqrt(2 * math.log(max(n_counts, 1))) + 1
 
@@ -54,7 +54,7 @@ def far_half_width() -> float:
 def _residuals(
     histogram: Histogram, expected: Array | float = 0.0, more: Array | float = 0.0
 ) -> Array:
-    """Residual share of the records in each bin; 0 where it is below the noise threshold.
+    """Residual share of the records in each bin. 0 where it is below the noise threshold.
 
     Of all counts together, noise alone makes hardly one exceed the threshold, which is higher by
     ``more``, in noise standard deviations.
@@ -87,7 +87,7 @@ def coarse_ranges(magnitudes: Histogram, exact: bool, pooled: bool) -> Ranges:
         bins = (one[near.ravel()] for one in table.support)
         first[columns], last[columns] = (median_bin(posterior, one) for one in bins)
         likeliest[columns] = near.flat[np.argmax(posterior, axis=1)]
-    # Noise alone enlarges a range by a bin or two, which is soon undone; a farther one is no noise.
+    # Noise alone enlarges a range by a bin or two, which is soon undone. A farther one is no noise.
     away = np.maximum(first[:, None] - number, number - last[:, None])
     expected = table.by_bin.T[likeliest]
     beyond = _residuals(magnitudes, expected, np.maximum(away - 1, 0)) > TAIL_SHARE
@@ -126,9 +126,10 @@ def support_with_margin(bins: Bins) -> Ranges:
 def exact_columns(bins: Bins, is_features: bool, centred: bool) -> Columns:
     """Centre and scale of every column, from exact counts in bins.
 
-    Without noise there is nothing to be hidden: values are not clipped. Features of about unit size
-    around zero are left alone, so that a penalty acts on their very coefficients, and a fit agrees
-    with scikit-learn's. Centred features of a single value are clipped to it, as by `pin_points`.
+    Without noise there is nothing to be hidden: values are not clipped. Features of about unit
+    scale around zero are not changed, so that a penalty acts on their own coefficients, and a fit
+    agrees with scikit-learn's. Centred features of a single value are clipped to it, as by
+    `pin_points`.
     """
     shares, ranges = bins.shares, bins.ranges
     width = ranges.width / shares.shape[1]
@@ -153,7 +154,7 @@ def exact_columns(bins: Bins, is_features: bool, centred: bool) -> Columns:
 def estimate(magnitudes: Histogram, bins: Bins, is_features: bool, centred: bool = True) -> Columns:
     """Return the posterior estimate of columns from their histograms.
 
-    A column far from 0 is estimated from its bins alone, in units of its range and relative to the
+    A column far from 0 is estimated only from its bins, in units of its range and relative to the
     middle of it.
 
     Parameters
@@ -221,7 +222,7 @@ def _expected(
         means, sizes, half_widths = figures[:, near.ravel()]
         size[some], half_width[some] = np.exp(posterior @ np.log([sizes, half_widths]).T).T
         # Means are weighted by the inverse scale, those of targets by its square, as their errors
-        # count in variances; scales below the posterior one count as that.
+        # count in variances. Scales below the posterior one count as that.
         weights = np.maximum(sizes, size[some, None].astype(np.float32))
         np.divide(posterior, weights if pooled else weights**2, out=weights)
         mean[some] = weights @ means / weights.sum(axis=1)
@@ -245,7 +246,7 @@ class OwnUnits(NamedTuple):
     Attributes
     ----------
     counts : array of shape (n_columns, N_NEAR)
-        Values beyond the outermost bins are in these; values below the innermost ones count as 0.
+        Values beyond the outermost bins are in these. Values below the innermost ones count as 0.
     std : array of shape (n_columns,)
         Standard deviation of the noise on each count of a column.
     units : array of shape (n_columns,)
@@ -284,7 +285,7 @@ def in_own_units(counts: Array, n_rows: Array | float, std: float) -> OwnUnits:
 def _step_of_unit(
     near: Array, seen: Array, digits: Array, n_others: float, std: float, limit: float
 ) -> int:
-    """Return the logarithm to base 4 of a column's unit; ``n_others`` values are not 0.
+    """Return the logarithm to base 4 of a column's unit. ``n_others`` values are not 0.
 
     Large values decide unless they are isolated beyond a bulk of near ones. Small values decide if
     there are no others, as a difference of numbers that is rounding error is no number of its own.

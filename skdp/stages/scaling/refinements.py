@@ -31,16 +31,16 @@ from skdp.stages.scaling.estimates import MAX_FILLED_SHARE, Z_ONE, z_of_largest
 
 # ------------------------------------------------------------------ standardised columns
 
-# All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
-# Least share of negative values of all columns together, of which most have magnitudes from 1/16 to
-# 4; rare categories lie below 1/16. Largest share of one magnitude far from these in one column.
+# All figures are choices of ours. Docs/research/defaults.rst has the evidence for each. Least share
+# of negative values of all columns together, of which most have magnitudes from 1/16 to 4. Rare
+# categories lie below 1/16. Largest share of one magnitude far from these in one column.
 STANDARD_SHARE = 1 / 3
 
 
 def keep_standardised(columns: Columns, magnitudes: Histogram, is_final: bool) -> Columns:
     """Return the columns, those that look standardised with centre 0 and scale 1.
 
-    One column's rare values are lost in the noise of its counts; the counts of all columns together
+    One column's rare values are lost in the noise of its counts. The counts of all columns together
     show them. Standardised columns lie on both sides of 0 and are of about unit scale. Ranges that
     are final, as no test halfway widens them, are twice as wide if there are rare categories.
     """
@@ -130,8 +130,8 @@ def pin_points(
     """Return the columns, those whose counts lie in a single point clipped to that point.
 
     Such a column does not vary as far as its counts show, so it determines no coefficient, unless
-    it takes the place of an intercept. Rare values beside a common one are outside of the bins of
-    all rounds that contain the point, and few of them show in the mean.
+    it replaces an intercept. Rare values beside a common one are outside of the bins of all rounds
+    that contain the point, and few of them show in the mean.
     """
     ranges = rounds[-1].ranges
     total, n_bins, n_rounds = np.zeros((3, columns.n_columns))
@@ -180,7 +180,7 @@ def extrapolate_tails(
 ) -> Columns:
     """Return targets with the larger scales and ranges that a Weibull tail implies.
 
-    Beyond the farthest distance with a significant share s of the records, distances are taken to
+    Beyond the farthest distance with a significant share s of the records, distances are assumed to
     grow as ``log(1 / s)**b``, as those of Weibull distributions do (Gardes and Girard 2005). b
     follows from that distance and the farthest one of at most half of it with significantly more
     records. It is less if such a tail would be significant farther out, where nothing is.
@@ -194,8 +194,8 @@ def extrapolate_tails(
         By sign and magnitude, and the ranges that followed.
     first : Ranges
     of_logarithms : bool, default=False
-        Whether the link is a logarithm. Then centres are no less than what counts imply for means:
-        of long tails, where most counts lie in a bin or two, the prior of a column's shape shows a
+        Whether the link is a logarithm. Then centres are at least the means that counts imply: of
+        long tails, where most counts lie in a bin or two, the prior of a column's shape shows a
         median. Scales are geometric means of those with the tail and without it, as steps become
         shorter by the square of a scale that is too large.
     """

@@ -1,7 +1,7 @@
 """Shares of the budget for scaling, and their division among histograms, from public facts.
 
 The noise on a count, as a share of the rows, is known before a fit, from the numbers of rows and
-columns. Where it is large there are fewer histograms, with a larger share; where it exceeds counts,
+columns. Where it is large there are fewer histograms, with a larger share. Where it exceeds counts,
 columns have none and stay as they are.
 """
 
@@ -13,12 +13,12 @@ from skdp.accounting import Gaussian
 from skdp.oracle import Public
 from skdp.stages.scaling.distributions import TAIL_SHARE
 
-# All figures are choices of ours; docs/research/defaults.rst has the evidence for each.
+# All figures are choices of ours. Docs/research/defaults.rst has the evidence for each.
 SHARE_COLUMNS, SHARE_TARGETS = 0.2, 0.15  # of mu squared
 # Histograms. Many noisy ones are as accurate on average as few, and a small scale next to a large
 # offset is estimated step by step.
 ROUNDS, FEW_ROUNDS = 6, 2
-# Noise on a count above which there are few; then the share of columns, and of targets, rises until
+# Noise on a count above which there are few. Then the share of columns, and of targets, rises until
 # noise is down to this, up to a limit for columns, and for all scaling together.
 FEW_ABOVE, GOAL_COLUMNS, GOAL_TARGETS = 0.15, 0.25, 0.15
 MAX_SHARE_COLUMNS, MAX_SHARE_ALL = 0.3, 0.9
@@ -38,11 +38,11 @@ class Histograms:
     Attributes
     ----------
     n_columns : int
-        Number of columns; 0 if they need none.
+        Number of columns. 0 if they need none.
     share : float
-        Of mu squared, for all of them together; 0 if the values are public.
+        Of mu squared, for all of them together. 0 if the values are public.
     rounds : int
-        Number of histograms; where ranges stay as they are, the mean of the counts is used.
+        Number of histograms. Where ranges stay as they are, the mean of the counts is used.
     signal : float
         Number of rows in standard deviations of a count that has the whole budget.
     """
@@ -82,7 +82,7 @@ class ScalingBudget:
 
     @property
     def share(self) -> float:
-        """Share of mu squared of all histograms; 0 without any that cost something."""
+        """Share of mu squared of all histograms. 0 without any that cost something."""
         return self.features.share + self.targets.share
 
     @property
@@ -126,7 +126,7 @@ def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
     """Return how many first records of a stream the histograms are of, from public facts.
 
     So many that the noise on counts comes down to its aim, as histograms have the whole budget on
-    them; at least as many as have four records in the tail that ranges leave out, and at most a
+    them. At least as many as have four records in the tail that ranges leave out, and at most a
     share of the stream, which the solver does not get.
     """
     n_columns = public.n_features * features + public.n_outputs * targets
@@ -138,7 +138,7 @@ def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
 def budget_of_first(
     first: Public, features: bool, targets: bool, left: float = 1.0
 ) -> ScalingBudget:
-    """Return shares that spend the budget, or what is left of it, on histograms of these records.
+    """Return shares that spend the (remaining) budget on histograms of these records.
 
     Their ratio is that of as many records as would have the same noise on counts for the usual
     share.

@@ -1,12 +1,12 @@
 """The scaling stage: requests of histograms, one after the other, and the columns that follow.
 
 Features and targets each get a histogram of magnitudes, and then others in bins of the range that
-follows from all before. Ranges get shorter where bins show that columns lie in a part of them;
-where they stay the counts are averaged. Without noise counts are exact, and so are the columns. A
+follows from all before. Ranges get shorter where bins show that columns lie in a part of them.
+Where they stay the counts are averaged. Without noise counts are exact, and so are the columns. A
 rehearsal makes the same requests, as their number depends on public facts only.
 
 A private test halfway through a solver's steps can enlarge the ranges. Long tails are clipped,
-since in one column the target depends on the tail, and in another the tail is mere outliers; their
+since in one column the target depends on the tail, and in another the tail is mere outliers, their
 histograms look alike. After half of the steps they can be distinguished: if predictions for clipped
 rows improve by the part that was clipped, ranges are enlarged, and the remaining steps use rows
 that are clipped less.
@@ -96,18 +96,18 @@ class Counting:
 
     @property
     def rounds(self) -> range:
-        """Numbers of the histograms in bins; the first one is of magnitudes."""
+        """Numbers of the histograms in bins. The first one is of magnitudes."""
         return range(2, self.histograms.rounds + 1)
 
     def by_magnitude(self) -> tuple[Histogram, Self]:
-        """Request counts by sign and magnitude; return them, and the counting in units of these."""
+        """Request counts by sign and magnitude. Return them, and the counting in units of these."""
         request, n_rows = MagnitudeCounts(self.is_features, not self.is_features), self._n_counted
         answer = self._answer(request)
         counts, std, units = in_own_units(answer[0], n_rows, answer[1])
         return Histogram(counts / n_rows, std / n_rows), replace(self, units=units)
 
     def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> Bins:
-        """Request counts in equal bins of ranges; their number follows from the noise."""
+        """Request counts in equal bins of ranges. Their number follows from the noise."""
         if n_bins is None:
             noise = self.histograms.noise
             usual = next(bins for most, bins in BINS_BY_NOISE if noise <= most)
@@ -281,7 +281,7 @@ class ScalingStage(OptionalStage):
         return tuple(texts)
 
     def _columns(self, counting: Counting) -> Columns:
-        """Request histograms; return the columns that follow from these."""
+        """Request histograms. Return the columns that follow from these."""
         magnitudes, counting = counting.by_magnitude()
         if counting.oracle.is_rehearsal:
             return _rehearsed(counting)
@@ -329,7 +329,7 @@ def number_weighted(number: float, std: float, n_rows: int) -> float:
 
 
 def _rehearsed(counting: Counting) -> Columns:
-    """Make the same requests, without the work on placeholders; return columns of unit size."""
+    """Make the same requests, without the work on placeholders. Return columns of unit size."""
     unit = np.ones(counting.histograms.n_columns)
     for _ in counting.rounds:
         counting.in_bins(Ranges(-unit, unit))
@@ -337,7 +337,7 @@ def _rehearsed(counting: Counting) -> Columns:
 
 
 def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: Histogram) -> list[Bins]:
-    """Request bins of ranges; then again, in smaller ranges where there are any.
+    """Request bins of ranges. Then again, in smaller ranges where there are any.
 
     Returns the bins of all rounds, the last with the mean of the counts of each column in its last
     range.
@@ -427,15 +427,15 @@ class Widening(OptionalStage):
     """Enlarge ranges where that significantly improves predictions.
 
     One release, :class:`skdp.oracle.TailSum`, at the mean of the points in the second quarter of
-    the run. The choice follows only from its answer and public numbers. Later releases hold for
-    any ranges: each bounds what a record adds by itself.
+    the run. The choice follows only from its answer and public numbers. Later releases are valid
+    for any ranges, because each bounds a record's contribution itself.
 
     Parameters
     ----------
     share : float
         Of mu squared, relative to the solver's own releases.
     targets : bool
-        Whether the ranges of targets are enlarged, too: not if they were declared.
+        Whether the ranges of targets are also enlarged: not if they were declared.
     """
 
     share: float

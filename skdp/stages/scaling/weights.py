@@ -34,8 +34,8 @@ from skdp.stages.base import OptionalStage, StageParameters, missing_gaussian
 from skdp.stages.scaling.shares import SHARE_OF_WEIGHTS, mu_per_count
 from skdp.stages.scaling.stage import ScalingStage, number_weighted
 
-# All figures are choices of ours. Bins of the first counts, over the range of float64, in octaves;
-# those of the second counts divide the highest one with weights and the one below it.
+# All figures are choices of ours. Bins of the first counts, over the range of float64, in octaves.
+# Those of the second counts divide the highest one with weights and the one below it.
 LOWEST, OCTAVES, N_COARSE = -1076.0, 4.0, 526
 UNIT_BIN, N_FINE = 269, 32  # number of the bin that starts at weight 1
 # Noise in the bin of weight 1 that counts stand out from, in standard deviations. A bin far above
@@ -43,7 +43,7 @@ UNIT_BIN, N_FINE = 269, 32  # number of the bin that starts at weight 1
 Z_BIN = 3.5
 Z_TAIL = 3.0  # noise in a tail that weights are clipped for
 # Shares of mu squared: of the first and second counts, for this noise on a count as a share of the
-# records, within limits; and of the sum.
+# records, within limits, and of the sum.
 NOISE_GOAL, MIN_SHARE, MAX_SHARE = 2e-4, 0.005, 0.03
 SHARE_OF_SUM = 0.005
 OF_ALL = 0.4, 0.2  # shares of the budget if it is spent on weights alone: of a count, and the sum
@@ -59,7 +59,7 @@ class WeightStage(OptionalStage):
     Parameters
     ----------
     shares : tuple of float
-        Shares of mu squared: of the two histograms, and of the sum; 0 for Laplace noise.
+        Shares of mu squared: of the two histograms, and of the sum, 0 for Laplace noise.
     known : Weights or None
         The weights' units if these are public: those of labels without weights of records. If the
         weight of a label is 0, the number of the other records is released.
