@@ -43,10 +43,10 @@ def are_numbers(values: AnyArray) -> bool:
 
 
 def shown(value: object) -> str:
-    """Return a value as an error message may show it; rows passed by mistake are not quoted.
+    """Return a value as an error message may show it. Rows passed by mistake are not quoted.
 
     Numbers, short strings and short tuples and lists of them are, and objects of this package with
-    the parameters that were set; of all else the type is named.
+    the parameters that were set. Of all else the type is named.
     """
     if value is None or isinstance(value, bool | Number) or type(value) is str:
         text = repr(value)
@@ -80,7 +80,7 @@ def listed(names: Iterable[object], most: int = 10) -> str:
 
 
 def html_table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """Return a table in HTML; what its cells contain is escaped."""
+    """Return a table in HTML. Its cells are escaped."""
 
     def line(cells: Iterable[object], tag: str) -> str:
         return "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells)
@@ -99,7 +99,7 @@ def text_table(rows: Sequence[Sequence[str]], sides: str = "") -> list[str]:
 
 
 def require(name: str, value: object, allowed: str, is_valid: bool) -> None:
-    """Raise ValueError, "<name> must <allowed>; got <value>.", unless ``is_valid``."""
+    """Raise ValueError, "<name> must <allowed>, got <value>.", unless ``is_valid``."""
     if not is_valid:
         raise ValueError(f"{name} must {allowed}, got {shown(value)}.")
 
@@ -115,7 +115,7 @@ def require_numbers(
 
 
 def require_bound(name: str, value: object, is_optional: bool = False) -> None:
-    """Raise ValueError unless float64 can represent the square of ``value``; None if optional."""
+    """Raise ValueError unless float64 can represent the square of ``value``. None if optional."""
     allowed = f"a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}"
     is_valid = is_real(value) and LEAST_BOUND <= value <= LARGEST_BOUND
     either = "None or " * is_optional
@@ -123,7 +123,7 @@ def require_bound(name: str, value: object, is_optional: bool = False) -> None:
 
 
 def store_float(owner: object, name: str, allowed: str, is_valid: Callable[[float], bool]) -> None:
-    """Turn a field of a frozen dataclass into a float; ValueError unless ``is_valid`` of it."""
+    """Turn a field of a frozen dataclass into a float. ValueError unless ``is_valid`` of it."""
     value = getattr(owner, name)
     is_allowed = isinstance(value, Real) and is_valid(float(value))
     require(f"{type(owner).__name__}: {name}", value, allowed, is_allowed)

@@ -18,7 +18,7 @@ def warn(message: str, category: type[Warning]) -> None:
     A fixed stack level would depend on how a fit was reached: by ``fit``, in a pipeline, in a
     search. Where no such line exists, as in a worker's thread, the outermost line is named.
 
-    Python's own record of what was shown is lost whenever a library changes filters, as for every
+    Python's own record of shown warnings is lost whenever a library changes filters, as for every
     fit of a search. This one is lost where warnings go elsewhere, as in every
     ``catch_warnings(record=True)``. Filters of the category decide as ever, such as "always".
 

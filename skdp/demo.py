@@ -47,7 +47,7 @@ EXPERIMENTS = {  # data and score: how to load the data, and a private model of 
 class Result(NamedTuple):
     """Scores of a private model and of its non-private references on held-out rows.
 
-    ``scores`` are those of the private model, the quantiles ``BAND`` at each epsilon; ``reference``
+    ``scores`` are those of the private model, the quantiles ``BAND`` at each epsilon. ``reference``
     and ``constant`` are median scores of the non-private model and of a constant prediction.
     ``statements`` are those of the last fit with each epsilon.
     """
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str or None, default=None
-        Command-line arguments; None takes those of the process.
+        Command-line arguments. None uses the arguments of the process.
 
     Returns
     -------

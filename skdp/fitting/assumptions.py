@@ -39,14 +39,14 @@ EXTERNAL = "A release by another tool was charged as it was stated: {}"
 
 
 def unit_assumptions(n_records: int, unit: str, result: str = "the model") -> list[str]:
-    """Return what a statement says of the unit of privacy, and of how many there are.
+    """Return a statement's sentences on the unit of privacy and the number of units.
 
     Parameters
     ----------
     n_records : int
     unit : {"row", "group"}
     result : str, default="the model"
-        What each group counts once in.
+        The result in which each group counts once.
     """
     if unit == "row":
         return [f"One record is one row. The number of rows, n = {n_records}, is public."]
@@ -61,7 +61,7 @@ def unit_assumptions(n_records: int, unit: str, result: str = "the model") -> li
 
 
 def row_assumptions(public: Public) -> list[str]:
-    """Return what the statement of any fit says everybody may know of the rows."""
+    """Return the facts about the rows that every statement lists as public."""
     sparse = (
         "The positions and the number of stored entries of sparse rows are private and affect only "
         "the releases. (The time and the memory of a fit grow with their number.)"
@@ -81,7 +81,7 @@ def row_assumptions(public: Public) -> list[str]:
 
 
 def noise_assumptions(noise_source: str, epsilon: float) -> list[str]:
-    """Return what a seed does to the guarantee, and what no noise does."""
+    """Return how a seed, or no noise, affects the guarantee."""
     sentences = []
     if noise_source == "seeded":
         sentences.append(
@@ -94,7 +94,7 @@ def noise_assumptions(noise_source: str, epsilon: float) -> list[str]:
 
 
 def declared_assumptions(public: Public) -> list[str]:
-    """Return what was declared about weights, the start, and lengths of rows or of groups."""
+    """Return the declarations about weights, the start, and norms of rows or sizes of groups."""
     sentences = []
     if public.clips_means:
         sentences.append(
@@ -126,7 +126,7 @@ def declared_assumptions(public: Public) -> list[str]:
 
 
 def stream_assumptions(public: Public, n_rows: int) -> list[str]:
-    """Return what is assumed of the blocks of a stream, for which ``n_rows`` was declared."""
+    """Return the assumptions about the blocks of a stream, for which ``n_rows`` was declared."""
     sentences = [
         f"Rows arrived block by block and were read once. n = {n_rows} was "
         f"declared. Places without a {public.unit} count as null records.",

@@ -1,7 +1,7 @@
 """Recognise, from the fits of one budget, operations on rows between them.
 
-An estimator does not see what surrounds it, so a budget goes by what its fits receive: targets that
-come back as columns, numbers of records, weights. No row stays alive for this, and what is kept
+An estimator does not see its surroundings, so a budget examines the inputs of its fits: targets
+that come back as columns, numbers of records, weights. No row stays alive for this, and the record
 stays in memory: it is never part of a model, a budget's attributes or a pickle.
 """
 
@@ -72,7 +72,7 @@ CHANGING_WEIGHTS = (
 PUBLIC_ONLY = frozenset({"LabelBinarizer", "LabelEncoder", "PolynomialFeatures"})
 
 
-# What each estimator was fitted on, as long as it lives; copies of it begin anew.
+# What each estimator was fitted on, as long as it lives. Copies of it begin anew.
 _fits: weakref.WeakKeyDictionary[Any, list[tuple[list[Place], PrivacyStatement]]]
 _fits = weakref.WeakKeyDictionary()
 
@@ -138,7 +138,7 @@ def parts_of(thing: object) -> Iterable[object]:
 
 
 def reads_rows(step: BaseEstimator) -> bool:
-    """Whether fitting this non-private step of a pipeline takes something from the rows."""
+    """Whether fitting this non-private step of a pipeline learns from the rows."""
     if not hasattr(step, "fit") or isinstance(step, type) or type(step).__name__ in PUBLIC_ONLY:
         return False
     if isinstance(step, BaseEstimator) and not get_tags(step).requires_fit:
@@ -179,7 +179,7 @@ def learning_parts(thing: object, is_sparse: bool = False) -> Iterator[str]:
     Parameters
     ----------
     thing : estimator or object
-        Fitted or not. What an estimator around a private model does itself is not named.
+        Fitted or not. The own work of an estimator around a private model is not named.
     is_sparse : bool, default=False
         Whether it receives sparse rows.
 
@@ -215,7 +215,7 @@ def _is_private(thing: object) -> bool:
 
 def _why_columns_read_rows(columns: ColumnTransformer, is_sparse: bool) -> Iterator[str]:
     """Yield the reasons why a ColumnTransformer itself reads rows, whatever its parts do."""
-    # A selector by type and name looks at no value; of other functions this is not known.
+    # A selector by type and name looks at no value. Of other functions this is not known.
     selectors = [chosen for _, _, chosen in columns.transformers if callable(chosen)]
     if any(type(selector) is not make_column_selector for selector in selectors):
         yield "a function of the rows chooses columns. Name them, or use make_column_selector"
@@ -239,7 +239,7 @@ def _may_return_sparse(step: object) -> bool:
 
 
 def _is_unknown(step: Any) -> bool:
-    """Whether it is a transformer of unknown output; a step that reads rows is named itself."""
+    """Whether it is a transformer of unknown output. A step that reads rows is named itself."""
     if type(step) is FunctionTransformer:
         return step.func is not None and not isinstance(step.func, np.ufunc)
     dense = OrdinalEncoder, PolynomialFeatures, Pipeline, FeatureUnion, ColumnTransformer
@@ -248,7 +248,7 @@ def _is_unknown(step: Any) -> bool:
 
 
 class FitHistory:
-    """What the fits of one budget received, without their rows."""
+    """Inputs of the fits of one budget, without their rows."""
 
     def __init__(self) -> None:
         self._targets: set[bytes] = set()  # keyed fingerprints
@@ -261,7 +261,7 @@ class FitHistory:
     def shares_rows(self, part: Part, arrays: tuple[Table, ...]) -> bool:
         """Return whether arrays of a part of the people hold rows of another part.
 
-        What arrays hold is not compared: see `places_of`.
+        Contents of arrays are not compared: see `places_of`.
         """
         if not _is_named(part):
             return False
@@ -305,7 +305,7 @@ class FitHistory:
             self._last_weights[data.part] = weakref.ref(weights)
 
     def warn(self) -> None:
-        """Warn where the fits received what an operation on rows may have made between them."""
+        """Warn if the inputs of the fits may result from an operation on rows between them."""
         if len(self._n_records) > len({part for part, _ in self._n_records}):
             warn(SELECTED_RECORDS, PrivacyWarning)
         if self._weights_change:

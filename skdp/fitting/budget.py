@@ -31,7 +31,7 @@ from skdp.fitting.data import Data
 from skdp.fitting.ledger import PrivacyBudgetError
 
 # Theorems whose totals keep to a budget even if fits are chosen by looking at earlier models: for
-# Gaussian DP, Smith and Thakurta 2022 and Koskela, Tobaben, Honkela 2023; for sums of epsilons,
+# Gaussian DP, Smith and Thakurta 2022 and Koskela, Tobaben, Honkela 2023. For sums of epsilons,
 # Rogers et al. 2016.
 FILTERS = ("gdp", "pure")
 
@@ -69,34 +69,34 @@ class PrivacyBudget:
     """A budget that several fits share.
 
     Each fit is charged before it uses the rows. The one which would bring the total over
-    ``epsilon`` is refused, and costs nothing; a fit that fails half way keeps its debt. The total
+    ``epsilon`` is refused, and costs nothing. A fit that fails half way keeps its debt. The total
     is that of all releases composed, which is less than the sum of the fits' epsilons.
 
     Use it as a context manager, which charges every fit of the process while its block is open, in
-    whatever thread; where blocks are nested, all of the budgets are charged. Or pass it to
-    estimators as ``privacy=Privacy(budget=...)``; clones share it. Without a ledger it counts in
+    whatever thread. Where blocks are nested, all of the budgets are charged. Or pass it to
+    estimators as ``privacy=Privacy(budget=...)``. Clones share it. Without a ledger it counts in
     the process that made it: a fit in another process is refused, not forgotten. With one, the fits
     of all processes that share the file are charged, those before a restart included.
 
     Parameters
     ----------
     epsilon : float
-        Positive; inf refuses nothing and only counts.
+        Positive. It is inf refuses nothing and only counts.
     delta : float
         In [0, 1): the delta at which the total is priced.
     adjacency : {"zero_out", "replace_one", "label"}, default="zero_out"
         Fits under the other adjacency are refused.
     allow_seeded_noise : bool, default=False
-        Whether to admit fits with `SeededNoise`, which are not private; for tests. Not with a
+        Whether to admit fits with `SeededNoise`, which are not private, for tests. Not with a
         ledger.
     unit : {"row", "group"} or None, default=None
-        Unit of privacy; None for that of the first fit, or, with a ledger, for "row".
+        Unit of privacy. None for that of the first fit, or, with a ledger, for "row".
     ledger : str, path or None, default=None
-        SQLite file on a local disk that keeps the charges; created if missing. A charge is
+        SQLite file on a local disk that keeps the charges, created if missing. A charge is
         committed before the fit uses rows.
     data : str, default="data"
         Name of the data in the ledger. The charges of one name and one unit share a budget, whose
-        terms are recorded at its first use; other terms are refused later.
+        terms are recorded at its first use. Other terms are refused later.
     renew : {"monthly"} or None, default=None
         "monthly" begins each calendar month (UTC) anew, for fits on rows that no other month's
         fits use: that is assumed, and the statement says so. Needs a ledger.
@@ -177,7 +177,7 @@ class PrivacyBudget:
 
     @property
     def epsilon(self) -> float:
-        """What may be spent."""
+        """Budget that may be spent."""
         return self._terms[0]
 
     @property
@@ -238,12 +238,12 @@ class PrivacyBudget:
         Parameters
         ----------
         delta : float or None, default=None
-            That fit's delta; None for the budget's own.
+            That fit's delta. None for the budget's own.
 
         Returns
         -------
         float
-            Usually more than ``epsilon - spent``, since compositions cost less than sums; 0.0 where
+            Usually more than ``epsilon - spent``, since compositions cost less than sums. 0.0 where
             no such fit is admitted. Fits with batches may be allowed more, or less.
         """
         delta = self.delta if delta is None else delta
@@ -314,9 +314,9 @@ class PrivacyBudget:
         """Charge the fits of a block to one part of the people, such as a region or a hospital.
 
         Fits in different parts cost their maximum (parallel composition, McSherry 2009, Thm 4).
-        Fits in one part add up, and so do fits outside of any part, with all parts. Membership
-        and sizes of the parts must be public, and no person may be in two parts of a budget. An
-        array or table that comes back in another part is refused; copies are not recognised.
+        Fits in one part add up, and so do fits outside of any part, with all parts. Membership and
+        sizes of the parts must be public, and no person may be in two parts of a budget. An array
+        or table that comes back in another part is refused. Copies are not recognised.
 
         Parameters
         ----------
@@ -369,7 +369,7 @@ class PrivacyBudget:
             raise PrivacyBudgetError(f"{self!r} refused {what} in this process. {IN_PROCESS}")
 
     def _catch_up(self, opened: Connections) -> None:
-        """Read what other processes were charged since; nothing without a ledger."""
+        """Read what other processes were charged since, nothing without a ledger."""
         if self._account is not None:
             began, charges, last = self._account.read(opened[self._account.path])
             if began:
@@ -395,7 +395,7 @@ class PrivacyBudget:
         self._n_fits += 1
 
     def _look(self, what: str) -> None:
-        """Bring the total up to date; PrivacyBudgetError where it is not known."""
+        """Bring the total up to date. PrivacyBudgetError where it is not known."""
         self._require_process(what)
         if self._account is not None:
             with _lock, ledgers.reading(self._account.path) as connection:
@@ -449,7 +449,7 @@ class PrivacyBudget:
         seed: str | None,
         line: ledgers.Line | None = None,
     ) -> None:
-        """Remember the debt. There is no way to take it back."""
+        """Remember the debt. It cannot be undone."""
         self._add(stated, total)
         self._seeds.update(() if seed is None else (seed,))
         if self._account is not None and line is not None:
@@ -457,18 +457,18 @@ class PrivacyBudget:
             ledgers.remember_line(self._account.path, line)
 
     def charge_external(self, event: Any, note: str) -> None:
-        """Charge a release by another tool on the same data, before it takes place.
+        """Charge a release by another tool on the same data, before it is made.
 
         All budgets whose block is open are charged as well, or none.
 
         Parameters
         ----------
         event : Event or dp_accounting.DpEvent
-            What is released: an event of `skdp.accounting`, such as ``Laplace(2.0, spread=1)`` for
-            a count, ``ApproximateDP(epsilon, delta)`` where only the guarantee is known, or one of
+            The release: an event of `skdp.accounting`, such as ``Laplace(2.0, spread=1)`` for a
+            count, ``ApproximateDP(epsilon, delta)`` if only the guarantee is known, or one of
             dp-accounting, as `skdp.accounting.from_dp_event` reads it. It is charged as stated.
         note : str
-            What it is, for the statement and the ledger.
+            Its description, for the statement and the ledger.
 
         Raises
         ------
@@ -497,7 +497,7 @@ class PrivacyBudget:
 
 
 def _recall(*identity: str | float | None) -> PrivacyBudget:
-    """Return a budget by its identity; in another process, without a ledger, it admits no fit."""
+    """Return a budget by its identity. In another process, without a ledger, it admits no fit."""
     held = _known.get(str(identity[0]))
     if held is None:
         held = object.__new__(PrivacyBudget)
@@ -584,7 +584,7 @@ def identities_of_open_budgets(known: tuple[Identity, ...]) -> tuple[Identity, .
 
 
 def of_other_processes(sent: tuple[Identity, ...]) -> tuple[Identity, ...]:
-    """Return the budgets of other processes; this process knows its own open budgets."""
+    """Return the budgets of other processes. This process knows its own open budgets."""
     return tuple(identity for identity in sent if identity[1] != process_id())
 
 

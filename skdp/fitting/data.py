@@ -22,25 +22,25 @@ from skdp.oracle.sources.keyed_split import PartOfPartitions
 from skdp.oracle.sources.memory import Map
 from skdp.oracle.sources.partitioned import Partitions
 
-# Calls that predict one row of every group; any further rows of a group have a call of their own.
-# With more, small groups are predicted over and over where one group is large; with fewer, more
+# Calls that predict one row of every group. Any further rows of a group have a call of their own.
+# With more, small groups are predicted over and over where one group is large. With fewer, more
 # groups need such a call.
 ROUNDS = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows that were checked, with all that belongs to them; nothing has been charged.
+    """Rows that were checked, with all that belongs to them. Nothing has been charged.
 
     Attributes
     ----------
     X : array, sparse matrix, table, Partitions, or iterable of blocks
     y : array or None
-        Of rows in memory; of partitions all labels, sorted, if they were read.
+        Of rows in memory. Of partitions all labels, sorted, if they were read.
     targets : Targets
         Of a stream or of partitions: two or so of the declared kind.
     sizes : sequence of int
-        Number of records, rows or groups, of each partition; rows in memory are one, and so is a
+        Number of records, rows or groups, of each partition. Rows in memory are one, and so is a
         stream.
     n_features : int
     groups : GroupLabels or None
@@ -53,15 +53,15 @@ class Data:
     make_source : callable or None
         Returns the source, from the public facts of a fit and a ``map`` over threads.
     provides : frozenset of str
-        What releases can rely on, as in `skdp.oracle.sources.base`.
+        Properties on which releases can rely, as in `skdp.oracle.sources.base`.
     starts : sequence of int
         Number of the first record of each partition.
     names : sequence of str or None
-        Names of the columns, empty if they have none; None if they are not known.
+        Names of the columns, empty if they have none. None if they are not known.
     column_kinds : mapping or None
         Of a table: how each column is read, by its name or number.
     part : tuple of (Partition, int)
-        The part of a random split that the rows are; () for all rows.
+        The part of a random split that the rows are, () for all rows.
     given : tuple
         X, y and weights as they were passed, by which those of another fit are recognised.
     reader : estimator or None
@@ -97,12 +97,12 @@ class Data:
 
     @property
     def n_records(self) -> int:
-        """Number of rows or, where there are some, of groups; public."""
+        """Number of rows or, where there are some, of groups, public."""
         return sum(self.sizes)
 
     @property
     def n_rows(self) -> int:
-        """Number of rows in memory; private where there are groups."""
+        """Number of rows in memory. Private where there are groups."""
         return int(_num_samples(self.X))
 
     @property
@@ -129,7 +129,7 @@ class Data:
     # ------------------------------------------------------------------ splits and predictions
 
     def split(self, sizes: list[int], drawn_from: NoiseSource) -> list[PartOfPartitions]:
-        """Return the parts of a random split, of these sizes in rows or groups; see `KeyedSplit`.
+        """Return the parts of a random split, of these sizes in rows or groups. See `KeyedSplit`.
 
         A group is in one part with all of its rows. Where partitions do not know their places,
         sizes are those only in expectation.
@@ -137,7 +137,7 @@ class Data:
         return PartOfPartitions.drawn(sizes, drawn_from, self.starts, self.sizes)
 
     def subset(self, *several: PartOfPartitions) -> dict[str, Any]:
-        """Return some parts as arguments of ``fit``, by name; groups by number."""
+        """Return some parts as arguments of ``fit``, by name, groups by number."""
         numbers = tuple(number for part in several for number in part.numbers)
         part = replace(several[0], numbers=numbers)
         if isinstance(self.X, Partitions):
@@ -153,10 +153,10 @@ class Data:
 
         A product of matrices may add up a row in another order for another place or another number
         of rows. With groups the number of rows is private, and a group that has one row more would
-        move those after it, so that one of them might end on the other side of a threshold. So
-        rows are taken in calls whose sizes, and the place of a group in them, are public: the
-        first rows of all groups, then the second ones, the last row of a group standing in for
-        those that are missing. Rows beyond `ROUNDS` in a group have a call of their own.
+        move those after it, so that one of them might end on the other side of a threshold. So rows
+        are processed in calls whose sizes, and the place of a group in them, are public: the first
+        rows of all groups, then the second ones, the last row of a group standing in for those that
+        are missing. Rows beyond `ROUNDS` in a group have a call of their own.
         """
         if self.groups is None:
             return np.asarray(predict(self.X, **self._offset_of(slice(None))))

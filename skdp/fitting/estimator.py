@@ -37,7 +37,7 @@ from skdp.oracle.sources.memory import Map, row_threads
 from skdp.oracle.sources.row_blocks import canonical, row_parts
 from skdp.solvers import get_solver
 
-# What `verbose` says of releases; of others it says their kind.
+# What `verbose` says of releases. Of others it says their kind.
 STEPS = {
     "magnitudes": "estimating ranges of columns",
     "histograms": "estimating ranges of columns",
@@ -92,7 +92,7 @@ _SENT_BUDGETS = "_sent_budgets"
 
 
 class PrivateEstimator(BaseEstimator):
-    """Base of all that is fitted privately; copies forget no open budget.
+    """Base of all that is fitted privately. Copies forget no open budget.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class PrivateEstimator(BaseEstimator):
             )
 
     def _read(self, what: str, *arrays: Any, **checks: Any) -> Table:
-        """Validate X, or X and y; a refusal does not quote what a cell holds."""
+        """Validate X, or X and y. A refusal does not quote what a cell holds."""
         refuse_columns("X", arrays[0])
         with without_cells(what, *arrays[:1]):
             validated = validate_data(
@@ -190,7 +190,7 @@ class PrivateEstimator(BaseEstimator):
         return False
 
     def _check_rows(self, X: Table) -> None:
-        """Raise ValueError for rows that a fit would refuse; nothing is kept or charged."""
+        """Raise ValueError for rows that a fit would refuse. Nothing is kept or charged."""
         with refusals.refusing(self._who):
             clone(self)._read("X", X)
 
@@ -229,17 +229,17 @@ class PrivateEstimator(BaseEstimator):
         return self
 
     def _read_targets(self, y: AnyArray, dtype: AnyType) -> Targets:
-        """Check y and turn it into targets; without a solver no release reads them."""
+        """Check y and turn it into targets. Without a solver no release reads them."""
         return Targets(y, 1)
 
     def _with_offset(
         self, targets: Targets, weights: AnyArray | None, offset: AnyArray
     ) -> tuple[Targets, AnyArray | None]:
-        """Return targets and weights of rows with offsets; only models of targets read these."""
+        """Return targets and weights of rows with offsets. Only models of targets read these."""
         return targets, weights
 
     def _declared_targets(self, n_outputs: int) -> Targets:
-        """Return targets of two rows; without a solver no release reads them."""
+        """Return targets of two rows. Without a solver no release reads them."""
         return Targets(np.zeros((2, 1)), 1)
 
     def _prepare_stages(
@@ -295,7 +295,7 @@ class PrivateEstimator(BaseEstimator):
         return {**state, _SENT_BUDGETS: sent} if sent else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Unpickle; in the process that made the budgets there is nothing to remember."""
+        """Unpickle. In the process that made the budgets there is nothing to remember."""
         state = dict(state)
         version = state.pop("_skdp_version", __version__)
         if version != __version__:
@@ -310,7 +310,7 @@ class PrivateEstimator(BaseEstimator):
         super().__setstate__({**state, _SENT_BUDGETS: sent} if sent else state)
 
     def __sklearn_clone__(self) -> Self:
-        """Clone; meta-estimators in a worker clone what they were sent."""
+        """Clone. Meta-estimators in a worker clone what they were sent."""
         copy: Self = super().__sklearn_clone__()
         if _SENT_BUDGETS in vars(self):
             setattr(copy, _SENT_BUDGETS, vars(self)[_SENT_BUDGETS])
@@ -335,14 +335,14 @@ def is_private_model(estimator: object) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fit whose rows were checked and whose plan is settled; nothing has been charged.
+    """A fit whose rows were checked and whose plan is settled. Nothing has been charged.
 
     Attributes
     ----------
     data : Data
     prepared : Prepared
     statement : PrivacyStatement
-        What the fit is charged for.
+        The charge for the fit.
     """
 
     data: Data
@@ -413,12 +413,12 @@ def charge_fit(
     ----------
     model : PrivateEstimator
     statement : PrivacyStatement
-        What is charged: a fit, or several of them together. Those go into a block of
+        The charge: a fit, or several fits together. Those go into a block of
         `skdp.fitting.parts.charged_as_a_whole`, in which nothing is charged again.
     data : Data or None, default=None
         The rows, for the budgets to compare with those of earlier fits.
     who : str or None, default=None
-        Name of the tool in messages; None for that of the estimator.
+        Name of the tool in messages. None for that of the estimator.
     rows : tuple of (Part, tuple)
         The part of the rows, and the arrays that were given for them.
 
@@ -447,16 +447,16 @@ def charge_fit(
 def with_earlier_fits(
     model: PrivateEstimator, arrays: tuple[Table, ...], statement: PrivacyStatement
 ) -> PrivacyStatement:
-    """Return the statement of all fits of this estimator on these rows; warn if there are several.
+    """Return the statement of all fits of this estimator on these rows. Warn if there are several.
 
     Whoever fits it again and keeps the best result has seen all of these releases. Each was charged
-    by itself; this total is what ``privacy_`` says.
+    separately. ``privacy_`` states this total.
 
     Parameters
     ----------
     model : PrivateEstimator
     arrays : tuple
-        What was given for the rows.
+        The arguments that contain rows.
     statement : PrivacyStatement
         Of a fit that was charged.
     """

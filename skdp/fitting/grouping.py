@@ -38,7 +38,7 @@ class GroupLabels:
     labels : array of shape (n_rows,)
         As in `number_labels`.
     **arrays
-        What has to have as many rows, by name; None is left out.
+        Arrays with as many rows, by name. None is left out.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ def read_block(
     is_all : bool, default=True
         Whether these are all rows of a fit, one of which needs a positive weight.
     reads_targets : bool, default=True
-        Whether y is checked; else the targets are y as it is.
+        Whether y is checked. Otherwise the targets are y as it is.
     **checks
         Passed on to the estimator.
 
@@ -177,9 +177,9 @@ def number_labels(labels: object) -> tuple[Indices, int]:
 
 
 def label_column(labels: object) -> AnyArray:
-    """Return labels as a one-dimensional array; those of a list stay what they are.
+    """Return labels as a one-dimensional array. Labels of a list keep their types.
 
-    NumPy alone would make strings of ``[1, "1", True]``, and two dimensions of a list of tuples.
+    NumPy would make strings of ``[1, "1", True]``, and two dimensions of a list of tuples.
     """
     if has_hidden_cells(labels):
         raise InputError(MISSING)
@@ -197,7 +197,7 @@ def _is_missing(label: object) -> bool:
 
 
 def _rows_of(array: Table) -> int | None:
-    """Return the length of an array; None where it has none, which others refuse."""
+    """Return the length of an array. None where it has none, which others refuse."""
     try:
         return int(_num_samples(array))
     except (TypeError, ValueError):
@@ -210,13 +210,13 @@ def within_groups(
 ) -> tuple[AnyRows, AnyArray]:
     """Return rows and targets as deviations from the means over the rows of their group.
 
-    The map acts group by group: what becomes of a group's rows follows from these rows, their
-    targets and their weights alone, bit for bit. So two data sets that differ in the rows of one
-    group become two that differ in the rows of that group, with the same labels: neighbours become
+    The map acts group by group: the result for a group's rows follows only from these rows, their
+    targets and their weights, bit for bit. So two data sets that differ in the rows of one group
+    become two that differ in the rows of that group, with the same labels: neighbours become
     neighbours, and a fit whose unit of privacy is the same group keeps its guarantee.
 
     * "replace_one": any rows of a group become any rows of that group, as many.
-    * "zero_out": a null group adds nothing to any sum and has nothing to be mapped; rows of zeros
+    * "zero_out": a null group adds nothing to any sum and has nothing to be mapped. Rows of zeros
       remain zeros.
     * "label": the columns do not depend on the targets, so that they stay public.
 

@@ -7,10 +7,10 @@ as ``user_version``. Its table ``line`` has the columns ``number`` (1, 2, ... wi
 ``time`` (UTC) and ``skdp`` (the version that wrote them), and by kind
 
 ``ledger``
-    the first line: ``id``, which is random;
+    the first line: ``id``, which is random.
 ``budget``
     the terms of a budget: ``data`` and ``unit``, by which lines belong to it, ``epsilon``,
-    ``delta``, ``adjacency``, ``accountant`` (always "auto") and ``renew``;
+    ``delta``, ``adjacency``, ``accountant`` (always "auto") and ``renew``.
 ``charge``
     ``data``, ``unit``, ``period`` (the month, if the budget is renewed), ``by`` (an estimator, or
     "external"), ``total`` (epsilon after the charge) and ``statement``, as
@@ -44,7 +44,7 @@ Entry: TypeAlias = dict[str, Any]
 
 FORMAT = 1
 APPLICATION_ID = 0x736B6470
-# A charge is priced while the file is locked; prices of sampled batches take up to seconds.
+# A charge is priced while the file is locked. Prices of sampled batches take up to seconds.
 WAIT_SECONDS = 60
 _TABLE = f"""
 BEGIN;
@@ -95,7 +95,7 @@ class Line:
     number : int
         From 1.
     entry : dict
-        What was written.
+        The entry in the file.
     hash : str
         Of this line and all before it.
     """
@@ -145,7 +145,7 @@ def _require_format(path: Path, connection: sqlite3.Connection) -> None:
 
 
 def has_half_line(path: Path) -> bool:
-    """Return whether SQLite's journal, beside the file, is in use; its header is 0 otherwise."""
+    """Return whether SQLite's journal, beside the file, is in use. Its header is 0 otherwise."""
     try:
         with path.with_name(f"{path.name}-journal").open("rb") as journal:
             return any(journal.read(8))
@@ -168,7 +168,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a ledger as its only writer; commit at the end of the block, unless it raises."""
+    """Open a ledger as its only writer. Commit at the end of the block, unless it raises."""
     with _connected(path, "rw") as connection:
         # EXTRA: a committed line survives a power failure right after it. PERSIST: the journal is
         # overwritten, not deleted, which takes a quarter less time.
@@ -190,7 +190,7 @@ def create(path: Path) -> None:
             connection.executescript(_TABLE)
             append(connection, {"kind": "ledger", "id": uuid.uuid4().hex})
             connection.execute("COMMIT")
-        # Whoever opens the file sees all of it; of two processes the first one's file stays.
+        # Whoever opens the file sees all of it. Of two processes the first one's file stays.
         with suppress(FileExistsError):
             os.link(draft, path)
     except OSError as error:
@@ -212,7 +212,7 @@ def append(connection: sqlite3.Connection, entry: Entry) -> Line:
 
 
 def _statement_in(line: Line) -> PrivacyStatement:
-    """Return the statement of a charge; PrivacyBudgetError if this version does not know it."""
+    """Return the statement of a charge. PrivacyBudgetError if this version does not know it."""
     try:
         return PrivacyStatement.from_dict(line.entry["statement"])
     except (KeyError, TypeError, ValueError) as error:
@@ -302,7 +302,7 @@ class Account:
         self.last: Line | None = None
 
     def open(self) -> None:
-        """Write the budget's terms, unless the ledger has them; create the ledger if missing.
+        """Write the budget's terms, unless the ledger has them. Create the ledger if missing.
 
         Raises
         ------
@@ -320,7 +320,7 @@ class Account:
         if not is_known:
             with writing(self.path) as connection:
                 if not self._has_terms(lines_after(self.path, connection, None)):
-                    # Format 1 names an accountant; there is one price.
+                    # Format 1 names an accountant. There is one price.
                     entry = {"kind": "budget", **self._terms, "accountant": "auto"}
                     append(connection, entry)
 

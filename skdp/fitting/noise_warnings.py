@@ -22,7 +22,7 @@ WASTEFUL = 0.2  # of the signal over noise that answers on all rows have
 # Shares of what there is to learn, R2, D2 or log loss over a constant, that half of the fits lose
 # at most: messages say how many rows would do.
 HALF, TENTH = 0.5, 0.1
-# Kind of the measured fits with targets of a kind; and of those with a loss that was measured.
+# Kind of the measured fits with targets of a kind, and of those with a loss that was measured.
 KINDS = {"real": "regression", "nonnegative": "log link", "label": "two classes"}
 MEASURED_LOSSES = {"squared_error": "regression", "tweedie_log": "log link"}
 MEASURED_LOSSES |= {"logistic": "two classes", "multinomial": "more classes"}
@@ -53,7 +53,7 @@ def warn_about_units(who: str, scaling: str, prepared: Prepared) -> None:
 
 
 def _unlike_measured(prepared: Prepared) -> str:
-    """Return in which respects a fit differs from the ones that were measured; "" if in none."""
+    """Return in which respects a fit differs from the ones that were measured, "" if in none."""
     public, problem = prepared.public, prepared.problem
     facts = {
         "this loss": problem.loss.name not in MEASURED_LOSSES,
@@ -81,7 +81,7 @@ def rows_for(share: float, public: Public, kind: str) -> int:
 
 
 def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str, ...]:
-    """Return what a default fit is expected to lose, and how many rows would do, in sentences.
+    """Return the expected loss of a default fit and the rows that it needs, in sentences.
 
     All of it follows from the budget, the shape of X and, after a fit, the estimated skewness of
     the targets.
@@ -128,7 +128,7 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
 
 
 def expectations_after(prepared: Prepared, scaling: Scaling | None) -> tuple[str, ...]:
-    """Return what a fit that estimated the skewness of its targets is expected to have lost."""
+    """Return the expected loss of a fit that estimated the skewness of its targets."""
     targets = None if scaling is None else scaling.targets
     if targets is None or targets.skewness is None or inference_expectation(prepared) is not None:
         return ()
@@ -136,7 +136,7 @@ def expectations_after(prepared: Prepared, scaling: Scaling | None) -> tuple[str
 
 
 def _interval(kind: str, signal: float) -> str:
-    """Return an interval in words; curves are cut where it hardly matters how bad a fit is."""
+    """Return an interval in words. Curves are cut where it hardly matters how bad a fit is."""
     lost = expected_loss(kind, signal)
     limits = lost.low, max(lost.high, LEAST_LOSS)
     return " and ".join("more than " * (one == MOST_LOSS) + _percent(one) for one in limits)
@@ -231,7 +231,7 @@ COLLINEAR = (
 
 
 def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
-    """Return whether coefficients are likely to be determined, in words, too; None without.
+    """Return whether coefficients are likely to be determined, also in words. None without.
 
     A function of public facts: no row has been read.
     """
@@ -281,7 +281,7 @@ def warn_about_collinear_columns(
 
 
 def warn_about_inference(who: str, prepared: Prepared) -> None:
-    """Warn if no coefficient is likely to be determined, from public facts alone."""
+    """Warn if no coefficient is likely to be determined, by public facts."""
     expected = inference_expectation(prepared)
     if expected is not None and not expected[1]:
         warn(f"{who}: {expected[0]} No budget has been spent yet.", NoiseWarning)

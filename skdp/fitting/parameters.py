@@ -12,20 +12,19 @@ alpha : float
 l1_ratio : float
     Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
 epsilon : float
-    Privacy budget of one ``fit``, in nats; positive. Smaller is more private and noisier. inf
-    adds no noise, for debugging on public data.
+    Privacy budget of one ``fit``, in nats, positive. Smaller is more private and noisier. inf adds
+    no noise, for debugging on public data.
 delta : float
-    Probability, in [0, 1), with which the epsilon guarantee may fail; well below 1/n_samples. 0
-    asks for pure differential privacy: Laplace noise, which not every solver can work with.
+    Probability, in [0, 1), with which the epsilon guarantee may fail, well below 1/n_samples. 0
+    requests pure differential privacy by Laplace noise, which not every solver supports.
 solver : str, tuple (str, dict) or Solver
-    Name from `skdp.solvers.available`, a name and hyperparameters such as ``("gd",
-    {"batch_size": 50})``, or a configured solver, whose hyperparameters a search reaches as
-    ``solver__batch_size`` and so on. "auto" chooses a solver by public facts: the best one that
-    has all hyperparameters set here.
+    Name from `skdp.solvers.available`, a name and hyperparameters such as ``("gd", {"batch_size":
+    50})``, or a configured solver, whose hyperparameters a search reaches as ``solver__batch_size``
+    and so on. "auto" chooses, by public facts, among the solvers that have all hyperparameters set
+    here.
 max_iter : int or "auto"
-    Number of steps. "auto" values here and below follow from public facts (n_samples,
-    n_features, outputs, budget) and are in ``solver_`` after fit; setting the same value gives
-    the same fit.
+    Number of steps. "auto" values here and below follow from public facts (n_samples, n_features,
+    outputs, budget) and are in ``solver_`` after fit. Setting the same value gives the same fit.
 learning_rate : float, str, tuple (str, dict), StepSchedule or "auto"
     Step size, or a schedule by name: "polynomial", or ``("polynomial", {"a": 50.0})``.
 momentum : float, str, tuple (str, dict), Momentum or "auto"
@@ -38,38 +37,38 @@ clip_norm : float or "auto"
     means less noise and more bias.
 scaling : {"auto", "private", "none"}, PublicRange, PublicSample or RowNorm
     How columns, and the targets of a regression, are standardised as part of the fit. "private"
-    estimates their ranges, centres and scales by noisy histograms, which are paid for from the
-    same budget. `PublicRange`, and `PublicSample` of rows that are not private, declare those
-    of the columns at no cost, and all of them that of the targets, as in
-    ``PublicRange(target=(0, 300))``. Penalties act on the coefficients of standardised columns
-    then, as after `sklearn.preprocessing.StandardScaler`; ``coef_`` and ``intercept_`` are in
-    units of X and y. Sparse columns are not centred, and nothing is without an intercept.
-    "none" takes records as they are, and leaves everything to the solver; `RowNorm` does, too,
-    and bounds the length of rows. Otherwise rows whose standardised L2 norm exceeds ``2 *
-    sqrt(n_features + 1)``, twice the typical one, are scaled down to it, unless epsilon is
-    infinite. "auto" is "private", except with a constraint, with ``delta=0``, and for columns
-    whose histograms the noise would hide, by a rule in public facts.
+    estimates their ranges, centres and scales by noisy histograms, within the same budget.
+    `PublicRange`, and `PublicSample` of rows that are not private, declare those of the columns at
+    no cost, and all of them that of the targets, as in ``PublicRange(target=(0, 300))``. Penalties
+    act on the coefficients of standardised columns then, as after
+    `sklearn.preprocessing.StandardScaler`. ``coef_`` and ``intercept_`` are in units of X and y.
+    Sparse columns are not centred, and nothing is without an intercept. "none" takes records as
+    they are, and leaves everything to the solver. `RowNorm` does, too, and bounds the length of
+    rows. Otherwise rows whose standardised L2 norm exceeds ``2 * sqrt(n_features + 1)``, twice the
+    typical one, are scaled down to it, unless epsilon is infinite. "auto" is "private", except with
+    a constraint, with ``delta=0``, and for columns whose histograms the noise would hide, by a rule
+    in public facts.
 constraint : L2Ball, L1Ball, Box, Simplex, str, tuple (str, dict) or None
-    Set that the coefficients, taken as one vector, have to lie in; it costs no budget. Short
-    for ``L2Ball(2.0)`` is ``("l2_ball", {"radius": 2.0})``. The intercept is free.
+    Set that the coefficients, taken as one vector, have to lie in. It costs no budget. Short for
+    ``L2Ball(2.0)`` is ``("l2_ball", {"radius": 2.0})``. The intercept is free.
 inference : bool, "coefficients", CoefficientInference or None
     True, or "coefficients", ends the fit with standard errors, intervals and p-values: a Newton
     step from the fitted coefficients that undoes their bias, with the covariance of rows and noise.
     `CoefficientInference` sets its share of the budget. It needs one target or two classes,
-    Gaussian noise, records without weights, and no L1 penalty or constraint; a penalty is not
-    part of what is estimated.
+    Gaussian noise, records without weights, and no L1 penalty or constraint. A penalty is not part
+    of what is estimated.
 fit_intercept : bool
-    Whether to fit an intercept; it is part of the same release.
+    Whether to fit an intercept. It is part of the same release.
 fixed_effects : bool
-    Whether each group has a constant of its own, which is neither estimated nor released: the
-    means of a group, weighted by ``sample_weight``, are subtracted from its columns and targets
-    inside the fit, before scaling (the within estimator of panels). It costs no budget and
-    needs ``groups``. Declared ranges and norms are of deviations from the means. ``intercept_``
-    is 0, whatever ``fit_intercept`` is: the constants of groups take its place. Predictions are
-    ``X @ coef_``, up to the constant of the row's group, and are not clipped. Columns that are
-    constant within groups have no effect that could be estimated; leave them out.
+    Whether each group has a constant of its own, which is neither estimated nor released: the means
+    of a group, weighted by ``sample_weight``, are subtracted from its columns and targets inside
+    the fit, before scaling (the within estimator of panels). It costs no budget and needs
+    ``groups``. Declared ranges and norms are of deviations from the means. ``intercept_`` is 0,
+    whatever ``fit_intercept`` is: the constants of groups take its place. Predictions are ``X @
+    coef_``, up to the constant of the row's group, and are not clipped. Columns that are constant
+    within groups have no effect that could be estimated, leave them out.
 privacy : Privacy or None
-    Neighbouring relation, shared budget and source of noise, as a `Privacy` object; None is its
+    Neighbouring relation, shared budget and source of noise, as a `Privacy` object. None means its
     defaults.
 verbose : int
     1: show each step, in a bar if tqdm is installed. 2: also print the plan before.
@@ -157,7 +156,7 @@ def constraint_set(value: object) -> Constraint:
 check_alpha = check_number("alpha", "be a finite number, at least 0", lambda v: 0 <= v < math.inf)
 
 # The parameters in the order of signatures, with checks that raise ValueError for a value out of
-# range; solver and stages check the others.
+# range. Solver and stages check the others.
 PARAMETERS: Mapping[str, Callable[[Any], object] | None] = {
     "alpha": check_alpha,
     "l1_ratio": check_number("l1_ratio", "be a number in [0, 1]", lambda value: 0 <= value <= 1),

@@ -1,4 +1,4 @@
-"""Check and map rows in partitions before a fit is charged; fit to dask collections by block."""
+"""Check and map rows in partitions before a fit is charged. Fit to dask collections by block."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ MOST_HASHES = 1024
 
 @dataclass(frozen=True)
 class Summary:
-    """Public facts about a partition: shapes, types, names; and labels, unless declared.
+    """Public facts about a partition: shapes, types, names, and labels, unless declared.
 
     ``index`` is the place that the partition says it has, ``n_records`` the number of rows, or of
-    groups; ``has_positive_weight`` is None where rows
-    have no weights. ``label_hashes`` are those of some labels of groups, see `hashes_of_labels`;
-    None without groups. ``label_kinds`` are those of all labels of groups.
+    groups. ``has_positive_weight`` is None where rows have no weights. ``label_hashes`` are those
+    of some labels of groups, see `hashes_of_labels`. None without groups. ``label_kinds`` are those
+    of all labels of groups.
     """
 
     index: int | None
@@ -77,7 +77,7 @@ class CheckTask:
     Parameters
     ----------
     model : estimator
-        Without a generator and a budget; it is sent to where the rows are.
+        Without a generator and a budget. It is sent to where the rows are.
     reads_labels : bool
         Whether y holds labels that are not declared.
     key : bytes
@@ -138,7 +138,7 @@ class CheckTask:
 
 
 def _failure(error: Exception, done: str) -> Failure:
-    """Return the result of a task that an error ended; its message is kept if it quotes no cell."""
+    """Return the result of a task that an error ended. Its message is kept if it quotes no cell."""
     if refusals.quotes_no_cell(error):
         return Failure(str(error))
     return Failure(f"a partition could not be {done}: {type(error).__name__}.")
@@ -147,7 +147,7 @@ def _failure(error: Exception, done: str) -> Failure:
 def summaries(
     partitions: Partitions, task: CheckTask
 ) -> tuple[list[int], list[int], list[Summary]]:
-    """Return what is public about partitions, if they are alike.
+    """Return the public facts about partitions, if they agree.
 
     Returns
     -------
@@ -215,9 +215,9 @@ def _require_alike(read: list[Summary]) -> None:
 def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
     """Return the smallest hash values of the labels of a partition, to find groups that are cut.
 
-    Labels and the division of rows are public, so what a comparison of them shows is public, too.
-    Two partitions that share many labels share a small hash value; of one label that is shared,
-    this is certain only if neither has more than `MOST_HASHES`. Integers and strings are compared.
+    Labels and the division of rows are public, so the result of a comparison is also public. Two
+    partitions that share many labels share a small hash value. Of one label that is shared, this is
+    certain only if neither has more than `MOST_HASHES`. Integers and strings are compared.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def labels_in(read: list[Summary]) -> AnyArray:
 
 @dataclass(frozen=True, eq=False)
 class MappedTask:
-    """A task on partitions that are mapped first; it never raises.
+    """A task on partitions that are mapped first. It never raises.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ class RowsOfPart:
     """Mapping of a partition to its rows that belong to a part of a random split.
 
     A group is in one part with all of its rows. Its number is that of its label among those of the
-    partition: as in memory, it follows from the set of labels, not from what rows hold.
+    partition: as in memory, it follows from the set of labels, not from values of rows.
     """
 
     part: PartOfPartitions
@@ -320,15 +320,15 @@ class MappedPartitions(Partitions):
         return self._partitions.run(MappedTask(self._mapping, task), spread)
 
     def kept(self, task: Task) -> Partitions | None:
-        """Return partitions of what a task makes of each once it is mapped, or None."""
+        """Return partitions of a task's result for each mapped partition, or None."""
         return self._partitions.kept(MappedTask(self._mapping, task))
 
 
 def transforms_partitions(transformer: Class) -> Class:
     """Let a class of transformers return partitions for partitions, mapped in every pass.
 
-    scikit-learn's wrapper of both methods would put what they return into the container that
-    ``set_output`` names; here each partition is put into one.
+    scikit-learn's wrapper of both methods would put their results into the container that
+    ``set_output`` names. Here each partition is put into one.
     """
     transform, fit_transform = transformer.transform, transformer.fit_transform
 
@@ -427,7 +427,7 @@ class DaskPartitions(Partitions):
         return other
 
     def run(self, task: Task, spread: Map = map) -> Iterator[Any]:
-        """Submit one task for each partition; answers come in the partitions' order."""
+        """Submit one task for each partition. Answers come in the partitions' order."""
         answers = self._client.map(_run, self._held, task=task, pure=False)
         while answers:
             # A few at once: each may be a matrix.

@@ -1,13 +1,13 @@
-"""Parts of random splits: which rows a fit was given, and what has been charged already.
+"""Parts of random splits: the rows of a fit, and the charges so far.
 
 A split that does not look at the rows makes fits on its parts cost their maximum (parallel
 composition). So a fit has to know that it was given a part. Two ways tell: the very arrays that a
 split returned are remembered, and a block of code can say that all fits inside it use one part.
 Whatever else a fit is given counts as all of the rows, which costs no less.
 
-A split of groups puts all rows of a group into one part. It says nothing about what a single row
-costs, nor a split of rows about what a group does: a part counts for fits of its own unit alone.
-A part of the people, which has a name, holds all rows of each of them: it counts for both units.
+A split of groups puts all rows of a group into one part. It says nothing about the cost of a single
+row, nor a split of rows about the cost of a group: a part counts only for fits of its own unit. A
+part of the people, which has a name, holds all rows of each of them: it counts for both units.
 """
 
 import itertools
@@ -36,7 +36,7 @@ class Place(NamedTuple):
         Equal for all arrays that hold rows of one table.
     part : tuple of (Partition, int)
     rows : range or None
-        Numbers of rows in the memory of the table; None for all of them.
+        Numbers of rows in the memory of the table. None for all of them.
     """
 
     table: Hashable
@@ -87,7 +87,7 @@ def remember(array: Table, part: Part, unit: str = "row", of: Table = None) -> N
 
 
 def place_of(array: Table) -> Place | None:
-    """Return which rows an array holds; None if in doubt.
+    """Return which rows an array holds. None if in doubt.
 
     The values are private, so they are not compared. Columns of one data frame of pandas have one
     index, and views of an array share its memory. Columns of dask have one name whenever they are
@@ -168,21 +168,21 @@ def overlap(one: Place, other: Place) -> bool:
 
 
 def part_of(*arrays: Table, unit: str = "row") -> Part:
-    """Return the part that all of these arrays belong to; () for all rows, if in doubt.
+    """Return the part that all of these arrays belong to, () for all rows, if in doubt.
 
     Parameters
     ----------
     *arrays
-        X, y, weights and labels of a fit; None is left out, and so is a number.
+        X, y, weights and labels of a fit. None is left out, and so is a number.
     unit : {"row", "group"}, default="row"
-        Of the fit; parts of splits of another unit do not count.
+        Of the fit. Parts of splits of another unit do not count.
     """
     around = _of_unit(*_current_part.get(), unit) or _current_people.get()
     given = [array for array in arrays if not (array is None or is_real(array))]
     known = {_remembered(array, unit) for array in given}
     if len(known) == 1 and around == next(iter(known))[: len(around)]:
         return known.pop()
-    # What is not remembered is of the part around; what is must not be of another one, or of more.
+    # What is not remembered is of the part around. What is must not be of another one, or of more.
     agree = all(not own or own[: len(around)] == around for own in known)
     return around if agree else ()
 

@@ -24,7 +24,7 @@ class Prepared:
     stages : tuple of Stage
     plan : Plan
     solver : Solver or None
-        The solver among the stages, resolved; None for a scaler alone.
+        The solver among the stages, resolved. None for a scaler.
     notes : tuple of str
         Which solver "auto" stands for, and which stages are left out, with the reasons.
     """
@@ -54,7 +54,7 @@ _plans: dict[Hashable, Prepared] = {}
 
 
 def _frozen(value: Any) -> Hashable:
-    """Return a value of a parameter as a key; TypeError if its state may not be all in it.
+    """Return a value of a parameter as a key. TypeError if its state may not be all in it.
 
     Objects of skdp are their attributes. Of other objects and of functions this is not known.
     """
@@ -79,7 +79,7 @@ def _frozen(value: Any) -> Hashable:
 def planned_once(
     model: Any, facts: tuple[object, ...], prepare: Callable[[], Prepared]
 ) -> Prepared:
-    """Return what a fit consists of; equal fits of one shape are planned once.
+    """Return the parts of a fit. Equal fits of one shape are planned once.
 
     Parameters
     ----------

@@ -46,27 +46,27 @@ class Privacy(BaseEstimator):
     ----------
     adjacency : {"zero_out", "replace_one", "label"}, default="zero_out"
         Neighbouring data sets differ in one record, which is replaced by a null record or by any
-        other. The number of records, of rows or of groups, is public in both; "replace_one" needs
-        twice the noise. "label" replaces the target of one record and takes all of X for public, as
+        other. The number of records, of rows or of groups, is public in both. "replace_one" needs
+        twice the noise. "label" replaces the target of one record and treats all of X as public, as
         in a survey of a known register: columns and their second moments are read without noise. No
-        column may follow from the targets of these rows, as in
-        `sklearn.multioutput.RegressorChain` or after a target encoder: a ``budget`` refuses a fit
-        in which a column equals an earlier fit's target.
+        column may follow from the targets of these rows, as in `sklearn.multioutput.RegressorChain`
+        or after a target encoder: a ``budget`` refuses a fit in which a column equals an earlier
+        fit's target.
     budget : PrivacyBudget or None, default=None
         Budget that fits share: each is charged before its rows are used, and a fit that would
-        overspend is refused. Clones share it, too.
+        overspend is refused. Clones also share it.
     noise : "system" or SeededNoise, default="system"
         "system" draws noise from the operating system's secure source.
     rows_per_group : float or None, default=None
-        For fits with ``groups``: a public guess of how many rows a group has, not taken from the
-        data. With a guess above 1, solvers "gd", "adp_sgd" and the accelerated ones clip the mean
-        gradient of a group, and the default clipping norm is smaller, as a mean is shorter than its
-        rows: less noise. None clips the gradient of each row. The guarantee is the same, whatever
-        the guess.
+        For fits with ``groups``: a public guess of the number of rows of a group, not computed from
+        the data. With a guess above 1, solvers "gd", "adp_sgd" and the accelerated ones clip the
+        mean gradient of a group, and the default clipping norm is smaller, as a mean is shorter
+        than its rows: less noise. None clips the gradient of each row. The guarantee is the same,
+        whatever the guess.
     max_weight : float or None, default=None
-        For fits with ``sample_weight``: a public bound on weights, not taken from the data. Larger
-        weights count as this one. None estimates a scale of the weights privately, as a part of
-        the fit.
+        For fits with ``sample_weight``: a public bound on weights, not computed from the data.
+        Larger weights count as this one. None estimates a scale of the weights privately, as a part
+        of the fit.
 
     Examples
     --------

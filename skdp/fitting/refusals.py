@@ -82,7 +82,7 @@ class InputTypeError(InputError, TypeError):
 
 @contextmanager
 def refusing(who: str, end: str = END) -> Iterator[None]:
-    """Begin the refusals of a block with a name, and end them with what became of the budget.
+    """Begin the refusals of a block with a name, and end them with the state of the budget.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def quotes_no_cell(error: Exception) -> bool:
 
 @contextmanager
 def without_cells(what: str, X: Table = None, otherwise: str = NO_NUMBERS) -> Iterator[None]:
-    """Validate arrays in the block; neither a refusal nor a warning quotes what a cell holds.
+    """Validate arrays in the block. Neither a refusal nor a warning quotes a cell.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def without_cells(what: str, X: Table = None, otherwise: str = NO_NUMBERS) -> It
     X : table, default=None
         One of the arrays, whose columns of text are named in a refusal.
     otherwise : str
-        What is said of an error that may quote a cell.
+        Message in place of an error that may quote a cell.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def refuse_hidden(what: str, values: object) -> None:
 
 
 def refuse_missing_targets(y: object) -> None:
-    """Raise ValueError for objects with a missing one; scikit-learn finds those among numbers."""
+    """Raise ValueError for objects with a missing one. Scikit-learn finds those among numbers."""
     values = np.empty(0) if y is None else tables.one_dimensional(y)
     if values.dtype.kind == "O" and any(map(tables.is_missing, values.ravel().tolist())):
         raise InputError(f"y {UNUSABLE['y contains NaN']}.")

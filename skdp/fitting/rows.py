@@ -57,9 +57,9 @@ def read_data(
     ----------
     model : estimator
     X, y, sample_weight, groups, offset
-        As the tool gets them; with labels of groups, a group is the unit of privacy.
+        As the tool gets them. With labels of groups, a group is the unit of privacy.
     **beside
-        What else has an entry for each row; passed on to the estimator's check of rows in memory.
+        Other arrays with an entry for each row, which the estimator checks if rows are in memory.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def read_stream(
 
 
 def _listed_blocks(blocks: Iterable[tuple[Table, ...]]) -> Iterable[tuple[Table, ...]]:
-    """Return blocks that can be read before the charge; ValueError for what are no blocks.
+    """Return blocks that can be read before the charge. ValueError for what are no blocks.
 
     Iterators, and sequences that load their blocks, are not read.
     """
@@ -251,11 +251,11 @@ def read_plain(
     who : str
         For refusals.
     X, y, groups
-        As the tool gets them; groups may be `GroupLabels`.
+        As the tool gets them. Groups may be `GroupLabels`.
     reads_labels : bool, default=False
         Whether the labels of partitions are needed.
     **arrays
-        What else has to have as many rows as there are labels.
+        Other arrays with as many rows as labels.
 
     Raises
     ------
@@ -288,7 +288,7 @@ def read_plain(
 
 
 def require_numbered(who: str, data: Data) -> Data:
-    """Return rows that can be split once a budget is charged; ValueError for other partitions."""
+    """Return rows that can be split once a budget is charged. ValueError for other partitions."""
     if NUMBERED not in data.provides:
         raise ValueError(  # a part that came out empty would have cost the budget
             f"{who}: partitions have to pass their index to tasks, so that parts of a random split "
@@ -307,7 +307,7 @@ def check_data(who: str, data: Data, check: RowCheck) -> None:
 
 
 class PlainReader(BaseEstimator):
-    """Reader of partitions that takes rows as they are, or runs a check on them.
+    """Reader of partitions that returns raw rows, or runs a check on them.
 
     Parameters
     ----------
@@ -367,14 +367,14 @@ class BlockReader:
     Parameters
     ----------
     model : estimator
-        Blocks are checked on it; the names of their columns are not kept.
+        Blocks are checked on it. The names of their columns are not kept.
     public : Public
     declared : Targets
         What targets were declared to be.
     has_weights : bool, default=False
         Whether the blocks of a stream hold weights of rows.
     so_far : str
-        What refusals say of the budget.
+        Sentence of refusals on the budget.
     """
 
     def __init__(
@@ -390,7 +390,7 @@ class BlockReader:
         self._form = ("X", "y", *["sample_weight"] * has_weights, *["groups"] * public.grouped)
 
     def arrivals(self, blocks: Iterable[tuple[Table, ...]]) -> Iterator[Arrival]:
-        """Yield what arrives, validated; all blocks have the same columns and kinds of labels."""
+        """Yield validated blocks, which have the same columns and kinds of labels."""
         first: tuple[object] | None = None
         kinds = KindsOfLabels()
         for block in blocks:

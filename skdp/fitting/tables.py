@@ -30,7 +30,7 @@ class Kind:
     named : str
         Pattern of names of types of other libraries, at whose columns no cell is looked at.
     read_as : str
-        How `DPTabularPreprocessor` reads a column without declared labels; "" if it refuses it.
+        How `DPTabularPreprocessor` reads a column without declared labels. "" if it refuses it.
     remedy : str
         How to make numbers of such cells.
     """
@@ -147,7 +147,7 @@ def as_table(X: Table) -> Table:
 
 
 def names_of(X: Table) -> list[Hashable] | None:
-    """Names of the columns of a data frame or Arrow table; None for anything else."""
+    """Names of the columns of a data frame or Arrow table. None for anything else."""
     if _is_arrow(X):
         return list(X.column_names)
     columns = getattr(X, "columns", None)
@@ -213,7 +213,7 @@ KindsOfLabels: TypeAlias = frozenset[tuple[tuple[int, ...], str]]
 
 
 def kinds_of_labels(labels: Table, place: tuple[int, ...] = ()) -> KindsOfLabels:
-    """Return the kinds of labels, and of the parts of those that are tuples; of missing ones none.
+    """Return the kinds of labels, and of the parts of those that are tuples, of missing ones none.
 
     Numbers of all types are one kind, as equal ones are one label.
     """
@@ -228,7 +228,7 @@ def kinds_of_labels(labels: Table, place: tuple[int, ...] = ()) -> KindsOfLabels
 
 
 def one_dimensional(labels: Table) -> AnyArray:
-    """Return labels as an array; those of a list stay what they are, tuples and mixed ones."""
+    """Return labels as an array. Labels of a list keep their types, also tuples."""
     if isinstance(labels, list | tuple):
         return np.fromiter(labels, dtype=object, count=len(labels))
     return np.asarray(labels)
@@ -260,7 +260,7 @@ def no_numbers(X: Table) -> dict[Hashable, frozenset[str]]:
 
 
 def as_array(rows: Table) -> AnyArray:
-    """Return rows as an array; cells of a list stay what they are, numbers next to text."""
+    """Return rows as an array. Cells of a list keep their types, numbers next to text."""
     values = np.asarray(rows)
     if values.dtype.kind in "US" and isinstance(rows, list | tuple):
         return np.array(rows, dtype=object)
@@ -275,7 +275,7 @@ def is_categorical(X: Table, place: int) -> bool:
 def not_numbers(
     X: Table, present: Mapping[Hashable, frozenset[str]], wanted: str = "numbers"
 ) -> str:
-    """Say in a message what columns hold in place of numbers, and the remedy.
+    """Name the values of columns that are not numbers, and the remedy, in a message.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def not_numbers(
     present : mapping of column to kinds
         As of `no_numbers`.
     wanted : str
-        What they should hold.
+        Values that they should contain.
     """
     names = names_of(X)
     levels = [] if names is None else [n for n in present if is_categorical(X, names.index(n))]
@@ -306,7 +306,7 @@ def not_numbers(
 
 
 def where(X: Table, is_affected: Callable[[Table, int], bool], comma: str = "") -> str:
-    """Say in a message in which columns of a table something holds; "" if that cannot be said."""
+    """Say in a message in which columns of a table something holds. "" if that cannot be said."""
     names = names_of(X)
     if names is None and (np.ndim(X) != 2 or sparse.issparse(X)):
         return ""
@@ -340,7 +340,7 @@ def columns_in_words(columns: Sequence[Hashable]) -> str:
 
 
 def is_missing(cell: object) -> bool:
-    """Whether a cell is None, nan, or what a data frame has in their place."""
+    """Whether a cell is None, nan, or a data frame's own mark of a missing value."""
     if isinstance(cell, Decimal):
         return cell.is_nan()  # a comparison with a signalling one would raise
     nothing = type(cell).__name__ in ("NAType", "NaTType")
@@ -375,7 +375,7 @@ def numbers_of(X: Table, place: int) -> Array:
 
 
 def days_of(X: Table, place: int) -> Array:
-    """Return dates as days since a day, or durations in days; nan where one is missing.
+    """Return dates as days since a day, or durations in days. It is nan where one is missing.
 
     Raises
     ------
@@ -404,7 +404,7 @@ def number_or_days(value: Any) -> float:
 
 
 def _in_utc(cell: Table) -> Table:
-    """Return a date without a time zone; numpy would warn, once for each that has one."""
+    """Return a date without a time zone. Numpy would warn, once for each that has one."""
     if is_missing(cell):
         return np.datetime64("NaT")
     if isinstance(cell, Number):  # numpy would take it for microseconds
@@ -419,7 +419,7 @@ def codes_of(X: Table, place: int, labels: Sequence[Hashable]) -> tuple[Indices,
     places = {label: number for number, label in enumerate(labels)}
 
     def code(cell: object) -> int:
-        # A list and the like is no label; what the other cells become must not follow from it.
+        # A list and the like is no label. What the other cells become must not follow from it.
         try:
             return places.get(cell, -1)
         except Exception:  # of any type, by code of the cell's own
@@ -445,5 +445,5 @@ def are_labels(labels: Table) -> bool:
 
 
 def is_dask(X: Table) -> bool:
-    """Whether X is a collection of dask's; dask is not imported for it."""
+    """Whether X is a collection of dask's. Dask is not imported for it."""
     return hasattr(X, "__dask_graph__") and type(X).__module__.partition(".")[0].startswith("dask")

@@ -1,4 +1,4 @@
-"""Targets, labels and weights of a fit; coefficients and scores in the user's units."""
+"""Targets, labels and weights of a fit. Coefficients and scores in the user's units."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ LARGEST_START = 1e50  # of a number in coef_init, intercept_init and offset
 
 @dataclass(frozen=True)
 class Targets:
-    """Targets as the loss wants them, and what else comes out of y.
+    """Targets in the form that the loss needs, and other results of reading y.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Targets:
     n_outputs : int
         Columns of the parameter.
     label_weights : tuple of float
-        Public weights of the labels of a classifier, at most 1; empty for none.
+        Public weights of the labels of a classifier, at most 1, empty for none.
     classes : array of shape (n_classes,) or None
         Labels, sorted, of a classifier.
     is_column : bool
@@ -79,7 +79,7 @@ def sorted_labels(declared: Table) -> AnyArray:
 
 
 def checked_labels(y: Table) -> Table:
-    """Return labels of a classifier as scikit-learn takes them, if they are of one kind.
+    """Return labels of a classifier in scikit-learn's form, if they are of one kind.
 
     NumPy would make one label of the number 7 and the text "7" in a list.
     """
@@ -115,12 +115,12 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
 
 
 def kind_in_words(labels: AnyArray) -> str:
-    """Say in a word what labels are, by their types; "" if all are missing."""
+    """Name the kind of labels, by their types. "" if all are missing."""
     return tables.in_words(tables.kinds_of_cells(labels))
 
 
 def weights_by_label(class_weight: Mapping[Hashable, float], classes: AnyArray) -> Array:
-    """Return the weight of each label over the largest one; a label without a weight has 1."""
+    """Return the weight of each label over the largest one. A label without a weight has 1."""
     unknown = [label for label in class_weight if label not in set(classes.tolist())]
     if unknown:
         raise InputError(f"class_weight names labels that are not among the classes: {unknown!r}.")
@@ -137,7 +137,7 @@ def weights_by_label(class_weight: Mapping[Hashable, float], classes: AnyArray) 
 
 
 def largest_weight(class_weight: Mapping[Hashable, float], n_classes: int) -> float:
-    """Return the largest weight of a label; a label without a weight has 1."""
+    """Return the largest weight of a label. A label without a weight has 1."""
     given = [float(weight) for weight in class_weight.values() if is_real(weight)]
     return max(given + [1.0] * (len(class_weight) < n_classes), default=1.0)
 
@@ -146,7 +146,7 @@ def largest_weight(class_weight: Mapping[Hashable, float], n_classes: int) -> fl
 
 
 def checked_targets(model: Any, y: Table, dtype: AnyType) -> Targets:
-    """Return the targets that an estimator reads in y; a refusal quotes none of them."""
+    """Return the targets that an estimator reads in y. A refusal quotes none of them."""
     otherwise = NO_LABELS if is_classifier(model) else NO_NUMBERS
     with without_cells("y", otherwise=otherwise):
         targets: Targets = model._read_targets(y, dtype)
@@ -154,7 +154,7 @@ def checked_targets(model: Any, y: Table, dtype: AnyType) -> Targets:
 
 
 def checked_weights(sample_weight: Table, X: AnyRows, is_all: bool = True) -> Array | None:
-    """Return the weights of records; None if none are given.
+    """Return the weights of records. None if none are given.
 
     ``is_all`` says whether X is all rows of a fit, one of which needs a positive weight.
     """
@@ -218,7 +218,7 @@ def starting_point(
     Raises
     ------
     ValueError
-        If a shape is another, or a number is not finite or beyond what squares bear.
+        If a shape is another, or a number is not finite or too large to be squared.
     """
     if coef_init is None and intercept_init is None:
         return None
@@ -310,7 +310,7 @@ def _scores_of_block(
 def range_of_targets(
     scaling: Scaling | None, declared: tuple[float, float] | None, n_outputs: int
 ) -> tuple[Array, Array] | None:
-    """Return the range of targets, declared or estimated privately; None if there is none."""
+    """Return the range of targets, declared or estimated privately. None if there is none."""
     if declared is not None:
         low, high = declared
         return np.full(n_outputs, low), np.full(n_outputs, high)

@@ -11,7 +11,7 @@ from skdp.oracle import Public, Solution
 
 # Length of the last gradient without noise, next to the first, up to which a fit has converged:
 # with "whitened" a sound fit ends below 1e-11, and Longley's data in raw units at 3e-6, where
-# coefficients are off by 710 per cent; with "gd" they are right to three digits from about here on.
+# coefficients are off by 710 per cent. With "gd" they are right to three digits from about here on.
 CONVERGED = 1e-6
 
 REFITTED = (
@@ -30,7 +30,7 @@ LARGEST_EPSILON = 20
 
 
 class PrivacyWarning(UserWarning):
-    """A guarantee is weaker than its user may think; the subclasses say in which way."""
+    """A guarantee is weaker than its user may assume. The subclasses say in which way."""
 
 
 class NotPrivateWarning(PrivacyWarning):
@@ -150,7 +150,7 @@ def warn_about_calls(who: str, epsilon: float) -> None:
 
 
 def resampling_around() -> tuple[str, ...]:
-    """Say which estimator around a fit resamples its rows; () if none does."""
+    """Say which estimator around a fit resamples its rows, () if none does."""
     for frame in calls_around():
         if frame.f_code.co_varnames[:1] == ("self",) and "fit" in frame.f_code.co_name:
             meta = frame.f_locals["self"]

@@ -41,7 +41,7 @@ from skdp.stages.base import StageParameters
 from skdp.stages.inference.stage import inference_share
 from skdp.stages.sequence import check_stages, stages_of
 
-# Hyperparameters that an estimator hands on to a solver chosen by name; their default is "auto".
+# Hyperparameters that an estimator hands on to a solver chosen by name. Their default is "auto".
 HANDED_ON = ("max_iter", "learning_rate", "momentum", "noise_schedule", "clip_norm")
 Start = tuple[Array, Array]  # coefficients (features by outputs) and intercepts
 
@@ -50,7 +50,7 @@ Start = tuple[Array, Array]  # coefficients (features by outputs) and intercepts
 class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     """Base of the estimators: from rows to coefficients, through the oracle.
 
-    Subclasses say what the targets are, which problem is solved, and how coefficients are shown.
+    Subclasses define the targets, the problem, and the display of coefficients.
     """
 
     epsilon: float = 1.0
@@ -98,7 +98,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     @property
     def _has_intercept(self) -> bool:
-        """True if an intercept is fitted; deviations from means have none."""
+        """True if an intercept is fitted. Deviations from means have none."""
         return bool(self.fit_intercept) and not self.fixed_effects
 
     def _check_own_parameters(self) -> None:
@@ -160,24 +160,24 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             the budget.
         sample_weight : array of shape (n_samples,), float or None, default=None
             Not negative. Only ratios of weights matter, as the loss is divided by the sum of the
-            weights; in scikit-learn that sum also multiplies the loss next to most penalties.
+            weights. In scikit-learn that sum also multiplies the loss next to most penalties.
             Weights are divided by a scale near the largest of them, which is estimated privately
-            unless ``Privacy(max_weight=...)`` declares it; larger weights count as this scale.
+            unless ``Privacy(max_weight=...)`` declares it. Larger weights count as this scale.
         offset : array of shape (n_samples,) or (n_samples, n_outputs), or None, default=None
             Added to each row's margin, with a coefficient of 1: ``log(exposure)`` with a log link,
             or the margins of a public model. Pass the same offset to ``predict``. Ranges of
             targets, declared or estimated, are those of the targets less the offset, with a log
             link of ``y / exp(offset)``.
         coef_init, intercept_init : array or None, default=None
-            Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``; None
+            Where the solver starts, in the shapes and units of ``coef_`` and ``intercept_``. None
             is zero. Public by assumption, which the privacy statement lists: a point learnt from
-            the same rows is a leak, unless what it cost is accounted for.
+            the same rows is a leak, unless its cost is accounted for.
         groups : array of shape (n_samples,) or None, default=None
-            Labels of groups, such as persons, which have an order: integers, strings, dates,
-            tuples of these; none may be missing, in whole or in part. The guarantee is for a group
-            then, with all of its rows, however many they are: the unit of privacy is all rows with
-            one label. The number of groups is public and takes the place of n; the number of rows
-            is not. Each group counts once in the model. None protects single rows.
+            Labels of groups, such as persons, which have an order: integers, strings, dates, tuples
+            of these. None may be missing, in whole or in part. The guarantee is for a group then,
+            with all of its rows, however many they are: the unit of privacy is all rows with one
+            label. The number of groups is public and takes the place of n. The number of rows is
+            not. Each group counts once in the model. None protects single rows.
 
         Returns
         -------
@@ -210,11 +210,11 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         are weights, several outputs, many columns or hardly a signal, "boosted_ssp" (one release of
         moments), "adaptive_shuffled_sgd" or "shuffled_sgd". Memory is that of an arriving block, of
         the first rows, and for the last two of one of the solver's blocks, which has ``n_samples /
-        max_iter`` rows. The budget is charged once, before the first block is
-        read. Columns and targets are standardised by figures from the first rows to arrive,
-        which are held and used for nothing else; `PublicRange` and `PublicSample` take none. Where
-        scaling needs what the fit does not have, such as delta > 0, columns should be of about unit
-        size: a `NoiseWarning` is issued unless ``scaling="none"`` or a `RowNorm` confirms it.
+        max_iter`` rows. The budget is charged once, before the first block is read. Columns and
+        targets are standardised by figures from the first rows to arrive, which are held and used
+        for nothing else. `PublicRange` and `PublicSample` need none. If scaling is impossible, for
+        instance with delta = 0, columns should have about unit standard deviation: a `NoiseWarning`
+        is issued unless ``scaling="none"`` or a `RowNorm` confirms it.
 
         Parameters
         ----------
@@ -227,10 +227,10 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         n_features : int
             Number of columns.
         n_samples : int or None, default=None
-            Number of rows, declared as public; needed without ``n_groups``. Places that no row
-            arrives for count as null records, and nothing tells that they were missing. Rows
-            beyond it are left out, with a warning. If blocks are a list, they are refused before
-            the budget is charged.
+            Number of rows, declared as public, needed without ``n_groups``. Places that no row
+            arrives for count as null records, and nothing tells that they were missing. Rows beyond
+            it are left out, with a warning. If blocks are a list, they are refused before the
+            budget is charged.
         n_groups : int or None, default=None
             Number of groups, declared in place of that of rows: the guarantee is for a group.
         n_outputs : int, default=1
@@ -249,16 +249,16 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         Raises
         ------
         ValueError
-            If a parameter is refused, before any block is read; or if a block is. Blocks in a list
+            If a parameter is refused, before any block is read, or if a block is. Blocks in a list
             are all checked before the budget is charged.
 
         Notes
         -----
-        The order of arrival and the sizes of blocks must not depend on what the rows hold, but for
-        what is public. No shuffle is needed for privacy: a record keeps its place, so it
-        lies in one of the solver's blocks, whatever the others hold (parallel composition). There
-        is no amplification, either, as the order is not secret: the price is that of one step. For
-        accuracy, rows should arrive in about random order.
+        The order of arrival and the sizes of blocks must not depend on private values. No shuffle
+        is needed for privacy: a record keeps its place, so it lies in one of the solver's blocks,
+        whatever the others hold (parallel composition). There is no amplification, either, as the
+        order is not secret: the price is that of one step. For accuracy, rows should arrive in
+        about random order.
 
         The first rows, whose number follows from the budget and the shape, and the others are two
         blocks of one division by the order of arrival. Histograms of the first spend the whole
@@ -267,12 +267,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         which block it was on.
 
         Within a call no row is read twice, and a solver that would have to is refused. Another call
-        is another fit, with a price of its own; give ``privacy`` a budget that both share to have
+        is another fit, with a price of its own. Give ``privacy`` a budget that both share to have
         it counted.
 
-        Labels of different blocks are not compared: that would take keeping labels, or something
-        that follows from them, which are private. Whoever has rows in k blocks counts as k groups,
-        and is protected k times less; the statement says so.
+        Labels of different blocks are not compared: that would require storing labels, or values
+        that follow from them, which are private. Whoever has rows in k blocks counts as k groups,
+        and is protected k times less. The statement says so.
 
         Examples
         --------
@@ -342,16 +342,16 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             self.privacy_ = replace(fit.statement, expectations=expected)
 
     def coefficients(self) -> Table:
-        """Return the coefficients as a table, largest effect first; it needs pandas.
+        """Return the coefficients as a table, largest effect first. It needs pandas.
 
         Returns
         -------
         pandas.DataFrame
             Indexed by column: ``coefficient`` (with several outputs one column for each), in the
-            unit of X, and ``effect``, what the prediction moves by if the column moves by its
-            size in ``scaling_``, 1 where columns were not scaled. With several outputs it is
-            the largest. With a log link ``rate ratio``, the factor on the mean for one unit more of
-            a column, is between them, and the effect is one on the logarithm of the mean.
+            unit of X, and ``effect``, the change of the prediction if the column changes by its
+            scale in ``scaling_`` (1 if columns were not scaled). With several outputs it is the
+            largest. With a log link ``rate ratio``, the factor on the mean for one unit more of a
+            column, is between them, and the effect is one on the logarithm of the mean.
 
         Examples
         --------
@@ -393,8 +393,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def to_sklearn(self) -> Any:
         """Return a fitted linear model of scikit-learn with the same coefficients.
 
-        It can be given to whatever takes scikit-learn's own models: SHAP, converters to ONNX or
-        PMML, a service without skdp. It is as public as this model.
+        It can be given to tools for scikit-learn's own models: SHAP, converters to ONNX or PMML, a
+        service without skdp. It is as public as this model.
 
         Returns
         -------
@@ -456,7 +456,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         return np.asarray(scores + self._checked_offset(offset, len(scores)))
 
     def _checked_offset(self, offset: Table, n_rows: int) -> Array | float:
-        """Return the offsets of rows to predict; 0 for none."""
+        """Return the offsets of rows to predict, 0 for none."""
         with refusals.refusing(self._who):
             return 0.0 if offset is None else checked_offset(offset, n_rows)
 
@@ -525,7 +525,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         start: Start | None = None,
         **facts: Any,
     ) -> Prepared:
-        """Settle all that does not depend on rows; equal fits of one shape are planned once.
+        """Settle all that does not depend on rows. Equal fits of one shape are planned once.
 
         ``names`` of columns, empty if they have none, are for a `PublicRange` that names them.
         """
@@ -608,7 +608,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         return {name: value for name, value in values.items() if not is_auto(value)}
 
     def _checked_solver(self, public: Public, problem: Problem, start: Start | None) -> Solver:
-        """Return the solver, with "auto" for what is not set; ValueError if it cannot do this."""
+        """Return the solver, with "auto" for what is not set. ValueError if it cannot do this."""
         who, is_last = self._who, inference_share(self.inference) is None
         solver = auto.choose_solver(who, self.solver, self._given(), public, problem, is_last)
         solver.check(problem)

@@ -215,21 +215,21 @@ def _n_outputs(n_classes: int) -> int:
 class DPLogisticRegression(intervals.Inference, DPLinearClassifier):
     """Differentially private logistic regression.
 
-    Minimises the mean log loss plus a penalty, as `sklearn.linear_model.LogisticRegression` does;
-    ``fit`` is (epsilon, delta)-differentially private for each row. More than two classes are
-    one multinomial model with one release a step: the budget is not split over classes.
+    Minimises the mean log loss plus a penalty, as `sklearn.linear_model.LogisticRegression` does.
+    ``fit`` is (epsilon, delta)-differentially private for each row. More than two classes are one
+    multinomial model with one release a step: the budget is not split over classes.
 
     Parameters
     ----------
     C : float, default=1.0
-        Inverse strength of the penalty, in scikit-learn's scale; positive, inf for no penalty.
+        Inverse strength of the penalty, in scikit-learn's scale. Positive, inf for no penalty.
     classes : array of shape (n_classes,) or None, default=None
-        Public set of labels. None takes it from y, which a `PrivacyLeakWarning` says and the
-        statement lists among the assumptions: a label that only one record has would give it away.
-        Estimators that fit on labels of their own making, such as
-        `sklearn.multiclass.OneVsRestClassifier`, need those: declare [0, 1] there. With [0, 1, 2]
-        there, each of its fits would be a model of three classes, which no fit can notice without
-        reading the labels: its ``predict`` then fails, as arrays do not match.
+        Public set of labels. None reads it from y, with a `PrivacyLeakWarning` and an assumption in
+        the statement: a label of only one record would identify that record. Estimators that fit on
+        labels of their own making, such as `sklearn.multiclass.OneVsRestClassifier`, need those:
+        declare [0, 1] there. With [0, 1, 2] there, each of its fits would be a model of three
+        classes, which no fit can notice without reading the labels: its ``predict`` then fails, as
+        arrays do not match.
     class_weight : dict or None, default=None
         Weights by label, 1 where a label is missing. As in scikit-learn they multiply the loss
         next to the penalty. Only their ratios affect how gradients are clipped, so they may be of
@@ -317,18 +317,18 @@ class DPLinearSVC(DPLinearClassifier):
 
     Minimises ``|w|^2 / 2`` plus C times the sum of a smoothed hinge loss, as
     `sklearn.svm.LinearSVC` does with ``loss="hinge"``, but for the intercept, which is not
-    penalised; ``fit`` is (epsilon, delta)-differentially private for each row. With more than two
-    classes each has a model against the rest; all of them are one release at each step. A record's
+    penalised. ``fit`` is (epsilon, delta)-differentially private for each row. With more than two
+    classes each has a model against the rest. All of them are one release at each step. A record's
     residuals are longer together than those of `DPLogisticRegression`, which add up to 0 and hence
     cost less accuracy: prefer it at small budgets.
 
     Parameters
     ----------
     C : float, default=1.0
-        Inverse strength of the penalty, in scikit-learn's scale; positive, inf for no penalty.
+        Inverse strength of the penalty, in scikit-learn's scale. Positive, inf for no penalty.
     classes : array of shape (n_classes,) or None, default=None
-        Public set of labels. None takes it from y, which a `PrivacyLeakWarning` says and the
-        statement lists among the assumptions: a label that only one record has would give it away.
+        Public set of labels. None reads it from y, with a `PrivacyLeakWarning` and an assumption in
+        the statement: a label of only one record would identify that record.
     class_weight : dict or None, default=None
         Weights by label, 1 where a label is missing. As in scikit-learn they multiply the loss
         next to the penalty. Only their ratios affect how gradients are clipped, so they may be of

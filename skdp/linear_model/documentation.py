@@ -19,15 +19,15 @@ n_gradients_ : float
 solver_ : Solver
     The solver with the values that "auto" stood for.
 scaling_ : Scaling or None
-    Ranges, centres and sizes of ``columns`` and ``targets``; None if records were taken as given.
-    By default a regression may widen the ranges halfway, if a private test says that it helps.
-    With weights, ``scaling_.weights.scale`` is the weight that counts as 1, to which larger ones
-    are clipped.
+    Ranges, centres and sizes of ``columns`` and ``targets``. None if records were taken as given.
+    By default a regression may widen the ranges halfway, if a private test says that it helps. With
+    weights, ``scaling_.weights.scale`` is the weight that counts as 1, to which larger ones are
+    clipped.
 row_bound_ : float or None
-    L2 norm to which longer rows are scaled down, in the fit and in predictions; of standardised
+    L2 norm to which longer rows are scaled down, in the fit and in predictions. Of standardised
     rows, if they were.
 privacy_ : PrivacyStatement
-    What was released, what it cost, and what was assumed.
+    Releases, cost and assumptions.
 n_features_in_ : int
     Number of columns.
 feature_names_in_ : array of shape (n_features,)
@@ -36,22 +36,22 @@ feature_names_in_ : array of shape (n_features,)
 fitted_inference
 ----------------
 coef_debiased_ : array of the shape of ``coef_``
-    With ``inference="coefficients"``, as what follows: the estimates that intervals are about. For
-    predictions ``coef_`` is the better choice.
+    With ``inference="coefficients"``, as the following attributes: the estimates that intervals are
+    about. For predictions ``coef_`` is the better choice.
 intercept_debiased_ : float or array of the shape of ``intercept_``
     The intercept that belongs to them.
 coef_std_error_ : array of shape (n_features,)
-    Standard errors over rows and noise; inf where a coefficient is not determined. Of several
+    Standard errors over rows and noise. It is inf where a coefficient is not determined. Of several
     classes it has the shape of ``coef_``, as have the arrays that follow.
 intercept_std_error_ : float
-    The same of the intercept; inf unless all coefficients are determined.
+    The same of the intercept. It is inf unless all coefficients are determined.
 coef_covariance_ : array of shape (n_features, n_features)
-    Covariance of ``coef_debiased_``, of several classes of ``coef_debiased_.ravel()``; inf on the
-    diagonal, nan beside it, where not determined.
+    Covariance of ``coef_debiased_``, of several classes of ``coef_debiased_.ravel()``. It is inf on
+    the diagonal, nan beside it, where not determined.
 determined_ : array of shape (n_features,), bool
     Whether the noise leaves an interval of use.
 p_values_ : array of shape (n_features,)
-    Two-sided, of coefficients of 0; nan where not determined.
+    Two-sided, of coefficients of 0, nan where not determined.
 inference_ : DebiasedCoefficients
     All of it in one object, with the shares of the variances that are due to privacy.
 
@@ -63,8 +63,7 @@ J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting)
 planned_shape
 -------------
 n_samples, n_features : int
-    Shape of X; with ``n_groups`` the number of rows has no say in the plan, and None will
-    do.
+    Shape of X. With ``n_groups`` the number of rows has no say in the plan, and None will do.
 
 of_a_plan
 ---------

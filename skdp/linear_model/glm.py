@@ -112,7 +112,7 @@ class DPTweedieModel(intervals.Inference, DPLinearRegressor):
 class DPPoissonRegressor(DPTweedieModel):
     """Differentially private Poisson regression, of counts and rates, with a log link.
 
-    Minimises the mean of half the Poisson deviance, ``exp(x'w) - y x'w`` up to a constant; ``fit``
+    Minimises the mean of half the Poisson deviance, ``exp(x'w) - y x'w`` up to a constant. ``fit``
     is (epsilon, delta)-differentially private for each row. Targets are at least 0 and need not be
     integers: the estimate is that of a quasi-likelihood.
 
@@ -120,7 +120,7 @@ class DPPoissonRegressor(DPTweedieModel):
     ----------
     alpha : float, default=0.0
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
-        targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
+        targets in units of their mean. The intercept is not penalised. With ``scaling="none"``
         targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
         means of 20 or twice the largest declared target. With noise means should then be of about
         unit size, for which default step sizes are made.
@@ -134,9 +134,9 @@ class DPPoissonRegressor(DPTweedieModel):
 
     Notes
     -----
-    The link is logarithmic up to 20 times the mean of all targets and a straight line beyond,
-    in the fit alone, so that the curvature of the loss is bounded; the mean is estimated privately,
-    as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
+    The link is logarithmic up to 20 times the mean of all targets and a straight line beyond, only
+    in the fit, so that the curvature of the loss is bounded. The mean is estimated privately, as
+    part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
 
     ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y, in a
     unit in which exposures are about 1, as person-years: the noise fits weights of 1, and residuals
@@ -168,14 +168,14 @@ class DPPoissonRegressor(DPTweedieModel):
 class DPGammaRegressor(DPTweedieModel):
     """Differentially private gamma regression, of positive amounts, with a log link.
 
-    Minimises the mean of half the gamma deviance, ``y exp(-x'w) + x'w`` up to a constant; ``fit``
+    Minimises the mean of half the gamma deviance, ``y exp(-x'w) + x'w`` up to a constant. ``fit``
     is (epsilon, delta)-differentially private for each row. Targets are positive.
 
     Parameters
     ----------
     alpha : float, default=0.0
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
-        targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
+        targets in units of their mean. The intercept is not penalised. With ``scaling="none"``
         targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
         means of 20 or twice the largest declared target. With noise means should then be of about
         unit size, for which default step sizes are made.
@@ -190,7 +190,7 @@ class DPGammaRegressor(DPTweedieModel):
     Notes
     -----
     The link is logarithmic from a twentieth to 20 times the mean of all targets, and the loss is a
-    parabola beyond, in the fit alone, so that its curvature is bounded; the mean is estimated
+    parabola beyond, only in the fit, so that its curvature is bounded. The mean is estimated
     privately, as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
 
     ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y, in a
@@ -224,7 +224,7 @@ class DPGammaRegressor(DPTweedieModel):
 class DPTweedieRegressor(DPTweedieModel):
     """Differentially private regression with the deviance of Tweedie's family.
 
-    Minimises the mean of half the deviance; ``fit`` is (epsilon, delta)-differentially private for
+    Minimises the mean of half the deviance. ``fit`` is (epsilon, delta)-differentially private for
     each row. With a log link targets are at least 0, with power 2 positive.
 
     Parameters
@@ -234,10 +234,11 @@ class DPTweedieRegressor(DPTweedieModel):
         and 2 (compound Poisson-gamma, amounts of which many are 0) or 2 (gamma). With a log link
         other powers do not make for a convex loss.
     link : {"auto", "identity", "log"}, default="auto"
-        "auto" is "identity" for power 0, which takes no other, and "log" for the others, likewise.
+        "auto" is "identity" for power 0 and "log" for other powers. No other combination is
+        possible.
     alpha : float, default=0.0
         Strength of the L2 penalty ``alpha / 2 |w|^2`` next to the mean of half the deviance of
-        targets in units of their mean; the intercept is not penalised. With ``scaling="none"``
+        targets in units of their mean. The intercept is not penalised. With ``scaling="none"``
         targets keep their unit, and the objective is scikit-learn's, where the default is 1, up to
         means of 20 or twice the largest declared target. With noise means should then be of about
         unit size, for which default step sizes are made.
@@ -252,9 +253,9 @@ class DPTweedieRegressor(DPTweedieModel):
     Notes
     -----
     A log link is logarithmic up to 20 times the mean of all targets and, for powers above 1, from a
-    twentieth of it on. The loss is a parabola beyond, in the fit alone, so that its curvature is
-    bounded; the mean is estimated privately,
-    as part of ``scaling``. Predictions are exponentials, cut to ``prediction_range_``.
+    twentieth of it on. The loss is a parabola beyond, only in the fit, so that its curvature is
+    bounded. The mean is estimated privately, as part of ``scaling``. Predictions are exponentials,
+    cut to ``prediction_range_``.
 
     ``sample_weight`` serves as exposure, with the rate, the count over its exposure, as y, in a
     unit in which exposures are about 1, as person-years: the noise fits weights of 1, and residuals

@@ -33,8 +33,8 @@ class WaldTest:
     Attributes
     ----------
     statistic : float
-        About chi-square distributed where the restrictions are true; nan where a coefficient in
-        them is not determined.
+        About chi-square distributed where the restrictions are true. It is nan where a coefficient
+        in them is not determined.
     df : int
         Degrees of freedom: the number of restrictions that do not follow from others.
     p_value : float
@@ -58,18 +58,18 @@ class DebiasedCoefficients:
     std_error : array of the shape of ``coef``
         inf where the coefficient is not determined.
     intercept_std_error : array of shape (n_outputs,)
-        inf unless all coefficients are determined; 0.0 without an intercept.
+        inf unless all coefficients are determined, 0.0 without an intercept.
     covariance : array of shape (n_outputs * n_features, n_outputs * n_features)
         Of the coefficients. inf on the diagonal and nan beside it where one is not determined.
     determined : array of the shape of ``coef``, bool
     relative_error : array of the shape of ``coef``
         How far noise changes the inverse Hessian in the direction of each coefficient, relative to
-        it; below 0.5 a coefficient is determined.
+        it. Below 0.5 a coefficient is determined.
     privacy_share : array of the shape of ``coef``
         Share of the squared standard error that is due to noise.
     intercept_privacy_share : array of shape (n_outputs,)
     cut : float
-        Share of the records whose part was bounded; a noisy count.
+        Share of the records whose part was bounded. A noisy count.
     estimate : DebiasedEstimate
         The same in standardised units.
     scaling : Scaling or None
@@ -98,7 +98,7 @@ class DebiasedCoefficients:
         has_intercept: bool,
         n_outputs: int = 1,
     ) -> Self:
-        """Return what an estimate in standardised units says in the user's."""
+        """Return an estimate in standardised units in the user's units."""
         n_slopes = len(estimate.relative_error)
         by_output = estimate.coef.reshape(n_outputs, -1)
         coef = by_output[:, : n_slopes // n_outputs].T
@@ -139,7 +139,7 @@ class DebiasedCoefficients:
 
     @property
     def p_values(self) -> Array:
-        """Two-sided p-values of coefficients of 0; nan where one is not determined."""
+        """Two-sided p-values of coefficients of 0. It is nan where one is not determined."""
         return p_values(self.coef, self.std_error)
 
     def interval(self, level: float, intercept: bool = False) -> Array:
@@ -153,11 +153,11 @@ class DebiasedCoefficients:
     def wald_test(self, R: Array, q: Array) -> WaldTest:
         """Test ``R beta = q``, beta being all coefficients, and then intercepts if R has them.
 
-        In units in which no covariances of coefficients would leave each restriction a variance
-        of 1, so that a variance near 0 is one of a restriction that follows from others. Noise
-        makes the mean of an inverse larger: what noise between restrictions adds to it is divided
-        out. That of each one's own variance is not, as in intervals: parts of a covariance that
-        are made positive were negative, which makes up for it.
+        In units in which no covariances of coefficients would leave each restriction a variance of
+        1, so that a variance near 0 is one of a restriction that follows from others. Noise makes
+        the mean of an inverse larger: the part due to noise between restrictions is divided out.
+        That of each one's own variance is not, as in intervals: parts of a covariance that are made
+        positive were negative, which makes up for it.
         """
         beta, is_known, n_slopes = self.coef, self.determined, len(self.coef)
         to_raw = _map_to_raw(n_slopes, self.scaling, self.has_intercept, len(self.intercept))
@@ -181,7 +181,7 @@ class DebiasedCoefficients:
             raise ValueError("wald_test: the restrictions contradict each other.")
         df, axes = int(is_free.sum()), vectors[:, is_free] / np.sqrt(values[is_free])
         # Where the covariance is 1, its noise has this variance on the diagonal and half of it off
-        # it, on average over bases; the mean of the inverse is 1 plus the variance of each row.
+        # it, on average over bases. The mean of the inverse is 1 plus the variance of each row.
         noise = self.estimate.covariance_noise * axes.T @ R @ privacy @ R.T @ axes
         variance = (np.trace(noise) ** 2 + np.sum(noise**2)) / (df * (df + 1))
         statistic = float(np.sum((axes.T @ distance) ** 2) / (1 + variance * (df - 1) / 2))
@@ -240,7 +240,7 @@ def normal_intervals(centres: Array, errors: Array, level: float) -> Array:
 
 
 def p_values(coef: Array, std_error: Array) -> Array:
-    """Two-sided p-values of normal estimates; nan where the standard error is infinite."""
+    """Two-sided p-values of normal estimates. It is nan where the standard error is infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         estimates = 2 * stats.norm.sf(np.abs(coef) / std_error)
     return np.where(np.isfinite(std_error), estimates, np.nan)
@@ -293,7 +293,7 @@ class Inference:
         """Return confidence intervals of the coefficients.
 
         Normal intervals around ``coef_debiased_``. Their standard errors hold the noise that was
-        added for privacy and the sampling of the rows. Each covers at the level by itself; no
+        added for privacy and the sampling of the rows. Each covers at the level by itself. No
         correction is made for looking at several.
 
         Parameters
@@ -306,10 +306,10 @@ class Inference:
         Returns
         -------
         pandas.DataFrame, or array of shape (n_features, 2) or (n_features + 1, 2)
-            Lower and upper ends; -inf and inf if a coefficient is not determined. A data frame,
-            with columns "low" and "high", if the fit had names of columns and pandas is installed;
-            rows of several classes are indexed by class and column. An array of several classes
-            has the shape (n_classes, n_features, 2).
+            Lower and upper ends, -inf and inf if a coefficient is not determined. A data frame,
+            with columns "low" and "high", if the fit had names of columns and pandas is installed.
+            Rows of several classes are indexed by class and column. An array of several classes has
+            the shape (n_classes, n_features, 2).
 
         Raises
         ------
@@ -343,15 +343,16 @@ class Inference:
         Parameters
         ----------
         R : array of shape (n_restrictions, n_coefficients) or (n_coefficients,)
-            Of coefficients as in ``coef_.ravel()``, those of several classes class after class;
-            columns for the intercepts may follow.
+            Of coefficients as in ``coef_.ravel()``, those of several classes class after class.
+            Columns for the intercepts may follow.
         q : float, array of shape (n_restrictions,) or None, default=None
             None for zeros.
 
         Returns
         -------
         WaldTest
-            With ``statistic``, ``df`` and ``p_value``; nan where a coefficient is not determined.
+            With ``statistic``, ``df`` and ``p_value``. It is nan where a coefficient is not
+            determined.
 
         Raises
         ------
@@ -390,7 +391,7 @@ class Inference:
         return estimates.wald_test(R.astype(np.float64), q)
 
     def summary(self, level: float = 0.95) -> CoefficientTable:
-        """Return a table of the coefficients: errors, p-values, intervals, and what they rest on.
+        """Return a table of the coefficients: errors, p-values, intervals, and their assumptions.
 
         Parameters
         ----------
@@ -400,7 +401,7 @@ class Inference:
         Returns
         -------
         CoefficientTable
-            Prints as text, shows as HTML in notebooks; ``to_frame()`` is a pandas data frame.
+            Prints as text, shows as HTML in notebooks. ``to_frame()`` is a pandas data frame.
         """
         inferred = inference_of(self, "summary")
         n_outputs = len(inferred.intercept)
@@ -465,7 +466,7 @@ def marginal_effects(self: Any, level: float = 0.95) -> CoefficientTable:
 
 
 def column_names(model: Any, n_features: int) -> list[str]:
-    """Return the names of the columns of a fitted model; x0, x1, ... where they have none."""
+    """Return the names of the columns of a fitted model, x0, x1, ... where they have none."""
     names = getattr(model, "feature_names_in_", None)
     return [f"x{i}" for i in range(n_features)] if names is None else list(names)
 
@@ -490,7 +491,7 @@ def _table(
 
 
 def inference_of(model: Any, request: str) -> DebiasedCoefficients:
-    """Return what the fit of a model inferred; AttributeError without a fit, or inference in it."""
+    """Return the inference of a model's fit. AttributeError without a fit, or inference in it."""
     check_is_fitted(model, "coef_")
     estimates: DebiasedCoefficients | None = vars(model).get("inference_")
     if estimates is None:

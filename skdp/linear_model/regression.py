@@ -44,8 +44,8 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
         return_std : bool, default=False
             Whether to return the mean response by the *debiased* coefficients instead, with its
-            standard error, for intervals of the mean response; rows are not clipped for it. Needs
-            a fit with ``inference="coefficients"``.
+            standard error, for intervals of the mean response. Rows are not clipped for it. Needs a
+            fit with ``inference="coefficients"``.
         offset : array of shape (n_samples,) or None, default=None
             Added to each row's margin, as in ``fit``.
 
@@ -190,7 +190,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
 class DPLinearRegression(intervals.Inference, DPLinearRegressor):
     """Differentially private ordinary least squares.
 
-    Minimises the mean squared error over all rows; ``fit`` is (epsilon, delta)-differentially
+    Minimises the mean squared error over all rows. ``fit`` is (epsilon, delta)-differentially
     private for each row. The rows enter only through sums of clipped gradients with noise.
 
     Parameters
@@ -239,7 +239,7 @@ class DPLinearRegression(intervals.Inference, DPLinearRegressor):
 class DPRidge(intervals.Inference, DPLinearRegressor):
     """Differentially private least squares with an L2 penalty.
 
-    Minimises ``|y - Xw|^2 + alpha |w|^2`` over all rows, as `sklearn.linear_model.Ridge` does;
+    Minimises ``|y - Xw|^2 + alpha |w|^2`` over all rows, as `sklearn.linear_model.Ridge` does.
     ``fit`` is (epsilon, delta)-differentially private for each row. The penalty costs no budget.
 
     Parameters
@@ -288,7 +288,7 @@ class DPHuberRegressor(intervals.Inference, DPLinearRegressor):
     """Differentially private regression with Huber's loss.
 
     Minimises the mean of ``r^2 / 2`` where the residual r is at most ``threshold``, and of
-    ``threshold (|r| - threshold / 2)`` where it is larger, plus ``alpha / (2 n) |w|^2``; ``fit`` is
+    ``threshold (|r| - threshold / 2)`` where it is larger, plus ``alpha / (2 n) |w|^2``. ``fit`` is
     (epsilon, delta)-differentially private for each row. Outliers among the targets move it less
     than they move least squares, and as residuals are bounded, so are gradients: the noise need not
     cover them.
@@ -300,9 +300,9 @@ class DPHuberRegressor(intervals.Inference, DPLinearRegressor):
         budget here), in units of ``scaling_.targets.scale``, the size of the targets that
         ``scaling`` estimates, or a quarter of a declared bound. Where ``scaling_`` or its
         ``targets`` is None, targets are not standardised, and it is in the unit of the targets:
-        with ``scaling="none"`` or a `RowNorm`, and with a constraint; in ``fit_blocks``; and with
-        ``delta=0``, unless a `PublicRange` declares columns and targets.
-        scikit-learn's is in units of a scale that it estimates from the residuals.
+        with ``scaling="none"`` or a `RowNorm`, and with a constraint, in ``fit_blocks``, and with
+        ``delta=0``, unless a `PublicRange` declares columns and targets. scikit-learn's is in units
+        of a scale that it estimates from the residuals.
     {parameters}
 
     Attributes
@@ -347,7 +347,7 @@ class DPElasticNet(DPLinearRegressor):
     """Differentially private least squares with an L1 and an L2 penalty.
 
     Minimises ``|y - Xw|^2 / (2 n) + alpha (l1_ratio |w|_1 + (1 - l1_ratio) / 2 |w|^2)``, as
-    `sklearn.linear_model.ElasticNet` does; ``fit`` is (epsilon, delta)-differentially private for
+    `sklearn.linear_model.ElasticNet` does. ``fit`` is (epsilon, delta)-differentially private for
     each row. The penalty costs no budget.
 
     Parameters
@@ -415,7 +415,7 @@ class DPElasticNet(DPLinearRegressor):
 class DPLasso(DPElasticNet):
     """Differentially private least squares with an L1 penalty.
 
-    Minimises ``|y - Xw|^2 / (2 n) + alpha |w|_1``, as `sklearn.linear_model.Lasso` does; ``fit`` is
+    Minimises ``|y - Xw|^2 / (2 n) + alpha |w|_1``, as `sklearn.linear_model.Lasso` does. ``fit`` is
     (epsilon, delta)-differentially private for each row. The penalty costs no budget. See the notes
     on `DPElasticNet`.
 
@@ -456,7 +456,7 @@ class DPQuantileRegressor(DPLinearRegressor):
     """Differentially private regression of one quantile of the target, or of several.
 
     Minimises the mean pinball loss plus ``alpha |w|_1``, as
-    `sklearn.linear_model.QuantileRegressor` does; ``fit`` is (epsilon, delta)-differentially
+    `sklearn.linear_model.QuantileRegressor` does. ``fit`` is (epsilon, delta)-differentially
     private for each row. Several quantiles are one release of a matrix at each step: the budget is
     not split over them.
 
@@ -466,7 +466,7 @@ class DPQuantileRegressor(DPLinearRegressor):
         Quantile to predict, in (0, 1).
     quantiles : sequence of float or None, default=None
         Several of them, in place of ``quantile``. ``coef_`` has a row for each, in this order, and
-        predictions have a column; those of a row are sorted, so that they do not cross
+        predictions have a column. Those of a row are sorted, so that they do not cross
         (Chernozhukov, Fernandez-Val, Galichon 2010).
     alpha : float, default=0.0
         Strength of the L1 penalty, in the unit of the target as scikit-learn's, whose default is 1.

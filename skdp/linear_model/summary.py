@@ -42,7 +42,7 @@ class CoefficientTable:
     level : float
         Of the intervals.
     cut : float
-        Share of the records whose part was bounded; a noisy count.
+        Share of the records whose part was bounded. A noisy count.
     statement : PrivacyStatement
         Of the fit.
     """
@@ -82,7 +82,7 @@ class CoefficientTable:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the table rests on, in sentences."""
+        """Assumptions of the table, in sentences."""
         one = self.statement
         cut = "records" if one.unit == "row" else "rows, those of each group counting as one,"
         lines = [
@@ -121,7 +121,7 @@ class CoefficientTable:
         Parameters
         ----------
         sizes : array of shape (n_rows,)
-            Positive; 1 for the intercept.
+            Positive. 1 for the intercept.
 
         Returns
         -------
@@ -165,10 +165,10 @@ class CoefficientTable:
 
 
 class CoefficientDisplay:
-    """Coefficients with error bars in two parts: sampling, and what privacy adds to it.
+    """Coefficients with error bars in two parts: sampling, and the addition by privacy.
 
-    The inner, thick bar is the interval that sampling of the rows alone would give; the outer, thin
-    one is the interval. Coefficients that are not determined are hollow and have no bar.
+    The inner, thick bar is the interval that only the sampling of the rows would give. The outer,
+    thin bar is the interval. Coefficients that are not determined are hollow and have no bar.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class CoefficientDisplay:
         level : float, default=0.95
             Of the intervals.
         intercept : bool, default=False
-            Whether to draw the intercept, too.
+            Whether to draw also the intercept.
         ax : matplotlib Axes, default=None
             None for new ones.
 
