@@ -506,6 +506,19 @@ def _recall(*identity: str | float | None) -> PrivacyBudget:
     return held
 
 
+def _recalled(who: str, sent: tuple[Identity, ...]) -> list[PrivacyBudget]:
+    """Return the budgets of another process, each of which needs a ledger to be charged here."""
+    around = [_recall(*identity) for identity in sent]
+    if any(item._account is None for item in around):
+        raise PrivacyBudgetError(
+            f"{who} requested a fit or a score in a worker process, but its estimator was sent "
+            "there from inside the block of a PrivacyBudget of another process, which would not be "
+            f"charged. {IN_PROCESS} (If this budget has nothing to do with it, make a new "
+            "estimator, or send a model that is to be scored before the block is opened.)"
+        )
+    return around
+
+
 def charge(
     who: str,
     stated: accounting.PrivacyStatement,
@@ -539,14 +552,7 @@ def charge(
     PrivacyBudgetError
         If a budget does not admit the fit, or cannot be reached. None is charged then.
     """
-    around = [_recall(*identity) for identity in sent]
-    if any(item._account is None for item in around):
-        raise PrivacyBudgetError(
-            f"{who} requested a fit or a score in a worker process, but its estimator was sent "
-            "there from inside the block of a PrivacyBudget of another process, which would not be "
-            f"charged. {IN_PROCESS} (If this budget has nothing to do with it, make a new "
-            "estimator, or send a model that is to be scored before the block is opened.)"
-        )
+    around = _recalled(who, sent)
     with _lock:
         every = [*_open, *around, *([] if budget is None else [budget])]
         budgets = list({item._key: item for item in every}.values())

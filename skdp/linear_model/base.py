@@ -586,15 +586,19 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         )
         sequence = stages_of(given, public, problem, solver)
         plan = make_plan(sequence.stages, public, problem)
-        notes = [
+        left_out = (
             f"{what} is left out: it is possible only with {need}."
             for what, need in sequence.left_out.items()
-        ]
+        )
+        notes = *self._notes_on_solver(public, problem, solver), *left_out
+        return Prepared(public, problem, sequence.stages, plan, sequence.solver, notes)
+
+    def _notes_on_solver(self, public: Public, problem: Problem, solver: Solver) -> list[str]:
+        """Say why "auto" stands for this solver, if it does."""
         name, arguments = auto.name_and_arguments(self.solver)
-        if is_auto(name):
-            settings = {**self._given(), **arguments}
-            notes.insert(0, auto.note_on_choice(public, problem, settings, solver.name))
-        return Prepared(public, problem, sequence.stages, plan, sequence.solver, tuple(notes))
+        settings = {**self._given(), **arguments}
+        is_chosen = is_auto(name)
+        return [auto.note_on_choice(public, problem, settings, solver.name)] if is_chosen else []
 
     @property
     def _reads_label_set(self) -> bool:

@@ -112,10 +112,6 @@ class DebiasedCoefficients:
             shares = np.clip(shares, 0.0, 1.0)
         slopes = variances[:n_slopes]
         determined = (estimate.relative_error < MOST_RELATIVE_ERROR) & np.isfinite(slopes)
-        between = np.where(
-            np.outer(determined, determined), covariance[:n_slopes, :n_slopes], np.nan
-        )
-        np.fill_diagonal(between, np.where(determined, slopes, np.inf))
         is_known = np.append(determined, np.full(len(variances) - n_slopes, determined.all()))
         errors = np.where(is_known, np.sqrt(np.maximum(variances, 0.0)), np.inf)
         if not has_intercept:
@@ -126,7 +122,7 @@ class DebiasedCoefficients:
             intercept=intercept,
             std_error=errors[:n_slopes],
             intercept_std_error=errors[n_slopes:],
-            covariance=between,
+            covariance=_where_determined(covariance[:n_slopes, :n_slopes], determined),
             determined=determined,
             relative_error=estimate.relative_error,
             privacy_share=shares[:n_slopes],
@@ -230,6 +226,13 @@ class DebiasedCoefficients:
             for k in range(n_outputs)
         ]
         return np.stack(own, axis=1)
+
+
+def _where_determined(covariance: Array, determined: Mask) -> Array:
+    """Return a covariance, inf on the diagonal and nan beside it where one is not determined."""
+    between = np.where(np.outer(determined, determined), covariance, np.nan)
+    np.fill_diagonal(between, np.where(determined, np.diag(covariance), np.inf))
+    return between
 
 
 def normal_intervals(centres: Array, errors: Array, level: float) -> Array:
