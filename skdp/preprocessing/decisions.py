@@ -6,6 +6,7 @@ import re
 from collections.abc import Hashable, Iterable
 
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from skdp._numbers import Table, listed
 from skdp.fitting import tables
@@ -48,7 +49,7 @@ def check(X: Table, y: ArrayLike | None = None) -> Decisions:
 
     Parameters
     ----------
-    X : data frame, Arrow table or array of shape (n_samples, n_features)
+    X : data frame, Arrow table, array or sparse matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,) or None, default=None
 
     Returns
@@ -65,7 +66,7 @@ def check(X: Table, y: ArrayLike | None = None) -> Decisions:
     5
     """
     with refusing("check"):
-        X = tables.as_table(X)
+        X = X if sparse.issparse(X) else tables.as_table(X)
         uses = uses_of_columns(X)
     n_rows, n_columns = X.shape
     persons = [name for name in uses if IDENTIFIER.fullmatch(str(name))]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse
 
 import skdp
 
@@ -64,6 +65,14 @@ def test_the_blanks_of_a_template_are_filled():
     assert fitted.kinds_ == {
         "ward": "category", "age": "number", "born": "date", "note": "category",
     }  # fmt: skip
+
+
+def test_other_tables_have_the_same_decisions():
+    numbers = frame()[["age"]]
+    tables = numbers, pl.DataFrame({"age": [1.0, 2.0, 3.0]}), np.zeros((3, 1))
+    expected = len(skdp.check(numbers))
+    for table in (*tables, sparse.csr_array((3, 1))):
+        assert len(skdp.check(table)) == expected
 
 
 def test_what_is_no_table_is_refused():
