@@ -6,14 +6,13 @@ What a tool finds with the same seed is the same in memory and in partitions.
 from __future__ import annotations
 
 import inspect
-import itertools
-import pickle
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import skdp
+from in_partitions import Held
 from skdp import metrics, model_selection, preprocessing
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics.evaluation import PrivateScorer
@@ -73,23 +72,13 @@ SPLITS = {"dp_train_test_split", "DPHoldout"}  # they charge nothing
 
 
 # Collections of dask need a cluster where they are not computed: test_dask.py.
-class InOne(skdp.data.Partitions):
-    """One partition."""
-
-    def __init__(self, beside):
-        self._beside = beside
-
-    def run(self, task, spread=map):
-        yield task(X, Y, **self._beside)
-
-
 def rows_of_kind(kind):
     """Return X, y and what comes beside them."""
     beside, _, place = kind.rpartition(" in ")
     name = {"groups": "groups", "weights": "sample_weight"}.get(beside or place)
     rows = X, Y
     if beside and place == "partitions":
-        return (InOne({name: BESIDE[name]}), None), {}
+        return (Held(X, Y, BESIDE[name], names=("X", "y", name), sizes=[400]), None), {}
     if place == "partitions":
         rows = skdp.data.Chunks(X, Y), None
     if kind == "blocks":
@@ -125,29 +114,13 @@ def test_a_tool_takes_a_kind_of_rows_or_refuses_it(tool, kind, fitted):
 
 # ---------------------------------------------------------------- the same results
 
-EDGES = [0, 50, 120, 120, 250, 300, 398, 400]  # even, so that pairs of rows stay together
+SIZES = 50, 70, 0, 130, 50, 98, 2  # even, so that pairs of rows stay together
 
 
-class InSeven(skdp.data.Partitions):
+def in_seven(X, y, **beside):
     """Rows in partitions of different sizes, one of them empty; tasks and results are pickled."""
-
-    def __init__(self, X, y, **beside):
-        columns = {"X": X, "y": y} | beside
-        parts = [slice(*pair) for pair in itertools.pairwise(EDGES)]
-        self._parts = [{name: one[part] for name, one in columns.items()} for part in parts]
-
-    def run(self, task, spread=map):
-        for part in self._parts:
-            yield pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(**part)))
-
-
-class Numbered(InSeven):
-    """The same; each partition knows its place."""
-
-    def __init__(self, X, y, **beside):
-        super().__init__(X, y, **beside)
-        for index, part in enumerate(self._parts):
-            part["index"] = index
+    names = "X", "y", *beside
+    return Held(X, y, *beside.values(), names=names, sizes=SIZES, elsewhere=True)
 
 
 def weights_of_null_records():
@@ -207,12 +180,12 @@ def test_results_in_memory_and_in_seven_partitions_are_equal(tool, beside, fitte
     }[beside]
     if beside == "sample_weight" and tool in ("DPHoldout", "dp_cross_validate", "DPSearchCV"):
         pytest.skip(f"{tool} takes no weights in memory")
-    found = RESULTS[tool](fitted, Numbered(X, Y, **given), None)
+    found = RESULTS[tool](fitted, in_seven(X, Y, **given), None)
     if beside == "sample_weight" and tool in ("DPStandardScaler", "DPTabularPreprocessor"):
         # In memory these take no weights, so that none is tested but that rows of weight 0 are
         # not counted: others in their place change nothing.
         other = np.where(given["sample_weight"][:, None] == 0, 1e3, X)
-        expected = RESULTS[tool](fitted, Numbered(other, Y, **given), None)
+        expected = RESULTS[tool](fitted, in_seven(other, Y, **given), None)
     else:
         expected = RESULTS[tool](fitted, X, Y, **given)
     assert np.isfinite(expected).all()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import pickle
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdp
+from in_partitions import Held
 from replays import data_for, neighbours
 from skdp.accounting import Adjacency
 from skdp.metrics import evaluate
@@ -32,18 +31,11 @@ FRAME = pd.DataFrame(X, columns=list("abc"))
 SECRET = 123456.789
 
 
-class Elsewhere(skdp.data.Partitions):
-    """Partitions of these sizes; tasks and what they return are pickled."""
+class Elsewhere(Held):
+    """Partitions whose tasks and what these return are pickled."""
 
     def __init__(self, rows, targets, sizes=(0, 300, 1400, 0, 300)):
-        edges = np.cumsum([0, *sizes])
-        parts = [slice(*pair) for pair in itertools.pairwise(edges)]
-        self._pairs, self.n_passes = [(rows[part], targets[part]) for part in parts], 0
-
-    def run(self, task, spread=map):
-        self.n_passes += 1
-        for pair in self._pairs:
-            yield pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(*pair)))
+        super().__init__(rows, targets, numbered=False, sizes=sizes, elsewhere=True)
 
 
 def numbers(scores):
@@ -225,10 +217,10 @@ class InThreads(Elsewhere):
     def run(self, task, spread=map):
         def late(place):
             time.sleep(0.02 * place)
-            return task(*self._pairs[place])
+            return task(**self._parts[place])
 
-        with ThreadPoolExecutor(len(self._pairs)) as pool:
-            return list(pool.map(late, range(len(self._pairs))))
+        with ThreadPoolExecutor(len(self._parts)) as pool:
+            return list(pool.map(late, range(len(self._parts))))
 
 
 class Talking(RegressorMixin, BaseEstimator):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
@@ -11,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skdp
+from in_partitions import Held
 from skdp.metrics import evaluate
 from skdp.model_selection import (
     DPHoldout,
@@ -25,23 +24,6 @@ Y = X @ [1.0, -2.0] + RNG.standard_normal(900)
 PEOPLE = np.repeat([f"p{one:03}" for one in range(300)], 3)
 LABELS = np.array(["n", "p"])[(Y > 0).astype(int)]
 RIDGE = skdp.DPRidge(solver="gd", max_iter=2, scaling=skdp.RowNorm(3.0, target=10.0))
-
-
-class Held(skdp.data.Partitions):
-    """Rows of a list of partitions; ``numbered`` is whether these know their places."""
-
-    def __init__(self, *columns, names=("X", "y"), numbered=True, sizes=(300, 0, 450, 150)):
-        edges = np.cumsum([0, *sizes])
-        self._parts = [
-            {name: one[start:stop] for name, one in zip(names, columns, strict=True)}
-            for start, stop in itertools.pairwise(edges)
-        ]
-        if numbered:
-            for index, part in enumerate(self._parts):
-                part["index"] = index
-
-    def run(self, task, spread=map):
-        return [task(**part) for part in self._parts]
 
 
 def rows_in(partitions):
@@ -182,7 +164,7 @@ def test_what_partitions_bring_is_not_given_again():
         lambda: DPHoldout(Held(X, Y), Y),
         lambda: dp_cross_validate(RIDGE, Held(X, Y), groups=PEOPLE),
     ):
-        with pytest.raises(ValueError, match=r"holds targets, weights and labels.*Nothing was rel"):
+        with pytest.raises(ValueError, match=r"holds targets, weights, offsets and labels.*released"):
             use()
 
 

@@ -8,6 +8,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 import skdp
+from in_partitions import Held
 from skdp import DPTabularPreprocessor
 from skdp.model_selection import DPSearchCV
 
@@ -25,17 +26,11 @@ PUBLIC = {"sex": ["f", "m"]}
 PRIVATE = skdp.Privacy(noise=skdp.SeededNoise(3))
 
 
-class Tables(skdp.data.Partitions):
+class Tables(Held):
     """Three partitions of a frame, the second of them empty."""
 
-    def __init__(self, frame, *beside, names=("y",)):
-        self._parts = [
-            {"X": frame[part]} | {n: one[part] for n, one in zip(names, beside, strict=True)}
-            for part in (slice(0, 200), slice(200, 200), slice(200, 600))
-        ]
-
-    def run(self, task, spread=map):
-        return [task(**part, index=index) for index, part in enumerate(self._parts)]
+    def __init__(self, *columns, **options):
+        super().__init__(*columns, sizes=(200, 0, 400), **options)
 
 
 def table(**options):
@@ -54,7 +49,7 @@ def rows_of(partitions):
 def test_columns_are_those_of_tables_in_memory(options, grouped):
     given = Tables(FRAME, Y)
     if grouped:
-        given = Tables(FRAME, Y, PEOPLE, names=("y", "groups"))
+        given = Tables(FRAME, Y, PEOPLE, names=("X", "y", "groups"))
     found = table(**options).fit(given)
     expected = table(**options).fit(FRAME, groups=PEOPLE if grouped else None)
     assert found.kinds_ == expected.kinds_
@@ -100,7 +95,7 @@ def test_bad_partitions_are_refused_before_the_charge(change, match):
     class Changed(Tables):
         def run(self, task, spread=map):
             last = self._parts[-1]
-            yield from super().run(task)[:-1]
+            yield from [*super().run(task)][:-1]
             yield task(last["X"].assign(**change), last["y"], index=2)
 
     with skdp.PrivacyBudget(3.0, 1e-5) as budget:

@@ -38,12 +38,40 @@ class Pickled(skdp.data.Partitions):
             raise ConnectionError(f"lost {SECRET}")
         names = "X", "y", *self._beside
         rows = dict(zip(names, pair, strict=False))
-        return pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(task))(**rows)))
+        return pickled(pickled(task)(**rows))
 
     def run(self, task, spread=map):
         with ThreadPoolExecutor(1) as pool:
             waiting = [pool.submit(self._visit, task, pair) for pair in reversed(self._pairs)]
             return [one.result() for one in reversed(waiting)]
+
+
+class Held(skdp.data.Partitions):
+    """Rows in partitions of these sizes; ``numbered`` is whether these know their places.
+
+    Tasks and what they return are pickled where ``elsewhere`` says so.
+    """
+
+    def __init__(
+        self, *columns, names=("X", "y"), numbered=True, sizes=(300, 0, 450, 150), elsewhere=False
+    ):
+        edges = np.cumsum([0, *sizes])
+        self._parts = [
+            {name: one[start:stop] for name, one in zip(names, columns, strict=True)}
+            | ({"index": index} if numbered else {})
+            for index, (start, stop) in enumerate(itertools.pairwise(edges))
+        ]
+        self._copied = pickled if elsewhere else lambda one: one
+        self.n_passes = 0
+
+    def run(self, task, spread=map):
+        self.n_passes += 1
+        for part in self._parts:
+            yield self._copied(self._copied(task)(**part))
+
+
+def pickled(value):
+    return pickle.loads(pickle.dumps(value))
 
 
 def seeded(model, **options):
