@@ -11,17 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
 from skdp._numbers import AnyArray, AnyType, Array, Indices, Table, is_real, listed, shown
-from skdp.fitting import tables
-from skdp.fitting.refusals import (
-    NO_LABELS,
-    NO_NUMBERS,
-    InputError,
-    refuse_columns,
-    refuse_hidden,
-    refuse_missing_targets,
-    require_one_kind,
-    without_cells,
-)
+from skdp.fitting import refusals, tables
 from skdp.oracle import Scaling
 from skdp.oracle.sources.column_map import ColumnMap
 from skdp.oracle.sources.records import quotient, row_norms
@@ -83,9 +73,9 @@ def checked_labels(y: Table) -> Table:
 
     NumPy would make one label of the number 7 and the text "7" in a list.
     """
-    refuse_hidden("y", y)
-    refuse_missing_targets(y)
-    require_one_kind("y", [tables.kinds_of_labels(y)])
+    refusals.refuse_hidden("y", y)
+    refusals.refuse_missing_targets(y)
+    refusals.require_one_kind("y", [tables.kinds_of_labels(y)])
     is_text = getattr(getattr(y, "dtype", None), "kind", "") == "T"  # which scikit-learn refuses
     return np.asarray(y).astype(object) if is_text else y
 
@@ -95,7 +85,7 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     classes = sorted_labels(declared)
     kinds = [kind_in_words(values) for values in (classes, labels)]
     if len({*kinds, ""}) == 3:  # "" if all labels are missing
-        raise InputError(
+        raise refusals.InputError(
             f"classes are {kinds[0]} ({listed(classes.tolist())}), and the labels in y are "
             f"{kinds[1]}. Declare the labels as they are in y. {OWN_LABELS}"
         )
@@ -105,7 +95,7 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
         codes = np.zeros(len(labels), dtype=np.intp)
     codes[codes == len(classes)] = 0
     if np.any(classes[codes] != labels):
-        raise InputError(
+        raise refusals.InputError(
             "y contains a label that is not among the declared classes, "
             f"{listed(classes.tolist(), 20)} ({kinds[0]}). It is not shown, because labels are "
             "private. Note that 1 and '1' are different labels, and texts with and without a blank "
@@ -123,13 +113,17 @@ def weights_by_label(class_weight: Mapping[Hashable, float], classes: AnyArray) 
     """Return the weight of each label over the largest one. A label without a weight has 1."""
     unknown = [label for label in class_weight if label not in set(classes.tolist())]
     if unknown:
-        raise InputError(f"class_weight names labels that are not among the classes: {unknown!r}.")
+        raise refusals.InputError(
+            f"class_weight names labels that are not among the classes: {unknown!r}."
+        )
     given = [class_weight.get(label, 1.0) for label in classes.tolist()]
     if not all(is_real(weight) for weight in given):
-        raise InputError(f"class_weight must map labels to numbers, got {shown(class_weight)}.")
+        raise refusals.InputError(
+            f"class_weight must map labels to numbers, got {shown(class_weight)}."
+        )
     weights = np.array(given, dtype=float)
     if not ((weights >= 0) & np.isfinite(weights)).all() or not weights.any():
-        raise InputError(
+        raise refusals.InputError(
             "class_weight must be finite and not negative, and positive for at least one label, "
             f"got {shown(class_weight)}."
         )
@@ -147,8 +141,8 @@ def largest_weight(class_weight: Mapping[Hashable, float], n_classes: int) -> fl
 
 def checked_targets(model: Any, y: Table, dtype: AnyType) -> Targets:
     """Return the targets that an estimator reads in y. A refusal quotes none of them."""
-    otherwise = NO_LABELS if is_classifier(model) else NO_NUMBERS
-    with without_cells("y", otherwise=otherwise):
+    otherwise = refusals.NO_LABELS if is_classifier(model) else refusals.NO_NUMBERS
+    with refusals.without_cells("y", otherwise=otherwise):
         targets: Targets = model._read_targets(y, dtype)
         return targets
 
@@ -162,8 +156,8 @@ def checked_weights(sample_weight: Table, X: AnyRows, is_all: bool = True) -> Ar
         return None
     if is_real(sample_weight):
         sample_weight = np.full(X.shape[0], float(sample_weight))
-    refuse_columns("sample_weight", sample_weight)
-    with without_cells("sample_weight"):
+    refusals.refuse_columns("sample_weight", sample_weight)
+    with refusals.without_cells("sample_weight"):
         weights = check_array(
             sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
         )
@@ -171,7 +165,7 @@ def checked_weights(sample_weight: Table, X: AnyRows, is_all: bool = True) -> Ar
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D.")
     check_consistent_length(weights, X)
     if (weights < 0).any():
-        raise InputError("sample_weight must not be negative.")
+        raise refusals.InputError("sample_weight must not be negative.")
     if is_all:
         require_positive_weight(bool(weights.any()))
     return np.asarray(weights)
@@ -179,12 +173,12 @@ def checked_weights(sample_weight: Table, X: AnyRows, is_all: bool = True) -> Ar
 
 def checked_offset(offset: Table, n_rows: int) -> Array:
     """Return the offsets of the margins of rows, one column or one for each output."""
-    refuse_columns("offset", offset)
-    with without_cells("offset"):
+    refusals.refuse_columns("offset", offset)
+    with refusals.without_cells("offset"):
         given = check_array(offset, ensure_2d=False, dtype=np.float64, input_name="offset")
     offsets = np.asarray(given).reshape(len(given), -1)
     if len(offsets) != n_rows or (np.abs(offsets) > LARGEST_START).any():
-        raise InputError(
+        raise refusals.InputError(
             f"offset must have one number for each row of X, at most {LARGEST_START:g} in size."
         )
     return offsets
@@ -193,7 +187,7 @@ def checked_offset(offset: Table, n_rows: int) -> Array:
 def require_positive_weight(has_one: bool) -> None:
     """Raise ValueError if no record of a fit has a positive weight."""
     if not has_one:
-        raise InputError(
+        raise refusals.InputError(
             "sample_weight is zero for every record. At least one needs a positive weight."
         )
 

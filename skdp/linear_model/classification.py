@@ -16,17 +16,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from skdp._numbers import (
-    AnyArray,
-    AnyType,
-    Array,
-    MatrixLike,
-    Table,
-    is_integer,
-    is_real,
-    require,
-    shown,
-)
+from skdp._numbers import AnyArray, AnyType, Array, Table, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
 from skdp.fitting import parameters
 from skdp.fitting.refusals import InputError
@@ -125,7 +115,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the share of labels that are predicted right, computed without noise.
 
         It is not private: an `ExactScoreWarning` says so. So are the scores of scikit-learn's
