@@ -246,8 +246,8 @@ class PrivateScorer(PrivateEstimator):
         if was_fitted_on(self.model, (X, y)):
             warn_about_scored_rows(self._who)
         beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset}
-        knows_range = self.target_range is not None or is_classifier(self.model)
-        if offset is not None and not knows_range:
+        knows_range = offset is None or self.target_range is not None or is_classifier(self.model)
+        if not knows_range:
             raise ValueError(
                 f"{self._who}: with an offset, declare target_range: the model knows the range of "
                 "targets without their offsets. Nothing was released."

@@ -60,7 +60,7 @@ ROUNDING = (1e-9, 1e-7, 1e-5, 1e-3)
 TOO_SMALL = (
     "epsilon is too small next to delta={:g} to be shared by several fits and scores: less than "
     "{:g} would be left for each of them. Choose a larger epsilon, or a delta far below epsilon "
-    "and below 1 / n. Nothing was released."
+    "and below 1 / n."
 )
 
 
@@ -171,31 +171,26 @@ def cost_of_runs(
     return accounting.Cost(releases, *terms)
 
 
-def require_private(who: str, model: BaseEstimator, is_sparse: bool) -> None:
+def require_private(model: BaseEstimator, is_sparse: bool) -> None:
     """Raise ValueError for an estimator that would learn from rows without privacy in its fit.
 
     Parameters
     ----------
-    who : str
-        For the message.
     model : estimator
         Not fitted.
     is_sparse : bool
         Whether its rows are sparse.
     """
     if not contains_private(model):
-        raise ValueError(
-            f"{who}: {type(model).__name__} is not private, and holds no estimator of skdp. "
-            "Nothing was released."
-        )
-    refuse_unknown_around(who, model, "Nothing was released.")
+        raise ValueError(f"{type(model).__name__} is not private, and holds no estimator of skdp. ")
+    refuse_unknown_around(model)
     learning = dict.fromkeys(learning_parts(model, is_sparse))
     if learning:
         raise ValueError(
-            f"{who}: these steps learn from rows without privacy, and through them one row "
+            f"these steps learn from rows without privacy, and through them one row "
             f"may change all others: {'; '.join(learning)}. The estimators of skdp scale columns "
             "themselves. Otherwise use skdp.DPStandardScaler, skdp.DPTabularPreprocessor, or steps "
-            "that learn nothing. Nothing was released."
+            "that learn nothing."
         )
 
 
@@ -204,7 +199,7 @@ def contains_private(thing: object) -> bool:
     return any(isinstance(part, PrivateEstimator) for part in everything_in(thing))
 
 
-def refuse_unknown_around(who: str, model: object, end: str = "") -> None:
+def refuse_unknown_around(model: object) -> None:
     """Raise ValueError unless all estimators around private models fit each of them once."""
     for part in everything_in(model, is_counted):
         kind = type(part)
@@ -212,10 +207,10 @@ def refuse_unknown_around(who: str, model: object, end: str = "") -> None:
         is_around = hasattr(part, "fit") and not isinstance(part, PrivateEstimator)
         if is_around and not is_known and contains_private(part):
             raise ValueError(
-                f"{who}: {kind.__name__} is not known to fit each private model in it once, "
+                f"{kind.__name__} is not known to fit each private model in it once, "
                 "on all rows as they are, and to keep it. It may repeat, weight or select rows by "
                 "looking at them, which no noise covers. A PrivacyBudget counts the fits while its "
-                f"block is open (for a search, skdp.privacy_of prices them). {end}".rstrip()
+                f"block is open (for a search, skdp.privacy_of prices them)."
             )
 
 
@@ -225,9 +220,7 @@ def is_counted(thing: object) -> bool:
     return has_statement or isinstance(thing, PrivateEstimator | accounting.PrivacyStatement)
 
 
-def private_fits(
-    who: str, estimator: BaseEstimator, is_sparse: bool = False
-) -> list[PrivateEstimator]:
+def private_fits(estimator: BaseEstimator, is_sparse: bool = False) -> list[PrivateEstimator]:
     """Return the private estimators in a candidate, or raise ValueError if it is none.
 
     A candidate is an estimator of skdp, or a pipeline of steps that learn nothing from rows, or
@@ -236,18 +229,18 @@ def private_fits(
     """
     if not is_private_model(last_step(estimator)):
         raise ValueError(
-            f"{who}: estimator must be an estimator of skdp, or a Pipeline that ends in one, got "
-            f"{type(estimator).__name__}. Nothing was released."
+            f"estimator must be an estimator of skdp, or a Pipeline that ends in one, got "
+            f"{type(estimator).__name__}."
         )
-    require_private(who, estimator, is_sparse)
+    require_private(estimator, is_sparse)
     fits = []
     for name, step in steps_of(estimator):
         if isinstance(step, PrivateEstimator):
             fits.append(step)
         elif contains_private(step):
             raise ValueError(
-                f"{who}: step {name!r} ({type(step).__name__}) contains private estimators, which "
-                "have to be steps of the pipeline. Nothing was released."
+                f"step {name!r} ({type(step).__name__}) contains private estimators, which "
+                "have to be steps of the pipeline."
             )
     return fits
 
@@ -271,7 +264,6 @@ def last_step(estimator: BaseEstimator) -> BaseEstimator:
 
 
 def prepared_candidate(
-    who: str,
     estimator: BaseEstimator,
     parameters: Mapping[str, object],
     run_budget: RunBudget,
@@ -287,16 +279,15 @@ def prepared_candidate(
     fixed = sorted(name for name in parameters if name.rpartition("__")[2] in DECIDED)
     if fixed:
         raise ValueError(
-            f"{who}: the candidates set {', '.join(fixed)}, which the search decides for all of "
-            "its fits. Nothing was released."
+            f"the candidates set {', '.join(fixed)}, which the search decides for all of its fits."
         )
     candidate = clone(estimator).set_params(**clone(parameters, safe=False))
-    fits = private_fits(who, candidate)
+    fits = private_fits(candidate)
     for fit in fits:
         if fit._terms.budget is not None:
             raise ValueError(
-                f"{who}: {type(fit).__name__} has a budget of its own, which would count each fit. "
-                f"Give it to {who}. Nothing was released."
+                f"{type(fit).__name__} has a budget of its own, which would count each fit. "
+                "Give it to the tool that runs the fits."
             )
         given = run_budget.parameters(len(fits))  # a seed of its own follows before each run
         given["privacy"].rows_per_group = fit._terms.rows_per_group
@@ -315,7 +306,6 @@ def prepared_candidate(
 
 
 def fitted(
-    who: str,
     model: BaseEstimator,
     X: MatrixLike | Partitions,
     y: ArrayLike | None = None,
@@ -328,7 +318,6 @@ def fitted(
     """
     if groups is None:
         return model.fit(X, y)
-    require_takes_groups(who, model)
     if not isinstance(model, Pipeline):
         return model.fit(X, y, groups=groups)
     private = [name for name, step in steps_of(model) if isinstance(step, PrivateEstimator)]
@@ -336,33 +325,32 @@ def fitted(
         return model.fit(X, y, **{f"{name}__groups": groups for name in private})
 
 
-def labels_are_public(who: str, estimator: BaseEstimator) -> bool:
+def labels_are_public(estimator: BaseEstimator) -> bool:
     """Return whether no labels have to be read: there are none, or they are declared."""
-    return not is_classifier(estimator) or private_fits(who, estimator)[-1].classes is not None
+    return not is_classifier(estimator) or private_fits(estimator)[-1].classes is not None
 
 
-def require_takes_groups(who: str, model: BaseEstimator) -> None:
+def require_takes_groups(model: BaseEstimator) -> None:
     """Raise ValueError unless every private fit in a model can protect groups."""
-    for fit in private_fits(who, model) if isinstance(model, Pipeline) else [model]:
+    for fit in private_fits(model) if isinstance(model, Pipeline) else [model]:
         if not has_fit_parameter(fit, "groups"):
             raise ValueError(
-                f"{who}: {type(fit).__name__} does not accept groups, so its fit would protect "
-                "single rows. Leave it out, or fit without groups. Nothing was released."
+                f"{type(fit).__name__} does not accept groups, so its fit would protect "
+                "single rows. Leave it out, or fit without groups."
             )
 
 
-def check_terms(who: str, terms: Privacy) -> None:
+def check_terms(terms: Privacy) -> None:
     """Raise ValueError for terms of privacy without effect on a search or a cross-validation.
 
     Parameters
     ----------
-    who : str
     terms : Privacy
     """
     if terms.rows_per_group is not None:
         raise ValueError(
-            f"{who}: rows_per_group is a guess for fits. Set it on the estimator, by "
-            f"privacy=Privacy(rows_per_group={terms.rows_per_group:g}). Nothing was released."
+            f"rows_per_group is a guess for fits. Set it on the estimator, by "
+            f"privacy=Privacy(rows_per_group={terms.rows_per_group:g})."
         )
 
 
@@ -385,17 +373,16 @@ def checked(
         these numbers of records. Nothing is released then.
     """
     labels = public_labels(who, estimator, data.y, epsilon)
-    ready = [prepared_candidate(who, estimator, entry, run_budget, labels) for entry in pool]
+    ready = [prepared_candidate(estimator, entry, run_budget, labels) for entry in pool]
     check_rows(who, ready, data)
     n_outputs = 1 if labels is None else len(labels)
     for candidate, n_records in itertools.product(ready, n_train):
         shape = n_records, data.n_features, n_outputs
-        check_price(who, candidate, run_budget, shape, target_range is not None, data.unit)
+        check_price(candidate, run_budget, shape, target_range is not None, data.unit)
     return ready, n_outputs
 
 
 def fitted_and_scored(
-    who: str,
     candidate: BaseEstimator,
     score_budget: RunBudget,
     sides: Sequence[dict[str, Any]],
@@ -406,7 +393,6 @@ def fitted_and_scored(
 
     Parameters
     ----------
-    who : str
     candidate : estimator
     score_budget : RunBudget
     sides : pair of dict
@@ -417,21 +403,21 @@ def fitted_and_scored(
         Metrics and range of targets.
     """
     model = clone(candidate)
-    for fit in private_fits(who, model):
+    for fit in private_fits(model):
         if fit._terms.noise_source == "seeded":
             fit.set_params(privacy__noise=SeededNoise(new_seed(draws)))
     terms = score_budget.parameters(seed=new_seed(draws))
     judge = PrivateScorer(model, **scoring, **terms)
-    fitted(who, model, **sides[0])
+    fitted(model, **sides[0])
     return model, judge.fit(**sides[1]).scores_
 
 
-def state_whole(who: str, model: BaseEstimator, statement: accounting.PrivacyStatement) -> None:
+def state_whole(model: BaseEstimator, statement: accounting.PrivacyStatement) -> None:
     """Give all private fits in a model the statement of the whole, and no seed.
 
     Seeds would remove the noise of the model.
     """
-    for fit in private_fits(who, model):
+    for fit in private_fits(model):
         fit.privacy_ = statement
         if fit._terms.noise_source == "seeded":
             fit.set_params(privacy__noise=SeededNoise(0))
@@ -449,15 +435,12 @@ def public_labels(
     try:
         labels = np.unique(y)
     except Exception:  # a label runs code of its own when it is compared
-        raise ValueError(
-            f"{who}: y holds labels of types that cannot be sorted together. Nothing was released."
-        ) from None
+        raise ValueError("y holds labels of types that cannot be sorted together.") from None
     warn_about_label_set(who, True, epsilon)
     return labels
 
 
 def check_price(
-    who: str,
     candidate: BaseEstimator,
     run_budget: RunBudget,
     shape: tuple[int, int, int],
@@ -471,8 +454,6 @@ def check_price(
 
     Parameters
     ----------
-    who : str
-        For messages.
     candidate : estimator
     run_budget : RunBudget
     shape : tuple (n_records, n_features, n_outputs)
@@ -483,11 +464,11 @@ def check_price(
     """
     counted = {} if unit == "row" else {"n_groups": shape[0]}
     if counted:
-        require_takes_groups(who, candidate)
+        require_takes_groups(candidate)
     if np.isinf(run_budget.mu):
         return
     adjacency = accounting.Adjacency.parse(run_budget.adjacency)
-    fits, total = private_fits(who, candidate), 0.0
+    fits, total = private_fits(candidate), 0.0
     for fit in fits:
         try:
             with warnings.catch_warnings(action="ignore"):
@@ -495,18 +476,18 @@ def check_price(
             total += accounting.event_mu(plan.event, adjacency) ** 2
         except accounting.UnknownCost as reason:
             raise ValueError(
-                f"{who}: the releases of {type(fit).__name__} are not Gaussian on all rows or "
-                f"disjoint blocks, so its choice has no price. {reason} Nothing was released."
+                f"the releases of {type(fit).__name__} are not Gaussian on all rows or "
+                f"disjoint blocks, so its choice has no price. {reason}"
             ) from reason
     if total > run_budget.mu**2 * (1 + MARGIN):
-        raise ValueError(f"{who}: a candidate costs more than a run may. Nothing was released.")
+        raise ValueError("a candidate costs more than a run may.")
     last = fits[-1]
     if is_regressor(last) and not has_range and not last._knows_target_range(*shape):
         raise ValueError(
-            f"{who}: scores of this {type(last).__name__} need a range of targets that is known "
+            f"scores of this {type(last).__name__} need a range of targets that is known "
             "without looking at them. Pass target_range=(low, high), or "
             "scaling=PublicRange(target=(low, high)) to the estimator, or let it scale targets "
-            "privately. Nothing was released."
+            "privately."
         )
 
 
@@ -529,29 +510,28 @@ def check_rows(who: str, ready: list[BaseEstimator], rows: Data) -> None:
         for name, step in itertools.chain.from_iterable(map(steps_of, ready)):
             if not (isinstance(step, PrivateEstimator) or step in (None, "passthrough")):
                 raise ValueError(
-                    f"{who}: step {name!r} ({type(step).__name__}) requires rows in memory, and "
-                    "these are in partitions. Carry it out where your class reads them. Nothing "
-                    "was released."
+                    f"step {name!r} ({type(step).__name__}) requires rows in memory, and "
+                    "these are in partitions. Carry it out where your class reads them."
                 )
-    check_data(who, rows, functools.partial(_check_rows, who, ready))
+    check_data(who, rows, functools.partial(_check_rows, ready))
 
 
-def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray) -> None:
+def _check_rows(ready: list[BaseEstimator], X: MatrixLike, y: AnyArray) -> None:
     checked = set()
     for candidate in ready:
-        private_fits(who, candidate, is_sparse=issparse(X))
+        private_fits(candidate, is_sparse=issparse(X))
         steps = steps_of(candidate)
         key = _fingerprint([step for _, step in steps])
         if key not in checked:
             checked.add(key)
-            _try_steps(who, steps, X, y)
+            _try_steps(steps, X, y)
     if not is_classifier(ready[0]):
         with without_cells("y"):
             check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         if not are_numbers(y):
             raise InputError(
-                f"{who}: y must be an array of numbers, which scores need. It is one of objects. "
-                "Pass y.astype(float). Nothing was released."
+                "y must be an array of numbers, which scores need. It is one of objects. "
+                "Pass y.astype(float)."
             )
         return
     for candidate in ready:
@@ -559,10 +539,7 @@ def _check_rows(who: str, ready: list[BaseEstimator], X: MatrixLike, y: AnyArray
         with without_cells("y", otherwise=NO_LABELS):
             are_known = set(y.tolist()) <= set(classes)
         if not are_known:
-            raise ValueError(
-                f"{who}: y holds a label that is not among the declared classes. Nothing was "
-                "released."
-            )
+            raise InputError("y holds a label that is not among the declared classes.")
 
 
 def _fingerprint(steps: list[BaseEstimator]) -> object:
@@ -578,9 +555,7 @@ def _fingerprint(steps: list[BaseEstimator]) -> object:
         return object()
 
 
-def _try_steps(
-    who: str, steps: list[tuple[str, BaseEstimator]], X: MatrixLike, y: AnyArray
-) -> None:
+def _try_steps(steps: list[tuple[str, BaseEstimator]], X: MatrixLike, y: AnyArray) -> None:
     n_rows = _num_samples(X)
     X = rows_of(X, np.arange(n_rows))  # a step may write into its input
     for name, step in steps:
@@ -594,11 +569,11 @@ def _try_steps(
                 X = clone(step).fit(X, y).transform(X)
         except Exception as reason:  # anyone's step fails in its own way, and may quote rows
             raise InputError(
-                f"{who}: step {name!r} ({type(step).__name__}) of a candidate failed on these "
-                f"rows, with {type(reason).__name__}. Nothing was released."
+                f"step {name!r} ({type(step).__name__}) of a candidate failed on these "
+                f"rows, with {type(reason).__name__}."
             ) from None
         if _num_samples(X) != n_rows:
             raise InputError(
-                f"{who}: step {name!r} ({type(step).__name__}) of a candidate adds rows or leaves "
-                "some out, and y would not follow. Do that before. Nothing was released."
+                f"step {name!r} ({type(step).__name__}) of a candidate adds rows or leaves "
+                "some out, and y would not follow. Do that before."
             )

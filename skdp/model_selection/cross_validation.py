@@ -16,6 +16,7 @@ from skdp.fitting import parts
 from skdp.fitting.data import Data
 from skdp.fitting.estimator import charge_fit
 from skdp.fitting.privacy import Privacy
+from skdp.fitting.refusals import refusing
 from skdp.fitting.rows import read_plain, require_numbered
 from skdp.metrics import Score, Scores, requests
 from skdp.metrics.evaluation import PrivateScorer
@@ -116,26 +117,27 @@ def dp_cross_validate(
     payer = PrivateScorer(estimator, epsilon=epsilon, delta=delta, privacy=terms, **scoring)
     payer._check_shared_parameters()
     require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
-    candidates.check_terms(WHO, terms)
-    require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
-    # 1. Plan: the budget of each fit and each score, and the cost of all. Refuse bad input.
-    reads_labels = not candidates.labels_are_public(WHO, estimator)
-    data = require_numbered(WHO, read_plain(WHO, X, y, groups, reads_labels))
-    require("cv", cv, f"be at most the number of {data.unit}s", cv <= data.n_records)
-    budgets, cost = _planned(payer, int(cv), data)
-    sizes = equal_sizes(data.n_records, int(cv))
-    n_train = {data.n_records - size for size in sizes}
-    (model,), n_outputs = candidates.checked(
-        WHO, estimator, [{}], budgets[0], data, n_train, epsilon, target_range
-    )
-    requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
-    part = parts.part_of(X, y, groups, unit=data.unit)
-    statement = replace(cost, part=part).statement()
+    with refusing(WHO):
+        candidates.check_terms(terms)
+        require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
+        # 1. Plan: the budget of each fit and each score, and the cost of all. Refuse bad input.
+        reads_labels = not candidates.labels_are_public(estimator)
+        data = require_numbered(WHO, read_plain(WHO, X, y, groups, reads_labels))
+        require("cv", cv, f"be at most the number of {data.unit}s", cv <= data.n_records)
+        budgets, cost = _planned(payer, int(cv), data)
+        sizes = equal_sizes(data.n_records, int(cv))
+        n_train = {data.n_records - size for size in sizes}
+        (model,), n_outputs = candidates.checked(
+            WHO, estimator, [{}], budgets[0], data, n_train, epsilon, target_range
+        )
+        requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
+        part = parts.part_of(X, y, groups, unit=data.unit)
+        statement = replace(cost, part=part).statement()
     # 2. Charge, and run.
     draws = charge_fit(payer, statement, who=WHO, rows=(part, (X, y)))
     models, folds = _runs(model, budgets[1], data, data.split(sizes, draws), draws, scoring)
     for fitted in models:
-        candidates.state_whole(WHO, fitted, statement)
+        candidates.state_whole(fitted, statement)
     numbers = [name for name, score in folds[0].items() if isinstance(score, Score)]
     means = {name: _mean([fold[name] for fold in folds]) for name in numbers}
     result = CrossValidation(means, statement)
@@ -157,7 +159,7 @@ def _runs(
         with parts.charged_as_a_whole(data.unit):
             for fold, scored in enumerate(split):
                 sides = data.subset(*split[:fold], *split[fold + 1 :]), data.subset(scored)
-                given = WHO, model, budget, sides, draws
+                given = model, budget, sides, draws
                 runs.append(candidates.fitted_and_scored(*given, **scoring))
     except Exception as reason:  # its message may quote a cell, or say that nothing was charged
         raise RuntimeError(

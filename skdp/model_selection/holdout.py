@@ -261,11 +261,12 @@ class DPHoldout:
             If a step would learn from rows without privacy. Nothing is released then.
         """
         model = clone(model)
-        candidates.require_private("DPHoldout", model, issparse(self.X_train))
+        with refusing("DPHoldout"):
+            candidates.require_private(model, issparse(self.X_train))
+            if self.groups_train is not None:
+                candidates.require_takes_groups(model)
         with parts.fits_on_part(self._parts[0], self._unit):
-            return candidates.fitted(
-                "DPHoldout", model, self.X_train, self.y_train, self.groups_train
-            )
+            return candidates.fitted(model, self.X_train, self.y_train, self.groups_train)
 
     def evaluate(
         self, model: BaseEstimator, metrics: str | Iterable[str] | None = None, **options: Any

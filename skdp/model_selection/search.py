@@ -23,6 +23,7 @@ from skdp.fitting import parts
 from skdp.fitting.estimator import PrivateEstimator, charge_fit, with_earlier_fits
 from skdp.fitting.parameters import planned_records
 from skdp.fitting.privacy import Privacy
+from skdp.fitting.refusals import refusing
 from skdp.fitting.rows import read_plain, require_numbered
 from skdp.metrics.requests import METRICS, default_metric
 from skdp.model_selection import candidates
@@ -192,19 +193,27 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             If no run ended in a model. The budget is spent.
         """
         who = self._who
-        metric = self._check_parameters()
-        reads_labels = not candidates.labels_are_public(who, self.estimator)
-        data = require_numbered(who, read_plain(who, X, y, groups, reads_labels))
-        n_records, unit = data.n_records, data.unit
-        part = parts.part_of(X, y, groups, unit=unit)
-        n_scored = scored_records(self.holdout, n_records, unit, "holdout")
-        # 1. Candidates, each of them priced. The statement of the whole.
-        pool = self._pool()
-        run_budget, cost = self._priced(n_records, unit)
-        n_train = n_records - n_scored
-        ready, _ = candidates.checked(
-            who, self.estimator, pool, run_budget, data, [n_train], self.epsilon, self.target_range
-        )
+        with refusing(who):
+            metric = self._check_parameters()
+            reads_labels = not candidates.labels_are_public(self.estimator)
+            data = require_numbered(who, read_plain(who, X, y, groups, reads_labels))
+            n_records, unit = data.n_records, data.unit
+            part = parts.part_of(X, y, groups, unit=unit)
+            n_scored = scored_records(self.holdout, n_records, unit, "holdout")
+            # 1. Candidates, each of them priced. The statement of the whole.
+            pool = self._pool()
+            run_budget, cost = self._priced(n_records, unit)
+            n_train = n_records - n_scored
+            ready, _ = candidates.checked(
+                who,
+                self.estimator,
+                pool,
+                run_budget,
+                data,
+                [n_train],
+                self.epsilon,
+                self.target_range,
+            )
         # 2. One charge for all, then the runs.
         statement = replace(cost, part=part).statement()
         drawn_from = charge_fit(self, statement, rows=(part, (X, y)))
@@ -224,7 +233,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             )
         self.privacy_, self.best_score_ = statement, score
         self.best_estimator_, self.best_params_ = best, pool[number]
-        candidates.state_whole(who, best, statement)
+        candidates.state_whole(best, statement)
         self.n_features_in_ = data.n_features
         return self
 
@@ -249,7 +258,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             with suppress(Exception):  # only the best run's answer is paid for: no failure shows
                 # Rows of its own: a step may write into them, which later runs would show.
                 fitted, scores = candidates.fitted_and_scored(
-                    self._who, ready[number], run_budget, sides(), drawn_from, **scoring
+                    ready[number], run_budget, sides(), drawn_from, **scoring
                 )
                 value = getattr(scores[metric], "value", math.nan)
                 score, model = -math.inf if np.isnan(value) else float(value), fitted
@@ -259,13 +268,12 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     def _check_parameters(self) -> str:
         """Refuse what can be refused without rows. Return the metric."""
-        who = self._who
         self._check_shared_parameters()
-        candidates.check_terms(who, self._terms)
+        candidates.check_terms(self._terms)
         self._require_delta("got delta=0")
         is_several = is_integer(self.n_candidates) and self.n_candidates >= 2
         require("n_candidates", self.n_candidates, "be an integer of at least 2", is_several)
-        candidates.private_fits(who, self.estimator)
+        candidates.private_fits(self.estimator)
         kind = "classifier" if is_classifier(self.estimator) else "regressor"
         metric = default_metric(self.estimator) if self.scoring is None else self.scoring
         allowed = f"be None or one of {', '.join(SCORING[kind])}"
@@ -277,8 +285,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         given = [self.param_grid is not None, self.param_distributions is not None]
         if sum(given) != 1:
             raise ValueError(
-                f"{self._who}: pass either param_grid or param_distributions, got "
-                f"{'both' if all(given) else 'none'}. Nothing was released."
+                "pass either param_grid or param_distributions, got "
+                f"{'both' if all(given) else 'none'}."
             )
         if self.param_grid is not None:
             return list(ParameterGrid(self.param_grid))
@@ -304,7 +312,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         -------
         PrivacyStatement
         """
-        self._check_parameters()
+        with refusing(self._who):
+            self._check_parameters()
         n_records = planned_records("plan", n_samples, n_groups, n_features=n_features)
         return self._priced(n_records, parts.unit_of(n_groups))[1].statement()
 

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 from skdp._warnings import warn
 from skdp.accounting import Cost, PrivacyStatement, composed
 from skdp.fitting.between_fits import everything_in, learning_parts
+from skdp.fitting.refusals import refusing
 from skdp.fitting.user_warnings import NotPrivateWarning
 from skdp.model_selection import candidates
 from skdp.model_selection.search_price import price_after_fit
@@ -82,7 +83,8 @@ def total_privacy(
     uncovered: dict[str, None] = {}
     n_seeded = 0
     for model in models:
-        candidates.refuse_unknown_around(who, model)
+        with refusing(who):
+            candidates.refuse_unknown_around(model)
         statements = _statements_in(model)
         if not statements:
             raise ValueError(

@@ -127,9 +127,9 @@ def test_a_candidate_that_costs_more_than_a_run_may_is_refused():
         )
         if refused:
             with pytest.raises(ValueError, match="costs more than a run may"):
-                candidates.check_price("DPSearchCV", model, run_budget, (320, 5, 1), False)
+                candidates.check_price(model, run_budget, (320, 5, 1), False)
         else:
-            candidates.check_price("DPSearchCV", model, run_budget, (320, 5, 1), False)
+            candidates.check_price(model, run_budget, (320, 5, 1), False)
 
 
 def test_ties_are_settled_by_coins(regression, monkeypatch):

@@ -113,7 +113,7 @@ def test_holdouts_hand_labels_to_every_private_fit(panel, make, routing):
         halves = DPHoldout(X, y, groups=groups, test_size=0.5)
         model = halves.fit(make())
         scores = halves.evaluate(model, "r2", target_range=(-5, 5))
-    fits = [model] if make is ridge else candidates.private_fits("", model)
+    fits = [model] if make is ridge else candidates.private_fits(model)
     assert [fit.privacy_.unit for fit in fits] == ["group"] * len(fits)
     assert total(model, scores.privacy_).epsilon == pytest.approx(1.0, rel=1e-6)
     assert repr(halves) == "<DPHoldout: 40 groups to fit on, 40 to score on>"
