@@ -10,7 +10,7 @@ SPEC = importlib.util.spec_from_file_location("language", ROOT / "docs" / "langu
 language = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(language)
 PAGES = language.pages()
-TEXTS = {"pages": PAGES}
+TEXTS = {"pages": PAGES, "docstrings": language.docstrings()}
 
 
 @pytest.mark.parametrize("habit", language.HABITS)
