@@ -28,16 +28,12 @@ def plan_of(n_rows, **parameters):
     return warned(lambda: model.plan(n_rows, 54))
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "inner_steps"), [(4000, 100), pytest.param(200_000, 5000, marks=pytest.mark.slow)]
-)
-def test_the_run_of_the_paper_is_warned_about(n_rows, inner_steps):
-    """Batches of 1 in 15 epochs, of 5000 steps in the paper, with n = 200,000; and a small one."""
-    steps = 15 * inner_steps
-    (told,) = plan_of(n_rows, max_iter=steps, inner_steps=inner_steps, batch_size=1)
+def test_the_run_of_the_paper_on_fewer_rows_is_warned_about():
+    """Batches of 1 in 15 epochs; with the paper's 200,000 rows enough signal is left."""
+    (told,) = plan_of(4000, max_iter=1500, inner_steps=100, batch_size=1)
     assert "such small batches" in told
     assert "No budget has been spent" in told
-    assert not plan_of(n_rows, max_iter=steps, inner_steps=inner_steps, batch_size=0.1)
+    assert not plan_of(4000, max_iter=1500, inner_steps=100, batch_size=0.1)
 
 
 @pytest.mark.parametrize(
