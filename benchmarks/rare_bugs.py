@@ -86,7 +86,8 @@ def plan_ignores_weighted(patch):
 
     def planned_once(model, facts, prepare):
         bounds, public, *rest = facts
-        return original(model, (bounds, replace(public, weighted=False), *rest), prepare)
+        key = bounds, replace(public, weighted=False), *rest
+        return original(model, key, lambda *_: prepare(*facts))
 
     patch.setattr(base, "planned_once", planned_once)
 

@@ -77,7 +77,7 @@ def _frozen(value: Any) -> Hashable:
 
 
 def planned_once(
-    model: Any, facts: tuple[object, ...], prepare: Callable[[], Prepared]
+    model: Any, facts: tuple[object, ...], prepare: Callable[..., Prepared]
 ) -> Prepared:
     """Return the parts of a fit. Equal fits of one shape are planned once.
 
@@ -88,17 +88,17 @@ def planned_once(
     facts : tuple
         All other public facts that the plan depends on.
     prepare : callable
-        Makes the plan.
+        Makes the plan from the facts.
     """
     parameters = model.get_params(deep=False) | {"privacy": model._terms.for_plans()}
     planned = {name: value for name, value in parameters.items() if name not in NOT_PLANNED}
     try:
         key = type(model), _frozen([planned, facts])
     except TypeError:
-        return prepare()
+        return prepare(*facts)
     known = _plans.get(key)
     if known is None:
-        known = prepare()
+        known = prepare(*facts)
         while len(_plans) >= MAX_PLANS:
             _plans.pop(next(iter(_plans)), None)
         _plans[key] = known

@@ -551,8 +551,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             max_weight=terms.max_weight,
             **facts,
         )
-        settled = bounds, public, start
-        return planned_once(self, settled, lambda: self._prepared(*settled))
+        return planned_once(self, (bounds, public, start), self._prepared)
 
     def _prepared(
         self, bounds: column_bounds.DeclaredBounds | None, public: Public, start: Start | None
