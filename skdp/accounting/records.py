@@ -94,7 +94,7 @@ def footnote(lines: Iterable[ReleaseLine], unit: str = "row") -> str:
     # In these a row is in some of the answers only, whatever the random draws.
     if not any(line.rows.startswith(("disjoint", "part")) for line in lines):
         return ""
-    return f"Answers on disjoint blocks do not add up: a {unit} pays for those it is in, no others."
+    return f"Answers on disjoint blocks do not add up: a {unit} is charged only for its own."
 
 
 def _answers(event: Event) -> list[tuple[Event, int]]:

@@ -113,7 +113,7 @@ def warn_about_score(
     """Warn that a score is computed from rows without noise."""
     if not math.isinf(epsilon):
         warn(
-            f"{who}: {what} without noise, and no budget pays for it. Publish the score, or a "
+            f"{who}: {what} without noise, and no budget covers it. Publish the score, or a "
             "choice made by it, only if the rows are public. skdp.metrics.evaluate scores with "
             "noise; DPSearchCV and dp_cross_validate use such scores.",
             ExactScoreWarning,

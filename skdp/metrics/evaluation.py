@@ -59,8 +59,8 @@ def evaluate(
     """Score a fitted model on private rows, with noise.
 
     The scores are (epsilon, delta)-differentially private for each of these rows. Rows that the
-    model was fitted on have paid for the fit already: prices add up. Score it on other rows,
-    such as the second part of `skdp.model_selection.dp_train_test_split`, and every row pays once.
+    model was fitted on were charged for the fit already: prices add up. Score it on other rows,
+    such as the second part of `skdp.model_selection.dp_train_test_split`, to charge each row once.
 
     Parameters
     ----------

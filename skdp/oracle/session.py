@@ -451,7 +451,7 @@ def _refuse_divergence(lengths: list[float], public: Public, problem: Problem) -
     last = compared[-max(1, len(compared) // 10) :]
     if compared and min(last) > DIVERGENCE_RATIO * compared[0]:
         raise FloatingPointError(
-            "the solver ran away: without noise, its last gradients are more than "
+            "the solver diverged: without noise, its last gradients are more than "
             f"{DIVERGENCE_RATIO:g} times as long as the first. Lower learning_rate (where there is "
             "none: raise curvature), or standardise the columns."
         )

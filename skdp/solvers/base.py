@@ -276,7 +276,7 @@ class Solver(BaseEstimator):
         Parameters
         ----------
         oracle : Oracle
-            Answers each request with noise that the budget pays for.
+            Answers each request with noise, within the budget.
 
         Returns
         -------

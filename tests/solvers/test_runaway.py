@@ -64,7 +64,7 @@ def ridge(solver, **parameters):
 @pytest.mark.parametrize("solver", RUNAWAYS, ids=str)
 def test_a_runaway_is_told(solver, regression):
     X, y = regression
-    with pytest.raises(FloatingPointError, match=r"ran away.*Lower learning_rate"):
+    with pytest.raises(FloatingPointError, match=r"diverged.*Lower learning_rate"):
         ridge(solver).fit(X, y + 5)
 
 

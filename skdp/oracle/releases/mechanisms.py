@@ -142,7 +142,7 @@ class GaussianNoise(Mechanism):
     round(N(0, (std/g)**2))). As k is an integer, that is a rounding of k + N(0, (std/g)**2):
     post-processing of the Gaussian mechanism on k (Balle and Wang 2018, Thm 8), with no slack for
     floating point. Rounding moves each coordinate by at most g/2, so two neighbouring k are at most
-    ``sensitivity/g + sqrt(size)`` apart. That is paid for: the noise multiplier is applied to
+    ``sensitivity/g + sqrt(size)`` apart. That is charged: the noise multiplier is applied to
     ``bound + g sqrt(size)``, which covers both adjacencies since spread >= 1.
     """
 

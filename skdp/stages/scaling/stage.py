@@ -269,7 +269,7 @@ class ScalingStage(OptionalStage):
         if self.first:
             texts.append(
                 f"The histograms are of the first {self.first} records, and no other release is: "
-                "a record is among these or among the others, and pays for the one of both parts."
+                "a record is in only one of the two parts, and is charged only for that part."
             )
         if features.is_free:
             texts.append(
