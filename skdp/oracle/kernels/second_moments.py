@@ -186,11 +186,9 @@ def bounded_gram(
 def factors_within(bound: float, inverse_norms: Array, root_weights: Array | None) -> Array:
     """Return ``min(root weight, bound / norm)``, which bounds the norm of a weighted row."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        limits = bound * inverse_norms
-        most = 1.0 if root_weights is None else root_weights
-        factors = np.minimum(most, limits)
-    factors[~(factors >= 0)] = 0.0
-    return np.asarray(factors)
+        factors = bound * inverse_norms
+        np.minimum(factors, 1.0 if root_weights is None else root_weights, out=factors)
+    return np.fmax(factors, 0.0, out=factors)  # what is no number becomes 0
 
 
 def root_weights(records: Records) -> Array | None:
