@@ -38,12 +38,6 @@ def share(**values: object) -> None:
         require(name, value, "be a number above 0 and below 1", is_real(value) and 0 < value < 1)
 
 
-def interval(name: str, value: object, low: float, below: float) -> None:
-    """Raise ValueError unless ``value`` is a number in [low, below)."""
-    allowed = f"be 'auto' or a number in [{low:g}, {below:g})"
-    require(name, value, allowed, is_real(value) and low <= value < below)
-
-
 def choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``."""
     known = sorted(choices)

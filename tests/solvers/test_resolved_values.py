@@ -54,7 +54,6 @@ SETTINGS = {
     "shuffled_sgd": [{"batch_size": 30}, {"batch_size": 0.01}],
     "adaptive_shuffled_sgd": [{"search": "doubling"}],
     "adp_sgd": [{"learning_rate": 0.1}, {"learning_rate": "adaptive"}],
-    "boosted_ssp": [{"rounds": 3}],
     "nesterov": [{"noise_schedule": "uniform"}, {"batch_size": 50}],
     "multistage_nesterov": [{"max_iter": 30}],
     "heavy_ball": [{"max_iter": 30}, {"momentum": 0.3}],
@@ -120,10 +119,9 @@ FORMS = {
     "learning_rate": (PolynomialStep(0.01), ("polynomial", {"initial": 0.01})),
     "noise_schedule": (UniformNoise(), ("uniform", {}), "uniform"),
 }
-# Solvers whose sizes or clipping norms may differ from step to step.
+# Solvers whose sizes may differ from step to step.
 VARYING = {
     "learning_rate": ["gd", "whitened", "residual_budget", "adp_sgd"],
-    "clip_norm": ["gd", "adp_sgd"],
 }
 TAKERS = [
     (parameter, name)

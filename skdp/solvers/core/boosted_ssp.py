@@ -12,6 +12,8 @@ from skdp.steps.shrinkage import bayes_step, spectrum
 
 # Share of the squared residuals of each round in the squared Gaussian-DP parameter.
 SQUARES_SHARE = 0.02
+GRAM_SHARE = 0.3  # likewise of the Gram matrix
+ROW_FACTOR = 0.8  # bound on its rows, in units of their expected length
 # Size of a target next to the norm of its row, in the record of the joint release.
 TARGET_RATIO = 0.5
 
@@ -34,12 +36,6 @@ class BoostedSufficientStatistics(Solver):
     rounds : int or "auto", default="auto"
         0 is the joint release. "auto" is 0 for small budgets and for rows that are read once, and
         otherwise 4.
-    gram_share : float, default=0.3
-        Share of the Gram matrix in the squared Gaussian-DP parameter, in (0, 1).
-    row_norm : float or "auto", default="auto"
-        Rows longer than this are shrunk to it before their Gram matrix is computed.
-    clip_norm : float or "auto", default="auto"
-        L2 bound of one record's gradient in the first round.
 
     References
     ----------
@@ -66,21 +62,11 @@ class BoostedSufficientStatistics(Solver):
     one_pass = True
 
     rounds: Resolved[int] = AUTO
-    gram_share: float = 0.3
-    row_norm: Resolved[float] = AUTO
-    clip_norm: Resolved[float] = AUTO
 
     def automatic(self, public: Public, problem: Problem) -> Settings:
-        clip_norm = UNBOUNDED
-        if public.is_noisy:
-            unit = target_unit(public) * math.sqrt(public.n_outputs)
-            row_norm = defaults.gram_row_norm(public, 1.0, power=0.0)
-            clip_norm = 0.9 * row_norm * unit * defaults.growth(public, 1 / 3)
         return {
             # With little signal a single joint release is best. More budget pays for rounds.
             "rounds": 4 if public.signal_to_noise > 8.0 and not public.streamed else 0,
-            "row_norm": defaults.gram_row_norm(public, 0.8),
-            "clip_norm": clip_norm,
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
@@ -91,27 +77,21 @@ class BoostedSufficientStatistics(Solver):
                     f"solver 'boosted_ssp' with rounds={self.rounds} goes over all rows again, and "
                     "these are read once. Set rounds=0. Nothing was released."
                 )
-        checks.share(gram_share=self.gram_share)
-        checks.positive(row_norm=self.row_norm, clip_norm=self.clip_norm)
-        remaining = 1 - self.gram_share - SQUARES_SHARE * max(self.rounds - 1, 0)
-        if remaining <= 0:
-            raise ValueError(
-                f"gram_share={self.gram_share!r} and {self.rounds} rounds leave nothing for "
-                "the gradients."
-            )
+        if SQUARES_SHARE * (self.rounds - 1) >= 1 - GRAM_SHARE:
+            raise ValueError(f"{self.rounds} rounds leave nothing for the gradients.")
 
     def solve(self, oracle: Oracle) -> Solution:
         return self._at_once(oracle) if self.rounds == 0 else self._in_rounds(oracle)
 
     def _at_once(self, oracle: Oracle) -> Solution:
-        public = oracle.public
-        size = public.n_parameters
+        public, size = oracle.public, oracle.public.n_parameters
+        row_norm = defaults.gram_row_norm(public, ROW_FACTOR)
         # Targets in a unit that fits the bound on rows. Without noise there is no bound.
         unit = target_unit(public)
         if oracle.is_noisy:
-            unit /= TARGET_RATIO * self.row_norm
+            unit /= TARGET_RATIO * row_norm
         bound = TARGET_RANGE * target_unit(public) if oracle.is_noisy else math.inf
-        norm = self.row_norm * math.hypot(1.0, TARGET_RATIO)
+        norm = row_norm * math.hypot(1.0, TARGET_RATIO)
         answer, std = oracle.with_share(GramSum(norm, unit, bound), 1.0)
         joint = unpack_gram(answer, size + public.n_outputs)
         eigen = spectrum(joint[:size, :size], std, defaults.penalty_hessian(oracle.problem, public))
@@ -123,14 +103,19 @@ class BoostedSufficientStatistics(Solver):
 
     def _in_rounds(self, oracle: Oracle) -> Solution:
         public, problem = oracle.public, oracle.problem
-        answer, std = oracle.with_share(GramSum(self.row_norm), self.gram_share)
+        row_norm, longest = defaults.gram_row_norm(public, ROW_FACTOR), UNBOUNDED
+        if public.is_noisy:
+            unit = target_unit(public) * math.sqrt(public.n_outputs)
+            longest = 0.9 * defaults.gram_row_norm(public, 1.0, power=0.0) * unit
+            longest *= defaults.growth(public, 1 / 3)
+        answer, std = oracle.with_share(GramSum(row_norm), GRAM_SHARE)
         gram = unpack_gram(answer, public.n_parameters)
         eigen = spectrum(gram, std, defaults.penalty_hessian(problem, public))
-        share = (1 - self.gram_share - SQUARES_SHARE * (self.rounds - 1)) / self.rounds
-        point, clip_norm = oracle.start(), float(self.clip_norm)
+        share = (1 - GRAM_SHARE - SQUARES_SHARE * (self.rounds - 1)) / self.rounds
+        point, clip_norm = oracle.start(), longest
         for step in range(self.rounds):
             if step > 0:
-                clip_norm = min(clip_norm, self.clip_norm * self._residual_size(oracle, point))
+                clip_norm = min(clip_norm, longest * self._residual_size(oracle, point))
             gradient, noise = oracle.with_share(GradientSum(point, clip_norm), share)
             push = -gradient - public.total_weight * problem.penalty_gradient(point)
             point = point + bayes_step(eigen, push, noise, std)

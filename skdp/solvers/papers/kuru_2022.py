@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Self, TypedDict
+from typing import Self
 
 import numpy as np
 
@@ -44,17 +44,6 @@ ROUNDING = 1e-9
 # the bounds grows without limit towards the first of many steps. It relies on a contraction that
 # clipped gradients, and intercepts without a penalty, do not have.
 MAX_NOISE_RATIO = 100.0
-
-
-class BoundArguments(TypedDict):
-    """Arguments of the bounds in `skdp.planning`, which describe them."""
-
-    smoothness: float
-    strong_convexity: float
-    initial_excess: float
-    variance: float
-    composition: str
-    sampling_variance: float
 
 
 @base.hyperparameters
@@ -111,8 +100,8 @@ class Accelerated(Solver):
         facts = self._largest(problem), self._mu(problem), self._pace(problem), self._stages
         return nesterov_influence(self.max_iter, *facts)[1]
 
-    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
-        """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps. Nesterov's."""
+    def _bounds(self, facts: Settings, n_steps: int = MAX_STEPS) -> Array:
+        """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps; Nesterov's."""
         schedule, pace = self._bounded_schedule(), min(self._size * facts["smoothness"], 1.0)
         return nesterov_bounds(
             n_steps, **facts, step=pace, stages=self._stages, noise_schedule=schedule
@@ -171,12 +160,13 @@ class Accelerated(Solver):
     def resolve(self, public: Public, problem: Problem) -> Self:
         resolved = super().resolve(public, problem)
         resolved._choose_steps(public, problem)
-        checks.count(max_iter=resolved.max_iter)
-        steps.constant_clip(resolved.clip_norm)
         resolved._noises(public, problem)
         return resolved
 
     def check_values(self, public: Public, problem: Problem) -> None:
+        if not checks.is_auto(self.max_iter):
+            checks.count(max_iter=self.max_iter)
+        steps.constant_clip(self.clip_norm)
         checks.choice("mechanism", self.mechanism, self.mechanisms)
         descent.check_batches(self.batch_size, self.sampling, public)
         checks.positive(initial_gap=self.initial_gap, strong_convexity=self.strong_convexity)
@@ -231,7 +221,7 @@ class Accelerated(Solver):
     def _composition(self, public: Public) -> str:
         return defaults.composition_kind(self.mechanism, public)
 
-    def _facts(self, public: Public, problem: Problem) -> BoundArguments:
+    def _facts(self, public: Public, problem: Problem) -> Settings:
         sampled = 0.0  # without noise the clipping norm is no size of a gradient
         if self.batch_size is not None and public.is_noisy:
             rows = descent.batch_rows(self.batch_size, public.n_rows)
@@ -363,8 +353,6 @@ class HeavyBallDescent(Accelerated):
     def _choose_steps(self, public: Public, problem: Problem) -> None:
         if checks.is_auto(self.momentum):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
-            if n_steps is not None:
-                checks.count(max_iter=n_steps)
             facts = self._facts(public, problem)
             bounds = heavy_ball_bounds(n_steps or MAX_STEPS, self._size, MOMENTA, **facts)
             bounds[: (n_steps or 1) - 1] = math.inf
@@ -378,7 +366,7 @@ class HeavyBallDescent(Accelerated):
             )
         super()._choose_steps(public, problem)
 
-    def _bounds(self, facts: BoundArguments, n_steps: int = MAX_STEPS) -> Array:
+    def _bounds(self, facts: Settings, n_steps: int = MAX_STEPS) -> Array:
         return heavy_ball_bounds(n_steps, self._size, self._beta, **facts)
 
     @property
@@ -494,18 +482,15 @@ class MultistageNesterov(Accelerated):
     def _choose_steps(self, public: Public, problem: Problem) -> None:
         if checks.is_auto(self.first_stage):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
-            if n_steps is not None:
-                checks.count(max_iter=n_steps)
             # The candidates are the same whether or not the number of steps is given.
-            most = max(MAX_STEPS, n_steps or 1)
-            facts, least = self._facts(public, problem), math.inf
-            for first in np.unique(np.geomspace(1, most, 25).round().astype(int)):
+            most, facts = max(MAX_STEPS, n_steps or 1), self._facts(public, problem)
+
+            def reached(first: int) -> float:
                 self.first_stage = int(first)
                 bounds = self._bounds(facts, most)
-                reached = float(bounds.min() if n_steps is None else bounds[n_steps - 1])
-                if reached < least:
-                    least, best = reached, self.first_stage
-            self.first_stage = best
+                return float(bounds.min() if n_steps is None else bounds[n_steps - 1])
+
+            self.first_stage = int(min(np.geomspace(1, most, 25).round(), key=reached))
         super()._choose_steps(public, problem)
 
     @property
