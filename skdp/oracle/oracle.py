@@ -15,7 +15,7 @@ from skdp.oracle.noise import NoiseSource
 from skdp.oracle.public import Public
 from skdp.oracle.releases import base
 from skdp.oracle.releases.gradients import GradientDifference, noisy_gradient
-from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic
+from skdp.oracle.releases.mechanisms import GaussianNoise, NoisyStatistic, mechanism_by_name
 from skdp.oracle.releases.samplers import ALL_ROWS, Cut, Sampler
 from skdp.oracle.sources.base import RepeatableSource, Source, require_kind
 from skdp.oracle.sources.column_map import Columns, Scaling, Weights
@@ -505,7 +505,11 @@ class Oracle:
         return release.std(self._context)
 
     def with_share(
-        self, statistic: base.Statistic, share: float, sampler: Sampler | None = None
+        self,
+        statistic: base.Statistic,
+        share: float,
+        sampler: Sampler | None = None,
+        mechanism: str = "gaussian",
     ) -> tuple[Array, float]:
         """Noisy statistic of the rows, and the standard deviation of its noise in a coordinate.
 
@@ -518,6 +522,8 @@ class Oracle:
         sampler : Sampler or None, default=None
             The rows to use. None means all. On disjoint blocks, shares do not add up. On all rows
             of a stream there is a single statistic.
+        mechanism : {"gaussian", "laplace"}, default="gaussian"
+            Distribution of the noise. For Laplace noise the share is one of epsilon.
 
         Returns
         -------
@@ -527,13 +533,14 @@ class Oracle:
         if sampler is None:
             cuts = 0, self.public.n_rows
             sampler = Cut(0, cuts, 0, once=True) if self.public.streamed else ALL_ROWS
-        release = NoisyStatistic(statistic, GaussianNoise(), sampler)
+        release = NoisyStatistic(statistic, mechanism_by_name(mechanism, 1.0), sampler)
         if release.is_public(self._context):
             return self.request(release), 0.0
         event = release.mechanism_event(self._context)
         # In units of the noise on a gradient, which is what solvers and filters count in.
         sensitivity = event.sensitivity(self.public.adjacency) / self.public.sensitivity_factor
-        release = replace(release, mechanism=GaussianNoise(sensitivity / math.sqrt(share)))
+        noise = sensitivity / (math.sqrt(share) if mechanism == "gaussian" else share)
+        release = replace(release, mechanism=mechanism_by_name(mechanism, noise))
         return self.request(release), release.std(self._context)
 
     @property

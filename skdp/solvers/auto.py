@@ -2,7 +2,8 @@
 
 0. Without noise, and without hyperparameters: Newton's method, if the penalty is smooth, there is
    no constraint and the Hessian can be summed in the time of a fit.
-1. "gd" with delta = 0, weights under noise, an L1 penalty, a constraint, or a loss that is not
+1. "laplace_newton" with delta = 0, for least squares with one column. "gd" with delta = 0, weights
+   under noise, an L1 penalty, a constraint, or a loss that is not
    smooth: the others cannot solve these problems, or do it less well. Also for regressions in
    groups of rows with a guess of their number, whose means "gd" can clip at less noise.
 2. "whitened" where the noisy Gram matrix has a signal-to-noise ratio ``a / sqrt(p)`` of at least
@@ -27,6 +28,7 @@ from skdp.solvers.core.newton import Newton
 
 LEAST_RATIO = 1.5  # of signal to noise in the Gram matrix
 MOST_PARAMETERS = 1001  # more were not measured
+MOST_PURE = 2  # of parameters under delta = 0, for steps with a matrix
 
 
 def automatic_solver(
@@ -63,6 +65,10 @@ def automatic_solver(
 
 def _suited(public: Public, problem: Problem) -> list[str]:
     """Return the solvers for these public values, the best one first."""
+    few = public.n_parameters <= MOST_PURE and public.n_outputs == 1
+    few = few and not (public.has_weights or public.streamed)
+    if public.is_pure and few and REGISTRY["laplace_newton"].needs <= problem.provides:
+        return ["laplace_newton", "gd"]
     means = public.clips_means and problem.loss.targets != "label"
     weighted = public.has_weights and (public.is_noisy or public.streamed)
     whitened = (

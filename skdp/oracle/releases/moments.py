@@ -6,8 +6,14 @@ and a null record, of weight 0, adds 0. So zero-out moves the matrix by at most 
 diagonal times sqrt(2), as the answer has them. Under replace-one ``|u u' - v v'|_F**2 = |u|**4 +
 |v|**4 - 2 (u'v)**2`` is at most twice the square of that: the spread is sqrt(2).
 
+In L1 norm the p diagonal entries of ``v v'`` add up to ``|v|**2``, and those off the diagonal,
+times sqrt(2), to ``(|v|_1**2 - |v|**2) / sqrt(2)``. As ``|v|_1**2 <= p |v|**2`` (Cauchy and
+Schwarz), a record adds at most ``largest * (1 + (p - 1) / sqrt(2))``, and two records are at most
+twice that apart (Dwork, McSherry, Nissim, Smith 2006, Prop. 1, for the noise).
+
 *Groups.* The part A of a group is a mean of such products: ``|A|_F`` is at most `largest`, and
-``<A, B>`` is at least 0 for positive semidefinite A and B, so that the spread is the same.
+``<A, B>`` is at least 0 for positive semidefinite A and B, so that the spread is the same. In L1
+norm A is at most as long as the longest part of a row.
 
 *Floating point.* A record is longer than its bound R by a relative ``(n_features + n_more + 17) u``
 at most, its outer product by twice that. A sum of k terms in floating point is off by ``k u sum
@@ -74,6 +80,7 @@ class SquareSum(base.Statistic):
     """
 
     takes_groups: ClassVar[bool] = True
+    order: int = 2
 
     @abstractmethod
     def largest(self, context: PublicContext) -> float:
@@ -93,8 +100,10 @@ class SquareSum(base.Statistic):
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         slack, size = self.rounding(context, n_rows), self.term_size(context)
-        largest, n_entries = self.largest(context), size * (size + 1) // 2
-        return base.Contribution.of_sum(largest, n_rows, slack, ROOT_TWO, n_entries)
+        largest, n_entries, spread = self.largest(context), size * (size + 1) // 2, ROOT_TWO
+        if self.order == 1:
+            largest, spread = largest * (1 + (size - 1) * ROOT_TWO / 2), 2.0
+        return base.Contribution.of_sum(largest, n_rows, slack, spread, n_entries, order=self.order)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         return kernel.pack(self.matrix(rows, context))
@@ -133,15 +142,20 @@ class GramSum(SquareSum):
         None leaves the targets out.
     target_bound : float, default=inf
         Larger targets are cut to it.
+    order : {1, 2}, default=2
+        Of the norm in which the sum is bounded: 2 for Gaussian noise, 1 for Laplace noise.
     """
 
     row_norm: base.Bound
     target_unit: float | None = None
     target_bound: float = math.inf
+    order: base.Integer = field(default=2, kw_only=True)
     kind: ClassVar[str] = "gram"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.order not in (1, 2):
+            raise ValueError(f"GramSum: order must be 1 or 2; got {self.order!r}.")
         if self.target_unit is not None:
             base.store_positive(self, "target_unit")
         object.__setattr__(self, "target_bound", float(self.target_bound))

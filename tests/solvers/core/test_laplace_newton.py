@@ -1,0 +1,105 @@
+"""Newton steps with Laplace noise, for few columns under pure privacy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+import skdp
+from skdp.accounting import Adjacency
+from skdp.objective import Problem, SquaredError
+from skdp.oracle import GramSum, Public
+from skdp.oracle.releases.base import PublicContext
+from skdp.oracle.sources.memory import MemorySource
+from skdp.oracle.sources.records import Records
+
+
+def line(n_rows, seed):
+    """Rows and targets in [0, 1], and the ends of the line of least squares at 1/4 and 3/4."""
+    rng = np.random.default_rng(seed)
+    x = rng.beta(2, 3, n_rows)
+    y = np.clip(0.3 + 0.4 * x + 0.15 * rng.standard_normal(n_rows), 0, 1)
+    return x, y, np.polyval(np.polyfit(x, y, 1), [0.25, 0.75])
+
+
+def noisy_stats(x, y, epsilon, rng):
+    """NoisyStats of Alabi, McMillan, Sarathy, Smith, Vadhan (2022), Algorithm 1."""
+    n, scale = len(x), 3 * (1 - 1 / len(x)) / epsilon
+    moved, turned = x - x.mean(), y - y.mean()
+    slope = (moved @ turned + rng.laplace(0, scale)) / (moved @ moved + rng.laplace(0, scale))
+    start = y.mean() - slope * x.mean() + rng.laplace(0, 3 * (1 + abs(slope)) / n / epsilon)
+    return np.clip(start + slope * np.array([0.25, 0.75]), 0, 1)
+
+
+def errors(n_rows, epsilon, solver):
+    found = []
+    for seed in range(20):
+        x, y, ends = line(n_rows, seed)
+        if solver is None:
+            guess = noisy_stats(x, y, epsilon, np.random.default_rng(seed))
+        else:
+            model = skdp.DPLinearRegression(
+                epsilon=epsilon,
+                delta=0,
+                solver=solver,
+                scaling=skdp.PublicRange(0, 1, target=(0, 1)),
+                privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
+            ).fit(x[:, None], y)
+            guess = model.predict([[0.25], [0.75]])
+        found.append(np.abs(guess - ends).mean())
+    return np.mean(found)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize(("n_rows", "epsilon"), [(30, 8.0), (100, 4.0), (1000, 1.0)])
+def test_one_column_is_ahead_of_noisy_statistics_and_of_gradient_descent(n_rows, epsilon):
+    ours = errors(n_rows, epsilon, "auto")
+    assert ours < 0.9 * errors(n_rows, epsilon, "gd")
+    assert ours < 0.9 * errors(n_rows, epsilon, None)
+
+
+def test_the_default_takes_it_for_one_column_without_delta(rng):
+    X, y = rng.standard_normal((200, 2)), rng.standard_normal(200)
+    for columns, delta, chosen in ((1, 0, "laplace_newton"), (2, 0, "gd"), (1, 1e-6, "whitened")):
+        model = skdp.DPRidge(delta=delta, epsilon=4.0, scaling="none").fit(X[:, :columns], y)
+        assert model.solver_.name == chosen
+        assert model.privacy_.delta == delta
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_a_record_moves_a_gram_matrix_by_its_bound_in_l1_norm(size):
+    """Half of the bound is found, and no more than all of it: rows of any length and direction."""
+    rng = np.random.default_rng(0)
+    public = Public(20, size, 1, Adjacency.REPLACE_ONE, 1.0, 0.0, row_bound=50.0)
+    context, statistic = PublicContext(public, Problem(SquaredError()), 1.0), GramSum(3.0, order=1)
+    X, y, found = rng.standard_normal((20, size)), np.zeros((20, 1)), []
+    for row in (*rng.choice([-1.0, 1.0], (60, size)), *10 * rng.standard_normal((60, size))):
+        for length in (0.0, 1.0, 1e3, 1e300):
+            X[4] = length * row
+            with np.errstate(all="ignore"):
+                rows = MemorySource(Records.of(X, y, np.ones(20), 50.0, 1.0), 50.0)
+            found.append(statistic.total(rows, context))
+    X[4] = 0.0
+    weights = np.where(np.arange(20) == 4, 0.0, 1.0)
+    null = statistic.total(MemorySource(Records.of(X, y, weights, 50.0, 1.0), 50.0), context)
+    declared = statistic.contribution(context, 20)
+    assert declared.order == 1
+    away = np.abs(np.array(found) - null).sum(axis=1).max() / declared.bound
+    apart = pdist(found, "cityblock").max() / declared.bound / declared.spread
+    assert 0.5 < away <= 1
+    assert apart <= 1
+
+
+def test_orders_of_other_norms_are_refused():
+    with pytest.raises(ValueError, match="order must be 1 or 2"):
+        GramSum(1.0, order=3)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_its_fits_are_replayed(adjacency):
+    privacy = skdp.Privacy(adjacency=str(adjacency))
+    model = skdp.DPRidge(delta=0, solver="laplace_newton", scaling="none", privacy=privacy)
+    report = skdp.audit.replay(model)
+    assert report.ok, report
