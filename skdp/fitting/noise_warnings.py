@@ -33,10 +33,12 @@ MEASURED_LOSSES |= {"logistic": "two classes", "multinomial": "more classes"}
 def warn_about_units(who: str, scaling: str, prepared: Prepared) -> None:
     """Warn that rows are not going to be standardised, unless units are declared.
 
-    These are the rows of some streams, and all rows under pure differential privacy.
+    These are the rows of some streams, and under pure differential privacy those with so many
+    columns that noise would exceed their counts.
     """
     public = prepared.public
-    is_scaled = any(isinstance(stage, ScalingStage) for stage in prepared.stages)
+    scalings = [stage for stage in prepared.stages if isinstance(stage, ScalingStage)]
+    is_scaled = any(one.known.columns or one.budget.features.n_columns for one in scalings)
     is_raw = public.streamed or (public.is_pure and public.is_noisy)
     if is_scaled or not is_raw or scaling == "none":
         return

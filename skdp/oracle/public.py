@@ -246,8 +246,8 @@ class Public:
 
     @functools.cached_property
     def laplace_budget(self) -> float:
-        """Limit on the sum of the epsilons of Laplace releases, inf without noise."""
-        return self.epsilon
+        """Limit on the sum of the epsilons of Laplace releases that are left, inf without noise."""
+        return self.epsilon * self.share if self.is_pure else self.epsilon
 
     def noise_for(self, event: accounting.Event) -> float:
         """Return the factor on the noise of an event that makes it spend the whole budget.

@@ -1,6 +1,5 @@
 """Rehearse the stages of a fit without rows, calibrate the noise, then run on the rows once."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -337,7 +336,8 @@ def make_plan(stages: Stages, public: Public, problem: Problem) -> Plan:
     for number in inside_out:
         stage, share = stages[number], stages[number].share
         if share and number != solver and (adaptive or public.is_noisy):
-            unit = 1.0 if stages[number].has_own_records else 1 / math.sqrt(1 - share)
+            left = 1.0 if stages[number].has_own_records else 1 - share
+            unit = 1 / left if public.is_pure else left**-0.5  # epsilons add up, or squares of mu
             if not adaptive:
                 unit *= _noise_for_gradients(_in_order(debts, units), public)
             for inner in debts:
@@ -379,7 +379,8 @@ def _noise_for_gradients(entries: tuple[Entry, ...], public: Public) -> float:
     """
     epsilon, delta = public.epsilon, public.delta
     scale = accounting.calibrate(_event(entries), epsilon, delta, public.adjacency).scale
-    return scale * accounting.gaussian_mu(epsilon, delta) / public.sensitivity_factor
+    spent = epsilon if public.is_pure else accounting.gaussian_mu(epsilon, delta)
+    return scale * spent / public.sensitivity_factor
 
 
 def run(

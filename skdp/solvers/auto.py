@@ -2,10 +2,10 @@
 
 0. Without noise, and without hyperparameters: Newton's method, if the penalty is smooth, there is
    no constraint and the Hessian can be summed in the time of a fit.
-1. "laplace_newton" with delta = 0, for least squares with one column. "gd" with delta = 0, weights
-   under noise, an L1 penalty, a constraint, or a loss that is not
-   smooth: the others cannot solve these problems, or do it less well. Also for regressions in
-   groups of rows with a guess of their number, whose means "gd" can clip at less noise.
+1. "laplace_newton" with delta = 0, for least squares with one column. "gd" otherwise with
+   delta = 0, weights under noise, an L1 penalty, a constraint, or a loss that is not smooth: the
+   others cannot solve these problems, or do it less well. Also for regressions in groups of rows
+   with a guess of their number, whose means "gd" can clip at less noise.
 2. "whitened" where the noisy Gram matrix has a signal-to-noise ratio ``a / sqrt(p)`` of at least
    1.5: as accurate as "gd" or better, much better where columns are correlated, in fewer passes.
 3. "gd" otherwise: the noise of a Gram matrix costs more than the matrix gains.

@@ -202,6 +202,7 @@ class _Histograms(BinSum):
 
     features: bool
     targets: bool
+    order: base.Integer = field(default=2, kw_only=True)
 
     @property
     def reads_targets(self) -> bool:
@@ -230,7 +231,8 @@ class MagnitudeCounts(_Histograms):
     ``2 * DIGIT**2 < 1`` and no entry is negative, the norm of a record's part is at most 1 in each
     column, and the inner product of two parts is at least 0, so that their squared distance is at
     most the sum of their squared norms: the bounds of `bin_sum` hold. Products with ``DIGIT`` are
-    rounded once, by less than that norm is below 1.
+    rounded once, by less than that norm is below 1. In L1 norm a record's part is at most
+    ``2 * DIGIT`` in each column, and two parts are at most twice that apart.
 
     Parameters
     ----------
@@ -242,6 +244,10 @@ class MagnitudeCounts(_Histograms):
 
     of_blocks: bool = False
     kind: ClassVar[str] = "magnitudes"
+
+    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
+        usual = super().contribution(context, n_rows)
+        return replace(usual, bound=2 * DIGIT * usual.bound) if self.order == 1 else usual
 
     def table(self, context: base.PublicContext) -> tuple[int, int]:
         return self._n_columns(context), N_MAGNITUDES

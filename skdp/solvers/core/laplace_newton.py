@@ -1,4 +1,4 @@
-"""Solve least squares with few columns by Newton steps with Laplace noise: pure privacy."""
+"""Solve least squares with one column by Newton steps with Laplace noise: pure privacy."""
 
 import math
 
@@ -22,16 +22,15 @@ PRIOR = 1.0  # variance of coefficients of standardised columns, in squared unit
 
 @base.hyperparameters
 class LaplaceNewton(Solver):
-    """Newton steps with Laplace noise, for delta = 0 and few columns.
+    """Newton steps with Laplace noise, for delta = 0 and one column.
 
     1. The Gram matrix A of the rows is released once.
     2. Each step releases the sum of gradients at the current coefficients. With A and a normal
        prior, the coefficients move to their posterior mean, and what is left of their variance is
        the prior of the next step. Residuals are capped more closely from step to step.
 
-    The epsilons of the releases add up. Laplace noise on p coefficients is about p**2 times that on
-    one, so the solver is for few columns; those of solver "gd", which releases no matrix, are
-    better known where there are many.
+    The epsilons of the releases add up. With more columns the noise of the matrix makes the steps
+    uncertain where columns are correlated, and solver "gd" is better.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ class LaplaceNewton(Solver):
     """
 
     name = "laplace_newton"
-    purpose = "For delta=0 and few columns."
+    purpose = "For delta=0 and one column."
     needs = frozenset({"quadratic_loss", "smooth_penalty", "unconstrained"})
     mechanisms = ("laplace",)
     max_columns = defaults.GRAM_COLUMNS

@@ -9,15 +9,15 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from skdp.accounting import Gaussian
+from skdp.accounting import Gaussian, Laplace
 from skdp.oracle import Public
 from skdp.stages.scaling.distributions import TAIL_SHARE
 
-# All figures are choices of ours. Docs/research/defaults.rst has the evidence for each.
-SHARE_COLUMNS, SHARE_TARGETS = 0.2, 0.15  # of mu squared
+# All figures are choices of ours. docs/research/defaults.rst has the evidence for each.
+SHARE_COLUMNS, SHARE_TARGETS = 0.2, 0.15  # of mu squared, or of epsilon for Laplace noise
 # Histograms. Many noisy ones are as accurate on average as few, and a small scale next to a large
-# offset is estimated step by step.
-ROUNDS, FEW_ROUNDS = 6, 2
+# offset is estimated step by step. Epsilons of histograms add up, and so there are fewer.
+ROUNDS, PURE_ROUNDS, FEW_ROUNDS = 6, 3, 2
 # Noise on a count above which there are few. Then the share of columns, and of targets, rises until
 # noise is down to this, up to a limit for columns, and for all scaling together.
 FEW_ABOVE, GOAL_COLUMNS, GOAL_TARGETS = 0.15, 0.25, 0.15
@@ -45,27 +45,31 @@ class Histograms:
         Number of histograms. Where ranges stay as they are, the mean of the counts is used.
     signal : float
         Number of rows in standard deviations of a count that has the whole budget.
+    order : {1, 2}
+        Of the norm in which a record moves the counts: 1 for Laplace noise.
     """
 
     n_columns: int = 0
     share: float = 0.0
     rounds: int = ROUNDS
     signal: float = math.inf
+    order: int = 2
 
     @classmethod
-    def of(cls, n_columns: int, signal: float, usual: float, most: float, goal: float) -> Self:
+    def of(cls, public: Public, n_columns: int, usual: float, most: float, goal: float) -> Self:
         """Return many with the usual share, or few with up to the largest one, by their noise."""
-        many = cls(n_columns, usual, ROUNDS, signal)
+        order, signal = _order(public), _signal(public)
+        many = cls(n_columns, usual, ROUNDS if order == 2 else PURE_ROUNDS, signal, order)
         if many.noise <= FEW_ABOVE:
             return many
-        needed = FEW_ROUNDS * n_columns / (signal * goal) ** 2
-        return cls(n_columns, min(max(needed, usual), most), FEW_ROUNDS, signal)
+        needed = FEW_ROUNDS * n_columns / (signal * goal) ** order
+        return cls(n_columns, min(max(needed, usual), most), FEW_ROUNDS, signal, order)
 
     @property
     def noise(self) -> float:
         """Noise on a count, as a share of the rows."""
         whole = self.rounds * self.n_columns
-        return math.sqrt(whole / self.share) / self.signal if self.share else 0.0
+        return float((whole / self.share) ** (1 / self.order)) / self.signal if self.share else 0.0
 
     @property
     def is_free(self) -> bool:
@@ -102,18 +106,17 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
     insist : bool
         Whether columns get histograms even if noise exceeds their counts.
     """
-    signal = _signal(public)
     of_features = of_targets = Histograms()
     if features and public.features_are_public:
         of_features = Histograms(public.n_features)
     elif features:
         limits = SHARE_COLUMNS, MAX_SHARE_COLUMNS, GOAL_COLUMNS
-        of_features = Histograms.of(public.n_features, signal, *limits)
+        of_features = Histograms.of(public, public.n_features, *limits)
         if of_features.noise > NONE_ABOVE and not insist:
             of_features = Histograms()
     if targets:
         left = MAX_SHARE_ALL - of_features.share
-        of_targets = Histograms.of(public.n_outputs, signal, SHARE_TARGETS, left, GOAL_TARGETS)
+        of_targets = Histograms.of(public, public.n_outputs, SHARE_TARGETS, left, GOAL_TARGETS)
     return ScalingBudget(of_features, of_targets)
 
 
@@ -154,7 +157,17 @@ def budget_of_first(
 
 def _signal(public: Public) -> float:
     """Return the number of rows in standard deviations of a count that has the whole budget."""
-    return mu_per_count(public) * public.n_rows if public.is_noisy else math.inf
+    if not public.is_noisy:
+        return math.inf
+    if public.is_pure:
+        unit = math.sqrt(2) * Laplace(1.0, 2.0).sensitivity(public.adjacency)
+        return public.epsilon * public.n_rows / unit
+    return mu_per_count(public) * public.n_rows
+
+
+def _order(public: Public) -> int:
+    """Return the order of the norm that the noise of this budget is for."""
+    return 1 if public.is_noisy and public.is_pure else 2
 
 
 def mu_per_count(public: Public) -> float:

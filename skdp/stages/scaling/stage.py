@@ -118,8 +118,9 @@ class Counting:
         return Bins.of_counts(self._n_counted, *self._answer(request), ranges)
 
     def _answer(self, request: MagnitudeCounts | BinCounts) -> tuple[Array, float]:
-        histograms = self.histograms
-        return self.oracle.with_share(request, histograms.share / histograms.rounds)
+        share, order = self.histograms.share / self.histograms.rounds, self.histograms.order
+        mechanism = "gaussian" if order == 2 else "laplace"
+        return self.oracle.with_share(replace(request, order=order), share, mechanism=mechanism)
 
     @property
     def _n_counted(self) -> float:
@@ -174,12 +175,9 @@ class ScalingStage(OptionalStage):
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
         if parameters.scaling == "none":
             return "scaling other than 'none'"
-        if parameters.bounds is None:
-            missing = missing_gaussian(public, parameters)
-            if missing is not None:
-                return f"{missing}. Set scaling=PublicRange(low, high), or scaling='none'"
-            if parameters.scaling == "auto" and "unconstrained" not in problem.provides:
-                return "no constraint"
+        is_automatic = parameters.bounds is None and parameters.scaling == "auto"
+        if is_automatic and "unconstrained" not in problem.provides:
+            return "no constraint"
         stage = cls.of(public, problem, parameters)
         if stage.budget.has_requests or stage.known.columns or stage.known.targets:
             return None
@@ -195,11 +193,7 @@ class ScalingStage(OptionalStage):
             targets = Columns(
                 low, high, centre, np.maximum(high - centre, centre - low) / TARGET_RANGE
             )
-        counts_targets = (
-            is_regression(problem)
-            and targets is None
-            and missing_gaussian(public, parameters) is None
-        )
+        counts_targets = is_regression(problem) and targets is None
         wanted, first = (columns is None, counts_targets), 0
         if public.streamed and any(wanted):
             # The first records may have been asked about weights.

@@ -113,6 +113,18 @@ def test_no_record_moves_a_statistic_by_more_than_its_bound(kind, name):
     assert (found[null] == found[-1]).all()
 
 
+@pytest.mark.parametrize(
+    "kind", [histograms.MagnitudeCounts, histograms.BinCounts, moments.GramSum]
+)
+def test_bounds_in_l1_norm(kind, monkeypatch):
+    """Those of sums with Laplace noise, of rows and of groups."""
+    usual = STATISTICS[kind]
+    monkeypatch.setitem(STATISTICS, kind, lambda at: replace(usual(at), order=1))
+    away, apart, _ = moves(kind, "squared")
+    assert 0.5 < max(away, apart) <= 1
+    test_no_group_moves_a_statistic_by_more_than_its_bound(kind, "squared")
+
+
 @cases
 def test_layouts_parts_and_threads_agree(kind, name, monkeypatch):
     context, (X, y, w) = context_for(name), ordinary(name)

@@ -1,0 +1,69 @@
+"""Scaling under pure privacy: histograms with Laplace noise, whose epsilons add up."""
+
+from __future__ import annotations
+
+import pytest
+
+import skdp
+from skdp.accounting import Adjacency
+from skdp.oracle import Public
+from skdp.stages.scaling.shares import scaling_budget
+
+
+def raw(n_rows, rng):
+    """Columns and targets in units of their own, far from 0."""
+    X = rng.standard_normal((n_rows, 3))
+    y = X @ [1.0, -0.5, 0.5] + rng.standard_normal(n_rows)
+    return X * [5.0, 200.0, 0.1] + [50.0, 0.0, 3.0], 10 * y + 100
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_raw_columns_are_scaled_within_the_budget(epsilon, rng):
+    """Unscaled, the model was far worse than a constant."""
+    X, y = raw(2000, rng)
+    privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+    model = skdp.DPLinearRegression(epsilon=epsilon, delta=0, privacy=privacy).fit(X, y)
+    assert model.score(X, y) > 0.5  # 0.6 without noise
+    assert model.privacy_.accountant == "pure"
+    assert 0.999 * epsilon < model.privacy_.epsilon <= epsilon
+    labels = (y > 100).astype(int)
+    classifier = skdp.DPLogisticRegression(classes=[0, 1], delta=0, privacy=privacy)
+    assert classifier.fit(X, labels).score(X, labels) > 0.7
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_shares_have_the_noise_that_they_promise(adjacency):
+    """Of a plan of histograms next to a solver: the noise of a count, as a share of the rows."""
+    privacy = skdp.Privacy(adjacency=str(adjacency))
+    plan = skdp.DPRidge(delta=0, privacy=privacy).plan(4000, 3)
+    spent = {}
+    for release in plan.releases:
+        cost = release.count * release.event.sensitivity(adjacency) / release.noise_multiplier
+        spent[release.kind] = spent.get(release.kind, 0.0) + cost
+    whole = sum(spent.values())
+    assert whole == pytest.approx(1.0, rel=1e-3)
+    share = (spent["magnitudes"] + spent["histograms"]) / whole
+    assert share == pytest.approx(0.35, rel=0.02)
+    budget = scaling_budget(Public(4000, 3, 1, adjacency, 1.0, 0.0), True, False, False)
+    told = next(one for one in plan.releases if one.kind == "histograms")
+    expected = 2**0.5 * told.noise_multiplier * 3 / 4000  # a record counts in three columns
+    assert budget.features.noise == pytest.approx(expected, rel=0.02)
+
+
+def test_many_columns_of_few_rows_are_left_as_they_are(rng):
+    plan = skdp.DPLogisticRegression(classes=[0, 1], delta=0).plan(300, 40)
+    assert {release.kind for release in plan.releases} == {"gradient"}
+    model = skdp.DPRidge(delta=0)
+    with pytest.warns(skdp.NoiseWarning, match="does not standardise columns"):
+        model.fit(rng.standard_normal((300, 40)), rng.standard_normal(300))
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("estimator", [skdp.DPRidge, skdp.DPLogisticRegression])
+def test_its_fits_are_replayed(estimator, adjacency):
+    model = estimator(
+        delta=0, epsilon=4.0, scaling="private", privacy=skdp.Privacy(adjacency=str(adjacency))
+    )
+    report = skdp.audit.replay(model)
+    assert report.ok, report
