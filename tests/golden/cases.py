@@ -83,6 +83,7 @@ SOLVERS = [
     ("adp_sgd", "logistic", "replace_one", "auto", {}),
     ("boosted_ssp", "ridge", "zero_out", "none", {}),
     ("frank_wolfe", "linear", "zero_out", "none", L1_BALL),
+    ("laplace_newton", "ridge", "replace_one", "auto", {"delta": 0.0}),
     ("gd", "three classes", "zero_out", "auto", {}),
     ("gd", "linear", "replace_one", "none", {}),
     ("heavy_ball", "ridge", "replace_one", "auto", {}),

@@ -74,7 +74,7 @@ DECLARED = {
     (name, "linear"): {"strong_convexity": 0.5}
     for name in ("heavy_ball", "nesterov", "multistage_nesterov")
 }
-LEAST_SQUARES = {"boosted_ssp"}
+LEAST_SQUARES = {"boosted_ssp", "laplace_newton"}
 REASONS = {(name, "logistic"): "needs quadratic_loss" for name in LEAST_SQUARES}
 
 
