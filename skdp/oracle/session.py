@@ -1,5 +1,6 @@
 """Rehearse the stages of a fit without rows, calibrate the noise, then run on the rows once."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -337,7 +338,7 @@ def make_plan(stages: Stages, public: Public, problem: Problem) -> Plan:
         stage, share = stages[number], stages[number].share
         if share and number != solver and (adaptive or public.is_noisy):
             left = 1.0 if stages[number].has_own_records else 1 - share
-            unit = 1 / left if public.is_pure else left**-0.5  # epsilons add up, or squares of mu
+            unit = 1 / (left if public.is_pure else math.sqrt(left))  # shares of epsilon, or mu**2
             if not adaptive:
                 unit *= _noise_for_gradients(_in_order(debts, units), public)
             for inner in debts:

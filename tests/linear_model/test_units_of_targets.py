@@ -75,7 +75,9 @@ NOT_STANDARDISED = [
 ]
 
 
-@pytest.mark.parametrize("declared", [*NOT_STANDARDISED, {"delta": 0, **BOUND}, COUNTED, BOTH], ids=str)
+@pytest.mark.parametrize(
+    "declared", [*NOT_STANDARDISED, {"delta": 0, **BOUND}, COUNTED, BOTH], ids=str
+)
 def test_the_threshold_of_huber_is_in_the_unit_that_its_docstring_names(declared, rows):
     X, y = rows
     model = skdp.DPHuberRegressor(**SEEDED, **declared).fit(X, y)
