@@ -65,21 +65,27 @@ def automatic_solver(
 
 def _suited(public: Public, problem: Problem) -> list[str]:
     """Return the solvers for these public values, the best one first."""
-    few = public.n_parameters <= MOST_PURE and public.n_outputs == 1
-    few = few and not (public.has_weights or public.streamed)
-    if public.is_pure and few and REGISTRY["laplace_newton"].needs <= problem.provides:
-        return ["laplace_newton", "gd"]
+    if public.is_pure and not public.streamed:
+        return ["laplace_newton", "gd"] if _is_simple(public, problem) else ["gd"]
     means = public.clips_means and problem.loss.targets != "label"
     weighted = public.has_weights and (public.is_noisy or public.streamed)
     whitened = (
         REGISTRY["whitened"].needs <= problem.provides
-        and not (public.is_pure or weighted or means)
+        and not (weighted or means)
         and (public.n_outputs == 1 or not public.streamed)
         and public.n_parameters <= MOST_PARAMETERS
         and public.signal_to_noise >= LEAST_RATIO * math.sqrt(public.n_parameters)
     )
     others = ["adaptive_shuffled_sgd", "shuffled_sgd"] if public.streamed else ["gd"]
     return ["whitened", *others] if whitened else others
+
+
+def _is_simple(public: Public, problem: Problem) -> bool:
+    """Return whether this is simple least squares: one target on so few columns."""
+    is_small = public.n_parameters <= MOST_PURE and public.n_outputs == 1
+    return (
+        is_small and not public.has_weights and REGISTRY["laplace_newton"].needs <= problem.provides
+    )
 
 
 def _takes(name: str, public: Public, problem: Problem, given: Mapping[str, object]) -> bool:

@@ -150,7 +150,6 @@ def descent_defaults(
     """
     n_columns, n_outputs = public.shape
     _, travelling = _constants(public, problem)
-    curvature = problem.loss.typical_curvature
     row_norm = math.sqrt(n_columns)
     if public.data_norm is not None:
         row_norm = min(row_norm, public.data_norm)
@@ -172,14 +171,7 @@ def descent_defaults(
     travel = travelling * min(ratio, ratio**0.75)
     if problem.loss.residual_bound is None:
         travel *= min(1.0, ratio)
-    if problem.loss.residual_bound is None and public.row_norm is not None:
-        largest = BOUNDED_ROW_STEP / (curvature * public.row_norm**2) * row_norm**2 / n_columns
-    else:
-        constant = public.intercept_size**2 * public.has_intercept
-        inverse = max(n_columns / EXPECTED_ROW_STEP, constant / BOUNDED_ROW_STEP)
-        largest = 1 / (curvature * inverse)
-        if public.data_norm is not None:
-            largest *= min(1.0, n_columns / public.data_norm**2)
+    largest = _longest_step(public, problem, row_norm)
     unit = n_columns / row_norm**2
     if max_iter is None:
         step = largest if learning_rate is None else max(learning_rate / unit, math.ulp(0.0))
@@ -192,6 +184,19 @@ def descent_defaults(
         "clip_norm": clip_norm,
         "averaging": "tail",
     }
+
+
+def _longest_step(public: Public, problem: Problem, row_norm: float) -> float:
+    """Return the longest stable step of gradient descent with momentum, in units of 1 / R**2."""
+    curvature, n_columns = problem.loss.typical_curvature, public.n_parameters
+    if problem.loss.residual_bound is None and public.row_norm is not None:
+        return BOUNDED_ROW_STEP / (curvature * public.row_norm**2) * row_norm**2 / n_columns
+    constant = public.intercept_size**2 * public.has_intercept
+    inverse = max(n_columns / EXPECTED_ROW_STEP, constant / BOUNDED_ROW_STEP)
+    largest = 1 / (curvature * inverse)
+    if public.data_norm is not None:
+        largest *= min(1.0, n_columns / public.data_norm**2)
+    return largest
 
 
 def count_within(wanted: float, limits: tuple[int, int]) -> int:
