@@ -3,7 +3,8 @@
 Put ``pytest_plugins = ["skdp.audit.fixtures"]`` into ``conftest.py``.
 """
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -14,14 +15,8 @@ from skdp.audit.replaying import replay
 ADJACENCIES = ("zero_out", "replace_one")
 
 
-class AssertPrivate(Protocol):
-    """Return a check of an estimator, which returns the report if it passes."""
-
-    def __call__(self, estimator: BaseEstimator, *data: Any, **options: Any) -> ReplayReport: ...
-
-
 @pytest.fixture(params=ADJACENCIES)
-def assert_private(request: pytest.FixtureRequest) -> AssertPrivate:
+def assert_private(request: pytest.FixtureRequest) -> Callable[..., ReplayReport]:
     """Replay an estimator under the adjacency at hand. A test with it runs under both.
 
     Examples
