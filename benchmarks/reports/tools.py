@@ -42,8 +42,6 @@ from skdp import (
     total_privacy,
 )
 
-TWO_FITS = 1.4525  # the epsilon of two fits of epsilon 1 on the same rows, at delta 1e-6
-
 
 @report("budgets", "diffprivlib #97, #71", "accuracy follows epsilon, from 0.01 to 1e7")
 def accuracy_follows_epsilon():

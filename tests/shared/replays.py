@@ -144,12 +144,6 @@ def neighbours(kind, X, y, adjacency, records=None, turn=0):
         yield other, there
 
 
-def hostile_records(kind):
-    """Places, rows and targets: every row with every target."""
-    targets = TARGETS.get(kind, HOSTILE_TARGETS)
-    return [(place, row, target) for place, row in enumerate(HOSTILE_ROWS) for target in targets]
-
-
 def each_row_once(kind, turn=0):
     """Places, rows and targets: every row, with targets in turn."""
     targets = TARGETS.get(kind, HOSTILE_TARGETS)
