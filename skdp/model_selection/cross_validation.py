@@ -127,9 +127,8 @@ def dp_cross_validate(
         budgets, cost = _planned(payer, int(cv), data)
         sizes = equal_sizes(data.n_records, int(cv))
         n_train = {data.n_records - size for size in sizes}
-        (model,), n_outputs = candidates.checked(
-            WHO, estimator, [{}], budgets[0], data, n_train, epsilon, target_range
-        )
+        given = estimator, [{}], budgets[0], data, n_train, epsilon, target_range
+        (model,), n_outputs = candidates.checked(WHO, *given)
         requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
         part = parts.part_of(X, y, groups, unit=data.unit)
         statement = replace(cost, part=part).statement()

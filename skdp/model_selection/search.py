@@ -204,8 +204,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             pool = self._pool()
             run_budget, cost = self._priced(n_records, unit)
             n_train = n_records - n_scored
-            ready, _ = candidates.checked(
-                who,
+            given = (
                 self.estimator,
                 pool,
                 run_budget,
@@ -214,6 +213,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
                 self.epsilon,
                 self.target_range,
             )
+            ready, _ = candidates.checked(who, *given)
         # 2. One charge for all, then the runs.
         statement = replace(cost, part=part).statement()
         drawn_from = charge_fit(self, statement, rows=(part, (X, y)))

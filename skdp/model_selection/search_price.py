@@ -250,19 +250,18 @@ def _rounds(
     A search has one round, successive halving several: scores choose which candidates of the
     first round go on to a later one.
     """
-    results, resource = done.cv_results_, getattr(done, "resource", None)
-    iterations = list(results.get("iter", [0] * len(results["params"])))
-    amounts = results.get("n_resources", iterations)
-    first = results["params"][: iterations.count(0)]
+    several, resource = done.cv_results_["params"], getattr(done, "resource", None)
+    counts = getattr(done, "n_candidates_", [len(several)])
+    amounts = getattr(done, "n_resources_", [0])
     rounds = []
-    for iteration, amount in sorted(set(zip(iterations, amounts, strict=True))):
+    for number, (n_trained, amount) in enumerate(zip(counts, amounts, strict=True)):
         changed = {} if resource in (None, "n_samples") else {resource: amount}
         candidates = tuple(
             clone(done.estimator).set_params(**clone(entry | changed, safe=False))
-            for entry in first
+            for entry in several[: counts[0]]
         )
         share = amount / n_records if resource == "n_samples" else 1.0
-        n_chosen = iterations.count(iteration) if iteration else None
+        n_chosen = n_trained if number else None
         rounds.append(Round(candidates, functools.cache(cost), share, n_chosen))
     return rounds
 
