@@ -112,13 +112,12 @@ def dp_cross_validate(
     >>> result.privacy_.epsilon <= 3.0
     True
     """
-    terms = privacy or Privacy()
     scoring: dict[str, Any] = {"metrics": metrics, "target_range": target_range}
-    payer = PrivateScorer(estimator, epsilon=epsilon, delta=delta, privacy=terms, **scoring)
+    payer = PrivateScorer(estimator, epsilon=epsilon, delta=delta, privacy=privacy, **scoring)
     payer._check_shared_parameters()
     require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
     with refusing(WHO):
-        candidates.check_terms(terms)
+        candidates.check_terms(payer._terms)
         require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
         # 1. Plan: the budget of each fit and each score, and the cost of all. Refuse bad input.
         reads_labels = not candidates.labels_are_public(estimator)
@@ -127,7 +126,7 @@ def dp_cross_validate(
         budgets, cost = _planned(payer, int(cv), data)
         sizes = equal_sizes(data.n_records, int(cv))
         n_train = {data.n_records - size for size in sizes}
-        given = estimator, [{}], budgets[0], data, n_train, epsilon, target_range
+        given: Any = estimator, [{}], budgets[0], data, n_train, epsilon, target_range
         (model,), n_outputs = candidates.checked(WHO, *given)
         requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
         part = parts.part_of(X, y, groups, unit=data.unit)

@@ -203,16 +203,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             # 1. Candidates, each of them priced. The statement of the whole.
             pool = self._pool()
             run_budget, cost = self._priced(n_records, unit)
-            n_train = n_records - n_scored
-            given = (
-                self.estimator,
-                pool,
-                run_budget,
-                data,
-                [n_train],
-                self.epsilon,
-                self.target_range,
-            )
+            n_train, within = n_records - n_scored, self.target_range
+            given = self.estimator, pool, run_budget, data, [n_train], self.epsilon, within
             ready, _ = candidates.checked(who, *given)
         # 2. One charge for all, then the runs.
         statement = replace(cost, part=part).statement()
