@@ -101,6 +101,16 @@ def counts(module, names, options) -> None:
     print(*module.report(module.results_file.read(options.output)[1]), sep="\n")
 
 
+def prior(module, names, options) -> None:
+    """Run, unless the file is to be read, and say what came out."""
+    if options.verdict:
+        rows = module.results_file.read(options.output)[1]
+    else:
+        epsilons = options.epsilon or module.EPSILONS
+        rows = module.run(options.output, options.command, names, options.runs, epsilons)
+    print(*module.report(rows), sep="\n")
+
+
 def reports(module, names, options) -> None:
     """Run, unless the file is to be read, and say what came out; fail if a verdict is "wrong"."""
     if options.verdict:
@@ -186,6 +196,10 @@ COMMANDS = {
     "counts": Command(
         "counts", counts, "counts and costs of real tables, beside least squares", "counts.csv",
         "DATA SET", 5,
+    ),
+    "prior": Command(
+        "prior", prior, "fits from a public model that matches, is shifted or wrong", "prior.csv",
+        "DATA SET", 50,
     ),
     "reports": Command(
         "reports.running", reports,

@@ -48,6 +48,12 @@ scaling : {"auto", "private", "none"}, PublicRange, PublicSample or RowNorm
     typical one, are scaled down to it, unless epsilon is infinite. "auto" is "private", except with
     a constraint, with ``delta=0``, and for columns whose histograms the noise would hide, by a rule
     in public facts.
+prior : PublicModel, fitted linear model, PublicSample or None
+    Public model that the fit starts from: `PublicModel` of published coefficients, a fitted model
+    of scikit-learn or skdp, or ``PublicSample(X, y=targets)``, to which a model is fitted. Three
+    tenths of the budget fit a slope on its predictions, which tests the prior: it is near 0 if the
+    prior is useless. The rest fits the difference, which penalties and shrinkage pull towards 0.
+    The cost of a prior with a privacy statement of its own is added to ``privacy_``.
 constraint : L2Ball, L1Ball, Box, Simplex, str, tuple (str, dict) or None
     Set that the coefficients, taken as one vector, have to lie in. It costs no budget. Short for
     ``L2Ball(2.0)`` is ``("l2_ball", {"radius": 2.0})``. The intercept is free.
@@ -169,6 +175,7 @@ PARAMETERS: Mapping[str, Callable[[Any], object] | None] = {
     "noise_schedule": None,
     "clip_norm": None,
     "scaling": None,
+    "prior": None,
     "constraint": constraint_set,
     "inference": inference_share,
     "fit_intercept": check_bool("fit_intercept"),

@@ -2,6 +2,7 @@
 
 from skdp.linear_model.classification import DPLinearSVC, DPLogisticRegression
 from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
+from skdp.linear_model.prior import PublicModel
 from skdp.linear_model.regression import (
     DPElasticNet,
     DPHuberRegressor,
@@ -25,4 +26,5 @@ __all__ = [
     "DPQuantileRegressor",
     "DPRidge",
     "DPTweedieRegressor",
+    "PublicModel",
 ]

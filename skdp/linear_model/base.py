@@ -62,6 +62,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     noise_schedule: parameters.RelativeNoise = "auto"
     clip_norm: float | str = "auto"
     scaling: parameters.Scaling = "auto"
+    prior: Any = None
     constraint: parameters.ConstraintChoice = None
     fit_intercept: bool = True
     privacy: Privacy | None = None
@@ -188,8 +189,24 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         ValueError
             If a parameter or the data is refused. Nothing is released then.
         """
+        if self.prior is not None:
+            given = {"coef_init": coef_init, "intercept_init": intercept_init}
+            with refusals.refusing(self._who):
+                self._refuse_with_prior(**given)
+            importlib.import_module("skdp.linear_model.prior").fit_with_prior(
+                self, X, y, sample_weight, groups, offset
+            )
+            return self
         data = read_data(self, X, y, sample_weight, groups, offset)
         return self._fit(data, coef_init, intercept_init)
+
+    def _refuse_with_prior(self, **given: Any) -> None:
+        """Raise ValueError for anything that a fit from a prior does not have."""
+        own = ("constraint", "inference", "fixed_effects")
+        given |= {name: getattr(self, name) or None for name in own}
+        beside = [name for name, value in given.items() if value is not None]
+        if self.prior is not None and beside:
+            raise ValueError(f"prior is not possible beside {', '.join(beside)}; leave one out.")
 
     def fit_blocks(
         self,
@@ -287,6 +304,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         >>> model.fit_blocks(blocks(), n_samples=20000, n_features=3).coef_.round(1).tolist()
         [1.0, -1.0, 0.5]
         """
+        with refusals.refusing(self._who):
+            self._refuse_with_prior(fit_blocks=blocks)
         form = blocks, n_features, n_outputs, n_samples, n_groups, sparse, weighted
         return self._fit(read_stream(self, *form), coef_init, intercept_init)
 
@@ -448,6 +467,9 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def _linear_predictor(self, X: Table, offset: Table = None) -> Array:
         check_is_fitted(self, "coef_")
+        if "prior_fit_" in vars(self):
+            prior = importlib.import_module("skdp.linear_model.prior")
+            return np.asarray(prior.margins_with_prior(self, X, offset))
         X = self._read_new(X)
         coef = np.atleast_2d(self.coef_).T
         # Rows that are to be predicted are no deviations, which ranges and bounds are about.

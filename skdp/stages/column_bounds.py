@@ -46,9 +46,13 @@ class PublicSample:
         Public range of the targets of a regression, in their unit: both ends, or a bound on their
         absolute value. Targets outside are clipped, predictions keep to the range, and no budget is
         spent on it. None estimates the range as ``scaling="auto"`` does.
+    y : array of shape (n_rows,) or None, default=None
+        Public targets, for a ``prior``. With them the rows are kept.
 
     Attributes
     ----------
+    rows, targets : array or None
+        X and y, if targets were given.
     n_rows, n_features : int
     names : tuple of str or None
         Of the columns of a data frame.
@@ -67,8 +71,9 @@ class PublicSample:
     ['calibration', 'gradient']
     """
 
-    def __init__(self, X: Any, target: TargetDeclaration = None) -> None:
-        self.target = target
+    def __init__(self, X: Any, target: TargetDeclaration = None, *, y: Any = None) -> None:
+        self.target, self.targets = target, None if y is None else np.asarray(y)
+        self.rows = None if y is None else X
         names = getattr(X, "columns", None)
         Z = check_array(
             X, dtype=np.float64, ensure_min_samples=LEAST_ROWS, estimator="PublicSample"

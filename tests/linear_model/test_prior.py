@@ -1,0 +1,240 @@
+"""Fits from a public model: accounting, all kinds of rows, wrong priors, replay and mutants."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from itertools import islice
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import linear_model
+from sklearn.metrics import r2_score
+
+import skdp
+from composition import DELTA, together
+from replays import seeded
+from skdp import audit
+from skdp.linear_model import PublicModel
+from skdp.linear_model import prior as priors
+
+N_ROWS = 2_000
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N_ROWS + 400, 6))
+SLOPES = np.array([1.0, -1.0, 0.5, 0.5, 0.0, 0.2])
+Y = X @ SLOPES + RNG.standard_normal(len(X))
+LABELS = (RNG.random(len(X)) < 1 / (1 + np.exp(-2 * (X @ SLOPES)))).astype(int)
+COUNTS = RNG.poisson(np.exp(0.3 * (X @ SLOPES))).astype(float)
+CLASSES = np.clip(np.round(Y), -1, 1).astype(int) + 1
+X_PUBLIC, X_TEST, X_FIT = X[:200], X[200:400], X[400:]
+RIGHT = PublicModel(SLOPES)
+SAMPLE = skdp.PublicSample(X_PUBLIC, y=Y[:200])
+
+
+def made(estimator=skdp.DPRidge, seed=0, **given):
+    return estimator(privacy=seeded(seed), **{"prior": RIGHT, **given})
+
+
+def test_two_fits_cost_what_one_does():
+    with skdp.PrivacyBudget(1.0, DELTA) as budget:
+        model = skdp.DPRidge(prior=RIGHT, delta=DELTA).fit(X_FIT, Y[400:])
+    assert budget.n_fits == 1
+    assert 0.999 < model.privacy_.epsilon == budget.spent <= 1.0
+    both = skdp.total_privacy(model.prior_fit_, model._of_prior[1], delta=DELTA)
+    assert both.epsilon == pytest.approx(model.privacy_.epsilon, rel=1e-6)
+    assert model.privacy_.assumptions[0].startswith("The prior is public")
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X_TEST), model.predict(X_TEST))
+    with pytest.warns(skdp.PrivacyWarning, match="fitted 2 times on the same rows"):
+        model.fit(X_FIT, Y[400:])
+    assert model.privacy_.epsilon == pytest.approx(together(1.0, 1.0), rel=1e-3)
+
+
+def test_a_refused_charge_spends_nothing():
+    with skdp.PrivacyBudget(0.9, DELTA) as budget, pytest.raises(skdp.PrivacyBudgetError):
+        skdp.DPRidge(prior=RIGHT, delta=DELTA).fit(X_FIT, Y[400:])
+    assert budget.n_fits == 0
+
+
+def test_the_cost_of_a_private_prior_is_added():
+    first = skdp.DPRidge(delta=DELTA).fit(X_PUBLIC, Y[:200])
+    model = skdp.DPRidge(prior=first, delta=DELTA).fit(X_FIT, Y[400:])
+    assert model.privacy_.epsilon == pytest.approx(together(1.0, 1.0), rel=1e-3)
+    budget = skdp.PrivacyBudget(9.0, DELTA)
+    with budget.part("north"):
+        first = skdp.DPRidge(delta=DELTA).fit(X_PUBLIC, Y[:200])
+    with budget.part("south"):
+        model = skdp.DPRidge(prior=first, delta=DELTA).fit(X_FIT, Y[400:])
+    assert budget.spent == pytest.approx(1.0, rel=1e-3)
+    assert model.privacy_.epsilon == pytest.approx(1.0, rel=1e-3)
+
+
+PRIORS = {
+    "right": (RIGHT, (0.5, 1.4)),
+    "scikit-learn": (linear_model.Ridge().fit(X_PUBLIC, Y[:200]), (0.5, 1.4)),
+    "sample": (SAMPLE, (0.5, 1.4)),
+    "of another unit": (PublicModel(100 * SLOPES, 7.0), (0.005, 0.014)),
+    "reversed": (PublicModel(-SLOPES), (-1.4, -0.4)),
+    "useless": (PublicModel([0, 0, 0, 0, 1.0, 0]), (-0.6, 0.6)),
+}
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_the_slope_tests_the_prior(name):
+    given, (low, high) = PRIORS[name]
+    fits = [made(seed=k, prior=given, epsilon=0.3).fit(X_FIT, Y[400:]) for k in range(4)]
+    assert all(low < one.prior_fit_.coef_[0] < high for one in fits)
+    scores = [r2_score(Y[200:400], one.predict(X_TEST)) for one in fits]
+    plain = [
+        r2_score(
+            Y[200:400], made(seed=k, prior=None, epsilon=0.3).fit(X_FIT, Y[400:]).predict(X_TEST)
+        )
+        for k in range(4)
+    ]
+    assert np.mean(scores) > np.mean(plain) - 0.05
+
+
+def test_without_noise_coefficients_predict():
+    for estimator, y in (
+        (made(skdp.DPLinearRegression, epsilon=math.inf), Y),
+        (made(skdp.DPPoissonRegressor, epsilon=math.inf), COUNTS),
+    ):
+        model = estimator.fit(X_FIT, y[400:])
+        linear = X_TEST @ model.coef_ + model.intercept_
+        expected = linear if y is Y else np.exp(linear)
+        np.testing.assert_allclose(model.predict(X_TEST), expected, rtol=1e-6)
+        plain = type(model)(epsilon=math.inf).fit(X_FIT, y[400:])
+        np.testing.assert_allclose(model.coef_, plain.coef_, atol=2e-3)
+
+
+KINDS = {
+    "csr": lambda model, y: model.fit(sparse.csr_array(X_FIT), y),
+    "float32": lambda model, y: model.fit(X_FIT.astype(np.float32), y),
+    "weights": lambda model, y: model.fit(X_FIT, y, np.ones(N_ROWS)),
+    "offset": lambda model, y: model.fit(X_FIT, y, offset=np.zeros(N_ROWS)),
+    "groups": lambda model, y: model.fit(X_FIT, y, groups=np.arange(N_ROWS)),
+    "chunks": lambda model, y: model.fit(skdp.data.Chunks(X_FIT, y, 700)),
+    "chunks with offsets": lambda model, y: model.fit(
+        skdp.data.Chunks(X_FIT, y, 700, offset=np.zeros(N_ROWS))
+    ),
+}
+TASKS = {
+    "real": (skdp.DPRidge, {}, Y),
+    "label": (skdp.DPLogisticRegression, {"classes": [0, 1]}, LABELS),
+    "count": (skdp.DPPoissonRegressor, {}, COUNTS),
+    "median": (skdp.DPQuantileRegressor, {}, Y),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", TASKS)
+def test_all_kinds_of_rows_and_losses(task, kind):
+    estimator, given, y = TASKS[task]
+    model = KINDS[kind](made(estimator, epsilon=20.0, **given), y[400:])
+    exact = estimator(epsilon=math.inf, **given).fit(X_FIT, y[400:])
+    found = np.corrcoef(model.coef_.ravel(), exact.coef_.ravel())[0, 1]
+    assert found > 0.98
+    assert model.predict(X_TEST).shape == (200,)
+
+
+def test_classes_and_several_targets():
+    public = linear_model.LogisticRegression().fit(X_PUBLIC, CLASSES[:200])
+    model = made(skdp.DPLogisticRegression, prior=public, classes=[0, 1, 2], epsilon=5.0)
+    model.fit(X_FIT, CLASSES[400:])
+    assert np.mean(model.predict(X_TEST) == CLASSES[200:400]) > 0.6
+    both = np.c_[Y, -Y]
+    model = made(prior=linear_model.Ridge().fit(X_PUBLIC, both[:200]), epsilon=5.0)
+    assert r2_score(both[200:400], model.fit(X_FIT, both[400:]).predict(X_TEST)) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"prior": 3.0}, "prior must be"),
+        ({"prior": linear_model.Ridge()}, "prior must be"),
+        ({"prior": PublicModel([np.nan] * 6)}, "finite"),
+        ({"prior": PublicModel([1.0])}, "1 coefficients"),
+        ({"prior": skdp.PublicSample(X_PUBLIC)}, "no targets"),
+        ({"prior": RIGHT, "inference": "coefficients"}, "beside inference"),
+        ({"prior": RIGHT, "constraint": ("l2_ball", {"radius": 1.0})}, "beside constraint"),
+    ],
+)
+def test_what_is_no_prior_is_refused_before_the_charge(given, message):
+    with skdp.PrivacyBudget(9.0, 1e-6) as budget, pytest.raises(ValueError, match=message) as error:
+        skdp.DPRidge(**given).fit(X_FIT, Y[400:])
+    assert budget.n_fits == 0
+    assert str(error.value).startswith("DPRidge: ")
+    blocks = [(X_FIT, Y[400:])]
+    with pytest.raises(ValueError, match="beside fit_blocks"):
+        skdp.DPRidge(prior=RIGHT).fit_blocks(blocks, n_samples=N_ROWS, n_features=6)
+
+
+# ---------------------------------------------------------------- replay and mutants
+
+SMALL = PublicModel([1.0, -1.0, 0.5, 0.0], 0.1)
+REPLAYED = {
+    "linear": lambda terms: skdp.DPRidge(prior=SMALL, privacy=terms),
+    "logistic": lambda terms: skdp.DPLogisticRegression(prior=SMALL, classes=[0, 1], privacy=terms),
+    "poisson": lambda terms: skdp.DPPoissonRegressor(prior=SMALL, privacy=terms),
+}
+quiet = pytest.mark.filterwarnings("ignore::skdp.NoiseWarning", "ignore::skdp.PrivacyWarning")
+
+
+def replayed(name, adjacency="zero_out", every=1, groups=None, **how):
+    """Replay a fit on some of the hostile pairs, or on all of them."""
+    estimator = REPLAYED[name](seeded(adjacency=adjacency))
+    rows, y = audit.neighbours.made_up_data(estimator)
+    relation = audit.neighbours.relation_of(estimator)
+    pairs = audit.neighbours.hostile_pairs(
+        estimator, rows, y, relation, groups, weighted=adjacency != "label"
+    )
+    return audit.replay(
+        estimator, rows, y, neighbours=islice(pairs, 1, None, every), groups=groups, **how
+    )
+
+
+def chunks(X, y, **beside):
+    return skdp.data.Chunks(X, y, 20, **beside)
+
+
+@quiet
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one", "label"])
+@pytest.mark.parametrize("name", REPLAYED)
+def test_rows_show_only_through_releases(name, adjacency):
+    report = replayed(name, adjacency, every=9)
+    assert report.ok, report
+
+
+@quiet
+@pytest.mark.slow
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one", "label"])
+@pytest.mark.parametrize("name", REPLAYED)
+def test_no_hostile_row_shows_except_through_releases(name, adjacency):
+    report = replayed(name, adjacency)
+    assert report.ok, report
+
+
+@quiet
+@pytest.mark.slow
+def test_groups_and_partitions_show_only_through_releases():
+    for how in ({"groups": np.arange(60) // 3}, {"partitions": chunks}):
+        report = replayed("linear", every=12, **how)
+        assert report.ok, report
+
+
+def centred_by_rows(self, X):
+    margins = np.asarray(X @ self.coef)
+    return margins - np.nan_to_num(margins).mean(axis=0)
+
+
+@quiet
+@pytest.mark.parametrize("mutant", ["margins that other rows move", "a test that is not charged"])
+def test_mutants_are_seen(mutant, monkeypatch):
+    if mutant == "margins that other rows move":
+        monkeypatch.setattr(priors.Prior, "margins", centred_by_rows)
+        assert not replayed("linear", every=6).ok
+        return
+    monkeypatch.setattr(priors, "_epsilon", lambda model, share: model.epsilon)
+    with pytest.raises(ValueError, match=r"two fits of a prior cost epsilon=1\.4"):
+        made(delta=DELTA, epsilon=1.0).fit(X_FIT, Y[400:])
