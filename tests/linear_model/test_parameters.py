@@ -67,10 +67,10 @@ def test_there_are_few_names():
 
 
 def test_there_are_few_parameters():
-    most = {skdp.DPTweedieRegressor: 17, skdp.DPLogisticRegression: 18}
+    most = {skdp.DPTweedieRegressor: 18, skdp.DPLogisticRegression: 19}
     for estimator in MODELS:
         n_parameters = len(inspect.signature(estimator).parameters)
-        assert n_parameters <= most.get(estimator, 16), estimator
+        assert n_parameters <= most.get(estimator, 17), estimator
 
 
 @pytest.mark.parametrize("estimator", [*MODELS, skdp.DPStandardScaler, skdp.DPTabularPreprocessor])
@@ -156,7 +156,7 @@ def test_help_shows_short_signatures():
         for name in getattr(room, "__all__", vars(room)):
             thing = getattr(room, name)
             if callable(thing) and not (isinstance(thing, type) and issubclass(thing, Exception)):
-                assert len(str(inspect.signature(thing))) <= 600, name
+                assert len(str(inspect.signature(thing))) <= 620, name
             if hasattr(thing, "fit"):
                 assert len(str(inspect.signature(thing.fit))) <= 150, name
 
