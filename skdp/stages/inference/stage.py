@@ -306,26 +306,14 @@ class InferenceStage(OptionalStage):
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         public, problem = oracle.public, oracle.problem
-        n_rows, n_features, size = public.n_rows, public.n_features, public.n_parameters
         bounds = Bounds.of(public, problem, self.share)
         oracle.unclip(solution.scaling)
-        loss = oracle.problem.loss
-        point = solution.coef.copy()
+        loss, point = problem.loss, solution.coef.copy()
         if public.has_intercept:
             point[-1] *= public.intercept_size  # the constant feature has size 1 from here on
 
         # 1. Coordinates in which rows are about as long in every direction.
-        release = moments.GramSum(bounds.gram_norm)
-        answer, std = oracle.with_share(release, self._part(bounds, "gram"))
-        gram, gram_std = moments.unpack_gram(answer, size) / n_rows, std / n_rows
-        shorter = _made_shorter(solution.scaling, bounds, public, problem)
-        weighted = mean_hessian(loss, gram, point[:, 0], public.has_intercept)
-        eigen = spectrum(weighted, gram_std, shorter)
-        inflated = eigen.values + eigen.noise_norm
-        if public.has_intercept:
-            gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * gram_std
-            gram[:-1, -1] = gram[-1, :-1]
-        coordinates = moments.Coordinates(eigen.vectors / np.sqrt(inflated))
+        gram, coordinates = self._coordinates(oracle, point, bounds, solution.scaling)
 
         # 2. The step.
         if is_regression(problem):
@@ -340,8 +328,8 @@ class InferenceStage(OptionalStage):
         is_binary = loss.link == "logit" and loss.separable
         count = record_sums.CutCount(*about, is_binary)
         cut, cut_std = oracle.with_share(count, self.share * COUNT_SHARE)
-        share_cut = min(max(float(cut[0]) / n_rows, 0.0), 1.0)
-        estimate = step.estimate(point, n_features, share_cut)
+        share_cut = min(max(float(cut[0]) / public.n_rows, 0.0), 1.0)
+        estimate = step.estimate(point, public.n_features, share_cut)
         if is_binary:
             moved = point[:, 0], estimate.coef
             weight_of = MeanWeight.of(public, loss, gram, moved, cut, cut_std)
@@ -349,17 +337,7 @@ class InferenceStage(OptionalStage):
 
         # 3. Capped residuals move the intercept where errors are skewed: it gets its own answer.
         if has_mean_release(public, problem):
-            weight, means = weighted_means(loss, gram, estimate.coef)
-            request = record_sums.CappedResiduals(estimate.coef[:, None], most)
-            answer, std = oracle.with_share(request, self._part(bounds, "mean"))
-            # Residuals are predictions less targets.
-            shift, unit = -float(answer[0]) / (weight * n_rows), (weight * n_rows) ** 2
-            spread = step.spread_of_means(variance, weight) if public.grouped else variance
-            error = max(spread, 0.0) * n_rows / unit
-            if not loss.quadratic:
-                # Its means are not near 0, and noise must not make the error smaller.
-                error += max(-2 * float(means @ step.covariance_with_mean()[:-1]) / weight, 0.0)
-            estimate = _with_intercept(estimate, means, shift, error, std**2 / unit)
+            estimate = self._with_mean(oracle, estimate, step, (gram, most, variance), bounds)
         return replace(solution, results={**solution.results, "debiased": estimate})
 
     def assumptions(self) -> tuple[str, ...]:
@@ -367,6 +345,51 @@ class InferenceStage(OptionalStage):
             "For intervals, columns and targets were centred and divided, not clipped to ranges. "
             "A record's part was bounded by shortening its row and capping its residual.",
         )
+
+    def _coordinates(
+        self, oracle: Oracle, point: Array, bounds: Bounds, scaling: Scaling | None
+    ) -> tuple[Array, moments.Coordinates]:
+        """Return the mean Gram matrix, and coordinates in which it is about the identity."""
+        public, problem = oracle.public, oracle.problem
+        release = moments.GramSum(bounds.gram_norm)
+        answer, std = oracle.with_share(release, self._part(bounds, "gram"))
+        gram, std = (
+            moments.unpack_gram(answer, public.n_parameters) / public.n_rows,
+            std / public.n_rows,
+        )
+        shorter = _made_shorter(scaling, bounds, public, problem)
+        weighted = mean_hessian(problem.loss, gram, point[:, 0], public.has_intercept)
+        eigen = spectrum(weighted, std, shorter)
+        inflated = eigen.values + eigen.noise_norm
+        if public.has_intercept:
+            gram[-1, :-1] *= np.abs(gram[-1, :-1]) > 2 * std
+            gram[:-1, -1] = gram[-1, :-1]
+        return gram, moments.Coordinates(eigen.vectors / np.sqrt(inflated))
+
+    def _with_mean(
+        self,
+        oracle: Oracle,
+        estimate: DebiasedEstimate,
+        step: _Step,
+        seen: tuple[Array, float, float],
+        bounds: Bounds,
+    ) -> DebiasedEstimate:
+        """Return the estimate with the intercept of one more answer, the mean residual.
+
+        ``seen`` are the Gram matrix, the cap of residuals and their mean square.
+        """
+        public, loss, (gram, most, variance) = oracle.public, oracle.problem.loss, seen
+        weight, means = weighted_means(loss, gram, estimate.coef)
+        request = record_sums.CappedResiduals(estimate.coef[:, None], most)
+        answer, std = oracle.with_share(request, self._part(bounds, "mean"))
+        # Residuals are predictions less targets.
+        unit = weight * public.n_rows
+        spread = step.spread_of_means(variance, weight) if public.grouped else variance
+        error = max(spread, 0.0) * public.n_rows / unit**2
+        if not loss.quadratic:
+            # Its means are not near 0, and noise must not make the error smaller.
+            error += max(-2 * float(means @ step.covariance_with_mean()[:-1]) / weight, 0.0)
+        return _with_intercept(estimate, means, -float(answer[0]) / unit, error, (std / unit) ** 2)
 
     def _part(self, bounds: Bounds, name: str) -> float:
         return self.share * bounds.shares[name]
