@@ -118,6 +118,7 @@ MEMBERS = """   :members:
    :inherited-members: BaseEstimator, Exception, str
    :exclude-members: score, fit_transform, get_metadata_routing, set_output, set_fit_request,
       set_score_request, set_predict_request, set_predict_proba_request,
+      set_predict_log_proba_request,
       set_decision_function_request, set_transform_request, set_partial_fit_request,
       set_inverse_transform_request, add_note, with_traceback
 """

@@ -100,8 +100,8 @@ def nesterov_bounds(
     step : float, default=1.0
         Step size in units of 1/L, in (0, 1].
     stages : tuple (first_stage, p) or None, default=None
-        Steps of the first stage, and the length of the later ones. See
-        `skdp.steps.MultistageNoise`. None is a single stage.
+        Steps of the first stage, and the length of the later ones, as in
+        `skdp.solvers.MultistageNesterov`. None is a single stage.
     noise_schedule : {"optimal", "uniform"}
     composition : {"laplace", "gaussian"}
         Rule by which costs add up: epsilons for "laplace", squares of mu for "gaussian".
