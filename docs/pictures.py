@@ -353,9 +353,31 @@ def boundary():
     return figure
 
 
+def prior():
+    """Fits from a public model that matches, next to that model and to the default."""
+    rows = of(rows_of("prior"), kind="match")
+    names = [name for name in ("california_housing", "bike", "adult") if of(rows, data=name)]
+    figure, axes = plt.subplots(1, len(names), figsize=(8, 2.8), layout="constrained")
+    for axis, name in zip(np.atleast_1d(axes), names, strict=True):
+        own = of(rows, data=name)
+        places = [float(row["epsilon"]) for row in own]
+        for column, colour in (("public", GREY), ("default", BLUE), ("prior", RED)):
+            heights = [float(row[column]) for row in own]
+            axis.plot(places, heights, "o-", color=colour, label=column, clip_on=True)
+        low = min(float(row[column]) for row in own for column in ("default", "prior"))
+        high = max(float(row["prior"]) for row in own)
+        axis.set(xscale="log", title=name_of(name), xlabel="epsilon")
+        axis.set_ylim(low - 0.1 * (high - low), high + 0.15 * (high - low))
+    first = np.atleast_1d(axes)[0]
+    first.set_ylabel("R2 (Adult: minus log loss)")
+    first.legend(frameon=False)
+    return figure
+
+
 PICTURES = (
     accuracy, boundary, certainty, counts, dots, intervals, kept, linear, logistic, margins,
     promise, quantiles, speed,
+    prior,
 )  # fmt: skip
 
 
