@@ -62,7 +62,7 @@ inference : bool, "coefficients", CoefficientInference or None
     step from the fitted coefficients that undoes their bias, with the covariance of rows and noise.
     `CoefficientInference` sets its share of the budget. It needs one target or two classes,
     Gaussian noise, records without weights, and no L1 penalty or constraint. A penalty is not part
-    of what is estimated.
+    of the estimand.
 fit_intercept : bool
     Whether to fit an intercept. It is part of the same release.
 fixed_effects : bool

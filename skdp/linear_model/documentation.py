@@ -63,7 +63,7 @@ J. Dong, A. Roth, W. Su: Gaussian Differential Privacy. JRSS B 2022 (accounting)
 planned_shape
 -------------
 n_samples, n_features : int
-    Shape of X. With ``n_groups`` the number of rows has no say in the plan, and None will do.
+    Shape of X. With ``n_groups`` the number of rows does not affect the plan and may be None.
 
 of_a_plan
 ---------

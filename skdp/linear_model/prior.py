@@ -103,7 +103,7 @@ class Prior:
 
     @classmethod
     def of(cls, model: Any) -> Prior:
-        """Return the prior of an estimator; ValueError if it is none."""
+        """Return the prior of an estimator. ValueError if it is none."""
         given, sample, ranges = model.prior, None, None
         costs: tuple[Cost, ...] = ()
         if isinstance(given, PublicSample):
@@ -199,13 +199,13 @@ def _epsilon(model: Any, share: float) -> float:
 def fit_with_prior(
     model: Any, X: Table, y: Table, sample_weight: Table, groups: Table, offset: Table
 ) -> None:
-    """Fit a model from its prior, and keep the result in it; see the head of this module."""
+    """Fit a model from its prior, and keep the result in it. See the head of this module."""
     with refusing(model._who):
         model._check_parameters()
         prior = Prior.of(model)
         first, second = fits_of(model, prior)
     beside = {"sample_weight": sample_weight, "groups": groups}
-    # 1. Rows and plans; nothing has been charged.
+    # 1. Rows and plans. Nothing has been charged.
     rows = read_data(second, X, y, **beside, offset=offset)
     with refusing(model._who):
         prior.check(model, rows.n_features)

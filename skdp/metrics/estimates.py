@@ -37,7 +37,7 @@ class Metric:
     Attributes
     ----------
     quantity : str
-        What is estimated. "log_loss" and "neg_log_loss" share it.
+        The estimated quantity. "log_loss" and "neg_log_loss" share it.
     estimate : callable
         Returns the score from its name, this metric and the answers.
     needs : dict of str to float

@@ -294,7 +294,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         Parameters
         ----------
         n_samples : int or None
-            Number of rows. With ``n_groups`` it has no say, and None will do.
+            Number of rows. With ``n_groups`` it has no effect and may be None.
         n_features : int, default=1
             Number of columns, on which the price does not depend.
         n_groups : int or None, default=None

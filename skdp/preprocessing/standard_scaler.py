@@ -157,7 +157,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         Parameters
         ----------
         n_samples, n_features : int
-            Shape of X. With ``n_groups`` the number of rows has no say, and None will do.
+            Shape of X. With ``n_groups`` the number of rows has no effect and may be None.
         sparse : bool, default=False
             Whether X would be sparse.
         n_groups : int or None, default=None

@@ -231,7 +231,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         Parameters
         ----------
         n_samples : int or None
-            Number of rows. With ``n_groups`` it has no say, and None will do.
+            Number of rows. With ``n_groups`` it has no effect and may be None.
         n_numbers : int
             Number of columns of numbers and dates.
         n_groups : int or None, default=None

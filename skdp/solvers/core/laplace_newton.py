@@ -35,12 +35,12 @@ class LaplaceNewton(Solver):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps, at least 1; "auto" is 3.
+        Number of steps, at least 1. "auto" is 3.
 
     References
     ----------
     D. Alabi, A. McMillan, J. Sarathy, A. Smith, S. Vadhan: Differentially Private Simple Linear
-    Regression. PoPETs 2022. (Moments with Laplace noise, of one column; the steps are ours.)
+    Regression. PoPETs 2022. (Moments with Laplace noise, of one column, the steps are ours.)
 
     Examples
     --------

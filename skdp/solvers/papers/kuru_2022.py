@@ -101,7 +101,7 @@ class Accelerated(Solver):
         return nesterov_influence(self.max_iter, *facts)[1]
 
     def _bounds(self, facts: Settings, n_steps: int = MAX_STEPS) -> Array:
-        """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps; Nesterov's."""
+        """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps. Nesterov's."""
         schedule, pace = self._bounded_schedule(), min(self._size * facts["smoothness"], 1.0)
         return nesterov_bounds(
             n_steps, **facts, step=pace, stages=self._stages, noise_schedule=schedule
