@@ -164,7 +164,9 @@ class MemorySource(RepeatableSource, OrderedSource):
     def changed_by(self, columns: Columns, used: Source) -> MemorySource:
         """Return the rows of which a value is clipped, or that are too long."""
         X, low, high = self._records.stored, columns.low, columns.high
-        if not isinstance(used, MemorySource) or (is_csr(X) and ((low > 0) | (high < 0)).any()):
+        if self.groups is not None or not isinstance(used, MemorySource):
+            return self  # a group's rows belong together: its multipliers are made of all of them
+        if is_csr(X) and ((low > 0) | (high < 0)).any():
             return self  # ranges without 0 change all rows with a zero
         shrink, n_rows = used._records.shrink, X.shape[0]
         is_changed = np.zeros(n_rows, dtype=bool) if shrink is None else shrink < 1
