@@ -26,8 +26,8 @@ UNUSABLE = {
     ),
     "contains NaN": (
         "holds missing values (NaN), which are not supported. Fill them with "
-        "skdp.DPTabularPreprocessor, or drop these rows. SimpleImputer would use exact means, "
-        "which are not private"
+        "skdp.DPTabularPreprocessor, or drop these rows. Exact means of the rows would not "
+        "be private"
     ),
     "setting an array element with a sequence": "holds cells that are lists, not numbers",
     "fill value must be 0": (

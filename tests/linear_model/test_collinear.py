@@ -106,7 +106,7 @@ def test_inference_tells_collinear_columns_from_noise():
     assert "all labels of a category" in model.plan(N, 6).expectations[0]
     with pytest.warns(skdp.NoiseWarning, match="columns 'a', 'b', 'c' are not determined"):
         model.fit(frame, y)
-    assert "no budget determines their coefficients" in str(model.summary())
+    assert "No budget determines the coefficients" in str(model.summary())
     with warnings.catch_warnings():
         warnings.simplefilter("error", skdp.NoiseWarning)
         model.fit(frame.drop(columns="a"), y)

@@ -92,7 +92,7 @@ def test_the_start_costs_nothing_and_is_listed(rng):
     assert started.releases == plain.releases
     assert started.epsilon == plain.epsilon
     added = set(started.assumptions) - set(plain.assumptions)
-    assert [text.startswith("coef_init and intercept_init") for text in added] == [True]
+    assert ["coef_init and intercept_init, is public" in text for text in added] == [True]
 
 
 class Started(skdp.DPRidge):

@@ -42,7 +42,7 @@ def test_the_budget_goes_to_the_targets(rng):
     model = made(skdp.DPLogisticRegression, solver="gd").fit(X, y)
     assert [release.kind for release in model.privacy_.releases] == ["gradient", "calibration"]
     assert model.privacy_.adjacency == "label"
-    assert any("features are public" in line for line in model.privacy_.assumptions)
+    assert any("features of every record are public" in line for line in model.privacy_.assumptions)
     assert not any("found privately" in line for line in model.privacy_.assumptions)
     # Targets of regressions are scaled at a price, features and their moments at none.
     X, y = problem(skdp.DPRidge, rng, 2000)

@@ -34,6 +34,7 @@ Y = {
 }
 CLASSES = RNG.integers(0, 3, N_ROWS)
 CLASSES[X[:, 0] > 1] = 0
+pytestmark = pytest.mark.filterwarnings("ignore:.*adds no noise:skdp.PrivacyWarning")
 # Value of the loss at a margin, up to a term without it.
 EXACT = {
     "real": lambda m, y: (m - y) ** 2 / 2,

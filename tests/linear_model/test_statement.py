@@ -84,7 +84,7 @@ def test_what_is_assumed_is_said(classification):
     assert "as declared" in said()
     assert "norm of rows, 3, was chosen" in said(scaling=skdp.RowNorm(3.0))
     assert "seed" not in said()
-    assert "follows from a seed, which stays secret" in said(privacy=seeded())
+    assert "follows from a seed, which must stay secret" in said(privacy=seeded())
 
 
 def test_total_privacy_of_two_fits_is_one_of_both(case):
