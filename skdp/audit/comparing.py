@@ -26,7 +26,7 @@ class Finding:
     pair : str
         The hostile record on which it showed.
     text : str
-        What it is.
+        Its description.
     """
 
     pair: str

@@ -160,13 +160,13 @@ def refuse_nested_names(
     current: Mapping[str, object],
     examples: Mapping[str, str],
 ) -> None:
-    """Raise ValueError for a nested name, such as ``privacy__budget``, of what has no parameters.
+    """Raise ValueError for a nested name, such as ``privacy__budget``, of a plain value.
 
     Parameters
     ----------
     who : str
     given : mapping
-        What is set, by name.
+        New values, by name.
     current : mapping
         The present values of all parameters.
     examples : mapping

@@ -370,7 +370,7 @@ class BlockReader:
         Blocks are checked on it. The names of their columns are not kept.
     public : Public
     declared : Targets
-        What targets were declared to be.
+        Declared kind of targets.
     has_weights : bool, default=False
         Whether the blocks of a stream hold weights of rows.
     so_far : str

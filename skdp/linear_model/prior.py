@@ -3,7 +3,7 @@
 1. A share of the budget fits the targets on the margins of the prior, which are a column for each
    of its outputs. The slope is near 1 if the prior is right, near 0 if it is useless, and negative
    if its signs are reversed: it is the private test of the prior.
-2. The rest of the budget fits what these predictions leave, with the predictions as an offset. Its
+2. The rest of the budget fits the remainder, with these predictions as an offset. Its
    penalty and every shrinkage pull the difference towards 0, and so the model towards the prior.
 
 Privacy: two private fits on the same rows, which compose. The second uses the released result of

@@ -40,7 +40,7 @@ class Score(float):
         Standard deviation of the ratio from one draw of so many independent rows to another, by the
         delta method. An estimate from private answers. 0 where there is none.
     limits : tuple (low, high)
-        What any ratio of this name lies between.
+        Limits of any ratio of this name.
     sign : {1, -1}
         -1 for losses under names like "neg_log_loss", where greater is better.
     note : str

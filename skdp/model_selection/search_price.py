@@ -151,7 +151,7 @@ def privacy_of(
 
 
 def price_after_fit(who: str, search: BaseEstimator, delta: float | None) -> PrivacyStatement:
-    """Return what a search has cost, by the public shape of the rows that its refit states."""
+    """Return the cost of a search, by the public shape of the rows that its refit states."""
     best = last_step(getattr(search, "best_estimator_", None))
     if not is_private_model(best):
         raise ValueError(

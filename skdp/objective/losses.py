@@ -165,7 +165,7 @@ class Loss(ABC):
     ) -> tuple[AnyArray, Array | None]:
         """Return targets and weights of the records, whose margins have offsets.
 
-        The loss of what is returned is that of ``m + offset``, up to a term without m.
+        The loss of the result equals that of ``m + offset``, up to a term without m.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """Losses whose margins have an offset of their own in each record.
 
-The offset is part of what a record holds, and so is kept with its target: a loss at the margin
+The offset is part of a record, and so is kept with its target: a loss at the margin
 ``m + o`` is one more convex function of m, with the same bounds on residuals and curvatures, for
 any o. So clipping norms, sensitivities and step sizes stay as they are.
 """

@@ -25,7 +25,7 @@ class Decisions(tuple[str, ...]):
 
 
 def uses_of_columns(X: Table) -> dict[Hashable, str]:
-    """Return what each column of a table can be used for, by names and types.
+    """Return the possible use of each column of a table, by names and types.
 
     Returns
     -------

@@ -53,7 +53,7 @@ class OptionalStage(Stage):
     Attributes
     ----------
     title : str
-        What it does, in a word that users know.
+        Its name, in a word that users know.
     """
 
     title: ClassVar[str]

@@ -129,7 +129,7 @@ class ColumnMap:
     ----------
     columns : Columns
     dtype : dtype
-        Of what comes out.
+        Of the result.
     """
 
     def __init__(self, columns: Columns, dtype: np.dtype[Any]) -> None:

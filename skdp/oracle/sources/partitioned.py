@@ -392,7 +392,7 @@ class Chunks(Partitions):
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        """X and what is beside it."""
+        """X and the arrays beside it."""
         return tuple(self._columns.values())
 
     def run(self, task: Task, spread: Map = map) -> Iterable[Any]:

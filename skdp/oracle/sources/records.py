@@ -26,7 +26,7 @@ class Records:
     Attributes
     ----------
     stored : array or CSR of shape (n_rows, n_features), float32 or float64, finite
-        X, or what ``columns`` makes X of.
+        X, or the input of ``columns``.
     targets : array, first axis n_rows
         As the loss wants them.
     weights : array of shape (n_rows,) or None

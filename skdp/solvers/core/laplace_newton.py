@@ -26,7 +26,7 @@ class LaplaceNewton(Solver):
 
     1. The Gram matrix A of the rows is released once.
     2. Each step releases the sum of gradients at the current coefficients. With A and a normal
-       prior, the coefficients move to their posterior mean, and what is left of their variance is
+       prior, the coefficients move to their posterior mean, and the rest of their variance is
        the prior of the next step. Residuals are capped more closely from step to step.
 
     The epsilons of the releases add up. With more columns the noise of the matrix makes the steps
