@@ -38,6 +38,7 @@ COLUMNS = [
     "part", "what", "value", "with_fast", "wanted", "wanted_with_fast",
     "milliseconds", "milliseconds_with_fast",
 ]  # fmt: skip
+MOST_SECONDS = 3.0  # of the repetitions of a fit, unless two of them take longer
 # Without compiled loops a ratio may be so many times as large as the limit with them.
 WITHOUT_LOOPS = 1.6
 
@@ -124,8 +125,8 @@ def compared(what, theirs, ours, times, limit=None):
             ours()
 
     calls = [functools.partial(switched, is_on) for is_on in modes]
-    for call in calls:
-        call()  # what is compiled and cached at first
+    slowest = max(map(seconds_of, calls))  # which also compiles and fills caches
+    times = min(times, max(2, int(MOST_SECONDS / slowest)))
     least, *own = in_turn(times, theirs, *calls)
     ratios, milliseconds = [one / least for one in own], [1e3 * one for one in own]
     wanted = [f"<= {WITHOUT_LOOPS * limit:g}", f"<= {limit:g}"] if limit else ["", ""]
@@ -141,7 +142,7 @@ def fits(smoke):
     for fit in FITS[: 2 if smoke else None]:
         for shape, limit in list(fit.limits.items())[: 1 if smoke else None]:
             X, y = data(*shape, fit.targets, fit.columns)
-            times = 1 if smoke else min(30, max(2, 30_000_000 // (X.shape[0] * X.shape[1])))
+            times = 1 if smoke else 30
             calls = (functools.partial(model.fit, X, y) for model in (fit.theirs, fit.ours))
             yield compared(f"{fit.name} {shape}", *calls, times, limit)
 
