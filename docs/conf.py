@@ -85,7 +85,7 @@ TASKS = {
     ),
     "Prepare columns": (
         "check", "DPTabularPreprocessor", "DPStandardScaler", "PublicRange", "PublicSample",
-        "RowNorm", "Prior",
+        "RowNorm", "PublicModel",
     ),
     "Split and score": (
         "DPHoldout", "dp_train_test_split", "evaluate", "Scores", "Score", "SubgroupScores",
