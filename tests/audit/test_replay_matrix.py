@@ -227,16 +227,16 @@ def test_every_setting(name, setting, adjacency):
     if "fixed_size" in setting and adjacency == "zero_out":
         pytest.skip("refused")
     turn = list(SETTINGS).index(setting)
-    check(name, adjacency, SETTINGS[setting][1], turn, number=4)
+    check(name, adjacency, SETTINGS[setting][1], turn, number=3)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 @pytest.mark.parametrize("adjacency", ADJACENCIES[:2])
 @pytest.mark.parametrize("delta", [0.0, 1e-6], ids=["Laplace", "Gaussian"])
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [*LINEAR, "DPHuberRegressor"])
 def test_with_compiled_loops(compiled_kernels, monkeypatch, name, delta, adjacency):
     monkeypatch.setattr(second_moments, "MOST_FILLED", 1.0)
-    check(name, adjacency, {"solver": "gd", "delta": delta}, 0, number=9)
+    check(name, adjacency, {"solver": "gd", "delta": delta}, 0, number=6)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES[:2])
