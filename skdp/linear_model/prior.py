@@ -46,6 +46,9 @@ SHARE = 0.3
 # Private rows may lie elsewhere than public ones: columns are clipped this many widths of their
 # public ranges farther away, and margins of public rows are taken for this many times as spread.
 WIDTHS, SPREAD = 2.0, 1.3
+# Ranges of the margins and of the targets are those of public rows only if mu times the number of
+# records is below this: the private ones may be much wider.
+LEAST_SIGNAL = 50.0
 LARGEST_MARGIN = 1e50
 ROOM = 1e-9  # by which the two epsilons are rounded down
 PUBLIC = (
@@ -161,7 +164,7 @@ def _fit_of_sample(model: Any, sample: PublicSample, rows: Array) -> Any:
         return plain.fit(rows, sample.targets)
 
 
-def fits_of(model: Any, prior: Prior) -> tuple[Any, Any]:
+def fits_of(model: Any) -> tuple[Any, Any]:
     """Return the two estimators, which share the budget: of the slope, and of the difference."""
     first, second = clone(model), clone(model)
     for one, share, seed in ((first, SHARE, 1), (second, 1 - SHARE, 0)):
@@ -172,11 +175,21 @@ def fits_of(model: Any, prior: Prior) -> tuple[Any, Any]:
     targets = declared_targets(model.scaling)
     first.set_params(scaling="auto", solver="auto", **dict.fromkeys(HANDED_ON, "auto"))
     second.set_params(scaling=model.scaling if targets is None else "auto")
-    if prior.sample is not None and len(np.unique(prior.sample[:, 0])) > 1:
+    return first, second
+
+
+def take_public_ranges(model: Any, first: Any, prior: Prior, n_records: int) -> None:
+    """Let the slope's fit use the ranges of public rows, if noise would hide private ones."""
+    if prior.sample is None or len(np.unique(prior.sample[:, 0])) == 1:
+        return
+    mu = math.inf
+    if model.delta > 0 and not math.isinf(first.epsilon):
+        mu = gaussian_mu(first.epsilon, first.delta)
+    if mu * n_records < LEAST_SIGNAL:
         centre = prior.sample.mean(axis=0)
         wider = centre + SPREAD * (prior.sample - centre)
-        first.set_params(scaling=PublicSample(wider, target=targets or prior_range(model)))
-    return first, second
+        targets = declared_targets(model.scaling) or prior_range(model)
+        first.set_params(scaling=PublicSample(wider, target=targets))
 
 
 def prior_range(model: Any) -> tuple[float, float] | None:
@@ -203,12 +216,13 @@ def fit_with_prior(
     with refusing(model._who):
         model._check_parameters()
         prior = Prior.of(model)
-        first, second = fits_of(model, prior)
+        first, second = fits_of(model)
     beside = {"sample_weight": sample_weight, "groups": groups}
     # 1. Rows and plans. Nothing has been charged.
     rows = read_data(second, X, y, **beside, offset=offset)
     with refusing(model._who):
         prior.check(model, rows.n_features)
+        take_public_ranges(model, first, prior, rows.n_records)
     is_apart = isinstance(rows.X, Partitions)
     if is_apart:
         margins = MappedPartitions(rows.X, MappedColumns(_Margins(prior, second)))
