@@ -14,6 +14,7 @@ remain neighbours.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +36,7 @@ from skdp.fitting.partitions import MappedColumns, MappedPartitions
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.fitting.refusals import refusing
 from skdp.fitting.rows import read_data
+from skdp.fitting.user_warnings import NotPrivateWarning
 from skdp.linear_model.base import HANDED_ON
 from skdp.objective.tweedie import LARGEST_OFFSET
 from skdp.oracle.sources.partitioned import PartitionRows, Partitions
@@ -160,7 +162,8 @@ def _fit_of_sample(model: Any, sample: PublicSample, rows: Array) -> Any:
     plain = clone(model).set_params(
         prior=None, epsilon=math.inf, solver="auto", scaling="auto", privacy=Privacy()
     )
-    with parts.charged_as_a_whole():
+    with parts.charged_as_a_whole(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)  # the sample is public
         return plain.fit(rows, sample.targets)
 
 
