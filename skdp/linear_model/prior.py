@@ -234,6 +234,7 @@ def fit_with_prior(
     else:
         known = np.zeros(rows.n_rows) if offset is None else np.asarray(offset)
         of_first = {"X": prior.margins(rows.X), "y": y, **beside, "offset": offset}
+        parts.remember(of_first["X"], rows.part, rows.unit)  # as the rows that they come from
         rows = read_data(second, X, y, **beside, offset=known)
     plans = [
         prepare_fit(one, data)
@@ -243,7 +244,7 @@ def fit_with_prior(
     own = composed(model._who, [Cost.of(plan.statement) for plan in plans], model.delta)
     # 2. One charge for both fits.
     given = rows.part, (X, y)
-    charge_fit(model, own.statement(), rows=given)
+    charge_fit(model, own.statement(), None if is_apart else rows, rows=given)
     stated = with_earlier_fits(model, given[1], total)
     with parts.charged_as_a_whole(rows.unit):
         first.fit(**of_first)

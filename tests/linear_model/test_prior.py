@@ -18,6 +18,7 @@ from replays import seeded
 from skdp import audit
 from skdp.linear_model import PublicModel
 from skdp.linear_model import prior as priors
+from skdp.model_selection import dp_train_test_split
 
 N_ROWS = 2_000
 RNG = np.random.default_rng(0)
@@ -51,10 +52,29 @@ def test_two_fits_cost_what_one_does():
     assert model.privacy_.epsilon == pytest.approx(together(1.0, 1.0), rel=1e-3)
 
 
+def test_fits_on_parts_of_a_split_cost_their_maximum():
+    X_train, X_other, y_train, y_other = dp_train_test_split(X_FIT, Y[400:])
+    with skdp.PrivacyBudget(9.0, DELTA) as budget:
+        for rows in ((X_train, y_train), (X_other, y_other)):
+            skdp.DPRidge(prior=RIGHT, delta=DELTA).fit(*rows)
+    assert budget.spent == pytest.approx(1.0, rel=1e-3)
+
+
 def test_a_refused_charge_spends_nothing():
     with skdp.PrivacyBudget(0.9, DELTA) as budget, pytest.raises(skdp.PrivacyBudgetError):
         skdp.DPRidge(prior=RIGHT, delta=DELTA).fit(X_FIT, Y[400:])
     assert budget.n_fits == 0
+
+
+def test_targets_that_come_back_as_columns_are_refused():
+    terms = {"delta": DELTA, "privacy": skdp.Privacy(adjacency="label")}
+    for first, second in ((RIGHT, None), (None, RIGHT), (RIGHT, RIGHT)):
+        with skdp.PrivacyBudget(9.0, DELTA, "label") as budget:
+            skdp.DPRidge(prior=first, **terms).fit(X_FIT, Y[400:])
+            columns = np.c_[X_FIT[:, :5], Y[400:]]
+            with pytest.raises(skdp.PrivacyBudgetError, match="equals the target of an earlier"):
+                skdp.DPRidge(prior=second, **terms).fit(columns, LABELS[400:])
+        assert budget.n_fits == 1
 
 
 def test_the_cost_of_a_private_prior_is_added():
