@@ -20,6 +20,8 @@ from skdp.linear_model import PublicModel
 from skdp.linear_model import prior as priors
 from skdp.model_selection import dp_train_test_split
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*adds no noise:skdp.NotPrivateWarning")
+
 N_ROWS = 2_000
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N_ROWS + 400, 6))

@@ -62,7 +62,8 @@ class Whitened(Solver):
         Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
         identity, or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
         loss, times ``1 / (1 - beta)`` with Polyak's momentum, whose velocity builds up to that.
-        Steps are a third as long once ranges of columns became wider.
+        Steps are a third as long once ranges of columns became wider. With a log link and without
+        noise they follow the curvature along the path, as for `GradientDescent`.
     {momentum}
         "auto" is 0. For K classes it makes steps 2 K times as long as gradients, that is twice
         Newton's step where classes are as likely as each other.
@@ -166,7 +167,13 @@ class Whitened(Solver):
             others = HESSIAN_SHARE * _has_hessian(public, oracle.problem)
             others += GRAM_SHARE * (public.moments is None)
             shares = (1.0 - others) * costs / costs.sum()
-        path = WhitenedPath(self, oracle, blocks[0], shares)
+        whitened = WhitenedPath(self, oracle, blocks[0], shares)
+        path: descent.Path = whitened
+        local = defaults.local_sizes(oracle, float(sizes[0]))
+        if local is not None and oracle.problem.loss.link == "log":
+            path = descent.Sized(
+                path, lambda _, gradient, std: local.next(whitened.point, gradient)
+            )
         clip_norm = steps.constant_clip(self.clip_norm)
         run = descent.schedule(sizes, clip_norm, np.ones(n_steps), blocks[1:])
         point = descent.descend(oracle, path, run)
@@ -228,16 +235,16 @@ class WhitenedPath(descent.Path):
         return moments.unpack_gram(answer, public.n_parameters), gram_std or std
 
     def _keep(self, point: Array) -> None:
-        self._point = point
+        self.point = point
         self._average.add(point)
         self._half.add(point)
 
     def at(self, step: descent.Step) -> Array:
-        return np.asarray(self._transform @ self._point)
+        return np.asarray(self._transform @ self.point)
 
     def query(self, oracle: Oracle, step: descent.Step) -> Array:
         if self._done == self._n_steps // 2 > 0:
-            middle = self._point if oracle.is_rehearsal else self._half.result()
+            middle = self.point if oracle.is_rehearsal else self._half.result()
             if oracle.checkpoint(self._transform @ middle):
                 # Rows are longer than the Gram matrix knows, and so is the curvature larger.
                 self._row_norm = min(self._row_norm, ROW_FACTOR * self._expected)
@@ -258,7 +265,7 @@ class WhitenedPath(descent.Path):
 
     def move(self, answer: Array, step: descent.Step) -> None:
         direction = self._direction(self._newton @ answer)
-        self._keep(self._point - step.size / self._slowdown * direction)
+        self._keep(self.point - step.size / self._slowdown * direction)
 
     def result(self) -> Array:
         coef = self._transform @ self._average.result()
