@@ -125,7 +125,8 @@ def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Table, ..
     if reads_labels:
         labels = reader.classes = labels_in(seen)
         reader._check_parameters()
-    declared = replace(reader._declared_targets(like.n_outputs), is_column=like.is_column)
+    declared = reader._declared_targets(like.n_outputs)
+    declared = replace(declared, is_column=like.is_column and declared.is_column)
 
     def make_source(public: Public, spread: Map) -> PartitionedSource:
         read = BlockReader(reader, public, declared)

@@ -54,6 +54,7 @@ CASES = {
     "float32": (skdp.DPRidge, FEW, X.astype(np.float32), Y),
     "sparse": (skdp.DPLinearRegression, FEW, sparse.csr_array(X), Y),
     "two targets": (skdp.DPLinearRegression, FEW, X, np.c_[Y, -Y]),
+    "quantiles": (skdp.DPQuantileRegressor, {"quantiles": [0.9, 0.1], **FEW}, X, Y),
     "labels": (skdp.DPLogisticRegression, FEW, X, LABELS),
     "weights": (skdp.DPLogisticRegression, {"class_weight": {"n": 2.0}, **GD}, X, LABELS),
     "whitened": (skdp.DPLogisticRegression, {"solver": "whitened", **FEW}, X, LABELS),
