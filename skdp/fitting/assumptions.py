@@ -106,6 +106,13 @@ def declared_assumptions(public: Public) -> list[str]:
             "It is public that weights are finite, not negative and not all 0. The weight of a "
             "record depends only on that record, unlike the weights of AdaBoost."
         )
+    if public.has_offset:
+        sentences.append(
+            "The offset of a record follows from that record and from public or released numbers "
+            "alone, unlike the margins of a model that was fitted to these rows without privacy."
+        )
+    if public.has_offset and public.labels_alone:
+        sentences.append("Offsets are public: they do not depend on the targets of these rows.")
     if public.start is not None:
         sentences.append(
             "The starting point, coef_init and intercept_init, is public: it was not learnt from "

@@ -290,7 +290,9 @@ class FitHistory:
     def add(self, data: Data, stated: PrivacyStatement) -> None:
         """Remember a fit that was charged."""
         if stated.adjacency == LABEL:
-            for target in filter(are_numbers, (np.asarray(data.y), data.targets.values)):
+            coded = data.targets.values
+            coded = coded[:, :1] if data.has_offset and coded.ndim == 2 else coded
+            for target in filter(are_numbers, (np.asarray(data.y), coded)):
                 for column in target.reshape(len(target), -1).T:
                     # Columns of one value occur in many tables, and say nothing of single rows.
                     if (column != column[0]).any():

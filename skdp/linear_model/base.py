@@ -117,6 +117,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     def _show(self, coef: Array, intercept: Array, targets: Targets) -> None:
         """Store ``coef`` (features by outputs) and ``intercept`` in scikit-learn's shapes."""
 
+    def __sklearn_clone__(self) -> Self:
+        """Clone. A prior is a fitted model, which is not fitted again."""
+        copy: Self = super().__sklearn_clone__()
+        copy.prior = self.prior
+        return copy
+
     # ------------------------------------------------------------------ the path
 
     def _prepare_for(
@@ -493,6 +499,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         n_groups: int | None,
         weighted: bool,
     ) -> PrivacyStatement:
+        if self.prior is not None:
+            priors = importlib.import_module("skdp.linear_model.prior")
+            planned: PrivacyStatement = priors.plan_with_prior(
+                self, n_samples, n_features, n_outputs, is_sparse, n_groups, weighted
+            )
+            return planned
         facts: dict[str, Any] = {"sparse": is_sparse, "weighted": weighted}
         with refusals.refusing(self._who):
             self._check_parameters()

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import _num_samples
 
 from skdp._numbers import AnyArray, Array, Table, shown
 from skdp.accounting import (
@@ -31,11 +32,14 @@ from skdp.accounting import (
     gaussian_mu,
 )
 from skdp.fitting import parts
+from skdp.fitting.data import Data
 from skdp.fitting.estimator import charge_fit, prepare_fit, with_earlier_fits
+from skdp.fitting.grouping import GroupLabels
 from skdp.fitting.partitions import MappedColumns, MappedPartitions
 from skdp.fitting.privacy import Privacy, SeededNoise
 from skdp.fitting.refusals import refusing
 from skdp.fitting.rows import read_data
+from skdp.fitting.targets import Targets
 from skdp.fitting.user_warnings import NotPrivateWarning
 from skdp.linear_model.base import HANDED_ON
 from skdp.objective.tweedie import LARGEST_OFFSET
@@ -151,7 +155,12 @@ class Prior:
             X = X.toarray() if sparse.issparse(X) else X
             X = np.clip(X, *self.ranges)
         with np.errstate(all="ignore"):
-            margins = np.asarray(X @ self.coef + self.intercept, dtype=np.float64)
+            if sparse.issparse(X):
+                margins = np.asarray(X @ self.coef, dtype=np.float64)
+            else:  # no product of matrices: see `Records.margins`
+                X, columns = np.ascontiguousarray(X), np.ascontiguousarray(self.coef.T)
+                margins = np.stack([np.einsum("ij,j->i", X, one) for one in columns], axis=1)
+            margins = np.asarray(margins + self.intercept, dtype=np.float64)
         return np.clip(np.nan_to_num(margins), -LARGEST_MARGIN, LARGEST_MARGIN)
 
 
@@ -173,7 +182,8 @@ def fits_of(model: Any) -> tuple[Any, Any]:
     for one, share, seed in ((first, SHARE, 1), (second, 1 - SHARE, 0)):
         terms = Privacy(**model._terms.get_params(deep=False) | {"budget": None})
         if isinstance(terms.noise, SeededNoise):
-            terms.noise = SeededNoise(2 * terms.noise.seed + seed)
+            drawn = np.random.SeedSequence((terms.noise.seed, seed))  # of no plain fit
+            terms.noise = SeededNoise(int(drawn.generate_state(1, np.uint64)[0]))
         one.set_params(prior=None, privacy=terms, epsilon=_epsilon(model, share))
     targets = declared_targets(model.scaling)
     first.set_params(scaling="auto", solver="auto", **dict.fromkeys(HANDED_ON, "auto"))
@@ -231,6 +241,8 @@ def fit_with_prior(
         margins = MappedPartitions(rows.X, MappedColumns(_Margins(prior, second)))
         of_first: dict[str, Any] = {"X": margins}
         known: Any = None
+        of_second = read_data(second, MappedPartitions(rows.X, _ZeroOffset()))
+        rows = replace(of_second, X=rows.X, part=rows.part, given=rows.given)
     else:
         known = np.zeros(rows.n_rows) if offset is None else np.asarray(offset)
         of_first = {"X": prior.margins(rows.X), "y": y, **beside, "offset": offset}
@@ -251,9 +263,34 @@ def fit_with_prior(
         if is_apart:
             second.fit(MappedPartitions(rows.X, _WithOffset(first, prior, second)))
         else:
-            every = known.reshape(len(known), -1) + _offset(first, of_first["X"])
-            second.fit(X, y, **beside, offset=every)
+            second.fit(X, y, **beside, offset=_sum(first, of_first["X"], known, rows.groups))
     _keep(model, prior, first, second, stated)
+
+
+def plan_with_prior(
+    model: Any,
+    n_samples: int | None,
+    n_features: int,
+    n_outputs: int,
+    is_sparse: bool,
+    n_groups: int | None,
+    weighted: bool,
+) -> PrivacyStatement:
+    """Return the statement of a fit from a prior, before the fit."""
+    with refusing(model._who):
+        prior = Prior.of(model)
+        prior.check(model, n_features)
+        first, second = fits_of(model)
+        take_public_ranges(model, first, prior, n_samples or n_groups or 1)
+        nothing = np.zeros((1, 1))
+        adds_weights = second._loss(n_outputs).with_offsets(nothing, nothing, None)[1] is not None
+    of_second = n_features, n_outputs, is_sparse, n_groups, weighted or adds_weights
+    statements = [
+        first._plan(n_samples, prior.coef.shape[1], n_outputs, False, n_groups, weighted),
+        second._plan(n_samples, *of_second),
+    ]
+    with refusing(model._who):
+        return _total(model, prior, statements)
 
 
 def _total(model: Any, prior: Prior, statements: list[PrivacyStatement]) -> PrivacyStatement:
@@ -268,10 +305,33 @@ def _total(model: Any, prior: Prior, statements: list[PrivacyStatement]) -> Priv
     return replace(cost, assumptions=(PUBLIC, *cost.assumptions)).statement()
 
 
-def _offset(first: Any, margins: AnyArray) -> AnyArray:
-    scores: AnyArray = first._linear_predictor(margins)
+def _offset(first: Any, margins: AnyArray, labels: Any = None) -> AnyArray:
+    if margins.shape[1] == 1:
+        scores: AnyArray = first._linear_predictor(margins)
+    else:  # a row's bits must not depend on its place: see `Data.predicted_by`
+        rows = Data(margins, None, Targets(margins, 1), [len(margins)], 1, groups=labels)
+        scores = rows.predicted_by(first._linear_predictor)
     limit = LARGEST_OFFSET / 2 if first._loss(1).link == "log" else LARGEST_MARGIN
     return np.clip(scores, -limit, limit)
+
+
+def _sum(first: Any, margins: AnyArray, known: Any, labels: Any) -> AnyArray:
+    """Return the offsets of the second fit, which refuses none of them: it has been charged."""
+    limit = LARGEST_OFFSET if first._loss(1).link == "log" else LARGEST_MARGIN
+    offset = _offset(first, margins, labels)
+    if known is not None:
+        offset = offset + np.asarray(known, dtype=float).reshape(len(offset), -1)
+    return np.clip(offset, -limit, limit)
+
+
+@dataclass(frozen=True, eq=False)
+class _ZeroOffset:
+    """Mapping of a partition: rows without an offset get one of 0, as a plan needs them."""
+
+    def __call__(self, rows: PartitionRows) -> PartitionRows:
+        if rows.offset is not None:
+            return rows
+        return replace(rows, offset=np.zeros(_num_samples(rows.X)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,10 +354,9 @@ class _WithOffset:
     model: Any
 
     def __call__(self, rows: PartitionRows) -> PartitionRows:
-        offset = _offset(self.first, _Margins(self.prior, self.model)(rows.X))
-        if rows.offset is not None:
-            offset = offset + np.asarray(rows.offset).reshape(len(offset), -1)
-        return replace(rows, offset=offset)
+        margins = _Margins(self.prior, self.model)(rows.X)
+        labels = None if rows.groups is None else GroupLabels(rows.groups)
+        return replace(rows, offset=_sum(self.first, margins, rows.offset, labels))
 
 
 def _keep(model: Any, prior: Prior, first: Any, second: Any, stated: PrivacyStatement) -> None:

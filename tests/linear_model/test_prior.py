@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections import Counter
 from itertools import islice
 
 import numpy as np
@@ -16,9 +17,10 @@ import skdp
 from composition import DELTA, together
 from replays import seeded
 from skdp import audit
+from skdp.accounting import Adjacency
 from skdp.linear_model import PublicModel
 from skdp.linear_model import prior as priors
-from skdp.model_selection import dp_train_test_split
+from skdp.model_selection import DPSearchCV, dp_cross_validate, dp_train_test_split
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*adds no noise:skdp.NotPrivateWarning")
 
@@ -260,3 +262,90 @@ def test_mutants_are_seen(mutant, monkeypatch):
     monkeypatch.setattr(priors, "_epsilon", lambda model, share: model.epsilon)
     with pytest.raises(ValueError, match=r"two fits of a prior cost epsilon=1\.4"):
         made(delta=DELTA, epsilon=1.0).fit(X_FIT, Y[400:])
+
+
+def made_releases(*statements):
+    """Return how often each event was charged, by its kind."""
+    counts = Counter()
+    for statement in statements:
+        for release in statement.releases:
+            counts[release.kind, str(release.event)] += release.count
+    return counts
+
+
+@quiet
+def test_a_group_that_loses_rows_moves_no_margin_of_other_groups():
+    """A product of matrices would round the others' margins by their places."""
+    rng = np.random.default_rng(0)
+    coef = rng.standard_normal(8)
+    rows = 1e15 * rng.standard_normal((300, 8))
+    rows[:, -1] = -(rows[:, :-1] @ coef[:-1]) / coef[-1]  # the terms cancel
+    groups, y = np.arange(300) // 3, rng.choice([-1.0, 1.0], 300)
+    fewer = [
+        audit.NeighbouringPair(
+            f"{k} rows fewer",
+            {"X": rows, "y": y, "groups": groups},
+            {"X": np.ascontiguousarray(rows[k:]), "y": y[k:], "groups": groups[k:]},
+            Adjacency.parse("replace_one"),
+        )
+        for k in (1, 2)
+    ]
+    model = skdp.DPRidge(
+        prior=PublicModel(coef), epsilon=30.0, privacy=skdp.Privacy(adjacency="replace_one")
+    )
+    report = audit.replay(model, rows, y, fewer, groups=groups)
+    assert report.ok, report
+
+
+def test_no_row_decides_whether_the_second_fit_runs():
+    """Offset and prediction of a row exceed together the limit that each of them keeps."""
+    rows, offset = X_FIT.copy(), np.zeros(N_ROWS)
+    rows[0], offset[0] = [2.0, *5 * [0.0]], 50.0
+    prior = PublicModel([1.0, *5 * [0.0]])
+    model = skdp.DPPoissonRegressor(prior=prior, epsilon=3.0).fit(rows, COUNTS[400:], offset=offset)
+    assert np.isfinite(model.coef_).all()
+
+
+@quiet
+@pytest.mark.parametrize("task", ["real", "label", "count"])
+def test_the_plan_has_the_releases_that_are_made(task):
+    estimator, given, y = TASKS[task]
+    model = made(estimator, **given)
+    planned = model.plan(N_ROWS, 6)
+    for rows in ((X_FIT, y[400:]), (skdp.data.Chunks(X_FIT, y[400:], 500),)):
+        model = made(estimator, **given).fit(*rows)
+        charged = made_releases(model.privacy_)
+        assert charged == made_releases(model.prior_fit_.privacy_, model._of_prior[1].privacy_)
+    assert made_releases(planned) == made_releases(
+        made(estimator, **given).fit(X_FIT, y[400:]).privacy_
+    )
+    assert planned.epsilon == pytest.approx(model.privacy_.epsilon, rel=1e-9)
+
+
+@quiet
+def test_searches_refuse_a_prior_that_costs():
+    private = skdp.DPRidge(delta=DELTA).fit(X_FIT, Y[400:])
+    for run in (
+        lambda: DPSearchCV(skdp.DPRidge(prior=private), {"alpha": [0.1, 1.0]}).fit(X_FIT, Y[400:]),
+        lambda: dp_cross_validate(skdp.DPRidge(prior=private), X_FIT, Y[400:]),
+    ):
+        with skdp.PrivacyBudget(100.0, DELTA) as budget:
+            with pytest.raises(ValueError, match="prior was fitted privately"):
+                run()
+            assert budget.n_fits == 0
+
+
+def test_offsets_are_no_targets_that_come_back():
+    terms = {"epsilon": 1.0, "delta": DELTA}
+    with skdp.PrivacyBudget(9.0, DELTA, adjacency="label"):
+        skdp.DPRidge(**terms, privacy=skdp.Privacy(adjacency="label")).fit(
+            X_FIT[:, 1:], Y[400:], offset=X_FIT[:, 0]
+        )
+        skdp.DPRidge(**terms, privacy=skdp.Privacy(adjacency="label")).fit(X_FIT, Y[400:])
+
+
+def test_a_statement_says_that_offsets_follow_from_records():
+    model = skdp.DPRidge(delta=DELTA).fit(X_FIT, Y[400:], offset=X_FIT[:, 0])
+    assert any(
+        text.startswith("The offset of a record follows") for text in model.privacy_.assumptions
+    )
