@@ -163,7 +163,7 @@ def cost_of_runs(
     """Return the cost of runs, with the assumptions of all tools that fit and score."""
     assumptions = (
         *unit_assumptions(n_records, unit, "each model and each score"),
-        "The number of columns is public, and so are the labels.",
+        "The number of columns is public, and so are the labels and any prior of a candidate.",
         *assumed,
         *noise_assumptions(run_budget.noise_source, run_budget.mu),
     )
