@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _num_samples
 
-from skdp._numbers import AnyArray, Array, Table, shown
+from skdp._numbers import AnyArray, Array, Table, listed, shown
 from skdp.accounting import (
     Cost,
     PrivacyStatement,
@@ -139,11 +140,19 @@ class Prior:
         prior = cls(coef, intercept, None, costs, ranges)
         return prior if sample is None else replace(prior, sample=prior.margins(sample))
 
-    def check(self, model: Any, n_features: int) -> None:
+    def check(self, model: Any, n_features: int, names: Sequence[str] = ()) -> None:
         """Raise ValueError unless the prior has these columns, and the classes of the model."""
         if len(self.coef) != n_features:
             raise ValueError(
                 f"prior has {len(self.coef)} coefficients; X has {n_features} columns."
+            )
+        if isinstance(model.prior, PublicSample):
+            model.prior.check(n_features, names)
+        of_prior = getattr(model.prior, "feature_names_in_", names)
+        if names and list(of_prior) != list(names):
+            raise ValueError(
+                f"prior was fitted to the columns {listed(of_prior)}. X has {listed(names)}. "
+                "Pass X[prior.feature_names_in_], with these columns in this order."
             )
         own, others = getattr(model, "classes", None), getattr(model.prior, "classes_", None)
         if own is not None and others is not None and list(own) != list(others):
@@ -234,7 +243,7 @@ def fit_with_prior(
     # 1. Rows and plans. Nothing has been charged.
     rows = read_data(second, X, y, **beside, offset=offset)
     with refusing(model._who):
-        prior.check(model, rows.n_features)
+        prior.check(model, rows.n_features, rows.names or ())
         take_public_ranges(model, first, prior, rows.n_records)
     is_apart = isinstance(rows.X, Partitions)
     if is_apart:

@@ -8,6 +8,7 @@ from collections import Counter
 from itertools import islice
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import linear_model
@@ -192,6 +193,19 @@ def test_what_is_no_prior_is_refused_before_the_charge(given, message):
     blocks = [(X_FIT, Y[400:])]
     with pytest.raises(ValueError, match="beside fit_blocks"):
         skdp.DPRidge(prior=RIGHT).fit_blocks(blocks, n_samples=N_ROWS, n_features=6)
+
+
+@pytest.mark.parametrize("kind", [linear_model.Ridge, skdp.DPRidge, skdp.PublicSample])
+@pytest.mark.parametrize("held", ["frame", "chunks"])
+@pytest.mark.parametrize("names", ["bacdef", "abcdeg"])
+def test_a_prior_of_other_columns_is_refused_before_the_charge(kind, held, names):
+    frame = pd.DataFrame(X[:300], columns=[*"abcdef"])
+    prior = kind(frame, y=Y[:300]) if kind is skdp.PublicSample else kind().fit(frame, Y[:300])
+    other = frame.set_axis([*names], axis=1)
+    rows = (other, Y[:300]) if held == "frame" else (chunks(other, Y[:300]),)
+    with skdp.PrivacyBudget(9.0, 1e-6) as budget, pytest.raises(ValueError, match="columns"):
+        skdp.DPRidge(prior=prior).fit(*rows)
+    assert budget.n_fits == 0
 
 
 # ---------------------------------------------------------------- replay and mutants
