@@ -13,6 +13,7 @@ from skdp.fitting.user_warnings import NoiseWarning
 from skdp.objective import Problem
 from skdp.oracle import Plan, Public, Scaling
 from skdp.planning.bounds import LEAST_LOSS, MOST_LOSS, expected_loss, hopeless, signal_for
+from skdp.solvers.defaults import equivalent_mu
 from skdp.stages.calibration import SKEWED
 from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp.stages.inference.stage import InferenceStage
@@ -61,23 +62,28 @@ def _unlike_measured(prepared: Prepared) -> str:
         "this loss": problem.loss.name not in MEASURED_LOSSES,
         "this penalty or constraint": not {"unconstrained", "smooth_penalty"} <= problem.provides,
         "groups": public.grouped,
-        "delta=0": public.is_pure,
     }
     return " and ".join(name for name, is_so in facts.items() if is_so)
 
 
-def signal_to_noise(public: Public) -> float:
+def signal_to_noise(public: Public, plan: Plan) -> float:
     """Return ``mu n / p``: how far a fit of p parameters to n rows stands out of its noise.
 
-    With pure differential privacy, mu is that of Gaussian noise of the same standard deviation.
+    With pure differential privacy, mu is that of Gaussian noise of the same standard deviation as
+    the average of the answers, but at most that of the least delta that plans distinguish from 0.
     """
-    mu = public.laplace_budget / math.sqrt(2) if public.is_pure else public.mu
+    mu = public.mu
+    if public.is_pure:
+        mu = min(mu, equivalent_mu(public, sum(entry.count for entry in plan.entries)))
     return mu / public.sensitivity_factor * public.n_rows / public.n_parameters
 
 
-def rows_for(share: float, public: Public, kind: str) -> int:
-    """Return how many rows half of the fits of a kind need to lose no more than this share."""
-    wanted = signal_for(kind, share) / signal_to_noise(public) * public.n_rows
+def rows_for(share: float, signal: float, n_rows: int, kind: str) -> int:
+    """Return how many rows half of the fits of a kind need to lose no more than this share.
+
+    ``n_rows`` have the signal over noise ``signal``.
+    """
+    wanted = signal_for(kind, share) / signal * n_rows
     digits = max(0, int(math.log10(max(wanted, 1))) - 1)  # two figures are more than is known
     return int(max(2, math.ceil(wanted / 10**digits) * 10**digits))
 
@@ -92,8 +98,13 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
     kind = MEASURED_LOSSES.get(problem.loss.name, KINDS.get(problem.loss.targets))
     if kind is None or not public.is_noisy:
         return ()
+    if public.is_pure:
+        return (
+            "No loss is predicted with delta=0, as such fits were not measured. Their noise is "
+            "larger than with delta > 0.",
+        )
     unlike = _unlike_measured(prepared)
-    signal = signal_to_noise(public)
+    signal = signal_to_noise(public, prepared.plan)
     score = {"regression": "R2", "log link": "D2"}.get(kind, "log loss")
     alike, others = "data sets", ""
     if kind == "regression" and skewness is not None and np.abs(skewness).max() > SKEWED:
@@ -123,9 +134,9 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
         f"{alike} lose {median} of the non-private model's improvement over a baseline, in "
         f"{score}. 80% of them lose between {_interval(kind, signal)}. (A loss of 100% is as bad "
         f"as the baseline.){others}",
-        f"The median loss is at most {_percent(HALF)} from about {rows_for(HALF, public, kind)} "
-        f"rows on, and at most {_percent(TENTH)} from about {rows_for(TENTH, public, kind)} rows "
-        "on.",
+        f"The median loss is at most {_percent(HALF)} from about "
+        f"{rows_for(HALF, signal, public.n_rows, kind)} rows on, and at most {_percent(TENTH)} "
+        f"from about {rows_for(TENTH, signal, public.n_rows, kind)} rows on.",
     )
 
 
@@ -158,15 +169,20 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
     # Nothing else was measured, and in a small set noise may count for less.
     if plan.calibration.scale == 0 or kind is None or "unconstrained" not in problem.provides:
         return
-    signal, n_parameters = signal_to_noise(public), public.n_parameters
+    signal, n_parameters = signal_to_noise(public, plan), public.n_parameters
     kept = _share_of_batches(plan, public)
     if hopeless(kind, signal):
+        half, most = (rows_for(share, signal, public.n_rows, kind) for share in (HALF, TENTH))
+        advice = (
+            f"In our benchmarks, models of this size needed about {half} {unit} to reach half of "
+            f"the possible improvement over a baseline, and about {most} to reach 90%. You can "
+            "also use fewer columns or a larger epsilon"
+        )
+        if public.is_pure:
+            advice = "Use fewer columns, a positive delta or a larger epsilon"
         what = (
-            f"estimate {n_parameters} parameters from {public.n_rows} {unit}: do not expect "
-            "better predictions than a baseline's. In our benchmarks, models of this size needed "
-            f"about {rows_for(HALF, public, kind)} {unit} to reach half of the possible "
-            f"improvement over a baseline, and about {rows_for(TENTH, public, kind)} to reach 90%. "
-            "You can also use fewer columns or a larger epsilon"
+            f"estimate {n_parameters} parameters from {public.n_rows} {unit}: do not expect better "
+            f"predictions than a baseline's. {advice}"
         )
     elif kept < WASTEFUL and kept * signal < signal_for(kind, TENTH):
         what = (
