@@ -20,6 +20,9 @@ UNUSABLE = {
         "must have two dimensions, rows and columns. Reshape your data: X.reshape(-1, 1) if there "
         "is one column, X.reshape(1, -1) if there is one row"
     ),
+    "Expected a 2-dimensional container": (
+        "must have two dimensions, rows and columns. Pass X.to_frame() if it is one column"
+    ),
     "y contains NaN": (
         "holds missing values (NaN), which are not supported. Drop these rows before the fit. "
         "Filling them with a mean or median of the rows would not be private"

@@ -107,6 +107,14 @@ def test_refused(kind):
     require_refused(pd.DataFrame({"a": NUMBERS, "b": cells}), message)
 
 
+@pytest.mark.parametrize("dtype", [float, bool, object])
+@pytest.mark.parametrize("library", [np.array, pd.Series])
+def test_one_column_is_not_called_text(library, dtype):
+    column = library([0.0, 1.0] * 20).astype(dtype)
+    with pytest.raises(ValueError, match=r"two dimensions.* if (it|there) is one column"):
+        skdp.DPRidge().fit(column, np.zeros(40))
+
+
 def test_hidden_cells_are_missing():
     X = np.ma.masked_array(np.column_stack([NUMBERS, NUMBERS]), mask=False)
     assert skdp.DPRidge().fit(X, NUMBERS).n_features_in_ == 2
