@@ -400,7 +400,10 @@ class BlockReader:
                     form = f"a tuple ({', '.join(self._form)})"
                     is_tuple = isinstance(block, tuple)
                     got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
-                    raise ValueError(f"a block is {form}, got {got}.")
+                    raise ValueError(
+                        f"a block is {form}, got {got}. Weights of rows are declared by "
+                        "weighted=True, and labels of groups by n_groups=..."
+                    )
                 # scikit-learn refuses to check arrays without rows.
                 if np.shape(block[0])[:1] == (0,):
                     continue

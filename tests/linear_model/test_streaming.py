@@ -262,7 +262,10 @@ def test_missing_rows_are_null_records(name):
         ((sparse.csr_array((3, 4)), np.zeros(3)), "declared to have"),
         ((np.full((3, 4), np.nan), np.zeros(3)), "NaN"),
         ((np.zeros((3, 4)), np.zeros(2)), "inconsistent"),
-        ((np.zeros((3, 4)), np.zeros(3), np.ones(3)), r"a tuple \(X, y\), got a tuple of 3"),
+        (
+            (np.zeros((3, 4)), np.zeros(3), np.ones(3)),
+            r"a tuple \(X, y\), got a tuple of 3.* weighted=True",
+        ),
         (np.zeros((3, 4)), "got ndarray"),
     ],
 )
