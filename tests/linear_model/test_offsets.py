@@ -18,6 +18,7 @@ import skdp
 from replays import seeded
 from skdp import audit
 from skdp.audit.neighbours import hostile_pairs, made_up_data, relation_of
+from skdp.linear_model import PublicModel
 from skdp.metrics import evaluate
 from skdp.objective import Multinomial, OffsetLogistic, OffsetMultinomial, tweedie
 
@@ -162,7 +163,13 @@ def test_offsets_are_routed():
         (skdp.DPRidge(), np.full(N_ROWS, 1e60), "at most 1e.50"),
         (skdp.DPRidge(), np.zeros((N_ROWS, 2)), "one column"),
         (skdp.DPPoissonRegressor(), np.full(N_ROWS, 51.0), "at most 50"),
-        (skdp.DPLinearSVC(classes=[0, 1]), OFFSET, "not possible with the loss 'smoothed_hinge'"),
+        (skdp.DPLinearSVC(classes=[0, 1]), OFFSET, "possible with the loss 'smoothed_hinge'"),
+        (
+            skdp.DPLinearSVC(classes=[0, 1], prior=PublicModel(np.zeros(X.shape[1]))),
+            None,
+            "nor prior is possible",
+        ),
+        (skdp.DPPoissonRegressor(inference="coefficients"), OFFSET, "offset=None"),
     ],
 )
 def test_a_bad_offset_is_refused_before_the_charge(estimator, offset, message):

@@ -290,7 +290,10 @@ class InferenceStage(OptionalStage):
         if parameters.adaptive:
             return "a solver that plans its noise beforehand, such as solver='auto'"
         if public.has_weights:
-            return "records without weights: sample_weight=None and class_weight=None"
+            return (
+                "records without weights: sample_weight=None, class_weight=None, and with a log "
+                "link offset=None"
+            )
         if public.n_features * problem.loss.contrasts.shape[1] > GRAM_COLUMNS:
             return (
                 f"at most {GRAM_COLUMNS} columns, over the number of classes less one where there "
