@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +26,8 @@ from in_partitions import (
     in_seven,
     seeded,
 )
+from skdp.metrics import evaluate
+from skdp.model_selection import DPHoldout
 from skdp.oracle.kernels.second_moments import bounded_gram
 from skdp.oracle.noise import SystemSource
 from skdp.oracle.sources.column_map import Columns, Scaling
@@ -269,6 +274,10 @@ def test_parquet_files_are_read_by_row_groups(tmp_path):
     found = seeded(skdp.DPLogisticRegression).fit(skdp.data.Chunks(columns, target, 700))
     expected = seeded(skdp.DPLogisticRegression).fit(X, LABELS)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-6)
+    calls = expected.fit, functools.partial(evaluate, expected), DPHoldout
+    for call, rows in itertools.product(calls, [(columns, target), (X, target)]):
+        with pytest.raises(ValueError, match=r"Pass skdp.data.Chunks\(X, y\)"):
+            call(*rows)
 
 
 @pytest.fixture

@@ -459,6 +459,11 @@ class ParquetColumns:
 
     def __getitem__(self, rows: slice) -> Any:
         """Return some rows: an Arrow table, or an array of the one column."""
+        if not isinstance(rows, slice):
+            raise ValueError(
+                "ParquetColumns leaves rows in their files. Pass skdp.data.Chunks(X, y) in place "
+                "of X and y, or X[:], which reads all rows. Nothing was released."
+            )
         arrow = importlib.import_module("pyarrow")
         start, stop, _ = rows.indices(len(self))
         first = max(0, int(np.searchsorted(self._edges, start, side="right")) - 1)
