@@ -24,7 +24,16 @@ from skdp.fitting.targets import Targets, encode, largest_weight, sorted_labels,
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
-from skdp.objective import ElasticNet, Logistic, Loss, Multinomial, Penalty, SmoothedHinge
+from skdp.objective import (
+    ElasticNet,
+    L2Ball,
+    Logistic,
+    Loss,
+    Multinomial,
+    Penalty,
+    SmoothedHinge,
+    Unconstrained,
+)
 
 
 @parameters.declared
@@ -231,9 +240,10 @@ class DPLogisticRegression(intervals.Inference, DPLinearClassifier):
     classes_ : array of shape (n_classes,)
         Labels, sorted.
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        Coefficients.
+        Coefficients. Those of several classes add up to 0, unless an L1 norm is penalised or there
+        is a constraint other than an L2 ball.
     intercept_ : array of shape (1,) or (n_classes,)
-        Intercepts, 0 if ``fit_intercept`` is False.
+        Intercepts, 0 if ``fit_intercept`` is False. They add up to 0 where coefficients do.
     {fitted}
     {fitted_inference}
 
@@ -290,6 +300,16 @@ class DPLogisticRegression(intervals.Inference, DPLinearClassifier):
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return np.asarray(log_softmax(scores, axis=1))
+
+    def _show(self, coef: Array, intercept: Array, targets: Targets) -> None:
+        # Probabilities of several classes do not depend on a shift that these share. Noise adds
+        # one. Without it L2 norms are smallest, but not L1 norms, and it may lie outside of boxes.
+        constraint = parameters.constraint_set(self.constraint)
+        is_of_l2 = self.l1_ratio == 0 and isinstance(constraint, Unconstrained | L2Ball)
+        if coef.shape[1] > 1 and is_of_l2:
+            coef = coef - coef.mean(axis=1, keepdims=True)
+            intercept = intercept - intercept.mean()
+        super()._show(coef, intercept, targets)
 
     def _plain_model(self) -> Any:
         plain = linear_model.LogisticRegression(C=self.C, fit_intercept=self.fit_intercept)

@@ -162,3 +162,26 @@ def test_names_decide_in_another_order_of_columns():
             X[order], X["a"]
         )
         assert model.scaling_.columns.low.tolist() == low
+
+
+@pytest.mark.parametrize(
+    ("parameters", "centred"),
+    [
+        ({}, True),
+        ({"solver": "gd", "inference": "coefficients"}, True),
+        ({"fit_intercept": False, "C": np.inf}, True),
+        ({"constraint": skdp.objective.L2Ball(1.0), "scaling": "none"}, True),
+        ({"constraint": skdp.objective.L1Ball(1.0), "scaling": "none"}, False),
+        ({"l1_ratio": 0.5}, False),
+    ],
+)
+def test_coefficients_of_classes_have_no_common_shift(parameters, centred):
+    """As in scikit-learn, unless the shift counts. Predictions, made of them, do not see it."""
+    model = skdp.DPLogisticRegression(classes=[0, 1, 2], privacy=SEEDED, **parameters)
+    plain = model.fit(*SEVERAL).to_sklearn()
+    sums = np.append(model.coef_.sum(axis=0), model.intercept_.sum())
+    assert (np.abs(sums).max() < 1e-9) == centred
+    X = SEVERAL[0]
+    margins = X @ model.coef_.T + model.intercept_ + X[:, :1]
+    exact = np.exp(margins) / np.exp(margins).sum(axis=1, keepdims=True)
+    assert plain.predict_proba(X) == pytest.approx(exact, abs=1e-9)
