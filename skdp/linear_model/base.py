@@ -337,7 +337,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         try:
             values, weights = loss.with_offsets(offset, targets.values, weights)
         except ValueError as reason:
-            raise refusals.InputError(f"{reason}.") from None
+            raise refusals.InputError(str(reason)) from None
         return replace(targets, values=values), weights
 
     def _keep(self, solution: Solution, fit: Fit) -> None:

@@ -183,7 +183,7 @@ class Loss(ABC):
             If the loss has no such form.
         """
         if self.targets == "label" or self.link != "identity":
-            raise ValueError(f"neither offset nor prior is possible with the loss {self.name!r}")
+            raise ValueError(f"neither offset nor prior is possible with the loss {self.name!r}.")
         return finite(targets, offsets, np.subtract), weights
 
     degree: ClassVar[int] = 2

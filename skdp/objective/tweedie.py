@@ -123,7 +123,7 @@ class TweedieLog(Loss):
     ) -> tuple[AnyArray, Array | None]:
         # The residual at m + o is exp((2 - power) o) times that of the target y exp(-o) at m.
         if (np.abs(offsets) > LARGEST_OFFSET).any():
-            raise ValueError(f"an offset with a log link is at most {LARGEST_OFFSET:g} in size")
+            raise ValueError(f"an offset with a log link is at most {LARGEST_OFFSET:g} in size.")
         factor = np.exp(offsets)
         if self.power < 2:
             own = factor[:, 0] ** (2 - self.power)

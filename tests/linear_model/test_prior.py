@@ -193,6 +193,8 @@ def test_what_is_no_prior_is_refused_before_the_charge(given, message):
     blocks = [(X_FIT, Y[400:])]
     with pytest.raises(ValueError, match="beside fit_blocks"):
         skdp.DPRidge(prior=RIGHT).fit_blocks(blocks, n_samples=N_ROWS, n_features=6)
+    with pytest.raises(ValueError, match=r"nor prior .* 'smoothed_hinge'\. Nothing was released"):
+        skdp.DPLinearSVC(prior=RIGHT, classes=[0, 1]).plan(N_ROWS, 6)
 
 
 @pytest.mark.parametrize("kind", [linear_model.Ridge, skdp.DPRidge, skdp.PublicSample])
