@@ -488,6 +488,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         with refusals.refusing(self._who):
             return 0.0 if offset is None else checked_offset(offset, n_rows)
 
+    @property
+    def _prior_is_private(self) -> bool:
+        if self.prior is None:
+            return False
+        return bool(importlib.import_module("skdp.linear_model.prior").Prior.of(self).costs)
+
     # ------------------------------------------------------------------ plans
 
     def _plan(

@@ -31,7 +31,6 @@ from skdp.fitting.refusals import NO_LABELS, InputError, without_cells
 from skdp.fitting.rows import check_data
 from skdp.fitting.targets import sorted_labels
 from skdp.fitting.user_warnings import warn_about_label_set
-from skdp.linear_model.prior import Prior
 from skdp.metrics import Scores, SubgroupScores
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.oracle import NoiseSource
@@ -285,7 +284,7 @@ def prepared_candidate(
     candidate = clone(estimator).set_params(**clone(parameters, safe=False))
     fits = private_fits(candidate)
     for fit in fits:
-        if getattr(fit, "prior", None) is not None and Prior.of(fit).costs:
+        if getattr(fit, "_prior_is_private", False):
             raise ValueError(
                 "prior was fitted privately, and the total of several fits would not contain its "
                 "cost. Give PublicModel(prior.coef_, prior.intercept_), and add its cost yourself."
