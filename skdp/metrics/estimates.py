@@ -118,17 +118,17 @@ def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: flo
     if totals is None:
         above, below = np.array([[0.0, 1.0]]), np.ones((1, 2))
         score = _ratio(name, mean, above, below)
-        share = 0.5 if math.isnan(score.value) else score.value
         n_effective = max(score.denominator, 1.0) / mean.design
         of_squares = None if square is None else _ratio(name, square, above, below)
         excess = -math.inf
-        if of_squares is not None and of_squares.denominator > 0:
+        share = 0.5 if math.isnan(score) else score.value
+        if of_squares is not None and not math.isnan(of_squares):
             excess = max(0.0, of_squares.value - share**2) + of_squares.noise_std
     else:
         of_total = totals.std**2
         noise = (math.hypot(mean.std, totals.std) / 2) ** 2, of_total / 2, of_total
         score = Score(name, (1 + mean.value) / 2, 1.0, noise, 0.0, UNIT)
-        share, n_effective = score.value, totals.n_effective
+        share, n_effective = 0.5 if math.isnan(score) else score.value, totals.n_effective
         excess = -math.inf
         if square is not None:
             excess = max(0.0, (1 + square.value) / 2 - share**2) + square.std / 2

@@ -75,9 +75,11 @@ class Score(float):
         unit: float = 1.0,
         power: float = 1.0,
     ) -> Self:
-        """Return the score. It is nan where noise leaves nothing to divide by."""
+        """Return the score. It is nan where noise hides it: any value is in the interval of 95%."""
         value = math.nan
-        if denominator > 0:
+        low, high = _ratios(numerator, denominator, noise, normal_quantile(0.95) ** 2)
+        is_hidden = unit * low <= limits[0] < limits[1] <= unit * high
+        if denominator > 0 and not is_hidden:
             value = sign * float(np.clip(unit * numerator / denominator, *limits)) ** power
         return super().__new__(cls, value)
 
@@ -87,13 +89,13 @@ class Score(float):
 
     @property
     def value(self) -> float:
-        """The score as a plain float. It is nan where noise leaves nothing to divide by."""
+        """The score as a plain float. It is nan if every value lies in its interval of 95%."""
         return float(self)
 
     @property
     def noise_std(self) -> float:
         """Standard deviation of the noise in the score, to first order; inf where that is nan."""
-        if not self.denominator > 0 or math.isnan(self.numerator):
+        if math.isnan(self):
             return math.inf
         ratio = self.numerator / self.denominator
         above, both, below = self.noise
@@ -151,25 +153,15 @@ class Score(float):
         above, both, below = self.noise
         if of == "population":
             above += (self.sampling / self.unit * self.denominator) ** 2
-        ratios = self._ratios(above, both, below, width**2)
+        ratios = _ratios(self.numerator, self.denominator, (above, both, below), width**2)
         ends = (float(np.clip(self.unit * end, *self.limits)) for end in ratios)
         low, high = (end**self.power for end in ends)
         return (low, high) if self.sign > 0 else (-high, -low)
 
-    def _ratios(
-        self, above: float, both: float, below: float, square: float
-    ) -> tuple[float, float]:
-        """Return the least and the largest ratio that the noise allows."""
-        first = self.denominator**2 - square * below
-        if not (first > 0 and self.denominator > 0) or math.isnan(self.numerator):
-            return -math.inf, math.inf
-        middle = self.numerator * self.denominator - square * both
-        last = self.numerator**2 - square * above
-        root = math.sqrt(max(0.0, middle**2 - first * last))
-        return (middle - root) / first, (middle + root) / first
-
     def __str__(self) -> str:
         low, high = self.interval()
+        if math.isnan(self):
+            return f"{self.name} nan ({low:.4g} to {high:.4g}: the noise hides this score)"
         return (
             f"{self.name} {self:.4g} ({low:.4g} to {high:.4g}"
             f"{self.note and f', {self.note}'}; std of noise {self.noise_std:.2g}, of sampling "
@@ -177,6 +169,20 @@ class Score(float):
         )
 
     __repr__ = __str__
+
+
+def _ratios(
+    numerator: float, denominator: float, noise: tuple[float, float, float], square: float
+) -> tuple[float, float]:
+    """Return the least and the largest ratio that the noise allows."""
+    above, both, below = noise
+    first = denominator**2 - square * below
+    if not (first > 0 and denominator > 0) or math.isnan(numerator):
+        return -math.inf, math.inf
+    middle = numerator * denominator - square * both
+    last = numerator**2 - square * above
+    root = math.sqrt(max(0.0, middle**2 - first * last))
+    return (middle - root) / first, (middle + root) / first
 
 
 @dataclass(frozen=True, eq=False)

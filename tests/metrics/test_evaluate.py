@@ -338,6 +338,13 @@ def test_intervals_of_ratios_are_fiellers():
     lost = Score("precision", 1.0, 1.5, (1.0, 0.5, 1.0), 0.0, (0.0, 1.0))
     assert lost.interval() == (0.0, 1.0)
     assert math.isnan(Score("recall", 1.0, -1.0, (1.0, 0.0, 1.0), 0.0, (0.0, 1.0)).value)
+    assert math.isnan(lost)
+    assert str(lost) == "precision nan (0 to 1: the noise hides this score)"
+    one_sided = Score("precision", 1.0, 10.0, (4.0, 0.0, 0.0), 0.0, (0.0, 1.0))
+    assert one_sided == 0.1
+    assert "std of noise 0.2" in str(one_sided)
+    unbounded = Score("r2", 1.0, 1.0, (9.0, 0.0, 0.0), 0.0, (-math.inf, 1.0))
+    assert unbounded == 1.0  # it has no least value, which noise could reach
     mean = Score("r2", math.nan, 1.0, (math.inf, 0.0, 0.0), 0.1, (0.0, 1.0))  # of folds, one lost
     assert (mean.noise_std, mean.interval()) == (math.inf, (0.0, 1.0))
     assert Score("neg_log_loss", 2.0, 1.0, (0.0, 0.0, 0.0), 0.0, (0.0, 6.0), -1).interval() == (
@@ -585,6 +592,19 @@ def test_average_precision(rare):
     ]
     assert sum(low <= right <= high for low, high in intervals) >= 35
     assert np.mean([high - low for low, high in intervals]) < 0.25
+
+
+@pytest.mark.parametrize("name", ["average_precision", "roc_auc", "recall", "accuracy", "log_loss"])
+def test_a_score_that_noise_hides_is_nan(name, rng):
+    """It is nan exactly where every value that it can have lies in its interval."""
+    X = rng.standard_normal((300, 2))
+    y = (np.arange(300) < 4).astype(int)  # few cases
+    model = LogisticRegression().fit(X, y)
+    for seed in range(10):
+        for epsilon in (0.01, 0.3, 20.0):
+            score = seeded(model, X, y, name, seed, epsilon=epsilon)[name]
+            assert math.isnan(score) == (score.interval() == score.limits)
+            assert math.isnan(score) == ("the noise hides this score" in str(score))
 
 
 def test_several_quantiles_of_one_fit(regression):
