@@ -348,8 +348,7 @@ class PrivateScorer(PrivateEstimator):
     def _keep(self, solution: Solution, fit: Fit) -> None:
         self.privacy_ = fit.statement
         weights = None if solution.scaling is None else solution.scaling.weights
-        unit = 1.0 if weights is None else weights.scale
-        by_name = self._request().scores(solution.results, unit)
+        by_name = self._request().scores(solution.results, weights)
         scores = [Scores(one, fit.statement) for one in by_name]
         self.scores_: Scores | SubgroupScores
         if self.subgroups is None:

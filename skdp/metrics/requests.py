@@ -22,6 +22,7 @@ from skdp.metrics.estimates import Answers, Metric
 from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, TargetRange
 from skdp.metrics.scores import AnyScore, Score
 from skdp.metrics.subgroups import Subgroups
+from skdp.oracle import Weights
 from skdp.stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage, Totals
 
 # A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:
@@ -291,17 +292,27 @@ class ScoreRequest:
             totals=(totals[0] / total, totals[1] / total),
         )
 
-    def scores(self, released: Mapping[str, Any], unit: float = 1.0) -> list[dict[str, AnyScore]]:
+    def scores(
+        self, released: Mapping[str, Any], weights: Weights | None
+    ) -> list[dict[str, AnyScore]]:
         """Return the scores, by name, of all records, or of those of each declared subgroup.
 
         Parameters
         ----------
         released : mapping from str to object
             Released values of the stage.
-        unit : float, default=1.0
-            The weights' scale.
+        weights : Weights or None
+            The weights' units.
         """
         by_name = dict(released)
+        unit = 1.0 if weights is None else weights.scale
+        notes = {one.quantity: "" for one in self.metrics.values()} | dict(self.notes)
+        if weights is not None and weights.is_clipped:
+            clipped = f"weights clipped to {unit:g}"
+            notes = {
+                one: f"{text} and {clipped}" if text else f"of {clipped}"
+                for one, text in notes.items()
+            }
         totals: Totals | None = by_name.pop("totals")
         n_subgroups = 1
         if self.subgroups is not None:
@@ -310,15 +321,14 @@ class ScoreRequest:
         for number in range(n_subgroups):
             of = {name: answers[number] for name, answers in by_name.items()}
             answers = Answers(of, totals, unit, self.bounds, self.classes, self.model)
-            several.append({name: self._score(name, answers) for name in self.metrics})
+            several.append({name: self._score(name, answers, notes) for name in self.metrics})
         return several
 
-    def _score(self, name: str, answers: Answers) -> AnyScore:
+    def _score(self, name: str, answers: Answers, notes: Mapping[str, str]) -> AnyScore:
         metric = self.metrics[name]
         score = metric.estimate(name, metric, answers)
         if isinstance(score, Score):
-            note = self.notes.get(metric.quantity, "")
-            score = replace(score, sign=metric.sign, note=note)
+            score = replace(score, sign=metric.sign, note=notes[metric.quantity])
         return score
 
 

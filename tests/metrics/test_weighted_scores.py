@@ -131,6 +131,17 @@ def test_errors_of_sampling_cover_the_draw_of_weighted_rows(kind):
 
 
 @kinds
+def test_noisy_scores_say_where_weights_were_clipped(kind):
+    model, X, y, weights = rows(kind)
+    terms = Privacy(noise=SeededNoise(0), max_weight=2.0)
+    for name, score in scored(model, X, y, weights, NUMBERS[kind], 1.0, privacy=terms).items():
+        if name != "confusion_matrix":
+            assert "weights clipped to 2;" in str(score)
+            assert ("targets clipped to [-9, 9] and" in str(score)) == (kind == "regressor")
+    assert "weights clipped" not in str(scored(model, X, y, weights, NUMBERS[kind]))
+
+
+@kinds
 def test_groups_count_with_the_mean_of_their_weights(kind):
     model, X, y, weights = rows(kind)
     person = np.arange(N) // 3

@@ -35,16 +35,18 @@ from skdp.stages.scaling.shares import SHARE_OF_WEIGHTS, mu_per_count
 from skdp.stages.scaling.stage import ScalingStage, number_weighted
 
 # All figures are choices of ours. Bins of the first counts, over the range of float64, in octaves.
-# Those of the second counts divide the highest one with weights and the one below it.
+# The second counts divide each of this many of them, up to the highest one with weights.
 LOWEST, OCTAVES, N_COARSE = -1076.0, 4.0, 526
-UNIT_BIN, N_FINE = 269, 32  # number of the bin that starts at weight 1
+UNIT_BIN, N_FINE, N_DIVIDED = 269, 16, 4  # number of the bin that starts at weight 1
 # Noise in the bin of weight 1 that counts stand out from, in standard deviations. A bin far above
 # all weights that is taken for theirs makes a fit of noise: one fit in 4,000 here, in 40 with 2.
 Z_BIN = 3.5
-Z_TAIL = 3.0  # noise in a tail that weights are clipped for
+# Noise in the next two bins, whose weights the second counts have to confirm, and in a run of those
+# counts, which may be short: if heavy weights are equal, the noise of other bins would hide them.
+Z_NEXT, Z_RUN, RUNS = 2.1, 3.2, (1, 2, 4, 8, 16)
 # Shares of mu squared: of the first and second counts, for this noise on a count as a share of the
 # records, within limits, and of the sum.
-NOISE_GOAL, MIN_SHARE, MAX_SHARE = 2e-4, 0.005, 0.03
+NOISE_GOAL, MIN_SHARE, MAX_SHARE = 2e-4, 0.005, 0.05
 SHARE_OF_SUM = 0.005
 OF_ALL = 0.4, 0.2  # shares of the budget if it is spent on weights alone: of a count, and the sum
 FIRST_RECORDS = 0.05  # share of a stream that is counted if no columns are estimated from it
@@ -179,11 +181,13 @@ class WeightStage(OptionalStage):
         farther = np.abs(np.arange(N_COARSE) - UNIT_BIN)
         signal = counts - np.sqrt(2 * np.log1p(farther)) * std
         highest = N_COARSE - 1 - _first(signal[::-1], Z_BIN * std)
-        low, width = LOWEST + OCTAVES * (highest - 1), 2 * OCTAVES / N_FINE
-        fine = WeightCounts(low, width, N_FINE, order=order)
+        highest += int(np.flatnonzero(counts[highest:][:3] > Z_NEXT * std).max(initial=0))
+        low, width = LOWEST + OCTAVES * (highest + 1 - N_DIVIDED), OCTAVES / N_FINE
+        n_bins = N_DIVIDED * N_FINE
+        fine = WeightCounts(low, width, n_bins, order=order)
         counts, std = self._request(oracle, fine, self.shares[0])
-        tails = np.cumsum(counts[::-1]) / np.sqrt(np.arange(1, N_FINE + 1))
-        return weight_of(low + width * (N_FINE - _first(tails, Z_TAIL * std)))
+        runs = [np.convolve(counts[::-1], np.ones(n) / math.sqrt(n))[:n_bins] for n in RUNS]
+        return weight_of(low + width * (n_bins - _first(np.max(runs, axis=0), Z_RUN * std)))
 
 
 def _first(signal: Array, least: float) -> int:

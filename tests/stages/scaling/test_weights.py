@@ -196,20 +196,44 @@ def test_rows_of_a_label_of_weight_0_are_as_if_left_out(rng):
     assert [one.kind for one in planned.releases] == [one.kind for one in model.privacy_.releases]
 
 
+@pytest.fixture
+def scales(monkeypatch, rng):
+    """Return scales of weights, from counts with noise of this standard deviation."""
+
+    def estimated(weights, std, number):
+        weights = releases.logarithms(weights)
+
+        def counts(self, oracle, request, share):
+            places = np.clip((weights - request.low) / request.width, 0, request.n_bins - 1)
+            exact = np.bincount(places.astype(int), minlength=request.n_bins)
+            return exact + std * rng.standard_normal(request.n_bins), std
+
+        monkeypatch.setattr(WeightStage, "_request", counts)
+        return np.array([WeightStage()._scale(None) for _ in range(number)])
+
+    return estimated
+
+
 @pytest.mark.parametrize(("std", "unit"), [(27.0, 1e-6), (40.0, 1.0)])
-def test_noise_is_hardly_ever_taken_for_weights(monkeypatch, rng, std, unit):
+def test_noise_is_hardly_ever_taken_for_weights(scales, std, unit):
     """Of 300 rows with one weight: in nearly all fits the scale is at most 4 times as large."""
-    weights = releases.logarithms(np.full(300, unit))
+    found = scales(np.full(300, unit), std, 2_000)
+    assert np.sum(found > 30 * unit) <= 4
+    assert np.sum(found > 4 * unit) <= 100
+    assert np.sum(found < unit) <= 20
 
-    def counts(self, oracle, request, share):
-        places = np.clip((weights - request.low) / request.width, 0, request.n_bins - 1)
-        exact = np.bincount(places.astype(int), minlength=request.n_bins)
-        return exact + std * rng.standard_normal(request.n_bins), std
 
-    monkeypatch.setattr(WeightStage, "_request", counts)
-    scales = np.array([WeightStage()._scale(None) for _ in range(2_000)])
-    assert np.sum(scales > 30 * unit) <= 4
-    assert np.sum(scales > 4 * unit) <= 200
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize(
+    ("n_heavy", "heavy", "clipped"), [(200, 20.0, 0.01), (160, 50.0, 0.01), (80, 50.0, 0.2)]
+)
+def test_few_heavy_rows_keep_their_weights(scales, n_heavy, heavy, clipped, unit):
+    """Of 4,000 rows, with the noise of epsilon 1: of most weights, by a scale that is no larger."""
+    weights = np.where(np.arange(4_000) < n_heavy, heavy, 1.0)
+    found = scales(unit * weights, 19.0, 300) / unit
+    kept = np.minimum(weights, found[:, None]).sum(axis=1)
+    assert 1 - kept.mean() / weights.sum() < clipped
+    assert np.median(found) < 1.3 * heavy
 
 
 def test_a_scaler_leaves_out_rows_of_weight_0(rng):
