@@ -43,7 +43,7 @@ UNIT_BIN, N_FINE, N_DIVIDED = 269, 16, 4  # number of the bin that starts at wei
 Z_BIN = 3.5
 # Noise in the next two bins, whose weights the second counts have to confirm, and in a run of those
 # counts, which may be short: if heavy weights are equal, the noise of other bins would hide them.
-Z_NEXT, Z_RUN, RUNS = 2.1, 3.2, (1, 2, 4, 8, 16)
+Z_NEXT, Z_RUN, RUNS = 2.5, 3.5, (1, 2, 4, 8, 16)
 # Shares of mu squared: of the first and second counts, for this noise on a count as a share of the
 # records, within limits, and of the sum.
 NOISE_GOAL, MIN_SHARE, MAX_SHARE = 2e-4, 0.005, 0.05
