@@ -75,10 +75,13 @@ class Score(float):
         unit: float = 1.0,
         power: float = 1.0,
     ) -> Self:
-        """Return the score. It is nan where noise hides it: any value is in the interval of 95%."""
+        """Return the score. It is nan where noise hides it: any value is in the interval of 95%.
+
+        One without a least value, such as R2, is nan where noise leaves nothing to divide by.
+        """
         value = math.nan
         low, high = _ratios(numerator, denominator, noise, normal_quantile(0.95) ** 2)
-        is_hidden = unit * low <= limits[0] < limits[1] <= unit * high
+        is_hidden = unit * low <= limits[0] < limits[1] <= unit * high and limits[0] > -math.inf
         if denominator > 0 and not is_hidden:
             value = sign * float(np.clip(unit * numerator / denominator, *limits)) ** power
         return super().__new__(cls, value)

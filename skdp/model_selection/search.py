@@ -242,7 +242,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         Yields
         ------
         tuple (score, coin, number of the candidate, model)
-            The coin breaks ties at random.
+            The coin breaks ties at random. It is 0 without a model, so that a run whose score is
+            hidden by noise comes before one that failed.
         """
         scoring = {"metrics": [metric], "target_range": self.target_range}
         for number in drawn_from.runs(len(ready), int(self.n_candidates)):
@@ -254,7 +255,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
                 )
                 value = getattr(scores[metric], "value", math.nan)
                 score, model = -math.inf if np.isnan(value) else float(value), fitted
-            yield score, coin, number, model
+            yield score, coin * (model is not None), number, model
 
     # ------------------------------------------------------------------ before any row is read
 

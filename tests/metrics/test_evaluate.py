@@ -343,8 +343,8 @@ def test_intervals_of_ratios_are_fiellers():
     one_sided = Score("precision", 1.0, 10.0, (4.0, 0.0, 0.0), 0.0, (0.0, 1.0))
     assert one_sided == 0.1
     assert "std of noise 0.2" in str(one_sided)
-    unbounded = Score("r2", 1.0, 1.0, (9.0, 0.0, 0.0), 0.0, (-math.inf, 1.0))
-    assert unbounded == 1.0  # it has no least value, which noise could reach
+    for noise in ((9.0, 0.0, 0.0), (9.0, 0.0, 9.0)):  # R2 has no least value
+        assert Score("r2", 1.0, 2.0, noise, 0.0, (-math.inf, 1.0)) == 0.5
     mean = Score("r2", math.nan, 1.0, (math.inf, 0.0, 0.0), 0.1, (0.0, 1.0))  # of folds, one lost
     assert (mean.noise_std, mean.interval()) == (math.inf, (0.0, 1.0))
     assert Score("neg_log_loss", 2.0, 1.0, (0.0, 0.0, 0.0), 0.0, (0.0, 6.0), -1).interval() == (

@@ -15,6 +15,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skdp
 from searches import GRID, RIDGE, seeded
 from skdp.accounting import Adjacency, Gaussian, Selected, price
+from skdp.metrics.scores import Score
 from skdp.model_selection import DPSearchCV, candidates, dp_cross_validate
 from skdp.oracle import noise_source
 
@@ -175,6 +176,19 @@ def test_a_run_that_fails_is_the_worst(regression, monkeypatch):
     assert seeded(n_candidates=30).fit(*regression).best_params_ == {"alpha": 1.0}
     with pytest.raises(RuntimeError, match="budget of this search is spent"):
         seeded(grid={"alpha": [2.0]}).fit(*regression)
+
+
+def test_a_run_whose_score_noise_hides_comes_before_one_that_fails(regression, monkeypatch):
+    def run(model, *arguments, **scoring):
+        if model.alpha != 1.0:
+            raise FloatingPointError("the solver diverged")
+        return model.fit(*regression), {"r2": Score("r2", 1.0, -1.0, (1.0, 0.0, 1.0), 0.0, (0, 1))}
+
+    monkeypatch.setattr(candidates, "fitted_and_scored", run)
+    monkeypatch.setattr(candidates, "state_whole", lambda *arguments: None)
+    for seed in range(5):
+        search = seeded(seed=seed, n_candidates=30).fit(*regression)
+        assert search.best_params_ == {"alpha": 1.0}
 
 
 # ---------------------------------------------------------------- the number of runs
