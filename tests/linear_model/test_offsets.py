@@ -108,7 +108,7 @@ def test_all_kinds_of_rows_take_offsets(rows, kind):
     exact = coefficients(fitted(kind).fit(X, Y[kind], offset=OFFSET))
     found = KINDS[rows](fitted(kind, 30.0), Y[kind])
     found = coefficients(found[-1] if rows == "pipeline" else found)
-    assert np.linalg.norm(found - exact) < 0.1 * np.linalg.norm(exact)
+    assert np.linalg.norm(found - exact) < 0.15 * np.linalg.norm(exact)
 
 
 def test_predictions_get_the_offset():
