@@ -37,7 +37,7 @@ __all__ = [
     "walk",
 ]
 
-LABEL = "label"  # the adjacency of targets alone: see `Adjacency.parse`
+LABEL = "label"  # the adjacency if only targets are private: see `Adjacency.parse`
 NoiseChange = Callable[[float], float]
 Parts = tuple[tuple["Event", int], ...]  # events with their numbers of occurrences
 

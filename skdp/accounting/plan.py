@@ -106,7 +106,7 @@ def _costs_no_less(first: EventCounts, second: EventCounts) -> bool:
 
     Less noise of the same kind costs no less: further noise can be added to the answer afterwards
     (Gaussian and Laplace distributions are sums of one with less noise and another variable), and
-    a noisy maximum is charged by its epsilon alone.
+    a noisy maximum is charged only by its epsilon.
     """
     if set(second) <= set(first):
         return all(first[event] >= count for event, count in second.items())

@@ -196,7 +196,7 @@ class ReplayComparison:
         if mismatches:
             yield str(mismatches[0])
         elif first.refusal != second.refusal:
-            yield "one of the two fits was refused alone, or their refusals differ"
+            yield "only one of the two fits was refused, or their refusals differ"
         elif first.error is None and same_runs:
             here, there = first.charged, second.charged
             if [len(one.answers) for one in here] != [len(one.answers) for one in there]:

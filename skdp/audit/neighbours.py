@@ -294,7 +294,7 @@ class _PairMaker:
         return NeighbouringPair(name, there, self._allowed(other, there), self.relation)
 
     def _allowed(self, other: dict[str, AnyRows], there: dict[str, AnyRows]) -> dict[str, AnyRows]:
-        """Return a neighbour in which targets alone differ, where they alone are protected."""
+        """Return a neighbour in which only targets differ, if only targets are protected."""
         if stated_adjacency(self.estimator) != LABEL:
             return other
         return {**there, "y": other["y"]}

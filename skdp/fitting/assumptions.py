@@ -108,8 +108,8 @@ def declared_assumptions(public: Public) -> list[str]:
         )
     if public.has_offset:
         sentences.append(
-            "The offset of a record follows from that record and from public or released numbers "
-            "alone, unlike the margins of a model that was fitted to these rows without privacy."
+            "The offset of a record depends only on that record and on public or released numbers. "
+            "The margins of a model that was fitted to these rows without privacy depend on more."
         )
     if public.has_offset and public.labels_alone:
         sentences.append("Offsets are public: they do not depend on the targets of these rows.")

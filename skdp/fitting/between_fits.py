@@ -47,11 +47,10 @@ SELECTED_RECORDS = (
 )
 RETURNED_TARGET = (
     "{}: a column of X equals the target of an earlier fit in its budget, and adjacency='label' "
-    "takes X for public: the column would be read without noise. RegressorChain and "
-    "ClassifierChain (cv=None) pass targets on in this way. Use "
-    "adjacency='replace_one', or fit the targets "
-    "separately (MultiOutputRegressor, MultiOutputClassifier). It was refused, and nothing was "
-    "released and nothing was charged."
+    "treats X as public: the column would be read without noise. RegressorChain and "
+    "ClassifierChain (cv=None) pass targets on in this way. Use adjacency='replace_one', or fit "
+    "the targets separately (MultiOutputRegressor, MultiOutputClassifier). The fit was refused, "
+    "nothing was released, and nothing was charged."
 )
 SHARED_ROWS = (
     "{}: these rows, or some of them, were fitted as another part of the people, and no person is "

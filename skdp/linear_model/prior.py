@@ -325,7 +325,10 @@ def _offset(first: Any, margins: AnyArray, labels: Any = None) -> AnyArray:
 
 
 def _sum(first: Any, margins: AnyArray, known: Any, labels: Any) -> AnyArray:
-    """Return the offsets of the second fit, which refuses none of them: it has been charged."""
+    """Return the offsets of the second fit, within the limit beyond which it would refuse them.
+
+    A row must not decide whether that fit runs, as both fits have been charged.
+    """
     limit = LARGEST_OFFSET if first._loss(1).link == "log" else LARGEST_MARGIN
     offset = _offset(first, margins, labels)
     if known is not None:

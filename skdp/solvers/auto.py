@@ -58,7 +58,7 @@ def automatic_solver(
     ('gd', 'whitened')
     """
     suited = _suited(public, problem)
-    last = [] if public.streamed else ["adp_sgd"]  # alone has step sizes that follow gradients
+    last = [] if public.streamed else ["adp_sgd"]  # the only one whose steps follow gradients
     able = (name for name in (*suited, *last) if _takes(name, public, problem, given))
     return next(able, suited[-1])
 

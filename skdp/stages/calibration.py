@@ -375,7 +375,7 @@ class Correction(CalibrationStage):
         missing = super().applies(public, problem, parameters) or _missing_of_targets(public)
         if missing is not None:
             return missing
-        # If a shift cannot exceed its noise, the stage would add noise alone.
+        # If a shift cannot exceed its noise, the stage would only add noise.
         signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_SHARE)
         noise = Z_DETECT * cls.of(public, problem, parameters).clip_norm
         few = noise >= MOST_SHIFT * signal

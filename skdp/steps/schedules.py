@@ -325,7 +325,7 @@ def step_sizes(schedule: StepSize, n_steps: int) -> Array:
         sizes = np.full(n_steps, float(schedule))
     elif isinstance(schedule, AdaptiveStep):
         raise ValueError(
-            "learning_rate='adaptive' follows the gradients, which solver 'adp_sgd' alone can do. "
+            "learning_rate='adaptive' follows the gradients. Only solver 'adp_sgd' can do so. "
             "Other solvers take a number or a StepSchedule. Nothing was released."
         )
     else:

@@ -389,7 +389,7 @@ def test_what_cannot_be_had_is_refused_before_any_charge(model, parameters, said
 def test_several_targets_weights_and_blocks_are_refused():
     X, y = data_for(skdp.DPLinearRegression)
     for model, target in ((skdp.DPLinearRegression, np.c_[y, y]), (skdp.DPRidge, np.c_[y, -y])):
-        with pytest.raises(ValueError, match=r"one target\. Fit each target alone"):
+        with pytest.raises(ValueError, match=r"one target\. Fit each target separately"):
             model(inference="coefficients").fit(X, target)
     with pytest.raises(ValueError, match="over the number of classes less one"):
         skdp.DPLogisticRegression(inference="coefficients").plan(10_000, 1001, n_classes=3)

@@ -363,5 +363,11 @@ def test_offsets_are_no_targets_that_come_back():
 def test_a_statement_says_that_offsets_follow_from_records():
     model = skdp.DPRidge(delta=DELTA).fit(X_FIT, Y[400:], offset=X_FIT[:, 0])
     assert any(
-        text.startswith("The offset of a record follows") for text in model.privacy_.assumptions
+        text.startswith("The offset of a record depends") for text in model.privacy_.assumptions
     )
+
+
+def test_noise_of_the_two_fits_is_that_of_no_other_seed():
+    seeds = [fit._terms.noise.seed for seed in range(50) for fit in priors.fits_of(made(seed=seed))]
+    assert len(set(seeds)) == 100
+    assert min(seeds) > 50

@@ -289,7 +289,7 @@ def _compiled_inverse_norms(records: Records, square: Array) -> Array | None:
 def _is_for_loops(records: Records) -> bool:
     """Return whether sums over pairs of stored entries take less time than dense products.
 
-    Entries are private, and have a say in time alone.
+    Entries are private. They only affect the running time.
     """
     if records.multipliers is not None or records.loses_zeros or not is_csr(records.stored):
         return False

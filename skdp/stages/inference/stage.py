@@ -275,7 +275,7 @@ class InferenceStage(OptionalStage):
         if problem.loss.weight_bound is None:
             return f"a loss that declares working weights; {problem.loss.name} has none"
         if public.n_outputs != len(problem.loss.contrasts):
-            return "one target. Fit each target alone"
+            return "one target. Fit each target separately"
         if problem.loss.link == "log" and parameters.scaling == "none":
             # In units of their own, residuals would be capped at the size of one event.
             return "a scaling that finds the unit of the targets, with a log link"

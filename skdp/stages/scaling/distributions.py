@@ -34,8 +34,8 @@ LOG2_WIDTHS = (0.5, 2.0)
 # wider ranges of these.
 LOG_PRIOR_PER_OCTAVE, LOG_PRIOR_UNIT, LOG_PRIOR_INDICATOR, LOG_PRIOR_WIDE = -0.25, 5.0, 2.0, -2.0
 LOG_PRIOR_PER_OCTAVE_ZEROS = -0.6  # of columns with zeros, which noise imitates most easily
-# Scale of lognormal columns in units of the median, whatever the tail: a larger one would follow
-# the tail alone.
+# Scale of lognormal columns in units of the median, whatever the tail: a larger one would only
+# follow the tail.
 LOGNORMAL_SCALE = 2.0
 RANGE_IN_SCALES = 5.0  # half width of a clip range around the mean, without rare values
 

@@ -298,7 +298,7 @@ class ScalingStage(OptionalStage):
         columns = pin_points(columns, every, magnitudes, centred)
         if not self.is_final:
             return columns
-        # Values beyond the bound on rows would shrink whole rows, and not their column alone.
+        # Values beyond the bound on rows would shrink whole rows, not only their column.
         reach = (counting.oracle.public.long_row or math.inf) * columns.scale
         limits = columns.centre - reach, columns.centre + reach
         low, high = np.clip([columns.low, columns.high], *limits)
