@@ -8,7 +8,7 @@ import numpy as np
 
 import skdp
 from benchmarks.releases import PROOFS
-from skdp.fitting.rows import data_in_memory
+from skdp._fitting.rows import data_in_memory
 from skdp.linear_model import base
 
 STEP = {"solver": "gd", "scaling": "none"}

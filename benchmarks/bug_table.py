@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks.bugs import BUGS, GROUPS, UNNOTICED
 from skdp import audit
-from skdp.fitting import preparation
-from skdp.oracle import compiled
+from skdp._fitting import preparation
+from skdp._oracle import compiled
 
 CONTRACT = [
     "tests/oracle/test_boundary.py",

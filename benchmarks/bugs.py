@@ -17,18 +17,18 @@ from benchmarks.bug_seeding import BUGS as BUGS
 from benchmarks.bug_seeding import GROUPS as GROUPS
 from benchmarks.bug_seeding import STEP, around_fit, batches, bug, in_fit, one_step
 from skdp import accounting
+from skdp._fitting import estimator as path
+from skdp._oracle import Oracle, Solution, noise, session
+from skdp._oracle.exact_sampling import SystemWords
+from skdp._oracle.kernels import clipped_gradients as kernels
+from skdp._oracle.noise import SystemSource
+from skdp._oracle.releases import base as release_base
+from skdp._oracle.releases import gradients, mechanisms, samplers
+from skdp._oracle.sources.groups import Groups
+from skdp._oracle.sources.memory import MemorySource
 from skdp.accounting.events import Gaussian
-from skdp.fitting import estimator as path
 from skdp.linear_model import base, classification
 from skdp.model_selection import DPSearchCV
-from skdp.oracle import Oracle, Solution, noise, session
-from skdp.oracle.exact_sampling import SystemWords
-from skdp.oracle.kernels import clipped_gradients as kernels
-from skdp.oracle.noise import SystemSource
-from skdp.oracle.releases import base as release_base
-from skdp.oracle.releases import gradients, mechanisms, samplers
-from skdp.oracle.sources.groups import Groups
-from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import Solver
 
 
@@ -208,7 +208,7 @@ def epochs_as_one(patch):
 
 @bug("answers are not charged")
 def not_charged(patch):
-    from skdp.oracle.ledger import Ledger
+    from skdp._oracle.ledger import Ledger
 
     original = Ledger.charge
 

@@ -25,7 +25,7 @@ import skdp
 from benchmarks import results_file
 from benchmarks.registry import Unavailable, shared_file
 from benchmarks.table import mean_and_error
-from skdp.stages.inference.stage import InferenceStage
+from skdp._stages.inference.stage import InferenceStage
 
 # Numbers of rows that are drawn from each table.
 DRAWN = {

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 import skdp
-from skdp.fitting import budget as budgets
-from skdp.fitting import ledger
+from skdp._fitting import budget as budgets
+from skdp._fitting import ledger
 
 DELTA = 1e-6
 FORK = multiprocessing.get_context("fork")

@@ -8,12 +8,12 @@ from dataclasses import replace
 import skdp
 from benchmarks.bug_seeding import GROUPS, bug
 from benchmarks.releases import NOT_OF_LABELS, PROOFS, Asking
-from skdp.fitting import budget
+from skdp._fitting import budget
+from skdp._oracle.releases import moments, record_sums
+from skdp._oracle.releases.base import Statistic
+from skdp._oracle.sources.memory import MemorySource
 from skdp.linear_model import base
 from skdp.objective import Multinomial
-from skdp.oracle.releases import moments, record_sums
-from skdp.oracle.releases.base import Statistic
-from skdp.oracle.sources.memory import MemorySource
 
 LABEL = skdp.Privacy(adjacency="label")
 GROUPS["tails_no_group"] = GROUPS["multipliers_left_out"]

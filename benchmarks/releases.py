@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import skdp
-from skdp.oracle import Solution
-from skdp.oracle.public import INTERCEPT_SIZE, LONG_ROW
-from skdp.oracle.releases import (
+from skdp._oracle import Solution
+from skdp._oracle.public import INTERCEPT_SIZE, LONG_ROW
+from skdp._oracle.releases import (
     gradients,
     histograms,
     mechanisms,

@@ -27,12 +27,12 @@ from threadpoolctl import threadpool_limits
 
 import skdp
 from benchmarks import results_file
+from skdp._fitting import preparation
+from skdp._oracle import compiled
+from skdp._oracle.noise import noise_source
 from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, price
-from skdp.fitting import preparation
 from skdp.metrics import evaluate
 from skdp.model_selection import DPSearchCV
-from skdp.oracle import compiled
-from skdp.oracle.noise import noise_source
 
 COLUMNS = [
     "part", "what", "value", "with_fast", "wanted", "wanted_with_fast",

@@ -2,14 +2,14 @@
 
     python docs/parameters_table.py > docs/reference/parameters_table.inc
 
-Rows follow from `skdp.fitting.parameters.PARAMETERS`, solvers from their registry, and the values
+Rows follow from `skdp._fitting.parameters.PARAMETERS`, solvers from their registry, and the values
 of "auto" from fits of two shapes that are resolved without rows.
 """
 
 import inspect
 
 import skdp
-from skdp.fitting.parameters import PARAMETERS
+from skdp._fitting.parameters import PARAMETERS
 from skdp.linear_model.base import HANDED_ON
 from skdp.solvers.base import menu
 

@@ -8,10 +8,10 @@ Figures are computed with the fields that the tests use; arguments are on the pa
 import numpy as np
 
 from benchmarks.releases import CLIP, PROOFS, ROW_NORM, STATISTICS
+from skdp._oracle import Public
+from skdp._oracle.releases import base, moments
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Problem
-from skdp.oracle import Public
-from skdp.oracle.releases import base, moments
 
 PUBLIC = Public(60, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=2.0)
 

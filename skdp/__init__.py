@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 
 from skdp import data as data
 from skdp import solvers as solvers
-from skdp._version import __version__ as __version__
-from skdp.accounting import PrivacyStatement
-from skdp.fitting.budget import PrivacyBudget
-from skdp.fitting.ledger import PrivacyBudgetError
-from skdp.fitting.privacy import Privacy, SeededNoise
-from skdp.fitting.user_warnings import (
+from skdp._fitting.budget import PrivacyBudget
+from skdp._fitting.ledger import PrivacyBudgetError
+from skdp._fitting.privacy import Privacy, SeededNoise
+from skdp._fitting.user_warnings import (
     ExactScoreWarning,
     NoiseWarning,
     NotPrivateWarning,
@@ -18,6 +16,10 @@ from skdp.fitting.user_warnings import (
     PrivacyWarning,
     SeededNoiseWarning,
 )
+from skdp._stages.column_bounds import PublicRange, PublicSample, RowNorm
+from skdp._stages.inference.stage import CoefficientInference
+from skdp._version import __version__ as __version__
+from skdp.accounting import PrivacyStatement
 from skdp.linear_model import (
     DPElasticNet,
     DPGammaRegressor,
@@ -31,8 +33,6 @@ from skdp.linear_model import (
     DPRidge,
     DPTweedieRegressor,
 )
-from skdp.stages.column_bounds import PublicRange, PublicSample, RowNorm
-from skdp.stages.inference.stage import CoefficientInference
 
 __all__ = [
     "CoefficientInference",

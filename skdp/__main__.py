@@ -3,7 +3,7 @@
 import sys
 
 from skdp import demo
-from skdp.fitting import ledger
+from skdp._fitting import ledger
 
 if __name__ == "__main__":
     is_ledger = sys.argv[1:2] == ["ledger"]

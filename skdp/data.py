@@ -1,5 +1,5 @@
 """Rows in partitions, which are fitted where they are: chunks of arrays, files, other tools."""
 
-from skdp.oracle.sources.partitioned import Chunks, ParquetColumns, Partitions
+from skdp._oracle.sources.partitioned import Chunks, ParquetColumns, Partitions
 
 __all__ = ["Chunks", "ParquetColumns", "Partitions"]

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
+from skdp._fitting import preparation
+from skdp._oracle import compiled, noise_source
+from skdp._oracle.noise import drawing_through
+from skdp._stages.scaling.weights import WeightStage
 from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
-from skdp.fitting import preparation
-from skdp.oracle import compiled, noise_source
-from skdp.oracle.noise import drawing_through
-from skdp.stages.scaling.weights import WeightStage
 
 # Benchmarks and the scripts of the documentation are not installed: they lie beside the tests.
 sys.path.append(str(Path(__file__).parents[1]))

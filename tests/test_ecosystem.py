@@ -24,7 +24,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import estimator_html_repr
 
 import skdp
-from skdp.fitting.estimator import PrivateEstimator
+from skdp._fitting.estimator import PrivateEstimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 

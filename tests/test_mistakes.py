@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler
 
 import skdp
 from skdp import Privacy, PublicRange, RowNorm
+from skdp._oracle.oracle import Oracle
 from skdp.metrics import evaluate
 from skdp.model_selection import DPSearchCV, dp_train_test_split
-from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
 
 SEEDED = Privacy(noise=skdp.SeededNoise(0))

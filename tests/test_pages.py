@@ -26,8 +26,8 @@ from benchmarks.__main__ import COMMANDS, parse
 from benchmarks.papers import report
 from replays import ESTIMATORS, data_for, differing, each_row_once, neighbours
 from skdp import __version__, demo, total_privacy
+from skdp._oracle import GaussianNoise, NoisyStatistic, Solution
 from skdp.accounting import Adjacency
-from skdp.oracle import GaussianNoise, NoisyStatistic, Solution
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.base import ALGORITHMS, REGISTRY
 
@@ -236,7 +236,7 @@ def test_the_statistic_of_the_page_moves_as_it_says(
     replay, leak, rng, monkeypatch, seeded, adjacency
 ):
     changes = [("@dataclass", "@audited\n@dataclass"), *([seeded] if seeded else [])]
-    home = "skdp.oracle.releases.correct"
+    home = "skdp._oracle.releases.correct"
     module = module_of("development/add_a_release.rst", home, monkeypatch, *changes)
     X, y = data_for("logistic", rng)
     solver = Counting(module.CorrectCount)
@@ -346,5 +346,7 @@ def test_commands_and_files_that_pages_name_exist():
     assert {key: why for key, why in wrong.items() if why} == {}
     assert objection("-m benchmarks inferences --runs 4") == "no such benchmark"
     assert {path for path in named if not (ROOT / path.rstrip(".")).exists()} <= {
-        "skdp/solvers/core/fast_gradient.py", "skdp/oracle/releases/correct.py", "docs/_build/html",
+        "skdp/solvers/core/fast_gradient.py",
+        "skdp/_oracle/releases/correct.py",
+        "docs/_build/html",
     }  # fmt: skip

@@ -404,7 +404,7 @@ class NoisyMaximum(_AdditiveNoise):
     entry leaves, and one record adds a vector whose *largest entry* is at most ``C``. The release
     is ``2 sensitivity / noise_multiplier``-DP with delta = 0, whatever the number of entries
     ("report noisy max", Dwork and Roth 2014, Claim 3.9). The proof for two-sided entries is in
-    `skdp.oracle.releases.gradients`. Only this epsilon is used. The cost of Laplace noise on one
+    `skdp._oracle.releases.gradients`. Only this epsilon is used. The cost of Laplace noise on one
     number is no bound.
 
     Parameters

@@ -14,12 +14,12 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator, clone, is_classifier
 
+from skdp._fitting.privacy import SeededNoise
 from skdp._numbers import Array, Mask, MatrixLike
 from skdp.accounting import Adjacency, PrivacyStatement, gaussian_epsilon
 from skdp.audit.comparing import Report
 from skdp.audit.neighbours import dense_copy, labels_of, relation_of
 from skdp.audit.replaying import audited_clone, takes_weights
-from skdp.fitting.privacy import SeededNoise
 from skdp.model_selection import total_privacy
 
 

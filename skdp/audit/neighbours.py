@@ -13,12 +13,12 @@ from scipy import sparse as scipy_sparse
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import get_tags
 
+from skdp._fitting.grouping import number_labels
+from skdp._fitting.privacy import terms_among
 from skdp._numbers import AnyArray, Array, MatrixLike, shown
+from skdp._oracle import compiled
+from skdp._oracle.sources.row_blocks import AnyRows
 from skdp.accounting import LABEL, Adjacency
-from skdp.fitting.grouping import number_labels
-from skdp.fitting.privacy import terms_among
-from skdp.oracle import compiled
-from skdp.oracle.sources.row_blocks import AnyRows
 
 SMALL = 60, 4  # shape of made-up data: any will do
 FOR_LOOPS = 1 << 10, 1 << 7  # the same, of several tiles of a compiled loop

@@ -17,9 +17,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import AnyArray, Array, Indices
+from skdp._oracle.noise import NoiseSource, Size, SystemSource, drawing_through
+from skdp._oracle.sources.base import noting_reads
 from skdp.accounting import Adjacency, Event, Gaussian, Laplace, NoisyMaximum
-from skdp.oracle.noise import NoiseSource, Size, SystemSource, drawing_through
-from skdp.oracle.sources.base import noting_reads
 
 # What two fits that are compared differ in.
 ROWS, SECRETS = "the rows", "the noise or secret choices"

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import has_fit_parameter
 
+from skdp._fitting.privacy import Privacy, terms_among
 from skdp._numbers import MatrixLike
+from skdp._oracle.sources.partitioned import Partitions
 from skdp.accounting import LABEL, Adjacency
 from skdp.audit import neighbours as pairs
 from skdp.audit.comparing import ReplayComparison, ReplayReport
 from skdp.audit.recording import RecordedRun, record
-from skdp.fitting.privacy import Privacy, terms_among
-from skdp.oracle.sources.partitioned import Partitions
 
 
 def replay(

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
+from skdp._fitting import parts
+from skdp._fitting.privacy import Privacy, SeededNoise
 from skdp._numbers import MatrixLike, are_numbers
-from skdp.fitting import parts
-from skdp.fitting.privacy import Privacy, SeededNoise
+from skdp._oracle.sources.column_map import Map
+from skdp._oracle.sources.partitioned import PartitionRows, Partitions
 from skdp.linear_model import DPLogisticRegression, DPRidge
-from skdp.oracle.sources.column_map import Map
-from skdp.oracle.sources.partitioned import PartitionRows, Partitions
 
 N_PASSES = 3
 LONGEST_DELAY = 0.01  # seconds; those of partitions differ, so that some overtake others

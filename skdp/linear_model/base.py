@@ -14,15 +14,13 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docstrings import without_types
-from skdp._numbers import AnyArray, AnyType, Array, MatrixLike, Table, shown
-from skdp.accounting import LABEL, PrivacyStatement
-from skdp.fitting import assumptions, noise_warnings, parameters, refusals, user_warnings
-from skdp.fitting.data import Data
-from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.preparation import Prepared, planned_once
-from skdp.fitting.privacy import Privacy
-from skdp.fitting.rows import read_data, read_stream
-from skdp.fitting.targets import (
+from skdp._fitting import assumptions, noise_warnings, parameters, refusals, user_warnings
+from skdp._fitting.data import Data
+from skdp._fitting.estimator import Fit, PrivateEstimator
+from skdp._fitting.preparation import Prepared, planned_once
+from skdp._fitting.privacy import Privacy
+from skdp._fitting.rows import read_data, read_stream
+from skdp._fitting.targets import (
     Targets,
     checked_labels,
     checked_offset,
@@ -30,16 +28,18 @@ from skdp.fitting.targets import (
     scaled_scores,
     starting_point,
 )
+from skdp._numbers import AnyArray, AnyType, Array, MatrixLike, Table, shown
+from skdp._oracle import Public, Solution, make_plan
+from skdp._stages import column_bounds
+from skdp._stages.base import StageParameters
+from skdp._stages.inference.stage import inference_share
+from skdp._stages.sequence import check_stages, stages_of
+from skdp.accounting import LABEL, PrivacyStatement
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import Loss, OffsetLogistic, OffsetMultinomial, Penalty, Problem
 from skdp.objective.tweedie import LARGEST_EXPONENT
-from skdp.oracle import Public, Solution, make_plan
 from skdp.solvers import Solver, auto
 from skdp.solvers.checks import is_auto
-from skdp.stages import column_bounds
-from skdp.stages.base import StageParameters
-from skdp.stages.inference.stage import inference_share
-from skdp.stages.sequence import check_stages, stages_of
 
 # Hyperparameters that an estimator hands on to a solver chosen by name. Their default is "auto".
 HANDED_ON = ("max_iter", "learning_rate", "momentum", "noise_schedule", "clip_norm")

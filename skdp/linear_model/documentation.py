@@ -78,7 +78,7 @@ weighted : bool, default=False
 import sys
 
 from skdp._docstrings import Documented, fill, section_of
-from skdp.fitting.parameters import parameters_section
+from skdp._fitting.parameters import parameters_section
 
 NAMES = "coefficients", "fitted", "fitted_inference", "cited", "planned_shape", "of_a_plan"
 _filled = fill(

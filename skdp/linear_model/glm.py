@@ -12,18 +12,18 @@ from sklearn import linear_model
 from sklearn.metrics import d2_tweedie_score
 from sklearn.utils import Tags
 
+from skdp._fitting import parameters
+from skdp._fitting.estimator import Fit
+from skdp._fitting.refusals import InputError
+from skdp._fitting.targets import Targets
 from skdp._numbers import AnyType, MatrixLike, Table, is_real, require
-from skdp.fitting import parameters
-from skdp.fitting.estimator import Fit
-from skdp.fitting.refusals import InputError
-from skdp.fitting.targets import Targets
+from skdp._oracle import Solution
+from skdp._stages.column_bounds import RowNorm, declared_targets
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.documentation import documented
 from skdp.linear_model.regression import DPLinearRegressor
 from skdp.objective import ElasticNet, Loss, Penalty, SquaredError, TweedieLog
 from skdp.objective.tweedie import LARGEST_RATIO
-from skdp.oracle import Solution
-from skdp.stages.column_bounds import RowNorm, declared_targets
 
 
 @parameters.declared

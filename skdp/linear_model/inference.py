@@ -13,13 +13,13 @@ from scipy import sparse as scipy_sparse
 from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._fitting import parameters
+from skdp._fitting.targets import in_raw_units
 from skdp._numbers import Array, Mask, Table, are_numbers, is_real, require
-from skdp.fitting import parameters
-from skdp.fitting.targets import in_raw_units
+from skdp._oracle import Scaling, Solution
+from skdp._stages.inference.bounds import MOST_RELATIVE_ERROR
+from skdp._stages.inference.stage import DebiasedEstimate
 from skdp.linear_model.summary import CoefficientTable
-from skdp.oracle import Scaling, Solution
-from skdp.stages.inference.bounds import MOST_RELATIVE_ERROR
-from skdp.stages.inference.stage import DebiasedEstimate
 
 BLOCK_VALUES = 1 << 20  # values of rows that are made dense at once
 # Eigenvalues of a covariance, next to variances of its parts, that count as 0.

@@ -24,7 +24,19 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _num_samples
 
+from skdp._fitting import parts
+from skdp._fitting.data import Data
+from skdp._fitting.estimator import charge_fit, prepare_fit, with_earlier_fits
+from skdp._fitting.grouping import GroupLabels
+from skdp._fitting.partitions import MappedColumns, MappedPartitions
+from skdp._fitting.privacy import Privacy, SeededNoise
+from skdp._fitting.refusals import refusing
+from skdp._fitting.rows import read_data
+from skdp._fitting.targets import Targets
+from skdp._fitting.user_warnings import NotPrivateWarning
 from skdp._numbers import AnyArray, Array, Table, listed, shown
+from skdp._oracle.sources.partitioned import PartitionRows, Partitions
+from skdp._stages.column_bounds import PublicSample, declared_targets
 from skdp.accounting import (
     Cost,
     PrivacyStatement,
@@ -32,20 +44,8 @@ from skdp.accounting import (
     gaussian_epsilon,
     gaussian_mu,
 )
-from skdp.fitting import parts
-from skdp.fitting.data import Data
-from skdp.fitting.estimator import charge_fit, prepare_fit, with_earlier_fits
-from skdp.fitting.grouping import GroupLabels
-from skdp.fitting.partitions import MappedColumns, MappedPartitions
-from skdp.fitting.privacy import Privacy, SeededNoise
-from skdp.fitting.refusals import refusing
-from skdp.fitting.rows import read_data
-from skdp.fitting.targets import Targets
-from skdp.fitting.user_warnings import NotPrivateWarning
 from skdp.linear_model.base import HANDED_ON
 from skdp.objective.tweedie import LARGEST_OFFSET
-from skdp.oracle.sources.partitioned import PartitionRows, Partitions
-from skdp.stages.column_bounds import PublicSample, declared_targets
 
 # Share of mu squared for the slope. By `benchmarks prior`: with .15 the slope was too noisy at
 # epsilon .1, and with .5 the second fit lost more at epsilon 1.

@@ -15,18 +15,18 @@ from sklearn.metrics import d2_pinball_score, r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._fitting import parameters
+from skdp._fitting.estimator import Fit
+from skdp._fitting.refusals import InputError
+from skdp._fitting.targets import Targets, range_of_targets
 from skdp._numbers import AnyArray, AnyType, Array, MatrixLike, Table, are_numbers, is_real, require
+from skdp._oracle import Solution
+from skdp._stages.column_bounds import declared_targets
 from skdp.accounting import PrivacyStatement
-from skdp.fitting import parameters
-from skdp.fitting.estimator import Fit
-from skdp.fitting.refusals import InputError
-from skdp.fitting.targets import Targets, range_of_targets
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
 from skdp.linear_model.documentation import documented
 from skdp.objective import ElasticNet, Huber, Loss, Penalty, SmoothedPinball, SquaredError
-from skdp.oracle import Solution
-from skdp.stages.column_bounds import declared_targets
 
 
 class DPLinearRegressor(RegressorMixin, DPLinearModel):

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from skdp._fitting.noise_warnings import COLLINEAR
 from skdp._numbers import Array, Table, html_table, shown, text_table
 from skdp.accounting import PrivacyStatement
-from skdp.fitting.noise_warnings import COLLINEAR
 
 NOT_DETERMINED, NO_REGRESSOR = "not determined", "no regressor"
 ESTIMAND = (

@@ -19,9 +19,9 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from skdp._numbers import AnyArray, Array
+from skdp._stages import scores as noisy
+from skdp._stages.scores import NoisyTable, Totals
 from skdp.metrics.scores import AnyScore, Score, ScoreCurve, ScoreMatrix
-from skdp.stages import scores as noisy
-from skdp.stages.scores import NoisyTable, Totals
 
 UNIT = (0.0, 1.0)
 MOST_CALIBRATION_BINS = 10

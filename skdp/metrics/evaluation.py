@@ -11,28 +11,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
+from skdp._fitting import grouping, refusals
+from skdp._fitting.assumptions import declared_assumptions, noise_assumptions, unit_assumptions
+from skdp._fitting.between_fits import was_fitted_on
+from skdp._fitting.data import Data
+from skdp._fitting.estimator import Fit, PrivateEstimator
+from skdp._fitting.grouping import GroupLabels
+from skdp._fitting.partitions import refuse_beside
+from skdp._fitting.preparation import Prepared
+from skdp._fitting.privacy import Privacy
+from skdp._fitting.rows import data_in_memory, read_data, read_plain
+from skdp._fitting.tables import is_dask
+from skdp._fitting.targets import Targets
+from skdp._fitting.user_warnings import warn_about_scored_rows
 from skdp._numbers import AnyArray, Array, MatrixLike, is_real, require
-from skdp.fitting import grouping, refusals
-from skdp.fitting.assumptions import declared_assumptions, noise_assumptions, unit_assumptions
-from skdp.fitting.between_fits import was_fitted_on
-from skdp.fitting.data import Data
-from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.grouping import GroupLabels
-from skdp.fitting.partitions import refuse_beside
-from skdp.fitting.preparation import Prepared
-from skdp.fitting.privacy import Privacy
-from skdp.fitting.rows import data_in_memory, read_data, read_plain
-from skdp.fitting.tables import is_dask
-from skdp.fitting.targets import Targets
-from skdp.fitting.user_warnings import warn_about_scored_rows
+from skdp._oracle import Public, Solution, Stage
+from skdp._oracle.sources.partitioned import Partitions
+from skdp._stages.base import StageParameters
+from skdp._stages.scaling.weights import WeightStage
 from skdp.metrics import requests, row_statistics
 from skdp.metrics.scores import Scores, SubgroupScores
 from skdp.metrics.subgroups import Subgroups, declared_subgroups, subgroup_labels
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Public, Solution, Stage
-from skdp.oracle.sources.partitioned import Partitions
-from skdp.stages.base import StageParameters
-from skdp.stages.scaling.weights import WeightStage
 
 # A model's warnings are silenced while it predicts, for the whole process: threads that read
 # partitions at once would let some through, and leave others silenced for good.

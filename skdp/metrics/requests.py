@@ -15,15 +15,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
+from skdp._fitting.data import Data
 from skdp._numbers import AnyArray, Array, shown
-from skdp.fitting.data import Data
+from skdp._oracle import Weights
+from skdp._stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage, Totals
 from skdp.metrics import estimates, row_statistics
 from skdp.metrics.estimates import Answers, Metric
 from skdp.metrics.row_statistics import ClassifiedRows, PredictedRows, TargetRange
 from skdp.metrics.scores import AnyScore, Score
 from skdp.metrics.subgroups import Subgroups
-from skdp.oracle import Weights
-from skdp.stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage, Totals
 
 # A predicted probability of the true class below exp(-6) = 0.0025 counts as that. A choice of ours:
 # a larger bound needs more noise, a smaller one hides more of what a model gets very wrong.

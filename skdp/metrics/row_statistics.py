@@ -18,13 +18,13 @@ from sklearn.linear_model import GammaRegressor, PoissonRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from skdp._fitting.data import Data
+from skdp._fitting.refusals import NO_LABELS, InputError, without_cells
+from skdp._fitting.targets import kind_in_words
 from skdp._numbers import AnyArray, Array, Indices, are_numbers, is_real, shown
-from skdp.fitting.data import Data
-from skdp.fitting.refusals import NO_LABELS, InputError, without_cells
-from skdp.fitting.targets import kind_in_words
-from skdp.oracle.public import TARGET_RANGE
-from skdp.stages.column_bounds import declared_targets
-from skdp.stages.scores import LARGEST_LOG_ODDS, LEAST_MEAN, Deviance
+from skdp._oracle.public import TARGET_RANGE
+from skdp._stages.column_bounds import declared_targets
+from skdp._stages.scores import LARGEST_LOG_ODDS, LEAST_MEAN, Deviance
 
 WHO = "evaluate"
 # That of targets above 12 times their mean, and below a 20,000th of it.

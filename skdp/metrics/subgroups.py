@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from skdp._fitting import tables
+from skdp._fitting.data import Data
+from skdp._fitting.refusals import InputError, without_cells
 from skdp._numbers import AnyArray, Indices, shown
-from skdp.fitting import tables
-from skdp.fitting.data import Data
-from skdp.fitting.refusals import InputError, without_cells
 
 WHO = "evaluate"
 

@@ -20,21 +20,21 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from skdp import accounting
+from skdp._fitting.assumptions import noise_assumptions, unit_assumptions
+from skdp._fitting.between_fits import everything_in, learning_parts
+from skdp._fitting.data import Data
+from skdp._fitting.estimator import PrivateEstimator, is_private_model
+from skdp._fitting.privacy import Privacy, SeededNoise
+from skdp._fitting.refusals import NO_LABELS, InputError, without_cells
+from skdp._fitting.rows import check_data
+from skdp._fitting.targets import sorted_labels
+from skdp._fitting.user_warnings import warn_about_label_set
 from skdp._numbers import AnyArray, MatrixLike, are_numbers
+from skdp._oracle import NoiseSource
+from skdp._oracle.sources.partitioned import Partitions
 from skdp.accounting.pricing import LEAST_EPSILON
-from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp.fitting.between_fits import everything_in, learning_parts
-from skdp.fitting.data import Data
-from skdp.fitting.estimator import PrivateEstimator, is_private_model
-from skdp.fitting.privacy import Privacy, SeededNoise
-from skdp.fitting.refusals import NO_LABELS, InputError, without_cells
-from skdp.fitting.rows import check_data
-from skdp.fitting.targets import sorted_labels
-from skdp.fitting.user_warnings import warn_about_label_set
 from skdp.metrics import Scores, SubgroupScores
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.oracle import NoiseSource
-from skdp.oracle.sources.partitioned import Partitions
 
 # These of scikit-learn fit each model once, on all rows as they are, and keep it. All others may
 # repeat, weight or select rows, or choose by exact scores.

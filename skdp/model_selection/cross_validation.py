@@ -11,19 +11,19 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from skdp import accounting
+from skdp._fitting import parts
+from skdp._fitting.data import Data
+from skdp._fitting.estimator import charge_fit
+from skdp._fitting.privacy import Privacy
+from skdp._fitting.refusals import refusing
+from skdp._fitting.rows import read_plain, require_numbered
 from skdp._numbers import MatrixLike, is_integer, require
-from skdp.fitting import parts
-from skdp.fitting.data import Data
-from skdp.fitting.estimator import charge_fit
-from skdp.fitting.privacy import Privacy
-from skdp.fitting.refusals import refusing
-from skdp.fitting.rows import read_plain, require_numbered
+from skdp._oracle import NoiseSource
+from skdp._oracle.sources.keyed_split import PartOfPartitions, equal_sizes
+from skdp._oracle.sources.partitioned import Partitions
 from skdp.metrics import Score, Scores, requests
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import candidates
-from skdp.oracle import NoiseSource
-from skdp.oracle.sources.keyed_split import PartOfPartitions, equal_sizes
-from skdp.oracle.sources.partitioned import Partitions
 
 WHO = "dp_cross_validate"
 OWN_RANGES = "of targets clipped to a range of their own in each fold"

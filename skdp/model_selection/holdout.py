@@ -14,18 +14,18 @@ from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
+from skdp._fitting import parts
+from skdp._fitting.grouping import GroupLabels, label_column
+from skdp._fitting.partitions import as_partitions
+from skdp._fitting.refusals import refusing
+from skdp._fitting.rows import read_plain, refuse_blocks
+from skdp._fitting.tables import is_dask
 from skdp._numbers import Indices, MatrixLike, Seed, is_integer, is_real, require
-from skdp.fitting import parts
-from skdp.fitting.grouping import GroupLabels, label_column
-from skdp.fitting.partitions import as_partitions
-from skdp.fitting.refusals import refusing
-from skdp.fitting.rows import read_plain, refuse_blocks
-from skdp.fitting.tables import is_dask
+from skdp._oracle import noise_source
+from skdp._oracle.sources.keyed_split import PartOfPartitions
+from skdp._oracle.sources.partitioned import Partitions
 from skdp.metrics import Scores, SubgroupScores, evaluate
 from skdp.model_selection import candidates
-from skdp.oracle import noise_source
-from skdp.oracle.sources.keyed_split import PartOfPartitions
-from skdp.oracle.sources.partitioned import Partitions
 
 
 def scored_records(size: float, n_records: int, unit: str = "row", name: str = "test_size") -> int:

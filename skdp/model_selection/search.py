@@ -18,18 +18,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import accounting
+from skdp._fitting import parts
+from skdp._fitting.estimator import PrivateEstimator, charge_fit, with_earlier_fits
+from skdp._fitting.parameters import planned_records
+from skdp._fitting.privacy import Privacy
+from skdp._fitting.refusals import refusing
+from skdp._fitting.rows import read_plain, require_numbered
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, require
-from skdp.fitting import parts
-from skdp.fitting.estimator import PrivateEstimator, charge_fit, with_earlier_fits
-from skdp.fitting.parameters import planned_records
-from skdp.fitting.privacy import Privacy
-from skdp.fitting.refusals import refusing
-from skdp.fitting.rows import read_plain, require_numbered
+from skdp._oracle import NoiseSource
+from skdp._oracle.sources.partitioned import Partitions
 from skdp.metrics.requests import METRICS, default_metric
 from skdp.model_selection import candidates
 from skdp.model_selection.holdout import scored_records
-from skdp.oracle import NoiseSource
-from skdp.oracle.sources.partitioned import Partitions
 
 POOL = 100  # candidates that are drawn from distributions, before any row is read
 SCORING = {

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from sklearn.base import BaseEstimator
 
+from skdp._fitting.between_fits import everything_in, learning_parts
+from skdp._fitting.refusals import refusing
+from skdp._fitting.user_warnings import NotPrivateWarning
 from skdp._warnings import warn
 from skdp.accounting import Cost, PrivacyStatement, composed
-from skdp.fitting.between_fits import everything_in, learning_parts
-from skdp.fitting.refusals import refusing
-from skdp.fitting.user_warnings import NotPrivateWarning
 from skdp.model_selection import candidates
 from skdp.model_selection.search_price import price_after_fit
 

@@ -195,7 +195,7 @@ class Loss(ABC):
         Parameters
         ----------
         ratio : float
-            See `skdp.oracle.Public.signal_to_noise`.
+            See `skdp._oracle.Public.signal_to_noise`.
 
         Returns
         -------

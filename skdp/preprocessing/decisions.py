@@ -8,9 +8,9 @@ from collections.abc import Hashable, Iterable
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from skdp._fitting import tables
+from skdp._fitting.refusals import refusing
 from skdp._numbers import Table, listed
-from skdp.fitting import tables
-from skdp.fitting.refusals import refusing
 
 IDENTIFIER = re.compile(r"(.*[\W_])?(id|uuid|key|name|ssn|mrn)", re.IGNORECASE)
 

@@ -11,26 +11,26 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._fitting.assumptions import noise_assumptions, row_assumptions
+from skdp._fitting.data import Data
+from skdp._fitting.estimator import Fit, PrivateEstimator
+from skdp._fitting.parameters import declared, planned_records
+from skdp._fitting.partitions import transforms_partitions
+from skdp._fitting.preparation import Prepared
+from skdp._fitting.privacy import Privacy
+from skdp._fitting.rows import read_data
+from skdp._fitting.tables import is_dask
 from skdp._numbers import AnyArray, Table, require
-from skdp.accounting import PrivacyStatement
-from skdp.fitting.assumptions import noise_assumptions, row_assumptions
-from skdp.fitting.data import Data
-from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.parameters import declared, planned_records
-from skdp.fitting.partitions import transforms_partitions
-from skdp.fitting.preparation import Prepared
-from skdp.fitting.privacy import Privacy
-from skdp.fitting.rows import read_data
-from skdp.fitting.tables import is_dask
-from skdp.oracle import Columns, Solution
-from skdp.stages.column_bounds import (
+from skdp._oracle import Columns, Solution
+from skdp._stages.column_bounds import (
     PublicRange,
     PublicSample,
     check_scaling,
     declared_bounds,
     declared_targets,
 )
-from skdp.stages.sequence import scaling_alone
+from skdp._stages.sequence import scaling_alone
+from skdp.accounting import PrivacyStatement
 
 
 @transforms_partitions

@@ -13,23 +13,23 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp._fitting import tables
+from skdp._fitting.assumptions import noise_assumptions, unit_assumptions
+from skdp._fitting.data import Data
+from skdp._fitting.estimator import Fit, PrivateEstimator
+from skdp._fitting.parameters import declared, planned_records
+from skdp._fitting.partitions import transforms_partitions
+from skdp._fitting.preparation import Prepared
+from skdp._fitting.privacy import Privacy
+from skdp._fitting.refusals import InputError, refuse_hidden, refusing
+from skdp._fitting.rows import read_data
 from skdp._numbers import AnyArray, Array, Indices, MatrixLike, Table, is_real, listed, require
+from skdp._oracle import Solution
+from skdp._oracle.sources.partitioned import Partitions
+from skdp._stages.medians import MedianStage, without_missing
 from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement
-from skdp.fitting import tables
-from skdp.fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp.fitting.data import Data
-from skdp.fitting.estimator import Fit, PrivateEstimator
-from skdp.fitting.parameters import declared, planned_records
-from skdp.fitting.partitions import transforms_partitions
-from skdp.fitting.preparation import Prepared
-from skdp.fitting.privacy import Privacy
-from skdp.fitting.refusals import InputError, refuse_hidden, refusing
-from skdp.fitting.rows import read_data
-from skdp.oracle import Solution
-from skdp.oracle.sources.partitioned import Partitions
 from skdp.preprocessing.decisions import template
-from skdp.stages.medians import MedianStage, without_missing
 
 
 @transforms_partitions

@@ -12,7 +12,7 @@
 
 Rows that arrive in blocks, and can be read only once, have "adaptive_shuffled_sgd" in place of
 "gd", also for several outputs. a is ``mu n / (p sqrt(K))``, see
-:attr:`skdp.oracle.Public.signal_to_noise`. ``docs/reference/auto_values.rst`` has measurements.
+:attr:`skdp._oracle.Public.signal_to_noise`. ``docs/reference/auto_values.rst`` has measurements.
 """
 
 import math
@@ -21,8 +21,8 @@ from types import MappingProxyType
 from typing import Any
 
 from skdp._numbers import listed, shown
+from skdp._oracle import Public
 from skdp.objective import Problem
-from skdp.oracle import Public
 from skdp.solvers.base import REGISTRY, Solver, get_solver
 from skdp.solvers.core.newton import Newton
 
@@ -51,7 +51,7 @@ def automatic_solver(
     --------
     >>> from skdp.accounting import Adjacency
     >>> from skdp.objective import Logistic, Problem
-    >>> from skdp.oracle import Public
+    >>> from skdp._oracle import Public
     >>> from skdp.solvers.auto import automatic_solver
     >>> few, many = (Public(n, 20, 1, Adjacency.ZERO_OUT, 1.0, 1e-6) for n in (500, 100_000))
     >>> automatic_solver(few, Problem(Logistic())), automatic_solver(many, Problem(Logistic()))

@@ -39,8 +39,8 @@ from sklearn.base import BaseEstimator, clone
 
 from skdp._docstrings import fill, section_of
 from skdp._numbers import shown
+from skdp._oracle import Oracle, Public, Solution
 from skdp.objective import CAPABILITIES, Problem
-from skdp.oracle import Oracle, Public, Solution
 from skdp.solvers import checks
 from skdp.steps.iterates import AnyMomentum
 from skdp.steps.noise_schedules import RelativeNoise

@@ -48,9 +48,9 @@ from dataclasses import replace
 import numpy as np
 
 from skdp._numbers import Array
+from skdp._oracle import Oracle, Public, smoothness
+from skdp._oracle.public import LARGEST_PLANNED_EPSILON, LONG_ROW, TARGET_RANGE
 from skdp.objective import Problem
-from skdp.oracle import Oracle, Public, smoothness
-from skdp.oracle.public import LARGEST_PLANNED_EPSILON, LONG_ROW, TARGET_RANGE
 from skdp.solvers.base import Settings
 from skdp.steps import LocalSizes
 

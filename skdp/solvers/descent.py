@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from skdp._numbers import Array, is_integer, is_real, shown
-from skdp.accounting import Gaussian
-from skdp.objective import Problem
-from skdp.oracle import (
+from skdp._oracle import (
     AllRows,
     Block,
     FixedSize,
@@ -28,6 +26,8 @@ from skdp.oracle import (
     Sampler,
     Statistic,
 )
+from skdp.accounting import Gaussian
+from skdp.objective import Problem
 from skdp.solvers import checks
 from skdp.steps import (
     IterateAverage,

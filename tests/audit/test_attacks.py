@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks import fuzz
-from skdp.oracle.noise import SystemSource
-from skdp.oracle.releases.base import Contribution
-from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
+from skdp._oracle.noise import SystemSource
+from skdp._oracle.releases.base import Contribution
+from skdp._oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
 
 
 def textbook_laplace(value, scale, rng):

@@ -10,9 +10,9 @@ from sklearn.base import clone
 
 import skdp
 from skdp import audit
+from skdp._oracle.releases.mechanisms import GaussianNoise
 from skdp.accounting import gaussian_epsilon, gaussian_mu
 from skdp.audit import black_box
-from skdp.oracle.releases.mechanisms import GaussianNoise
 
 ONE_STEP = skdp.DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=4.0, delta=1e-5)
 

@@ -11,11 +11,11 @@ from sklearn.base import clone
 from benchmarks.releases import NOT_OF_LABELS, OTHERS, PROOFS
 from docs import release_table
 from skdp import audit
+from skdp._fitting import preparation
+from skdp._oracle.releases import base, moments
 from skdp.audit.neighbours import hostile_pairs, made_up_data, relation_of, stated_adjacency
 from skdp.audit.recording import record
 from skdp.audit.replaying import takes_weights
-from skdp.fitting import preparation
-from skdp.oracle.releases import base, moments
 
 ADJACENCIES = "zero_out", "replace_one", "label"
 GROUPS = np.arange(60) % 30  # whose rows have one label

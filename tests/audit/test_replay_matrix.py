@@ -13,10 +13,10 @@ from sklearn.utils.validation import has_fit_parameter
 
 import skdp
 from skdp import audit, linear_model
+from skdp._oracle.kernels import second_moments
 from skdp.accounting import Adjacency
 from skdp.audit.neighbours import hostile_pairs, made_up_data
 from skdp.linear_model.base import DPLinearModel
-from skdp.oracle.kernels import second_moments
 from skdp.solvers import available, get_solver
 
 N_RECORDS, N_COLUMNS = 60, 4

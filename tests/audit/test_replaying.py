@@ -12,13 +12,13 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp import audit
+from skdp._fitting import grouping
+from skdp._oracle import Solution
+from skdp._oracle.noise import SystemSource
+from skdp._oracle.sources.memory import MemorySource
 from skdp.accounting import Adjacency
 from skdp.audit.fixtures import assert_private  # noqa: F401
 from skdp.audit.neighbours import hostile_pairs
-from skdp.fitting import grouping
-from skdp.oracle import Solution
-from skdp.oracle.noise import SystemSource
-from skdp.oracle.sources.memory import MemorySource
 from skdp.solvers import Solver
 
 FEW = {"solver": "gd", "max_iter": 4, "scaling": "none"}

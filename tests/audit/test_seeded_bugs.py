@@ -118,7 +118,7 @@ def test_noise_that_is_partly_that_of_the_answer_before_is_found(rng):
 
 
 def test_compiled_loops_are_replayed(compiled_kernels, monkeypatch):
-    from skdp.oracle.kernels import clipped_gradients as kernel
+    from skdp._oracle.kernels import clipped_gradients as kernel
 
     original = kernel._compiled_sum
 

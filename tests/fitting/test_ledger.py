@@ -23,11 +23,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import skdp
 from composition import DELTA, together
+from skdp._fitting import budget as budgets
+from skdp._fitting import estimator as path
+from skdp._fitting import ledger
+from skdp._oracle.oracle import Oracle
 from skdp.accounting import ApproximateDP, Composed, Gaussian, Laplace, records
-from skdp.fitting import budget as budgets
-from skdp.fitting import estimator as path
-from skdp.fitting import ledger
-from skdp.oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
 
 HERE = Path(__file__).parent

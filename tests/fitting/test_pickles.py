@@ -15,7 +15,7 @@ import pytest
 from sklearn.exceptions import InconsistentVersionWarning
 
 import skdp
-from skdp.fitting import estimator as path
+from skdp._fitting import estimator as path
 
 STORED = Path(__file__).parent / "models_0_1_0.pkl"
 ROWS = np.linspace(-2.0, 2.0, 12).reshape(4, 3)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.fitting import preparation
-from skdp.fitting.preparation import _frozen
+from skdp._fitting import preparation
+from skdp._fitting.preparation import _frozen
 from skdp.linear_model.base import DPLinearModel
 from skdp.solvers import GradientDescent
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.oracle.oracle import Oracle
+from skdp._oracle.oracle import Oracle
 
 
 @pytest.fixture

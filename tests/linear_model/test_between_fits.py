@@ -20,8 +20,8 @@ from sklearn.multioutput import ClassifierChain, MultiOutputRegressor, Regressor
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 import skdp
-from skdp.fitting import budget as budgets
-from skdp.fitting import parts
+from skdp._fitting import budget as budgets
+from skdp._fitting import parts
 from skdp.model_selection import DPHoldout, dp_train_test_split
 
 RNG = np.random.default_rng(5)

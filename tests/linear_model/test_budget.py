@@ -18,9 +18,9 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 import skdp
 from composition import DELTA, together
 from replays import seeded
-from skdp.fitting import budget as budgets
-from skdp.fitting.budget import PrivacyBudget
-from skdp.oracle.oracle import Oracle
+from skdp._fitting import budget as budgets
+from skdp._fitting.budget import PrivacyBudget
+from skdp._oracle.oracle import Oracle
 from skdp.solvers import GradientDescent
 
 RIDGE = partial(skdp.DPRidge, scaling="none")

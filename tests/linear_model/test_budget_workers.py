@@ -17,8 +17,8 @@ from sklearn.ensemble import BaggingRegressor
 from sklearn.model_selection import cross_validate
 
 import skdp
-from skdp.fitting import budget as budgets
-from skdp.fitting.budget import PrivacyBudget
+from skdp._fitting import budget as budgets
+from skdp._fitting.budget import PrivacyBudget
 from workers import sendable
 
 RIDGE = skdp.DPRidge

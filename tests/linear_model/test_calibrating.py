@@ -14,14 +14,14 @@ from sklearn.metrics import log_loss
 
 import skdp
 from replays import seeded
-from skdp.fitting.user_warnings import NoiseWarning
-from skdp.solvers import GradientDescent
-from skdp.stages.calibration import (
+from skdp._fitting.user_warnings import NoiseWarning
+from skdp._stages.calibration import (
     LEAST_SLOPE,
     MOST_SLOPE,
     GaussianPosterior,
     Recalibration,
 )
+from skdp.solvers import GradientDescent
 
 LOGISTIC = functools.partial(skdp.DPLogisticRegression, classes=[0, 1])
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
 import skdp
-from skdp.fitting.partitions import DaskPartitions
+from skdp._fitting.partitions import DaskPartitions
 from skdp.metrics import evaluate
 from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate, dp_train_test_split
 

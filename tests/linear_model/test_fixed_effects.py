@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 import skdp
-from skdp.fitting.grouping import within_groups
+from skdp._fitting.grouping import within_groups
 
 TRUE = np.array([1.0, -0.5, 0.0])
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import skdp
-from skdp.fitting.grouping import number_labels
+from skdp._fitting.grouping import number_labels
 from skdp.model_selection import DPHoldout, dp_train_test_split
 from skdp.preprocessing import DPStandardScaler
 

@@ -13,11 +13,11 @@ from scipy import sparse
 import skdp
 from grouped import PAIRS, grouped_data
 from replays import ASKED_BY, ESTIMATORS
-from skdp.fitting.grouping import GroupLabels
-from skdp.fitting.refusals import without_row_counts
-from skdp.oracle import GaussianNoise, NoisyStatistic
-from skdp.oracle.releases import base as release_base
-from skdp.oracle.releases.histograms import TableCounts
+from skdp._fitting.grouping import GroupLabels
+from skdp._fitting.refusals import without_row_counts
+from skdp._oracle import GaussianNoise, NoisyStatistic
+from skdp._oracle.releases import base as release_base
+from skdp._oracle.releases.histograms import TableCounts
 from skdp.preprocessing import DPStandardScaler
 from skdp.solvers import GradientDescent
 

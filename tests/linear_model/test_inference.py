@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 import skdp
+from skdp._stages.inference.stage import DebiasedEstimate
 from skdp.linear_model.inference import DebiasedCoefficients
-from skdp.stages.inference.stage import DebiasedEstimate
 
 mpl.use("Agg")
 MODELS = [skdp.DPLinearRegression, skdp.DPRidge, skdp.DPLogisticRegression]

@@ -9,8 +9,8 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from replays import data_for, make_logistic, make_ridge, neighbours
+from skdp._oracle import compiled
 from skdp.accounting import Adjacency
-from skdp.oracle import compiled
 from skdp.solvers import get_solver
 
 N_ROWS = 400

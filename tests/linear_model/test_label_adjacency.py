@@ -12,14 +12,14 @@ from sklearn.multioutput import RegressorChain
 
 import skdp
 from replays import seeded
+from skdp._oracle import BinCounts, MagnitudeCounts
+from skdp._oracle.public import Public
+from skdp._oracle.releases import moments
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.releases.moments import GramSum
 from skdp.accounting import Adjacency
 from skdp.metrics import evaluate
 from skdp.objective import Logistic, Problem, SquaredError
-from skdp.oracle import BinCounts, MagnitudeCounts
-from skdp.oracle.public import Public
-from skdp.oracle.releases import moments
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.moments import GramSum
 from skdp.solvers.core.whitened import Whitened
 
 RELATION = Adjacency.REPLACE_ONE  # whose prices hold for labels

@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 import skdp
-from skdp.oracle.sources import memory
+from skdp._oracle.sources import memory
 
 # Limits from less than a copy of X, over those around what is reserved, to ample.
 LIMITED = """
@@ -22,7 +22,7 @@ import resource, sys
 import numpy as np
 import skdp
 from scipy import sparse
-from skdp.oracle.sources.memory import MemorySource
+from skdp._oracle.sources.memory import MemorySource
 
 n_rows, is_sparse, is_mutant, limits = (int(sys.argv[1]), *map(eval, sys.argv[2:]))
 X, y = np.random.default_rng(0).standard_normal((n_rows, 20)), np.arange(n_rows) % 2

@@ -9,11 +9,11 @@ import pytest
 
 import skdp
 from replays import seeded
+from skdp._oracle import Public
+from skdp._oracle.sources import stream
+from skdp._oracle.sources.base import STREAMED
 from skdp.accounting import Adjacency, Composed, OnBlock, Partition, price
 from skdp.objective import Logistic, Problem, SquaredError
-from skdp.oracle import Public
-from skdp.oracle.sources import stream
-from skdp.oracle.sources.base import STREAMED
 from skdp.solvers import BoostedSufficientStatistics, Whitened
 from skdp.solvers.auto import automatic_solver
 from streams import data, in_blocks, linear

@@ -293,7 +293,7 @@ def test_an_offset_that_escapes_clipping_is_seen(mutant, monkeypatch):
         return
     monkeypatch.setattr(OffsetLogistic, "_residual", residual_that_grows)
     monkeypatch.setattr(
-        "skdp.oracle.kernels.clipped_gradients.np.minimum", lambda one, *others, **how: one
+        "skdp._oracle.kernels.clipped_gradients.np.minimum", lambda one, *others, **how: one
     )
     assert not replayed("logistic", "zero_out").ok
 

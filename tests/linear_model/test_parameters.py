@@ -13,8 +13,8 @@ from sklearn.model_selection import GridSearchCV
 
 import skdp
 from skdp._docstrings import section_of
+from skdp._fitting.parameters import EXAMPLES, PARAMETERS
 from skdp._numbers import shown
-from skdp.fitting.parameters import EXAMPLES, PARAMETERS
 
 MODELS = [
     getattr(skdp, name) for name in skdp.__all__ if hasattr(getattr(skdp, name), "fit_blocks")

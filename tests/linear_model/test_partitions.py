@@ -26,18 +26,18 @@ from in_partitions import (
     in_seven,
     seeded,
 )
-from skdp.metrics import evaluate
-from skdp.model_selection import DPHoldout
-from skdp.oracle.kernels.second_moments import bounded_gram
-from skdp.oracle.noise import SystemSource
-from skdp.oracle.sources.column_map import Columns, Scaling
-from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.partitioned import (
+from skdp._oracle.kernels.second_moments import bounded_gram
+from skdp._oracle.noise import SystemSource
+from skdp._oracle.sources.column_map import Columns, Scaling
+from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.partitioned import (
     PartitionedSource,
     PartitionSum,
     SumTask,
 )
-from skdp.oracle.sources.row_blocks import PAIRED_SUMS
+from skdp._oracle.sources.row_blocks import PAIRED_SUMS
+from skdp.metrics import evaluate
+from skdp.model_selection import DPHoldout
 
 
 class Sliced:

@@ -17,8 +17,8 @@ from in_partitions import (
     Y,
     seeded,
 )
-from skdp.fitting import partitions
-from skdp.oracle.noise import SystemSource
+from skdp._fitting import partitions
+from skdp._oracle.noise import SystemSource
 
 # ---------------------------------------------------------------- groups of rows
 

@@ -10,8 +10,8 @@ import pytest
 
 import skdp
 from composition import DELTA, together
+from skdp._fitting import between_fits, budget
 from skdp.accounting import Gaussian
-from skdp.fitting import between_fits, budget
 from skdp.metrics import evaluate
 from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from composition import DELTA, together
-from skdp.fitting import parts
+from skdp._fitting import parts
 from skdp.metrics import evaluate
 from skdp.model_selection import DPHoldout, DPSearchCV, dp_train_test_split
 

@@ -7,11 +7,11 @@ import pytest
 
 import skdp
 from replays import differing, seeded
+from skdp._oracle import Public
+from skdp._oracle.sources.stream import StreamSource
+from skdp._stages.scaling.shares import records_for_scaling
 from skdp.accounting import Adjacency, OnBlock, walk
 from skdp.audit.recording import record
-from skdp.oracle import Public
-from skdp.oracle.sources.stream import StreamSource
-from skdp.stages.scaling.shares import records_for_scaling
 from streams import in_blocks
 
 SIZES = np.array([1000.0, 1.0, 0.01])

@@ -13,10 +13,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 import skdp
+from skdp._fitting.rows import BlockReader
+from skdp._oracle import compiled
 from skdp.accounting import DisjointPass
-from skdp.fitting.rows import BlockReader
 from skdp.objective import L2Ball
-from skdp.oracle import compiled
 from skdp.solvers import ShuffledSGD
 from streams import SOLVERS, W, data, in_blocks, linear
 

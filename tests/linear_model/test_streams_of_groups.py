@@ -8,8 +8,8 @@ from scipy import sparse
 
 import skdp
 from grouped import group_neighbours, grouped_data
+from skdp._oracle.sources import stream
 from skdp.accounting import Adjacency
-from skdp.oracle.sources import stream
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)

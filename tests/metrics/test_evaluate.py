@@ -27,10 +27,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 import skdp
+from skdp._oracle import Oracle
+from skdp._stages.scores import RESOLUTION
 from skdp.metrics import Score, evaluate, row_statistics
 from skdp.metrics.requests import METRICS
-from skdp.oracle import Oracle
-from skdp.stages.scores import RESOLUTION
 
 TWO = list(METRICS["classifier"])
 

@@ -13,12 +13,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from grouped import group_neighbours, grouped_data
 from replays import data_for, neighbours
 from skdp import Privacy, SeededNoise
+from skdp._oracle.releases import histograms, record_sums
+from skdp._oracle.sources.column_map import Weights
 from skdp.accounting import Adjacency
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.metrics.requests import EXPLAINED, METRICS
 from skdp.metrics.subgroups import declared_subgroups
-from skdp.oracle.releases import histograms, record_sums
-from skdp.oracle.sources.column_map import Weights
 
 OF_MANY = ["accuracy", "balanced_accuracy", "confusion_matrix", "neg_log_loss"]
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)

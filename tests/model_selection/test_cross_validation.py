@@ -12,11 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import skdp
+from skdp._oracle import Plan
 from skdp.accounting import Adjacency, event_mu
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, cross_validation, dp_cross_validate
-from skdp.oracle import Plan
 
 RIDGE = partial(skdp.DPRidge, scaling=skdp.RowNorm(4.0, target=5.0), max_iter=3)
 SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))

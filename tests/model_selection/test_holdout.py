@@ -26,7 +26,7 @@ from sklearn.preprocessing import (
 
 import skdp
 from composition import DELTA, together
-from skdp.fitting import parts
+from skdp._fitting import parts
 from skdp.metrics import evaluate
 from skdp.model_selection import DPHoldout, dp_train_test_split
 

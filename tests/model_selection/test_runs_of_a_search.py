@@ -13,11 +13,11 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skdp
 from searches import GRID, RIDGE, seeded
+from skdp._oracle import Plan, noise_source
 from skdp.accounting import Adjacency, event_mu
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import DPSearchCV, candidates
-from skdp.oracle import Plan, noise_source
 
 
 def after_runs(monkeypatch, data, script):

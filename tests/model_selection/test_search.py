@@ -14,10 +14,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skdp
 from searches import GRID, RIDGE, seeded
+from skdp._oracle import noise_source
 from skdp.accounting import Adjacency, Gaussian, Selected, price
 from skdp.metrics.scores import Score
 from skdp.model_selection import DPSearchCV, candidates, dp_cross_validate
-from skdp.oracle import noise_source
 
 
 def test_it_finds_what_is_plainly_better(regression, classification):

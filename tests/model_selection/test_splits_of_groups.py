@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 import skdp
 from composition import DELTA, together
 from mutant_splits import split_by_rows
-from skdp.fitting import parts
+from skdp._fitting import parts
 from skdp.metrics import evaluate
 from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import (

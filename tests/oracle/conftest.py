@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from skdp.oracle import exact_sampling
-from skdp.oracle.noise import NoiseSource, SeededSource, SystemSource
+from skdp._oracle import exact_sampling
+from skdp._oracle.noise import NoiseSource, SeededSource, SystemSource
 
 SOURCES = {"system": SystemSource, "seeded": lambda: SeededSource(20250101)}
 

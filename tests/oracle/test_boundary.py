@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from skdp.accounting import Adjacency, Composed, Gaussian, UnknownCost
-from skdp.objective import Problem, SquaredError
-from skdp.oracle import (
+from skdp._oracle import (
     AllRows,
     BudgetError,
     GaussianNoise,
@@ -29,10 +27,12 @@ from skdp.oracle import (
     noise_source,
     run,
 )
-from skdp.oracle.ledger import FollowPlan, Ledger, PrivacyFilter
-from skdp.oracle.releases.base import _AUDITED, Checked, _checks, audited
-from skdp.oracle.sources.base import STREAMED
-from skdp.oracle.sources.memory import MemorySource
+from skdp._oracle.ledger import FollowPlan, Ledger, PrivacyFilter
+from skdp._oracle.releases.base import _AUDITED, Checked, _checks, audited
+from skdp._oracle.sources.base import STREAMED
+from skdp._oracle.sources.memory import MemorySource
+from skdp.accounting import Adjacency, Composed, Gaussian, UnknownCost
+from skdp.objective import Problem, SquaredError
 
 PUBLIC = Public(50, 3, 1, Adjacency.ZERO_OUT, epsilon=1.0, delta=1e-6, has_intercept=False)
 PROBLEM = Problem(SquaredError(), fit_intercept=False)
@@ -228,7 +228,7 @@ def test_no_other_part_may_come_from_elsewhere_either(part):
 
 
 def test_the_mark_is_not_given_elsewhere():
-    with pytest.raises(NotAudited, match=r"does not lie in skdp\.oracle\.releases"):
+    with pytest.raises(NotAudited, match=r"does not lie in skdp\._oracle\.releases"):
 
         @audited
         class Mine:

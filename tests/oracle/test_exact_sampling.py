@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from laws import ALPHA, goodness_of_fit, p_value_of_law
-from skdp.oracle import exact_sampling
+from skdp._oracle import exact_sampling
 
 KINDS = ["gaussian", "laplace"]
 

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.accounting import Adjacency
-from skdp.objective import Problem, SquaredError
-from skdp.oracle import (
+from skdp._oracle import (
     Block,
     Columns,
     Coordinates,
@@ -32,9 +30,11 @@ from skdp.oracle import (
     noise_source,
     run,
 )
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.memory import MemorySource, row_threads
-from skdp.oracle.sources.records import Records
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.sources.memory import MemorySource, row_threads
+from skdp._oracle.sources.records import Records
+from skdp.accounting import Adjacency
+from skdp.objective import Problem, SquaredError
 
 LARGEST = float(np.finfo(np.float64).max)
 PUBLIC = Public(

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from laws import ALPHA, goodness_of_fit
-from skdp.oracle.noise import SystemSource
+from skdp._oracle.noise import SystemSource
 
 
 class TestIndices:

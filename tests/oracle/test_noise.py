@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from laws import ALPHA, goodness_of_fit, p_value_of_law
-from skdp.oracle.noise import NoiseSource, SeededSource, SystemSource, noise_source
+from skdp._oracle.noise import NoiseSource, SeededSource, SystemSource, noise_source
 
 N_DRAWS = 200_000
 SCALES = [1.0, 1.9999, 2.0, 3.7, 13.2, 1.37 * 2**28]

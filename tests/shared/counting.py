@@ -1,6 +1,6 @@
 """Counts of near magnitudes without noise."""
 
-from skdp.oracle.releases.histograms import N_MAGNITUDES, N_NEAR, MagnitudeCounts, bin_sum
+from skdp._oracle.releases.histograms import N_MAGNITUDES, N_NEAR, MagnitudeCounts, bin_sum
 
 
 def near_counts(records):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from skdp.oracle.sources.keyed_split import PartOfPartitions
+from skdp._oracle.sources.keyed_split import PartOfPartitions
 
 
 def split_by_rows(monkeypatch):

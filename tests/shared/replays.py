@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import skdp
+from skdp._fitting.parameters import constraint_set
 from skdp.accounting import Adjacency
-from skdp.fitting.parameters import constraint_set
 from skdp.objective import ElasticNet, Logistic, Multinomial, Problem, SquaredError
 from skdp.solvers import available, get_solver
 

@@ -11,9 +11,9 @@ import pytest
 from sklearn.base import clone
 
 import skdp
+from skdp._oracle import Public, SolverStage, make_plan
 from skdp.accounting import Adjacency, Composed, price
 from skdp.objective import ElasticNet, L1Ball, Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import Public, SolverStage, make_plan
 
 PROBLEMS = {
     "ridge": Problem(SquaredError(), ElasticNet(0.1)),

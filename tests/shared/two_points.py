@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from skdp._oracle import Public
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.sources.memory import MemorySource
 from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, Logistic, Multinomial, Problem
-from skdp.oracle import Public
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.memory import MemorySource
 
 N, D = 40, 3
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from skdp._oracle import Columns, Scaling, compiled
+from skdp._oracle.sources.memory import MemorySource
 from skdp.objective import Huber, Logistic, Multinomial, SquaredError
 from skdp.objective.smoothed import SmoothedHinge, SmoothedPinball
 from skdp.objective.tweedie import TweedieLog
-from skdp.oracle import Columns, Scaling, compiled
-from skdp.oracle.sources.memory import MemorySource
 
 # Each with its number of outputs.
 LOSSES = [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from skdp._oracle import Public
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.sources.memory import MemorySource
 from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, Problem
-from skdp.oracle import Public
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.memory import MemorySource
 
 SIZE, ROW_BOUND = 0.8, 5.0
 POINT = np.array([[0.5], [-1.0], [0.2], [0.3]])

@@ -10,9 +10,9 @@ import pytest
 from sklearn.base import clone
 
 import skdp
+from skdp._oracle import Public
 from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, L1Ball, Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import Public
 from skdp.solvers import get_solver
 from skdp.steps import HeavyBall, PolynomialStep, UniformNoise
 

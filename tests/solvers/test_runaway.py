@@ -11,8 +11,8 @@ from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 
 import skdp
-from skdp.fitting import user_warnings
-from skdp.oracle import Oracle
+from skdp._fitting import user_warnings
+from skdp._oracle import Oracle
 from skdp.solvers import (
     SVRG,
     AcceleratedMirrorDescent,

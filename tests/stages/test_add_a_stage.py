@@ -11,7 +11,7 @@ import pytest
 
 import skdp
 from skdp import audit
-from skdp.stages import sequence
+from skdp._stages import sequence
 
 PAGE = Path(__file__).parents[2] / "docs" / "development" / "add_a_stage.rst"
 

@@ -9,13 +9,11 @@ from sklearn.linear_model import LinearRegression
 import replays
 import skdp
 from replays import data_for, seeded
-from skdp.accounting import Adjacency
-from skdp.objective import ElasticNet, Problem, SquaredError, TweedieLog
-from skdp.oracle import Oracle, Public, Solution, noise_source
-from skdp.oracle.ledger import AdmitAll, Ledger
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.memory import MemorySource
-from skdp.stages.calibration import (
+from skdp._oracle import Oracle, Public, Solution, noise_source
+from skdp._oracle.ledger import AdmitAll, Ledger
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.sources.memory import MemorySource
+from skdp._stages.calibration import (
     LEAST_RATIO,
     LOG_FACTOR,
     MOST_RATIO,
@@ -23,6 +21,8 @@ from skdp.stages.calibration import (
     Correction,
     MeanCorrection,
 )
+from skdp.accounting import Adjacency
+from skdp.objective import ElasticNet, Problem, SquaredError, TweedieLog
 
 N, D = 2000, 3
 REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]

@@ -10,13 +10,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import skdp
+from skdp._oracle import Public, make_plan, noise_source, run
+from skdp._oracle.sources.memory import MemorySource
+from skdp._stages.inference import stage
+from skdp._stages.inference.bounds import Bounds
+from skdp._stages.inference.stage import InferenceStage
 from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, Logistic, Problem, SquaredError, TweedieLog
-from skdp.oracle import Public, make_plan, noise_source, run
-from skdp.oracle.sources.memory import MemorySource
-from skdp.stages.inference import stage
-from skdp.stages.inference.bounds import Bounds
-from skdp.stages.inference.stage import InferenceStage
 
 MODELS = {
     "linear": skdp.DPLinearRegression,

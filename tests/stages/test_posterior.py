@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from skdp.stages import calibration
-from skdp.stages.calibration import (
+from skdp._stages import calibration
+from skdp._stages.calibration import (
     LEAST_CURVATURE,
     LEAST_SLOPE,
     MOST_SLOPE,

@@ -11,8 +11,8 @@ from sklearn.base import clone
 import skdp
 from replays import HOSTILE_ROWS, data_for, differing, seeded
 from skdp import PublicSample
+from skdp._oracle.public import LONG_ROW
 from skdp.accounting import Adjacency
-from skdp.oracle.public import LONG_ROW
 
 
 def correlated(rng, n_rows):

@@ -11,14 +11,11 @@ from scipy.optimize import minimize
 
 import skdp
 from replays import solvers_for
-from skdp.accounting import Adjacency, gaussian_mu
-from skdp.objective import ElasticNet, Logistic, Multinomial, Problem
-from skdp.oracle import Oracle, Public, Solution, noise_source
-from skdp.oracle.ledger import AdmitAll, Ledger
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.memory import MemorySource
-from skdp.solvers import get_solver
-from skdp.stages.calibration import (
+from skdp._oracle import Oracle, Public, Solution, noise_source
+from skdp._oracle.ledger import AdmitAll, Ledger
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.sources.memory import MemorySource
+from skdp._stages.calibration import (
     SHARE,
     SHIFT_STD,
     SLOPE_STD,
@@ -26,6 +23,9 @@ from skdp.stages.calibration import (
     CalibrationPrior,
     Recalibration,
 )
+from skdp.accounting import Adjacency, gaussian_mu
+from skdp.objective import ElasticNet, Logistic, Multinomial, Problem
+from skdp.solvers import get_solver
 
 WIDE = CalibrationPrior(np.array([1.0, 0.0]), np.array([30.0, 30.0]), clip_norm=1e4)
 USUAL = CalibrationPrior(np.array([0.9, 0.0]), np.array([SLOPE_STD, SHIFT_STD]), clip_norm=5.0)

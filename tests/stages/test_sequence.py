@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from skdp._oracle import Public
+from skdp._oracle.sources.base import IN_MEMORY
+from skdp._stages.base import OptionalStage, StageParameters
+from skdp._stages.sequence import STAGES, stages_of
 from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, Logistic, Problem, SquaredError
-from skdp.oracle import Public
-from skdp.oracle.sources.base import IN_MEMORY
 from skdp.solvers import get_solver
-from skdp.stages.base import OptionalStage, StageParameters
-from skdp.stages.sequence import STAGES, stages_of
 
 PUBLIC = Public(5000, 4, 1, Adjacency.ZERO_OUT, 1.0, 1e-6, row_bound=5.0, provides=IN_MEMORY)
 RIDGE, LOGISTIC = Problem(SquaredError(), ElasticNet(0.1)), Problem(Logistic(), ElasticNet(0.1))

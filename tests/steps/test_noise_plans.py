@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from skdp._oracle import Public, SolverStage, make_plan
 from skdp.accounting import Adjacency, Composed, price
 from skdp.objective import ElasticNet, Logistic, Problem
-from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import GradientDescent
 from skdp.steps import (
     NOISE_SCHEDULES,

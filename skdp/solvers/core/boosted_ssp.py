@@ -3,8 +3,8 @@
 import math
 
 from skdp._numbers import Array
-from skdp.oracle import GradientSum, GramSum, ResidualSquares, unpack_gram
-from skdp.oracle.public import TARGET_RANGE
+from skdp._oracle import GradientSum, GramSum, ResidualSquares, unpack_gram
+from skdp._oracle.public import TARGET_RANGE
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import UNBOUNDED, target_unit

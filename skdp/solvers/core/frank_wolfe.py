@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from skdp._oracle import VertexSelection
 from skdp.objective import L1Ball
-from skdp.oracle import VertexSelection
 from skdp.solvers import base, checks
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import count_within, target_unit

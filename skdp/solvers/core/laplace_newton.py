@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.oracle import GradientSum, GramSum, unpack_gram
+from skdp._oracle import GradientSum, GramSum, unpack_gram
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import UNBOUNDED, target_unit

@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from skdp._numbers import Array
-from skdp.objective import Loss
-from skdp.oracle import (
+from skdp._oracle import (
     CappedHessian,
     Coordinates,
     GradientSum,
@@ -16,6 +15,7 @@ from skdp.oracle import (
     gradient_weight,
     unpack_gram,
 )
+from skdp.objective import Loss
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import Oracle, Problem, Public, Settings, Solution, Solver
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED

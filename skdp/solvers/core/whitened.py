@@ -9,9 +9,9 @@ import numpy as np
 
 from skdp import steps
 from skdp._numbers import AnyArray, Array
-from skdp.oracle import AllRows, CappedHessian, Cut, Sampler
-from skdp.oracle.public import Moments
-from skdp.oracle.releases import moments
+from skdp._oracle import AllRows, CappedHessian, Cut, Sampler
+from skdp._oracle.public import Moments
+from skdp._oracle.releases import moments
 from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import UNBOUNDED, gram_row_norm, growth

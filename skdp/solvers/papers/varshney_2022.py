@@ -24,8 +24,8 @@ from typing import ClassVar, Self, cast
 import numpy as np
 
 from skdp._numbers import Array, is_real, require, shown
+from skdp._oracle import Cut, GaussianNoise, ResidualCount, ShuffledPass
 from skdp.accounting import Gaussian, Shuffled
-from skdp.oracle import Cut, GaussianNoise, ResidualCount, ShuffledPass
 from skdp.solvers import base, checks, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import UNCLIPPED, descent_defaults, expected_row_norm, target_unit

@@ -12,17 +12,17 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 from skdp._numbers import LARGEST_BOUND, LEAST_CLIP_NORM
-from skdp.accounting import Adjacency
-from skdp.objective import Huber, Logistic, Multinomial, SquaredError
-from skdp.oracle import Public
-from skdp.oracle.kernels.clipped_gradients import (
+from skdp._oracle import Public
+from skdp._oracle.kernels.clipped_gradients import (
     clipped_gradients,
     clipped_in_norm,
     gradient_rounding,
 )
-from skdp.oracle.sources import row_blocks
-from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import inverse_l1_norms
+from skdp._oracle.sources import row_blocks
+from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.records import inverse_l1_norms
+from skdp.accounting import Adjacency
+from skdp.objective import Huber, Logistic, Multinomial, SquaredError
 
 LOSSES = {
     "squared": SquaredError(),

@@ -16,20 +16,20 @@ import pytest
 from scipy import sparse
 
 import skdp
-from skdp.objective import Huber, Logistic, Multinomial, SquaredError
-from skdp.objective.tweedie import TweedieLog
-from skdp.oracle import compiled
-from skdp.oracle.kernels import clipped_gradients as gradients
-from skdp.oracle.kernels import loops, second_moments
-from skdp.oracle.kernels.clipped_gradients import (
+from skdp._oracle import compiled
+from skdp._oracle.kernels import clipped_gradients as gradients
+from skdp._oracle.kernels import loops, second_moments
+from skdp._oracle.kernels.clipped_gradients import (
     clipped_gradients,
     clipped_in_norm,
     gradient_rounding,
 )
-from skdp.oracle.releases import histograms
-from skdp.oracle.sources import memory
-from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import Records, inverse_l1_norms
+from skdp._oracle.releases import histograms
+from skdp._oracle.sources import memory
+from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.records import Records, inverse_l1_norms
+from skdp.objective import Huber, Logistic, Multinomial, SquaredError
+from skdp.objective.tweedie import TweedieLog
 from two_ways import CLIP, FORMS, HOSTILE, LOSSES, N_COLUMNS, both_ways, hostile_rows
 
 pytestmark = pytest.mark.usefixtures("compiled_kernels")
@@ -278,7 +278,7 @@ def test_numba_is_loaded_if_it_repays_or_is_there(switch, before, loaded):
     """Of a few million numbers read it does not; the environment turns loops off."""
     program = f"""
 import numpy as np, skdp
-from skdp.oracle import compiled
+from skdp._oracle import compiled
 {before}
 X = np.random.default_rng(0).standard_normal((2000, 2))
 skdp.DPRidge(solver="gd", max_iter=2, delta=1e-7).fit(X, X[:, 0])

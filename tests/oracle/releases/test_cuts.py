@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from skdp._oracle import Cut, Public, noise_source
+from skdp._oracle.sources.memory import MemorySource
 from skdp.accounting import Adjacency, Composed, Gaussian, OnBlock, Partition, price
-from skdp.oracle import Cut, Public, noise_source
-from skdp.oracle.sources.memory import MemorySource
 
 N = 40
 PUBLIC = Public(N, 1, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)

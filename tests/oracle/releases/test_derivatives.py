@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from skdp._oracle.releases.record_sums import FINEST, derivatives, within_ball
+from skdp._oracle.sources.records import Records
 from skdp.objective import Logistic, Multinomial, SquaredError
-from skdp.oracle.releases.record_sums import FINEST, derivatives, within_ball
-from skdp.oracle.sources.records import Records
 
 ROUNDING = Fraction(2.0**-FINEST)
 

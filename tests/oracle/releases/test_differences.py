@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from skdp._oracle import GradientDifference, GradientSum, smoothness
+from skdp._oracle.kernels.clipped_gradients import clipped_gradients
+from skdp._oracle.releases.gradients import LEAST_BOUND
+from skdp._oracle.sources.memory import MemorySource
 from skdp.objective import Huber, Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import GradientDifference, GradientSum, smoothness
-from skdp.oracle.kernels.clipped_gradients import clipped_gradients
-from skdp.oracle.releases.gradients import LEAST_BOUND
-from skdp.oracle.sources.memory import MemorySource
 from two_points import D, N, context_for, points, rows_for
 
 

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.accounting import Adjacency
-from skdp.objective import Problem, SquaredError
-from skdp.oracle import BinCounts, MagnitudeCounts, Public
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.histograms import (
+from skdp._oracle import BinCounts, MagnitudeCounts, Public
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.releases.histograms import (
     BEYOND,
     BLOCK,
     BLOCKS,
@@ -25,8 +23,10 @@ from skdp.oracle.releases.histograms import (
     logarithms,
     weight_of,
 )
-from skdp.oracle.sources.groups import Groups
-from skdp.oracle.sources.memory import MemorySource
+from skdp._oracle.sources.groups import Groups
+from skdp._oracle.sources.memory import MemorySource
+from skdp.accounting import Adjacency
+from skdp.objective import Problem, SquaredError
 
 N_FEATURES, N_OUTPUTS, N_BINS = 2, 1, 3
 VALUES = [0.0, -0.0, 1.0, -3.0, 1e300, 5e-324]

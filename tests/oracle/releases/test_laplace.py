@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdp.accounting import Adjacency, Composed, Laplace, calibrate, price
-from skdp.objective import Logistic, Multinomial, Problem
-from skdp.oracle import (
+from skdp._oracle import (
     FixedSize,
     GaussianNoise,
     GradientSum,
@@ -19,8 +17,10 @@ from skdp.oracle import (
     NoisyStatistic,
     Public,
 )
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.mechanisms import Contribution
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.releases.mechanisms import Contribution
+from skdp.accounting import Adjacency, Composed, Laplace, calibrate, price
+from skdp.objective import Logistic, Multinomial, Problem
 
 
 def context_for(adjacency=Adjacency.ZERO_OUT, n_rows=50, n_features=3, n_outputs=1, **facts):

@@ -7,9 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdp.accounting import Adjacency
-from skdp.objective import Problem, SquaredError
-from skdp.oracle import (
+from skdp._oracle import (
     GaussianNoise,
     GradientSum,
     LaplaceNoise,
@@ -18,9 +16,11 @@ from skdp.oracle import (
     PublicContext,
     noise_source,
 )
-from skdp.oracle.noise import SeededSource
-from skdp.oracle.releases.mechanisms import Contribution
-from skdp.oracle.sources.memory import MemorySource
+from skdp._oracle.noise import SeededSource
+from skdp._oracle.releases.mechanisms import Contribution
+from skdp._oracle.sources.memory import MemorySource
+from skdp.accounting import Adjacency
+from skdp.objective import Problem, SquaredError
 
 PUBLIC = Public(50, 3, 1, Adjacency.ZERO_OUT, epsilon=1.0, delta=1e-6, has_intercept=False)
 PROBLEM = Problem(SquaredError(), fit_intercept=False)

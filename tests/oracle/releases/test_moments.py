@@ -9,15 +9,15 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import pdist
 
-from skdp.objective import Logistic, SquaredError
-from skdp.oracle import (
+from skdp._oracle import (
     Coordinates,
     GramSum,
     ShrunkGradientSum,
     unpack_gram,
 )
-from skdp.oracle.sources import row_blocks
-from skdp.oracle.sources.memory import MemorySource
+from skdp._oracle.sources import row_blocks
+from skdp._oracle.sources.memory import MemorySource
+from skdp.objective import Logistic, SquaredError
 from weighted_records import POINT, context_for, data_for, records, rows_of
 
 TURN = np.array([[3.0, 0.5, 0.0, 0.1], [0, 0.2, 0, 0], [0.3, 0, 1.0, 0], [0, 0, 0.4, 0.05]])

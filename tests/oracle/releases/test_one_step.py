@@ -8,6 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skdp._oracle import (
+    CappedResiduals,
+    Coordinates,
+    CutCount,
+    Public,
+    ShrunkGradientSum,
+    unpack_gram,
+)
+from skdp._oracle.releases import moments
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.sources.groups import Groups
+from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.records import Records
 from skdp.accounting import Adjacency, Gaussian
 from skdp.objective import (
     ElasticNet,
@@ -18,19 +31,6 @@ from skdp.objective import (
     SquaredError,
     TweedieLog,
 )
-from skdp.oracle import (
-    CappedResiduals,
-    Coordinates,
-    CutCount,
-    Public,
-    ShrunkGradientSum,
-    unpack_gram,
-)
-from skdp.oracle.releases import moments
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.groups import Groups
-from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import Records
 
 
 def totals(statistic, problem, records, adjacency=Adjacency.ZERO_OUT, **facts):

@@ -9,6 +9,16 @@ import numpy as np
 import pytest
 
 from benchmarks.releases import OTHERS, PROOFS, STATISTICS
+from skdp._oracle.public import Public
+from skdp._oracle.releases import (
+    histograms,
+    mechanisms,
+    moments,
+    record_sums,
+    samplers,
+)
+from skdp._oracle.releases.base import PublicContext, Release
+from skdp._oracle.sources.base import IN_MEMORY, REPEATABLE
 from skdp.accounting import Adjacency
 from skdp.objective import (
     Huber,
@@ -20,16 +30,6 @@ from skdp.objective import (
     SquaredError,
     TweedieLog,
 )
-from skdp.oracle.public import Public
-from skdp.oracle.releases import (
-    histograms,
-    mechanisms,
-    moments,
-    record_sums,
-    samplers,
-)
-from skdp.oracle.releases.base import PublicContext, Release
-from skdp.oracle.sources.base import IN_MEMORY, REPEATABLE
 
 
 class OwnLogistic(Logistic):

@@ -7,9 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdp.accounting import Adjacency
-from skdp.objective import Logistic, Problem, SquaredError
-from skdp.oracle import (
+from skdp._oracle import (
     CappedHessian,
     Coordinates,
     GradientDifference,
@@ -24,12 +22,14 @@ from skdp.oracle import (
     TableCounts,
     gradient_weight,
 )
-from skdp.oracle.kernels.clipped_gradients import gradient_rounding
-from skdp.oracle.releases.base import Contribution
-from skdp.oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
-from skdp.oracle.sources.base import added_in_pairs
-from skdp.oracle.sources.records import Records
-from skdp.oracle.sources.row_blocks import PAIRED_SUMS, part_rows, row_parts, summation_depth
+from skdp._oracle.kernels.clipped_gradients import gradient_rounding
+from skdp._oracle.releases.base import Contribution
+from skdp._oracle.releases.mechanisms import GaussianNoise, LaplaceNoise
+from skdp._oracle.sources.base import added_in_pairs
+from skdp._oracle.sources.records import Records
+from skdp._oracle.sources.row_blocks import PAIRED_SUMS, part_rows, row_parts, summation_depth
+from skdp.accounting import Adjacency
+from skdp.objective import Logistic, Problem, SquaredError
 
 
 def longest_chain(n_rows, n_features, blocks):

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skdp._oracle import AllRows, Block, FixedSize, Poisson, Public, noise_source
+from skdp._oracle.sources.memory import MemorySource
 from skdp.accounting import (
     Adjacency,
     Composed,
@@ -15,8 +17,6 @@ from skdp.accounting import (
     PoissonSampled,
     event_mu,
 )
-from skdp.oracle import AllRows, Block, FixedSize, Poisson, Public, noise_source
-from skdp.oracle.sources.memory import MemorySource
 
 N = 103
 PUBLIC = Public(

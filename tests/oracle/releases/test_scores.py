@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skdp._fitting.grouping import rows_in_memory
+from skdp._oracle import InfluenceSquares, Public, TableCounts, UnitSum
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.sources.memory import MemorySource
 from skdp.accounting import Adjacency
-from skdp.fitting.grouping import rows_in_memory
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import InfluenceSquares, Public, TableCounts, UnitSum
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources.memory import MemorySource
 
 N = 50
 CONTEXT = PublicContext(

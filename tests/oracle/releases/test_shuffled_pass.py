@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from skdp._oracle import GaussianNoise, Public, ShuffledPass, noise_source
+from skdp._oracle.kernels.clipped_gradients import gradient_rounding
+from skdp._oracle.releases import shuffled_pass
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.sources import memory
+from skdp._oracle.sources.base import STREAMED
+from skdp._oracle.sources.memory import MemorySource
 from skdp.accounting import Adjacency, DisjointPass, Gaussian, Shuffled, price
 from skdp.objective import ElasticNet, L2Ball, Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import GaussianNoise, Public, ShuffledPass, noise_source
-from skdp.oracle.kernels.clipped_gradients import gradient_rounding
-from skdp.oracle.releases import shuffled_pass
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.sources import memory
-from skdp.oracle.sources.base import STREAMED
-from skdp.oracle.sources.memory import MemorySource
 
 N, D, BOUND = 60, 4, 3.0
 

@@ -11,14 +11,14 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 
 from benchmarks.releases import STATISTICS
+from skdp._oracle import Public
+from skdp._oracle.releases import base, gradients, histograms, moments, record_sums
+from skdp._oracle.sources import row_blocks
+from skdp._oracle.sources.groups import Groups
+from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.records import Records
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import Public
-from skdp.oracle.releases import base, gradients, histograms, moments, record_sums
-from skdp.oracle.sources import row_blocks
-from skdp.oracle.sources.groups import Groups
-from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import Records
 
 N, D, ROW_BOUND, SIZE = 24, 4, 5.0, 2.5
 LOSSES = {"logistic": Logistic(), "squared": SquaredError(), "three classes": Multinomial(3)}

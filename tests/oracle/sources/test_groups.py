@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.objective import Logistic, Multinomial, SquaredError
-from skdp.oracle.kernels import second_moments
-from skdp.oracle.kernels.clipped_gradients import (
+from skdp._oracle.kernels import second_moments
+from skdp._oracle.kernels.clipped_gradients import (
     clipped_gradients,
     clipped_means,
     gradient_rounding,
     weighted_residuals,
 )
-from skdp.oracle.releases import histograms
-from skdp.oracle.sources import row_blocks
-from skdp.oracle.sources.column_map import Columns, Scaling
-from skdp.oracle.sources.groups import GroupBlock, Groups
-from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import Records
+from skdp._oracle.releases import histograms
+from skdp._oracle.sources import row_blocks
+from skdp._oracle.sources.column_map import Columns, Scaling
+from skdp._oracle.sources.groups import GroupBlock, Groups
+from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.records import Records
+from skdp.objective import Logistic, Multinomial, SquaredError
 
 CLIP = 0.5
 MAGNITUDES = histograms.MagnitudeCounts(True, True)

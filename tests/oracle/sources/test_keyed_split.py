@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.oracle import noise_source
-from skdp.oracle.sources import keyed_split
-from skdp.oracle.sources.keyed_split import KeyedSplit, PartOfPartitions, starts_of_partitions
+from skdp._oracle import noise_source
+from skdp._oracle.sources import keyed_split
+from skdp._oracle.sources.keyed_split import KeyedSplit, PartOfPartitions, starts_of_partitions
 
 
 @pytest.mark.parametrize("sizes", [[1], [3, 0], [0, 3], [5, 5, 5], [1] * 40, [70_000, 1, 9_999]])

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from skdp._oracle import Columns, Scaling
+from skdp._oracle.kernels import clipped_gradients as gradients
+from skdp._oracle.kernels import second_moments
+from skdp._oracle.noise import SystemSource
+from skdp._oracle.releases import histograms
+from skdp._oracle.sources import memory, records, row_blocks
+from skdp._oracle.sources.groups import Groups
+from skdp._oracle.sources.memory import MemorySource
 from skdp.objective import Logistic
-from skdp.oracle import Columns, Scaling
-from skdp.oracle.kernels import clipped_gradients as gradients
-from skdp.oracle.kernels import second_moments
-from skdp.oracle.noise import SystemSource
-from skdp.oracle.releases import histograms
-from skdp.oracle.sources import memory, records, row_blocks
-from skdp.oracle.sources.groups import Groups
-from skdp.oracle.sources.memory import MemorySource
 
 N_ROWS, N_COLUMNS = 300, 5
 

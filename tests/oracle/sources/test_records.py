@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from skdp.oracle.sources import records
-from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.partitioned import PartitionRows, PartitionSum
+from skdp._oracle.sources import records
+from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.partitioned import PartitionRows, PartitionSum
 
 hostile = st.floats(allow_nan=False, allow_infinity=False, width=64)
 

@@ -14,24 +14,24 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
 import skdp
-from skdp.accounting import Adjacency
-from skdp.objective import Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import Columns, Oracle, Public, PublicContext, Scaling
-from skdp.oracle.kernels import clipped_gradients as gradients
-from skdp.oracle.kernels import second_moments
-from skdp.oracle.kernels.clipped_gradients import (
+from skdp._oracle import Columns, Oracle, Public, PublicContext, Scaling
+from skdp._oracle.kernels import clipped_gradients as gradients
+from skdp._oracle.kernels import second_moments
+from skdp._oracle.kernels.clipped_gradients import (
     clipped_gradients,
     clipped_means,
     gradient_rounding,
 )
-from skdp.oracle.ledger import AdmitAll, Ledger
-from skdp.oracle.noise import noise_source
-from skdp.oracle.releases import histograms, record_sums
-from skdp.oracle.sources import memory, records, row_blocks
-from skdp.oracle.sources.groups import Groups
-from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.records import Records
-from skdp.oracle.sources.row_blocks import LONGEST_BASE, growth_of_rounding, summation_depth
+from skdp._oracle.ledger import AdmitAll, Ledger
+from skdp._oracle.noise import noise_source
+from skdp._oracle.releases import histograms, record_sums
+from skdp._oracle.sources import memory, records, row_blocks
+from skdp._oracle.sources.groups import Groups
+from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.records import Records
+from skdp._oracle.sources.row_blocks import LONGEST_BASE, growth_of_rounding, summation_depth
+from skdp.accounting import Adjacency
+from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 
 N_ROWS, N_COLUMNS, CONSTANT = 400, 6, 2.5
 FORMS = ["copied", "mapped", "long base", "groups", "groups, long base"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdp.oracle import noise_source
-from skdp.oracle.sources.memory import MemorySource
-from skdp.oracle.sources.stream import StreamSource
+from skdp._oracle import noise_source
+from skdp._oracle.sources.memory import MemorySource
+from skdp._oracle.sources.stream import StreamSource
 
 
 def test_a_stream_does_not_go_back():

@@ -9,13 +9,13 @@ import pytest
 from scipy.optimize import minimize
 
 import skdp
+from skdp._oracle import GaussianNoise, NoisyStatistic, NotAudited, Public, VertexSelection
+from skdp._oracle.noise import SystemSource
+from skdp._oracle.releases import base, gradients
+from skdp._oracle.releases.gradients import GradientSum
+from skdp._oracle.sources.memory import MemorySource
 from skdp.accounting import Adjacency, ApproximateDP, Composed, Laplace, NoisyMaximum, price
 from skdp.objective import ElasticNet, L1Ball, Problem, SquaredError
-from skdp.oracle import GaussianNoise, NoisyStatistic, NotAudited, Public, VertexSelection
-from skdp.oracle.noise import SystemSource
-from skdp.oracle.releases import base, gradients
-from skdp.oracle.releases.gradients import GradientSum
-from skdp.oracle.sources.memory import MemorySource
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 

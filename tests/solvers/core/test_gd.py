@@ -9,9 +9,9 @@ import pytest
 from sklearn.metrics import log_loss
 
 import skdp
+from skdp._oracle import Public
 from skdp.accounting import Adjacency
 from skdp.objective import Logistic, Problem, SquaredError
-from skdp.oracle import Public
 from skdp.solvers import GradientDescent
 from skdp.solvers.defaults import descent_defaults
 

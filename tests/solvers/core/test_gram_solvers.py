@@ -11,10 +11,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss
 
 import skdp
+from skdp._oracle import Public, ShrunkGradientSum
+from skdp._oracle.oracle import Oracle
 from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, L2Ball, Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import Public, ShrunkGradientSum
-from skdp.oracle.oracle import Oracle
 from skdp.solvers import get_solver
 from skdp.solvers.auto import automatic_solver
 from skdp.solvers.core import whitened

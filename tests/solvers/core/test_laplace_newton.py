@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import skdp
+from skdp._oracle import GramSum
 from skdp.accounting import Adjacency
-from skdp.oracle import GramSum
 
 
 def line(n_rows, seed):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import skdp
+from skdp._oracle import Public, SolverStage, make_plan
 from skdp.accounting import Adjacency, Composed, Laplace, price
 from skdp.objective import ElasticNet, Logistic, Problem, SquaredError
-from skdp.oracle import Public, SolverStage, make_plan
 from skdp.planning import nesterov_bounds
 from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
 from skdp.solvers.defaults import loss_curvature

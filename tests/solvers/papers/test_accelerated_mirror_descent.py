@@ -11,9 +11,9 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 import skdp
+from skdp._oracle import Public
 from skdp.accounting import Adjacency
 from skdp.objective import Box, ElasticNet, L1Ball, L2Ball, Problem, Simplex, SquaredError
-from skdp.oracle import Public
 from skdp.solvers import AcceleratedMirrorDescent
 from skdp.steps.mirror_maps import mirror_map
 

@@ -10,12 +10,12 @@ import pytest
 import skdp
 from benchmarks.papers.theory import printed_adp_noise
 from replays import differing
+from skdp._oracle import Public, SolverStage, make_plan
+from skdp._oracle.oracle import Oracle
 from skdp.accounting import Adjacency, Composed, FixedSizeSampled, Gaussian
 from skdp.accounting.papers import advanced_epsilon
 from skdp.accounting.pricing import least_factor
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
-from skdp.oracle import Public, SolverStage, make_plan
-from skdp.oracle.oracle import Oracle
 from skdp.solvers import get_solver
 from skdp.solvers.papers.wu_2021 import AdaptiveNoiseSGD
 from skdp.steps import AdaptiveStep, PolynomialStep, SquareRootDecayStep

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import skdp
+from skdp._oracle import Public, SolverStage, make_plan
 from skdp.accounting import (
     Adjacency,
     Composed,
@@ -20,7 +21,6 @@ from skdp.accounting import (
     price,
 )
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import AdaptiveShuffledSGD, ShuffledSGD
 from skdp.solvers.papers.varshney_2022 import (
     SEARCHES,
@@ -266,7 +266,7 @@ def blocks_that_move(monkeypatch, seed, place, row, target):
             privacy=skdp.Privacy(noise=skdp.SeededNoise(seed)),
         )
         with monkeypatch.context() as patch:
-            patch.setattr("skdp.oracle.GaussianNoise.add_noise", hide)
+            patch.setattr("skdp._oracle.GaussianNoise.add_noise", hide)
             return model.fit(X, y), seen
 
     model, answers = fit(X, y)

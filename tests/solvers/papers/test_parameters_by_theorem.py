@@ -9,9 +9,9 @@ import pytest
 
 import skdp
 from skdp import planning, steps
+from skdp._oracle import Public
 from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, Logistic, Problem
-from skdp.oracle import Public
 from skdp.solvers import AdaptiveNoiseSGD, GradientDescent, get_solver
 
 PROBLEM = Problem(Logistic(), ElasticNet(0.02))

@@ -9,12 +9,12 @@ import pytest
 
 import skdp
 from replays import differing
+from skdp._oracle import BudgetError, Public, Solution
+from skdp._oracle.ledger import Ledger, PrivacyFilter
+from skdp._oracle.oracle import Oracle
+from skdp._oracle.releases.base import PublicContext
 from skdp.accounting import Adjacency, gaussian_mu
 from skdp.objective import ElasticNet, Problem, SquaredError
-from skdp.oracle import BudgetError, Public, Solution
-from skdp.oracle.ledger import Ledger, PrivacyFilter
-from skdp.oracle.oracle import Oracle
-from skdp.oracle.releases.base import PublicContext
 from skdp.planning import noise_constant, number_of_steps, utility_bound
 from skdp.solvers import GradientDescent
 from skdp.solvers.papers.hong_2022 import ResidualBudget

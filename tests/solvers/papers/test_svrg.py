@@ -10,9 +10,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import skdp
+from skdp._oracle import Public, SolverStage, make_plan
 from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, UnknownCost
 from skdp.objective import Box, ElasticNet, L1Ball, L2Ball, Logistic, Problem, Simplex
-from skdp.oracle import Public, SolverStage, make_plan
 from skdp.solvers import SVRG, SVRGPlusPlus, get_solver
 from skdp.solvers.papers.wang_2017 import SNAPSHOT_SHARE, barzilai_borwein
 

@@ -12,16 +12,16 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skdp
+from skdp._oracle import Oracle, Public
+from skdp._oracle.ledger import AdmitAll, Ledger
+from skdp._oracle.releases.base import NotAudited, PublicContext
+from skdp._oracle.releases.histograms import BinCounts, MagnitudeCounts
+from skdp._oracle.sources.column_map import Columns, Scaling
+from skdp._oracle.sources.memory import MemorySource
+from skdp._stages.scaling import distributions, estimates
+from skdp._stages.scaling.shares import scaling_budget
 from skdp.accounting import Adjacency, Gaussian, gaussian_mu
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import Oracle, Public
-from skdp.oracle.ledger import AdmitAll, Ledger
-from skdp.oracle.releases.base import NotAudited, PublicContext
-from skdp.oracle.releases.histograms import BinCounts, MagnitudeCounts
-from skdp.oracle.sources.column_map import Columns, Scaling
-from skdp.oracle.sources.memory import MemorySource
-from skdp.stages.scaling import distributions, estimates
-from skdp.stages.scaling.shares import scaling_budget
 
 HISTOGRAMS = ("magnitudes", "histograms")
 

@@ -10,9 +10,9 @@ from scipy.special import ndtr
 
 import skdp
 from counting import near_counts
-from skdp.oracle.releases.histograms import N_NEAR
-from skdp.oracle.sources.records import Records
-from skdp.stages.scaling.distributions import (
+from skdp._oracle.releases.histograms import N_NEAR
+from skdp._oracle.sources.records import Records
+from skdp._stages.scaling.distributions import (
     LOG2_STDS,
     LOG2_WIDTHS,
     LOGNORMAL_SCALE,
@@ -34,7 +34,7 @@ from skdp.stages.scaling.distributions import (
     prior,
     with_zeros,
 )
-from skdp.stages.scaling.estimates import coarse_ranges, estimate
+from skdp._stages.scaling.estimates import coarse_ranges, estimate
 
 N_ROWS = 2000
 

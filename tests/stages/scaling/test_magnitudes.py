@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import skdp
+from skdp._oracle import MagnitudeCounts, Public, PublicContext
+from skdp._oracle.releases.histograms import N_MAGNITUDES, N_NEAR, SIDE
+from skdp._oracle.sources.memory import MemorySource
+from skdp._stages.scaling.distributions import magnitude_bounds
+from skdp._stages.scaling.estimates import in_own_units
 from skdp.accounting import Adjacency
 from skdp.objective import Problem, SquaredError
-from skdp.oracle import MagnitudeCounts, Public, PublicContext
-from skdp.oracle.releases.histograms import N_MAGNITUDES, N_NEAR, SIDE
-from skdp.oracle.sources.memory import MemorySource
-from skdp.stages.scaling.distributions import magnitude_bounds
-from skdp.stages.scaling.estimates import in_own_units
 
 N_ROWS, SLOPES = 5000, np.array([2.0, -1.0, 0.5])
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.stages.scaling.distributions import Bins, Ranges
-from skdp.stages.scaling.refinements import refine_narrow_columns
-from skdp.stages.scaling.stage import MANY_BINS, _bin_rounds
+from skdp._stages.scaling.distributions import Bins, Ranges
+from skdp._stages.scaling.refinements import refine_narrow_columns
+from skdp._stages.scaling.stage import MANY_BINS, _bin_rounds
 
 UNIT = Ranges(np.zeros(1), np.ones(1))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import skdp
+from skdp._oracle import Public
+from skdp._stages.scaling.shares import scaling_budget
 from skdp.accounting import Adjacency
-from skdp.oracle import Public
-from skdp.stages.scaling.shares import scaling_budget
 
 
 def raw(n_rows, rng):

@@ -10,12 +10,12 @@ import pytest
 
 import skdp
 from counting import near_counts
+from skdp._oracle import Public
+from skdp._oracle.sources.records import Records
+from skdp._stages.scaling.distributions import Histogram
+from skdp._stages.scaling.estimates import coarse_ranges
+from skdp._stages.scaling.shares import MAX_SHARE_ALL, scaling_budget
 from skdp.accounting import Adjacency
-from skdp.oracle import Public
-from skdp.oracle.sources.records import Records
-from skdp.stages.scaling.distributions import Histogram
-from skdp.stages.scaling.estimates import coarse_ranges
-from skdp.stages.scaling.shares import MAX_SHARE_ALL, scaling_budget
 
 N_ROWS = 2000
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import skdp
+from skdp._oracle import Public
+from skdp._stages.scaling.shares import mu_per_count, scaling_budget
 from skdp.accounting import Adjacency
-from skdp.oracle import Public
-from skdp.stages.scaling.shares import mu_per_count, scaling_budget
 
 
 def asked(n_rows, n_features, insist=False):

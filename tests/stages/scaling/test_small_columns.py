@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdp.oracle import Columns
-from skdp.oracle.releases.histograms import N_NEAR, MagnitudeCounts
-from skdp.stages.scaling.distributions import Histogram
-from skdp.stages.scaling.refinements import keep_standardised
+from skdp._oracle import Columns
+from skdp._oracle.releases.histograms import N_NEAR, MagnitudeCounts
+from skdp._stages.scaling.distributions import Histogram
+from skdp._stages.scaling.refinements import keep_standardised
 
 N_ROWS = 100_000
 

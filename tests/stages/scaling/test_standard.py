@@ -7,11 +7,11 @@ import pytest
 
 import skdp
 from counting import near_counts
-from skdp.oracle import Columns
-from skdp.oracle.releases.histograms import N_NEAR
-from skdp.oracle.sources.records import Records
-from skdp.stages.scaling.distributions import RANGE_IN_SCALES, Histogram
-from skdp.stages.scaling.refinements import keep_standardised
+from skdp._oracle import Columns
+from skdp._oracle.releases.histograms import N_NEAR
+from skdp._oracle.sources.records import Records
+from skdp._stages.scaling.distributions import RANGE_IN_SCALES, Histogram
+from skdp._stages.scaling.refinements import keep_standardised
 
 N_ROWS = 5000
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.oracle import Columns
-from skdp.oracle.public import TARGET_RANGE
-from skdp.oracle.releases.histograms import N_NEAR, MagnitudeCounts
-from skdp.stages.scaling.distributions import Bins, Histogram, Ranges
-from skdp.stages.scaling.refinements import _beyond_the_seen, _least_sum, extrapolate_tails
+from skdp._oracle import Columns
+from skdp._oracle.public import TARGET_RANGE
+from skdp._oracle.releases.histograms import N_NEAR, MagnitudeCounts
+from skdp._stages.scaling.distributions import Bins, Histogram, Ranges
+from skdp._stages.scaling.refinements import _beyond_the_seen, _least_sum, extrapolate_tails
 
 N_ROWS, N_BINS = 20_000, 32
 LAWS = {

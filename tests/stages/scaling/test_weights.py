@@ -11,10 +11,10 @@ from sklearn.metrics import r2_score
 
 import skdp
 from skdp import audit
-from skdp.oracle import Weights
-from skdp.oracle.releases import histograms as releases
+from skdp._oracle import Weights
+from skdp._oracle.releases import histograms as releases
+from skdp._stages.scaling.weights import WeightStage
 from skdp.solvers import available
-from skdp.stages.scaling.weights import WeightStage
 
 N_ROWS = 20_000
 SHIFT = 2.0**20  # exact, and by whole bins of counts: fits with the same noise are equal

@@ -12,10 +12,8 @@ from scipy import sparse
 import replays
 import skdp
 from replays import data_for, seeded, solvers_for
-from skdp.accounting import Adjacency
-from skdp.fitting import preparation
-from skdp.objective import ElasticNet, Problem, SquaredError
-from skdp.oracle import (
+from skdp._fitting import preparation
+from skdp._oracle import (
     Columns,
     Oracle,
     Public,
@@ -23,14 +21,16 @@ from skdp.oracle import (
     Solution,
     noise_source,
 )
-from skdp.oracle.ledger import AdmitAll, Ledger
-from skdp.oracle.releases.base import PublicContext
-from skdp.oracle.releases.record_sums import TailSum
-from skdp.oracle.session import rehearse
-from skdp.oracle.sources.memory import MemorySource
+from skdp._oracle.ledger import AdmitAll, Ledger
+from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.releases.record_sums import TailSum
+from skdp._oracle.session import rehearse
+from skdp._oracle.sources.memory import MemorySource
+from skdp._stages.scaling import stage
+from skdp._stages.scaling.stage import EXPANSION_FACTOR, SHARE, Widening
+from skdp.accounting import Adjacency
+from skdp.objective import ElasticNet, Problem, SquaredError
 from skdp.solvers import get_solver
-from skdp.stages.scaling import stage
-from skdp.stages.scaling.stage import EXPANSION_FACTOR, SHARE, Widening
 
 PROBLEM = Problem(SquaredError(), ElasticNet(0.1))
 REGRESSORS = [skdp.DPLinearRegression, skdp.DPRidge]

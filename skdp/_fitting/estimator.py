@@ -1,0 +1,490 @@
+"""The path of every private fit (prepare, charge, run), and its base class."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from skdp._fitting import noise_warnings, parts, refusals, user_warnings
+from skdp._fitting.between_fits import add_fit, everything_in, warn_about_steps_before
+from skdp._fitting.budget import Rows, charge, identities_of_open_budgets, of_other_processes
+from skdp._fitting.data import Data
+from skdp._fitting.parameters import EXAMPLES, check_parameters
+from skdp._fitting.preparation import Prepared
+from skdp._fitting.privacy import Privacy, refuse_nested_names
+from skdp._fitting.refusals import refuse_columns, without_cells
+from skdp._fitting.targets import Targets
+from skdp._numbers import AnyArray, AnyType, Table
+from skdp._oracle import NoiseSource, Plan, Public, Solution, compiled, make_plan, run
+from skdp._oracle.session import Stages
+from skdp._oracle.sources.base import IN_MEMORY, Source
+from skdp._oracle.sources.memory import Map, row_threads
+from skdp._oracle.sources.row_blocks import canonical, row_parts
+from skdp._version import DOCUMENTATION, __version__
+from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
+from skdp.accounting.records import release_lines
+from skdp.objective import Problem, SquaredError
+from skdp.solvers import get_solver
+
+# What `verbose` says of releases. Of others it says their kind.
+STEPS = {
+    "magnitudes": "estimating ranges of columns",
+    "histograms": "estimating ranges of columns",
+    "table": "estimating ranges of columns",
+    "gram": "estimating second moments",
+    "hessian": "estimating curvature",
+    "gradient": "stepping along gradients",
+    "tails": "estimating tails of targets",
+    "calibration": "calibrating predictions",
+}
+
+
+class Progress:
+    """Prints each step of a fit, by the kinds of its releases, or shows them in a bar of tqdm.
+
+    It sees neither rows nor answers.
+
+    Parameters
+    ----------
+    who : str
+    plan : Plan
+    """
+
+    def __init__(self, who: str, plan: Plan) -> None:
+        self._who, self._seen = who, dict[str, None]()
+        self._n_steps = len({self._step(entry.kind) for entry in plan.entries})
+        self._bar = None
+        if importlib.util.find_spec("tqdm") is not None:
+            total = None if plan.adaptive else sum(entry.count for entry in plan.entries)
+            self._bar = importlib.import_module("tqdm").tqdm(total=total)
+
+    def released(self, kind: str) -> None:
+        """Show the step that a release of this kind is part of."""
+        step = self._step(kind)
+        is_first = step not in self._seen
+        self._seen[step] = None
+        of = max(self._n_steps, len(self._seen))
+        text = f"[{self._who}] {step}, {len(self._seen)} of {of}"
+        if self._bar is not None:
+            self._bar.set_description(text)
+            self._bar.update()
+        elif is_first:
+            print(text)
+
+    @staticmethod
+    def _step(kind: str) -> str:
+        return STEPS.get(kind, f"estimating {kind.replace('_', ' ')}")
+
+
+# Attribute of an estimator that was pickled inside blocks of budgets: their identities.
+_SENT_BUDGETS = "_sent_budgets"
+
+
+class PrivateEstimator(BaseEstimator):
+    """Base of all that is fitted privately. Copies forget no open budget.
+
+    Attributes
+    ----------
+    _protects_labels : bool
+        Whether it has targets, so that adjacency="label" means something.
+    """
+
+    # The link of a notebook's picture of an estimator, by scikit-learn's names.
+    _doc_link_module = "skdp" if DOCUMENTATION else ""
+    _doc_link_template = f"{DOCUMENTATION}/generated/skdp.{{estimator_name}}.html"
+    _protects_labels: ClassVar[bool] = False
+    _predicts_rows: ClassVar[bool] = False  # as scores do, of which offsets are part
+    epsilon: float
+    delta: float
+    privacy: Privacy | None
+    privacy_: PrivacyStatement
+
+    @property
+    def _who(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
+
+    @property
+    def _terms(self) -> Privacy:
+        """The terms of privacy, with defaults for None and for what a fit will refuse."""
+        return self.privacy if isinstance(self.privacy, Privacy) else Privacy()
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, and those of objects among them, such as ``privacy__budget``.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of the estimator and, after the name of one and two underscores, of its
+            value: an object, or the name of a solver.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is unknown, or a nested name is set where there is no object.
+        """
+        solver = params.get("solver", getattr(self, "solver", None))
+        has_nested = any(name.startswith("solver__") for name in params)
+        if has_nested and isinstance(solver, str) and solver != "auto":
+            params = {**params, "solver": get_solver(solver)}
+        refuse_nested_names(self._who, params, self.get_params(deep=False), EXAMPLES)
+        super().set_params(**params)
+        return self
+
+    # ------------------------------------------------------------------ check and read
+
+    def _check_shared_parameters(self) -> None:
+        shared = ("epsilon", "delta", "privacy")
+        check_parameters({name: getattr(self, name) for name in shared}, self._protects_labels)
+
+    def _require_delta(self, advice: str) -> None:
+        """Raise ValueError if there is noise and delta is 0."""
+        if self.delta == 0 and not math.isinf(self.epsilon):
+            raise ValueError(
+                f"{self._who}: Gaussian noise needs delta > 0; {advice}. Nothing was released."
+            )
+
+    def _read(self, what: str, *arrays: Any, **checks: Any) -> Table:
+        """Validate X, or X and y. A refusal does not quote what a cell holds."""
+        refuse_columns("X", arrays[0])
+        with without_cells(what, *arrays[:1]):
+            validated = validate_data(
+                self, *arrays, accept_sparse="csr", dtype=[np.float64, np.float32], **checks
+            )
+        X, *others = validated if len(arrays) > 1 else (validated,)
+        X = canonical(X) if sparse.issparse(X) else X
+        return (X, *others) if others else X
+
+    def _read_new(self, X: Table) -> Table:
+        """Validate rows that a fitted estimator predicts or transforms."""
+        with refusals.refusing(self._who):
+            return self._read("X", X, reset=False)
+
+    def _reader(self) -> Self:
+        """Return an estimator with the same parameters, on which rows are checked elsewhere.
+
+        It has no budget and no noise, and is sent to where the rows are.
+        """
+        reader = type(self)(**self.get_params(deep=False))
+        reader.privacy = self._terms.for_plans()
+        return reader
+
+    @property
+    def _reads_label_set(self) -> bool:
+        """Whether the labels of a classifier come from the rows, as none are declared."""
+        return False
+
+    def _check_rows(self, X: Table) -> None:
+        """Raise ValueError for rows that a fit would refuse. Nothing is kept or charged."""
+        with refusals.refusing(self._who):
+            clone(self)._read("X", X)
+
+    # ------------------------------------------------------------------ the path of a fit
+
+    def _fit(self, data: Data, *start: object) -> Self:
+        """Prepare, charge and run a fit on rows of any kind, and keep its results.
+
+        Parameters
+        ----------
+        data : Data
+        *start
+            Where a solver starts, for those estimators that have one.
+        """
+        fit = prepare_fit(self, data, *start)
+        public = fit.prepared.public
+        n_parts = len(row_parts(public.n_rows, public.n_features, public.sparse))
+        try:
+            with row_threads(n_parts) as spread:
+                with refusals.refusing(self._who):
+                    source = fit.open_source(spread)
+                compared = self._protects_labels and fit.data.provides == IN_MEMORY
+                rows = fit.data.part, fit.data.given[:2]
+                drawn_from = charge_fit(
+                    self, fit.statement, fit.data if compared else None, rows=rows
+                )
+                stated = with_earlier_fits(self, fit.data.given[:2], fit.statement)
+                solution = run_fit(self, fit, source, drawn_from)
+        except MemoryError as error:  # a size follows from the private number of rows
+            no_size = MemoryError(refusals.NO_MEMORY.format(self._who))
+            raise (no_size if public.grouped else error) from None
+        # Rows, oracle and generators end here.
+        self._keep(solution, fit)
+        if stated is not fit.statement:
+            self.privacy_ = replace(stated, expectations=self.privacy_.expectations)
+        return self
+
+    def _read_targets(self, y: AnyArray, dtype: AnyType) -> Targets:
+        """Check y and turn it into targets. Without a solver no release reads them."""
+        return Targets(y, 1)
+
+    def _with_offset(
+        self, targets: Targets, weights: AnyArray | None, offset: AnyArray
+    ) -> tuple[Targets, AnyArray | None]:
+        """Return targets and weights of rows with offsets. Only models of targets read these."""
+        return targets, weights
+
+    def _declared_targets(self, n_outputs: int) -> Targets:
+        """Return targets of two rows. Without a solver no release reads them."""
+        return Targets(np.zeros((2, 1)), 1)
+
+    def _prepare_stages(
+        self,
+        stages_for: Callable[[Public], Stages],
+        n_records: int,
+        n_features: int,
+        grouped: bool,
+        **facts: Any,
+    ) -> Prepared:
+        """Settle a fit without a solver."""
+        public = self._public(n_records, n_features, grouped, **facts)
+        problem, stages = Problem(SquaredError(), fit_intercept=False), stages_for(public)
+        plan = make_plan(stages, public, problem)
+        return Prepared(public, problem, stages, plan)
+
+    def _public(self, n_records: int, n_features: int, grouped: bool, **facts: Any) -> Public:
+        """Return the public facts of a fit under these terms of privacy."""
+        budget = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
+        return Public(
+            n_rows=n_records,
+            n_features=n_features,
+            adjacency=Adjacency.parse(self._terms.adjacency, labels=self._protects_labels),
+            unit="group" if grouped else "row",
+            **{"n_outputs": 1, "has_intercept": False, **budget, **facts},
+        )
+
+    def _check_parameters(self) -> object:
+        """Raise ValueError for parameters that are out of range or do not agree."""
+        raise NotImplementedError
+
+    def _prepare_for(self, data: Data, *start: Any) -> Prepared:
+        """Return all that is settled about a fit to rows with these public facts."""
+        raise NotImplementedError
+
+    def _warn_before(self, prepared: Prepared) -> None:
+        """Warn about a fit, from public facts, before it is charged."""
+
+    def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
+        """Return the sentences of the statement on what is assumed."""
+        raise NotImplementedError
+
+    def _keep(self, solution: Solution, fit: Fit) -> None:
+        """Store the results of a fit."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ copies and pickles
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle with the version, and the open budgets, which are charged or refuse elsewhere."""
+        state = {**super().__getstate__(), "_skdp_version": __version__}
+        sent = identities_of_open_budgets(state.get(_SENT_BUDGETS, ()))
+        return {**state, _SENT_BUDGETS: sent} if sent else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Unpickle. In the process that made the budgets there is nothing to remember."""
+        state = dict(state)
+        version = state.pop("_skdp_version", __version__)
+        if version != __version__:
+            versions = {
+                "current_sklearn_version": __version__,
+                "original_sklearn_version": version,
+            }
+            warnings.warn(
+                InconsistentVersionWarning(estimator_name=self._who, **versions), stacklevel=2
+            )
+        sent = of_other_processes(state.pop(_SENT_BUDGETS, ()))
+        super().__setstate__({**state, _SENT_BUDGETS: sent} if sent else state)
+
+    def __sklearn_clone__(self) -> Self:
+        """Clone. Meta-estimators in a worker clone what they were sent."""
+        copy: Self = super().__sklearn_clone__()
+        if _SENT_BUDGETS in vars(self):
+            setattr(copy, _SENT_BUDGETS, vars(self)[_SENT_BUDGETS])
+        return copy
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # Read before any parameter is checked.
+        terms = self.privacy
+        tags.non_deterministic = not (isinstance(terms, Privacy) and terms.noise_source == "seeded")
+        return tags
+
+
+def is_private_model(estimator: object) -> bool:
+    """Whether this is a private estimator with targets, unlike a scaler or a search."""
+    return isinstance(estimator, PrivateEstimator) and estimator._protects_labels
+
+
+# ---------------------------------------------------------------- the path of a fit
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fit whose rows were checked and whose plan is settled. Nothing has been charged.
+
+    Attributes
+    ----------
+    data : Data
+    prepared : Prepared
+    statement : PrivacyStatement
+        The charge for the fit.
+    """
+
+    data: Data
+    prepared: Prepared
+    statement: PrivacyStatement
+
+    def open_source(self, spread: Map) -> Source:
+        """Return the source that the oracle gets, from a ``map`` over threads.
+
+        Whatever can fail for its size fails in here, before the charge.
+        """
+        assert self.data.make_source is not None
+        source = self.data.make_source(self.prepared.public, spread)
+        source.reserve(transformed=len(self.prepared.stages) > 1)
+        return source
+
+
+def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
+    """Settle the plan of a fit.
+
+    Parameters
+    ----------
+    model : PrivateEstimator
+    data : Data
+    *start
+        Where a solver starts, for those estimators that have one.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is refused. Nothing is released or charged.
+    """
+    with refusals.refusing(model._who):
+        prepared = model._prepare_for(data, *start)
+    model._warn_before(prepared)
+    public, solver, plan = prepared.public, prepared.solver, prepared.plan
+    if solver is not None:
+        noise_warnings.warn_about_noise(model._who, plan, public, prepared.problem)
+    source = model._terms.noise_source
+    resampled = user_warnings.resampling_around()
+    assumptions = *resampled, *model._assumptions(prepared), *data.assumptions
+    cost = plan.cost(public, assumptions, source)
+    statement = cost.statement()
+    if statement.releases and not public.grouped:
+        refusals.refuse_groups_of_others(model._who)
+    parts.require_charged_unit(model._who, public.unit)
+    if getattr(model, "verbose", 0) > 1:
+        for line in release_lines(statement.releases, statement.unit):
+            print(
+                f"[{model._who}] {line}, epsilon {statement.epsilon:.4g}, "
+                f"accountant {statement.accountant}"
+            )
+    n_passes = sum(record.count for record in statement.releases)
+    compiled.prepare(n_passes * public.n_rows * public.n_parameters * public.n_outputs)
+    return Fit(data, prepared, replace(cost, part=data.part).statement())
+
+
+def charge_fit(
+    model: PrivateEstimator,
+    statement: PrivacyStatement,
+    data: Data | None = None,
+    who: str | None = None,
+    rows: Rows = ((), ()),
+) -> NoiseSource:
+    """Charge the budgets that a fit shares, and return the source of its noise.
+
+    Parameters
+    ----------
+    model : PrivateEstimator
+    statement : PrivacyStatement
+        The charge: a fit, or several fits together. Those go into a block of
+        `skdp._fitting.parts.charged_as_a_whole`, in which nothing is charged again.
+    data : Data or None, default=None
+        The rows, for the budgets to compare with those of earlier fits.
+    who : str or None, default=None
+        Name of the tool in messages. None for that of the estimator.
+    rows : tuple of (Part, tuple)
+        The part of the rows, and the arrays that were given for them.
+
+    Raises
+    ------
+    PrivacyBudgetError
+        If a budget does not admit it. Nothing is released or charged.
+    """
+    who, terms = who or model._who, model._terms
+    n_records = statement.n_rows or statement.n_groups or 1
+    user_warnings.warn_about_budget(who, model.epsilon, model.delta, n_records)
+    if not parts.is_charged():
+        user_warnings.warn_about_calls(who, model.epsilon)
+        if not math.isinf(model.epsilon):
+            warn_about_steps_before(who, model)
+    user_warnings.warn_about_seed(who, terms.noise_source, model.epsilon)
+    drawn_from, seed = terms.draws()
+    if not parts.is_charged():
+        # A model that is scored was sent from the blocks of budgets, the scorer was not.
+        inside = (one for one in everything_in(model) if isinstance(one, PrivateEstimator))
+        sent = (identity for one in inside for identity in vars(one).get(_SENT_BUDGETS, ()))
+        charge(who, statement, terms.budget, seed, tuple(dict.fromkeys(sent)), data, rows)
+    return drawn_from
+
+
+def with_earlier_fits(
+    model: PrivateEstimator, arrays: tuple[Table, ...], statement: PrivacyStatement
+) -> PrivacyStatement:
+    """Return the statement of all fits of this estimator on these rows. Warn if there are several.
+
+    Whoever fits it again and keeps the best result has seen all of these releases. Each was charged
+    separately. ``privacy_`` states this total.
+
+    Parameters
+    ----------
+    model : PrivateEstimator
+    arrays : tuple
+        The arguments that contain rows.
+    statement : PrivacyStatement
+        Of a fit that was charged.
+    """
+    if parts.is_charged():
+        return statement
+    fits = [one for one in add_fit(model, arrays, statement) if one.noise_source == "system"]
+    if len(fits) < 2 or statement not in fits or not statement.releases:
+        return statement
+    text = user_warnings.REFITTED.format(len(fits))
+    try:
+        cost = composed(model._who, map(Cost.of, fits), statement.delta)
+    except ValueError:  # under several adjacencies, or for several units of privacy
+        total, text = statement, f"{text} Their guarantees do not add up, and are NOT stated here."
+    else:
+        total = cost.statement()
+    user_warnings.warn_about_refit(model._who, text, total.epsilon)
+    return replace(total, assumptions=(text, *total.assumptions))
+
+
+def run_fit(model: PrivateEstimator, fit: Fit, source: Source, drawn_from: NoiseSource) -> Solution:
+    """Run the stages of a fit that was charged on its rows, once."""
+    prepared = fit.prepared
+    plan, public, problem = prepared.plan, prepared.public, prepared.problem
+    # A fit without a solver makes no choices of its own.
+    rng = np.random.default_rng(0) if prepared.solver is None else drawn_from.coins()
+    is_shown = getattr(model, "verbose", 0) and not parts.is_charged()
+    on_release = Progress(model._who, plan).released if is_shown else None
+    solution = run(plan, prepared.stages, public, problem, source, drawn_from, rng, on_release)
+    user_warnings.warn_unless_converged(model._who, solution, public)
+    source.finish()
+    return solution

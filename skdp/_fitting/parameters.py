@@ -1,0 +1,278 @@
+"""Declare each parameter of the estimators once: its type, its meaning and its check.
+
+Docstrings, checks before a fit, messages about nested names and the page of defaults follow from
+these entries. Which value "auto" stands for follows from the solver and the stages, whose resolved
+values ``solver_`` and ``privacy_`` hold.
+
+Parameters
+----------
+alpha : float
+    Strength of the penalty, at least 0, in scikit-learn's scale. The intercept is not
+    penalised.
+l1_ratio : float
+    Share of the L1 penalty, in [0, 1]: 0 is L2, 1 is L1.
+epsilon : float
+    Privacy budget of one ``fit``, in nats, positive. Smaller is more private and noisier. inf adds
+    no noise, for debugging on public data.
+delta : float
+    Probability, in [0, 1), with which the epsilon guarantee may fail, well below 1/n_samples. 0
+    requests pure differential privacy by Laplace noise, which not every solver supports.
+solver : str, tuple (str, dict) or Solver
+    Name from `skdp.solvers.available`, a name and hyperparameters such as ``("gd", {"batch_size":
+    50})``, or a configured solver, whose hyperparameters a search reaches as ``solver__batch_size``
+    and so on. "auto" chooses, by public facts, among the solvers that have all hyperparameters set
+    here.
+max_iter : int or "auto"
+    Number of steps. "auto" values here and below follow from public facts (n_samples, n_features,
+    outputs, budget) and are in ``solver_`` after fit. Setting the same value gives the same fit.
+learning_rate : float, str, tuple (str, dict), StepSchedule or "auto"
+    Step size, or a schedule by name: "polynomial", or ``("polynomial", {"a": 50.0})``.
+momentum : float, str, tuple (str, dict), Momentum or "auto"
+    In [0, 1): Polyak's heavy ball. ``AveragedGradient(beta)`` is the bias-corrected average of
+    gradients, in solvers "gd", "whitened" and "residual_budget".
+noise_schedule : str, tuple (str, dict), NoiseSchedule, array of shape (max_iter,) or "auto"
+    Noise of the steps relative to each other. The scale always follows from the budget.
+clip_norm : float or "auto"
+    Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. Smaller
+    means less noise and more bias.
+scaling : {"auto", "private", "none"}, PublicRange, PublicSample or RowNorm
+    How columns, and the targets of a regression, are standardised as part of the fit. "private"
+    estimates their ranges, centres and scales by noisy histograms, within the same budget.
+    `PublicRange`, and `PublicSample` of rows that are not private, declare those of the columns at
+    no cost, and all of them that of the targets, as in ``PublicRange(target=(0, 300))``. Penalties
+    act on the coefficients of standardised columns then, as after
+    `sklearn.preprocessing.StandardScaler`. ``coef_`` and ``intercept_`` are in units of X and y.
+    Sparse columns are not centred, and nothing is without an intercept. "none" takes records as
+    they are, and leaves everything to the solver. `RowNorm` does, too, and bounds the length of
+    rows. Otherwise rows whose standardised L2 norm exceeds ``2 * sqrt(n_features + 1)``, twice the
+    typical one, are scaled down to it, unless epsilon is infinite. "auto" is "private", except with
+    a constraint, with ``delta=0``, and for columns whose histograms the noise would hide, by a rule
+    in public facts.
+prior : PublicModel, fitted linear model, PublicSample or None
+    Public model that the fit starts from: `PublicModel` of published coefficients, a fitted model
+    of scikit-learn or skdp, or ``PublicSample(X, y=targets)``, to which a model is fitted. Three
+    tenths of the budget fit a slope on its predictions, which tests the prior: it is near 0 if the
+    prior is useless. The rest fits the difference, which penalties and shrinkage pull towards 0.
+    The cost of a prior with a privacy statement of its own is added to ``privacy_``.
+constraint : L2Ball, L1Ball, Box, Simplex, str, tuple (str, dict) or None
+    Set that the coefficients, taken as one vector, have to lie in. It costs no budget. Short for
+    ``L2Ball(2.0)`` is ``("l2_ball", {"radius": 2.0})``. The intercept is free.
+inference : bool, "coefficients", CoefficientInference or None
+    True, or "coefficients", ends the fit with standard errors, intervals and p-values: a Newton
+    step from the fitted coefficients that undoes their bias, with the covariance of rows and noise.
+    `CoefficientInference` sets its share of the budget. It needs one target or two classes,
+    Gaussian noise, records without weights, and no L1 penalty or constraint. A penalty is not part
+    of the estimand.
+fit_intercept : bool
+    Whether to fit an intercept. It is part of the same release.
+fixed_effects : bool
+    Whether each group has a constant of its own, which is neither estimated nor released: the means
+    of a group, weighted by ``sample_weight``, are subtracted from its columns and targets inside
+    the fit, before scaling (the within estimator of panels). It costs no budget and needs
+    ``groups``. Declared ranges and norms are of deviations from the means. ``intercept_`` is 0,
+    whatever ``fit_intercept`` is: the constants of groups take its place. Predictions are ``X @
+    coef_``, up to the constant of the row's group, and are not clipped. Columns that are constant
+    within groups have no effect that could be estimated, leave them out.
+privacy : Privacy or None
+    Neighbouring relation, shared budget and source of noise, as a `Privacy` object. None means its
+    defaults.
+verbose : int
+    1: show each step, in a bar if tqdm is installed. 2: also print the plan before.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any, Literal, TypeVar, dataclass_transform
+
+import numpy as np
+from sklearn.base import clone
+
+from skdp._docstrings import section_of
+from skdp._fitting.privacy import Privacy, check_privacy
+from skdp._numbers import is_integer, is_real, require, shown
+from skdp._stages.column_bounds import PublicRange, PublicSample, RowNorm
+from skdp._stages.inference.stage import CoefficientInference, inference_share
+from skdp.accounting.pricing import check_budget
+from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
+from skdp.solvers import Solver
+from skdp.steps.iterates import AnyMomentum as AnyMomentum
+from skdp.steps.noise_schedules import RelativeNoise as RelativeNoise
+from skdp.steps.schedules import Named, named
+from skdp.steps.schedules import StepSize as StepSize
+
+# Types of values in signatures, with those that solvers share.
+Auto = Literal["auto"]
+SolverChoice = str | Solver | tuple[str, Mapping[str, object]]
+Scaling = Literal["auto", "private", "none"] | PublicRange | PublicSample | RowNorm
+ConstraintChoice = Constraint | Named | None
+InferenceChoice = bool | Literal["coefficients"] | CoefficientInference | None
+T = TypeVar("T")
+
+
+def check_number(
+    name: str, allowed: str, is_valid: Callable[[float], bool]
+) -> Callable[[object], None]:
+    """Return a check that a value is a real number for which ``is_valid`` holds."""
+
+    def check(value: object) -> None:
+        require(name, value, allowed, is_real(value) and is_valid(value))
+
+    return check
+
+
+def check_bool(name: str) -> Callable[[object], None]:
+    """Return a check that a value is True or False."""
+    return lambda value: require(
+        name, value, "be True or False", isinstance(value, bool | np.bool_)
+    )
+
+
+def check_verbose(value: object) -> None:
+    """Raise ValueError unless ``value`` is a level of output."""
+    is_level = isinstance(value, bool | np.bool_) or (is_integer(value) and value >= 0)
+    require("verbose", value, "be an integer, at least 0", is_level)
+
+
+def constraint_set(value: object) -> Constraint:
+    """Return the set that coefficients have to lie in, as a copy: plans of fits outlive changes.
+
+    Raises
+    ------
+    ValueError
+        If the value names no set, or a parameter of the set is out of its range.
+    """
+    if value is None:
+        return Unconstrained()
+    constraint: object = named("constraint", CONSTRAINTS, value, "None, a set such as L2Ball(2.0)")
+    if not isinstance(constraint, Constraint):
+        known = ", ".join(f"{cls.__name__}(...)" for cls in CONSTRAINTS.values())
+        raise ValueError(f"constraint must be None or one of {known}, got {shown(value)}.")
+    constraint.check()
+    copy: Constraint = clone(constraint)
+    return copy
+
+
+check_alpha = check_number("alpha", "be a finite number, at least 0", lambda v: 0 <= v < math.inf)
+
+# The parameters in the order of signatures, with checks that raise ValueError for a value out of
+# range. Solver and stages check the others.
+PARAMETERS: Mapping[str, Callable[[Any], object] | None] = {
+    "alpha": check_alpha,
+    "l1_ratio": check_number("l1_ratio", "be a number in [0, 1]", lambda value: 0 <= value <= 1),
+    "epsilon": lambda value: check_budget(value, 0.0),
+    "delta": lambda value: check_budget(1.0, value),
+    "solver": None,
+    "max_iter": None,
+    "learning_rate": None,
+    "momentum": None,
+    "noise_schedule": None,
+    "clip_norm": None,
+    "scaling": None,
+    "prior": None,
+    "constraint": constraint_set,
+    "inference": inference_share,
+    "fit_intercept": check_bool("fit_intercept"),
+    "fixed_effects": check_bool("fixed_effects"),
+    "privacy": check_privacy,
+    "verbose": check_verbose,
+}
+# Objects that a message shows where a nested name, such as ``solver__row_norm``, needs one.
+EXAMPLES = {
+    "solver": "skdp.solvers.GradientDescent()",
+    "learning_rate": "skdp.steps.PolynomialStep(a=50.0)",
+    "momentum": "skdp.steps.AveragedGradient(0.9)",
+    "noise_schedule": "skdp.steps.ExponentialNoise(0.9)",
+    "scaling": "PublicRange(low, high)",
+    "constraint": "skdp.objective.L2Ball(1.0)",
+    "inference": "CoefficientInference(share=0.5)",
+    "privacy": "Privacy()",
+    "noise": "SeededNoise(0)",
+}
+_ENTRIES = section_of(sys.modules[__name__], "Parameters")
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def declared(estimator: type[T]) -> type[T]:
+    """Give an estimator an ``__init__`` that stores its annotated attributes, by keyword.
+
+    The signature begins with the parameters that are not in the table, which only some estimators
+    have. Those in the table follow in its order.
+    """
+    made = dataclass(kw_only=True, eq=False, repr=False)(estimator)
+    places = {name: place for place, name in enumerate(PARAMETERS)}
+    signature = inspect.signature(made.__init__)
+    itself, *several = signature.parameters.values()
+    short = (str(one.annotation).replace("parameters.", "") for one in several)
+    given = [one.replace(annotation=type_) for one, type_ in zip(several, short, strict=True)]
+    given.sort(key=lambda parameter: (parameter.kind, places.get(parameter.name, -1)))
+    for name in {"fit", "fit_blocks", "plan"} & {*dir(made)}:
+        inherited = getattr(made, name)
+        own = FunctionType(inherited.__code__, inherited.__globals__, closure=inherited.__closure__)
+        vars(functools.update_wrapper(own, inherited)).pop("__wrapped__")
+        own.__defaults__, own.__kwdefaults__ = inherited.__defaults__, inherited.__kwdefaults__
+        own.__qualname__ = f"{made.__name__}.{name}"  # by which Python's errors call it
+        setattr(made, name, own)
+    made.__init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[itself, *given]
+    )
+    return made
+
+
+def check_parameters(given: Mapping[str, object], labels: bool = True) -> None:
+    """Raise ValueError if a value, by name, of a parameter in the table is out of range.
+
+    Parameters
+    ----------
+    given : mapping
+    labels : bool, default=True
+        Whether there are targets, so that adjacency="label" means something.
+    """
+    for name, value in given.items():
+        check = PARAMETERS.get(name)
+        if check is not None:
+            check(value)
+    privacy = given.get("privacy")
+    if isinstance(privacy, Privacy):
+        privacy.check(labels)
+
+
+def parameters_section(estimator: type) -> str:
+    """Return entries of a docstring's section for the parameters of an estimator, by signature.
+
+    Those that the estimator's own docstring describes are left out.
+    """
+    entries = []
+    own = {line.split(" : ")[0].strip() for line in (estimator.__doc__ or "").splitlines()}
+    for name, parameter in inspect.signature(estimator).parameters.items():
+        if name in _ENTRIES and name not in own:
+            first, _, text = _ENTRIES[name].partition("\n")
+            default = parameter.default
+            default = f'"{default}"' if isinstance(default, str) else repr(default)
+            entries.append(f"{first}, default={default}\n{text}")
+    return "\n".join(entries)
+
+
+def check_counts(who: str, **counts: Any) -> None:
+    """Raise ValueError unless these numbers, of rows and the like, are integers of at least 1."""
+    for name, value in counts.items():
+        allowed = "be at least 1, an integer"
+        require(f"{who}: {name}", value, allowed, is_integer(value) and value >= 1)
+
+
+def planned_records(who: str, n_samples: int | None, n_groups: int | None, **counts: object) -> int:
+    """Return the number of records of a planned fit: of groups, if it is given, else of rows.
+
+    The number of rows has no say in a plan with groups, as it is private. ValueError unless the
+    number, and further counts, are integers of at least 1.
+    """
+    name, n_records = ("n_samples", n_samples) if n_groups is None else ("n_groups", n_groups)
+    check_counts(who, **counts, **{name: n_records})
+    assert n_records is not None
+    return n_records

@@ -1,0 +1,451 @@
+"""Check rows of every kind before a charge, and make the source that the oracle gets of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse as scipy_sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import _num_samples
+
+from skdp._fitting import grouping, parts, refusals
+from skdp._fitting.data import Data
+from skdp._fitting.parameters import planned_records
+from skdp._fitting.partitions import CheckTask, as_partitions, labels_in, summaries
+from skdp._fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
+from skdp._fitting.targets import Targets
+from skdp._numbers import AnyArray, Array, Indices, MatrixLike, Table, shown
+from skdp._oracle import Public
+from skdp._oracle.sources.base import NUMBERED, PARTITIONED, STREAMED
+from skdp._oracle.sources.keyed_split import are_numbered
+from skdp._oracle.sources.memory import Map, MemorySource
+from skdp._oracle.sources.partitioned import SPENT, PartitionedSource, Partitions, SumTask
+from skdp._oracle.sources.row_blocks import AnyRows
+from skdp._oracle.sources.stream import Arrival, StreamSource, more_arrived, n_arriving
+from skdp._stages.column_bounds import declared_targets
+
+RowCheck = Callable[[MatrixLike, AnyArray], None]  # raises ValueError to refuse X and y
+DIVISION = (
+    "Rows came in partitions. How they are divided does not depend on private values, and every "
+    "pass read the same rows in the same order. Whoever runs the passes over them, and carries "
+    "their sums, is trusted."
+)
+WHOLE_GROUPS = (
+    "All rows of a group lay in one partition: whoever has rows in k partitions counts as k groups."
+)
+
+# ---------------------------------------------------------------- the kinds
+
+
+def read_data(
+    model: Any,
+    X: Table,
+    y: Table = None,
+    sample_weight: Table = None,
+    groups: Table = None,
+    offset: Table = None,
+    **beside: Any,
+) -> Data:
+    """Check the arguments of a tool as a fit of an estimator needs them.
+
+    Parameters
+    ----------
+    model : estimator
+    X, y, sample_weight, groups, offset
+        As the tool gets them. With labels of groups, a group is the unit of privacy.
+    **beside
+        Other arrays with an entry for each row, which the estimator checks if rows are in memory.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the rows are refused. Nothing is released or charged.
+    """
+    with refusals.refusing(model._who):
+        model._check_parameters()
+        given = X, y, sample_weight, groups
+        refuse_blocks(X)
+        if isinstance(X, Partitions) or is_dask(X):
+            columns = {"y": y, "sample_weight": sample_weight, "groups": groups}
+            partitions = as_partitions(X, **columns, offset=offset)
+            return _read_partitions(model._reader(), partitions, given)
+        rows, values, targets, weights, labels = grouping.read_block(
+            model, *given, offset, **beside
+        )
+    part = parts.part_of(*given, unit=parts.unit_of(groups))
+    y = None if y is None else values
+    facts = {"y": y, "part": part, "given": given[:3], "has_offset": offset is not None}
+    return data_in_memory(model, rows, targets, weights, labels, **facts)
+
+
+def data_in_memory(
+    model: Any,
+    X: AnyRows,
+    targets: Targets,
+    weights: Array | None,
+    labels: grouping.GroupLabels | None,
+    y: Table = None,
+    **facts: Any,
+) -> Data:
+    """Return rows in memory that an estimator has checked, with other facts about them."""
+    codes = None if labels is None else labels.codes
+
+    def make_source(public: Public, spread: Map) -> MemorySource:
+        mapped = mapped_rows(model, X, targets.values, weights, codes)
+        return grouping.rows_in_memory(public, *mapped, weights, codes, spread)
+
+    return Data(
+        X,
+        y,
+        targets,
+        [X.shape[0] if labels is None else labels.n_groups],
+        X.shape[1],
+        groups=labels,
+        grouped=labels is not None,
+        is_sparse=bool(scipy_sparse.issparse(X)),
+        weighted=weights is not None,
+        make_source=make_source,
+        names=list(getattr(model, "feature_names_in_", ())),
+        column_kinds=getattr(model, "column_kinds", None),
+        **facts,
+    )
+
+
+def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Table, ...]) -> Data:
+    """Check rows that stay where they are, in files or in other processes."""
+    # A first pass checks the rows, as a fit in memory does.
+    reads_labels = reader._reads_label_set
+    sizes, starts, seen = summaries(partitions, CheckTask(reader, reads_labels))
+    like, labels = seen[0], None
+    if reads_labels:
+        labels = reader.classes = labels_in(seen)
+        reader._check_parameters()
+    declared = reader._declared_targets(like.n_outputs)
+    declared = replace(declared, is_column=like.is_column and declared.is_column)
+
+    def make_source(public: Public, spread: Map) -> PartitionedSource:
+        read = BlockReader(reader, public, declared)
+        task = SumTask(read, public.row_bound, public.intercept_size * public.has_intercept)
+        return PartitionedSource(partitions, sizes, task, spread, starts)
+
+    return Data(
+        partitions,
+        labels,
+        declared,
+        sizes,
+        like.n_features,
+        grouped=like.is_grouped,
+        is_sparse=like.is_sparse,
+        weighted=like.is_weighted,
+        has_offset=like.has_offset,
+        make_source=make_source,
+        provides=PARTITIONED | ({NUMBERED} if are_numbered(sizes, starts) else set()),
+        starts=starts,
+        names=like.names,
+        column_kinds=None if like.column_kinds is None else dict(like.column_kinds),
+        part=parts.part_of(*given, unit="group" if like.is_grouped else "row"),
+        given=given[:3],
+        is_checked_here=False,
+        assumptions=(DIVISION, WHOLE_GROUPS) if like.is_grouped else (DIVISION,),
+    )
+
+
+def read_stream(
+    model: Any,
+    blocks: Iterable[tuple[Table, ...]],
+    n_features: int,
+    n_outputs: int,
+    n_samples: int | None,
+    n_groups: int | None,
+    is_sparse: bool,
+    has_weights: bool,
+) -> Data:
+    """Check the declared shape of rows that arrive block by block and are read once.
+
+    Parameters
+    ----------
+    model : estimator
+    blocks : iterable of tuples
+        (X, y), then weights of rows if there are any, then labels of groups if there are any.
+    n_features, n_outputs : int
+    n_samples, n_groups : int or None
+    is_sparse, has_weights : bool
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the rows are refused. Nothing is released or charged.
+    """
+    with refusals.refusing(model._who):
+        model._check_parameters()
+        counts = {"n_features": n_features, "n_outputs": n_outputs}
+        n_records = planned_records("fit_blocks", n_samples, n_groups, **counts)
+        listed = _listed_blocks(blocks)
+        declared, reader = model._declared_targets(n_outputs), model._reader()
+
+    def make_source(public: Public, spread: Map) -> StreamSource:
+        read = BlockReader(reader, public, declared, has_weights)
+        if listed:
+            rehearsal = BlockReader(reader, public, declared, has_weights, refusals.END)
+            if n_arriving(rehearsal.arrivals(blocks)) > n_records:
+                more = more_arrived(n_records, public.grouped)
+                raise ValueError(f"{more} No model was kept.")
+        arrived = partial(grouping.rows_in_memory, public)
+        return StreamSource(read.arrivals(blocks), n_records, arrived, read.nothing())
+
+    return Data(
+        blocks,
+        None,
+        declared,
+        [n_records],
+        n_features,
+        grouped=n_groups is not None,
+        is_sparse=bool(is_sparse),
+        weighted=has_weights,
+        make_source=make_source,
+        provides=STREAMED,
+        part=parts.part_of(unit="row" if n_groups is None else "group"),
+        reader=reader,
+        is_checked_here=False,
+    )
+
+
+def _listed_blocks(blocks: Iterable[tuple[Table, ...]]) -> Iterable[tuple[Table, ...]]:
+    """Return blocks that can be read before the charge. ValueError for what are no blocks.
+
+    Iterators, and sequences that load their blocks, are not read.
+    """
+    listed = blocks if isinstance(blocks, list | tuple | str) else ()
+    fine = isinstance(blocks, Iterable) and not hasattr(blocks, "shape")
+    if not (fine and all(isinstance(block, tuple) for block in listed)):
+        # Not even a short list is shown, as it may be one of rows.
+        given = f"{type(listed).__name__} of length {len(listed)}" if listed else shown(blocks)
+        raise ValueError(f"blocks must be an iterable of tuples (X, y), got {given}.")
+    return listed
+
+
+def refuse_blocks(X: object) -> None:
+    """Raise ValueError for an iterator of blocks, for a tool that reads rows more than once."""
+    if isinstance(X, Iterator):
+        raise ValueError(
+            f"{type(X).__name__} is read once. Blocks of rows are taken by fit_blocks, whose shape "
+            "is declared, and by evaluate. For several passes collect them in files: see "
+            "skdp.data.Chunks."
+        )
+
+
+# ---------------------------------------------------------------- rows to be split or scored
+
+
+def read_plain(
+    who: str, X: Table, y: Table, groups: Table = None, reads_labels: bool = False, **arrays: Table
+) -> Data:
+    """Return rows to be split or scored as they are, with y as a vector.
+
+    Parameters
+    ----------
+    who : str
+        For refusals.
+    X, y, groups
+        As the tool gets them. Groups may be `GroupLabels`.
+    reads_labels : bool, default=False
+        Whether the labels of partitions are needed.
+    **arrays
+        Other arrays with as many rows as labels.
+
+    Raises
+    ------
+    ValueError
+        If they are refused. Nothing is released or charged.
+    """
+    with refusals.refusing(who):
+        refuse_blocks(X)
+        if isinstance(X, Partitions) or is_dask(X):
+            partitions = as_partitions(X, y=y, groups=groups)
+            reader = PlainReader(who, reads_labels=reads_labels)
+            return _read_partitions(reader, partitions, (X, y, None, groups))
+        labels = groups
+        if groups is not None and not isinstance(groups, grouping.GroupLabels):
+            labels = grouping.GroupLabels(groups, X=X, y=y, **arrays)
+        if y is None:
+            raise ValueError("y is needed: scores compare predictions with it.")
+        with refusals.without_row_counts(labels is not None):
+            n_rows = int(_num_samples(X))
+            with refusals.without_cells("y"):
+                values = column_or_1d(y)
+            if len(values) != n_rows or n_rows < 1:
+                raise ValueError(
+                    f"X has {n_rows} rows and y has {len(values)}. There must be as many, and at "
+                    "least one."
+                )
+    sizes, width = [n_rows if labels is None else labels.n_groups], (*np.shape(X), 1)[1]
+    facts = {"groups": labels, "grouped": labels is not None}
+    return Data(X, values, Targets(values, 1), sizes, int(width), **facts)
+
+
+def require_numbered(who: str, data: Data) -> Data:
+    """Return rows that can be split once a budget is charged. ValueError for other partitions."""
+    if NUMBERED not in data.provides:
+        raise ValueError(  # a part that came out empty would have cost the budget
+            f"{who}: partitions have to pass their index to tasks, so that parts of a random split "
+            "have the sizes that were planned. Nothing was released."
+        )
+    return data
+
+
+def check_data(who: str, data: Data, check: RowCheck) -> None:
+    """Run a check of X and y where the rows are, which raises ValueError to refuse them."""
+    with refusals.refusing(who), refusals.without_row_counts(data.grouped):
+        if isinstance(data.X, Partitions):
+            summaries(data.X, CheckTask(PlainReader(who, check), False))
+        else:
+            check(data.X, data.y)
+
+
+class PlainReader(BaseEstimator):
+    """Reader of partitions that returns raw rows, or runs a check on them.
+
+    Parameters
+    ----------
+    who : str
+    check : callable or None, default=None
+    reads_labels : bool, default=False
+    """
+
+    def __init__(self, who: str, check: RowCheck | None = None, reads_labels: bool = False) -> None:
+        self.who, self.check, self.reads_labels = who, check, reads_labels
+        self._who, self._reads_label_set = who, reads_labels
+        self._predicts_rows = False
+
+    def _check_parameters(self) -> None:
+        pass
+
+    def _read_rows(
+        self, X: MatrixLike, y: Table, groups: object = None, **checks: object
+    ) -> tuple[MatrixLike, AnyArray]:
+        names = names_of(X)
+        if names is not None:
+            self.feature_names_in_ = names
+        if self.check is not None:
+            rows = read_plain(self.who, X, y)
+            self.check(rows.X, rows.y)
+        if not scipy_sparse.issparse(X):  # the shape is all that is wanted
+            X = np.broadcast_to(np.zeros(()), (*np.shape(X), 1)[:2])
+        return X, np.asarray(y)
+
+    def _read_targets(self, y: AnyArray, dtype: object) -> Targets:
+        return Targets(y, 1)
+
+    def _with_offset(self, targets: Targets, weights: Any, offset: object) -> tuple[Targets, Any]:
+        return targets, weights
+
+    def _declared_targets(self, n_outputs: int) -> Targets:
+        return Targets(np.zeros((2, 1)), 1)
+
+
+# ---------------------------------------------------------------- blocks and partitions, read
+
+
+def mapped_rows(
+    model: Any, X: AnyRows, values: AnyArray, weights: Array | None, codes: Indices | None
+) -> tuple[AnyRows, AnyArray]:
+    """Return rows and targets as the stages of a fit see them: within groups, or as they are."""
+    if codes is None or not getattr(model, "fixed_effects", False):
+        return X, values
+    X, values = grouping.within_groups(X, values, weights, codes)
+    declared = declared_targets(model.scaling)
+    return X, values if declared is None else np.clip(values, *declared)
+
+
+class BlockReader:
+    """Validates blocks as they arrive.
+
+    Parameters
+    ----------
+    model : estimator
+        Blocks are checked on it. The names of their columns are not kept.
+    public : Public
+    declared : Targets
+        Declared kind of targets.
+    has_weights : bool, default=False
+        Whether the blocks of a stream hold weights of rows.
+    so_far : str
+        Sentence of refusals on the budget.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        public: Public,
+        declared: Targets,
+        has_weights: bool = False,
+        so_far: str = SPENT,
+    ) -> None:
+        self._model, self._public, self._declared = model, public, declared
+        self._so_far = so_far
+        self._form = ("X", "y", *["sample_weight"] * has_weights, *["groups"] * public.grouped)
+
+    def arrivals(self, blocks: Iterable[tuple[Table, ...]]) -> Iterator[Arrival]:
+        """Yield validated blocks, which have the same columns and kinds of labels."""
+        first: tuple[object] | None = None
+        kinds = KindsOfLabels()
+        for block in blocks:
+            with refusals.refusing(self._model._who, self._so_far):
+                if not (isinstance(block, tuple) and len(block) == len(self._form)):
+                    form = f"a tuple ({', '.join(self._form)})"
+                    is_tuple = isinstance(block, tuple)
+                    got = f"a tuple of {len(block)}" if is_tuple else type(block).__name__
+                    raise ValueError(
+                        f"a block is {form}, got {got}. Weights of rows are declared by "
+                        "weighted=True, and labels of groups by n_groups=..."
+                    )
+                # scikit-learn refuses to check arrays without rows.
+                if np.shape(block[0])[:1] == (0,):
+                    continue
+                of, names = dict(zip(self._form, block, strict=True)), (names_of(block[0]),)
+                first = first or names
+                if names != first:
+                    raise ValueError(
+                        "the columns of a block have other names than those of the first block, or "
+                        "another order, or only one of them has names. Pass block[columns] with "
+                        "one list of columns."
+                    )
+                if self._public.grouped:
+                    kinds |= kinds_of_labels(grouping.label_column(of["groups"]))
+                    refusals.require_one_kind("groups", [kinds])
+            yield self(block[0], block[1], of.get("sample_weight"), of.get("groups"))
+
+    def __call__(
+        self, X: Table, y: Table, sample_weight: Table, groups: Table, offset: Table = None
+    ) -> Arrival:
+        """Return one block of rows, validated."""
+        public = self._public
+        declared = public.n_features, public.n_outputs, public.sparse, public.weighted
+        with refusals.refusing(self._model._who, self._so_far):
+            how: dict[str, Any] = {"is_all": False, "ensure_min_samples": 0}
+            labelled = None if not public.grouped else () if groups is None else groups
+            block = grouping.read_block(self._model, X, y, sample_weight, labelled, offset, **how)
+            X, y, targets, weights, labels = block
+            is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
+            shape = X.shape[1], targets.n_outputs, is_sparse, weighted
+            if shape != declared:
+                raise ValueError(
+                    "blocks were declared to have (columns, outputs, sparse, weights) = "
+                    f"{declared}, got {shape}."
+                )
+        codes = None if labels is None else labels.codes
+        X, values = mapped_rows(self._model, X, targets.values, weights, codes)
+        return X, values, weights, codes
+
+    def nothing(self) -> Arrival:
+        """Return an arrival of no rows."""
+        shape = 0, self._public.n_features
+        X = scipy_sparse.csr_array(shape) if self._public.sparse else np.zeros(shape)
+        weights = np.zeros(0) if self._public.weighted else None
+        groups = np.zeros(0, dtype=np.int64) if self._public.grouped else None
+        return X, self._declared.values[:0], weights, groups

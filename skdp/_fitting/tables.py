@@ -1,0 +1,449 @@
+"""Tables and their columns, of whatever library: names, kinds and types, no cells in messages."""
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from numbers import Number, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from skdp._numbers import AnyArray, Array, Indices, Mask, Table, is_real, listed
+from skdp._oracle.sources.partitioned import Partitions
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Cells of one kind. The kind of a column is public, as types are.
+
+    Attributes
+    ----------
+    name : str
+        In messages.
+    codes : str
+        Kinds of NumPy's types.
+    types : tuple of type
+        Of cells in a column of objects, their subclasses included.
+    named : str
+        Pattern of names of types of other libraries, at whose columns no cell is looked at.
+    read_as : str
+        How `DPTabularPreprocessor` reads a column without declared labels. "" if it refuses it.
+    remedy : str
+        How to make numbers of such cells.
+    """
+
+    name: str
+    codes: str = ""
+    types: tuple[type, ...] = ()
+    named: str = "$"
+    read_as: str = ""
+    remedy: str = ""
+
+    def fits(self, cell_type: type) -> bool:
+        """Whether cells of this type are of this kind."""
+        name = cell_type.__name__.lower()  # pandas, whose types these are, is optional
+        return issubclass(cell_type, self.types) or (not self.types and self.name == f"{name}s")
+
+
+FIRST_DAY = np.datetime64("2000-01-01")  # from which the days of dates are counted
+AS_DAYS = (
+    "Turn dates into numbers, such as days since a day that you choose beforehand, or let "
+    "skdp.DPTabularPreprocessor do it."
+)
+DURATIONS = (
+    "Turn durations into numbers, as X[column] / pandas.Timedelta('1D') does, or let "
+    "skdp.DPTabularPreprocessor do it."
+)
+TEXT = (
+    "If they are numbers written as text, convert them by pandas.to_numeric, or read the file by "
+    "pandas.read_csv(thousands=..., decimal=...). If they are dates, convert them by "
+    "pandas.to_datetime. If they are free text, leave the column out."
+)
+COMPLEX = "They must be real numbers (Complex data not supported)."
+BYTES = "Turn bytes into text by X[column].str.decode('utf-8'), or into numbers."
+TIMES = "Turn times of day into numbers, such as hours since midnight."
+LISTS = "Give each number in a list a column of its own, or leave the column out."
+STRUCTS = (
+    "Give each number in a struct a column of its own, or leave the column out. A structured array "
+    "becomes a table by pandas.DataFrame(X)."
+)
+INTERVALS = "Turn intervals into numbers, such as their midpoints, or declare them as labels."
+OBJECTS = "Turn objects into numbers, or leave the column out."
+NUMBERS = r"u?int\d|float|halffloat|double|bool|decimal"
+SEQUENCES = list, tuple, set, frozenset, np.ndarray
+# The first that fits counts: a datetime is a date, too.
+KINDS = (
+    Kind("numbers", "biuf", (Real, Decimal, np.bool_), NUMBERS, "number"),
+    Kind("complex numbers", "c", (complex, np.complexfloating), remedy=COMPLEX),
+    Kind("text", "UT", (str,), remedy=TEXT),
+    Kind("bytes", "S", (bytes, bytearray), r"(large_|fixed_size_)?binary", remedy=BYTES),
+    Kind("dates", "M", (datetime, np.datetime64), read_as="date", remedy=AS_DAYS),
+    Kind("days", types=(date,), read_as="date", remedy=AS_DAYS),
+    Kind("periods", named="period", read_as="date", remedy=AS_DAYS),
+    Kind(
+        "durations", "m", (timedelta, np.timedelta64), "duration|timedelta", "duration", DURATIONS
+    ),
+    Kind("times of day", "", (time,), r"time(32|64)?(\[|$)", remedy=TIMES),
+    Kind("lists", "", SEQUENCES, "(large_|fixed_size_)?list|array|map", remedy=LISTS),
+    Kind("structs", "V", (dict, np.void), "struct", remedy=STRUCTS),
+    Kind("intervals", named="interval", remedy=INTERVALS),
+    Kind("objects", types=(object,), remedy=OBJECTS),
+)
+BY_NAME = {kind.name: kind for kind in KINDS}
+BY_CODE = {code: kind.name for kind in KINDS for code in kind.codes}
+DATES = tuple(kind.name for kind in KINDS if kind.read_as == "date")
+MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
+
+
+def refuse_lazy(X: Table) -> None:
+    """Raise ValueError for a frame whose rows have not been computed, or that are elsewhere."""
+    remedy = None
+    if hasattr(X, "data_vars"):  # of xarray: several arrays, of several shapes perhaps
+        remedy = "which is no table. Pass X.to_dataframe()"
+    elif isinstance(X, Partitions):
+        remedy = (
+            "rows in partitions, and this method takes rows in memory. Predict each partition's X "
+            "where it is read. For a score of them all call skdp.metrics.evaluate"
+        )
+    elif is_dask(X):
+        remedy = (
+            "of dask, and this method takes rows in memory. Map its blocks: "
+            "X.map_partitions(model.predict) of a data frame, X.map_blocks(model.predict, "
+            "drop_axis=1, dtype=float) of an array"
+        )
+    elif callable(getattr(X, "collect", None)) and not hasattr(X, "__array__"):  # LazyFrame
+        remedy = "which holds no rows yet. Pass X.collect()"
+    if remedy is not None:
+        raise ValueError(f"X is a {type(X).__name__}, {remedy}.")
+
+
+def as_table(X: Table) -> Table:
+    """Return a data frame as it is, anything else as an array with rows and columns.
+
+    Raises
+    ------
+    ValueError
+        If it is lazy or sparse, has no rows or columns, or not two dimensions.
+    """
+    refuse_lazy(X)
+    if sparse.issparse(X):
+        raise ValueError("sparse input is not supported. Pass X.toarray().")
+    X = as_array(X) if names_of(X) is None else X
+    shape = X.shape
+    if getattr(getattr(X, "dtype", None), "names", None):
+        raise ValueError("X is a structured array. Pass pandas.DataFrame(X).")
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must be a data frame or have two dimensions, rows and columns, got {len(shape)}. "
+            "Reshape your data: X.reshape(-1, 1) if there is one column."
+        )
+    for count, what in zip(shape, ("sample", "feature"), strict=True):
+        if count < 1:
+            raise ValueError(f"0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
+    return X
+
+
+def names_of(X: Table) -> list[Hashable] | None:
+    """Names of the columns of a data frame or Arrow table. None for anything else."""
+    if _is_arrow(X):
+        return list(X.column_names)
+    columns = getattr(X, "columns", None)
+    if columns is None or not hasattr(X, "__getitem__") or callable(columns):
+        return None
+    return list(columns)
+
+
+def _is_arrow(X: Table) -> bool:
+    """Whether X is a table of pyarrow, whose ``columns`` are no names."""
+    return hasattr(X, "column_names") and hasattr(X, "schema")
+
+
+def _type_of(X: Table, place: int) -> Any:
+    """Return the type of a column, an object of whatever library."""
+    if names_of(X) is None:
+        return getattr(X, "dtype", None)
+    return list(X.schema.types if _is_arrow(X) else X.dtypes)[place]
+
+
+def column(X: Table, place: int) -> AnyArray:
+    """Return a column of a data frame, Arrow table or array as an array."""
+    names = names_of(X)
+    if _is_arrow(X):
+        return np.asarray(X.column(place))
+    if sparse.issparse(X):
+        return np.asarray(X.tocsc()[:, [place]].toarray()[:, 0])
+    if names is None:
+        return np.asarray(X)[:, place]
+    return np.asarray(X.iloc[:, place] if hasattr(X, "iloc") else X[names[place]])
+
+
+def kinds_in(X: Table, place: int) -> frozenset[str]:
+    """Return the kinds of the cells of a column that are not missing, by their types.
+
+    There is one, unless cells are mixed, or all are missing. Most columns have a type that says it.
+    """
+    dtype = _type_of(X, place)
+    code, name = str(getattr(dtype, "kind", "O")), str(dtype).lower()
+    if code in BY_CODE:
+        return frozenset({BY_CODE[code]})
+    named = next((kind.name for kind in KINDS if re.match(kind.named, name)), None)
+    if named is not None:
+        return frozenset({named})
+    values = column(X, place)
+    return kinds_of_cells(values) if values.ndim == 1 else frozenset({"lists"})
+
+
+def kinds_of_cells(values: AnyArray) -> frozenset[str]:
+    """Return the kinds of the cells of an array that are not missing."""
+    if values.dtype.kind in BY_CODE:
+        return frozenset({BY_CODE[values.dtype.kind]})
+    cells = values.ravel().tolist()
+    types = set(map(type, cells))
+    if len(types) > 1 and any(issubclass(one, MAY_BE_NAN) for one in types):
+        types = {type(cell) for cell in cells if not is_missing(cell)}
+    known = [one for one in types if one.__name__ not in ("NoneType", "NAType", "NaTType")]
+    return frozenset(next(kind.name for kind in KINDS if kind.fits(one)) for one in known)
+
+
+# Kinds of labels by the place in a label: () for all of it, (1,) for the second part of a tuple.
+KindsOfLabels: TypeAlias = frozenset[tuple[tuple[int, ...], str]]
+
+
+def kinds_of_labels(labels: Table, place: tuple[int, ...] = ()) -> KindsOfLabels:
+    """Return the kinds of labels, and of the parts of those that are tuples, of missing ones none.
+
+    Numbers of all types are one kind, as equal ones are one label.
+    """
+    values = labels if isinstance(labels, np.ndarray) else one_dimensional(labels)
+    present = {(place, kind) for kind in kinds_of_cells(values)}
+    if values.dtype.kind == "O" and (place, "lists") in present:
+        tuples = [cell for cell in values.ravel().tolist() if isinstance(cell, tuple)]
+        for number in range(max(map(len, tuples), default=0)):
+            parts = one_dimensional([cell[number] for cell in tuples if len(cell) > number])
+            present |= kinds_of_labels(parts, (*place, number))
+    return frozenset(present)
+
+
+def one_dimensional(labels: Table) -> AnyArray:
+    """Return labels as an array. Labels of a list keep their types, also tuples."""
+    if isinstance(labels, list | tuple):
+        return np.fromiter(labels, dtype=object, count=len(labels))
+    return np.asarray(labels)
+
+
+def in_words(kinds: Iterable[str]) -> str:
+    """Return kinds as a message lists them."""
+    return " and ".join(sorted({"dates" if one in DATES else one for one in kinds}))
+
+
+def no_numbers(X: Table) -> dict[Hashable, frozenset[str]]:
+    """Return the columns with cells that are known not to be numbers, with their kinds.
+
+    Objects of unknown types may be numbers. A single column without a name is called None.
+    """
+    numbers, names = frozenset({"numbers", "objects"}), names_of(X)
+    if names is not None:
+        return {n: kinds for i, n in enumerate(names) if (kinds := kinds_in(X, i)) - numbers}
+    if X is None or sparse.issparse(X):
+        return {}
+    try:
+        values = as_array(X)
+    except Exception:  # nested lists of several lengths, or code of a cell's own
+        return {}
+    if values.ndim not in (1, 2):
+        return {}
+    columns = [(None, values)] if values.ndim == 1 else enumerate(values.T)
+    return {n: kinds for n, cells in columns if (kinds := kinds_of_cells(cells)) - numbers}
+
+
+def as_array(rows: Table) -> AnyArray:
+    """Return rows as an array. Cells of a list keep their types, numbers next to text."""
+    values = np.asarray(rows)
+    if values.dtype.kind in "US" and isinstance(rows, list | tuple):
+        return np.array(rows, dtype=object)
+    return values
+
+
+def is_categorical(X: Table, place: int) -> bool:
+    """Whether the type of a column has levels, as pandas' category or Arrow's dictionary."""
+    return str(_type_of(X, place)).lower().startswith(("categor", "enum", "dictionary"))
+
+
+def not_numbers(
+    X: Table, present: Mapping[Hashable, frozenset[str]], wanted: str = "numbers"
+) -> str:
+    """Name the values of columns that are not numbers, and the remedy, in a message.
+
+    Parameters
+    ----------
+    X : table
+    present : mapping of column to kinds
+        As of `no_numbers`.
+    wanted : str
+        Values that they should contain.
+    """
+    names = names_of(X)
+    levels = [] if names is None else [n for n in present if is_categorical(X, names.index(n))]
+    entries = []
+    for kinds in dict.fromkeys(present.values()):
+        columns = [name for name in present if present[name] == kinds and name not in levels]
+        if columns:
+            place = "" if columns == [None] else f", in {columns_in_words(columns)}"
+            given = in_words(kinds - {"numbers"} or kinds)
+            entries.append(f"{given} where {wanted} are needed{place}")
+    if levels:
+        entries.append(
+            f"categories where {wanted} are needed, in {columns_in_words(levels)}, whose levels "
+            "were learnt from the rows unless you declared them: a rare one would give somebody "
+            "away, so the type's levels are not used"
+        )
+    kinds = frozenset().union(*present.values())
+    remedies = dict.fromkeys(kind.remedy for kind in KINDS if kind.name in kinds and kind.remedy)
+    return f"{'; and '.join(entries)}. {' '.join(remedies)}"
+
+
+def where(X: Table, is_affected: Callable[[Table, int], bool], comma: str = "") -> str:
+    """Say in a message in which columns of a table something holds. "" if that cannot be said."""
+    names = names_of(X)
+    if names is None and (np.ndim(X) != 2 or sparse.issparse(X)):
+        return ""
+    table = X if names is not None else as_array(X)
+    try:
+        columns = list(range(table.shape[1])) if names is None else names
+        present = [one for place, one in enumerate(columns) if is_affected(table, place)]
+    except Exception:  # of any type, by code of a cell's own
+        return ""
+    return f"{comma} in {columns_in_words(present)}" if present else ""
+
+
+def has_missing(X: Table, place: int) -> bool:
+    """Whether a cell of a column of numbers is missing."""
+    return bool(np.isnan(numbers_of(X, place)).any())
+
+
+def has_infinity(X: Table, place: int) -> bool:
+    """Whether a cell of a column of numbers is infinite."""
+    return kinds_in(X, place) == {"numbers"} and bool(np.isinf(numbers_of(X, place)).any())
+
+
+def has_objects(X: Table, place: int) -> bool:
+    """Whether a cell of a column is of an unknown type."""
+    return "objects" in kinds_in(X, place)
+
+
+def columns_in_words(columns: Sequence[Hashable]) -> str:
+    """Name columns in a message."""
+    return f"column{'s' if len(columns) > 1 else ''} {listed(columns)}"
+
+
+def is_missing(cell: object) -> bool:
+    """Whether a cell is None, nan, or a data frame's own mark of a missing value."""
+    if isinstance(cell, Decimal):
+        return cell.is_nan()  # a comparison with a signalling one would raise
+    nothing = type(cell).__name__ in ("NAType", "NaTType")
+    return cell is None or nothing or (isinstance(cell, MAY_BE_NAN) and cell != cell)
+
+
+def all_missing(X: Table, place: int) -> bool:
+    """Whether no cell of a column is known, whose type then says nothing."""
+    return all(map(is_missing, column(X, place).ravel().tolist()))
+
+
+def has_hidden_cells(values: Table) -> bool:
+    """Whether the mask of a masked array hides a cell."""
+    if not np.ma.isMaskedArray(values):
+        return False
+    # As bytes, since the mask of a structured array has fields, and no `any`.
+    return bool(np.frombuffer(np.ma.getmaskarray(values).tobytes(), np.uint8).any())
+
+
+def numbers_of(X: Table, place: int) -> Array:
+    """Return a column as numbers, nan where one is missing.
+
+    Raises
+    ------
+    Exception, of any type
+        If a cell is no number, by code of its own perhaps.
+    """
+    values = column(X, place)
+    if values.dtype == object:
+        values = np.array([np.nan if is_missing(cell) else cell for cell in values.tolist()], float)
+    return np.asarray(values.astype(np.float64))
+
+
+def days_of(X: Table, place: int) -> Array:
+    """Return dates as days since a day, or durations in days. It is nan where one is missing.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a cell is neither.
+    """
+    values = column(X, place)
+    if values.dtype.kind == "m":
+        since = values
+    else:
+        if values.dtype.kind != "M":  # as pandas gives periods, and dates with a time zone
+            values = np.fromiter(map(_in_utc, values.tolist()), "datetime64[us]", len(values))
+        since = values.astype("datetime64[us]") - FIRST_DAY
+    return np.where(np.isnat(since), np.nan, since / np.timedelta64(1, "D"))
+
+
+def number_or_days(value: Any) -> float:
+    """Return a number as it is, a date as days since a day, and nan for anything else."""
+    if is_real(value) or isinstance(value, bool):
+        return float(value)
+    try:
+        day = np.datetime64(value if isinstance(value, str) else _in_utc(value), "us")
+    except (TypeError, ValueError):
+        return float("nan")
+    return float((day - FIRST_DAY) / np.timedelta64(1, "D"))
+
+
+def _in_utc(cell: Table) -> Table:
+    """Return a date without a time zone. Numpy would warn, once for each that has one."""
+    if is_missing(cell):
+        return np.datetime64("NaT")
+    if isinstance(cell, Number):  # numpy would take it for microseconds
+        raise TypeError("no date")
+    cell = getattr(cell, "start_time", cell)
+    zoned = getattr(cell, "tzinfo", None) is not None
+    return cell.astimezone(UTC).replace(tzinfo=None) if zoned else cell
+
+
+def codes_of(X: Table, place: int, labels: Sequence[Hashable]) -> tuple[Indices, Mask]:
+    """Place of each cell of a column among labels, -1 for none, and which cells are missing."""
+    places = {label: number for number, label in enumerate(labels)}
+
+    def code(cell: object) -> int:
+        # A list and the like is no label. What the other cells become must not follow from it.
+        try:
+            return places.get(cell, -1)
+        except Exception:  # of any type, by code of the cell's own
+            return -1
+
+    values, where = column(X, place), None
+    if values.dtype.kind in "biufSU":  # a cell of an array is as any other of its value
+        values, where = np.unique(values, return_inverse=True)
+    cells = values.tolist()
+    missing = np.array([is_missing(cell) for cell in cells], dtype=bool)
+    codes = np.array([code(cell) for cell in cells], dtype=np.int64)
+    return (codes, missing) if where is None else (codes[where], missing[where])
+
+
+def are_labels(labels: Table) -> bool:
+    """Whether these can be the labels of a column: two or more of one kind, and all different."""
+    if isinstance(labels, str) or not np.iterable(labels):
+        return False
+    entries = list(labels)
+    kinds = [kind for _, kind in kinds_of_labels(entries)]
+    is_known = len(kinds) == 1 and not any(map(is_missing, entries))
+    return len(entries) >= 2 and len(set(entries)) == len(entries) and is_known
+
+
+def is_dask(X: Table) -> bool:
+    """Whether X is a collection of dask's. Dask is not imported for it."""
+    return hasattr(X, "__dask_graph__") and type(X).__module__.partition(".")[0].startswith("dask")

@@ -1,0 +1,338 @@
+"""Passes over records for second moments: Gram matrices, Hessians, norms in other coordinates."""
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import blas
+
+from skdp._numbers import Array, Indices
+from skdp._oracle import compiled
+from skdp._oracle.kernels import loops
+from skdp._oracle.kernels.clipped_gradients import clipped_gradients, gradient_rounding
+from skdp._oracle.sources.records import Records, quotient
+from skdp._oracle.sources.row_blocks import (
+    LONGEST_BASE,
+    UNIT_ROUNDOFF,
+    block_rows,
+    growth_of_rounding,
+    is_csr,
+    slices,
+)
+from skdp.objective import Loss
+
+# Squares of larger numbers leave float64's range, and 0 times inf would be nan.
+LARGEST_TO_SQUARE = 1e150
+# Share of entries stored in CSR rows up to which their products take less time than dense ones.
+MOST_FILLED = 0.2
+
+
+@functools.lru_cache(maxsize=64)
+def _triangle(size: int) -> tuple[Indices, Indices, Array]:
+    rows, columns = np.triu_indices(size)
+    return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
+
+
+def pack(symmetric: Array) -> Array:
+    """Return the upper triangle as a vector, entries off the diagonal times sqrt(2).
+
+    The vector is as long as the matrix: its L2 norm is the Frobenius norm.
+    """
+    rows, columns, factors = _triangle(len(symmetric))
+    return symmetric[rows, columns] * factors
+
+
+def unpack(vector: Array, size: int) -> Array:
+    """Return the symmetric matrix that :func:`pack` makes this vector of."""
+    rows, columns, factors = _triangle(size)
+    matrix = np.zeros((size, size))
+    matrix[rows, columns] = vector / factors
+    matrix[columns, rows] = matrix[rows, columns]
+    return matrix
+
+
+# ---------------------------------------------------------------- Gram matrices
+
+
+def weighted_gram(records: Records, factors: Array, extra: Array | None = None) -> Array:
+    """Sum over records of ``v v'``, where ``v = factors[i] * (z_i, extra[i])``.
+
+    Parameters
+    ----------
+    records : Records
+    factors : array of shape (n_rows,)
+    extra : array of shape (n_rows, n_extra), optional
+        More columns, such as targets.
+
+    Returns
+    -------
+    array of shape (p, p), float64, p = n_parameters + n_extra
+        Where there are groups, ``v v'`` is multiplied by the record's multiplier.
+    """
+    n_features, n_constant = records.n_features, int(records.constant != 0)
+    n_extra = 0 if extra is None else extra.shape[1]
+    size = n_features + n_constant + n_extra
+    if records.multipliers is not None:
+        factors = factors * np.sqrt(records.multipliers)
+    if (done := _compiled_weighted_gram(records, factors, extra)) is not None:
+        return done
+    total, start = np.zeros((size, size)), 0
+    vectors = np.empty((0, size))
+    for block in _blocks(records):
+        rows = slice(start, start + block.n_rows)
+        start = rows.stop
+        weights = factors[rows] if block.shrink is None else factors[rows] * block.shrink
+        # 1. The last columns, dense in any case.
+        last = np.empty((block.n_rows, n_constant + n_extra))
+        if n_constant:
+            last[:, 0] = block.constant
+        if extra is not None:
+            last[:, n_constant:] = extra[rows]
+        last *= factors[rows, None]
+        # 2. The products.
+        if block.is_sparse:
+            shape = block.n_rows, block.n_rows
+            scaled = sparse.dia_array((weights[np.newaxis], [0]), shape=shape) @ block.X
+            total[:n_features, :n_features] += (scaled.T @ scaled).toarray()
+            total[:n_features, n_features:] += scaled.T @ last
+            total[n_features:, n_features:] += last.T @ last
+        else:
+            vectors = vectors if len(vectors) else np.empty((block.n_rows, size))
+            few = vectors[: block.n_rows]
+            write_scaled(block, weights, few)
+            few[:, n_features:] = last
+            total += few.T @ few
+    total[n_features:, :n_features] = total[:n_features, n_features:].T
+    return total
+
+
+@compiled.or_numpy
+def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | None) -> Array | None:
+    """Sum over CSR rows, which are added to their base when all of them are added up.
+
+    With w the row's factor times its scaling, ``v = (w d + w b, last)`` for what is stored, d, and
+    the base b. Sums of products of ``(w d, last, w)`` give those of v by products with b. Parts of
+    v are `growth_of_rounding` times as long as v at most, products of parts its square. So terms
+    are added with compensation (Kahan 1965): each sum is off by ``2 u sum |terms|``, however many
+    they are (Higham 2002, eq. 4.8), and all is by less than 32 u times that square. This is below
+    half of what is charged for by `summation_depth`, which is 4,096 or more. It may be less for
+    rows of groups. These are for numpy.
+    """
+    if not _is_for_loops(records):
+        return None
+    # 1. Sums of products, the root of the base's part last.
+    base, n_constant = records.base, int(records.constant != 0)
+    n_more = n_constant + (0 if extra is None else extra.shape[1])
+    size, n_last = records.n_features + n_more, n_more + (base is not None)
+    total, lost = np.zeros((2, records.n_features + n_last, records.n_features + n_last))
+    for rows, block in records.numbered_pieces():
+        last = np.empty((block.n_rows, n_last))
+        weights = factors[rows] if block.shrink is None else factors[rows] * block.shrink
+        last[:, :n_constant] = block.constant * factors[rows, None]
+        if extra is not None:
+            last[:, n_constant:n_more] = extra[rows] * factors[rows, None]
+        last[:, n_more:] = weights[:, None]
+        loops.add_sparse_products(loops.entries_of(block), weights, last, total, lost)
+    # 2. The base.
+    total += np.triu(total, 1).T
+    if base is None:
+        return total
+    long = np.concatenate((base, np.zeros(n_more)))
+    crossed = np.outer(long, total[:size, size] + total[size, size] / 2 * long)
+    return np.asarray(total[:size, :size] + (crossed + crossed.T))
+
+
+def _blocks(records: Records) -> Iterator[Records]:
+    """Yield the blocks of `Records.float64_blocks`, dense rows as they are stored."""
+    if records.is_sparse:
+        return records.float64_blocks()
+    at_once = block_rows(*records.shape, False, records.is_copied)
+    return (records[rows] for rows in slices(0, records.n_rows, max(1, at_once)))
+
+
+def write_scaled(records: Records, weights: Array, out: Array) -> Array:
+    """Write the dense rows of X times their weights into the first columns, return ``out``."""
+    X = records.stored
+    if records.is_copied:  # side by side, which is quicker than in ``out``
+        X = records.in_float64(False, np.empty(records.shape))
+    np.multiply(X, weights[:, None], out=out[:, : records.n_features])
+    return out
+
+
+def bounded_gram(
+    records: Records,
+    row_norm: float,
+    target_unit: float | None = None,
+    target_bound: float = np.inf,
+) -> Array:
+    """Sum over records of ``v v'``, v weighted by its root and shrunk to L2 norm ``row_norm``.
+
+    v is the row with its constant. With ``target_unit``, the targets over that, cut to
+    ``target_bound`` before, are further columns of it.
+    """
+    inverse, extra = records.inverse_norms, None
+    if target_unit is not None:
+        targets = records.targets.astype(np.float64, copy=False).reshape(records.n_rows, -1)
+        largest = min(target_bound / target_unit, LARGEST_TO_SQUARE)
+        with np.errstate(over="ignore"):
+            extra = np.clip(targets / target_unit, -largest, largest)
+        with np.errstate(divide="ignore", over="ignore"):
+            lengths = np.hypot(1 / inverse, np.sqrt(np.einsum("ij,ij->i", extra, extra)))
+        inverse = quotient(1.0, lengths)
+    return weighted_gram(records, factors_within(row_norm, inverse, root_weights(records)), extra)
+
+
+def factors_within(bound: float, inverse_norms: Array, root_weights: Array | None) -> Array:
+    """Return ``min(root weight, bound / norm)``, which bounds the norm of a weighted row."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        factors = bound * inverse_norms
+        np.minimum(factors, 1.0 if root_weights is None else root_weights, out=factors)
+    return np.fmax(factors, 0.0, out=factors)  # what is no number becomes 0
+
+
+def root_weights(records: Records) -> Array | None:
+    """Return the roots of the weights of records, None if there are none."""
+    return None if records.weights is None else np.sqrt(records.weights)
+
+
+# ---------------------------------------------------------------- gradients of shrunk rows
+
+
+def shrunk_gradients(
+    records: Records,
+    inverse_norms: Array,
+    loss: Loss,
+    point: Array,
+    row_norm: float,
+    residual_bound: float,
+    whole_records: bool = False,
+) -> Array:
+    """Sum of the records' gradients, rows shrunk to ``row_norm`` and residuals capped.
+
+    The inverse norms may be those in other coordinates. With ``whole_records`` a row's target is
+    shrunk with it, as in `bounded_gram`, which for squared error multiplies its residual once more.
+    """
+    roots = root_weights(records) if whole_records else None
+    limits = factors_within(row_norm, inverse_norms, roots)
+    if whole_records:
+        weights = limits * limits
+    else:
+        with np.errstate(over="ignore", under="ignore"):
+            weights = limits if records.weights is None else limits * records.weights
+    return clipped_gradients(records.having(weights, limits), loss, point, residual_bound)
+
+
+def inverse_norms_in(records: Records, triangle: Array, square: Array) -> Array:
+    """One over the L2 norm of ``R z_i`` for every record, as `quotient` gives it.
+
+    R is an upper triangle, and ``square`` is R'R.
+    Where products of huge entries overflow, a row counts as too long to be used.
+    """
+    if (done := _compiled_inverse_norms(records, square)) is not None:
+        return done
+    n_features, result = records.n_features, []
+    columns, last = np.asfortranarray(triangle[:n_features, :n_features]), triangle[:, n_features:]
+    # Without groups, only the record's own norm counts, which parts make worse by a known factor.
+    in_parts = records.is_sparse and records.multipliers is None
+    for block in records.float64_blocks(not in_parts):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            if is_csr(block.stored):
+                moved = np.asarray(block.stored @ columns.T)
+            else:
+                moved = blas.dtrmm(1.0, columns, block.stored.copy("C").T, overwrite_b=True).T
+            if block.base is not None:
+                moved += block.base @ columns.T
+            if block.shrink is not None:
+                moved *= block.shrink[:, None]
+            if block.constant:
+                moved += block.constant * last[:n_features, 0]
+            squares = np.einsum("ij,ij->i", moved, moved)
+            if block.constant:
+                squares += np.square(block.constant * last[-1, 0])
+            result.append(np.sqrt(squares))
+    return quotient(1.0, np.concatenate(result) if result else np.empty(0))
+
+
+@compiled.or_numpy
+def _compiled_inverse_norms(records: Records, square: Array) -> Array | None:
+    """Return the inverse norms of CSR rows by products of pairs of stored entries.
+
+    With the square M, entries d, the base b, the scaling h and the constant k, the squared norm is
+    that of ``h (d + b)`` and of k in M. The absolute values of all terms add up to
+    ``|M|_F (h |d| + h |b| + k)**2`` at most, and rounding errors to less than ``(3 p + 16) u``
+    times that, which is added: no norm is rounded down.
+    """
+    if not _is_for_loops(records):
+        return None
+    n_features, constant, h = records.n_features, float(records.constant), records.shrink
+    within, size = np.ascontiguousarray(square[:n_features, :n_features]), len(square)
+    base = np.zeros(n_features) if records.base is None else records.base
+    of_base, of_constant = within @ base, constant * square[:n_features, -1]
+    squares, products, lengths = np.empty((3, records.n_rows))
+    linear = 2.0 * np.stack([of_base, of_constant])
+    for rows, block in records.numbered_pieces():
+        out = squares[rows], products[rows], lengths[rows]
+        loops.write_squares(loops.entries_of(block), within, linear, *out)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squares += base @ of_base
+        products += 2.0 * (base @ of_constant)
+        lengths = np.sqrt(lengths) + np.linalg.norm(base)
+        if h is not None:
+            squares, products, lengths = h * h * squares, h * products, h * lengths
+        squares += products + constant**2 * square[-1, -1]
+        slack = (3 * size + 16) * UNIT_ROUNDOFF * float(np.linalg.norm(square))
+        squares += slack * np.square(lengths + constant)
+        return quotient(1.0, np.sqrt(squares))
+
+
+def _is_for_loops(records: Records) -> bool:
+    """Return whether sums over pairs of stored entries take less time than dense products.
+
+    Entries are private. They only affect the running time.
+    """
+    if records.multipliers is not None or records.loses_zeros or not is_csr(records.stored):
+        return False
+    return bool(records.stored.nnz <= MOST_FILLED * records.n_rows * records.n_features)
+
+
+def condition_numbers(transform: Array) -> tuple[float, float]:
+    """``|T|_F`` and ``|T|_2`` over the least singular value of T, rounded up.
+
+    It is inf if T is singular.
+
+    Singular values are off by a small multiple of ``p u |T|_2``.
+    """
+    size, singular = float(np.linalg.norm(transform)), np.linalg.svd(transform, compute_uv=False)
+    least, largest = float(singular[-1]), float(singular[0])
+    is_regular = least > size * len(transform) * 64 * UNIT_ROUNDOFF
+    least = 0.5 * least if is_regular else 0.0
+    return (size / least, 1.01 * largest / least) if is_regular else (np.inf, np.inf)
+
+
+def transform_rounding(
+    condition: float,
+    n_rows: int,
+    n_features: int,
+    n_columns: int,
+    is_sparse: bool,
+    grouped: bool = False,
+    base_ratio: float = LONGEST_BASE,
+) -> float:
+    """Relative rounding of a gradient sum in the rows' coordinates that is then transformed.
+
+    Norms there are off by ``(p + 4) u |T|_F |z|``, and ``|T'z| >= s |z|`` with s the least singular
+    value of T: a relative ``(p + 4) u k``, k = |T|_F / s. The sum's own error and that of the last
+    product, both of them bounds in terms of ``sum |z_i c_i|``, grow by the same factor. The norms
+    of all n rows count: where there are groups, a row less moves the others to places where a
+    product of matrices may round them in another way. Without groups, two norms would do. Those of
+    sparse rows are split (:func:`skdp._oracle.sources.row_blocks.growth_of_rounding`). A triangular
+    factor of T' is that of a matrix at most ``c p**2 u |T|_F`` away, c being a small integer
+    (Higham 2002, theorem 19.4, leaves it open, 10 is assumed). It is the same for all rows, so that
+    two norms are off by it.
+    """
+    more = 1 + n_columns - n_features
+    plain = gradient_rounding(n_rows, n_features, more, is_sparse, grouped, base_ratio)
+    n_norms = max(n_rows + 1, 2 * growth_of_rounding(base_ratio) if is_sparse else 2)
+    of_norms = n_norms * (n_columns + 4) + 2 * 10.0 * n_columns**2
+    return (plain + 4.0 * of_norms * UNIT_ROUNDOFF) * condition

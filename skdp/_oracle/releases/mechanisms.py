@@ -1,0 +1,311 @@
+"""Gaussian and Laplace noise on a power-of-two grid, and the release of a statistic with it.
+
+That release is behind nearly every algorithm.
+"""
+
+import functools
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp._numbers import Array
+from skdp._oracle.noise import NoiseSource
+from skdp._oracle.releases.base import Contribution, PublicContext, Release, Statistic, audited
+from skdp._oracle.releases.samplers import ALL_ROWS, AllRows, Sampler
+from skdp._oracle.sources.base import RepeatableSource, Source, require_kind
+from skdp.accounting import Event, Gaussian, Laplace, NoisyMaximum
+
+GRID_BITS = 30  # the grid is at most 2**-30 standard deviations wide
+LEAST_GRID, LARGEST_GRID = 2.0**-900, 2.0**900  # where it is neither subnormal nor nearly infinite
+
+
+class Mechanism(ABC):
+    """Noise for statistics that are bounded in the norm of this noise. Others are refused.
+
+    Attributes
+    ----------
+    order : {1, 2, inf}
+        Of the norm in which sensitivity is measured.
+    std_of_unit : float
+        Standard deviation of noise of scale 1.
+    relative_noise : float
+        How noisy, relative to the solver's other releases.
+    """
+
+    order: ClassVar[float]
+    std_of_unit: ClassVar[float] = 1.0
+    relative_noise: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relative_noise", float(self.relative_noise))
+        if not (0 < self.relative_noise < math.inf):
+            raise ValueError(
+                f"{type(self).__name__}: relative_noise must be positive, got "
+                f"{self.relative_noise!r}."
+            )
+
+    @abstractmethod
+    def event(self, spread: float) -> Gaussian | Laplace | NoisyMaximum:
+        """Return the cost of one answer, in relative units."""
+
+    def std(self, contribution: Contribution, scale: float) -> float:
+        """Return the standard deviation of the noise on each coordinate."""
+        return self.std_of_unit * self.scale_of_noise(contribution, scale)
+
+    # Asked for several times in every step of a fit.
+    @functools.lru_cache(maxsize=256)  # noqa: B019  mechanisms are two numbers each
+    def scale_of_noise(self, contribution: Contribution, scale: float) -> float:
+        """Return the scale of the noise on each coordinate: b for Laplace noise, else the std."""
+        self.require_norm(contribution)
+        if scale == 0:
+            return 0.0
+        grid, size = self._grid(contribution, scale), contribution.size
+        rounded = contribution.bound + grid * float(size ** (1 / self.order))
+        noise = self.relative_noise * scale * rounded
+        if noise < grid:
+            raise ValueError(
+                f"{type(self).__name__}: a noise multiplier of {self.relative_noise * scale:g} is "
+                "too fine to distinguish from rounding errors. Choose a smaller epsilon, or "
+                "epsilon=inf, which adds no noise. Nothing was released."
+            )
+        return noise
+
+    def add_noise(
+        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
+    ) -> Array:
+        """Return the statistic plus noise. With scale 0 the statistic itself.
+
+        This is the answer that leaves: a source that keeps a record is shown it.
+        """
+        answer = self.noisy(statistic, contribution, scale, noise_source)
+        if not noise_source.keeps_record:
+            return answer
+        event, std = self.event(contribution.spread), self.std(contribution, scale)
+        return noise_source.record_answer(answer, statistic, event, contribution.bound, std)
+
+    def noisy(
+        self, statistic: Array, contribution: Contribution, scale: float, noise_source: NoiseSource
+    ) -> Array:
+        """Return the statistic plus noise, of which more is made before it leaves."""
+        self.require_norm(contribution)
+        if scale == 0:
+            return statistic
+        grid, noise = self.draw(contribution, scale, noise_source, statistic.shape)
+        return grid * (np.rint(statistic / grid) + noise)
+
+    def draw(
+        self,
+        contribution: Contribution,
+        scale: float,
+        noise_source: NoiseSource,
+        shape: tuple[int, ...],
+    ) -> tuple[float, Array]:
+        """Return the grid of an answer, and noise in units of it."""
+        noise, grid = self.scale_of_noise(contribution, scale), self._grid(contribution, scale)
+        draw = noise_source.gaussian if self.order == 2 else noise_source.laplace
+        return grid, draw(noise / grid, shape)
+
+    def require_norm(self, contribution: Contribution) -> None:
+        """Raise ValueError unless the sum is bounded in the norm of this noise."""
+        if contribution.order != self.order:
+            raise ValueError(
+                f"{type(self).__name__} is for statistics whose records are bounded in the "
+                f"L{self.order} norm. This one is bounded in the L{contribution.order} norm. "
+                "Nothing was released for it."
+            )
+
+    def _grid(self, contribution: Contribution, scale: float) -> float:
+        """Grid width: fine next to the noise, coarse enough that sums on it are exact."""
+        finest = max(
+            self.relative_noise * scale * contribution.bound * 2.0**-GRID_BITS,
+            contribution.total * 2.0**-51,
+        )
+        if not LEAST_GRID <= finest <= LARGEST_GRID:
+            raise ValueError(
+                f"{type(self).__name__}: what one record can add, {contribution.bound:g}, times a "
+                f"noise multiplier of {self.relative_noise * scale:g} is out of the range in which "
+                "numbers keep their precision. Choose bounds and clipping norms of a common size, "
+                "or another unit. Nothing was released for it."
+            )
+        return 2.0 ** math.ceil(math.log2(finest))
+
+
+@audited
+@dataclass(frozen=True)
+class GaussianNoise(Mechanism):
+    """Isotropic Gaussian noise. ``relative_noise`` says how noisy next to the other releases.
+
+    The sum s is rounded to k = rint(s / g) on a grid g = 2**j, and the release is g * (k +
+    round(N(0, (std/g)**2))). As k is an integer, that is a rounding of k + N(0, (std/g)**2):
+    post-processing of the Gaussian mechanism on k (Balle and Wang 2018, Thm 8), with no slack for
+    floating point. Rounding moves each coordinate by at most g/2, so two neighbouring k are at most
+    ``sensitivity/g + sqrt(size)`` apart. That is charged: the noise multiplier is applied to
+    ``bound + g sqrt(size)``, which covers both adjacencies since spread >= 1.
+    """
+
+    relative_noise: float = 1.0
+    order: ClassVar[float] = 2
+
+    def event(self, spread: float) -> Gaussian:
+        """Return the cost of one answer, in relative units."""
+        return Gaussian(self.relative_noise, spread)
+
+
+@audited
+@dataclass(frozen=True)
+class LaplaceNoise(Mechanism):
+    """Independent Laplace noise on every coordinate. ``relative_noise`` is multiplied by the scale.
+
+    The sum S is rounded to g k on a grid of width g, a power of two, and ``g * round(b/g * L)`` is
+    added, L with density ``exp(-|x|)/2``. As ``round(k + x) = k + round(x)`` for whole k, the
+    answer is a function of ``g k + b L``: continuous Laplace noise of *scale* b, whose standard
+    deviation is ``sqrt(2) b``, on the rounded sum. Sums that differ by s in L1 norm differ by at
+    most ``s + g * size`` once they are rounded: each of the ``size`` coordinates by g more. That is
+    paid for: b is the noise multiplier times ``bound + g * size``, which covers both adjacencies
+    since spread >= 1. The ratio of densities is then at most ``exp(sensitivity / multiplier)``
+    everywhere (Dwork, McSherry, Nissim, Smith 2006, Prop. 1, Kuru, Birbil, Gurbuzbalaban, Yildirim
+    2022, Thm A.1).
+    """
+
+    relative_noise: float = 1.0
+    order: ClassVar[float] = 1
+    std_of_unit: ClassVar[float] = math.sqrt(2)
+
+    def event(self, spread: float) -> Laplace:
+        """Return the cost of one answer, in relative units."""
+        return Laplace(self.relative_noise, spread)
+
+
+MECHANISMS: dict[str, type[GaussianNoise] | type[LaplaceNoise]] = {
+    "gaussian": GaussianNoise,
+    "laplace": LaplaceNoise,
+}
+
+
+def mechanism_by_name(name: str, relative_noise: float) -> GaussianNoise | LaplaceNoise:
+    """Return the mechanism of a name.
+
+    Parameters
+    ----------
+    name : {"gaussian", "laplace"}
+    relative_noise : float
+        Noise relative to that of the plan, positive.
+
+    Returns
+    -------
+    GaussianNoise or LaplaceNoise
+
+    Raises
+    ------
+    ValueError
+        If there is no mechanism of this name.
+    """
+    if name not in MECHANISMS:
+        known = ", ".join(repr(word) for word in sorted(MECHANISMS))
+        raise ValueError(f"mechanism must be one of {known}, got {name!r}.")
+    return MECHANISMS[name](relative_noise)
+
+
+# ---------------------------------------------------------------- a statistic with noise
+
+
+@audited
+@dataclass(frozen=True, eq=False)
+class NoisyStatistic(Release):
+    """A statistic of the rows that ``sampler`` draws, plus the noise of ``mechanism``.
+
+    If only the targets are private (adjacency "label"), a statistic of all rows that does not
+    depend on them is the same for all neighbours. Its sensitivity is 0, so it is answered exactly.
+
+    Sensitivity: that of the statistic, which enforces it. The cost is the mechanism's, as seen
+    through the sampler. :meth:`divisor` is the public number that makes a sum a mean.
+
+    Parameters
+    ----------
+    statistic : Statistic
+    mechanism : GaussianNoise or LaplaceNoise
+        Of the norm that the statistic is bounded in.
+    sampler : Sampler, default=AllRows()
+    """
+
+    statistic: Statistic
+    mechanism: Mechanism
+    sampler: Sampler = ALL_ROWS
+
+    @property
+    def kind(self) -> str:
+        return self.statistic.kind
+
+    @property
+    def needs(self) -> frozenset[str]:
+        return frozenset({self.sampler.needs})
+
+    @property
+    def takes_groups(self) -> bool:
+        return self.statistic.takes_groups
+
+    def is_public(self, context: PublicContext) -> bool:
+        return type(self.sampler) is AllRows and self.statistic.is_public(context)
+
+    def parts(self) -> tuple[object, ...]:
+        return self.statistic, self.mechanism, self.sampler
+
+    def _contribution(self, context: PublicContext) -> Contribution:
+        # Requested by event, std and answer in turn: remembered for the context at hand.
+        known = self.__dict__.get("_known")
+        if known is None or known[0] is not context:
+            n_rows = self.sampler.max_rows(context.public)
+            known = context, self.statistic.contribution(context, n_rows)
+            object.__setattr__(self, "_known", known)
+        contribution: Contribution = known[1]
+        return contribution
+
+    def mechanism_event(self, context: PublicContext) -> Gaussian | Laplace | NoisyMaximum:
+        """Return the cost of an answer for a record that the sampler draws.
+
+        Returns
+        -------
+        Gaussian, Laplace or NoisyMaximum
+        """
+        return self.mechanism.event(self._contribution(context).spread)
+
+    def event(self, context: PublicContext) -> Event:
+        return self.sampler.event(self.mechanism_event(context), context.public)
+
+    def std(self, context: PublicContext) -> float:
+        if self.is_public(context):
+            return 0.0
+        return self.mechanism.std(self._contribution(context), context.scale)
+
+    def divisor(self, context: PublicContext) -> float:
+        """Public expected number of sampled rows.
+
+        Returns
+        -------
+        float
+        """
+        return self.sampler.divisor(context.public)
+
+    def n_gradients(self, context: PublicContext) -> float:
+        return self.statistic.gradients * self.divisor(context)
+
+    def answer(self, source: Source, context: PublicContext, noise_source: NoiseSource) -> Array:
+        rows = require_kind(self.sampler.draw(source, noise_source), RepeatableSource)
+        last = rows.last_total  # of one statistic there may be several releases
+        if last is None or last[0] is not self.statistic or last[1] is not context:
+            last = rows.last_total = self.statistic, context, self.statistic.total(rows, context)
+        total = last[2].copy()
+        if self.is_public(context):
+            return total
+        contribution = self._contribution(context)
+        return self.mechanism.add_noise(total, contribution, context.scale, noise_source)
+
+    def placeholder(self, context: PublicContext, rng: np.random.Generator) -> Array:
+        # As large as one record's part: enough to move a solver, too little to make it diverge.
+        contribution = self._contribution(context)
+        noise = rng.standard_normal(self.statistic.shape(context))
+        spread = contribution.size if contribution.order == 1 else math.sqrt(contribution.size)
+        return contribution.bound / spread * noise

@@ -1,0 +1,175 @@
+"""Shares of the budget for scaling, and their division among histograms, from public facts.
+
+The noise on a count, as a share of the rows, is known before a fit, from the numbers of rows and
+columns. Where it is large there are fewer histograms, with a larger share. Where it exceeds counts,
+columns have none and stay as they are.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from skdp._oracle import Public
+from skdp._stages.scaling.distributions import TAIL_SHARE
+from skdp.accounting import Gaussian, Laplace
+
+# All figures are choices of ours. docs/research/defaults.rst has the evidence for each.
+SHARE_COLUMNS, SHARE_TARGETS = 0.2, 0.15  # of mu squared, or of epsilon for Laplace noise
+# Histograms. Many noisy ones are as accurate on average as few, and a small scale next to a large
+# offset is estimated step by step. Epsilons of histograms add up, and so there are fewer.
+ROUNDS, PURE_ROUNDS, FEW_ROUNDS = 6, 3, 2
+# Noise on a count above which there are few. Then the share of columns, and of targets, rises until
+# noise is down to this, up to a limit for columns, and for all scaling together.
+FEW_ABOVE, GOAL_COLUMNS, GOAL_TARGETS = 0.15, 0.25, 0.15
+MAX_SHARE_COLUMNS, MAX_SHARE_ALL = 0.3, 0.9
+NONE_ABOVE = 0.5  # noise beyond which columns have no histograms
+# Of a stream: noise on counts of the first records that is aimed at, and their largest share.
+NOISE_GOAL, MAX_SHARE_FIRST = 0.03, 0.2
+# Of what the first records of a stream may spend, for the scale of their weights.
+SHARE_OF_WEIGHTS = 0.1
+# Of the budget of a scaler, for the number of records whose weight is not 0.
+SHARE_OF_COUNT = 0.01
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """Histograms of the features, or of the targets: one by magnitude, and others in bins.
+
+    Attributes
+    ----------
+    n_columns : int
+        Number of columns. 0 if they need none.
+    share : float
+        Of mu squared, for all of them together. 0 if the values are public.
+    rounds : int
+        Number of histograms. Where ranges stay as they are, the mean of the counts is used.
+    signal : float
+        Number of rows in standard deviations of a count that has the whole budget.
+    order : {1, 2}
+        Of the norm in which a record moves the counts: 1 for Laplace noise.
+    """
+
+    n_columns: int = 0
+    share: float = 0.0
+    rounds: int = ROUNDS
+    signal: float = math.inf
+    order: int = 2
+
+    @classmethod
+    def of(cls, public: Public, n_columns: int, usual: float, most: float, goal: float) -> Self:
+        """Return many with the usual share, or few with up to the largest one, by their noise."""
+        order, signal = _order(public), _signal(public)
+        many = cls(n_columns, usual, ROUNDS if order == 2 else PURE_ROUNDS, signal, order)
+        if many.noise <= FEW_ABOVE:
+            return many
+        needed = FEW_ROUNDS * n_columns / (signal * goal) ** order
+        return cls(n_columns, min(max(needed, usual), most), FEW_ROUNDS, signal, order)
+
+    @property
+    def noise(self) -> float:
+        """Noise on a count, as a share of the rows."""
+        whole = self.rounds * self.n_columns
+        return float((whole / self.share) ** (1 / self.order)) / self.signal if self.share else 0.0
+
+    @property
+    def is_free(self) -> bool:
+        """True if there are histograms and they cost nothing, as their values are public."""
+        return self.n_columns > 0 and self.share == 0
+
+
+@dataclass(frozen=True)
+class ScalingBudget:
+    """Histograms of features and of targets."""
+
+    features: Histograms = field(default_factory=Histograms)
+    targets: Histograms = field(default_factory=Histograms)
+
+    @property
+    def share(self) -> float:
+        """Share of mu squared of all histograms. 0 without any that cost something."""
+        return self.features.share + self.targets.share
+
+    @property
+    def has_requests(self) -> bool:
+        """Whether there are histograms at all."""
+        return self.features.n_columns + self.targets.n_columns > 0
+
+
+def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) -> ScalingBudget:
+    """Return the shares of columns and targets.
+
+    Parameters
+    ----------
+    public : Public
+    features, targets : bool
+        Whether columns, and targets, need histograms.
+    insist : bool
+        Whether columns get histograms even if noise exceeds their counts.
+    """
+    of_features = of_targets = Histograms()
+    if features and public.features_are_public:
+        of_features = Histograms(public.n_features)
+    elif features:
+        limits = SHARE_COLUMNS, MAX_SHARE_COLUMNS, GOAL_COLUMNS
+        of_features = Histograms.of(public, public.n_features, *limits)
+        if of_features.noise > NONE_ABOVE and not insist:
+            of_features = Histograms()
+    if targets:
+        left = MAX_SHARE_ALL - of_features.share
+        of_targets = Histograms.of(public, public.n_outputs, SHARE_TARGETS, left, GOAL_TARGETS)
+    return ScalingBudget(of_features, of_targets)
+
+
+def whole_budget(public: Public, share: float) -> ScalingBudget:
+    """Return shares that spend the whole budget, or a share of it, on columns."""
+    return ScalingBudget(Histograms(public.n_features, share, signal=_signal(public)))
+
+
+def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
+    """Return how many first records of a stream the histograms are of, from public facts.
+
+    So many that the noise on counts comes down to its aim, as histograms have the whole budget on
+    them. At least as many as have four records in the tail that ranges leave out, and at most a
+    share of the stream, which the solver does not get.
+    """
+    n_columns = public.n_features * features + public.n_outputs * targets
+    wanted = math.sqrt(ROUNDS * n_columns) / (mu_per_count(public) * NOISE_GOAL)
+    most = int(MAX_SHARE_FIRST * public.n_rows)
+    return min(max(math.ceil(wanted), round(4 / TAIL_SHARE)), most)
+
+
+def budget_of_first(
+    first: Public, features: bool, targets: bool, left: float = 1.0
+) -> ScalingBudget:
+    """Return shares that spend the (remaining) budget on histograms of these records.
+
+    Their ratio is that of as many records as would have the same noise on counts for the usual
+    share.
+    """
+    usual = SHARE_COLUMNS * features + SHARE_TARGETS * targets
+    alike = replace(first, n_rows=math.ceil(first.n_rows / math.sqrt(usual)))
+    budget, signal = scaling_budget(alike, features, targets, insist=True), _signal(first)
+    parts = budget.features, budget.targets
+    return ScalingBudget(
+        *(replace(one, share=left * one.share / budget.share, signal=signal) for one in parts)
+    )
+
+
+def _signal(public: Public) -> float:
+    """Return the number of rows in standard deviations of a count that has the whole budget."""
+    if not public.is_noisy:
+        return math.inf
+    if public.is_pure:
+        unit = math.sqrt(2) * Laplace(1.0, 2.0).sensitivity(public.adjacency)
+        return public.epsilon * public.n_rows / unit
+    return mu_per_count(public) * public.n_rows
+
+
+def _order(public: Public) -> int:
+    """Return the order of the norm that the noise of this budget is for."""
+    return 1 if public.is_noisy and public.is_pure else 2
+
+
+def mu_per_count(public: Public) -> float:
+    """Return the Gaussian-DP parameter of the budget, in the units of histograms."""
+    return public.mu / Gaussian(1.0, math.sqrt(2)).sensitivity(public.adjacency)

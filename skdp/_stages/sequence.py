@@ -1,0 +1,117 @@
+"""The sequence of stages of a fit: which there are, which of them apply, and their shares."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from skdp._numbers import shown
+from skdp._oracle import Public, Scaling, SolverStage, Stage
+from skdp._oracle.session import inside
+from skdp._stages import column_bounds
+from skdp._stages.base import OptionalStage, StageParameters
+from skdp._stages.calibration import Correction, MeanCorrection, Recalibration
+from skdp._stages.inference.stage import InferenceStage
+from skdp._stages.scaling.shares import SHARE_OF_COUNT, whole_budget
+from skdp._stages.scaling.stage import ScalingStage, Widening, note_on_bounds
+from skdp._stages.scaling.weights import WeightStage
+from skdp.objective import Problem
+from skdp.solvers import Solver
+
+PLACES = ("before", "checkpoint", "after")  # of optional stages
+
+# All optional stages, in the order of their run. The solver stands after those "before" it, and
+# checkpoints run inside of it.
+STAGES: tuple[type[OptionalStage], ...] = (
+    WeightStage,
+    ScalingStage,
+    Widening,
+    MeanCorrection,
+    Correction,
+    Recalibration,
+    InferenceStage,
+)
+
+
+class Sequence(NamedTuple):
+    """The stages of a fit in the order of their run.
+
+    Attributes
+    ----------
+    stages : tuple of Stage
+        The solver's stage among them.
+    solver : Solver
+        Resolved: without "auto".
+    left_out : mapping
+        The missing requirement of each stage that does not apply, by the title of the stage.
+    """
+
+    stages: tuple[Stage, ...]
+    solver: Solver
+    left_out: Mapping[str, str]
+
+
+def stages_of(
+    parameters: StageParameters, public: Public, problem: Problem, solver: Solver
+) -> Sequence:
+    """Return the stages that apply to a fit, and its solver with values in place of "auto".
+
+    Each stage gets the public facts that the stages outside of it leave, their budget included:
+    first those before the solver, then those after it from the last one inwards, then checkpoints.
+
+    Raises
+    ------
+    ValueError
+        If a parameter demands a stage that does not apply. Nothing was released.
+    """
+    parameters = replace(parameters, adaptive=solver.adaptive)
+    at = {place: [kind for kind in STAGES if kind.place == place] for place in PLACES}
+    left_out = {}
+    for kind in (*at["before"], *reversed(at["after"]), *at["checkpoint"]):
+        if kind is at["checkpoint"][0]:  # whether a solver has one depends on its steps
+            solver = solver.resolve(public, problem)
+            parameters = replace(parameters, has_checkpoint=solver.has_checkpoint)
+        if not kind.concerns(problem, parameters):
+            continue
+        reason = kind.applies(public, problem, parameters)
+        if reason is None:
+            stage = kind.of(public, problem, parameters)
+            parameters = replace(parameters, chosen=(*parameters.chosen, stage))
+            public = public if stage.place == "checkpoint" else inside(stage, public)
+            continue
+        demanded = kind.demanded(public, problem, parameters)
+        if demanded is not None:
+            who = parameters.who
+            raise ValueError(
+                f"{who}: {demanded} is possible only with {reason}. Nothing was released."
+            )
+        left_out[kind.title] = reason
+    chosen = {place: [one for one in parameters.chosen if one.place == place] for place in PLACES}
+    inner = SolverStage(solver, tuple(chosen["checkpoint"]))
+    return Sequence((*chosen["before"], inner, *reversed(chosen["after"])), solver, left_out)
+
+
+def check_stages(scaling: object, constraint: object) -> None:
+    """Raise ValueError unless the parameters of the stages are in order and agree."""
+    column_bounds.check_scaling(scaling)
+    has_columns = column_bounds.declared_bounds(scaling) is not None
+    standardises = has_columns or (isinstance(scaling, str) and scaling == "private")
+    if constraint is not None and standardises:
+        raise ValueError(
+            f"scaling={shown(scaling)} standardises columns, and a constraint bounds coefficients "
+            "of columns as they are given. Set one of the two."
+        )
+
+
+def scaling_alone(public: Public, bounds: column_bounds.DeclaredBounds | None) -> ScalingStage:
+    """Return the stage that spends the whole budget on the columns, or none if they are known."""
+    centred = not public.sparse
+    columns = column_bounds.declared_columns(bounds, public.n_features, centred, public.sparse)
+    if columns is None:
+        count = SHARE_OF_COUNT * public.weighted
+        return ScalingStage(
+            whole_budget(public, 1 - count),
+            (centred, centred),
+            standardises=False,
+            share_of_count=count,
+        )
+    return ScalingStage(known=Scaling(columns), standardises=False, note=note_on_bounds(bounds))
