@@ -20,7 +20,7 @@ from skdp._fitting import noise_warnings, parts, refusals, user_warnings
 from skdp._fitting.between_fits import add_fit, everything_in, warn_about_steps_before
 from skdp._fitting.budget import Rows, charge, identities_of_open_budgets, of_other_processes
 from skdp._fitting.data import Data
-from skdp._fitting.parameters import EXAMPLES, check_parameters
+from skdp._fitting.parameters import check_parameters
 from skdp._fitting.preparation import Prepared
 from skdp._fitting.privacy import Privacy, refuse_nested_names
 from skdp._fitting.refusals import refuse_columns, without_cells
@@ -142,7 +142,7 @@ class PrivateEstimator(BaseEstimator):
         has_nested = any(name.startswith("solver__") for name in params)
         if has_nested and isinstance(solver, str) and solver != "auto":
             params = {**params, "solver": get_solver(solver)}
-        refuse_nested_names(self._who, params, self.get_params(deep=False), EXAMPLES)
+        refuse_nested_names(self._who, params, self.get_params(deep=False))
         super().set_params(**params)
         return self
 

@@ -1,8 +1,8 @@
 """Declare each parameter of the estimators once: its type, its meaning and its check.
 
-Docstrings, checks before a fit, messages about nested names and the page of defaults follow from
-these entries. Which value "auto" stands for follows from the solver and the stages, whose resolved
-values ``solver_`` and ``privacy_`` hold.
+Docstrings, checks before a fit and the page of defaults follow from these entries. Which value "auto"
+stands for follows from the solver and the stages, whose resolved values ``solver_`` and
+``privacy_`` hold.
 
 Parameters
 ----------
@@ -182,18 +182,6 @@ PARAMETERS: Mapping[str, Callable[[Any], object] | None] = {
     "fixed_effects": check_bool("fixed_effects"),
     "privacy": check_privacy,
     "verbose": check_verbose,
-}
-# Objects that a message shows where a nested name, such as ``solver__row_norm``, needs one.
-EXAMPLES = {
-    "solver": "skdp.solvers.GradientDescent()",
-    "learning_rate": "skdp.steps.PolynomialStep(a=50.0)",
-    "momentum": "skdp.steps.AveragedGradient(0.9)",
-    "noise_schedule": "skdp.steps.ExponentialNoise(0.9)",
-    "scaling": "PublicRange(low, high)",
-    "constraint": "skdp.objective.L2Ball(1.0)",
-    "inference": "CoefficientInference(share=0.5)",
-    "privacy": "Privacy()",
-    "noise": "SeededNoise(0)",
 }
 _ENTRIES = section_of(sys.modules[__name__], "Parameters")
 

@@ -108,8 +108,7 @@ class Privacy(BaseEstimator):
         ValueError
             If a parameter is unknown, or ``noise__seed`` is set where no `SeededNoise` is.
         """
-        examples = {"noise": "SeededNoise(0)"}
-        refuse_nested_names("Privacy", params, self.get_params(deep=False), examples)
+        refuse_nested_names("Privacy", params, self.get_params(deep=False))
         super().set_params(**params)
         return self
 
@@ -155,10 +154,7 @@ class Privacy(BaseEstimator):
 
 
 def refuse_nested_names(
-    who: str,
-    given: Mapping[str, object],
-    current: Mapping[str, object],
-    examples: Mapping[str, str],
+    who: str, given: Mapping[str, object], current: Mapping[str, object]
 ) -> None:
     """Raise ValueError for a nested name, such as ``privacy__budget``, of a plain value.
 
@@ -169,17 +165,14 @@ def refuse_nested_names(
         New values, by name.
     current : mapping
         The present values of all parameters.
-    examples : mapping
-        Values with parameters of their own, by name.
     """
     for name in given:
         outer, _, inner = name.partition("__")
         value = given.get(outer, current.get(outer))
         if inner and outer in current and not hasattr(value, "set_params"):
-            example = examples.get(outer)
-            advice = f" Set {outer} first, such as {outer}={example}." if example else ""
             raise ValueError(
-                f"{who}: {name} is a parameter of an object, and {outer} is {shown(value)}.{advice}"
+                f"{who}: {name} is a parameter of an object, and {outer} is {shown(value)}. Set "
+                f"{outer} to an object first."
             )
 
 

@@ -1,17 +1,19 @@
 """Private linear models."""
 
 from skdp.linear_model.classification import DPLinearSVC, DPLogisticRegression
-from skdp.linear_model.glm import DPGammaRegressor, DPPoissonRegressor, DPTweedieRegressor
+from skdp.linear_model.inference import CoefficientDisplay
 from skdp.linear_model.prior import PublicModel
 from skdp.linear_model.regression import (
     DPElasticNet,
+    DPGammaRegressor,
     DPHuberRegressor,
     DPLasso,
     DPLinearRegression,
+    DPPoissonRegressor,
     DPQuantileRegressor,
     DPRidge,
+    DPTweedieRegressor,
 )
-from skdp.linear_model.summary import CoefficientDisplay
 
 __all__ = [
     "CoefficientDisplay",

@@ -533,18 +533,9 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         inference = noise_warnings.inference_expectation(prepared)
         if inference is not None:
             return replace(statement, expectations=inference[:1])
-        if self._is_default(prepared, n_outputs):  # as the fits that were measured
+        if self.solver == "auto" and not self._given():  # as the fits that were measured
             return replace(statement, expectations=noise_warnings.expectations(prepared))
         return statement
-
-    def _is_default(self, prepared: Prepared, n_outputs: int) -> bool:
-        """Return whether solver and hyperparameters are those that "auto" stands for."""
-        public, given = prepared.public, self.get_params(deep=False)
-        default = type(self)(**given | dict.fromkeys(("solver", *HANDED_ON), "auto"))
-        names = ("grouped", "sparse", "weighted", "label_weights")
-        facts = {name: getattr(public, name) for name in names}
-        alike = default._prepare(public.n_rows, public.n_features, n_outputs, **facts)
-        return repr(alike.solver) == repr(prepared.solver)
 
     def _knows_target_range(self, n_samples: int, n_features: int, n_outputs: int = 1) -> bool:
         """Whether a fit bounds its targets, by a declared range or an estimated one."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,16 +16,33 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting import parameters
+from skdp._fitting.noise_warnings import COLLINEAR
 from skdp._fitting.targets import in_raw_units
-from skdp._numbers import Array, Mask, Table, are_numbers, is_real, require
+from skdp._numbers import (
+    Array,
+    Mask,
+    Table,
+    are_numbers,
+    html_table,
+    shown,
+    text_table,
+)
 from skdp._oracle import Scaling, Solution
 from skdp._stages.inference.bounds import MOST_RELATIVE_ERROR
 from skdp._stages.inference.stage import DebiasedEstimate
-from skdp.linear_model.summary import CoefficientTable
+from skdp.accounting import PrivacyStatement
 
 BLOCK_VALUES = 1 << 20  # values of rows that are made dense at once
 # Eigenvalues of a covariance, next to variances of its parts, that count as 0.
 LEAST_EIGENVALUE = 1e-10
+NOT_DETERMINED, NO_REGRESSOR = "not determined", "no regressor"
+ESTIMAND = (
+    "Estimand: an unpenalised bounded-influence regression (rows with large norms are shrunk, "
+    "large residuals are capped). If the model is correctly specified, it equals the usual "
+    "coefficients. If the model is misspecified and the data are heavy-tailed, it can differ from "
+    "ordinary least squares or maximum likelihood."
+)
+ONE_BY_ONE = "Intervals and p-values are not adjusted for multiple comparisons."
 
 
 @dataclass(frozen=True)
@@ -110,8 +129,10 @@ class DebiasedCoefficients:
             variances = np.diag(covariance)
             shares = np.diag(privacy) / np.where(variances > 0, variances, 1.0)
             shares = np.clip(shares, 0.0, 1.0)
-        slopes = variances[:n_slopes]
+        slopes, between = variances[:n_slopes], covariance[:n_slopes, :n_slopes]
         determined = (estimate.relative_error < MOST_RELATIVE_ERROR) & np.isfinite(slopes)
+        between = np.where(np.outer(determined, determined), between, np.nan)
+        np.fill_diagonal(between, np.where(determined, slopes, np.inf))
         is_known = np.append(determined, np.full(len(variances) - n_slopes, determined.all()))
         errors = np.where(is_known, np.sqrt(np.maximum(variances, 0.0)), np.inf)
         if not has_intercept:
@@ -122,7 +143,7 @@ class DebiasedCoefficients:
             intercept=intercept,
             std_error=errors[:n_slopes],
             intercept_std_error=errors[n_slopes:],
-            covariance=_where_determined(covariance[:n_slopes, :n_slopes], determined),
+            covariance=between,
             determined=determined,
             relative_error=estimate.relative_error,
             privacy_share=shares[:n_slopes],
@@ -133,18 +154,17 @@ class DebiasedCoefficients:
             has_intercept=has_intercept,
         )
 
-    @property
-    def p_values(self) -> Array:
-        """Two-sided p-values of coefficients of 0. It is nan where one is not determined."""
-        return p_values(self.coef, self.std_error)
+    def columns(self, intercept: bool) -> tuple[Array, Array, Array]:
+        """Return estimates, errors and shares of noise, with those of intercepts behind if wanted.
 
-    def interval(self, level: float, intercept: bool = False) -> Array:
-        """Return the ends of normal intervals, one row for each coefficient."""
-        centres, errors = self.coef, self.std_error
-        if intercept and self.has_intercept:
-            centres = np.append(centres, self.intercept)
-            errors = np.append(errors, self.intercept_std_error)
-        return normal_intervals(centres, errors, level)
+        There are none of an intercept that was not fitted.
+        """
+        columns = self.coef, self.std_error, self.privacy_share
+        if not (intercept and self.has_intercept):
+            return columns
+        last = self.intercept, self.intercept_std_error, self.intercept_privacy_share
+        coef, error, share = map(np.append, columns, last)
+        return coef, error, share
 
     def wald_test(self, R: Array, q: Array) -> WaldTest:
         """Test ``R beta = q``, beta being all coefficients, and then intercepts if R has them.
@@ -228,16 +248,14 @@ class DebiasedCoefficients:
         return np.stack(own, axis=1)
 
 
-def _where_determined(covariance: Array, determined: Mask) -> Array:
-    """Return a covariance, inf on the diagonal and nan beside it where one is not determined."""
-    between = np.where(np.outer(determined, determined), covariance, np.nan)
-    np.fill_diagonal(between, np.where(determined, np.diag(covariance), np.inf))
-    return between
+check_level = parameters.check_number(
+    "level", "lie in (0, 1), such as 0.95", lambda level: 0 < level < 1
+)
 
 
 def normal_intervals(centres: Array, errors: Array, level: float) -> Array:
     """Return the ends of normal intervals, one row for each estimate."""
-    require("level", level, "lie in (0, 1), such as 0.95", is_real(level) and 0 < level < 1)
+    check_level(level)
     reach = float(stats.norm.isf((1 - level) / 2)) * errors
     return np.column_stack([centres - reach, centres + reach])
 
@@ -286,6 +304,145 @@ def _dense_blocks(X: Table) -> Table:
         yield np.asarray(dense, dtype=np.float64)
 
 
+@dataclass(frozen=True, eq=False)
+class CoefficientTable:
+    """Coefficients with standard errors, p-values and intervals, as text, HTML or data frame.
+
+    Attributes
+    ----------
+    title : str
+    names : tuple of str
+        Of the columns, and "(intercept)" last if there is one.
+    coef, std_error, privacy_share : array of shape (n_rows,)
+        ``std_error`` is inf where a coefficient is not determined. ``privacy_share`` is the noise's
+        share of the squared standard error.
+    level : float
+        Of the intervals.
+    cut : float
+        Share of the records whose part was bounded. A noisy count.
+    statement : PrivacyStatement
+        Of the fit.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    coef: Array
+    std_error: Array
+    privacy_share: Array
+    level: float
+    cut: float
+    statement: PrivacyStatement = field(repr=False)
+
+    @property
+    def p_value(self) -> Array:
+        """Two-sided p-values of coefficients of 0. It is nan where one is not determined."""
+        return p_values(self.coef, self.std_error)
+
+    @property
+    def interval(self) -> Array:
+        """The ends of the intervals, one row for each coefficient."""
+        return normal_intervals(self.coef, self.std_error, self.level)
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Names of the columns of the table."""
+        low, high = (f"{100 * p:.4g}%" for p in ((1 - self.level) / 2, (1 + self.level) / 2))
+        return "", "coef", "std err", "z", "P>|z|", f"[{low}", f"{high}]", "privacy", ""
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        columns = self.coef, self.std_error, self.privacy_share, self.p_value, self.interval
+        for name, coef, error, share, p_value, (low, high) in zip(
+            self.names, *columns, strict=True
+        ):
+            if not math.isfinite(error):
+                yield name, f"{coef:.5g}", "inf", "", "", "-inf", "inf", "", NOT_DETERMINED
+                continue
+            if coef == error == 0:
+                yield name, "0", "", "", "", "", "", "", NO_REGRESSOR
+                continue
+            z = coef / error if error > 0 else math.copysign(math.inf, coef)
+            yield (
+                name, f"{coef:.5g}", f"{error:.3g}", f"{z:.2f}", f"{p_value:.3f}",
+                f"{low:.5g}", f"{high:.5g}", f"{100 * share:.0f}%", "",
+            )  # fmt: skip
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Assumptions of the table, in sentences."""
+        one = self.statement
+        cut = "records" if one.unit == "row" else "rows, those of each group counting as one,"
+        lines = [
+            f"n = {one.n_rows if one.unit == 'row' else one.n_groups}; ({one.epsilon:.4g}, "
+            f"{one.delta:.4g})-differentially private for each {one.unit}, adjacency "
+            f"{one.adjacency}.",
+            "privacy: share of the squared standard error that is due to the noise added.",
+            f"About {100 * self.cut:.0f}% of the {cut} were cut down to the bounds.",
+            ESTIMAND,
+            ONE_BY_ONE,
+        ]
+        if not np.isfinite(self.std_error).all():
+            lines.append(
+                f"{NOT_DETERMINED}: no usable interval. {COLLINEAR} Otherwise the noise is too "
+                f"large: use more {one.unit}s, a larger epsilon or fewer columns."
+            )
+        return tuple(lines)
+
+    def __str__(self) -> str:
+        sides = "<" + ">" * (len(self.header) - 2) + "<"
+        head, *body = text_table([self.header, *self._rows()], sides)
+        rule = "-" * max(map(len, [head, *body]))
+        return "\n".join([self.title, rule, head, rule, *body, rule, *self.notes])
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        table = html_table(self.header, self._rows())
+        return f"<p><b>{html.escape(self.title)}</b></p>{table}<ul>{notes}</ul>"
+
+    def rescaled(self, sizes: ArrayLike) -> Self:
+        """Return the table for steps of other sizes than 1 in the columns.
+
+        Coefficients in the units of X have lengths that do not compare. Multiplied by a typical
+        size of each column, such as ``scaling_.columns.scale``, they do.
+
+        Parameters
+        ----------
+        sizes : array of shape (n_rows,)
+            Positive. 1 for the intercept.
+
+        Returns
+        -------
+        CoefficientTable
+        """
+        sizes = np.asarray(sizes, dtype=float)
+        if sizes.shape != self.coef.shape or not (np.isfinite(sizes) & (sizes > 0)).all():
+            raise ValueError(
+                f"rescaled: sizes must be positive, one for each of the {len(self.coef)} rows of "
+                f"the table, got {shown(sizes)}."
+            )
+        return replace(self, coef=self.coef * sizes, std_error=self.std_error * sizes)
+
+    def to_frame(self) -> Table:
+        """Return a pandas data frame with a row for each coefficient.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns "coef", "std_error", "z", "p_value", "low", "high", "privacy_share" and
+            "determined".
+        """
+        import pandas as pd
+
+        determined = np.isfinite(self.std_error)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(determined, self.coef / self.std_error, np.nan)
+        low, high = self.interval.T
+        frame = {"coef": self.coef, "std_error": self.std_error, "z": z, "p_value": self.p_value}
+        frame |= {"low": low, "high": high, "privacy_share": self.privacy_share}
+        return pd.DataFrame(
+            frame | {"determined": determined}, index=pd.Index(self.names, name="coefficient")
+        )
+
+
 @parameters.declared
 class Inference:
     """Methods of estimators with standard errors, intervals and tests."""
@@ -322,7 +479,8 @@ class Inference:
             If the fit had ``inference=None``.
         """
         estimates = inference_of(self, "conf_int")
-        intervals, n_outputs = estimates.interval(level, intercept), len(estimates.intercept)
+        centres, errors, _ = estimates.columns(intercept)
+        intervals, n_outputs = normal_intervals(centres, errors, level), len(estimates.intercept)
         if n_outputs > 1:
             parts = np.split(intervals, [len(estimates.coef)])
             intervals = np.concatenate([part.reshape(n_outputs, -1, 2) for part in parts], axis=1)
@@ -382,15 +540,14 @@ class Inference:
         q = np.zeros(len(R)) if q is None else np.asarray(q, dtype=np.float64)
         n_slopes, n_more = len(estimates.coef), len(estimates.intercept) * estimates.has_intercept
         is_valid = are_numbers(R) and R.shape[1:] in ((n_slopes,), (n_slopes + n_more,))
-        if not is_valid or q.shape not in ((), (len(R),)) or not np.isfinite(R).all():
+        is_valid = is_valid and bool(np.isfinite(R).all() and np.isfinite(q).all())
+        if not is_valid or q.shape not in ((), (len(R),)):
             with_more = f" or {n_slopes + n_more} with intercepts" if n_more else ""
             raise ValueError(
                 f"wald_test: R must be finite, with {n_slopes} columns for the coefficients"
-                f"{with_more}, and q a number or one for each row of R, got shapes {R.shape} and "
-                f"{q.shape}."
+                f"{with_more}, and q finite, a number or one for each row of R, got shapes "
+                f"{R.shape} and {q.shape}."
             )
-        if not np.isfinite(q).all():
-            raise ValueError("wald_test: q must be finite.")
         return estimates.wald_test(R.astype(np.float64), q)
 
     def summary(self, level: float = 0.95) -> CoefficientTable:
@@ -411,15 +568,8 @@ class Inference:
         names = column_names(self, len(inferred.coef) // n_outputs)
         starts = [""] if n_outputs == 1 else [f"{label}: " for label in vars(self)["classes_"]]
         labels = [f"{start}{name}" for start in starts for name in names]
-        columns = [inferred.coef, inferred.std_error, inferred.privacy_share]
-        if inferred.has_intercept:
-            labels += [f"{start}(intercept)" for start in starts]
-            last = (
-                inferred.intercept,
-                inferred.intercept_std_error,
-                inferred.intercept_privacy_share,
-            )
-            columns = [np.append(column, one) for column, one in zip(columns, last, strict=True)]
+        labels += [f"{start}(intercept)" for start in starts] * inferred.has_intercept
+        columns = inferred.columns(intercept=True)
         return _table(self, type(self).__name__, labels, columns, level)
 
 
@@ -478,18 +628,10 @@ def _table(
     model: Any, title: str, names: Sequence[str], columns: Sequence[Array], level: float
 ) -> CoefficientTable:
     """Return a table of estimates, their standard errors, and the shares of noise in these."""
-    coef, error, share = columns
+    check_level(level)
+    cut = vars(model)["inference_"].cut
     return CoefficientTable(
-        title=title,
-        names=tuple(map(str, names)),
-        coef=coef,
-        std_error=error,
-        p_value=p_values(coef, error),
-        interval=normal_intervals(coef, error, level),
-        privacy_share=share,
-        level=float(level),
-        cut=inference_of(model, "summary").cut,
-        statement=model.privacy_,
+        title, tuple(map(str, names)), *columns, float(level), cut, model.privacy_
     )
 
 
@@ -527,10 +669,104 @@ def keep_inference(model: Any, solution: Solution, has_intercept: bool) -> None:
     model.coef_std_error_ = estimates.std_error.reshape(shape)
     model.coef_covariance_ = estimates.covariance
     model.determined_ = estimates.determined.reshape(shape)
-    model.p_values_ = estimates.p_values.reshape(shape)
+    model.p_values_ = p_values(estimates.coef, estimates.std_error).reshape(shape)
 
 
 def mean_response(model: Any, X: ArrayLike) -> tuple[Array, Array]:
     """Return the mean response by the debiased coefficients, and its standard error."""
     estimates: DebiasedCoefficients = inference_of(model, "return_std=True")
     return estimates.mean_response(model._read_new(X))
+
+
+class CoefficientDisplay:
+    """Coefficients with error bars in two parts: sampling, and the addition by privacy.
+
+    The inner, thick bar is the interval that only the sampling of the rows would give. The outer,
+    thin bar is the interval. Coefficients that are not determined are hollow and have no bar.
+
+    Parameters
+    ----------
+    table : CoefficientTable
+        As ``summary()`` returns it.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from skdp import DPLinearRegression
+    >>> from skdp.linear_model import CoefficientDisplay
+    >>> X, y = make_regression(20000, 4, noise=10.0, random_state=0)
+    >>> model = DPLinearRegression(inference="coefficients").fit(X, y)
+    >>> display = CoefficientDisplay.from_estimator(model)  # doctest: +SKIP
+    """
+
+    def __init__(self, table: CoefficientTable) -> None:
+        self.table = table
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, level: float = 0.95, intercept: bool = False, ax: Any = None
+    ) -> Self:
+        """Draw the coefficients of a model that was fitted with ``inference="coefficients"``.
+
+        Parameters
+        ----------
+        estimator : estimator
+        level : float, default=0.95
+            Of the intervals.
+        intercept : bool, default=False
+            Whether to draw also the intercept.
+        ax : matplotlib Axes, default=None
+            None for new ones.
+
+        Returns
+        -------
+        CoefficientDisplay
+        """
+        return cls(estimator.summary(level)).plot(intercept=intercept, ax=ax)
+
+    def plot(self, *, intercept: bool = False, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        intercept : bool, default=False
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        self
+        """
+        import matplotlib.pyplot as plt
+
+        table = self.table
+        shown = [
+            i for i, name in enumerate(table.names) if intercept or not name.endswith("(intercept)")
+        ]
+        coef = table.coef[shown]
+        reach = float(stats.norm.isf((1 - table.level) / 2)) * table.std_error[shown]
+        known = np.isfinite(reach)
+        places = np.arange(len(shown))[::-1]
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6.0, 1.0 + 0.35 * len(shown)))
+        ax.axvline(0.0, color="0.7", linewidth=0.8)
+        for size, color, width, label in (
+            (reach, "tab:orange", 1.5, "sampling and privacy"),
+            (reach * np.sqrt(1 - table.privacy_share[shown]), "tab:blue", 4.0, "sampling alone"),
+        ):
+            ends = (coef - size)[known], (coef + size)[known]
+            ax.hlines(places[known], *ends, color=color, linewidth=width, label=label)
+        ax.plot(coef[known], places[known], "o", color="black", markersize=4)
+        if not known.all():
+            # Their estimates say nothing, and would stretch the axis.
+            hollow = {"color": "black", "fillstyle": "none", "markersize": 4}
+            ax.plot(0 * places[~known], places[~known], "o", **hollow, label=NOT_DETERMINED)
+        ax.set_yticks(places, [table.names[i] for i in shown])
+        ax.set_xlabel(f"coefficient, {100 * table.level:g}% interval")
+        ax.legend(loc="best", fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 
 import skdp
 from skdp._docstrings import section_of
-from skdp._fitting.parameters import EXAMPLES, PARAMETERS
+from skdp._fitting.parameters import PARAMETERS
 from skdp._numbers import shown
 
 MODELS = [
@@ -120,14 +120,6 @@ def test_a_nested_name_reaches_the_object(given, name, value):
     outer = name.partition("__")[0]
     together = skdp.DPRidge().set_params(**{name: value, outer: getattr(clone(model), outer)})
     np.testing.assert_array_equal(together.get_params()[name], value)
-
-
-def test_the_objects_that_refusals_name_have_parameters():
-    names = {**vars(skdp), "skdp": skdp, "low": 0.0, "high": 1.0}
-    examples = EXAMPLES.values()
-    assert len(examples) >= 8
-    for example in examples:
-        assert eval(example, names).get_params()
 
 
 def test_a_grid_reaches_sets_and_shares(regression):
