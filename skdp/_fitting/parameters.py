@@ -1,7 +1,7 @@
 """Declare each parameter of the estimators once: its type, its meaning and its check.
 
-Docstrings, checks before a fit and the page of defaults follow from these entries. Which value "auto"
-stands for follows from the solver and the stages, whose resolved values ``solver_`` and
+Docstrings, checks before a fit and the page of defaults follow from these entries. Which value
+"auto" stands for follows from the solver and the stages, whose resolved values ``solver_`` and
 ``privacy_`` hold.
 
 Parameters
