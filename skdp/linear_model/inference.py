@@ -629,10 +629,9 @@ def _table(
 ) -> CoefficientTable:
     """Return a table of estimates, their standard errors, and the shares of noise in these."""
     check_level(level)
-    cut = vars(model)["inference_"].cut
-    return CoefficientTable(
-        title, tuple(map(str, names)), *columns, float(level), cut, model.privacy_
-    )
+    coef, error, share = columns
+    facts = float(level), vars(model)["inference_"].cut, model.privacy_
+    return CoefficientTable(title, tuple(map(str, names)), coef, error, share, *facts)
 
 
 def inference_of(model: Any, request: str) -> DebiasedCoefficients:
