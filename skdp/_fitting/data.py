@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,8 +47,8 @@ class Data:
         Of rows in memory.
     by : array of shape (n_rows,) or None
         Labels of subgroups.
-    offset : array of shape (n_rows, n_outputs) or None
-        Of margins, for predictions.
+    beside : mapping from str to array
+        Weights and offsets of rows in memory that are split or scored, as arguments of ``fit``.
     grouped, is_sparse, weighted, has_offset : bool
     make_source : callable or None
         Returns the source, from the public facts of a fit and a ``map`` over threads.
@@ -79,7 +79,7 @@ class Data:
     n_features: int
     groups: GroupLabels | None = None
     by: AnyArray | None = None
-    offset: AnyArray | None = None
+    beside: Mapping[str, AnyArray] = field(default_factory=dict)
     grouped: bool = False
     is_sparse: bool = False
     weighted: bool = False
@@ -142,7 +142,7 @@ class Data:
         part = replace(several[0], numbers=numbers)
         if isinstance(self.X, Partitions):
             return {"X": MappedPartitions(self.X, RowsOfPart(part))}
-        arrays = {"X": self.X, "y": self.y}
+        arrays = {"X": self.X, "y": self.y, **self.beside}
         if self.groups is not None:
             arrays["groups"] = self.groups.codes
         rows = part.rows(0, self.n_rows, arrays.get("groups"))
@@ -183,4 +183,5 @@ class Data:
         return predicted
 
     def _offset_of(self, rows: slice | Indices) -> dict[str, AnyArray]:
-        return {} if self.offset is None else {"offset": self.offset[rows]}
+        offset = self.beside.get("offset")
+        return {} if offset is None else {"offset": offset[rows]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from skdp._fitting.data import Data
 from skdp._fitting.parameters import planned_records
 from skdp._fitting.partitions import CheckTask, as_partitions, labels_in, summaries
 from skdp._fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
-from skdp._fitting.targets import Targets
+from skdp._fitting.targets import Targets, checked_offset, checked_weights
 from skdp._numbers import AnyArray, Array, Indices, MatrixLike, Table, shown
 from skdp._oracle import Public
 from skdp._oracle.sources.base import NUMBERED, PARTITIONED, STREAMED
@@ -243,7 +243,7 @@ def refuse_blocks(X: object) -> None:
 
 
 def read_plain(
-    who: str, X: Table, y: Table, groups: Table = None, reads_labels: bool = False, **arrays: Table
+    who: str, X: Table, y: Table, groups: Table = None, reads_labels: bool = False, **beside: Table
 ) -> Data:
     """Return rows to be split or scored as they are, with y as a vector.
 
@@ -255,8 +255,8 @@ def read_plain(
         As the tool gets them. Groups may be `GroupLabels`.
     reads_labels : bool, default=False
         Whether the labels of partitions are needed.
-    **arrays
-        Other arrays with as many rows as labels.
+    **beside
+        ``sample_weight`` and ``offset``, as a fit gets them. None is left out.
 
     Raises
     ------
@@ -266,12 +266,12 @@ def read_plain(
     with refusals.refusing(who):
         refuse_blocks(X)
         if isinstance(X, Partitions) or is_dask(X):
-            partitions = as_partitions(X, y=y, groups=groups)
+            partitions = as_partitions(X, y=y, groups=groups, **beside)
             reader = PlainReader(who, reads_labels=reads_labels)
-            return _read_partitions(reader, partitions, (X, y, None, groups))
+            return _read_partitions(reader, partitions, (X, y, beside.get("sample_weight"), groups))
         labels = groups
         if groups is not None and not isinstance(groups, grouping.GroupLabels):
-            labels = grouping.GroupLabels(groups, X=X, y=y, **arrays)
+            labels = grouping.GroupLabels(groups, X=X, y=y, **_arrays(beside))
         if y is None:
             raise ValueError("y is needed: scores compare predictions with it.")
         with refusals.without_row_counts(labels is not None):
@@ -283,9 +283,24 @@ def read_plain(
                     f"X has {n_rows} rows and y has {len(values)}. There must be as many, and at "
                     "least one."
                 )
+            known = _arrays(beside)
+            if "sample_weight" in known:
+                known["sample_weight"] = checked_weights(known["sample_weight"], values)
+            if "offset" in known:
+                known["offset"] = checked_offset(known["offset"], n_rows)
     sizes, width = [n_rows if labels is None else labels.n_groups], (*np.shape(X), 1)[1]
-    facts = {"groups": labels, "grouped": labels is not None}
+    facts = {
+        "groups": labels,
+        "grouped": labels is not None,
+        "beside": known,
+        "weighted": "sample_weight" in known,
+        "has_offset": "offset" in known,
+    }
     return Data(X, values, Targets(values, 1), sizes, int(width), **facts)
+
+
+def _arrays(beside: Mapping[str, Table]) -> dict[str, Any]:
+    return {name: one for name, one in beside.items() if one is not None}
 
 
 def require_numbered(who: str, data: Data) -> Data:

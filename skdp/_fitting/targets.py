@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.utils import check_array, check_consistent_length
 
-from skdp._fitting import refusals, tables
+from skdp._fitting import parts, refusals, tables
 from skdp._numbers import AnyArray, AnyType, Array, Indices, Table, is_real, listed, shown
 from skdp._oracle import Scaling
 from skdp._oracle.sources.column_map import ColumnMap
@@ -185,8 +185,11 @@ def checked_offset(offset: Table, n_rows: int) -> Array:
 
 
 def require_positive_weight(has_one: bool) -> None:
-    """Raise ValueError if no record of a fit has a positive weight."""
-    if not has_one:
+    """Raise ValueError if no record of a fit has a positive weight.
+
+    A fit that was charged as one of several goes on: that it failed would not be private.
+    """
+    if not has_one and not parts.is_charged():
         raise refusals.InputError(
             "sample_weight is zero for every record. At least one needs a positive weight."
         )

@@ -246,12 +246,6 @@ class PrivateScorer(PrivateEstimator):
         if was_fitted_on(self.model, (X, y)):
             warn_about_scored_rows(self._who)
         beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset}
-        knows_range = offset is None or self.target_range is not None or is_classifier(self.model)
-        if not knows_range:
-            raise ValueError(
-                f"{self._who}: with an offset, declare target_range: the model knows the range of "
-                "targets without their offsets. Nothing was released."
-            )
         if isinstance(X, Iterator):
             with refusals.refusing(self._who):
                 refuse_beside(X, **beside)
@@ -295,7 +289,7 @@ class PrivateScorer(PrivateEstimator):
         **checks: object,
     ) -> tuple[Array, Array]:
         """Return the statistics of rows, and targets, which no release reads."""
-        data = replace(read_plain(self._who, X, y, groups), by=by, offset=offset)
+        data = replace(read_plain(self._who, X, y, groups, offset=offset), by=by)
         if by is not None and len(by) != data.n_rows:
             raise ValueError(
                 f"{self._who}: by must have a label for each row. Its length differs from that of "
@@ -323,6 +317,12 @@ class PrivateScorer(PrivateEstimator):
         return data_in_memory(self, array, Targets(np.zeros((len(array), 1)), 1), None, None)
 
     def _prepare_for(self, data: Data, *start: object) -> Prepared:
+        if data.has_offset and self.target_range is None and not is_classifier(self.model):
+            raise ValueError(
+                "with an offset, declare target_range: the model knows the range of targets "
+                "without their offsets."
+            )
+
         def stages(public: Public) -> tuple[Stage, ...]:
             own = self._request().stage(public.weighted)
             if not public.weighted:

@@ -74,13 +74,13 @@ class RunBudget:
         Gaussian-DP parameter of a run, inf for no noise.
     delta : float
         At which it is turned into an epsilon.
-    adjacency, noise_source : str
+    terms : Privacy
+        Of the tool.
     """
 
     mu: float
     delta: float
-    adjacency: str
-    noise_source: str
+    terms: Privacy
 
     def epsilon(self, n_fits: int = 1) -> float:
         """Epsilon of each of ``n_fits`` private fits in a run, on the same rows.
@@ -107,8 +107,8 @@ class RunBudget:
 
     def parameters(self, n_fits: int = 1, seed: int = 0) -> dict[str, Any]:
         """Return the parameters of each of ``n_fits`` private fits, or of a scorer, in a run."""
-        privacy = Privacy(adjacency=self.adjacency)
-        if self.noise_source == "seeded":
+        privacy = self.terms.for_plans()
+        if self.terms.noise_source == "seeded":
             privacy.noise = SeededNoise(seed)
         return {"epsilon": self.epsilon(n_fits), "delta": self.delta, "privacy": privacy}
 
@@ -117,8 +117,7 @@ def priced_search(
     n_candidates: int,
     epsilon: float,
     delta: float,
-    adjacency: str,
-    noise_source: str,
+    terms: Privacy,
     n_records: int,
     unit: str = "row",
 ) -> tuple[RunBudget, accounting.Cost]:
@@ -128,14 +127,14 @@ def priced_search(
     the two. Each of them is mu-Gaussian DP, hence so is the run. Drawing the candidate at random
     does not change that, because a mean of trade-off functions above a convex one is also above it.
     """
-    relation = accounting.Adjacency.parse(adjacency)
-    unit_run = RunBudget(1.0, delta, str(relation), noise_source)
+    relation = accounting.Adjacency.parse(terms.adjacency)
+    unit_run = RunBudget(1.0, delta, terms)
     release = accounting.ReleaseRecord.of("fit or score", unit_run.answer)
     one = accounting.Cost((release,), delta, str(relation))
     event = accounting.Selected((one | one).event, float(n_candidates))
     calibrated = accounting.calibrate(event, epsilon, delta, relation)
     mu = math.sqrt(1 - MARGIN) / calibrated.scale if calibrated.scale > 0 else math.inf
-    run_budget = RunBudget(mu, delta, str(relation), noise_source)
+    run_budget = RunBudget(mu, delta, terms)
     best = accounting.ReleaseRecord.of("best of several fits", event.scaled(calibrated.scale))
     cost = cost_of_runs(
         (best,),
@@ -162,12 +161,14 @@ def cost_of_runs(
     """Return the cost of runs, with the assumptions of all tools that fit and score."""
     assumptions = (
         *unit_assumptions(n_records, unit, "each model and each score"),
-        "The number of columns is public, and so are the labels and any prior of a candidate.",
+        "The number of columns is public, and so are the labels and any prior of a candidate. "
+        "Weights of rows count up to a bound, declared or estimated in each fit and each score.",
         *assumed,
-        *noise_assumptions(run_budget.noise_source, run_budget.mu),
+        *noise_assumptions(run_budget.terms.noise_source, run_budget.mu),
     )
-    source = "none" if np.isinf(run_budget.mu) else run_budget.noise_source
-    terms = run_budget.delta, run_budget.adjacency, unit, n_records, assumptions, source
+    source = "none" if np.isinf(run_budget.mu) else run_budget.terms.noise_source
+    adjacency = str(accounting.Adjacency.parse(run_budget.terms.adjacency))
+    terms = run_budget.delta, adjacency, unit, n_records, assumptions, source
     return accounting.Cost(releases, *terms)
 
 
@@ -296,6 +297,7 @@ def prepared_candidate(
             )
         given = run_budget.parameters(len(fits))  # a seed of its own follows before each run
         given["privacy"].rows_per_group = fit._terms.rows_per_group
+        given["privacy"].max_weight = fit._terms.max_weight or run_budget.terms.max_weight
         known = fit.get_params(deep=False)
         if classes is not None and "classes" in known and fit.classes is None:
             given["classes"] = list(classes)
@@ -314,20 +316,25 @@ def fitted(
     model: BaseEstimator,
     X: MatrixLike | Partitions,
     y: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
+    **beside: ArrayLike | None,
 ) -> BaseEstimator:
-    """Fit a model, all private fits in it on the same groups, if any, and return it.
+    """Fit a model with weights, offsets and groups of rows, if any, and return it.
 
-    A pipeline hands them to each of these, whether scikit-learn's metadata routing is on or off.
-    Partitions have y and groups themselves.
+    A pipeline hands them to each private fit in it that has such an argument, whether metadata
+    routing is on or off. Partitions have all of it themselves.
     """
-    if groups is None:
-        return model.fit(X, y)
+    given = {name: one for name, one in beside.items() if one is not None}
     if not isinstance(model, Pipeline):
-        return model.fit(X, y, groups=groups)
-    private = [name for name, step in steps_of(model) if isinstance(step, PrivateEstimator)]
+        return model.fit(X, y, **given)
+    private = [(name, step) for name, step in steps_of(model) if isinstance(step, PrivateEstimator)]
+    handed = {
+        f"{step}__{name}": one
+        for name, one in given.items()
+        for step, fit in private
+        if has_fit_parameter(fit, name)
+    }
     with config_context(enable_metadata_routing=False):
-        return model.fit(X, y, **{f"{name}__groups": groups for name in private})
+        return model.fit(X, y, **handed)
 
 
 def labels_are_public(estimator: BaseEstimator) -> bool:
@@ -335,14 +342,20 @@ def labels_are_public(estimator: BaseEstimator) -> bool:
     return not is_classifier(estimator) or private_fits(estimator)[-1].classes is not None
 
 
-def require_takes_groups(model: BaseEstimator) -> None:
-    """Raise ValueError unless every private fit in a model can protect groups."""
-    for fit in private_fits(model) if isinstance(model, Pipeline) else [model]:
-        if not has_fit_parameter(fit, "groups"):
-            raise ValueError(
-                f"{type(fit).__name__} does not accept groups, so its fit would protect "
-                "single rows. Leave it out, or fit without groups."
-            )
+def require_takes(model: BaseEstimator, given: Iterable[str]) -> None:
+    """Raise ValueError unless a model's fits take arrays of these names beside X and y.
+
+    All private fits have to protect groups. Weights and offsets are for the last one.
+    """
+    fits = private_fits(model) if isinstance(model, Pipeline) else [model]
+    for name in given:
+        for fit in fits if name == "groups" else fits[-1:]:
+            if not has_fit_parameter(fit, name):
+                single = ", so its fit would protect single rows" * (name == "groups")
+                raise ValueError(
+                    f"{type(fit).__name__} does not accept {name}{single}. Leave it out, or fit "
+                    f"without {name}."
+                )
 
 
 def check_terms(terms: Privacy) -> None:
@@ -381,9 +394,11 @@ def checked(
     ready = [prepared_candidate(estimator, entry, run_budget, labels) for entry in pool]
     check_rows(who, ready, data)
     n_outputs = 1 if labels is None else len(labels)
+    given = {"groups": data.grouped, "sample_weight": data.weighted, "offset": data.has_offset}
     for candidate, n_records in itertools.product(ready, n_train):
+        require_takes(candidate, [name for name, is_given in given.items() if is_given])
         shape = n_records, data.n_features, n_outputs
-        check_price(candidate, run_budget, shape, target_range is not None, data.unit)
+        check_price(candidate, run_budget, shape, target_range is not None, data)
     return ready, n_outputs
 
 
@@ -450,7 +465,7 @@ def check_price(
     run_budget: RunBudget,
     shape: tuple[int, int, int],
     has_range: bool,
-    unit: str = "row",
+    data: Data,
 ) -> None:
     """Raise ValueError unless every fit of a candidate is Gaussian DP with a run's parameter.
 
@@ -464,20 +479,22 @@ def check_price(
     shape : tuple (n_records, n_features, n_outputs)
     has_range : bool
         Whether the range of targets is declared, for scores of regressors.
-    unit : {"row", "group"}, default="row"
-        Of which ``n_records`` is the number.
+    data : Data
+        Of which all that is public counts.
     """
-    counted = {} if unit == "row" else {"n_groups": shape[0]}
-    if counted:
-        require_takes_groups(candidate)
+    counted = {"n_groups": shape[0]} if data.grouped else {}
+    weighted = {"weighted": data.weighted}
     if np.isinf(run_budget.mu):
         return
-    adjacency = accounting.Adjacency.parse(run_budget.adjacency)
+    adjacency = accounting.Adjacency.parse(run_budget.terms.adjacency)
     fits, total = private_fits(candidate), 0.0
     for fit in fits:
         try:
             with warnings.catch_warnings(action="ignore"):
-                plan = fit.plan(*shape if is_private_model(fit) else shape[:2], **counted)
+                if is_private_model(fit):
+                    plan = fit.plan(*shape, **counted, **weighted)
+                else:
+                    plan = fit.plan(*shape[:2], **counted)
             total += accounting.event_mu(plan.event, adjacency) ** 2
         except accounting.UnknownCost as reason:
             raise ValueError(
@@ -487,12 +504,17 @@ def check_price(
     if total > run_budget.mu**2 * (1 + MARGIN):
         raise ValueError("a candidate costs more than a run may.")
     last = fits[-1]
-    if is_regressor(last) and not has_range and not last._knows_target_range(*shape):
+    if has_range or not is_regressor(last):
+        return
+    if data.has_offset or not last._knows_target_range(*shape):
+        advice = (
+            ", or scaling=PublicRange(target=(low, high)) to the estimator, or let it scale "
+            "targets privately"
+        )
+        advice = "" if data.has_offset else advice
         raise ValueError(
             f"scores of this {type(last).__name__} need a range of targets that is known "
-            "without looking at them. Pass target_range=(low, high), or "
-            "scaling=PublicRange(target=(low, high)) to the estimator, or let it scale targets "
-            "privately."
+            f"without looking at them. Pass target_range=(low, high){advice}."
         )
 
 

@@ -26,7 +26,7 @@ from skdp.metrics.evaluation import PrivateScorer
 from skdp.model_selection import candidates
 
 WHO = "dp_cross_validate"
-OWN_RANGES = "of targets clipped to a range of their own in each fold"
+OWN_RANGES = "of values clipped to ranges of their own in each fold"
 SCORE_SHARE = 0.1  # of the scores in the squared Gaussian-DP parameter
 
 
@@ -58,6 +58,8 @@ def dp_cross_validate(
     privacy: Privacy | None = None,
     target_range: tuple[float, float] | None = None,
     groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
 ) -> CrossValidation:
     """Cross-validate a private estimator with private scores.
 
@@ -88,6 +90,8 @@ def dp_cross_validate(
     groups : array of shape (n_samples,) or None, default=None
         Labels of groups, such as persons. None may be missing. Folds hold whole groups, fits and
         scores protect them, and all is priced for a group. Partitions bring their own.
+    sample_weight, offset : array of shape (n_samples,) or None, default=None
+        As for `skdp.model_selection.DPSearchCV`.
 
     Returns
     -------
@@ -121,7 +125,8 @@ def dp_cross_validate(
         require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
         # 1. Plan: the budget of each fit and each score, and the cost of all. Refuse bad input.
         reads_labels = not candidates.labels_are_public(estimator)
-        data = require_numbered(WHO, read_plain(WHO, X, y, groups, reads_labels))
+        beside = {"sample_weight": sample_weight, "offset": offset}
+        data = require_numbered(WHO, read_plain(WHO, X, y, groups, reads_labels, **beside))
         require("cv", cv, f"be at most the number of {data.unit}s", cv <= data.n_records)
         budgets, cost = _planned(payer, int(cv), data)
         sizes = equal_sizes(data.n_records, int(cv))
@@ -129,7 +134,7 @@ def dp_cross_validate(
         given: Any = estimator, [{}], budgets[0], data, n_train, epsilon, target_range
         (model,), n_outputs = candidates.checked(WHO, *given)
         requests.metrics_by_name(model, metrics, n_outputs, by_subgroup=False)
-        part = parts.part_of(X, y, groups, unit=data.unit)
+        part = parts.part_of(X, y, sample_weight, groups, unit=data.unit)
         statement = replace(cost, part=part).statement()
     # 2. Charge, and run.
     draws = charge_fit(payer, statement, who=WHO, rows=(part, (X, y)))
@@ -175,9 +180,7 @@ def _planned(
     mu = accounting.gaussian_mu(payer.epsilon, payer.delta) * math.sqrt(1 - candidates.MARGIN)
     terms, unit = payer._terms, data.unit
     budgets = [
-        candidates.RunBudget(
-            mu * math.sqrt(share), payer.delta, terms.adjacency, terms.noise_source
-        )
+        candidates.RunBudget(mu * math.sqrt(share), payer.delta, terms)
         for share in ((1 - SCORE_SHARE) / (cv - 1), SCORE_SHARE)
     ]
     of_fit, of_score = budgets

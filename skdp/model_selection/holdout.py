@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NoReturn, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -197,13 +197,15 @@ class DPHoldout:
     groups : array of shape (n_samples,) or None, default=None
         Labels of groups, such as persons: each is in one part. Fits and scores get those of their
         part, and protect groups. Partitions bring their own.
+    sample_weight, offset : array of shape (n_samples,) or None, default=None
+        Weights of rows, and offsets of their margins. Fits and scores get those of their part.
 
     Attributes
     ----------
     X_train, y_train, X_test, y_test
         The two parts. Of partitions both X are partitions, and y is None.
-    groups_train, groups_test
-        Their labels. None without groups, and for partitions.
+    sample_weight_train, sample_weight_test, offset_train, offset_test, groups_train, groups_test
+        What belongs to their rows. None if it was not given, and for partitions.
 
     Examples
     --------
@@ -227,15 +229,26 @@ class DPHoldout:
         test_size: float | int = 0.25,
         random_state: Seed = None,
         groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> None:
-        arrays: tuple[Any, ...] = (X, y) if groups is None else (X, y, groups)
+        beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups}
+        given = {"X": X, **{name: one for name, one in beside.items() if one is not None}}
         if isinstance(X, Partitions) or is_dask(X):
             with refusing("DPHoldout"):
-                arrays, groups = (as_partitions(X, y=y, groups=groups),), None
-        split = _split("DPHoldout", arrays, test_size, random_state, groups)
-        train, test, self._parts, self._sizes, self._unit = split
-        self.X_train, self.y_train, self.groups_train = (*train, None, None)[:3]
-        self.X_test, self.y_test, self.groups_test = (*test, None, None)[:3]
+                given, groups = {"X": as_partitions(X, **beside)}, None
+        split = _split("DPHoldout", tuple(given.values()), test_size, random_state, groups)
+        *both, self._parts, self._sizes, self._unit = split
+        self._train, self._test = (
+            {**dict.fromkeys(beside), **dict(zip(given, one, strict=True))} for one in both
+        )
+        for name in self._train:
+            setattr(self, f"{name}_train", self._train[name])
+            setattr(self, f"{name}_test", self._test[name])
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be pickled or copied: it holds rows, and copies of a part are no part."""
@@ -262,11 +275,12 @@ class DPHoldout:
         """
         model = clone(model)
         with refusing("DPHoldout"):
-            candidates.require_private(model, issparse(self.X_train))
-            if self.groups_train is not None:
-                candidates.require_takes_groups(model)
+            candidates.require_private(model, issparse(self._train["X"]))
+            beside = ("sample_weight", "offset", "groups")
+            given = [name for name in beside if self._train[name] is not None]
+            candidates.require_takes(model, given)
         with parts.fits_on_part(self._parts[0], self._unit):
-            return candidates.fitted(model, self.X_train, self.y_train, self.groups_train)
+            return candidates.fitted(model, **self._train)
 
     def evaluate(
         self, model: BaseEstimator, metrics: str | Iterable[str] | None = None, **options: Any
@@ -284,15 +298,15 @@ class DPHoldout:
         -------
         Scores or SubgroupScores
         """
-        if options.get("groups", self.groups_test) is not self.groups_test:
-            by = "rows" if self.groups_test is None else "other groups"
+        groups = self._test["groups"]
+        if options.get("groups", groups) is not groups:
+            by = "rows" if groups is None else "other groups"
             raise ValueError(
                 f"DPHoldout.evaluate: the data were split by {by}, so one of these groups may be "
                 "in both parts. Omit groups here, or pass them to DPHoldout. Nothing was released."
             )
         with parts.fits_on_part(self._parts[1], self._unit):
-            options = {"groups": self.groups_test, **options}
-            return evaluate(model, self.X_test, self.y_test, metrics, **options)
+            return evaluate(model, metrics=metrics, **{**self._test, **options})
 
     def __repr__(self) -> str:
         fitted, scored = self._sizes

@@ -40,17 +40,17 @@ SCORING = {
 Space: TypeAlias = Mapping[str, object]  # values, or distributions, of parameters by name
 
 
-def _of_best(name: str, doc: str) -> Callable[[BaseEstimator, MatrixLike], Array]:
+def _of_best(name: str, doc: str) -> Callable[..., Array]:
     """Return a method that calls a method of the best estimator, if that has one."""
 
-    def method(self: BaseEstimator, X: MatrixLike) -> Array:
-        return np.asarray(getattr(self._best(), name)(X))
+    def method(self: BaseEstimator, X: MatrixLike, **offset: ArrayLike) -> Array:
+        return np.asarray(getattr(self._best(), name)(X, **offset))
 
     def check(search: BaseEstimator) -> bool:
         return hasattr(getattr(search, "best_estimator_", search.estimator), name)
 
     method.__name__, method.__doc__ = name, doc
-    decorated: Callable[[BaseEstimator, MatrixLike], Array] = available_if(check)(method)
+    decorated: Callable[..., Array] = available_if(check)(method)
     return decorated
 
 
@@ -164,8 +164,10 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         self,
         X: MatrixLike | Partitions,
         y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> Self:
         """Search, spending the budget.
 
@@ -176,10 +178,15 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
             each part of the split is read there.
         y : array of shape (n_samples,) or None, default=None
             Left out for partitions, which have the targets.
+        sample_weight : array of shape (n_samples,) or None, default=None
+            Weights of rows, for fits and scores, each of which clips them to a scale near the
+            largest of its own, or all to ``Privacy(max_weight=...)``.
         groups : array of shape (n_samples,) or None, default=None
             Labels of groups, such as persons. None may be missing. The guarantee is for a group
             then: the split and ``holdout`` count groups, and fits and scores protect them.
             Partitions bring their own.
+        offset : array of shape (n_samples,) or None, default=None
+            Of the margins, for fits and predictions. Regressors need ``target_range``.
 
         Returns
         -------
@@ -196,9 +203,10 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         with refusing(who):
             metric = self._check_parameters()
             reads_labels = not candidates.labels_are_public(self.estimator)
-            data = require_numbered(who, read_plain(who, X, y, groups, reads_labels))
+            beside = {"sample_weight": sample_weight, "offset": offset}
+            data = require_numbered(who, read_plain(who, X, y, groups, reads_labels, **beside))
             n_records, unit = data.n_records, data.unit
-            part = parts.part_of(X, y, groups, unit=unit)
+            part = parts.part_of(X, y, sample_weight, groups, unit=unit)
             n_scored = scored_records(self.holdout, n_records, unit, "holdout")
             # 1. Candidates, each of them priced. The statement of the whole.
             pool = self._pool()
@@ -315,7 +323,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     ) -> tuple[candidates.RunBudget, accounting.Cost]:
         """Return the budget of each run, and the cost of the whole."""
         terms = self._terms
-        given = float(self.epsilon), float(self.delta), terms.adjacency, terms.noise_source
+        given = float(self.epsilon), float(self.delta), terms
         return candidates.priced_search(int(self.n_candidates), *given, n_records, unit)
 
     # ------------------------------------------------------------------ what the best one does
