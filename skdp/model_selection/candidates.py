@@ -347,9 +347,9 @@ def require_takes(model: BaseEstimator, given: Iterable[str]) -> None:
 
     All private fits have to protect groups. Weights and offsets are for the last one.
     """
-    fits = private_fits(model) if isinstance(model, Pipeline) else [model]
     for name in given:
-        for fit in fits if name == "groups" else fits[-1:]:
+        is_for_all = name == "groups" and isinstance(model, Pipeline)
+        for fit in private_fits(model) if is_for_all else [last_step(model)]:
             if not has_fit_parameter(fit, name):
                 single = ", so its fit would protect single rows" * (name == "groups")
                 raise ValueError(
@@ -483,18 +483,15 @@ def check_price(
         Of which all that is public counts.
     """
     counted = {"n_groups": shape[0]} if data.grouped else {}
-    weighted = {"weighted": data.weighted}
-    if np.isinf(run_budget.mu):
-        return
     adjacency = accounting.Adjacency.parse(run_budget.terms.adjacency)
     fits, total = private_fits(candidate), 0.0
-    for fit in fits:
+    for fit in fits if np.isfinite(run_budget.mu) else ():
+        given: Any = (*shape[:2],)
+        if is_private_model(fit):
+            given, counted = shape, {**counted, "weighted": data.weighted}
         try:
             with warnings.catch_warnings(action="ignore"):
-                if is_private_model(fit):
-                    plan = fit.plan(*shape, **counted, **weighted)
-                else:
-                    plan = fit.plan(*shape[:2], **counted)
+                plan = fit.plan(*given, **counted)
             total += accounting.event_mu(plan.event, adjacency) ** 2
         except accounting.UnknownCost as reason:
             raise ValueError(
@@ -504,17 +501,13 @@ def check_price(
     if total > run_budget.mu**2 * (1 + MARGIN):
         raise ValueError("a candidate costs more than a run may.")
     last = fits[-1]
-    if has_range or not is_regressor(last):
-        return
-    if data.has_offset or not last._knows_target_range(*shape):
-        advice = (
-            ", or scaling=PublicRange(target=(low, high)) to the estimator, or let it scale "
-            "targets privately"
-        )
-        advice = "" if data.has_offset else advice
+    needs_range = is_regressor(last) and not has_range
+    if needs_range and (data.has_offset or not last._knows_target_range(*shape)):
         raise ValueError(
             f"scores of this {type(last).__name__} need a range of targets that is known "
-            f"without looking at them. Pass target_range=(low, high){advice}."
+            "without looking at them. Pass target_range=(low, high). Without an offset, "
+            "scaling=PublicRange(target=(low, high)) of the estimator is enough, or a private "
+            "scaling of targets."
         )
 
 

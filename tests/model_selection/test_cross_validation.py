@@ -39,7 +39,7 @@ def test_it_is_charged_once(regression, adjacency):
     assert total == pytest.approx(found.privacy_.epsilon)
 
 
-def check_price_and_rows(monkeypatch, X, y):
+def check_price_and_rows(monkeypatch, X, y, **beside):
     """What a row meets costs what was charged, and no model scores what it has seen."""
     X = X.copy()
     X[:, 4] = np.arange(len(y)) / len(y)  # tells rows apart
@@ -61,8 +61,8 @@ def check_price_and_rows(monkeypatch, X, y):
         seen.append(set(numbers(X)))
         return done
 
-    def scored(self, X, y):
-        done = score(self, X, y)
+    def scored(self, X, y, **beside):
+        done = score(self, X, y, **beside)
         met[numbers(X)] += state["cost"]
         both.update(seen[-1] & set(numbers(X)))
         return done
@@ -72,7 +72,7 @@ def check_price_and_rows(monkeypatch, X, y):
         patch.setattr(Plan, "cost", stated)
         patch.setattr(DPLinearModel, "_fit", fitted)
         patch.setattr(PrivateScorer, "fit", scored)
-        found = seeded(RIDGE(), X, y, cv=5)
+        found = seeded(RIDGE(), X, y, cv=5, **beside)
     assert not both, "a model scored what it had seen"
     assert found.privacy_.epsilon <= 1.0, "it costs more than was asked for"
     charged = event_mu(found.privacy_.event, Adjacency.ZERO_OUT) ** 2
@@ -82,6 +82,7 @@ def check_price_and_rows(monkeypatch, X, y):
 
 def test_price_and_rows(regression, monkeypatch):
     check_price_and_rows(monkeypatch, *regression)
+    check_price_and_rows(monkeypatch, *regression, sample_weight=np.arange(400.0))
 
 
 def test_means_over_folds(classification):
@@ -245,7 +246,7 @@ def test_it_shows_its_means(regression):
 
 @pytest.mark.parametrize(
     ("target_range", "note"),
-    [((-300.0, 300.0), "of targets clipped to [-300, 300]"), (None, "to a range of their own")],
+    [((-300.0, 300.0), "of targets clipped to [-300, 300]"), (None, "to ranges of their own")],
 )
 def test_means_say_what_clipped_scores_are_of(regression, target_range, note):
     found = dp_cross_validate(

@@ -57,7 +57,7 @@ def check_losers_leave_nothing(monkeypatch, data):
         assert after_runs(monkeypatch, data, [*losers, (0.9, 1.0)]) == won
 
 
-def check_runs_keep_to_their_price(monkeypatch, data):
+def check_runs_keep_to_their_price(monkeypatch, data, **beside):
     """All that is asked in runs costs what the search was priced for, on disjoint rows."""
     X, y = data
     X = X.copy()
@@ -74,9 +74,9 @@ def check_runs_keep_to_their_price(monkeypatch, data):
         rows["fit"].append(given.X[:, 4])
         return fit(self, given, *start)
 
-    def scored(self, X, y):
+    def scored(self, X, y, **beside):
         rows["score"].append(X[:, 4])
-        return score(self, X, y)
+        return score(self, X, y, **beside)
 
     with monkeypatch.context() as patch:
         tool = seeded(n_candidates=5, seed=4)
@@ -85,7 +85,7 @@ def check_runs_keep_to_their_price(monkeypatch, data):
         patch.setattr(Plan, "cost", stated)
         patch.setattr(DPLinearModel, "_fit", fitted)
         patch.setattr(PrivateScorer, "fit", scored)
-        tool.fit(X, y)
+        tool.fit(X, y, **beside)
     assert len(costs) == len(rows["fit"]) + len(rows["score"]) >= 2
     assert max(costs) <= run_budget.mu * (1 + 1e-12), "a run costs more than was charged"
     for one in rows["fit"]:
@@ -119,7 +119,8 @@ def test_nothing_printed_or_cached_counts_the_runs(regression, tmp_path, capsys,
 
 def test_a_candidate_that_costs_more_than_a_run_may_is_refused():
     """What the search sets should never cost more; that is looked at all the same."""
-    run_budget, _ = candidates.priced_search(7, 1.0, 1e-6, "zero_out", "system", 400)
+    run_budget, _ = candidates.priced_search(7, 1.0, 1e-6, skdp.Privacy(), 400)
+    data = SimpleNamespace(grouped=False, weighted=False, has_offset=False)
     for factor, refused in ((1.0, False), (1.001, True)):
         model = RIDGE(
             epsilon=factor * run_budget.epsilon(),
@@ -127,9 +128,9 @@ def test_a_candidate_that_costs_more_than_a_run_may_is_refused():
         )
         if refused:
             with pytest.raises(ValueError, match="costs more than a run may"):
-                candidates.check_price(model, run_budget, (320, 5, 1), False)
+                candidates.check_price(model, run_budget, (320, 5, 1), False, data)
         else:
-            candidates.check_price(model, run_budget, (320, 5, 1), False)
+            candidates.check_price(model, run_budget, (320, 5, 1), False, data)
 
 
 def test_ties_are_settled_by_coins(regression, monkeypatch):
@@ -151,3 +152,4 @@ def test_ties_are_settled_by_coins(regression, monkeypatch):
 
 def test_runs_keep_to_their_price(regression, monkeypatch):
     check_runs_keep_to_their_price(monkeypatch, regression)
+    check_runs_keep_to_their_price(monkeypatch, regression, sample_weight=np.arange(400.0))

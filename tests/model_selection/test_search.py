@@ -80,7 +80,9 @@ def test_a_search_is_charged_once(regression, adjacency):
             DPSearchCV(
                 RIDGE(), GRID, epsilon=1.5, privacy=skdp.Privacy(adjacency=str(adjacency))
             ).fit(*regression)
-    run_budget, cost = candidates.priced_search(7, 1.0, 1e-6, str(adjacency), "system", 400)
+    run_budget, cost = candidates.priced_search(
+        7, 1.0, 1e-6, skdp.Privacy(adjacency=str(adjacency)), 400
+    )
     statement = cost.statement()
     search = Selected(Gaussian(1 / run_budget.mu), 7)
     assert price(search, 1e-6, Adjacency.ZERO_OUT)[0] == pytest.approx(1.0, rel=1e-4)
