@@ -27,8 +27,8 @@ from skdp._fitting.data import Data
 from skdp._fitting.ledger import PrivacyBudgetError
 from skdp._numbers import Table, require
 from skdp.accounting.cost import Cost, Part
+from skdp.accounting.interchange import from_plain, plain
 from skdp.accounting.pricing import check_budget
-from skdp.accounting.records import from_plain, plain
 
 # Theorems whose totals keep to a budget even if fits are chosen by looking at earlier models: for
 # Gaussian DP, Smith and Thakurta 2022 and Koskela, Tobaben, Honkela 2023. For sums of epsilons,

@@ -33,7 +33,7 @@ from skdp._oracle.sources.memory import Map, row_threads
 from skdp._oracle.sources.row_blocks import canonical, row_parts
 from skdp._version import DOCUMENTATION, __version__
 from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
-from skdp.accounting.records import release_lines
+from skdp.accounting.statement import release_lines
 from skdp.objective import Problem, SquaredError
 from skdp.solvers import get_solver
 

@@ -38,7 +38,7 @@ from skdp._numbers import shown
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
 from skdp.accounting.cost import Cost, composed
-from skdp.accounting.records import plain
+from skdp.accounting.interchange import plain
 
 Entry: TypeAlias = dict[str, Any]
 

@@ -338,16 +338,12 @@ ROUGH = LatticeResolution(1e-4, 0.0, 40_000, 1_500, 200_000)
 
 
 @lru_cache(maxsize=256)
-def epsilon_of(
-    pairs: Pairs, coarse: Pairs, delta: float, resolution: LatticeResolution = FULL
-) -> float:
+def epsilon_of(pairs: Pairs, delta: float, resolution: LatticeResolution = FULL) -> float:
     """Epsilon at ``delta`` of the composition of all pairs, the larger of both directions.
 
     Parameters
     ----------
     pairs : tuple of (Pair, count)
-    coarse : tuple of (Pair, count)
-        A shorter list that costs no less, with which the tail is located.
     delta : float
         At 0 it is the sum of the largest losses.
     """
@@ -357,14 +353,14 @@ def epsilon_of(
         return _largest_loss(pairs) if infinity_mass_of(pairs) == 0 else math.inf
     count = sum(times for _, times in pairs)
     tail = max(delta * _CUT / count, _LEAST)
-    sketch = [(sketch_atoms(pair, tail), times) for pair, times in coarse]
+    sketch = [(sketch_atoms(pair, tail), times) for pair, times in pairs]
     log_delta = math.log(delta)
     sides = _sides(pairs)
     aims = {side: _aim_at_delta(_seen_from(sketch, side), log_delta) for side in sides}
     if not all(math.isfinite(aim.bound) for aim in aims.values()):
         return math.inf
 
-    def solved(side: int, pairs: Pairs, resolution: LatticeResolution) -> float:
+    def solved(side: int, resolution: LatticeResolution) -> float:
         aim, epsilon = aims[side], aims[side].bound
         for attempt in range(_ATTEMPTS):
             if epsilon == 0:
@@ -379,53 +375,12 @@ def epsilon_of(
         return epsilon
 
     costlier, *others = sorted(sides, key=lambda side: -aims[side].bound)
-    larger = solved(costlier, pairs, resolution)
+    larger = solved(costlier, resolution)
     for side in others:
         # Mostly a quick bound suffices to show that the second direction cannot matter.
-        if aims[side].bound > larger and solved(side, coarse, ROUGH) > larger:
-            larger = max(larger, solved(side, pairs, resolution))
+        if aims[side].bound > larger and solved(side, ROUGH) > larger:
+            larger = max(larger, solved(side, resolution))
     return min(larger, _largest_loss(pairs)) if infinity_mass_of(pairs) <= delta else larger
-
-
-@lru_cache(maxsize=256)
-def delta_of(
-    pairs: Pairs, coarse: Pairs, epsilon: float, resolution: LatticeResolution = FULL
-) -> float:
-    """Delta at ``epsilon`` of the composition of all pairs, the larger of both directions."""
-    if not pairs:
-        return 0.0
-    if epsilon >= _largest_loss(pairs):
-        return infinity_mass_of(pairs)
-    count = sum(times for _, times in pairs)
-    tail = 1e-30
-    for _ in range(2):  # the first bounds decide where to cut the tail for the second
-        sketch = [(sketch_atoms(pair, tail), times) for pair, times in coarse]
-        bounds = {
-            side: _aim_at_epsilon(_seen_from(sketch, side), epsilon).bound for side in _sides(pairs)
-        }
-        # The cube allows for a delta far below its first bound.
-        tail = max(math.exp(min(0.0, max(bounds.values()))) * _CUT**3 / count, _LEAST)
-    reach = sum(times * pair.reach(tail)[0] for pair, times in pairs) / count
-
-    def solved(side: int) -> float:
-        log_bound = 0.0
-        for attempt in range(_ATTEMPTS):
-            aim = _aim_at_epsilon(_seen_from(sketch, side), epsilon, attempt)
-            # An error of 10 / tilt in epsilon is one of exp(10) in delta.
-            fine = min(max(epsilon, 1e-3 * reach), 10 / aim.tilt)
-            atoms, step = resolution.lattice(pairs, aim, fine, tail)
-            loss = SummedLoss(_seen_from(atoms, side), step, aim.tilt)
-            log_bound = min(log_bound, loss.log_delta(epsilon))
-            if loss.slack_share(epsilon) < resolution.precision:
-                break
-        return log_bound
-
-    costlier, *others = sorted(bounds, key=lambda side: -bounds[side])
-    log_bound = min(solved(costlier), bounds[costlier])
-    for side in others:
-        if bounds[side] > log_bound:
-            log_bound = max(log_bound, min(solved(side), bounds[side]))
-    return math.exp(log_bound)
 
 
 def _largest_loss(pairs: Pairs) -> float:
@@ -474,19 +429,17 @@ def _aim_at_delta(sketch: AtomList, log_delta: float) -> _Aim:
     return _Aim(float(tilts[best]), bound, guess, deviation)
 
 
-def _aim_at_epsilon(sketch: AtomList, epsilon: float, attempt: int = 0) -> _Aim:
-    """Tilt under which the mean loss is nearly ``epsilon``, and Chernoff's bound on log delta.
+def _aim_at_epsilon(sketch: AtomList, epsilon: float, attempt: int) -> _Aim:
+    """Tilt under which the mean loss is nearly ``epsilon``.
 
     Where single large losses dominate, the mean jumps past epsilon as the tilt grows. A tilt below
     that keeps the other losses visible. Every further ``attempt`` takes a smaller tilt.
     """
     tilts = _trial_tilts(sketch)
-    moments, means, variances = tilted_moments(sketch, tilts)
-    finite = float(np.min(moments + log_heaviest(tilts) - tilts * epsilon))
-    bound = float(np.logaddexp(finite, math.log(max(infinity_mass_of(sketch), 1e-320))))
+    _, means, variances = tilted_moments(sketch, tilts)
     below = int(np.searchsorted(np.maximum.accumulate(means), epsilon, side="right")) - 1
     best = max(below - 2 * attempt, 0)
-    return _Aim(float(tilts[best]), bound, epsilon, math.sqrt(float(variances[best])))
+    return _Aim(float(tilts[best]), math.inf, epsilon, math.sqrt(float(variances[best])))
 
 
 def _solve(loss: SummedLoss, log_delta: float, guess: float) -> float:

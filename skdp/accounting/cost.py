@@ -11,8 +11,7 @@ from typing import TypeAlias
 from skdp._numbers import require
 from skdp.accounting.events import Adjacency, Composed, Event, OnBlock, Partition, walk
 from skdp.accounting.pricing import price
-from skdp.accounting.records import ReleaseRecord
-from skdp.accounting.statement import PrivacyStatement
+from skdp.accounting.statement import PrivacyStatement, ReleaseRecord
 
 # A part of a split, or of a split of a part: from the outermost split to the innermost.
 Part: TypeAlias = tuple[tuple[Partition, int | str], ...]

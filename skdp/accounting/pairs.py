@@ -1,4 +1,7 @@
-"""Dominating pairs: two distributions that are at least as distinguishable as a mechanism's.
+"""The guarantee of one mechanism: epsilon with delta = 0, Gaussian DP, and dominating pairs.
+
+A dominating pair consists of two distributions that are at least as distinguishable as those of a
+mechanism.
 
 A pair (P, Q) is represented by its privacy profile, the hockey-stick divergence
 ``H_a(P||Q) = sup_S P(S) - a Q(S)`` at ``a = exp(epsilon)``, epsilon >= 0, in both directions:
@@ -14,10 +17,19 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri_exp
 
-from skdp._numbers import Array
+from skdp._numbers import Array, require
+from skdp.accounting import events
+from skdp.accounting.events import (
+    Adjacency,
+    Event,
+    EventCounts,
+    UnknownCost,
+    counts_of,
+    sampled_counts,
+)
 
 _ROOT_HALF = math.sqrt(0.5)
 
@@ -129,7 +141,7 @@ class SelectedPair(Pair):
     """The best of a random number of mu-Gaussian-DP runs, ``mean`` in expectation.
 
     Its profile p is at most ``d(e) = mean * delta_mu(e - shift)`` (see
-    `skdp.accounting.dominating.selection_shift`), and as the selection is (e, d(e))-DP for every e,
+    `skdp.accounting.pricing.selection_shift`), and as the selection is (e, d(e))-DP for every e,
     on ``[0, e]`` also at most the profile of `ResponsePair` with e and d(e), which is the straight
     line ``1 - B (1 + a)`` in ``a = exp(epsilon)``, ``B = (1 - d(e)) / (1 + exp(e))``. The e of the
     largest B gives the lowest line. It is a tangent of the convex d, so that both together are
@@ -172,10 +184,14 @@ class SelectedPair(Pair):
 
 
 @dataclass(frozen=True)
-class _Sampled(Pair):
-    """A base pair (P, Q) on a sample that a record joins with probability ``rate`` = q.
+class SymmetricSampledPair(Pair):
+    """The profile ``q H_{1 + (a-1)/q}(P||Q)`` of a base pair (P, Q) in both directions at once.
 
-    The forward profile is ``q H_{1 + (a-1)/q}(P||Q)``.
+    Dominates sampling with probability ``rate`` = q under replace-one, if the base pair is
+    symmetric and dominates the mechanism under replace-one: by advanced joint convexity (Balle,
+    Barthe, Gaboardi 2018, Thm 2) at *every* epsilon, as the sample without the record differs from
+    the sample with it by one replacement (sampling without replacement) or by one record (Poisson
+    sampling).
     """
 
     base: Pair
@@ -192,9 +208,13 @@ class _Sampled(Pair):
     def forward(self, epsilon: Array) -> Array:
         return self.rate * self.base.forward(_before_sampling(epsilon, self.rate))
 
+    def reach(self, tail: float) -> tuple[float, float]:
+        epsilon = amplified(self.base.reach(min(tail / self.rate, 0.1))[0], self.rate)
+        return epsilon, epsilon
+
 
 @dataclass(frozen=True)
-class SampledPair(_Sampled):
+class SampledPair(SymmetricSampledPair):
     """``((1-q) Q + q P, Q)`` for a base pair (P, Q): a record joins with probability ``rate`` = q.
 
     Forward profile: ``q H_{1 + (a-1)/q}(P||Q)``. Dominates Poisson sampling where a record is
@@ -213,24 +233,8 @@ class SampledPair(_Sampled):
         return np.where(below, weight * self.base.backward(log_b), 0.0)
 
     def reach(self, tail: float) -> tuple[float, float]:
-        up, down = self.base.reach(min(tail / self.rate, 0.1))
-        backward = -math.log1p(self.rate * math.expm1(-down))
-        return amplified(up, self.rate), backward
-
-
-@dataclass(frozen=True)
-class SymmetricSampledPair(_Sampled):
-    """The profile ``q H_{1 + (a-1)/q}(P||Q)`` in both directions at once.
-
-    Dominates sampling under replace-one, if the base pair is symmetric and dominates the mechanism
-    under replace-one: by advanced joint convexity (Balle, Barthe, Gaboardi 2018, Thm 2) at *every*
-    epsilon, as the sample without the record differs from the sample with it by one replacement
-    (sampling without replacement) or by one record (Poisson sampling).
-    """
-
-    def reach(self, tail: float) -> tuple[float, float]:
-        epsilon = amplified(self.base.reach(min(tail / self.rate, 0.1))[0], self.rate)
-        return epsilon, epsilon
+        down = self.base.reach(min(tail / self.rate, 0.1))[1]
+        return super().reach(tail)[0], -math.log1p(self.rate * math.expm1(-down))
 
 
 @dataclass(frozen=True)
@@ -282,3 +286,171 @@ def amplified(epsilon: float, rate: float) -> float:
     if epsilon > 30:  # exp may overflow, and 1 no longer matters
         return epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))
     return math.log1p(rate * math.expm1(epsilon))
+
+
+# Relative amount by which results are moved towards the private side. It covers the error of the
+# root finding, a few units in the last place (2e-16), and of `_log_delta`, which the tests compare
+# with 60 digits, with a wide margin.
+SAFETY = 1e-11
+# Quadrature over an interval of length mu. For mu below 0.1 its error is less than rounding's.
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+def pure_epsilon(event: Event, adjacency: Adjacency) -> float:
+    """Return the epsilon that ``event`` guarantees with delta = 0.
+
+    Raises
+    ------
+    UnknownCost
+        If there is none, or no theorem gives one.
+    """
+    match event:
+        case events.Laplace() | events.NoisyMaximum():
+            return event.pure_epsilon(adjacency)
+        case events.ApproximateDP(epsilon, delta=0):
+            return epsilon
+        case events.ApproximateDP():
+            raise UnknownCost(f"ApproximateDP with delta={event.delta:g} is not pure.")
+        case events.Sampled():
+            # Balle, Barthe, Gaboardi 2018, Thm 8 and 9. Under replace-one, a Poisson sample without
+            # the record is one record away from the sample with it, which costs no more than a
+            # replacement (their Thm 2).
+            return amplified(pure_total(sampled_counts(event, adjacency), adjacency), event.rate)
+        case events.Selected():  # 2 + eta (Papernot and Steinke 2022, Cor. 3), eta = 1
+            return 3 * pure_total(counts_of(event.event), adjacency)
+    raise UnknownCost(f"{type(event).__name__} has no epsilon with delta = 0 under {adjacency}.")
+
+
+def pure_total(counts: EventCounts, adjacency: Adjacency) -> float:
+    """Sum of the epsilons of all events (Dwork, McSherry, Nissim, Smith 2006)."""
+    return sum(count * pure_epsilon(event, adjacency) for event, count in counts.items())
+
+
+def require_figures(delta: float = 0.0, **figures: float) -> None:
+    """Raise ValueError where a figure is negative, or delta above 1."""
+    require("delta", delta, "lie in [0, 1]", 0 <= delta <= 1)
+    for name, value in figures.items():
+        require(name, value, "be at least 0", not value < 0)
+
+
+def _log_delta(mu: float, epsilon: float) -> float:
+    """Return the logarithm of `gaussian_delta`, without cancellation where mu is small."""
+    if mu == 0:
+        return -math.inf
+    near = epsilon / mu - mu / 2
+    if mu < 0.1 and near < 40:  # the difference below would cancel; beyond, delta is below 1e-300
+        # phi(near) (R(near) - R(near + mu)), with the ratio of Mills R, of derivative z R(z) - 1.
+        z = near + mu / 2 * (NODES + 1)
+        falls = 1 - z * math.sqrt(math.pi / 2) * erfcx(z / math.sqrt(2))
+        return math.log(mu / 2 * (WEIGHTS @ falls)) - near**2 / 2 - math.log(2 * math.pi) / 2
+    upper = float(log_ndtr(-epsilon / mu + mu / 2))
+    lower = float(log_ndtr(-epsilon / mu - mu / 2))
+    gap = epsilon + lower - upper
+    return upper + math.log(-math.expm1(gap)) if gap < 0 else -math.inf
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Smallest delta such that every mu-GDP mechanism is (epsilon, delta)-DP.
+
+    ``delta = Phi(-epsilon/mu + mu/2) - exp(epsilon) Phi(-epsilon/mu - mu/2)`` (Balle and Wang 2018,
+    Thm 8, Dong, Roth, Su 2019, Cor. 2.13).
+
+    Parameters
+    ----------
+    mu : float
+        Gaussian-DP parameter, at least 0.
+    epsilon : float
+        At least 0.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from skdp.accounting import gaussian_delta
+    >>> round(gaussian_delta(1.0, 1.0), 6)
+    0.126937
+    """
+    require_figures(mu=mu)
+    if math.isinf(epsilon):
+        return 0.0
+    return 1.0 if math.isinf(mu) else math.exp(_log_delta(mu, epsilon))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Smallest epsilon such that every mu-GDP mechanism is (epsilon, delta)-DP, rounded up.
+
+    Parameters
+    ----------
+    mu : float
+        Gaussian-DP parameter, at least 0.
+    delta : float
+        In [0, 1). With 0 the answer is infinite, unless mu is 0.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from skdp.accounting import gaussian_epsilon
+    >>> round(gaussian_epsilon(1.0, 1e-5), 4)
+    4.3772
+    """
+    require_figures(mu=mu, delta=delta)
+    if mu == 0:
+        return 0.0
+    if delta == 0 or not mu < math.inf:  # nan proves nothing
+        return math.inf
+    target = math.log(delta)
+    at_zero = _log_delta(mu, 0.0)
+    if at_zero <= target - 1e-13:  # by more than rounding
+        return 0.0
+    high = 1.0
+    while _log_delta(mu, high) > target:
+        high *= 2
+
+    def excess(epsilon: float) -> float:
+        return max(_log_delta(mu, epsilon), -1e9) - target
+
+    root = float(brentq(excess, 0.0, high, xtol=1e-300)) if at_zero > target else 0.0
+    # Rounding moves an epsilon near 0 by a share of delta, which is no small part of it.
+    return (root + 1e-14 * delta) * (1 + SAFETY)
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Largest mu such that mu-GDP implies (epsilon, delta)-DP, rounded down.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In [0, 1).
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from skdp.accounting import gaussian_mu
+    >>> round(gaussian_mu(1.0, 1e-5), 10)
+    0.2680511232
+    """
+    require_figures(epsilon=epsilon, delta=delta)
+    if math.isinf(epsilon):
+        return math.inf
+    if delta == 0:
+        return 0.0
+    target = math.log(delta)
+    high = 1.0
+    while _log_delta(high, epsilon) < target:
+        high *= 2
+    while _log_delta(high / 2, epsilon) > target:
+        high /= 2
+    root = float(
+        brentq(lambda m: max(_log_delta(m, epsilon), -1e9) - target, high / 2, high, xtol=1e-300)
+    )
+    return root * (1 - SAFETY)

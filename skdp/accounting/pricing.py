@@ -1,39 +1,83 @@
-"""The price of a plan: the least epsilon that a theorem certifies, and the noise for a budget."""
+"""The price of a plan: the least epsilon that a theorem certifies, and the noise for a budget.
+
+For a Gaussian sum with noise multiplier z and a sampling rate q the dominating pairs are:
+
+==========  ===========  ===========================================================================
+sampling    adjacency    pair
+==========  ===========  ===========================================================================
+none        zero_out     ``(N(1/z), N(0))``
+none        replace_one  ``(N(spread/z), N(0))``
+Poisson     zero_out     ``((1-q) N(0) + q N(1/z), N(0))``, and the same reversed
+Poisson     replace_one  ``((1-q) N(0) + q N(1/z), (1-q) N(0) + q N(-1/z))``
+fixed size  replace_one  profile of ``((1-q) N(0) + q N(spread/z), N(0))`` in both directions
+fixed size  zero_out     none: leaving a record out changes the number of rows
+==========  ===========  ===========================================================================
+
+A Poisson sample of counts (spread 1), of several sums, or of Laplace answers has, under
+replace_one, the profile of the sample of fixed size.
+"""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from scipy.optimize import brentq
 
 from skdp._numbers import is_real, require
-from skdp.accounting import events
-from skdp.accounting.additive import gaussian_epsilon, gaussian_mu, pure_total
-from skdp.accounting.composition import FULL, ROUGH, LatticeResolution
-from skdp.accounting.dominating import dominating_pair, pairs_epsilon, profile, selection_epsilon
-from skdp.accounting.events import Adjacency, ApproximateDP, Composed, Event, UnknownCost
-from skdp.accounting.pairs import SelectedPair
-from skdp.accounting.plan import EventCounts, coarsened, counts_of, joint_mu, opened, paths
-from skdp.accounting.shuffle import shuffle_epsilon
+from skdp.accounting import events, pairs
+from skdp.accounting.composition import (
+    FULL,
+    MAX_EXPONENT,
+    ROUGH,
+    LatticeResolution,
+    Pairs,
+    epsilon_of,
+)
+from skdp.accounting.events import (
+    Adjacency,
+    ApproximateDP,
+    Composed,
+    Event,
+    EventCounts,
+    Parts,
+    Sampled,
+    Selected,
+    UnknownCost,
+    coarsened,
+    counts_of,
+    joint_mu,
+    opened,
+    paths,
+    sampled_counts,
+)
+from skdp.accounting.pairs import (
+    SAFETY,
+    Pair,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    pure_epsilon,
+    pure_total,
+)
+from skdp.accounting.papers import shuffle_epsilon
 
 # Of a finite epsilon: below, prices lose precision, and above noise is lost in rounding.
 LEAST_EPSILON, LARGEST_EPSILON = 1e-6, 1e9
-# Events with a theorem of their own, its name, and the function that evaluates it.
-THEOREMS: dict[type[Event], tuple[str, Callable[..., float]]] = {
-    events.Selected: ("selection", selection_epsilon),
-    events.Shuffled: ("shuffle", shuffle_epsilon),
-}
 # Shares of delta that are tried for events with theorems of their own, if there are other events.
 # Each gives a valid epsilon, and the least one is the price.
 SHARES = (0.2, 0.5, 0.8)
 # The search of a calibration rounds noise levels down to powers of this ratio.
 SEARCH_RATIO = 1.005
-# Up to this number of levels, an evaluation takes milliseconds and the search ends nearer to the
-# budget.
-FEW_LEVELS = 32
 # Relative widths to which the searches for a noise factor and for delta go.
 FACTOR_WIDTH, DELTA_WIDTH = 1e-5, 1e-4
+# That of the search for the shift of a selection, in the logarithm of delta.
+SHIFT_WIDTH = 1e-12
+# Plans with more distinct noise levels than this are priced with levels rounded down to powers of
+# LIMIT_RATIO, hence as if they had up to 0.05 % less noise. It bounds the time.
+MAX_LEVELS, LIMIT_RATIO = 2000, 1.0005
+# Smaller deltas cannot be resolved: their tails get lost among the smallest numbers of float64.
+LEAST_DELTA = 1e-280
 
 
 @dataclass(frozen=True)
@@ -117,23 +161,19 @@ def _path_price(
     # Without a theorem of its own, a shuffled pass is the one answer that uses the record.
     whole = opened(path)
     mu = joint_mu(whole, adjacency)
-    if mu is not None:
-        routes = {"gdp": partial(gaussian_epsilon, mu, delta)}
-    else:
-        routes = {
-            "pure": partial(pure_total, whole, adjacency),
-            "pld": partial(pairs_epsilon, whole, delta, adjacency, resolution),
-        }
     special = [event for event in path if type(event) in THEOREMS]
+    routes: dict[str, Callable[[], float]] = {}
+    if mu is not None:
+        routes["gdp"] = partial(gaussian_epsilon, mu, delta)
+    else:
+        routes["pure"] = partial(pure_total, whole, adjacency)
     if special and path == {special[0]: 1}:
         name, theorem = THEOREMS[type(special[0])]
         routes[name] = partial(theorem, special[0], delta, adjacency)
-        if isinstance(special[0], events.Selected):  # of which no pair is tighter
-            del routes["pld"]
     elif special:
-        if not any(_needs_point(event, adjacency) for event in special):
-            del routes["pld"]  # the same
         routes["mixed"] = partial(_by_points, path, delta, adjacency, resolution)
+    if mu is None and "selection" not in routes:  # of which no pair is tighter
+        routes["pld"] = partial(pairs_epsilon, whole, delta, adjacency, resolution)
     costs: dict[str, float] = {}
     reasons: dict[str, None] = {}
     for name, route in routes.items():
@@ -151,7 +191,7 @@ def _needs_point(event: Event, adjacency: Adjacency) -> bool:
     """Whether only a point of the curve of an event is known, or more than its dominating pair."""
     try:
         return type(event) in THEOREMS and not isinstance(
-            dominating_pair(event, adjacency), SelectedPair
+            dominating_pair(event, adjacency), pairs.SelectedPair
         )
     except UnknownCost:
         return True
@@ -209,19 +249,17 @@ def delta_at(event: Event, epsilon: float, adjacency: Adjacency) -> float:
 
 
 def _path_delta(path: EventCounts, epsilon: float, adjacency: Adjacency) -> float:
-    if not any(type(event) in THEOREMS for event in path):
-        try:
-            return profile(path, adjacency)[0](epsilon)
-        except UnknownCost:
-            pass  # a pure plan may have a price without a dominating pair
-    low, high = 1e-15, 1.0
-    if _path_price(path, low, adjacency)[0] <= epsilon:
-        return low
-    while high > low * (1 + DELTA_WIDTH):
-        middle = math.sqrt(low * high)
-        suffices = _path_price(path, middle, adjacency)[0] <= epsilon
+    mu = joint_mu(path, adjacency)
+    if mu is not None:
+        return gaussian_delta(mu, epsilon)
+    if _path_price(path, 0.0, adjacency)[0] <= epsilon:
+        return 0.0
+    low, high = math.log(LEAST_DELTA), 0.0
+    while high > low + DELTA_WIDTH:
+        middle = (low + high) / 2
+        suffices = _path_price(path, math.exp(middle), adjacency)[0] <= epsilon
         low, high = (low, middle) if suffices else (middle, high)
-    return high
+    return math.exp(high)
 
 
 def event_mu(event: Event, adjacency: Adjacency) -> float:
@@ -305,28 +343,28 @@ def calibrate(event: Event, epsilon: float, delta: float, adjacency: Adjacency) 
         return Calibration(1.0, 0.0, "none")
     check_budget(epsilon, delta)
     met = paths(event, adjacency)
-    has_theorems = any(type(part) in THEOREMS for path in met for part in path)
+
+    def spent(factor: float) -> float:
+        return price(event.scaled(factor), delta, adjacency)[0]
+
     if all(joint_mu(path, adjacency) is not None for path in met):
         allowed = gaussian_mu(epsilon, delta)
         scale = event_mu(event, adjacency) / allowed if allowed > 0 else math.inf
-    elif has_theorems or delta == 0:
-        scale = least_factor(
-            lambda factor: price(event.scaled(factor), delta, adjacency)[0], epsilon, delta
+    elif delta == 0 or any(type(part) in THEOREMS for path in met for part in path):
+        scale = least_factor(spent, epsilon, delta)
+    else:  # few noise levels on a coarse lattice come first
+        rough = Composed(coarsened(tuple(counts_of(event).items()), SEARCH_RATIO))
+        guess = least_factor(
+            lambda factor: _price(rough.scaled(factor), delta, adjacency, ROUGH)[0], epsilon, delta
         )
-    else:
-        scale = min(
-            _pure_factor(event, epsilon, delta, adjacency),
-            _composed_factor(event, epsilon, delta, adjacency),
-        )
+        scale = least_factor(spent, epsilon, delta, guess, step=SEARCH_RATIO - 1)
     if not math.isfinite(scale):
         raise _no_noise(epsilon, delta)
     # Rounding may leave the cost just above the budget. Each step up is twice the one before.
     step = 1e-9
-    spent, theorem = price(event.scaled(scale), delta, adjacency)
-    while spent > epsilon:
+    while spent(scale) > epsilon:
         scale, step = scale * (1 + step), 2 * step
-        spent, theorem = price(event.scaled(scale), delta, adjacency)
-    return Calibration(scale, spent, theorem)
+    return Calibration(scale, *price(event.scaled(scale), delta, adjacency))
 
 
 def _no_noise(epsilon: float, delta: float) -> UnknownCost:
@@ -336,13 +374,17 @@ def _no_noise(epsilon: float, delta: float) -> UnknownCost:
 
 
 def least_factor(
-    cost_of: Callable[[float], float], epsilon: float, delta: float, guess: float = 1.0
+    cost_of: Callable[[float], float],
+    epsilon: float,
+    delta: float,
+    guess: float = 1.0,
+    step: float = 0.25,
 ) -> float:
     """Return a factor with ``cost_of(factor) <= epsilon``, at most slightly above the least one.
 
     ``cost_of`` must fall as the factor grows. The search works on the logarithms of both, where
-    costs are nearly straight lines, and starts at ``guess``, which is returned if noise does not
-    affect the cost.
+    costs are nearly straight lines. It starts at ``guess``, which is returned if noise does not
+    affect the cost, with steps of at least ``step``.
     """
 
     def excess(log_factor: float) -> float:
@@ -351,7 +393,7 @@ def least_factor(
 
     near = math.log(guess)
     upwards = excess(near) > 0
-    step = 0.25 if upwards else -0.25
+    step = step if upwards else -step
     far = near + step
     while (excess(far) > 0) == upwards:
         step *= 2
@@ -366,50 +408,223 @@ def least_factor(
     return math.exp(root)
 
 
-def _pure_factor(event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-    """Factor by the sum of epsilons. It is inf if the plan is not pure.
+# ---------------------------------------------------------------------- dominating pairs
 
-    Composition is never worse, but the search for its factor is wider.
+
+def dominating_pair(event: Event, adjacency: Adjacency) -> Pair | None:
+    """Return the pair that dominates ``event``. None where no finite epsilon holds.
+
+    Raises
+    ------
+    UnknownCost
+        If no theorem gives one.
+    """
+    match event:
+        case events.Gaussian():
+            return _finite(pairs.GaussianPair, event.mu(adjacency))
+        case events.Laplace():
+            return _finite(pairs.LaplacePair, event.pure_epsilon(adjacency))
+        case events.NoisyMaximum():
+            return _finite(pairs.ResponsePair, event.pure_epsilon(adjacency))
+        case events.ApproximateDP(epsilon, delta):
+            no_guarantee = math.isinf(epsilon) or delta == 1
+            return None if no_guarantee else pairs.ResponsePair(epsilon, delta)
+        case Sampled():
+            return _sampled_pair(event, adjacency)
+        case Selected():
+            return _selected_pair(event, adjacency)
+    raise UnknownCost(f"no dominating pair is known for {type(event).__name__} under {adjacency}.")
+
+
+def _finite(pair: Callable[[float], Pair], size: float) -> Pair | None:
+    """Return the pair of a size, or None where that is infinite."""
+    return None if math.isinf(size) else pair(size)
+
+
+def _selected_pair(event: Selected, adjacency: Adjacency) -> Pair | None:
+    runs = [opened(path) for path in paths(event.event, adjacency)]
+    mus = [mu for mu in (joint_mu(run, adjacency) for run in runs) if mu is not None]
+    if len(mus) == len(runs):
+        mu = max(mus)
+        if mu == 0 or math.isinf(mu):
+            return None if mu else pairs.ResponsePair(0.0)
+        shift = selection_shift(partial(gaussian_epsilon, mu), event.gamma)
+        return pairs.SelectedPair(mu, event.mean_runs, 2 * shift)
+    try:
+        return _finite(pairs.ResponsePair, pure_epsilon(event, adjacency))
+    except UnknownCost as refusal:
+        why = f"Selected has a dominating pair for Gaussian and for pure runs only: {refusal}"
+        raise UnknownCost(why) from None
+
+
+def _sampled_pair(event: Sampled, adjacency: Adjacency) -> Pair | None:
+    counts = sampled_counts(event, adjacency)
+    base = _base(counts, adjacency, event)
+    if base is None:
+        return None
+    if adjacency is Adjacency.ZERO_OUT:
+        return pairs.SampledPair(base, event.rate)
+    if isinstance(event, events.PoissonSampled):
+        (part, count), *more = counts.items()
+        if isinstance(part, events.Gaussian) and part.spread > 1 and count == 1 and not more:
+            return pairs.AntipodalPair(1 / part.noise_multiplier, event.rate)
+    return pairs.SymmetricSampledPair(base, event.rate)
+
+
+def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | None:
+    """Return the dominating pair of releases on one sample: Gaussian sums, or one other answer."""
+    mu = joint_mu(counts, adjacency)
+    if mu is not None:
+        return _finite(pairs.GaussianPair, mu)
+    if len(counts) > 1 or max(counts.values()) > 1:
+        raise UnknownCost(
+            f"{type(sampled).__name__} of several answers about the same sample is priced for "
+            "Gaussian answers only."
+        )
+    (part,) = counts
+    if not isinstance(part, (events.Laplace, events.ApproximateDP)):
+        raise UnknownCost(
+            f"{type(sampled).__name__} of {type(part).__name__} has no amplification theorem."
+        )
+    return dominating_pair(part, adjacency)
+
+
+def pairs_epsilon(
+    path: EventCounts, delta: float, adjacency: Adjacency, resolution: LatticeResolution = FULL
+) -> float:
+    """Epsilon of the events on a path by composition of their dominating pairs.
+
+    Raises
+    ------
+    UnknownCost
+        If an event has no dominating pair, or delta is too small to be resolved.
+    """
+    if 0 < delta < LEAST_DELTA:
+        raise UnknownCost(
+            f"composition cannot distinguish a delta of {delta:g} from 0. Choose at least "
+            f"{LEAST_DELTA:g}, or 0 for pure differential privacy."
+        )
+    pairs = dominating_pairs(tuple(path.items()), adjacency)
+    return math.inf if pairs is None else epsilon_of(pairs, delta, resolution)
+
+
+@lru_cache(maxsize=256)
+def dominating_pairs(path: Parts, adjacency: Adjacency) -> Pairs | None:
+    """Return dominating pairs of events, with counts. None if an event has infinite epsilon."""
+    merged: dict[Pair, int] = {}
+    for event, count in path if len(path) <= MAX_LEVELS else coarsened(path, LIMIT_RATIO):
+        pair = dominating_pair(event, adjacency)
+        if pair is None:
+            return None
+        merged[pair] = merged.get(pair, 0) + count
+    return tuple(merged.items())
+
+
+def selection_epsilon(event: Selected, delta: float, adjacency: Adjacency) -> float:
+    """Epsilon of the best of a random number of runs that have a privacy profile.
+
+    By `selection_shift`.
+
+    Parameters
+    ----------
+    event : Selected
+    delta : float
+        In [0, 1).
+    adjacency : Adjacency
+
+    Returns
+    -------
+    float
+        inf if no finite epsilon holds.
+
+    Raises
+    ------
+    UnknownCost
+        If a run has no privacy profile.
+    """
+    costs = []
+    for path in map(opened, paths(event.event, adjacency)):
+        beyond = _epsilon_of_run(path, adjacency, delta / event.mean_runs)
+        shift = 0.0
+        if not math.isinf(beyond):
+            shift = _shift_of_path(tuple(path.items()), event.gamma, adjacency)
+        costs.append(2 * shift + beyond)
+    return max(costs)
+
+
+def _epsilon_of_run(path: EventCounts, adjacency: Adjacency, delta: float) -> float:
+    mu = joint_mu(path, adjacency)
+    return pairs_epsilon(path, delta, adjacency) if mu is None else gaussian_epsilon(mu, delta)
+
+
+@lru_cache(maxsize=256)
+def _shift_of_path(path: Parts, gamma: float, adjacency: Adjacency) -> float:
+    return selection_shift(partial(_epsilon_of_run, dict(path), adjacency), gamma)
+
+
+def selection_shift(epsilon_of_run: Callable[[float], float], gamma: float) -> float:
+    """Return nearly the least ``e_1`` that satisfies (1), for the best of a random number of runs.
+
+    Let Q be the distribution of a run and Q' that of a run on neighbouring data, both in the order
+    of their scores with ties broken by coins, and let ``delta(epsilon)`` bound the hockey-stick
+    divergences between Q and Q' in both directions. For every ``e_1`` with
+
+        ``(1 - gamma) delta(e_1) <= gamma (exp(e_1) - 1)``                                      (1)
+
+    and every ``e_2 >= 0``, the best run is
+    ``(2 e_1 + e_2, mean_runs * delta(e_2))``-DP.
+
+    Proof. Let f be the generating function of the number of runs, geometric with parameter
+    ``gamma``. The best run has the density ``Q(y) f'(1 - a(y))``, where ``a(y)`` is the probability
+    under Q of a result that is at least y. On neighbouring data it has ``Q'(y) f'(1 - a'(y))``. By
+    the definition of delta, applied to the set of results that are at least y, ``a' <= exp(e_1) a +
+    delta(e_1)``. So (1) implies
+
+        ``gamma + (1-gamma) a' <= exp(e_1) (gamma + (1-gamma) a)``.
+
+    ``f'(1 - a)`` is proportional to ``(gamma + (1-gamma) a)**-2`` (Papernot and Steinke 2022,
+    arXiv:2110.03620, Def. 1 with ``eta = 1``). Hence with ``u = f'(1 - a)`` and ``u' = f'(1 -
+    a')``, ``u <= exp(2 e_1) u'``. For every set, the probability of the best run minus ``exp(2 e_1
+    + e_2)`` times that on neighbouring data is therefore at most the integral of ``u (Q - exp(e_2)
+    Q')``. As ``0 <= u <= f'(1) = mean_runs``, it is at most ``mean_runs * delta(e_2)``.
+
+    No smaller factor bounds ``u / u'`` for all runs with this profile, if ``e_1`` is the least
+    solution of (1): some set then attains ``a' = exp(e_1) a + delta(e_1)``. The idea of a bound by
+    profiles is that of Koskela, Redberg, Wang 2024 (arXiv:2402.06701).
+
+    Search. For every d, ``e_1 = max(epsilon(d), log(1 + (1 - gamma) d / gamma))`` satisfies (1),
+    with the least epsilon(d) at which a run is (epsilon(d), d)-DP, as ``delta(e_1) <= d``. It is
+    the least one if both are equal.
+
+    Parameters
+    ----------
+    epsilon_of_run : callable (float) -> float
+        The least epsilon of a run at a delta, or an upper bound on it.
+    gamma : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
     """
 
-    def spent(factor: float) -> float:
-        met = paths(event.scaled(factor), adjacency)
-        return max(pure_total(opened(path), adjacency) for path in met)
+    def terms(log_delta: float) -> tuple[float, float]:
+        delta = math.exp(log_delta)
+        return epsilon_of_run(delta), math.log1p((1 - gamma) * delta / gamma)
 
-    try:
-        return least_factor(spent, epsilon, delta)
-    except UnknownCost:
-        return math.inf
+    def excess(log_delta: float) -> float:
+        epsilon, needed = terms(log_delta)
+        return needed - min(epsilon, MAX_EXPONENT)
+
+    low = -1.0
+    while excess(low) > 0 and low > math.log(LEAST_DELTA) / 2:
+        low *= 2
+    root = float(brentq(excess, low, 0.0, xtol=SHIFT_WIDTH)) if excess(low) <= 0 else low
+    return max(terms(root)) * (1 + SAFETY)
 
 
-def _composed_factor(event: Event, epsilon: float, delta: float, adjacency: Adjacency) -> float:
-    """Search with few noise levels on a coarse lattice first, then with the full bound."""
-    counts = tuple(counts_of(event).items())
-    rough = Composed(coarsened(counts, SEARCH_RATIO))
-    rougher = Composed(coarsened(counts, SEARCH_RATIO**2))
-
-    def spent_roughly(factor: float) -> float:
-        return _price(rough.scaled(factor), delta, adjacency, ROUGH)[0]
-
-    def spent(factor: float) -> float:
-        return price(event.scaled(factor), delta, adjacency)[0]
-
-    factor = least_factor(spent_roughly, epsilon, delta)
-    if event.scaled(2.0) == event:
-        return factor
-    # Doubling the rounding adds about as much to the cost as the rounding itself has added.
-    rougher_share = _price(rougher.scaled(factor), delta, adjacency, ROUGH)[0] / epsilon
-    if not rougher_share > 0:  # delta is so large that the rough bound is 0
-        return least_factor(spent, epsilon, delta, factor)
-    target = epsilon * rougher_share  # for the rough bound
-    width = 1e-4 if len(counts) <= FEW_LEVELS else 9e-4  # accepted relative distance to epsilon
-    for _ in range(5):
-        target *= 1 - width / 3
-        factor = least_factor(spent_roughly, target, delta, factor)
-        cost = spent(factor)
-        if (1 - width) * epsilon <= cost <= epsilon:
-            return factor
-        if not 0.5 * epsilon < cost < 2 * epsilon:
-            break
-        target *= epsilon / cost
-    return least_factor(spent, epsilon, delta, factor)
+# Events with a theorem of their own, its name, and the function that evaluates it.
+THEOREMS: dict[type[Event], tuple[str, Callable[..., float]]] = {
+    events.Selected: ("selection", selection_epsilon),
+    events.Shuffled: ("shuffle", shuffle_epsilon),
+}

@@ -2,14 +2,28 @@
 
 import html
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Self
 
 from skdp._numbers import require
-from skdp.accounting.events import Adjacency, Composed, UnknownCost
+from skdp.accounting.events import (
+    Adjacency,
+    Composed,
+    DisjointPass,
+    Event,
+    EventWrapper,
+    OnBlock,
+    Sampled,
+    Selected,
+    Shuffled,
+    UnknownCost,
+    walk,
+)
+from skdp.accounting.interchange import Plain, from_plain, plain
 from skdp.accounting.pricing import delta_at, event_mu, price
-from skdp.accounting.records import Plain, ReleaseRecord, footnote, from_plain, plain, release_lines
 
 _ADJACENCY = {
     "zero_out": "bounded: a record is replaced by a null record. The number of records is public",
@@ -21,6 +35,38 @@ _NOISE = {
     "seeded": "seeded generator: the noise can be removed by whoever knows the seed",
     "none": "no noise was added",
 }
+_DISJOINT = "disjoint blocks of rows"
+_PART_OF_SPLIT = "part of a random split"
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """A run of equal releases: their kind, their number and their noise.
+
+    Attributes
+    ----------
+    kind : str
+        The statistic, such as "gradient".
+    count : int
+        Number of consecutive releases.
+    noise_multiplier : float
+        Noise standard deviation over the bound on one record's contribution. It is nan for releases
+        that have no single figure.
+    event : Event
+        One of the ``count`` releases, as it is priced.
+    """
+
+    kind: str
+    count: int
+    noise_multiplier: float
+    event: Event = field(repr=False)
+
+    @classmethod
+    def of(cls, kind: str, event: Event, count: int = 1) -> Self:
+        """Return a record. Its noise multiplier is nan unless its mechanisms are all alike."""
+        parts = {part for part, _ in walk(event) if not part.inner()}
+        noise = getattr(parts.pop(), "noise_multiplier", math.nan) if len(parts) == 1 else math.nan
+        return cls(kind, count, float(noise), event)
 
 
 @dataclass(frozen=True)
@@ -245,8 +291,13 @@ class PrivacyStatement:
             Labels without a text are left out.
         """
         mu = "" if self.mu is None else f", Gaussian DP with mu = {self.mu:.6g}"
-        lines = release_lines(self.releases, self.unit)
-        released = [*map(str, lines), footnote(lines, self.unit)] if lines else ["nothing"]
+        released = release_lines(self.releases, self.unit) or ["nothing"]
+        if any(f"({start}" in line for line in released for start in ("disjoint", "part")):
+            # A row is in some of these answers only, whatever the random draws.
+            released.append(
+                "Answers on disjoint blocks do not add up: "
+                f"a {self.unit} is charged only for its own."
+            )
         named: list[tuple[str, tuple[str, ...]]] = [
             (
                 "guarantee",
@@ -256,7 +307,7 @@ class PrivacyStatement:
             ("adjacency", (f"{self.adjacency} ({_ADJACENCY[self.adjacency]})",)),
             ("accountant", (self.accountant,)),
             ("noise source", (f"{self.noise_source} ({_NOISE[self.noise_source]})",)),
-            ("released", tuple(filter(None, released))),
+            ("released", tuple(released)),
             ("assumed", self.assumptions),
             ("chosen", self.notes),
             ("expected", self.expectations),
@@ -264,9 +315,7 @@ class PrivacyStatement:
         return [(label, texts) for label, texts in named if texts]
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{label}:{_in_lines(texts, '  - ', ' ')}" for label, texts in self.facts()
-        )
+        return "\n".join(f"{label}:{_in_lines(texts)}" for label, texts in self.facts())
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -276,9 +325,9 @@ class PrivacyStatement:
         return f"<table>{rows}</table>"
 
 
-def _in_lines(texts: Sequence[str], bullet: str, single: str) -> str:
+def _in_lines(texts: Sequence[str]) -> str:
     """Return one text on the line of its label, or several as a list below it."""
-    return f"{single}{texts[0]}" if len(texts) == 1 else "".join(f"\n{bullet}{it}" for it in texts)
+    return f" {texts[0]}" if len(texts) == 1 else "".join(f"\n  - {text}" for text in texts)
 
 
 def model_card_section(statement: PrivacyStatement) -> dict[str, str]:
@@ -302,5 +351,53 @@ def model_card_section(statement: PrivacyStatement) -> dict[str, str]:
     - **guarantee**: (1, 1e-06)-differentially private, Gaussian DP with mu = 0.236704
     """
     facts = statement.facts()
-    lines = [f"- **{label}**:{_in_lines(texts, '  - ', ' ')}" for label, texts in facts]
+    lines = [f"- **{label}**:{_in_lines(texts)}" for label, texts in facts]
     return {"Privacy": "\n".join(lines)}
+
+
+def release_lines(records: Iterable[ReleaseRecord], unit: str = "row") -> list[str]:
+    """Describe releases, one line for all that look alike. Samples and blocks are of units."""
+    counts: Counter[str] = Counter()
+    for record in records:
+        n_steps, rows = _n_steps(record.event), _rows(record.event).replace("row", unit)
+        steps = f" of {n_steps} steps" if n_steps > 1 else ""
+        beside = f" ({rows})" if rows else ""
+        noise = f"{record.noise_multiplier:.6g}"
+        counts[f"{record.kind}{steps}{beside}, noise multiplier {noise}"] += record.count
+    return [f"{count} x {line}" for line, count in counts.items()]
+
+
+def _answers(event: Event) -> list[tuple[Event, int]]:
+    """Return the answers in an event, with counts. Samples, blocks and passes stay whole."""
+    parts = walk(event, into=Composed)
+    return [(part, count) for part, count in parts if not isinstance(part, Composed)]
+
+
+def _n_steps(event: Event) -> int:
+    """Return the number of steps in a release. A step may consist of answers of different kinds."""
+    counts: Counter[type[Event]] = Counter()
+    for answer, count in _answers(event):
+        if isinstance(answer, EventWrapper) and not isinstance(answer, Selected):
+            count *= answer.n_answers * _n_steps(answer.event)
+        counts[type(answer)] += count
+    return max(counts.values(), default=0)
+
+
+def _rows(event: Event) -> str:
+    """Describe the rows that all answers in an event read, "" where answers differ."""
+    labels = {_rows_of_one(answer) for answer, _ in _answers(event)}
+    return labels.pop() if len(labels) == 1 else ""
+
+
+def _rows_of_one(event: Event) -> str:
+    if isinstance(event, OnBlock) and event.partition.shared:
+        inside = _rows(event.event)
+        part = f"part {event.block!r} of the people"
+        if isinstance(event.block, int):
+            part = f"{_PART_OF_SPLIT}, {event.block + 1} of {event.partition.n_blocks}"
+        return f"{part}: {inside}" if inside else part
+    if isinstance(event, OnBlock | DisjointPass | Shuffled):
+        return _DISJOINT
+    if isinstance(event, Sampled):
+        return f"random samples of {100 * event.rate:.3g}% of the rows"
+    return ""

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._numbers import MatrixLike
 from skdp._version import __version__
 from skdp.accounting import PrivacyStatement
-from skdp.accounting.records import plain
+from skdp.accounting.interchange import plain
 from skdp.audit.black_box import CanaryReport, canaries, fitted_clone, statement_of
 from skdp.audit.comparing import ReplayReport, Report
 from skdp.audit.neighbours import made_up_data

@@ -31,9 +31,8 @@ from skdp.accounting import (
     price,
     walk,
 )
-from skdp.accounting.events import Sampled, _AdditiveNoise
+from skdp.accounting.events import Sampled, _AdditiveNoise, coarsened, noise_levels
 from skdp.accounting.papers import zcdp_epsilon
-from skdp.accounting.plan import coarsened, noise_levels
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 PACKAGE = Path(skdp.__file__).parent

@@ -94,7 +94,7 @@ def test_replace_one_costs_no_less_than_zero_out(data, delta):
     assert cost(plan, delta, ZERO_OUT) <= cost(plan, delta, REPLACE_ONE) * CLOSE
 
 
-@QUICK
+@settings(max_examples=8, deadline=None)
 @given(st.data(), adjacencies, deltas)
 def test_delta_inverts_epsilon(data, adjacency, delta):
     plan = data.draw(plans(adjacency))

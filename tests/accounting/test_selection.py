@@ -18,11 +18,11 @@ from skdp.accounting import (
     Selected,
     calibrate,
     delta_at,
-    dominating,
-    gaussian_delta,
+    gaussian_epsilon,
     price,
+    pricing,
 )
-from skdp.accounting.dominating import selection_shift
+from skdp.accounting.pricing import selection_shift
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 
@@ -30,9 +30,9 @@ ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 @pytest.fixture(autouse=True)
 def forget():
     """Shifts are remembered; a mutant must not see those of the sound code, nor leave its own."""
-    dominating._shift_of_path.cache_clear()
+    pricing._shift_of_path.cache_clear()
     yield
-    dominating._shift_of_path.cache_clear()
+    pricing._shift_of_path.cache_clear()
 
 
 def test_delta_and_epsilon_are_inverse():
@@ -116,21 +116,19 @@ def test_the_bound_lies_above_the_best_of_all_orders_of_scores(run):
 
 
 def shift_forgotten(monkeypatch):
-    monkeypatch.setattr(dominating, "selection_shift", lambda delta, gamma, guess: 0.0)
+    monkeypatch.setattr(pricing, "selection_shift", lambda *given: 0.0)
 
 
 def half_of_the_shift_forgotten(monkeypatch):
-    real = dominating.selection_shift
-    monkeypatch.setattr(dominating, "selection_shift", lambda *given: real(*given) / 2)
+    real = pricing.selection_shift
+    monkeypatch.setattr(pricing, "selection_shift", lambda *given: real(*given) / 2)
 
 
 def mean_forgotten(monkeypatch):
-    def forgetful(path, adjacency):
-        delta_of_run, epsilon_of_run = profile(path, adjacency)
-        return delta_of_run, lambda delta: epsilon_of_run(min(10 * delta, 1.0))
-
-    profile = dominating.profile
-    monkeypatch.setattr(dominating, "profile", forgetful)
+    real = pricing._epsilon_of_run
+    monkeypatch.setattr(
+        pricing, "_epsilon_of_run", lambda path, adjacency, d: real(path, adjacency, min(10 * d, 1))
+    )
 
 
 @pytest.mark.parametrize("mutant", [shift_forgotten, half_of_the_shift_forgotten, mean_forgotten])
@@ -156,16 +154,21 @@ def test_the_shift_is_the_least(mu):
     above, more = norm.cdf(z), norm.cdf(z + mu)
     above, more = (np.minimum(one, 1 - 1e-12) for one in (above, more))
     largest = np.log(slope(above) / slope(more)).max()
-    shift = 2 * selection_shift(lambda epsilon: gaussian_delta(mu, epsilon), gamma)
+    shift = 2 * selection_shift(lambda delta: gaussian_epsilon(mu, delta), gamma)
     assert largest <= shift <= largest * (1 + 1e-4)
 
 
 def test_the_shift_errs_on_the_private_side():
-    for delta in (lambda epsilon: 0.0, lambda epsilon: 1.0, lambda epsilon: math.exp(-9 * epsilon)):
+    """Runs that show nothing, that show all with probability 0.2, and with a curve between."""
+    for delta_of_run, epsilon_of_run in (
+        (lambda epsilon: 0.0, lambda delta: 0.0),
+        (lambda epsilon: 0.2, lambda delta: math.inf if delta < 0.2 else 0.0),
+        (lambda epsilon: math.exp(-9 * epsilon), lambda delta: -math.log(delta) / 9),
+    ):
         for gamma in (1e-9, 0.1, 0.999999):
-            shift = selection_shift(delta, gamma)
-            assert (1 - gamma) * delta(shift) <= gamma * math.expm1(shift)
-    assert selection_shift(lambda epsilon: 0.0, 0.1) == 0.0
+            shift = selection_shift(epsilon_of_run, gamma)
+            assert (1 - gamma) * delta_of_run(shift) <= gamma * math.expm1(shift)
+    assert selection_shift(lambda delta: 0.0, 0.1) < 1e-120
 
 
 # Renyi divergences of runs, and of the best one by Papernot and Steinke 2022, Thm 2.

@@ -11,7 +11,7 @@ from skdp.accounting import (
     Laplace,
     Shuffled,
 )
-from skdp.accounting.shuffle import clone_delta
+from skdp.accounting.papers import clone_delta
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 

@@ -12,39 +12,27 @@ from skdp.accounting import (
     Partition,
     gaussian_epsilon,
 )
-from skdp.accounting.records import ReleaseRecord
-from skdp.solvers import SVRG, AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
+from skdp.accounting.statement import ReleaseRecord
+from skdp.solvers import SVRG, AdaptiveShuffledSGD, ShuffledSGD
 
 
 @pytest.mark.parametrize(
     ("solver", "told"),
     [
-        (ShuffledSGD(max_iter=20), ["of 20 steps", "at most 1)"]),
-        (ShuffledSGD(batch_size=1), ["of 1000 steps", "at most 1)"]),
-        (AdaptiveShuffledSGD(max_iter=10), ["10 x gradient (", "at most 1)"]),
-        (GradientDescent(max_iter=30, batch_size=100, sampling="shuffled"), ["at most 3)"]),
+        (ShuffledSGD(max_iter=20), "of 20 steps"),
+        (AdaptiveShuffledSGD(max_iter=10), "10 x gradient (disjoint blocks of rows),"),
         (
             SVRG(max_iter=60, inner_steps=30, batch_size=100, sampling="shuffled"),
-            ["60 x gradient_difference (", "at most 6)"],
+            "60 x gradient_difference (disjoint blocks of rows),",
         ),
     ],
 )
 def test_the_statement_of_a_fit_says_that_blocks_do_not_add_up(solver, told):
     statement = skdp.DPRidge(solver=solver, scaling="none").plan(1000, 3)
     for shown in (str(statement), statement._repr_html_()):
+        assert told in shown
         assert "disjoint blocks of rows" in shown
-        assert "do not add up" in shown
-    for words in told:
-        assert words in str(statement)
-
-
-def test_blocks_of_two_fits_do_add_up():
-    """A row lies in a block of each fit."""
-    solver = GradientDescent(max_iter=10, batch_size=100, sampling="shuffled")
-    plan = skdp.DPRidge(solver=solver, scaling="none").plan(1000, 3)
-    assert "10 x gradient (disjoint blocks of rows: a row is in at most 1)" in str(plan)
-    both = (Cost.of(plan) + Cost.of(plan)).statement()
-    assert "20 x gradient (disjoint blocks of rows: a row is in at most 2)" in str(both)
+        assert "do not add up: a row is" in shown
 
 
 def test_blocks_of_two_fits_are_not_taken_for_each_other():

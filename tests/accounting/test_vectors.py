@@ -24,9 +24,8 @@ from skdp.accounting import (
     gaussian_mu,
     price,
 )
-from skdp.accounting.additive import SAFETY
-from skdp.accounting.papers import advanced_epsilon, zcdp_epsilon
-from skdp.accounting.shuffle import approximate_delta, clone_delta
+from skdp.accounting.pairs import SAFETY
+from skdp.accounting.papers import advanced_epsilon, approximate_delta, clone_delta, zcdp_epsilon
 
 ZERO_OUT, REPLACE_ONE = Adjacency.ZERO_OUT, Adjacency.REPLACE_ONE
 CLOSED_FORM = 1e-10

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from skdp.accounting import price
-from skdp.accounting.dominating import pairs_epsilon
-from skdp.accounting.plan import opened, paths
+from skdp.accounting.events import opened, paths
+from skdp.accounting.pricing import pairs_epsilon
 
 
 def cost(event, delta, adjacency):
