@@ -27,7 +27,7 @@ from skdp._fitting import budget as budgets
 from skdp._fitting import estimator as path
 from skdp._fitting import ledger
 from skdp._oracle.oracle import Oracle
-from skdp.accounting import ApproximateDP, Composed, Gaussian, Laplace, records
+from skdp.accounting import ApproximateDP, Composed, Gaussian, Laplace, interchange
 from skdp.solvers import GradientDescent
 
 HERE = Path(__file__).parent
@@ -219,7 +219,7 @@ def test_an_event_that_cannot_be_read_again_is_refused(file):
 def test_a_line_of_a_newer_version(file, monkeypatch, capsys):
     """Its event is not known here: nothing is priced without it, and the chain can be exported."""
     charge(opened(file))
-    monkeypatch.delitem(records._KNOWN, "Gaussian")
+    monkeypatch.delitem(interchange._KNOWN, "Gaussian")
     with pytest.raises(skdp.PrivacyBudgetError, match=r"Line 3 of the ledger, by skdp .*newer"):
         charge(opened(file))
     assert [ledger_command(action, file) for action in ("verify", "export")] == [1, 0]
