@@ -9,9 +9,11 @@ import hashlib
 import html
 import math
 import os
+import secrets
 import sqlite3
 import threading
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -19,13 +21,17 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+import numpy as np
+from scipy import sparse
+
 from skdp import accounting
 from skdp._fitting import assumptions, parts
 from skdp._fitting import ledger as ledgers
-from skdp._fitting.between_fits import RETURNED_TARGET, SHARED_ROWS, FitHistory
 from skdp._fitting.data import Data
 from skdp._fitting.ledger import PrivacyBudgetError
-from skdp._numbers import Table, require
+from skdp._fitting.user_warnings import PrivacyWarning
+from skdp._numbers import AnyArray, Table, are_numbers, require
+from skdp._warnings import warn
 from skdp.accounting.cost import Cost, Part
 from skdp.accounting.interchange import from_plain, plain
 from skdp.accounting.pricing import check_budget
@@ -44,6 +50,39 @@ IN_PROCESS = (
     "with a ledger,"
     '  PrivacyBudget(..., ledger="charges.db"). Nothing was released.'
 )
+
+SELECTED_RECORDS = (
+    "PrivacyBudget: the fits in this block had different numbers of records, and no split by skdp "
+    "explains them. The operations between the fits are not counted. If they looked at the records "
+    "(OneVsOneClassifier, RANSACRegressor, SelfTrainingClassifier and IterativeImputer select rows "
+    "by their labels, residuals, predictions or missing cells. Scikit-learn's searches choose by "
+    "exact scores), the total does not hold for what they return. Fixed numbers, and folds that do "
+    "not look at the records, need no correction; dp_train_test_split, dp_cross_validate and "
+    "DPSearchCV have theirs counted."
+)
+RETURNED_TARGET = (
+    "{}: a column of X equals the target of an earlier fit in its budget, and adjacency='label' "
+    "treats X as public: the column would be read without noise. RegressorChain and "
+    "ClassifierChain (cv=None) pass targets on in this way. Use adjacency='replace_one', or fit "
+    "the targets separately (MultiOutputRegressor, MultiOutputClassifier). The fit was refused, "
+    "nothing was released, and nothing was charged."
+)
+SHARED_ROWS = (
+    "{}: these rows, or some of them, were fitted as another part of the people, and no person is "
+    "in two parts of one budget: the fits would have to add up. Fit on them outside of any part. "
+    "It was refused, and nothing was released and nothing was charged."
+)
+CHANGING_WEIGHTS = (
+    "PrivacyBudget: several fits in this block had sample weights that were not the same array. "
+    "How they were computed is not counted. The weights of AdaBoostClassifier follow from other "
+    "records, so that the total does not hold for it. It holds for those of BaggingClassifier and "
+    "BaggingRegressor, which are random, and wherever each weight follows from its own record "
+    "alone."
+)
+
+
+# Key of the fingerprints, new in each process, so that nobody can compare a guess with them.
+_SECRET = secrets.token_bytes(32)
 
 # What a pickle says of a budget: its key, the process that made it, its terms and its ledger.
 Identity: TypeAlias = tuple[str | float | None, ...]
@@ -581,6 +620,101 @@ def charge(
             history.add_rows(*rows)
             if data is not None:
                 history.add(data, stated)
+
+
+class FitHistory:
+    """Inputs of the fits of one budget, without their rows."""
+
+    def __init__(self) -> None:
+        self._targets: set[bytes] = set()  # keyed fingerprints
+        self._lengths: set[int] = set()  # of these targets
+        self._n_records: set[tuple[Part, int]] = set()
+        self._last_weights: dict[Part, weakref.ref[Any]] = {}
+        self._weights_change = False
+        self._places: dict[Part, list[parts.Place]] = {}  # of the rows of each part of the people
+
+    def shares_rows(self, part: Part, arrays: tuple[Table, ...]) -> bool:
+        """Return whether arrays of a part of the people hold rows of another part.
+
+        Contents of arrays are not compared: see `places_of`.
+        """
+        if not _is_named(part):
+            return False
+        others = (held for other, held in self._places.items() if other != part[:1])
+        mine = parts.all_places(arrays)
+        return any(parts.meet(held, mine) for held in others)
+
+    def refuses(self, data: Data, stated: accounting.PrivacyStatement) -> bool:
+        """Return whether X is public, and a column equals a target of an earlier fit, row by row.
+
+        Columns are compared in the order of the rows, and to float32's precision. Order matters:
+        a comparison that ignored it would find a public indicator column that merely has as many
+        ones as the targets, and the refusal would reveal that number.
+        """
+        if stated.adjacency != accounting.LABEL or data.X.shape[0] not in self._lengths:
+            return False
+        return any(
+            _fingerprint(*column, data.X.shape[0]) in self._targets for column in _columns(data.X)
+        )
+
+    def add_rows(self, part: Part, arrays: tuple[Table, ...]) -> None:
+        """Remember which rows a fit on a part of the people was given."""
+        if _is_named(part):
+            self._places.setdefault(part[:1], []).extend(parts.all_places(arrays))
+
+    def add(self, data: Data, stated: accounting.PrivacyStatement) -> None:
+        """Remember a fit that was charged."""
+        if stated.adjacency == accounting.LABEL:
+            coded = data.targets.values
+            coded = coded[:, :1] if data.has_offset and coded.ndim == 2 else coded
+            for target in filter(are_numbers, (np.asarray(data.y), coded)):
+                for column in target.reshape(len(target), -1).T:
+                    # Columns of one value occur in many tables, and say nothing of single rows.
+                    if (column != column[0]).any():
+                        self._targets.add(_fingerprint(np.arange(len(column)), column, len(column)))
+                        self._lengths.add(len(column))
+        # A split explains what differs from part to part, not what differs within one.
+        self._n_records.add((data.part, data.n_records))
+        weights = data.given[2]
+        if isinstance(weights, np.ndarray):
+            known = self._last_weights.get(data.part)
+            self._weights_change |= known is not None and known() is not weights
+            self._last_weights[data.part] = weakref.ref(weights)
+
+    def warn(self) -> None:
+        """Warn if the inputs of the fits may result from an operation on rows between them."""
+        if len(self._n_records) > len({part for part, _ in self._n_records}):
+            warn(SELECTED_RECORDS, PrivacyWarning)
+        if self._weights_change:
+            warn(CHANGING_WEIGHTS, PrivacyWarning)
+
+
+def _is_named(part: Part) -> bool:
+    """Whether it is a part of the people, or a part of a split of one."""
+    return bool(part) and isinstance(part[0][1], str)
+
+
+def _columns(X: Table) -> Iterator[tuple[AnyArray, AnyArray]]:
+    """Yield the numbers of the rows that a column has entries in, and these."""
+    if not sparse.issparse(X):
+        places = np.arange(X.shape[0])
+        for number in range(X.shape[1]):
+            yield places, X[:, number]
+        return
+    by_column = sparse.csc_array(X)
+    for start, stop in zip(by_column.indptr[:-1], by_column.indptr[1:], strict=True):
+        yield by_column.indices[start:stop], by_column.data[start:stop]
+
+
+def _fingerprint(places: AnyArray, values: AnyArray, n_rows: int) -> bytes:
+    """Return a keyed fingerprint of a column, dense or sparse, to float32's precision."""
+    nonzero = values != 0
+    mantissa, exponent = np.frexp(values[nonzero].astype(np.float64))
+    rounded = np.ldexp(mantissa.astype(np.float32).astype(np.float64), exponent)
+    digest = hashlib.blake2b(n_rows.to_bytes(8, "little"), key=_SECRET, digest_size=16)
+    digest.update(places[nonzero].astype(np.int64).tobytes())
+    digest.update(rounded.tobytes())
+    return digest.digest()
 
 
 def identities_of_open_budgets(known: tuple[Identity, ...]) -> tuple[Identity, ...]:

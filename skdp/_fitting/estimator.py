@@ -16,14 +16,14 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from skdp._fitting import noise_warnings, parts, refusals, user_warnings
-from skdp._fitting.between_fits import add_fit, everything_in, warn_about_steps_before
+from skdp._fitting import parts, refusals, surroundings, user_warnings
 from skdp._fitting.budget import Rows, charge, identities_of_open_budgets, of_other_processes
 from skdp._fitting.data import Data
 from skdp._fitting.parameters import check_parameters
 from skdp._fitting.preparation import Prepared
 from skdp._fitting.privacy import Privacy, refuse_nested_names
 from skdp._fitting.refusals import refuse_columns, without_cells
+from skdp._fitting.surroundings import everything_in
 from skdp._fitting.targets import Targets
 from skdp._numbers import AnyArray, AnyType, Table
 from skdp._oracle import NoiseSource, Plan, Public, Solution, compiled, make_plan, run
@@ -380,14 +380,14 @@ def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
     model._warn_before(prepared)
     public, solver, plan = prepared.public, prepared.solver, prepared.plan
     if solver is not None:
-        noise_warnings.warn_about_noise(model._who, plan, public, prepared.problem)
+        user_warnings.warn_about_noise(model._who, plan, public, prepared.problem)
     source = model._terms.noise_source
-    resampled = user_warnings.resampling_around()
+    resampled = surroundings.resampling_around()
     assumptions = *resampled, *model._assumptions(prepared), *data.assumptions
     cost = plan.cost(public, assumptions, source)
     statement = cost.statement()
     if statement.releases and not public.grouped:
-        refusals.refuse_groups_of_others(model._who)
+        surroundings.refuse_groups_of_others(model._who)
     parts.require_charged_unit(model._who, public.unit)
     if getattr(model, "verbose", 0) > 1:
         for line in release_lines(statement.releases, statement.unit):
@@ -430,17 +430,16 @@ def charge_fit(
     who, terms = who or model._who, model._terms
     n_records = statement.n_rows or statement.n_groups or 1
     user_warnings.warn_about_budget(who, model.epsilon, model.delta, n_records)
-    if not parts.is_charged():
-        user_warnings.warn_about_calls(who, model.epsilon)
-        if not math.isinf(model.epsilon):
-            warn_about_steps_before(who, model)
     user_warnings.warn_about_seed(who, terms.noise_source, model.epsilon)
     drawn_from, seed = terms.draws()
-    if not parts.is_charged():
-        # A model that is scored was sent from the blocks of budgets, the scorer was not.
-        inside = (one for one in everything_in(model) if isinstance(one, PrivateEstimator))
-        sent = (identity for one in inside for identity in vars(one).get(_SENT_BUDGETS, ()))
-        charge(who, statement, terms.budget, seed, tuple(dict.fromkeys(sent)), data, rows)
+    if parts.is_charged():
+        return drawn_from
+    if not math.isinf(model.epsilon):
+        surroundings.warn_about_calls(who, model)
+    # A model that is scored was sent from the blocks of budgets, the scorer was not.
+    inside = filter(lambda one: isinstance(one, PrivateEstimator), everything_in(model))
+    sent = (identity for one in inside for identity in vars(one).get(_SENT_BUDGETS, ()))
+    charge(who, statement, terms.budget, seed, tuple(dict.fromkeys(sent)), data, rows)
     return drawn_from
 
 
@@ -462,7 +461,7 @@ def with_earlier_fits(
     """
     if parts.is_charged():
         return statement
-    fits = [one for one in add_fit(model, arrays, statement) if one.noise_source == "system"]
+    fits = [one for one in parts.add_fit(model, arrays, statement) if one.noise_source == "system"]
     if len(fits) < 2 or statement not in fits or not statement.releases:
         return statement
     text = user_warnings.REFITTED.format(len(fits))

@@ -20,10 +20,13 @@ from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from skdp._fitting.surroundings import everything_in
 from skdp._fitting.tables import is_dask
 from skdp._numbers import AnyArray, Table, is_real
-from skdp.accounting import Partition
+from skdp._oracle.sources.partitioned import Chunks
+from skdp.accounting import Partition, PrivacyStatement
 from skdp.accounting.cost import Part as Part
 
 
@@ -247,3 +250,41 @@ def require_charged_unit(who: str, unit: str) -> None:
             f"{who}: this fit protects a {unit}, and the search or cross-validation around it was "
             f"charged for a {charged}. The two guarantees do not add up. Nothing was released."
         )
+
+
+# ---------------------------------------------------------------- rows of earlier fits
+
+# What each estimator was fitted on, as long as it lives. Copies of it begin anew.
+_fits: weakref.WeakKeyDictionary[Any, list[tuple[list[Place], PrivacyStatement]]]
+_fits = weakref.WeakKeyDictionary()
+
+
+def add_fit(
+    model: Any, arrays: tuple[Table, ...], statement: PrivacyStatement
+) -> list[PrivacyStatement]:
+    """Remember a fit, and return those of this very estimator on the same rows, itself the last.
+
+    Rows are the same if one of the arrays is the same, or a part of it, as `places_of` says.
+    """
+    places = all_places(arrays)
+    known = _fits.setdefault(model, [])
+    known.append((places, statement))
+    return [stated for held, stated in known[:-1] if meet(held, places)] + [statement]
+
+
+def was_fitted_on(model: Any, arrays: tuple[Table, ...]) -> bool:
+    """Whether a model, or one inside of it, was fitted on some of these rows."""
+    places = all_places(arrays)
+    models = (one for one in everything_in(model) if isinstance(one, BaseEstimator))
+    return any(meet(held, places) for one in models for held, _ in _fits.get(one, ()))
+
+
+def all_places(arrays: tuple[Table, ...]) -> list[Place]:
+    """Return which rows the arrays hold, and those inside `Chunks`."""
+    inside = (one for array in arrays if isinstance(array, Chunks) for one in array.arrays)
+    return [place for array in (*arrays, *inside) for place in places_of(array)]
+
+
+def meet(some: list[Place], others: list[Place]) -> bool:
+    """Whether any of some arrays may hold rows of any of others."""
+    return any(overlap(one, other) for one in some for other in others)

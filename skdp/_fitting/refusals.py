@@ -8,8 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from skdp._fitting import tables
-from skdp._numbers import Table, listed
-from skdp._warnings import calls_around
+from skdp._numbers import Table
 
 # Words in refusals of scikit-learn, and what is said instead: some of them quote cells, and the
 # advice to impute missing values would have rows read without privacy.
@@ -243,29 +242,6 @@ def require_one_kind(what: str, kinds: Iterable[tables.KindsOfLabels]) -> None:
             "and the text '7' would be different labels. Make all of them text, or all numbers; "
             "pandas.read_csv(dtype={column: str}) reads a column as text."
         )
-
-
-def refuse_groups_of_others(who: str) -> None:
-    """Raise ValueError for a fit by rows inside a pipeline in which another step got groups."""
-    for frame in calls_around():
-        if frame.f_code.co_varnames[:1] == ("self",) and "fit" in frame.f_code.co_name:
-            given = frame.f_locals.get("params")
-            if not isinstance(given, dict):
-                continue
-            is_pipeline = hasattr(frame.f_locals["self"], "steps")  # to a search they are for folds
-            named = [
-                name
-                for name in given
-                if name.endswith("__groups") or (name == "groups" and is_pipeline)
-            ]
-            if any(given[name] is not None for name in named):
-                raise InputError(
-                    f"{who}: the pipeline passes {listed(named)}, and no groups to this step, "
-                    "which would protect single rows. Pass them to each private step, as in "
-                    f"fit(X, y, {who.lower()}__groups=groups, ...), or let DPHoldout(X, y, "
-                    "groups=groups).fit(pipeline) do it. This step released nothing. Steps before "
-                    "it are spent."
-                )
 
 
 @contextmanager

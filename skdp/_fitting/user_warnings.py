@@ -1,13 +1,22 @@
-"""Warn of fits and calls that are not private, and of fits that have not converged."""
+"""Warn of fits that are not private, have not converged, or are likely to be mostly noise."""
 
 import math
-from types import FrameType
-from typing import Any
+from collections.abc import Sequence
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skdp._oracle import Public, Solution
-from skdp._warnings import calls_around, warn
+from skdp._fitting.preparation import Prepared
+from skdp._numbers import Array, Mask, listed
+from skdp._oracle import Plan, Public, Scaling, Solution
+from skdp._stages.calibration import SKEWED
+from skdp._stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
+from skdp._stages.inference.stage import InferenceStage
+from skdp._stages.scaling.stage import ScalingStage
+from skdp._warnings import warn
+from skdp.objective import Problem
+from skdp.planning.bounds import LEAST_LOSS, MOST_LOSS, expected_loss, hopeless, signal_for
+from skdp.solvers.defaults import equivalent_mu
 
 # Length of the last gradient without noise, next to the first, up to which a fit has converged:
 # with "whitened" a sound fit ends below 1e-11, and Longley's data in raw units at 3e-6, where
@@ -18,12 +27,13 @@ REFITTED = (
     "This estimator was fitted {} times on the same rows, or on some of them, and each fit "
     "released something about them."
 )
-RESAMPLES = (
-    "adds, repeats or removes rows by looking at them ({}.fit_resample). The result is NOT private "
-    "as stated: whoever is in k of the rows is protected k times less, and rows that were made "
-    "from others depend on several people. Leave that step out. For rare classes set class_weight "
-    "to public weights, such as class_weight={{0: 1, 1: 20}}."
-)
+# Shares of what there is to learn, R2, D2 or log loss over a constant, that half of the fits lose
+# at most: messages say how many rows would do.
+HALF, TENTH = 0.5, 0.1
+# Kind of the measured fits with targets of a kind, and of those with a loss that was measured.
+KINDS = {"real": "regression", "nonnegative": "log link", "label": "two classes"}
+MEASURED_LOSSES = {"squared_error": "regression", "tweedie_log": "log link"}
+MEASURED_LOSSES |= {"logistic": "two classes", "multinomial": "more classes"}
 
 # Above this epsilon a guarantee hardly limits what an attacker learns.
 LARGEST_EPSILON = 20
@@ -139,55 +149,6 @@ def warn_about_scored_rows(who: str) -> None:
     )
 
 
-def warn_about_calls(who: str, epsilon: float) -> None:
-    """Warn of estimators that resample the rows of this fit, or score it without noise."""
-    if math.isinf(epsilon):
-        return
-    for text in resampling_around():
-        warn(f"{who}: {text}", NotPrivateWarning)
-    if any(map(_scores_exactly, calls_around())):
-        warn_about_score(who, epsilon, "scikit-learn scores this fit on other private rows")
-
-
-def resampling_around() -> tuple[str, ...]:
-    """Say which estimator around a fit resamples its rows, () if none does."""
-    for frame in calls_around():
-        if frame.f_code.co_varnames[:1] == ("self",) and "fit" in frame.f_code.co_name:
-            meta = frame.f_locals["self"]
-            sampler = resampler_in(meta)
-            if sampler is not None:
-                return (f"{type(meta).__name__} {RESAMPLES.format(sampler)}",)
-    return ()
-
-
-def resampler_in(meta: Any) -> str | None:
-    """Return the name of the part of an estimator that has ``fit_resample``, if there is one."""
-    parts = [] if isinstance(meta, type) else list(getattr(meta, "__dict__", {}).values())
-    seen: set[int] = set()
-    while parts:
-        part = parts.pop()
-        if isinstance(part, list | tuple):
-            parts += [] if id(part) in seen else part
-            seen.add(id(part))
-        elif hasattr(type(part), "fit_resample"):
-            return type(part).__name__
-    return None
-
-
-def _scores_exactly(frame: FrameType) -> bool:
-    """Whether a call is one of scikit-learn that scores a fit, other than by its ``score``."""
-    if not str(frame.f_globals.get("__name__")).startswith("sklearn."):
-        return False
-    for name in {"scorer", "curve_scorer"}.intersection(frame.f_code.co_varnames):
-        scorer = frame.f_locals.get(name)
-        for one in getattr(scorer, "_scorers", {name: scorer}).values():
-            # What a function of the user computes may be private.
-            is_exact = type(one).__module__.startswith("sklearn.")
-            if is_exact and type(one).__name__ != "_PassthroughScorer":
-                return True
-    return False
-
-
 def warn_about_row_counts(who: str, public: Public, rows_per_group: float | None) -> None:
     """Warn that a guess of the rows per group has no effect on a fit."""
     if rows_per_group is None or rows_per_group <= 1 or public.clips_means:
@@ -226,3 +187,239 @@ def warn_about_export(who: str, has_limits: bool) -> None:
             "LEAST(GREATEST(x, low), high) in SQL.",
             UserWarning,
         )
+
+
+# ---------------------------------------------------------------- signal of a default fit
+
+
+def warn_about_units(who: str, scaling: str, prepared: Prepared) -> None:
+    """Warn that rows are not going to be standardised, unless units are declared.
+
+    These are the rows of some streams, and under pure differential privacy those with so many
+    columns that noise would exceed their counts.
+    """
+    public = prepared.public
+    scalings = [stage for stage in prepared.stages if isinstance(stage, ScalingStage)]
+    is_scaled = any(one.known.columns or one.budget.features.n_columns for one in scalings)
+    is_raw = public.streamed or (public.is_pure and public.is_noisy)
+    if is_scaled or not is_raw or scaling == "none":
+        return
+    what = "columns" if prepared.problem.loss.targets == "label" else "columns and targets"
+    why = "" if public.streamed else " with delta=0"
+    warn(
+        f"{who}: this fit{why} does not standardise {what}: they have to be of about unit size, "
+        "and with others the model can be far worse than a baseline. Set scaling=PublicRange(low, "
+        "high), divide them by public figures, or declare the largest norm of a row by "
+        "scaling=RowNorm(norm). scaling='none' confirms that they are of about unit size. No "
+        "budget has been spent yet.",
+        NoiseWarning,
+    )
+
+
+def _unlike_measured(prepared: Prepared) -> str:
+    """Return in which respects a fit differs from the ones that were measured, "" if in none."""
+    public, problem = prepared.public, prepared.problem
+    facts = {
+        "this loss": problem.loss.name not in MEASURED_LOSSES,
+        "this penalty or constraint": not {"unconstrained", "smooth_penalty"} <= problem.provides,
+        "groups": public.grouped,
+    }
+    return " and ".join(name for name, is_so in facts.items() if is_so)
+
+
+def signal_to_noise(public: Public, plan: Plan) -> float:
+    """Return ``mu n / p``: how far a fit of p parameters to n rows stands out of its noise.
+
+    With pure differential privacy, mu is that of Gaussian noise of the same standard deviation as
+    the average of the answers, but at most that of the least delta that plans distinguish from 0.
+    """
+    mu = public.mu
+    if public.is_pure:
+        mu = min(mu, equivalent_mu(public, sum(entry.count for entry in plan.entries)))
+    return mu / public.sensitivity_factor * public.n_rows / public.n_parameters
+
+
+def rows_for(share: float, signal: float, n_rows: int, kind: str) -> int:
+    """Return how many rows half of the fits of a kind need to lose no more than this share.
+
+    ``n_rows`` have the signal over noise ``signal``.
+    """
+    wanted = signal_for(kind, share) / signal * n_rows
+    digits = max(0, int(math.log10(max(wanted, 1))) - 1)  # two figures are more than is known
+    return int(max(2, math.ceil(wanted / 10**digits) * 10**digits))
+
+
+def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str, ...]:
+    """Return the expected loss of a default fit and the rows that it needs, in sentences.
+
+    All of it follows from the budget, the shape of X and, after a fit, the estimated skewness of
+    the targets.
+    """
+    public, problem = prepared.public, prepared.problem
+    kind = MEASURED_LOSSES.get(problem.loss.name, KINDS.get(problem.loss.targets))
+    if kind is None or not public.is_noisy:
+        return ()
+    if public.is_pure:
+        return (
+            "No loss is predicted with delta=0, as such fits were not measured. Their noise is "
+            "larger than with delta > 0.",
+        )
+    unlike = _unlike_measured(prepared)
+    signal = signal_to_noise(public, prepared.plan)
+    score = {"regression": "R2", "log link": "D2"}.get(kind, "log loss")
+    alike, others = "data sets", ""
+    if kind == "regression" and skewness is not None and np.abs(skewness).max() > SKEWED:
+        kind, alike = "skewed regression", "data sets whose targets have a skewness above 2"
+        others = " The histogram of these targets suggests such a skewness."
+    elif kind == "regression":
+        alike = "data sets whose targets have no long tail"
+        skewed = _interval("skewed regression", signal)
+        others = " This assumes a skewness of at most 2. With more skewed targets, such as counts "
+        others += f"and costs, 80% of the fits lose between {skewed}."
+    if unlike:
+        others += f" Fits with {unlike} were not measured. These figures are of fits without them."
+    of_means = {"real", "nonnegative"} if problem.loss.name in MEASURED_LOSSES else set()
+    is_skewed = skewness is None or np.abs(skewness).max() > SKEWED
+    if problem.loss.targets in of_means and public.target_bound is None and is_skewed:
+        others += (
+            " Mean predictions of skewed targets, such as costs, are about 5% too low, and up to "
+            "18% with very heavy tails, as the largest targets are clipped."
+        )
+        if problem.loss.targets == "real":
+            others += " A declared range, scaling=PublicRange(target=(low, high)), avoids this."
+    half = max(expected_loss(kind, signal).median, LEAST_LOSS)  # less counts as 0 there
+    median = ("at least " if half == MOST_LOSS else "no more than ") + _percent(half)
+    return (
+        f"Signal over noise, mu n / p, is {signal:.3g} for {public.n_rows} {public.unit}s and "
+        f"{public.n_parameters} parameters. At this figure, half of the default fits to other "
+        f"{alike} lose {median} of the non-private model's improvement over a baseline, in "
+        f"{score}. 80% of them lose between {_interval(kind, signal)}. (A loss of 100% is as bad "
+        f"as the baseline.){others}",
+        f"The median loss is at most {_percent(HALF)} from about "
+        f"{rows_for(HALF, signal, public.n_rows, kind)} rows on, and at most {_percent(TENTH)} "
+        f"from about {rows_for(TENTH, signal, public.n_rows, kind)} rows on.",
+    )
+
+
+def expectations_after(prepared: Prepared, scaling: Scaling | None) -> tuple[str, ...]:
+    """Return the expected loss of a fit that estimated the skewness of its targets."""
+    targets = None if scaling is None else scaling.targets
+    if targets is None or targets.skewness is None or inference_expectation(prepared) is not None:
+        return ()
+    return expectations(prepared, targets.skewness)
+
+
+def _interval(kind: str, signal: float) -> str:
+    """Return an interval in words. Curves are cut where it hardly matters how bad a fit is."""
+    lost = expected_loss(kind, signal)
+    limits = lost.low, max(lost.high, LEAST_LOSS)
+    return " and ".join("more than " * (one == MOST_LOSS) + _percent(one) for one in limits)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%" if share < 1 else f"{100 * share:.0f}%"
+
+
+def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> None:
+    """Warn if there are so few rows, for the budget and the columns, that nothing can be learnt.
+
+    All figures are public.
+    """
+    alike = KINDS.get(problem.loss.targets)
+    kind, unit = MEASURED_LOSSES.get(problem.loss.name, alike), f"{public.unit}s"
+    # Nothing else was measured, and in a small set noise may count for less.
+    if plan.calibration.scale == 0 or kind is None or "unconstrained" not in problem.provides:
+        return
+    signal, n_parameters = signal_to_noise(public, plan), public.n_parameters
+    if hopeless(kind, signal):
+        half, most = (rows_for(share, signal, public.n_rows, kind) for share in (HALF, TENTH))
+        advice = (
+            f"In our benchmarks, models of this size needed about {half} {unit} to reach half of "
+            f"the possible improvement over a baseline, and about {most} to reach 90%. You can "
+            "also use fewer columns or a larger epsilon"
+        )
+        if public.is_pure:
+            advice = "Use fewer columns, a positive delta or a larger epsilon"
+        what = (
+            f"estimate {n_parameters} parameters from {public.n_rows} {unit}: do not expect better "
+            f"predictions than a baseline's. {advice}"
+        )
+    elif alike == "two classes" and hopeless(alike, signal * n_parameters / public.n_outputs):
+        what = (
+            f"learn {public.n_outputs} classes from {public.n_rows} {unit}, as each class has "
+            "parameters of its own. If the labels are numbers to be predicted, use a regressor. "
+            "Otherwise merge classes"
+        )
+    else:
+        return
+    budget = f"epsilon={public.epsilon:g} and delta={public.delta:g}"
+    what = f"the noise is too large to {what}. No budget has been spent yet."
+    warn(f"{who}: at {budget} {what}", NoiseWarning)
+
+
+# ---------------------------------------------------------------- inference
+
+
+# What is true of columns that determine no coefficient, whatever the noise.
+COLLINEAR = (
+    "No budget determines the coefficients of collinear columns (duplicates, all labels of a "
+    "category) or constant ones. Leave one column out, for example by drop of "
+    "DPTabularPreprocessor."
+)
+
+
+def inference_expectation(prepared: Prepared) -> tuple[str, bool] | None:
+    """Return whether coefficients are likely to be determined, also in words. None without.
+
+    A function of public facts: no row has been read.
+    """
+    stage = next((one for one in prepared.stages if isinstance(one, InferenceStage)), None)
+    public, problem = prepared.public_after, prepared.problem
+    if stage is None or not public.is_noisy:
+        return None
+    error = Bounds.of(public, problem, stage.share).relative_error
+    if error < MOST_RELATIVE_ERROR:
+        text = (
+            "Inference: all coefficients are likely to be determined, if columns are little "
+            f"correlated and none is nearly constant (expected relative error {error:.2g} "
+            f"of at most {MOST_RELATIVE_ERROR:g}). {COLLINEAR}"
+        )
+        return text, True
+    records = enough(public, problem, stage.share, "n_rows")
+    epsilon = enough(public, problem, stage.share, "epsilon")
+    ways = [] if records is None else [f"about {float(f'{records:.2g}'):.0f} {public.unit}s"]
+    ways += [] if epsilon is None else [f"an epsilon of about {epsilon:.2g}"]
+    text = (
+        "Inference: no coefficient is likely to be determined (expected relative error "
+        f"{error:.2g}, of at most {MOST_RELATIVE_ERROR:g}). "
+        f"{' or '.join([*ways, 'fewer columns']).capitalize()} would do, for columns that are "
+        "little correlated."
+    )
+    return text, False
+
+
+def warn_about_collinear_columns(
+    who: str, prepared: Prepared, determined: Mask, names: Sequence[object] | None
+) -> None:
+    """Warn of coefficients that are not determined although the noise would permit it.
+
+    The plan expects them to be, from public facts, if columns are little correlated. Which are not
+    follows from the releases of the inference.
+    """
+    expected, left = inference_expectation(prepared), np.flatnonzero(~np.ravel(determined))
+    if expected is not None and expected[1] and len(left):
+        columns = np.unique(left % prepared.public.n_features).tolist()
+        named = listed([names[place] for place in columns] if names else columns)
+        warn(
+            f"{who}: the coefficients of columns {named} "
+            "are not determined, although the noise is small enough for columns that are little "
+            f"correlated. {COLLINEAR}",
+            NoiseWarning,
+        )
+
+
+def warn_about_inference(who: str, prepared: Prepared) -> None:
+    """Warn if no coefficient is likely to be determined, by public facts."""
+    expected = inference_expectation(prepared)
+    if expected is not None and not expected[1]:
+        warn(f"{who}: {expected[0]} No budget has been spent yet.", NoiseWarning)

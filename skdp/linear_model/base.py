@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._docstrings import without_types
-from skdp._fitting import assumptions, noise_warnings, parameters, refusals, user_warnings
+from skdp._fitting import assumptions, parameters, refusals, user_warnings
 from skdp._fitting.data import Data
 from skdp._fitting.estimator import Fit, PrivateEstimator
 from skdp._fitting.preparation import Prepared, planned_once
@@ -136,8 +136,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def _warn_before(self, prepared: Prepared) -> None:
         who = self._who
-        noise_warnings.warn_about_inference(who, prepared)
-        noise_warnings.warn_about_units(who, self._scaling_word, prepared)
+        user_warnings.warn_about_inference(who, prepared)
+        user_warnings.warn_about_units(who, self._scaling_word, prepared)
         user_warnings.warn_about_label_set(who, self._reads_label_set, self.epsilon)
         user_warnings.warn_about_row_counts(who, prepared.public, self._terms.rows_per_group)
 
@@ -353,9 +353,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         keep_inference(self, solution, public.has_intercept)
         if "debiased" in solution.results:
             names = fit.data.names
-            noise_warnings.warn_about_collinear_columns(
-                self._who, prepared, self.determined_, names
-            )
+            user_warnings.warn_about_collinear_columns(self._who, prepared, self.determined_, names)
         for stage in prepared.stages:
             for name, value in stage.results(solution).items():
                 setattr(self, name, value)
@@ -363,7 +361,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         self.privacy_ = fit.statement
         fit.data.keep_columns(self)
         if self.solver == "auto" and not self._given():
-            expected = noise_warnings.expectations_after(prepared, solution.scaling)
+            expected = user_warnings.expectations_after(prepared, solution.scaling)
             self.privacy_ = replace(fit.statement, expectations=expected)
 
     def coefficients(self) -> Table:
@@ -525,16 +523,16 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             grouped = n_groups is not None
             prepared = self._prepare(n_records, n_features, n_outputs, grouped=grouped, **facts)
         public, plan = prepared.public, prepared.plan
-        noise_warnings.warn_about_noise(self._who, plan, public, prepared.problem)
-        noise_warnings.warn_about_inference(self._who, prepared)
-        noise_warnings.warn_about_units(self._who, self._scaling_word, prepared)
+        user_warnings.warn_about_noise(self._who, plan, public, prepared.problem)
+        user_warnings.warn_about_inference(self._who, prepared)
+        user_warnings.warn_about_units(self._who, self._scaling_word, prepared)
         cost = plan.cost(public, self._assumptions(prepared), self._terms.noise_source)
         statement = replace(cost.statement(), notes=prepared.notes)
-        inference = noise_warnings.inference_expectation(prepared)
+        inference = user_warnings.inference_expectation(prepared)
         if inference is not None:
             return replace(statement, expectations=inference[:1])
         if self.solver == "auto" and not self._given():  # as the fits that were measured
-            return replace(statement, expectations=noise_warnings.expectations(prepared))
+            return replace(statement, expectations=user_warnings.expectations(prepared))
         return statement
 
     def _knows_target_range(self, n_samples: int, n_features: int, n_outputs: int = 1) -> bool:

@@ -16,8 +16,8 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting import parameters
-from skdp._fitting.noise_warnings import COLLINEAR
 from skdp._fitting.targets import in_raw_units
+from skdp._fitting.user_warnings import COLLINEAR
 from skdp._numbers import (
     Array,
     Mask,

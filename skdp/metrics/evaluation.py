@@ -13,11 +13,11 @@ from sklearn.base import BaseEstimator, is_classifier
 
 from skdp._fitting import grouping, refusals
 from skdp._fitting.assumptions import declared_assumptions, noise_assumptions, unit_assumptions
-from skdp._fitting.between_fits import was_fitted_on
 from skdp._fitting.data import Data
 from skdp._fitting.estimator import Fit, PrivateEstimator
 from skdp._fitting.grouping import GroupLabels
 from skdp._fitting.partitions import refuse_beside
+from skdp._fitting.parts import was_fitted_on
 from skdp._fitting.preparation import Prepared
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import data_in_memory, read_data, read_plain

@@ -21,12 +21,12 @@ from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from skdp import accounting
 from skdp._fitting.assumptions import noise_assumptions, unit_assumptions
-from skdp._fitting.between_fits import everything_in, learning_parts
 from skdp._fitting.data import Data
 from skdp._fitting.estimator import PrivateEstimator, is_private_model
 from skdp._fitting.privacy import Privacy, SeededNoise
 from skdp._fitting.refusals import NO_LABELS, InputError, without_cells
 from skdp._fitting.rows import check_data
+from skdp._fitting.surroundings import everything_in, learning_parts
 from skdp._fitting.targets import sorted_labels
 from skdp._fitting.user_warnings import warn_about_label_set
 from skdp._numbers import AnyArray, MatrixLike, are_numbers

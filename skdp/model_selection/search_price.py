@@ -17,9 +17,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone, is_classifi
 from sklearn.model_selection import BaseCrossValidator, GridSearchCV, RandomizedSearchCV, check_cv
 from sklearn.utils import Tags, get_tags
 
-from skdp._fitting.between_fits import learning_parts
 from skdp._fitting.estimator import is_private_model
 from skdp._fitting.parameters import planned_records
+from skdp._fitting.surroundings import learning_parts
 from skdp._fitting.user_warnings import NotPrivateWarning, PrivacyLeakWarning
 from skdp._numbers import Indices, is_integer
 from skdp._warnings import warn

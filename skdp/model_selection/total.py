@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from sklearn.base import BaseEstimator
 
-from skdp._fitting.between_fits import everything_in, learning_parts
 from skdp._fitting.refusals import refusing
+from skdp._fitting.surroundings import everything_in, learning_parts
 from skdp._fitting.user_warnings import NotPrivateWarning
 from skdp._warnings import warn
 from skdp.accounting import Cost, PrivacyStatement, composed

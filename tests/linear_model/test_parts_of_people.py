@@ -10,7 +10,7 @@ import pytest
 
 import skdp
 from composition import DELTA, together
-from skdp._fitting import between_fits, budget
+from skdp._fitting import budget, parts
 from skdp.accounting import Gaussian
 from skdp.metrics import evaluate
 from skdp.model_selection import DPHoldout, DPSearchCV, dp_cross_validate
@@ -174,7 +174,7 @@ def test_a_part_has_a_name(name):
 def test_mutants_are_caught(monkeypatch):
     """Parts that share rows, and a part of its own for each fit."""
     with monkeypatch.context() as mutant:
-        mutant.setattr(between_fits, "places_of", lambda array: [])
+        mutant.setattr(parts, "places_of", lambda array: [])
         with pytest.raises(BaseException, match="DID NOT RAISE"):
             check_refusal("a view")
     names = iter(range(99))

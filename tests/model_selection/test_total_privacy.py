@@ -36,7 +36,7 @@ from sklearn.preprocessing import (
 )
 
 import skdp
-from skdp._fitting.between_fits import learning_parts
+from skdp._fitting.surroundings import learning_parts
 
 DELTA = 1e-6
 
