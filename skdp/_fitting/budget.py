@@ -629,7 +629,7 @@ class FitHistory:
         self._targets: set[bytes] = set()  # keyed fingerprints
         self._lengths: set[int] = set()  # of these targets
         self._n_records: set[tuple[Part, int]] = set()
-        self._last_weights: dict[Part, weakref.ref[Any]] = {}
+        self._last_weights: dict[Part, weakref.ref[object]] = {}
         self._weights_change = False
         self._places: dict[Part, list[parts.Place]] = {}  # of the rows of each part of the people
 

@@ -435,7 +435,7 @@ def charge_fit(
     if parts.is_charged():
         return drawn_from
     if not math.isinf(model.epsilon):
-        surroundings.warn_about_calls(who, model)
+        surroundings.warn_about_calls(who, model, model.epsilon)
     # A model that is scored was sent from the blocks of budgets, the scorer was not.
     inside = filter(lambda one: isinstance(one, PrivateEstimator), everything_in(model))
     sent = (identity for one in inside for identity in vars(one).get(_SENT_BUDGETS, ()))

@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from math import gcd
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 # By the id of an array: its part, the unit of that, and a number of the rows that were split.
-_parts: dict[int, tuple[weakref.ref[Any], Part, str, Hashable]] = {}
+_parts: dict[int, tuple[weakref.ref[object], Part, str, Hashable]] = {}
 _numbers = itertools.count()
 # Neither reaches the threads of a pool: what is fitted there counts as on all rows, and is charged.
 _current_part: ContextVar[tuple[Part, str]] = ContextVar("part of a split", default=((), "row"))
@@ -255,12 +255,12 @@ def require_charged_unit(who: str, unit: str) -> None:
 # ---------------------------------------------------------------- rows of earlier fits
 
 # What each estimator was fitted on, as long as it lives. Copies of it begin anew.
-_fits: weakref.WeakKeyDictionary[Any, list[tuple[list[Place], PrivacyStatement]]]
+_fits: weakref.WeakKeyDictionary[object, list[tuple[list[Place], PrivacyStatement]]]
 _fits = weakref.WeakKeyDictionary()
 
 
 def add_fit(
-    model: Any, arrays: tuple[Table, ...], statement: PrivacyStatement
+    model: object, arrays: tuple[Table, ...], statement: PrivacyStatement
 ) -> list[PrivacyStatement]:
     """Remember a fit, and return those of this very estimator on the same rows, itself the last.
 
@@ -272,7 +272,7 @@ def add_fit(
     return [stated for held, stated in known[:-1] if meet(held, places)] + [statement]
 
 
-def was_fitted_on(model: Any, arrays: tuple[Table, ...]) -> bool:
+def was_fitted_on(model: object, arrays: tuple[Table, ...]) -> bool:
     """Whether a model, or one inside of it, was fitted on some of these rows."""
     places = all_places(arrays)
     models = (one for one in everything_in(model) if isinstance(one, BaseEstimator))

@@ -41,20 +41,20 @@ PUBLIC_ONLY = frozenset({"LabelBinarizer", "LabelEncoder", "PolynomialFeatures"}
 # ---------------------------------------------------------------- calls around a fit
 
 
-def fits_around() -> Iterator[tuple[Any, FrameType]]:
+def fits_around() -> Iterator[tuple[object, FrameType]]:
     """Yield the estimators whose fits are around this one, innermost first, and their calls."""
     for frame in calls_around():
         if frame.f_code.co_varnames[:1] == ("self",) and "fit" in frame.f_code.co_name:
             yield frame.f_locals["self"], frame
 
 
-def warn_about_calls(who: str, model: Any) -> None:
+def warn_about_calls(who: str, model: object, epsilon: float) -> None:
     """Warn of calls that resample or transform the rows of a fit, or score it without noise."""
     for text in resampling_around():
         warn(f"{who}: {text}", NotPrivateWarning)
     if any(map(_scores_exactly, calls_around())):
         text = "scikit-learn scores this fit on other private rows"
-        warn_about_score(who, model.epsilon, text)
+        warn_about_score(who, epsilon, text)
     reading: dict[str, None] = {}
     for pipeline, _ in fits_around():
         for _, step in pipeline.steps if isinstance(pipeline, Pipeline) else ():
@@ -81,7 +81,7 @@ def resampling_around() -> tuple[str, ...]:
     return ()
 
 
-def _resampler_in(meta: Any) -> str | None:
+def _resampler_in(meta: object) -> str | None:
     """Return the name of the part of an estimator that has ``fit_resample``, if there is one."""
     parts = [] if isinstance(meta, type) else list(getattr(meta, "__dict__", {}).values())
     seen: set[int] = set()
