@@ -543,7 +543,7 @@ class DPQuantileRegressor(DPLinearRegressor):
         return np.sort(predicted, axis=1)[:, order]
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return R2, of several quantiles the mean D2 of their pinball loss, without noise.
+        """Return D2 of the pinball loss, the mean over several quantiles, without noise.
 
         It is not private: an `ExactScoreWarning` says so.
 
@@ -557,11 +557,9 @@ class DPQuantileRegressor(DPLinearRegressor):
         -------
         float
         """
-        if self.quantiles is None:
-            return super().score(X, y, sample_weight)
 
         def mean_d2(y: ArrayLike, predicted: AnyArray, **weights: Table) -> float:
-            pairs = zip(self._quantiles, predicted.T, strict=True)
+            pairs = zip(self._quantiles, np.atleast_2d(predicted.T), strict=True)
             return float(np.mean([d2_pinball_score(y, p, alpha=q, **weights) for q, p in pairs]))
 
         return self._exact_score(mean_d2, X, y, sample_weight)

@@ -22,7 +22,7 @@ from skdp._fitting.preparation import Prepared
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import data_in_memory, read_data, read_plain
 from skdp._fitting.tables import is_dask
-from skdp._fitting.targets import Targets
+from skdp._fitting.targets import Targets, require_positive_weight
 from skdp._fitting.user_warnings import warn_about_scored_rows
 from skdp._numbers import AnyArray, Array, MatrixLike, is_real, require
 from skdp._oracle import Public, Solution, Stage
@@ -69,7 +69,8 @@ def evaluate(
     X : array, sparse matrix or data frame of shape (n_samples, n_features), Partitions or iterator
         Rows in partitions, such as `Chunks`, and collections of dask stay where they are: the
         model, which must be possible to pickle, predicts there, once for a check and once for each
-        release. An iterator of blocks ``(X, y)`` is read once. A few numbers of each row are kept.
+        release. An iterator of blocks ``(X, y)`` or ``(X, y, sample_weight)`` is read once. A few
+        numbers of each row are kept.
     y : array of shape (n_samples,) or None, default=None
         Left out for partitions and blocks, which have the targets.
     metrics : str or iterable of str, default=None
@@ -80,10 +81,10 @@ def evaluate(
         "d2_tweedie" of the model's ``power`` (R2 if it has none), "neg_mean_squared_error",
         "neg_root_mean_squared_error", "neg_mean_absolute_error", "neg_mean_poisson_deviance",
         "neg_mean_gamma_deviance" and "neg_mean_pinball_loss" (or without ``neg_``). The default is
-        the score of ``score``, "r2" or "d2_tweedie". A model of several quantiles has one score,
-        the mean pinball loss over its quantiles. Deviances are clipped to the largest deviance
-        of a target from about the centre of the targets, which the statement names. The budget is
-        shared by all of them, so request only those that you need.
+        "r2" or "d2_tweedie", and of a model with a ``quantile`` "neg_mean_pinball_loss". A model of
+        several quantiles has one score, the mean pinball loss over its quantiles. Deviances are
+        clipped to the largest deviance of a target from about the centre of the targets, which the
+        statement names. The budget is shared by all of them, so request only those that you need.
     epsilon : float, default=1.0
         Privacy budget of all scores together, positive. inf adds no noise.
     delta : float, default=1e-6
@@ -300,21 +301,28 @@ class PrivateScorer(PrivateEstimator):
         return statistics, np.zeros((len(statistics), 1))
 
     def _read_blocks(self, blocks: Iterator[tuple[Any, ...]]) -> Data:
-        """Return the statistics of blocks (X, y), each of which is read once."""
+        """Return the statistics and weights of blocks, each of which is read once."""
         self._check_parameters()
-        statistics = []
+        statistics, several = [], list[Array | None]()
         for block in blocks:
-            if not isinstance(block, tuple) or len(block) != 2:
+            if not isinstance(block, tuple) or len(block) not in (2, 3):
                 raise ValueError(
-                    "a block must be a pair (X, y). Pass rows with weights or groups as Partitions "
-                    "or in memory."
+                    "a block must be a tuple (X, y) or (X, y, sample_weight). Pass rows with "
+                    "groups or offsets as Partitions or in memory."
                 )
-            if np.shape(block[0])[:1] != (0,):
-                statistics.append(grouping.read_block(self, *block, is_all=False)[0])
-        if not statistics:
-            raise ValueError("blocks must hold a row at least.")
-        array = np.concatenate(statistics)
-        return data_in_memory(self, array, Targets(np.zeros((len(array), 1)), 1), None, None)
+            X, y, *beside = block
+            if np.shape(X)[:1] != (0,):
+                given = X, y, beside[0] if beside else None
+                rows, _, _, weights, _ = grouping.read_block(self, *given, is_all=False)
+                statistics.append(rows)
+                several.append(weights)
+        known = [weights for weights in several if weights is not None]
+        if not statistics or len(known) not in (0, len(several)):
+            raise ValueError("blocks must hold a row at least, and all have weights, or none.")
+        array, weights = np.concatenate(statistics), np.concatenate(known) if known else None
+        if weights is not None:
+            require_positive_weight(bool(weights.any()))
+        return data_in_memory(self, array, Targets(np.zeros((len(array), 1)), 1), weights, None)
 
     def _prepare_for(self, data: Data, *start: object) -> Prepared:
         if data.has_offset and self.target_range is None and not is_classifier(self.model):

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from skdp._fitting.data import Data
-from skdp._numbers import AnyArray, Array, shown
+from skdp._numbers import AnyArray, Array, is_real, shown
 from skdp._oracle import Weights
 from skdp._stages.scores import LEAST_MEAN, SUBGROUP_DISTANCE, Deviance, ScoreStage, Totals
 from skdp.metrics import estimates, row_statistics
@@ -118,10 +118,10 @@ METRICS: dict[str, Metrics] = {
 
 
 def default_metric(model: BaseEstimator) -> str:
-    """Return the metric that the ``score`` of a model computes. It need not be fitted."""
+    """Return the metric of what a model predicts: classes, means or quantiles."""
     if is_classifier(model):
         return "accuracy"
-    if len(row_statistics.quantiles_of(model)) > 1:
+    if is_real(getattr(row_statistics.final_model(model), "quantile", None)):
         return "neg_mean_pinball_loss"
     return "d2_tweedie" if row_statistics.deviance_power(model) else "r2"
 

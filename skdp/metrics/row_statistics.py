@@ -195,7 +195,7 @@ class ClassifiedRows(ScoredRows):
 # ---------------------------------------------------------------- regressors
 
 
-def _final_model(model: BaseEstimator) -> BaseEstimator:
+def final_model(model: BaseEstimator) -> BaseEstimator:
     """Return the model itself, what a pipeline ends with, or the best one of a search."""
     while isinstance(model, Pipeline) or hasattr(model, "best_estimator_"):
         model = model.steps[-1][1] if isinstance(model, Pipeline) else model.best_estimator_
@@ -239,7 +239,7 @@ def target_range(model: BaseEstimator, declared: object) -> TargetRange:
     ValueError
         If none is declared and the model has estimated none privately.
     """
-    model = _final_model(model)
+    model = final_model(model)
     known = declared_targets(getattr(model, "scaling", None))
     targets = getattr(getattr(model, "scaling_", None), "targets", None)
     n_outputs = len(quantiles_of(model))  # several quantiles are of one target
@@ -282,7 +282,7 @@ def deviance_power(model: BaseEstimator) -> float:
     ValueError
         If it is none that bounded targets have bounded deviances for.
     """
-    model = _final_model(model)
+    model = final_model(model)
     if isinstance(model, PoissonRegressor | GammaRegressor):
         return 1.0 if isinstance(model, PoissonRegressor) else 2.0
     power = getattr(model, "power", 0.0)
@@ -298,7 +298,7 @@ def deviance_power(model: BaseEstimator) -> float:
 
 def quantiles_of(model: BaseEstimator) -> Array:
     """Return the quantiles that a model predicts. The median if it says nothing of one."""
-    model = _final_model(model)
+    model = final_model(model)
     several = getattr(model, "quantiles", None)
     if several is not None:
         return np.array(several, dtype=np.float64)

@@ -88,7 +88,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         drawn at all with a probability of about one half.
     scoring : str, default=None
         A metric of `skdp.metrics.evaluate` of which more is better, under its scorer's name. None
-        for that of ``score``: "accuracy", "r2" or "d2_tweedie".
+        for that of `skdp.metrics.evaluate`, such as "accuracy", "r2" or "d2_tweedie".
     holdout : float or int, default=0.2
         Share, or number, of the rows that score.
     privacy : Privacy or None, default=None

@@ -89,7 +89,8 @@ def total_privacy(
         if not statements:
             raise ValueError(
                 f"total_privacy: this {type(model).__name__} has no privacy statement. Pass fitted "
-                "estimators of skdp, or pipelines and the like that hold some."
+                "estimators of skdp, or pipelines and the like that hold some. JSON of a statement "
+                "is read by skdp.PrivacyStatement.from_json(text)."
             )
         costs.append(composed(who, map(Cost.of, statements), delta))
         uncovered |= dict.fromkeys(learning_parts(model))

@@ -19,6 +19,7 @@ from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
     PoissonRegressor,
+    QuantileRegressor,
     TweedieRegressor,
 )
 from sklearn.model_selection import GridSearchCV
@@ -274,7 +275,6 @@ def test_d2_has_the_power_of_its_model(rng):
         (PoissonRegressor(), "d2_tweedie"),
         (make_pipeline(StandardScaler(), GammaRegressor()), "d2_tweedie"),
         (skdp.DPTweedieRegressor(power=1.5, epsilon=math.inf), "d2_tweedie"),
-        (skdp.DPQuantileRegressor(epsilon=math.inf), "r2"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
@@ -605,6 +605,24 @@ def test_a_score_that_noise_hides_is_nan(name, rng):
             score = seeded(model, X, y, name, seed, epsilon=epsilon)[name]
             assert math.isnan(score) == (score.interval() == score.limits)
             assert math.isnan(score) == ("the noise hides this score" in str(score))
+
+
+@pytest.mark.parametrize("make", [skdp.DPQuantileRegressor, QuantileRegressor])
+def test_a_quantile_is_scored_by_its_pinball_loss(regression, make):
+    X, y = regression
+    model = make(quantile=0.9).fit(X, y)
+    for given in (model, make_pipeline(FunctionTransformer(), model).fit(X, y)):
+        scores = exact(given, X, y, None, target_range=(-20.0, 20.0))
+        expected = -plain.mean_pinball_loss(y, given.predict(X), alpha=0.9)
+        assert scores == {"neg_mean_pinball_loss": pytest.approx(expected, abs=1e-5)}
+
+
+def test_the_score_of_a_quantile_is_that_of_its_loss(regression):
+    X, y = regression
+    model = skdp.DPQuantileRegressor(quantile=0.9, epsilon=20.0).fit(X, y)
+    with pytest.warns(skdp.ExactScoreWarning):
+        score = model.score(X, y)
+    assert score == pytest.approx(plain.d2_pinball_score(y, model.predict(X), alpha=0.9))
 
 
 def test_several_quantiles_of_one_fit(regression):

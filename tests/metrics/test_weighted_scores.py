@@ -206,3 +206,27 @@ def test_targets_near_the_ends_of_float64(size):
         assert scores["r2"].value > 0.5
         with pytest.raises(ValueError, match="squares of targets"):
             scored(model, X, y, given, "mean_squared_error", target_range=within)
+
+
+@kinds
+def test_blocks_bring_their_weights(kind):
+    """The scores and the price are those of the same rows in memory."""
+    model, X, y, weights = rows(kind)
+    cuts = [(0, 2500), (2500, 2500), (2500, N)]
+    blocks = ((X[i:j], y[i:j], weights[i:j]) for i, j in cuts)
+    names = NUMBERS[kind][:2]
+    expected = scored(model, X, y, weights, names, 2.0)
+    found = scored(model, blocks, None, None, names, 2.0)
+    assert found == expected
+    assert found.privacy_ == expected.privacy_
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [((), "all have weights, or none"), ((np.full(9, -1.0),), "must not be negative")],
+)
+def test_blocks_with_other_weights_are_refused(second, message):
+    model, X, y, weights = rows("regressor")
+    blocks = iter([(X[:9], y[:9], weights[:9]), (X[9:18], y[9:18], *second)])
+    with pytest.raises(ValueError, match=f"{message}.*Nothing was released"):
+        scored(model, blocks, None, None, "r2")

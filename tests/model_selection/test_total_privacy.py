@@ -246,3 +246,11 @@ def test_models_of_different_people_cost_the_maximum(regression):
     assert more.epsilon == pytest.approx(
         skdp.total_privacy(models[1], models[0], delta=DELTA).epsilon, rel=1e-6
     )
+
+
+def test_the_text_of_a_statement_is_refused_by_the_way_to_read_it(regression):
+    stated = skdp.DPRidge().fit(*regression).privacy_
+    with pytest.raises(ValueError, match=r"PrivacyStatement\.from_json"):
+        skdp.total_privacy(stated.to_json())
+    read = skdp.PrivacyStatement.from_json(stated.to_json())
+    assert skdp.total_privacy(read).epsilon == pytest.approx(stated.epsilon)
