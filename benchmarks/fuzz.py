@@ -22,8 +22,8 @@ from sklearn.base import clone, is_classifier
 
 import skdp
 from skdp.accounting import Adjacency, UnknownCost
-from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
+from skdp.audit.replaying import ReplayComparison
 
 # What users are told that a refusal may be.
 REFUSALS = (ValueError, TypeError, FloatingPointError, UnknownCost)

@@ -16,8 +16,8 @@ from skdp._fitting import preparation
 from skdp._oracle import compiled, noise_source
 from skdp._oracle.noise import drawing_through
 from skdp._stages.scaling.weights import WeightStage
-from skdp.audit.comparing import ReplayComparison
 from skdp.audit.recording import ReplayMismatch, record
+from skdp.audit.replaying import ReplayComparison
 
 # Benchmarks and the scripts of the documentation are not installed: they lie beside the tests.
 sys.path.append(str(Path(__file__).parents[1]))

@@ -1,10 +1,8 @@
 """Tests of the guarantee of a fit. See the page "Audit it yourself"."""
 
-from skdp.audit.black_box import CanaryReport, canaries
-from skdp.audit.comparing import Finding, ReplayedRelease, ReplayReport
+from skdp.audit.black_box import AuditReport, CanaryReport, canaries, report
 from skdp.audit.neighbours import NeighbouringPair, hostile_pairs, made_up_data
-from skdp.audit.replaying import replay
-from skdp.audit.reporting import AuditReport, report
+from skdp.audit.replaying import Finding, ReplayedRelease, ReplayReport, replay
 from skdp.audit.sources import check_source
 
 __all__ = [

@@ -328,12 +328,11 @@ class _PairMaker:
         It is small in a norm and large in a sum of parts.
         """
         plain, other = self._plain(), self._plain()
-        rows = scipy_sparse.csr_array(plain["X"])
-        start = rows.indptr[place + 1]
-        data = np.insert(rows.data, start, [part, -part])
-        indices = np.insert(rows.indices, start, [min(1, rows.shape[1] - 1)] * 2)
-        indptr = rows.indptr + 2 * (np.arange(rows.shape[0] + 1) > place)
-        hostile = {**plain, "X": scipy_sparse.csr_array((data, indices, indptr), shape=rows.shape)}
+        rows, d = scipy_sparse.csr_array(plain["X"]), plain["X"].shape[1]
+        entries = [part, -part, *plain["X"][place]], [d - 1, d - 1, *range(d)], [0, d + 2]
+        odd = scipy_sparse.csr_array(entries, shape=(1, d))
+        parted = scipy_sparse.vstack([rows[:place], odd, rows[place + 1 :]], format="csr")
+        hostile = {**plain, "X": parted}
         if self.relation is Adjacency.ZERO_OUT:
             self._null(other, np.array([place]))
         other = {**other, "X": scipy_sparse.csr_array(other["X"])}
