@@ -1,8 +1,8 @@
 """A table of distributions that columns may have, and their posterior given noisy histograms.
 
 A candidate is a family (normal, lognormal, or zeros beside others) at a location, a power of the
-root of 2. Its probabilities of bins are known, so noisy counts have a likelihood: normal, with the
-known noise and an error for counts that no candidate explains. Columns of one fit share the
+root of 2. Its probabilities of bins are known, so noisy counts have a likelihood, normal or Laplace
+as their noise is, with an error for counts that no candidate explains. Columns of one fit share the
 frequencies of families and of locations, by empirical Bayes. Targets have the prior of the table.
 """
 
@@ -12,11 +12,11 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from skdp._numbers import AnyArray, Array, Indices, Mask
 from skdp._oracle.releases.histograms import SIDE, STEPS
@@ -268,11 +268,17 @@ class Table:
         """First and last bin between the tails of each distribution."""
         return between_tails(self.by_bin.T, TAIL_SHARE)
 
-    def log_likelihood(self, shares: Array, noise: Array) -> AnyArray:
+    def log_likelihood(self, shares: Array, noise: Array, is_laplace: bool = False) -> AnyArray:
         """Return log likelihoods up to a constant, shape (n_columns, n_distributions)."""
-        fit = shares.astype(np.float32) @ self.by_bin
-        fit -= self.half_squares
-        fit *= (1 / (noise**2 + MODEL_ERROR**2)).astype(np.float32)[:, None]
+        shares = shares.astype(np.float32)
+        precision = (1 / (noise**2 + MODEL_ERROR**2)).astype(np.float32)[:, None]
+        if is_laplace:
+            fit = np.stack([-np.abs(one[:, None] - self.by_bin).sum(axis=0) for one in shares])
+            fit *= np.sqrt(2 * precision)
+        else:
+            fit = shares @ self.by_bin
+            fit -= self.half_squares
+            fit *= precision
         if self.place is None:
             return np.asarray(fit)
         near = fit.reshape(len(shares) * len(prior()), -1)
@@ -317,15 +323,17 @@ class Histogram:
     shares : array of shape (n_columns, n_bins)
     noise : array of shape (n_columns,)
         Standard deviation of the noise on each share of a column.
+    is_laplace : bool, default=False
+        Whether the noise is Laplace's, and not normal.
     """
 
     shares: Array
     noise: Array
+    is_laplace: bool = field(default=False, kw_only=True)
 
-    @classmethod
-    def of_counts(cls, n_rows: float, counts: Array, std: float, *ranges: Ranges) -> Self:
-        """Return that of counts of columns with the same noise."""
-        return cls(counts / n_rows, np.full(len(counts), std / n_rows), *ranges)
+    def z_of_largest(self, n_counts: int, more: Array | float = 0.0) -> AnyArray:
+        """Return the threshold of many noisy counts, for the law of their noise."""
+        return z_of_largest(n_counts, more, self.is_laplace)
 
     @functools.cached_property
     def edges(self) -> Ranges:
@@ -334,7 +342,7 @@ class Histogram:
 
     @functools.cached_property
     def _by_magnitude(self) -> AnyArray:
-        return by_magnitude().log_likelihood(self.shares, self.noise)
+        return by_magnitude().log_likelihood(self.shares, self.noise, self.is_laplace)
 
     def add_log_likelihood(self, total: AnyArray) -> None:
         """Add log likelihoods to a total in place, shape (n_columns, n_distributions)."""
@@ -344,7 +352,8 @@ class Histogram:
         """Return that of some columns, by number. Itself if these are all."""
         if len(columns) == len(self.shares):
             return self
-        return type(self)(*(getattr(self, one.name)[columns] for one in fields(self)))
+        arrays = (one.name for one in fields(self) if not one.kw_only)
+        return replace(self, **{name: getattr(self, name)[columns] for name in arrays})
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +370,8 @@ class Bins(Histogram):
 
     def add_log_likelihood(self, total: AnyArray) -> None:
         for table, columns in self._tables:
-            total[columns] += table.log_likelihood(self.shares[columns], self.noise[columns])
+            some = self.shares[columns], self.noise[columns]
+            total[columns] += table.log_likelihood(*some, self.is_laplace)
 
     def mixed(self, posterior: AnyArray, at: Indices) -> Array:
         """Return the expected probabilities of bins, for a posterior at some locations."""
@@ -378,6 +388,16 @@ class Bins(Histogram):
             (in_bins(one.real, one.imag, self.shares.shape[1]), np.flatnonzero(number == place))
             for place, one in enumerate(ranges.tolist())
         ]
+
+
+def z_of_largest(n_counts: int, more: Array | float = 0.0, is_laplace: bool = False) -> AnyArray:
+    """Return the threshold of many noisy counts: one standard deviation above the largest.
+
+    That is the expected largest one of as many values that are only noise, and ``more`` standard
+    deviations. A Laplace variable exceeds its threshold as rarely as a normal one exceeds its own.
+    """
+    z = math.sqrt(2 * math.log(max(n_counts, 1))) + 1 + np.asarray(more)
+    return np.asarray(-(math.log(2) + log_ndtr(-z)) / math.sqrt(2) if is_laplace else z)
 
 
 def magnitude_bounds() -> tuple[Array, Array]:

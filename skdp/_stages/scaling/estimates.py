@@ -31,19 +31,12 @@ from skdp._stages.scaling.distributions import (
     median_bin,
     moments,
     posteriors,
+    z_of_largest,
 )
 
 # All figures are choices of ours. Docs/research/defaults.rst has the evidence for each.
 Z_ONE = 2.0  # threshold of one noisy sum, in noise standard deviations
 MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
-
-
-def z_of_largest(n_counts: int) -> float:
-    """Return the threshold of many noisy counts: one standard deviation above the largest.
-
-    That is the expected largest one of as many values that are only noise.
-    """
-    return math.sqrt(2 * math.log(max(n_counts, 1))) + 1
 
 
 def far_half_width() -> float:
@@ -60,7 +53,7 @@ def _residuals(
     ``more``, in noise standard deviations.
     """
     rest = histogram.shares - expected
-    limit = (z_of_largest(rest.size) + more) * histogram.noise[:, None]
+    limit = histogram.z_of_largest(rest.size, more) * histogram.noise[:, None]
     # A share above 1 can only be noise.
     rest[(np.abs(rest) <= limit) | (limit >= 1)] = 0.0
     return rest
@@ -258,7 +251,9 @@ class OwnUnits(NamedTuple):
     units: Array
 
 
-def in_own_units(counts: Array, n_rows: Array | float, std: float) -> OwnUnits:
+def in_own_units(
+    counts: Array, n_rows: Array | float, std: float, is_laplace: bool = False
+) -> OwnUnits:
     """Return the counts of `MagnitudeCounts` in units of the columns.
 
     Parameters
@@ -268,11 +263,14 @@ def in_own_units(counts: Array, n_rows: Array | float, std: float) -> OwnUnits:
         Number of values that were counted in each column.
     std : float
         Standard deviation of the noise on each count.
+    is_laplace : bool, default=False
+        Whether the noise is Laplace's, whose tails reach farther.
     """
     n_columns, near, blocks = len(counts), counts[:, :N_NEAR].copy(), counts[:, BLOCK]
-    seen = np.where(blocks > (z_of_largest(blocks.size) + MARGIN) * std, blocks, 0.0) / DIGIT
+    of_blocks = z_of_largest(blocks.size, MARGIN, is_laplace) * std
+    seen = np.where(blocks > of_blocks, blocks, 0.0) / DIGIT
     n_rows, noise = np.broadcast_to(n_rows, n_columns), np.full(n_columns, std)
-    steps, limit = np.zeros(n_columns), z_of_largest(near.size) * std
+    steps, limit = np.zeros(n_columns), float(z_of_largest(near.size, 0.0, is_laplace)) * std
     for one in np.flatnonzero(seen.any(axis=1)):
         digits = counts[one, FAR].reshape(2, SIDE) / DIGIT
         n_others = n_rows[one] - near[one, SIDE]

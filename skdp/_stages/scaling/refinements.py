@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import gamma, gammaincc
 
-from skdp._numbers import Array, Mask
+from skdp._numbers import AnyArray, Array, Mask
 from skdp._oracle import Columns
 from skdp._oracle.public import TARGET_RANGE
 from skdp._oracle.releases.histograms import STEPS
@@ -27,7 +27,7 @@ from skdp._stages.scaling.distributions import (
     Ranges,
     magnitude_bounds,
 )
-from skdp._stages.scaling.estimates import MAX_FILLED_SHARE, Z_ONE, z_of_largest
+from skdp._stages.scaling.estimates import MAX_FILLED_SHARE, Z_ONE
 
 # ------------------------------------------------------------------ standardised columns
 
@@ -52,7 +52,7 @@ def keep_standardised(columns: Columns, magnitudes: Histogram, is_final: bool) -
     # whose values are nearly all on one side are not centred.
     below = max(float(together @ np.where(negative & (least < 4), least, 0.0)), 0.0)
     squares = np.where(least < 16, np.minimum(3.0 * least**2, 4.0), 0.0)  # about those in a bin
-    noise, z = np.linalg.norm(magnitudes.noise) / len(shares), z_of_largest(len(least))
+    noise, z = np.linalg.norm(magnitudes.noise) / len(shares), magnitudes.z_of_largest(len(least))
     if (
         below**2 > together[~negative & usual].sum()
         or together @ squares < Z_ONE * noise * np.linalg.norm(squares)
@@ -209,9 +209,10 @@ def extrapolate_tails(
     used = (bins, np.ones(bins.shares.shape, dtype=bool)), (magnitudes, within)
     for one in range(len(size)):
         positive, points = (_beyond(used, one, origin) for origin in (0.0, centre[one]))
-        least[one] = _least_sum(positive)
+        least[one] = _least_sum(positive, magnitudes.z_of_largest(positive.shape[1]))
         edge = max(ranges.high[one] - centre[one], centre[one] - ranges.low[one])
-        size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge))
+        z = magnitudes.z_of_largest(points.shape[1])
+        size[one] = math.sqrt(size[one] ** 2 + _beyond_the_seen(points, edge, z))
     wide = np.where(size > targets.scale, TARGET_RANGE * size, 0.0)
     limits = np.minimum(targets.low, centre - wide), np.maximum(targets.high, centre + wide)
     if of_logarithms:
@@ -238,21 +239,23 @@ def _beyond(used: Iterable[tuple[Histogram, Mask]], column: int, centre: float) 
     return every[:, np.argsort(every[0], kind="stable")]
 
 
-def _least_sum(points: Array) -> float:
+def _least_sum(points: Array, z: AnyArray) -> float:
     """Return a lower bound of the sum of values of at least 0, by the counts beyond points.
 
     That is their integral. Each counts less its noise, from the nearest farther point of which more
     remains: beyond a point there are no fewer records than beyond a farther one.
     """
     distance, beyond, noise = points
-    least = np.maximum(beyond - z_of_largest(len(beyond)) * noise, 0.0)
+    least = np.maximum(beyond - z * noise, 0.0)
     return float(np.maximum.accumulate(least[::-1])[::-1] @ np.diff(distance, prepend=0.0))
 
 
-def _beyond_the_seen(points: Array, edge: float) -> float:
-    """Return the part of a target's mean square that lies beyond an edge."""
+def _beyond_the_seen(points: Array, edge: float, z: AnyArray) -> float:
+    """Return the part of a target's mean square that lies beyond an edge.
+
+    A sum of counts is significant above ``z`` standard deviations of its noise.
+    """
     distance, share, noise = points
-    z = z_of_largest(len(share))
     seen = np.flatnonzero((share > z * noise) & (share < MAX_BODY_SHARE))
     if not len(seen):
         return 0.0

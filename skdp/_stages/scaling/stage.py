@@ -95,6 +95,11 @@ class Counting:
         return not self.oracle.is_noisy
 
     @property
+    def is_laplace(self) -> bool:
+        """Whether counts have Laplace noise."""
+        return self.histograms.order == 1
+
+    @property
     def rounds(self) -> range:
         """Numbers of the histograms in bins. The first one is of magnitudes."""
         return range(2, self.histograms.rounds + 1)
@@ -103,8 +108,9 @@ class Counting:
         """Request counts by sign and magnitude. Return them, and the counting in units of these."""
         request, n_rows = MagnitudeCounts(self.is_features, not self.is_features), self._n_counted
         answer = self._answer(request)
-        counts, std, units = in_own_units(answer[0], n_rows, answer[1])
-        return Histogram(counts / n_rows, std / n_rows), replace(self, units=units)
+        counts, std, units = in_own_units(answer[0], n_rows, answer[1], self.is_laplace)
+        shares = Histogram(counts / n_rows, std / n_rows, is_laplace=self.is_laplace)
+        return shares, replace(self, units=units)
 
     def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> Bins:
         """Request counts in equal bins of ranges. Their number follows from the noise."""
@@ -115,11 +121,13 @@ class Counting:
         kind = self.is_features, not self.is_features
         low, width = self.units * ranges.low, self.units * ranges.width / n_bins
         request = BinCounts(*kind, low, width, n_bins)
-        return Bins.of_counts(self._n_counted, *self._answer(request), ranges)
+        counts, std = self._answer(request)
+        stds = np.full(len(counts), std / self._n_counted)
+        return Bins(counts / self._n_counted, stds, ranges, is_laplace=self.is_laplace)
 
     def _answer(self, request: MagnitudeCounts | BinCounts) -> tuple[Array, float]:
         share, order = self.histograms.share / self.histograms.rounds, self.histograms.order
-        mechanism = "gaussian" if order == 2 else "laplace"
+        mechanism = "laplace" if self.is_laplace else "gaussian"
         return self.oracle.with_share(replace(request, order=order), share, mechanism=mechanism)
 
     @property
@@ -352,7 +360,7 @@ def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: Histogram) -> li
             counts = counting.in_bins(ranges)
             times = times + 1
             mean = mean + (counts.shares - mean) / times[:, None]
-            bins = Bins(mean, counts.noise / np.sqrt(times), ranges)
+            bins = replace(counts, shares=mean, noise=counts.noise / np.sqrt(times))
             every.append(bins if is_last else counts)
             if is_last:
                 break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import skdp
@@ -29,6 +30,33 @@ def test_raw_columns_are_scaled_within_the_budget(epsilon, rng):
     labels = (y > 100).astype(int)
     classifier = skdp.DPLogisticRegression(classes=[0, 1], delta=0, privacy=privacy)
     assert classifier.fit(X, labels).score(X, labels) > 0.7
+
+
+@pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
+@pytest.mark.parametrize("n_rows", [30, 200])
+@pytest.mark.parametrize("estimator", [skdp.DPRidge, skdp.DPPoissonRegressor])
+def test_far_tails_of_noise_are_no_scale(estimator, n_rows, rng):
+    """Noise gave 5 to 10 % of fits to unit columns a scale of up to 1e288."""
+    X = rng.standard_normal((n_rows, 3))
+    y = rng.poisson(np.exp(0.3 * X[:, 0])).astype(float)
+    for seed in range(60):
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
+        model = estimator(delta=0.0, privacy=privacy).fit(X, y)
+        known = [one for one in (model.scaling_.columns, model.scaling_.targets) if one is not None]
+        sizes = np.concatenate([(one.scale, 1 / one.scale, one.high - one.low) for one in known], 1)
+        assert max(sizes.max(), np.abs(model.coef_).max(), abs(model.intercept_)) < 1e5
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e-14, 1e-9, 1e9, 1e14, 1e100])
+def test_units_are_found_by_laplace_counts(unit, rng):
+    X, y = rng.standard_normal((2000, 2)), rng.standard_normal(2000)
+    for seed in range(5):
+        privacy = skdp.Privacy(noise=skdp.SeededNoise(seed))
+        model = skdp.DPRidge(delta=0.0, privacy=privacy).fit(unit * X, unit * y)
+        known = model.scaling_.columns, model.scaling_.targets
+        sizes = np.concatenate([one.scale / unit for one in known])
+        assert sizes.min() > 0.5
+        assert sizes.max() < 2.5
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)

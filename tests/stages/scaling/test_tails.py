@@ -9,7 +9,7 @@ import skdp
 from skdp._oracle import Columns
 from skdp._oracle.public import TARGET_RANGE
 from skdp._oracle.releases.histograms import N_NEAR, MagnitudeCounts
-from skdp._stages.scaling.distributions import Bins, Histogram, Ranges
+from skdp._stages.scaling.distributions import Bins, Histogram, Ranges, z_of_largest
 from skdp._stages.scaling.refinements import _beyond_the_seen, _least_sum, extrapolate_tails
 
 N_ROWS, N_BINS = 20_000, 32
@@ -63,7 +63,7 @@ def test_what_a_weibull_tail_adds_is_its_integral(exponent):
     points = np.vstack([distances, shares, np.full(4, 1e-4)])
     all_shares = (np.arange(2_000_000) + 0.5) * (0.05 / 2_000_000)
     beyond = np.mean(np.log(1 / all_shares) ** (2 * exponent) - distances[-1] ** 2) * 0.05
-    found = _beyond_the_seen(points, distances[-1])
+    found = _beyond_the_seen(points, distances[-1], z_of_largest(points.shape[1]))
     assert found == pytest.approx(beyond, rel=0.1)  # 0.27 less where 0.1 % are left out at b = 2
     assert found < beyond
 
@@ -130,7 +130,7 @@ def test_sums_of_values_are_bounded_from_below_by_counts(noise):
     rng, distance = np.random.default_rng(0), np.linspace(0.05, 12.0, 240)
     beyond = 1000 * np.exp(-distance) + noise * rng.standard_normal(240)
     points = np.vstack([distance, beyond, np.full(240, noise)])
-    assert 850 < _least_sum(points) < 1000
+    assert 850 < _least_sum(points, z_of_largest(points.shape[1])) < 1000
 
 
 def test_centres_for_log_links_are_means_of_long_tails():
