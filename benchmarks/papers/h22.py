@@ -17,8 +17,8 @@ from benchmarks.papers.printed_noise import printed_noise
 from benchmarks.papers.report import chosen, cost_of_noise, errorbar, mean_and_error, shown
 from benchmarks.papers.retraining import influence_by_retraining
 from benchmarks.papers.rows import LONGEST_ROW, digits
-from benchmarks.papers.theory import printed_budget
-from skdp.steps import ExponentialNoise, UniformNoise, noise_multipliers
+from benchmarks.papers.theory import noise_multipliers, printed_budget
+from skdp.steps.schedules import powers
 
 EPSILON, DELTA, COLUMNS, CLIP, STEP = 4.0, 1e-8, 60, 4.0, 0.1
 BUDGET = printed_budget(EPSILON, DELTA)
@@ -47,11 +47,10 @@ def trained(X, y, multipliers, seed):
 def schedules(all_steps=STEPS):
     """Name, parameter, steps and noise multipliers of all candidates."""
     for n_steps in all_steps:
-        uniform = UniformNoise().log_influence(n_steps)
-        yield "uniform", 1.0, n_steps, noise_multipliers(uniform, BUDGET)
+        yield "uniform", 1.0, n_steps, noise_multipliers(np.zeros(n_steps), BUDGET)
         for gamma in GAMMAS:
-            falling = ExponentialNoise(gamma).log_influence(n_steps)
-            yield "dynamic", gamma, n_steps, noise_multipliers(falling, BUDGET)
+            falling = noise_multipliers(powers(gamma, n_steps), BUDGET)
+            yield "dynamic", gamma, n_steps, falling
 
 
 def tuned(n_columns, n_classes, n_rows, all_steps):
@@ -100,7 +99,7 @@ def influence(report):
     """Fig. 1, left: how much a step's noise changes the final loss, on auxiliary rows."""
     n_steps, runs = (20, 2) if report.quick else (PROBED_STEPS, PROBED_RUNS)
     X, y = auxiliary(PROBED_ROWS, np.random.default_rng(5), COLUMNS)
-    planned = noise_multipliers(UniformNoise().log_influence(n_steps), BUDGET)
+    planned = noise_multipliers(np.zeros(n_steps), BUDGET)
 
     def train(factors, seed):
         return trained(X, y, planned * factors, seed).loss(X, y)

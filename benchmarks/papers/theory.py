@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._numbers import Array
-from skdp.planning.acceleration import responses
-from skdp.planning.bounds import LEAST_CONTRACTION, check_bound_arguments, closed_form_steps
+from skdp.solvers.papers.kuru_2022 import LEAST_CONTRACTION, responses
+from skdp.steps.schedules import COST_POWERS, influence_to_noise
 
 
 def printed_budget(epsilon: float, delta: float) -> float:
@@ -63,24 +63,29 @@ def printed_adp_noise(
     return 16 * clip_norm / (n_rows * epsilon) * math.sqrt(factor * float(np.sum(alpha**-2.0)))
 
 
-def printed_number_of_steps(
-    alpha: float,
-    kappa: float,
-    noise_schedule: str = "dynamic",
-    *,
-    momentum: float | None = None,
-    eta0: float = 1.0,
-) -> int:
-    """Return the printed closed form of the number of steps.
+def noise_multipliers(
+    log_influence: ArrayLike, budget: float, composition: str = "gaussian"
+) -> Array:
+    """Return the noise that has the least effect and spends exactly the budget.
 
-    ``ceil(kappa' log(1 + 1/(kappa' alpha)))`` for uniform noise and twice that in the argument of
-    ceil for dynamic noise, ``kappa' = kappa`` without momentum and ``kappa/eta0`` with it (Hong,
-    Wang, Zhou 2022, Thms 4.3, 4.5, 4.7, 4.8). Its derivation drops constants;
-    `skdp.planning.number_of_steps` minimises the bound itself.
+    That is the sum of ``sigma_t**-2`` for Gaussian, of ``1/b_t`` for Laplace noise.
     """
-    check_bound_arguments(alpha, kappa, momentum, eta0)
-    slowness = kappa if momentum is None else kappa / eta0
-    return closed_form_steps(alpha, slowness, 1 if noise_schedule == "uniform" else 2)
+    relative, power = influence_to_noise(log_influence, composition), COST_POWERS[composition]
+    scale = (np.sum(relative ** float(-power)) / budget) ** (1 / power)
+    return np.asarray(scale * relative, dtype=np.float64)
+
+
+def noise_effect(
+    log_influence: ArrayLike, noise: ArrayLike, composition: str = "gaussian"
+) -> float:
+    """Return ``sum_t q_t s_t**2``, the noise s scaled to a budget of 1.
+
+    With Gaussian noise this is ``(sum q s**2) (sum s**-2)``: uniform noise gives ``T sum q``,
+    optimal noise ``(sum sqrt(q))**2``.
+    """
+    relative, power = np.asarray(noise, dtype=np.float64), COST_POWERS[composition]
+    spent = np.sum(relative ** float(-power))
+    return float(np.sum(np.exp(log_influence) * relative**2) * spent ** (2 / power))
 
 
 def quadratic_excess(
@@ -89,8 +94,7 @@ def quadratic_excess(
     """Return the expected excess of noisy gradient descent on a quadratic, exactly.
 
     ``1/2 sum_i h_i (w_i**2 prod_t (1 - eta_t h_i)**2 + sum_t s_t**2 eta_t**2 prod_{u > t}
-    (1 - eta_u h_i)**2)``. For steps of 1/M it is at most `skdp.planning.utility_bound` times the
-    excess at the start, with M the largest curvature and kappa the ratio of M to the smallest.
+    (1 - eta_u h_i)**2)``.
 
     Parameters
     ----------
@@ -113,11 +117,11 @@ def quadratic_excess(
     Two schedules that cost the same, on curvatures from 1 to 10:
 
     >>> import numpy as np
-    >>> from benchmarks.papers.theory import quadratic_excess
-    >>> from skdp.steps import ExponentialNoise, UniformNoise, noise_multipliers
-    >>> h = np.geomspace(1, 10, 20)
-    >>> for schedule in (UniformNoise(), ExponentialNoise(0.9)):
-    ...     noise = 0.01 * noise_multipliers(schedule.log_influence(60), budget=0.5)
+    >>> from benchmarks.papers.theory import noise_multipliers, quadratic_excess
+    >>> from skdp.steps.schedules import exponential, uniform
+    >>> h, sizes = np.geomspace(1, 10, 20), np.ones(60)
+    >>> for logs in (uniform(sizes), exponential(sizes, 0.9)):
+    ...     noise = 0.01 * noise_multipliers(logs, budget=0.5)
     ...     print(round(quadratic_excess(h, 1 / 10, noise, np.ones(20)), 3))
     0.008
     0.003

@@ -24,11 +24,11 @@ from benchmarks.papers.report import chosen, cost_of_noise, errorbar, mean_and_e
 from benchmarks.papers.rows import digits
 from skdp.accounting import gaussian_mu
 from skdp.solvers import AdaptiveNoiseSGD
-from skdp.steps import PolynomialStep, SquareRootDecayStep, relative_noise
+from skdp.steps import relative_noise, step_sizes
 
 DELTA, BATCH, COLUMNS, CLIP, STEPS, RUNS = 1e-5, 256, 50, 1.0, 300, 10
 FALLING, TABLE = "1/sqrt(20+t)", "0.1-c sqrt(t)"
-RULES = {FALLING: PolynomialStep(), TABLE: SquareRootDecayStep(), "constant": 0.1}
+RULES = {FALLING: "polynomial", TABLE: "square_root_decay", "constant": 0.1}
 SCHEDULES = {"dp": "uniform", "adp": "step_matched"}
 # Part, rule, number of steps, clip, epsilon.
 CELLS = [
@@ -91,7 +91,7 @@ def logistic(report):
 
 def multipliers_for(schedule, sizes, epsilon):
     """Noise multipliers that spend (epsilon, DELTA) exactly."""
-    relative = relative_noise(schedule, len(sizes), sizes=sizes)
+    relative = relative_noise(schedule, sizes)
     return relative * np.sqrt(np.sum(relative**-2.0)) / gaussian_mu(epsilon, DELTA)
 
 
@@ -113,7 +113,7 @@ def network(report):
     data = digits((3, 5), NETWORK_COLUMNS, slice(6000), slice(6000, None), report.quick)
     n_steps = 2 * EVERY if report.quick else NETWORK_STEPS
     runs = 2 if report.quick else NETWORK_RUNS
-    sizes = PolynomialStep().sizes(n_steps)
+    sizes = step_sizes("polynomial", n_steps)
     for epsilon in NETWORK_EPSILONS:
         found = {}
         for name, schedule in SCHEDULES.items():

@@ -25,12 +25,12 @@ solver : str, tuple (str, dict) or Solver
 max_iter : int or "auto"
     Number of steps. "auto" values here and below follow from public facts (n_samples, n_features,
     outputs, budget) and are in ``solver_`` after fit. Setting the same value gives the same fit.
-learning_rate : float, str, tuple (str, dict), StepSchedule or "auto"
+learning_rate : float, str, tuple (str, dict) or "auto"
     Step size, or a schedule by name: "polynomial", or ``("polynomial", {"a": 50.0})``.
-momentum : float, str, tuple (str, dict), Momentum or "auto"
-    In [0, 1): Polyak's heavy ball. ``AveragedGradient(beta)`` is the bias-corrected average of
+momentum : float, str, tuple (str, dict) or "auto"
+    In [0, 1): Polyak's heavy ball. ``("averaged", {"beta": 0.8})`` is the bias-corrected average of
     gradients, in solvers "gd", "whitened" and "residual_budget".
-noise_schedule : str, tuple (str, dict), NoiseSchedule, array of shape (max_iter,) or "auto"
+noise_schedule : str, tuple (str, dict), array of shape (max_iter,) or "auto"
     Noise of the steps relative to each other. The scale always follows from the budget.
 clip_norm : float or "auto"
     Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. Smaller
@@ -96,16 +96,16 @@ from sklearn.base import clone
 
 from skdp._docstrings import section_of
 from skdp._fitting.privacy import Privacy, check_privacy
-from skdp._numbers import is_integer, is_real, require, shown
+from skdp._numbers import is_integer, is_real, require
 from skdp._stages.column_bounds import PublicRange, PublicSample, RowNorm
 from skdp._stages.inference.stage import CoefficientInference, inference_share
 from skdp.accounting.pricing import check_budget
 from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver
-from skdp.steps.iterates import AnyMomentum as AnyMomentum
-from skdp.steps.noise_schedules import RelativeNoise as RelativeNoise
+from skdp.steps import AnyMomentum as AnyMomentum
+from skdp.steps import RelativeNoise as RelativeNoise
+from skdp.steps import StepSize as StepSize
 from skdp.steps.schedules import Named, named
-from skdp.steps.schedules import StepSize as StepSize
 
 # Types of values in signatures, with those that solvers share.
 Auto = Literal["auto"]
@@ -150,10 +150,10 @@ def constraint_set(value: object) -> Constraint:
     """
     if value is None:
         return Unconstrained()
-    constraint: object = named("constraint", CONSTRAINTS, value, "None, a set such as L2Ball(2.0)")
+    constraint = value
     if not isinstance(constraint, Constraint):
-        known = ", ".join(f"{cls.__name__}(...)" for cls in CONSTRAINTS.values())
-        raise ValueError(f"constraint must be None or one of {known}, got {shown(value)}.")
+        others = "None, a set such as L2Ball(2.0)"
+        constraint = named("constraint", CONSTRAINTS, value, others)()
     constraint.check()
     copy: Constraint = clone(constraint)
     return copy

@@ -15,7 +15,7 @@ from skdp._stages.inference.stage import InferenceStage
 from skdp._stages.scaling.stage import ScalingStage
 from skdp._warnings import warn
 from skdp.objective import Problem
-from skdp.planning.bounds import LEAST_LOSS, MOST_LOSS, expected_loss, hopeless, signal_for
+from skdp.planning import LEAST_LOSS, MOST_LOSS, expected_loss, hopeless, signal_for
 from skdp.solvers.defaults import equivalent_mu
 
 # Length of the last gradient without noise, next to the first, up to which a fit has converged:

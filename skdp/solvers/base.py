@@ -12,10 +12,10 @@ sampling : {"poisson", "fixed_size", "shuffled"}, default="poisson"
     blocks.
 clip_norm : float or "auto", default="auto"
     L2 bound of one record's gradient.
-momentum : float, str, tuple (str, dict), Momentum or "auto", default="auto"
-    A number in [0, 1) is the beta of Polyak's `HeavyBall`. 0 is none. ``("averaged", {"beta":
-    0.8})`` or ``AveragedGradient(0.8)`` is the bias-corrected average of gradients. Both have unit
-    gain: a constant gradient is followed with steps of ``learning_rate``.
+momentum : float, str, tuple (str, dict) or "auto", default="auto"
+    A number in [0, 1) is the beta of Polyak's heavy ball. 0 is none. ``("averaged", {"beta":
+    0.8})`` is the bias-corrected average of gradients. Both have unit gain: a constant gradient is
+    followed with steps of ``learning_rate``.
 averaging : {"last", "tail", "random"} or "auto", default="auto"
     Which iterate is returned. "tail" is the mean of the last half, "random" a uniformly random one
     of the points at which gradients were computed, whose expected squared gradient theory bounds if
@@ -42,9 +42,8 @@ from skdp._numbers import shown
 from skdp._oracle import Oracle, Public, Solution
 from skdp.objective import CAPABILITIES, Problem
 from skdp.solvers import checks
-from skdp.steps.iterates import AnyMomentum
-from skdp.steps.noise_schedules import RelativeNoise
-from skdp.steps.schedules import Named, StepSize, is_named
+from skdp.steps import AnyMomentum, RelativeNoise, StepSize
+from skdp.steps.schedules import Named, is_named
 
 # For authors of solvers: everything in one place.
 __all__ = [

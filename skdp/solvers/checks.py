@@ -53,7 +53,5 @@ def given_steps(max_iter: object, learning_rate: object) -> tuple[int | None, fl
     """Check the number of steps and their size. Return None for each that is no number yet."""
     if not is_auto(max_iter):
         count(max_iter=max_iter)
-    size = float(learning_rate) if is_real(learning_rate) else None
-    if size is not None:
-        step_sizes(size, 1)
+    size = float(step_sizes(learning_rate, 1)[0]) if is_real(learning_rate) else None
     return max_iter if is_integer(max_iter) else None, size

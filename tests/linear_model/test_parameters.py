@@ -23,7 +23,6 @@ CONSTRAINED = {"constraint": skdp.objective.L2Ball(1.0)}
 OBJECTS = {
     "privacy": skdp.Privacy(noise=skdp.SeededNoise(0)),
     "scaling": skdp.PublicRange(-4.0, 4.0),
-    "momentum": skdp.steps.AveragedGradient(0.5),
     "inference": skdp.CoefficientInference(0.5),
 }
 # Parameters of an estimator, a nested name, and a new value.
@@ -34,7 +33,6 @@ NESTED = [
     (OBJECTS, "scaling__high", np.array([3.0, 4.0, 5.0, 4.0, 3.0])),
     ({"scaling": skdp.RowNorm(2.0)}, "scaling__norm", 3.0),
     (OBJECTS, "inference__share", 0.25),
-    (OBJECTS, "momentum__beta", 0.8),
     (CONSTRAINED, "constraint__radius", 0.2),
     ({"constraint": skdp.objective.Box(-1.0, 1.0)}, "constraint__low", 0.0),
     ({"constraint": skdp.objective.Simplex(1.0)}, "constraint__total", 2.0),

@@ -147,7 +147,7 @@ PARAMETERS = {
     "by_column": lambda rows: skdp.DPRidge(scaling=skdp.PublicRange(by_column=rows)),
     "radius": lambda rows: skdp.DPRidge(constraint=skdp.objective.L2Ball(rows)),
     "share": lambda rows: skdp.DPRidge(inference=skdp.CoefficientInference(rows)),
-    "beta": lambda rows: skdp.DPRidge(momentum=skdp.steps.AveragedGradient(rows)),
+    "beta": lambda rows: skdp.DPRidge(momentum=("averaged", {"beta": rows})),
 }
 
 

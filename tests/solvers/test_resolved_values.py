@@ -14,7 +14,6 @@ from skdp._oracle import Public
 from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, L1Ball, Logistic, Multinomial, Problem, SquaredError
 from skdp.solvers import get_solver
-from skdp.steps import HeavyBall, PolynomialStep, UniformNoise
 
 RIDGE, LOGISTIC = Problem(SquaredError(), ElasticNet(0.1)), Problem(Logistic(), ElasticNet(0.1))
 # Problems with the facts that rules for "auto" look at: few rows and many, both mechanisms, no
@@ -43,7 +42,7 @@ SETTINGS = {
         {"noise_schedule": "exponential"},
     ],
     "whitened": [
-        {"momentum": HeavyBall(0.7)},
+        {"momentum": ("heavy_ball", {"beta": 0.7})},
         {"momentum": "averaged"},
         {"max_iter": 3},
         {"clip_norm": 2.0},
@@ -115,9 +114,9 @@ def test_the_solver_of_a_fit_gives_the_same_fit(name, rng):
 # ---------------------------------------------------------------- objects, names, arguments
 
 FORMS = {
-    "momentum": (HeavyBall(0.3), ("heavy_ball", {"beta": 0.3}), 0.3),
-    "learning_rate": (PolynomialStep(0.01), ("polynomial", {"initial": 0.01})),
-    "noise_schedule": (UniformNoise(), ("uniform", {}), "uniform"),
+    "momentum": (("heavy_ball", {"beta": 0.3}), 0.3),
+    "learning_rate": (("polynomial", {}), "polynomial"),
+    "noise_schedule": (("uniform", {}), "uniform"),
 }
 # Solvers whose sizes may differ from step to step.
 VARYING = {
@@ -132,7 +131,7 @@ TAKERS = [
 
 
 @pytest.mark.parametrize(("parameter", "name"), TAKERS)
-def test_objects_names_and_numbers_make_the_same_fit(parameter, name, rng):
+def test_names_and_numbers_make_the_same_fit(parameter, name, rng):
     X = rng.standard_normal((60, 2))
     seeded = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "scaling": "none"}
     ball = {"constraint": skdp.objective.L2Ball()} if name == "accelerated_mirror_descent" else {}

@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
-from skdp.steps import MOMENTA, AveragedGradient, HeavyBall, IterateAverage, momentum_rule
+from skdp.steps import IterateAverage, Momentum
+from skdp.steps.iterates import MOMENTA
 
 
 def test_averaged_gradient_is_the_bias_corrected_mean(rng):
     gradients = rng.standard_normal((6, 3))
-    direction = AveragedGradient(0.7).start()
+    direction = Momentum("averaged", 0.7).start()
     for t, gradient in enumerate(gradients, start=1):
         weights = 0.3 * 0.7 ** np.arange(t - 1, -1, -1)
         expected = weights @ gradients[:t] / (1 - 0.7**t)
@@ -23,7 +23,7 @@ def test_averaged_gradient_is_the_bias_corrected_mean(rng):
 def test_heavy_ball_is_polyaks(rng):
     """w_next = w - a g + beta (w - w_previous), with a = (1 - beta) eta."""
     gradients, beta, eta = rng.standard_normal((6, 2)), 0.8, 0.5
-    direction = HeavyBall(beta).start()
+    direction = Momentum("heavy_ball", beta).start()
     ours = np.zeros(2)
     before, now = np.zeros(2), np.zeros(2)
     for gradient in gradients:
@@ -34,23 +34,23 @@ def test_heavy_ball_is_polyaks(rng):
 
 @pytest.mark.parametrize("kind", MOMENTA)
 def test_a_run_starts_without_the_past_of_another(kind, rng):
-    momentum, (first, second) = MOMENTA[kind](0.8), rng.standard_normal((2, 4))
+    momentum, (first, second) = Momentum.of((kind, {"beta": 0.8})), rng.standard_normal((2, 4))
     momentum.start()(first)
-    expected = MOMENTA[kind](0.8).start()(second)
+    expected = Momentum(kind, 0.8).start()(second)
     np.testing.assert_array_equal(momentum.start()(second), expected)
-    assert momentum.get_params() == clone(momentum).get_params() == {"beta": 0.8}
-    assert repr(momentum).endswith("(beta=0.8)")
 
 
 def test_momentum_is_checked_when_it_is_used():
-    for given in (1.0, -0.1, HeavyBall(1.0), ("averaged", {"beta": "much"}), math.nan):
+    for given in (1.0, -0.1, ("heavy_ball", {"beta": 1.0}), math.nan):
         with pytest.raises(ValueError, match="momentum must"):
-            momentum_rule(given)
+            Momentum.of(given)
     for given in (None, True, "fast", [0.5], np.array([0.5])):
         with pytest.raises(ValueError, match="momentum must be 'auto', a number"):
-            momentum_rule(given)
+            Momentum.of(given)
+    with pytest.raises(ValueError, match="momentum: beta must be a number, got 'much'"):
+        Momentum.of(("averaged", {"beta": "much"}))
     with pytest.raises(ValueError, match="'averaged' takes beta, got 'gamma'"):
-        momentum_rule(("averaged", {"gamma": 0.5}))
+        Momentum.of(("averaged", {"gamma": 0.5}))
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 7, 10])

@@ -27,17 +27,18 @@ class GradientDescent(Solver):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1.
-    learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
-        Step size, or a schedule: its name ("polynomial"), its name and arguments (``("polynomial",
-        {"a": 50.0})``), or the object. Without noise, of weighted rows or with a log link, it is
-        the size of the first step. Others follow the curvature along the path, without momentum
-        (Malitsky, Mishchenko 2024).
+    learning_rate : float, str, tuple (str, dict) or "auto", default="auto"
+        Step size, or a schedule: "polynomial" is ``initial / sqrt(a + c t)`` in step t,
+        "square_root_decay" ``initial - k sqrt(t)`` with the last size ``final``. A pair sets
+        arguments: ``("polynomial", {"a": 50.0})``. Without noise, of weighted rows or with a log
+        link, it is the size of the first step. Others follow the curvature along the path, without
+        momentum (Malitsky, Mishchenko 2024).
     {momentum}
     {batch_size}
     {sampling}
-    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
-        Noise of the steps relative to each other. Names accept arguments, as names of step sizes
-        do: ``("exponential", {"gamma": 0.9})``.
+    noise_schedule : str, tuple (str, dict), array of shape (max_iter,) or "auto", default="auto"
+        Noise of the steps relative to each other: "uniform", "exponential", "momentum",
+        "step_matched" or, with arguments, ``("exponential", {"gamma": 0.9})``.
     {clip_norm}
     averaging : {"last", "tail", "random", "sparse"} or "auto", default="auto"
         Which iterate is returned: the last, the mean of the last half ("tail"), or a uniformly
@@ -51,9 +52,6 @@ class GradientDescent(Solver):
 
     Notes
     -----
-    Where no gradient is clipped, `skdp.planning` bounds the excess after any number of steps, and
-    finds the best number for a guess of the condition number.
-
     With an L2 penalty the proximal step is an implicit gradient step on the penalty. It has the
     fixed points of the explicit step and is stable for any strength.
 
@@ -117,25 +115,25 @@ class GradientDescent(Solver):
         return values
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        steps.momentum_rule(self.momentum)
+        steps.Momentum.of(self.momentum)
         checks.choice("averaging", self.averaging, AVERAGES)
         checks.choice("mechanism", self.mechanism, self.mechanisms)
         descent.check_batches(self.batch_size, self.sampling, public)
-        steps.step_sizes(self.learning_rate, self.max_iter)
+        sizes = steps.step_sizes(self.learning_rate, self.max_iter)
         steps.constant_clip(self.clip_norm)
-        steps.relative_noise(self.noise_schedule, self.max_iter)
+        steps.relative_noise(self.noise_schedule, sizes)
 
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
         sizes = steps.step_sizes(self.learning_rate, n_steps)
         sizes = sizes * defaults.slower_for_weights(oracle.public, oracle.problem, n_steps)
         composition = defaults.composition_kind(self.mechanism, oracle.public)
-        noises = steps.relative_noise(self.noise_schedule, n_steps, composition, sizes)
+        noises = steps.relative_noise(self.noise_schedule, sizes, composition)
         public, problem = oracle.public, oracle.problem
         sparse, on_all = self.averaging == "sparse", self.batch_size is None
         average = steps.IterateAverage("tail" if sparse else self.averaging, n_steps, oracle.rng)
         local = defaults.local_sizes(oracle, float(sizes[0])) if on_all else None
-        momentum = None if local else steps.momentum_rule(self.momentum)
+        momentum = None if local else steps.Momentum.of(self.momentum)
         path: descent.Path = descent.Proximal(problem, oracle.start(), average, momentum)
         if local is not None:
             path = descent.Sized(path, lambda point, gradient, std: local.next(point, gradient))

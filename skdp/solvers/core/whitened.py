@@ -58,7 +58,7 @@ class Whitened(Solver):
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1. "auto" is 16 for squared error and two classes, 40 for other
         losses, 4 of a stream, and 300 without noise.
-    learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
+    learning_rate : float, str, tuple (str, dict) or "auto", default="auto"
         Step size for *sums* of gradients in the new coordinates, where the Gram matrix is about the
         identity, or a schedule, as for `GradientDescent`. "auto" is one over the curvature of the
         loss, times ``1 / (1 - beta)`` with Polyak's momentum, whose velocity builds up to that.
@@ -67,7 +67,7 @@ class Whitened(Solver):
     {momentum}
         "auto" is 0. For K classes it makes steps 2 K times as long as gradients, that is twice
         Newton's step where classes are as likely as each other.
-    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+    noise_schedule : str, tuple (str, dict), array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other, as for `GradientDescent`. "auto" is "uniform".
     clip_norm : float or "auto", default="auto"
         Largest norm of one record's gradient, in the unit of "gd", in which a row of standardised
@@ -123,9 +123,9 @@ class Whitened(Solver):
             n_steps, momentum = STREAM_STEPS, 0.0
         elif not public.is_noisy:
             n_steps = EXACT_STEPS
-        rule = steps.momentum_rule(momentum if checks.is_auto(self.momentum) else self.momentum)
+        rule = steps.Momentum.of(momentum if checks.is_auto(self.momentum) else self.momentum)
         # Polyak's velocity takes about 1 / (1 - beta) steps to build up.
-        gain = 1 / (1 - rule.beta) if isinstance(rule, steps.HeavyBall) else 1.0
+        gain = 1 / (1 - rule.beta) if rule.kind == "heavy_ball" else 1.0
         size = gain / curvature
         if public.streamed:  # a step has the noise of its block, which no mean of many reduces
             size *= min(1.0, public.signal_to_noise / STREAM_AMPLE)
@@ -151,16 +151,16 @@ class Whitened(Solver):
                 f"max_iter must be less than the number of rows, {public.n_rows}, as every block "
                 f"needs one, got {self.max_iter}. Nothing was released."
             )
-        steps.momentum_rule(self.momentum)
+        steps.Momentum.of(self.momentum)
         sizes = steps.step_sizes(self.learning_rate, self.max_iter)
-        steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
+        steps.relative_noise(self.noise_schedule, sizes)
         steps.constant_clip(self.clip_norm)
 
     def solve(self, oracle: Oracle) -> Solution:
         public, n_steps = oracle.public, self.max_iter
         blocks = _blocks(public, n_steps)
         sizes = steps.step_sizes(self.learning_rate, n_steps)
-        costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
+        costs = steps.relative_noise(self.noise_schedule, sizes) ** -2.0
         if public.streamed:  # a block of its own for each step, with the whole budget
             shares = costs / costs.max()
         else:
@@ -211,7 +211,7 @@ class WhitenedPath(descent.Path):
         self._row_norm = min(row_factor * self._expected, UNBOUNDED)
         self._longest = row_factor * math.sqrt(public.n_parameters)
         self._newton = np.eye(public.n_parameters)
-        self._direction = steps.momentum_rule(solver.momentum).start()
+        self._direction = steps.Momentum.of(solver.momentum).start()
         self._slowdown = problem.loss.slowdown
         kind = "tail" if oracle.is_noisy else "last"
         self._average = steps.IterateAverage(kind, self._n_steps, oracle.rng)

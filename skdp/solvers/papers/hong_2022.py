@@ -8,8 +8,8 @@ grows with T.
 
 "residual_budget" is Algorithm 1 as printed: a privacy filter, in place of a plan, checks each
 request against the budget that is left. Solver "gd" makes the same steps from a plan. Both accept
-``ExponentialNoise``, the optimal schedule, and ``momentum="averaged"``. By default noise is
-uniform. :func:`skdp.planning.number_of_steps` minimises the bound, given a condition number.
+``noise_schedule="exponential"``, the optimal one, and ``momentum="averaged"``. By default noise is
+uniform.
 
 Worth using: ``noise_schedule="exponential"`` in runs whose later steps undo the noise of earlier
 ones, so with strongly convex objectives and many steps, and above all with few rows.
@@ -34,11 +34,11 @@ class ResidualBudget(Solver):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps among which the budget is divided, at least 1. "auto" is that of "gd".
-    learning_rate : float, str, tuple (str, dict), StepSchedule or "auto", default="auto"
+    learning_rate : float, str, tuple (str, dict) or "auto", default="auto"
         Step size, or a schedule, as for `GradientDescent`.
     {momentum}
         The bounds cover "averaged".
-    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+    noise_schedule : str, tuple (str, dict), array of shape (max_iter,) or "auto", default="auto"
         How the budget is divided. "auto" is "uniform".
     clip_norm : float or "auto", default="auto"
         L2 bound of one record's gradient.
@@ -82,20 +82,20 @@ class ResidualBudget(Solver):
         return descent_defaults(public, problem, *given)
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        steps.momentum_rule(self.momentum)
+        steps.Momentum.of(self.momentum)
         checks.choice("averaging", self.averaging, steps.AVERAGES)
         sizes = steps.step_sizes(self.learning_rate, self.max_iter)
         steps.constant_clip(self.clip_norm)
-        steps.relative_noise(self.noise_schedule, self.max_iter, sizes=sizes)
+        steps.relative_noise(self.noise_schedule, sizes)
 
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
         sizes = steps.step_sizes(self.learning_rate, n_steps)
-        costs = steps.relative_noise(self.noise_schedule, n_steps, sizes=sizes) ** -2.0
+        costs = steps.relative_noise(self.noise_schedule, sizes) ** -2.0
         shares = costs / costs.sum()
         clip_norm = steps.constant_clip(self.clip_norm)
         average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
-        momentum = steps.momentum_rule(self.momentum)
+        momentum = steps.Momentum.of(self.momentum)
         path = descent.Proximal(oracle.problem, oracle.start(), average, momentum)
         return Solution(
             descent.descend(oracle, path, descent.schedule(sizes, clip_norm, shares**-0.5)), n_steps

@@ -18,22 +18,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp import steps
-from skdp._numbers import LARGEST_CLIP_NORM, Array, is_real, require, shown
-from skdp.planning import (
-    heavy_ball_bounds,
-    heavy_ball_rate,
-    nesterov_bounds,
-    nesterov_influence,
-    sampling_variance,
-    sizes_of_stages,
-)
+from skdp._numbers import LARGEST_CLIP_NORM, AnyArray, Array, Indices, is_real, require, shown
 from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.steps.schedules import (
+    COST_POWERS,
+    influence_to_noise,
+    name_of,
+    powers,
+    sampled_laplace_noise,
+)
 
 # Largest number of steps that max_iter="auto" considers, and values of the heavy ball's momentum.
 MAX_STEPS = 1000
@@ -44,6 +44,275 @@ ROUNDING = 1e-9
 # the bounds grows without limit towards the first of many steps. It relies on a contraction that
 # clipped gradients, and intercepts without a penalty, do not have.
 MAX_NOISE_RATIO = 100.0
+# Number of curvatures between mu and L among which bounds take the worst, spaced geometrically.
+N_CURVATURES = 41
+# In place of a contraction of 0 (one step reaches the minimum), which has no logarithm. Small
+# enough to leave bounds as they are.
+LEAST_CONTRACTION = 1e-12
+
+# ---------------------------------------------------------------- bounds on the error
+
+
+def sampling_variance(clip_norm: float, batch_size: int, n_rows: int) -> float:
+    """Bound the squared length by which the mean over a random batch misses that over all rows.
+
+    ``S**2 / (4 m) (n - m) / (n - 1)`` with ``S = 2 clip_norm`` for a batch of m out of n rows
+    without replacement (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Prop. 3.3). Independent
+    draws with rate ``m / n`` have at most ``clip_norm**2 (1 - m / n) / m``, which is less.
+
+    Parameters
+    ----------
+    clip_norm : float
+        Bound of one record's gradient, in L1 or L2 norm.
+    batch_size, n_rows : int
+        m and n.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from skdp.solvers.papers.kuru_2022 import sampling_variance
+    >>> sampling_variance(1.0, 50, 101), sampling_variance(1.0, 101, 101)
+    (0.0102, 0.0)
+    """
+    if batch_size == n_rows:
+        return 0.0
+    return clip_norm**2 / batch_size * (n_rows - batch_size) / (n_rows - 1)
+
+
+class Facts(NamedTuple):
+    """Public numbers that bound the excess of a run.
+
+    Attributes
+    ----------
+    smoothness, strong_convexity : float
+        L and mu, ``0 < mu <= L``.
+    initial_excess : float
+        E_0, a *public* guess. The recursion behind the bound is about ``F(x_t) - F*`` plus ``mu/2``
+        times a squared distance, so E_0 is the initial excess plus ``mu/2 |x_0 - x*|**2``, which is
+        at most twice the excess. The paper prints the excess.
+    variance : float
+        Expected squared length of the noise on the mean gradient if a single step used the whole
+        budget: ``2 d S**2 / (n epsilon)**2`` for Laplace, ``d S**2 / (n mu_G)**2`` for Gaussian
+        noise, S being the sensitivity.
+    composition : {"laplace", "gaussian"}
+        Rule by which costs add up: epsilons for "laplace", squares of mu for "gaussian".
+    sampling_variance : float, default=0.0
+        Expected squared length of the sampling error of a batch in every step. See
+        `sampling_variance`.
+    """
+
+    smoothness: float
+    strong_convexity: float
+    initial_excess: float
+    variance: float
+    composition: str = "laplace"
+    sampling_variance: float = 0.0
+
+
+def nesterov_bounds(
+    n_steps: int,
+    facts: Facts,
+    step: float = 1.0,
+    stages: tuple[int, float] | None = None,
+    is_optimal: bool = True,
+) -> Array:
+    """Bound the expected excess after T = 1, ..., ``n_steps`` steps, each with noise for its T.
+
+    ``a_{T,0} E_0 + (variance/2) sum_t a_{T,t} s_t**2``, with noise s_t that is scaled to the budget
+    and either minimises the bound or is uniform. Laplace noise with delta = 0 gives ``(d S**2 / (n
+    epsilon)**2) (sum_t a_{T,t}**(1/3))**3`` for the second term (Kuru, Birbil, Gurbuzbalaban,
+    Yildirim 2022, eq. 29 and 32, in stages eq. 34).
+
+    Parameters
+    ----------
+    n_steps : int
+        Largest T.
+    facts : Facts
+    step : float, default=1.0
+        Step size in units of 1/L, in (0, 1].
+    stages : tuple (first_stage, p) or None, default=None
+        Steps of the first stage, and the length of the later ones, as in `MultistageNesterov`. None
+        is a single stage.
+    is_optimal : bool, default=True
+        Whether the noise minimises the bound. Otherwise it is uniform.
+
+    Returns
+    -------
+    array of shape (n_steps,)
+
+    Examples
+    --------
+    >>> from skdp.solvers.papers.kuru_2022 import Facts, nesterov_bounds
+    >>> facts = Facts(1.0, 0.01, initial_excess=1.0, variance=1e-6)
+    >>> best, uniform = nesterov_bounds(1000, facts), nesterov_bounds(1000, facts, is_optimal=False)
+    >>> int(best.argmin()) + 1, int(uniform.argmin()) + 1
+    (57, 45)
+    >>> bool(best.min() < uniform.min())
+    True
+    """
+    start, weights = nesterov_influence(
+        n_steps, facts.smoothness, facts.strong_convexity, step, stages
+    )
+    # T steps of equal cost have T**(2/p) times the variance of one, costs being 1/noise**p. The
+    # effect of optimal noise is (sum of influence**(1/power))**power.
+    p = COST_POWERS[facts.composition]
+    steps_power, power = 2 // p, (2 + p) // p
+    equally = np.logaddexp.accumulate(weights)
+    if is_optimal:
+        effect = power * np.logaddexp.accumulate(weights / power)
+    else:
+        effect = equally + steps_power * np.log(np.arange(1, n_steps + 1))
+    with np.errstate(over="ignore"):
+        noise = facts.variance * np.exp(start + effect)
+        sampled = facts.sampling_variance * np.exp(start + equally)
+        return np.asarray(np.exp(start) * facts.initial_excess + (noise + sampled) / 2)
+
+
+def stages_of(n_steps: int, kappa: float, first_stage: int, p: float) -> Indices:
+    """Return the stage, counted from 1, of each of the steps 1..n_steps of multistage acceleration.
+
+    The first stage has ``first_stage`` steps, stage k has ``2**k ceil(sqrt(kappa) log(2**(p+2)))``.
+
+    Returns
+    -------
+    array of shape (n_steps,), int64
+    """
+    unit = math.ceil(math.sqrt(kappa) * (p + 2) * math.log(2))
+    lengths = [min(first_stage, n_steps)]
+    while sum(lengths) < n_steps:
+        lengths.append(min(2 ** (len(lengths) + 1) * unit, n_steps))
+    return np.repeat(np.arange(1, len(lengths) + 1), lengths)[:n_steps]
+
+
+def nesterov_influence(
+    n_steps: int,
+    smoothness: float,
+    strong_convexity: float,
+    step: float = 1.0,
+    stages: tuple[int, float] | None = None,
+) -> tuple[Array, Array]:
+    """Return the logarithms of the contributions of the start and of each step's noise at the end.
+
+    Parameters are as for `Facts` and `nesterov_bounds`.
+
+    Returns
+    -------
+    two arrays of shape (n_steps,)
+        log a_{T,0} for each number T of steps, and ``log a_{T,t} - log a_{T,0}`` for each step t,
+        which is the same for all T (Kuru et al. 2022, eqs. 29 and 34).
+    """
+    stage = np.ones(n_steps)
+    if stages is not None:
+        stage = stages_of(n_steps, smoothness / strong_convexity, *stages).astype(np.float64)
+    sizes = step / smoothness * sizes_of_stages(stage)
+    shrink = 1 - np.sqrt(np.minimum(sizes * strong_convexity, 1.0))
+    start = np.cumsum(np.log(np.maximum(shrink, LEAST_CONTRACTION)))
+    start = start + (stage - stage[0]) * math.log(2)
+    return start, np.log(sizes) + np.log1p(sizes * smoothness) - start
+
+
+def sizes_of_stages(stage: AnyArray) -> AnyArray:
+    """Return the sizes of steps by their stage, in units of the first: ``4**-k`` for k >= 2."""
+    return np.where(stage == 1, 1.0, 4.0**-stage)
+
+
+def heavy_ball_rate(
+    step: float, momentum: float, smoothness: float, strong_convexity: float
+) -> float:
+    """Return the rate rho at which iterates without noise shrink on quadratics, as ``t rho**t``.
+
+    This is the largest modulus of the roots of ``z**2 - (1 + beta - alpha h) z + beta`` for h = mu
+    and h = L (Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, Thm 3.5, as printed, eq. 26 has the roots
+    of Nesterov's method, while the proof has these).
+
+    Parameters
+    ----------
+    step, momentum : float
+        alpha > 0 and beta in [0, 1).
+    smoothness, strong_convexity : float
+        L and mu.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from skdp.solvers.papers.kuru_2022 import heavy_ball_rate
+    >>> root = 100**0.5
+    >>> step, beta = 4 / (1 + root) ** 2, ((root - 1) / (root + 1)) ** 2
+    >>> bool(abs(heavy_ball_rate(step, beta, 100.0, 1.0) - (root - 1) / (root + 1)) < 1e-7)
+    True
+    """
+    middle = 1 + momentum - step * np.array([strong_convexity, smoothness], dtype=complex)
+    root = np.sqrt(middle**2 - 4 * momentum)
+    return float(np.maximum(np.abs(middle + root), np.abs(middle - root)).max() / 2)
+
+
+def responses(
+    curvatures: Array, step: float, momentum: ArrayLike, n_steps: int
+) -> tuple[Array, Array]:
+    """Return x_t of two runs without noise, each of shape (n_steps, ...).
+
+    The first run starts at x_0 = x_{-1} = 1. Its values are x_1, ..., x_n. The second starts at x_0
+    = 1 and x_{-1} = 0, the response to a push. Its values are x_0, ..., x_{n-1}.
+    """
+    middle = 1 + np.asarray(momentum) - step * curvatures
+    momentum = np.broadcast_to(np.asarray(momentum, dtype=np.float64), middle.shape)
+    rest, push = np.empty((2, n_steps, *middle.shape))
+    before = now = np.ones(middle.shape)
+    earlier, pushed = np.zeros(middle.shape), np.ones(middle.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for t in range(n_steps):
+            before, now = now, middle * now - momentum * before
+            rest[t], push[t] = now, pushed
+            earlier, pushed = pushed, middle * pushed - momentum * earlier
+    return rest, push
+
+
+def heavy_ball_bounds(n_steps: int, facts: Facts, step: float, momentum: ArrayLike) -> Array:
+    """Bound the expected excess after T = 1, ..., ``n_steps`` steps with uniform noise.
+
+    These are the bounds of Thm 3.5 of Kuru, Birbil, Gurbuzbalaban, Yildirim (2022) without its
+    unspecified constants: the largest remainder of the start over the curvatures between mu and L,
+    plus the largest contribution of the noise of T steps. They are exact for the worst quadratic,
+    up to the grid of curvatures, and a guide for other objectives. With noise the least of them is
+    at neither the textbook's choice of momentum nor the one of the best rate.
+
+    Parameters
+    ----------
+    n_steps : int
+        Largest T.
+    facts : Facts
+    step : float
+    momentum : float or array
+
+    Returns
+    -------
+    array of shape (n_steps, ...), the latter as ``momentum``
+
+    Raises
+    ------
+    ValueError
+        Unless 0 < ``strong_convexity`` <= ``smoothness``.
+    """
+    h = np.geomspace(facts.strong_convexity, facts.smoothness, N_CURVATURES)
+    rest, push = responses(h, step, np.asarray(momentum)[..., None], n_steps)
+    # Noise variance of each of T steps, in units of that of one step with the whole budget.
+    counts = np.arange(1, n_steps + 1, dtype=np.float64).reshape(-1, *[1] * np.ndim(momentum))
+    factor = counts ** (2 // COST_POWERS[facts.composition])
+    with np.errstate(over="ignore", invalid="ignore"):
+        remainder = (rest**2).max(axis=-1)
+        noise = (h * np.cumsum(push**2, axis=0)).max(axis=-1) * step**2 / 2
+        bounds = facts.initial_excess * remainder
+        bounds += (facts.variance * factor + facts.sampling_variance) * noise
+    return np.where(np.isfinite(bounds), bounds, math.inf)
+
+
+# ---------------------------------------------------------------- solvers
 
 
 @base.hyperparameters
@@ -100,12 +369,11 @@ class Accelerated(Solver):
         facts = self._largest(problem), self._mu(problem), self._pace(problem), self._stages
         return nesterov_influence(self.max_iter, *facts)[1]
 
-    def _bounds(self, facts: Settings, n_steps: int = MAX_STEPS) -> Array:
+    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
         """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps. Nesterov's."""
-        schedule, pace = self._bounded_schedule(), min(self._size * facts["smoothness"], 1.0)
-        return nesterov_bounds(
-            n_steps, **facts, step=pace, stages=self._stages, noise_schedule=schedule
-        )
+        pace = min(self._size * facts.smoothness, 1.0)
+        is_optimal = name_of(self.noise_schedule) != "uniform"
+        return nesterov_bounds(n_steps, facts, pace, self._stages, is_optimal)
 
     @property
     def _stages(self) -> tuple[int, float] | None:
@@ -211,29 +479,22 @@ class Accelerated(Solver):
     def _kappa(self, problem: Problem) -> float:
         return max(self._largest(problem) / self._mu(problem), 1 + 1e-9)
 
-    def _bounded_schedule(self) -> str:
-        """Return the noise schedule of the bound that is minimised: "uniform" or "optimal"."""
-        if checks.is_word(self.noise_schedule, "optimal"):
-            return "optimal"
-        rule = steps.noise_rule(self.noise_schedule)
-        return "uniform" if isinstance(rule, steps.UniformNoise) else "optimal"
-
     def _composition(self, public: Public) -> str:
         return defaults.composition_kind(self.mechanism, public)
 
-    def _facts(self, public: Public, problem: Problem) -> Settings:
+    def _facts(self, public: Public, problem: Problem) -> Facts:
         sampled = 0.0  # without noise the clipping norm is no size of a gradient
         if self.batch_size is not None and public.is_noisy:
             rows = descent.batch_rows(self.batch_size, public.n_rows)
             sampled = sampling_variance(steps.constant_clip(self.clip_norm), rows, public.n_rows)
-        return {
-            "smoothness": self._largest(problem),
-            "strong_convexity": self._mu(problem),
-            "initial_excess": self.initial_gap,
-            "variance": self._variance_of_one_step(public),
-            "composition": self._composition(public),
-            "sampling_variance": sampled,
-        }
+        return Facts(
+            self._largest(problem),
+            self._mu(problem),
+            self.initial_gap,
+            self._variance_of_one_step(public),
+            self._composition(public),
+            sampled,
+        )
 
     def _variance_of_one_step(self, public: Public) -> float:
         """Return the squared length of the noise of a single step with the whole budget."""
@@ -250,8 +511,7 @@ class Accelerated(Solver):
         """Return the relative noise of the steps."""
         schedule, composition = self.noise_schedule, self._composition(public)
         if not checks.is_word(schedule, "optimal"):
-            sizes = self._sizes(problem)
-            return steps.relative_noise(schedule, self.max_iter, composition, sizes)
+            return steps.relative_noise(schedule, self._sizes(problem), composition)
         logs = self._log_influence(problem)
         # Optimal noise is proportional to influence**(-1/3) or influence**(-1/4).
         power = 3 if composition == "laplace" else 4
@@ -261,8 +521,8 @@ class Accelerated(Solver):
             self.batch_size if self.sampling in descent.AMPLIFIED else None, public.n_rows
         )
         if composition == "laplace" and rate < 1 and public.is_noisy:
-            return steps.sampled_laplace_noise(logs, public.laplace_budget, rate)
-        return steps.influence_to_noise(logs, composition)
+            return sampled_laplace_noise(logs, public.laplace_budget, rate)
+        return influence_to_noise(logs, composition)
 
     # ------------------------------------------------------------------ the run
 
@@ -318,12 +578,12 @@ class HeavyBallDescent(Accelerated):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps. "auto", up to 1000, and ``momentum`` minimise
-        `skdp.planning.heavy_ball_bounds`.
+        `heavy_ball_bounds`.
     momentum : float, HeavyBall, ("heavy_ball", {"beta": float}) or "auto", default="auto"
         Weight beta of the previous step, in [0, 1). Unlike those of "gd", steps here have the gain
         ``1 / (1 - beta)``, as in the paper: a constant gradient is followed with steps of
         ``learning_rate / (1 - beta)``.
-    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+    noise_schedule : str, tuple (str, dict), array of shape (max_iter,) or "auto", default="auto"
         "auto" is "optimal", which follows the bound of Prop. 3.4, in which the influence of a step
         falls by ``rho**2`` from one to the next. "uniform" is the paper's.
     {Parameters}
@@ -354,29 +614,28 @@ class HeavyBallDescent(Accelerated):
         if checks.is_auto(self.momentum):
             n_steps = None if checks.is_auto(self.max_iter) else self.max_iter
             facts = self._facts(public, problem)
-            bounds = heavy_ball_bounds(n_steps or MAX_STEPS, self._size, MOMENTA, **facts)
+            bounds = heavy_ball_bounds(n_steps or MAX_STEPS, facts, self._size, MOMENTA)
             bounds[: (n_steps or 1) - 1] = math.inf
             self.max_iter, best = (int(one[0]) for one in np.where(bounds == bounds.min()))
             self.max_iter, self.momentum = self.max_iter + 1, float(MOMENTA[best])
-        rule = steps.momentum_rule(self.momentum)
-        if not isinstance(rule, steps.HeavyBall):
+        if steps.Momentum.of(self.momentum).kind != "heavy_ball":
             raise ValueError(
-                "solver 'heavy_ball': momentum must be 'auto', a number in [0, 1) or a HeavyBall, "
-                f"got {shown(self.momentum)}, which solver 'gd' takes. Nothing was released."
+                "solver 'heavy_ball': momentum must be 'auto' or a number in [0, 1), got "
+                f"{shown(self.momentum)}, which solver 'gd' takes. Nothing was released."
             )
         super()._choose_steps(public, problem)
 
-    def _bounds(self, facts: Settings, n_steps: int = MAX_STEPS) -> Array:
-        return heavy_ball_bounds(n_steps, self._size, self._beta, **facts)
+    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
+        return heavy_ball_bounds(n_steps, facts, self._size, self._beta)
 
     @property
     def _beta(self) -> float:
-        return float(steps.momentum_rule(self.momentum).beta)
+        return steps.Momentum.of(self.momentum).beta
 
     def _log_influence(self, problem: Problem) -> Array:
         facts = self._largest(problem), self._mu(problem)
         rate = float(np.clip(heavy_ball_rate(self._size, self._beta, *facts), 1e-6, 1.0))
-        return steps.ExponentialNoise(rate**2).log_influence(self.max_iter)
+        return powers(rate**2, self.max_iter)
 
     def _path(self, start: Array, problem: Problem) -> descent.Path:
         return descent.MomentumPath(start, lambda size: self._beta, False)
@@ -398,8 +657,8 @@ class Nesterov(Accelerated):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps. "auto" minimises the error bound (eq. 32) of a full-batch run, up to 1000.
-        See `skdp.planning.nesterov_bounds`.
-    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+        See `nesterov_bounds`.
+    noise_schedule : str, tuple (str, dict), array of shape (max_iter,) or "auto", default="auto"
         "auto" is "optimal", which minimises the error bound (Prop. 4.2, numerically on samples with
         delta = 0), with at most 100 times the noise of the least noisy step. "uniform" is DP-NAG.
     {Parameters}
@@ -445,7 +704,7 @@ class MultistageNesterov(Accelerated):
         Steps of the first stage. "auto" minimises the error bound.
     p : float, default=1.0
         Length of the later stages, at least 0.
-    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+    noise_schedule : str, tuple (str, dict), array of shape (max_iter,) or "auto", default="auto"
         "auto" is "optimal", which minimises the error bound, with at most 100 times the noise of
         the least noisy step. "uniform" is DP-MASG.
     {Parameters}
@@ -498,5 +757,5 @@ class MultistageNesterov(Accelerated):
         return self.first_stage, self.p
 
     def _sizes(self, problem: Problem) -> Array:
-        stage = steps.stages(self.max_iter, self._kappa(problem), *self._stages)
+        stage = stages_of(self.max_iter, self._kappa(problem), *self._stages)
         return np.asarray(super()._sizes(problem) * sizes_of_stages(stage))

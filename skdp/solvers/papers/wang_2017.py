@@ -63,7 +63,7 @@ class AcceleratedMirrorDescent(Solver):
         L, the largest curvature of the mean loss in the set's own norm, from which step sizes
         follow: ``(k + 2) / (4 L)``. "auto" assumes columns of unit size (rows of the length that
         a `RowNorm` declares, if that is less), and is larger where noise calls for shorter steps.
-    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+    noise_schedule : str, tuple (str, dict), array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other. "auto" matches it to alpha, which minimises the
         noise term ``sum alpha_k**2 sigma_k**2`` of the bound.
     clip_norm : float or "auto", default="auto"
@@ -168,7 +168,7 @@ class AcceleratedMirrorDescent(Solver):
         return np.asarray(sizes, dtype=np.float64)
 
     def _noises(self) -> Array:
-        return relative_noise(self.noise_schedule, self.max_iter, sizes=self._alphas())
+        return relative_noise(self.noise_schedule, self._alphas())
 
     def solve(self, oracle: Oracle) -> Solution:
         path, clip_norm = MirrorPath(oracle), constant_clip(self.clip_norm)

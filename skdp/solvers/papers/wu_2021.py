@@ -7,18 +7,76 @@ uniform noise grows with the range of the step sizes, and vanishes for constant 
 
 "adp_sgd" is this algorithm (ADP-SGD). By default the last of 200 to 1000 steps is half as long as
 the first, noise is "step_matched", and all rows are in each step. ``noise_schedule="uniform"`` is
-DP-SGD. ``AdaptiveStep`` follows the norms of the *noisy* gradients: as printed, the adaptive steps
-are computed from gradients without noise, which is not private.
+DP-SGD. ``learning_rate="adaptive"`` follows the norms of the *noisy* gradients: as printed, the
+adaptive steps are computed from gradients without noise, which is not private.
 
 Worth using: to compare schedules of steps and noise. It is about as accurate as "gd" and slower.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
 from skdp import steps
-from skdp._numbers import Array
+from skdp._numbers import Array, require
 from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.steps.schedules import name_of, named, polynomial
+
+
+class AdaptiveStep(NamedTuple):
+    """Step t has size ``initial / b_t``, where b grows with the norms of the noisy gradients.
+
+    ``b_t**2 = b_{t-1}**2 + max(||g_t||**2 - E ||noise||**2, least)``. The sizes depend on answers
+    that were released before, and cost nothing. The noise of the steps has to be fixed before the
+    run: it is matched to the guess ``b_t**2 = first**2 + growth t`` (Wu, Wang, Cristali, Gu,
+    Willett 2021, sec. 5.2, where b is computed from gradients without noise, which is not private).
+
+    Attributes
+    ----------
+    initial : float, default=1.0
+        Positive.
+    first : float, default=1.0
+        b_0, positive.
+    least : float, default=1e-3
+        Least growth of ``b**2`` in a step, positive.
+    growth : float, default=1.0
+        Guess of the growth of ``b**2`` in a step, not negative.
+    """
+
+    initial: float = 1.0
+    first: float = 1.0
+    least: float = 1e-3
+    growth: float = 1.0
+
+    def expected_sizes(self, n_steps: int) -> Array:
+        """Return the sizes of the steps 1..n_steps if the guess ``growth`` were right."""
+        for name, value in self._asdict().items():
+            is_valid = 0 < value < math.inf or (name == "growth" and value == 0)
+            require(f"learning_rate: {name}", value, "be positive and finite", is_valid)
+        return np.asarray(
+            self.initial / np.sqrt(self.first**2 + self.growth * np.arange(1, n_steps + 1))
+        )
+
+    def start(self) -> Callable[[Array, float], float]:
+        """Return the sizes of one run, each from a noisy gradient and the noise in an entry of it.
+
+        The squares of large gradients may overflow over many steps. The size is 0 then.
+        """
+        squared = float(self.first) ** 2
+
+        def size(gradient: Array, noise_std: float) -> float:
+            nonlocal squared
+            with np.errstate(over="ignore"):
+                square = float(np.sum(gradient * gradient)) - gradient.size * noise_std**2
+            squared += max(square, self.least)
+            return float(self.initial / math.sqrt(squared))
+
+        return size
 
 
 @base.hyperparameters
@@ -35,16 +93,15 @@ class AdaptiveNoiseSGD(Solver):
     ----------
     max_iter : int or "auto", default="auto"
         Number of steps, at least 1.
-    learning_rate : float, str, tuple (str, dict), StepSchedule, AdaptiveStep, default="auto"
-        Step sizes, also by name: "polynomial", or ``("adaptive", {"growth": 0.01})`` with
-        arguments. ``PolynomialStep``: ``initial / sqrt(a + c t)``. ``SquareRootDecayStep``:
-        ``initial - k sqrt(t)``, down to ``final``. ``AdaptiveStep``: by the norms of the noisy
-        gradients. "auto" is a ``PolynomialStep`` whose last step is half as long as the first.
+    learning_rate : float, str, tuple (str, dict) or "auto", default="auto"
+        Step sizes, as for `GradientDescent`, or "adaptive": by the norms of the noisy gradients,
+        with arguments such as ``("adaptive", {"growth": 0.01})``. "auto" is "polynomial", with a
+        last step that is half as long as the first.
     {batch_size}
     {sampling}
-    noise_schedule : str, NoiseSchedule, array of shape (max_iter,) or "auto", default="auto"
+    noise_schedule : str, tuple (str, dict), array of shape (max_iter,) or "auto", default="auto"
         Noise of the steps relative to each other. "auto" is "step_matched", by the step sizes of
-        this solver, or the expected ones of an ``AdaptiveStep``. "uniform" is DP-SGD.
+        this solver, or the expected ones if they are adaptive. "uniform" is DP-SGD.
     {clip_norm}
     {averaging}
 
@@ -104,12 +161,12 @@ class AdaptiveNoiseSGD(Solver):
             # The most was chosen on the first data of `benchmarks.papers.next_to_gd`.
             max_iter = defaults.count_within(distance / mean, (200, 1000))
         delay = max_iter / 3
-        sizes = steps.PolynomialStep(1.0, a=delay).sizes(max_iter)
+        sizes = polynomial(max_iter, a=delay)
         initial = min(distance / float(sizes.sum()), longest / float(sizes[0]))
         descent = defaults.descent_defaults(public, problem)
         return {
             "max_iter": max_iter,
-            "learning_rate": steps.PolynomialStep(initial, a=delay),
+            "learning_rate": ("polynomial", {"initial": initial, "a": delay}),
             "noise_schedule": "step_matched",
             "clip_norm": descent["clip_norm"],
             "averaging": descent["averaging"],
@@ -121,25 +178,27 @@ class AdaptiveNoiseSGD(Solver):
         steps.constant_clip(self.clip_norm)
         self._noises()
 
+    @property
+    def _adaptive(self) -> AdaptiveStep | None:
+        if name_of(self.learning_rate) != "adaptive":
+            return None
+        return named("learning_rate", {"adaptive": AdaptiveStep}, self.learning_rate, "")()
+
     def _expected_sizes(self) -> Array:
         """Return the step sizes, or those to which the noise of an adaptive step is matched."""
-        rule = steps.step_schedule(self.learning_rate)
-        if isinstance(rule, steps.AdaptiveStep):
-            return rule.expected_sizes(self.max_iter)
-        return steps.step_sizes(rule, self.max_iter)
+        if self._adaptive is not None:
+            return self._adaptive.expected_sizes(self.max_iter)
+        return steps.step_sizes(self.learning_rate, self.max_iter)
 
     def _noises(self) -> Array:
-        return steps.relative_noise(
-            self.noise_schedule, self.max_iter, sizes=self._expected_sizes()
-        )
+        return steps.relative_noise(self.noise_schedule, self._expected_sizes())
 
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
         average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
         path: descent.Path = descent.Proximal(oracle.problem, oracle.start(), average)
-        rule = steps.step_schedule(self.learning_rate)
-        if isinstance(rule, steps.AdaptiveStep):
-            size_of = rule.start()
+        if self._adaptive is not None:
+            size_of = self._adaptive.start()
             path = descent.Sized(path, lambda point, gradient, std: size_of(gradient, std))
         clip_norm = steps.constant_clip(self.clip_norm)
         batches = descent.samplers(self.batch_size, self.sampling, oracle.public)

@@ -18,7 +18,7 @@ from skdp.accounting.pricing import least_factor
 from skdp.objective import Logistic, Multinomial, Problem, SquaredError
 from skdp.solvers import get_solver
 from skdp.solvers.papers.wu_2021 import AdaptiveNoiseSGD
-from skdp.steps import AdaptiveStep, PolynomialStep, SquareRootDecayStep
+from skdp.steps import step_sizes
 
 PROBLEM = Problem(SquaredError())
 
@@ -40,9 +40,9 @@ def noise_levels(solver, public, problem=PROBLEM):
 
 
 RULES = [
-    PolynomialStep(2.0, a=20.0, c=3.0),
-    SquareRootDecayStep(0.4),
-    AdaptiveStep(0.5, first=2.0, least=0.01),
+    ("polynomial", {"initial": 2.0, "a": 20.0, "c": 3.0}),
+    ("square_root_decay", {"initial": 0.4}),
+    ("adaptive", {"initial": 0.5, "first": 2.0, "least": 0.01}),
 ]
 
 
@@ -57,9 +57,9 @@ def test_iterates_are_those_of_a_plain_loop(rule, regression):
     w, squared = np.zeros(5), 4.0
     for t in range(1, 26):
         gradient = X.T @ (X @ w - y) / len(y)
-        if isinstance(rule, PolynomialStep):
+        if rule[0] == "polynomial":
             eta = 2.0 / math.sqrt(20 + 3 * t)
-        elif isinstance(rule, SquareRootDecayStep):
+        elif rule[0] == "square_root_decay":
             eta = 0.4 - (0.4 - 1e-10) * math.sqrt(t / 25)
         else:
             squared += max(gradient @ gradient, 0.01)
@@ -69,7 +69,7 @@ def test_iterates_are_those_of_a_plain_loop(rule, regression):
 
 
 def test_the_last_step_of_the_square_root_decay_is_exact():
-    sizes = SquareRootDecayStep().sizes(11760)
+    sizes = step_sizes("square_root_decay", 11760)
     assert sizes[-1] == 1e-10
     assert (np.diff(sizes) < 0).all()
     assert sizes[0] == pytest.approx(0.1 - 0.1 / math.sqrt(11760), rel=1e-6)
@@ -77,7 +77,7 @@ def test_the_last_step_of_the_square_root_decay_is_exact():
 
 @pytest.mark.parametrize("batch_size", [None, 50])
 def test_noise_is_matched_to_the_steps(batch_size):
-    rule = PolynomialStep(0.3)
+    rule = "polynomial", {"initial": 0.3}
     solver = AdaptiveNoiseSGD(max_iter=40, learning_rate=rule, batch_size=batch_size)
     levels = noise_levels(solver, facts())
     b = np.sqrt(20 + np.arange(1, 41))
@@ -86,7 +86,7 @@ def test_noise_is_matched_to_the_steps(batch_size):
 
 def test_noise_of_an_adaptive_step_is_the_preset():
     """alpha_t = (b_0**2 + t c)**(1/4), fixed before the run."""
-    rule = AdaptiveStep(first=3.0, growth=0.5)
+    rule = "adaptive", {"first": 3.0, "growth": 0.5}
     levels = noise_levels(AdaptiveNoiseSGD(max_iter=30, learning_rate=rule), facts())
     alpha = (9.0 + 0.5 * np.arange(1, 31)) ** 0.25
     np.testing.assert_allclose(levels / levels[0], alpha / alpha[0], rtol=1e-9)
@@ -129,7 +129,7 @@ def test_adaptive_steps_use_the_noisy_gradient_and_take_the_noise_off(monkeypatc
         stds.append(std(self, *asked))
         return stds[-1]
 
-    rule = AdaptiveStep(0.5, first=1.0, least=1e-4)
+    rule = "adaptive", {"initial": 0.5, "least": 1e-4}
     solver = AdaptiveNoiseSGD(max_iter=15, learning_rate=rule, averaging="last")
     model = skdp.DPLinearRegression(
         solver=solver,
@@ -160,7 +160,7 @@ def test_fixed_size_batches_need_replace_one(classification):
 def test_default_steps_are_stable_for_any_rows(row_bound, epsilon, max_iter):
     public = facts(data_norm=row_bound, row_bound=row_bound, epsilon=epsilon)
     solver = AdaptiveNoiseSGD(max_iter=max_iter).resolve(public, PROBLEM)
-    sizes = solver.learning_rate.sizes(solver.max_iter)
+    sizes = step_sizes(solver.learning_rate, solver.max_iter)
     assert sizes.max() * public.row_norm**2 < 2
 
 
@@ -170,7 +170,7 @@ def test_defaults_travel_no_further_than_gradient_descent(loss):
     problem = Problem(loss)
     ours = AdaptiveNoiseSGD().resolve(public, problem)
     theirs = get_solver("gd").resolve(public, problem)
-    distance = ours.learning_rate.sizes(ours.max_iter).sum()
+    distance = step_sizes(ours.learning_rate, ours.max_iter).sum()
     assert distance <= theirs.max_iter * theirs.learning_rate * (1 + 1e-9)
     assert ours.clip_norm == theirs.clip_norm
 
@@ -181,9 +181,9 @@ def test_defaults_travel_no_further_than_gradient_descent(loss):
         ({"max_iter": 0}, "max_iter must be 'auto' or an integer, at least 1"),
         ({"learning_rate": -1.0}, "learning_rate must give positive"),
         ({"learning_rate": "fast"}, "learning_rate must be 'auto'"),
-        ({"learning_rate": PolynomialStep(a=-1)}, "a must not be negative"),
-        ({"learning_rate": AdaptiveStep(least=0)}, "least must be positive"),
-        ({"learning_rate": AdaptiveStep(growth=-1)}, "growth must not be negative"),
+        ({"learning_rate": ("polynomial", {"a": -1})}, "a must not be negative"),
+        ({"learning_rate": ("adaptive", {"least": 0})}, "least must be positive"),
+        ({"learning_rate": ("adaptive", {"growth": -1})}, "growth must be positive"),
         ({"sampling": "all"}, "sampling must be one of"),
         ({"averaging": "first"}, "averaging must be one of"),
         ({"noise_schedule": "linear"}, "noise_schedule must be .* one of"),
@@ -200,7 +200,7 @@ def test_bad_hyperparameters_are_refused(bad, message):
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
 def test_nothing_but_releases_with_adaptive_steps(replay, classification, adjacency):
     X, y = classification[0][:60], classification[1][:60]
-    solver = AdaptiveNoiseSGD(max_iter=9, learning_rate=AdaptiveStep())
+    solver = AdaptiveNoiseSGD(max_iter=9, learning_rate="adaptive")
 
     def make():
         return skdp.DPLogisticRegression(
@@ -215,7 +215,7 @@ def test_nothing_but_releases_with_adaptive_steps(replay, classification, adjace
 @pytest.mark.parametrize("max_iter", ["auto", 1, 10, 5000])
 def test_default_steps_halve_over_a_run(max_iter):
     resolved = AdaptiveNoiseSGD(max_iter=max_iter).resolve(facts(), PROBLEM)
-    sizes = resolved.learning_rate.sizes(resolved.max_iter)
+    sizes = step_sizes(resolved.learning_rate, resolved.max_iter)
     assert (np.diff(sizes) < 0).all()
     if resolved.max_iter > 100:
         assert sizes[-1] / sizes[0] == pytest.approx(0.5, abs=0.01)

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp import planning, steps
 from skdp._oracle import Public
 from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, Logistic, Problem
-from skdp.solvers import AdaptiveNoiseSGD, GradientDescent, get_solver
+from skdp.solvers import GradientDescent, get_solver
+from skdp.solvers.papers.kuru_2022 import Facts, nesterov_bounds, sampling_variance
 
 PROBLEM = Problem(Logistic(), ElasticNet(0.02))
+AVERAGED = "averaged", {"beta": 0.5}
 
 
 def public_for(**facts):
@@ -35,10 +36,10 @@ def test_a_random_iterate_is_one_whose_gradient_was_taken(rng):
 
 def test_estimators_hand_on_momentum(rng):
     X = rng.standard_normal((100, 2))
-    model = skdp.DPRidge(solver="gd", momentum=steps.AveragedGradient(0.5), max_iter=5)
-    assert model.fit(X, X[:, 0]).solver_.momentum.beta == 0.5
+    model = skdp.DPRidge(solver="gd", momentum=AVERAGED, max_iter=5)
+    assert model.fit(X, X[:, 0]).solver_.momentum == AVERAGED
     with pytest.raises(ValueError, match=r"'svrg' has no momentum\. Solvers that have it: gd, "):
-        skdp.DPRidge(solver="svrg", momentum=steps.AveragedGradient(0.5)).plan(100, 2)
+        skdp.DPRidge(solver="svrg", momentum=AVERAGED).plan(100, 2)
 
 
 # ---------------------------------------------------------------- Kuru et al. 2022
@@ -72,18 +73,17 @@ def test_bounds_know_the_noise_of_sampling(rng):
     gradients /= np.abs(gradients).sum(axis=1, keepdims=True)  # L1 norm 1
     means = [gradients[rng.choice(n_rows, size, replace=False)].mean(axis=0) for _ in range(4000)]
     found = np.mean(np.sum((means - gradients.mean(axis=0)) ** 2, axis=1))
-    bound = planning.sampling_variance(1.0, size, n_rows)
+    bound = sampling_variance(1.0, size, n_rows)
     assert 0.1 * bound < found < bound
     apart = np.eye(4)[np.arange(n_rows) % 4] * np.where(np.arange(n_rows) < 25, 1, -1)[:, None]
     spread = np.sum((apart - apart.mean(axis=0)) ** 2) / (n_rows - 1)  # extreme: nearly the bound
     assert spread / size * (1 - size / n_rows) == pytest.approx(bound, rel=0.02)
-    facts = 1.0, 0.05, 1.0, 1e-3
+    facts, exact = (Facts(1.0, 0.05, 1.0, variance) for variance in (1e-3, 0.0))
     for stages in (None, (20, 1.0)):
-        bounds = functools.partial(planning.nesterov_bounds, stages=stages)
-        plain = bounds(60, *facts)
-        more = bounds(60, *facts, sampling_variance=0.2) - plain
-        alone = bounds(60, *facts[:3], 0.0, noise_schedule="uniform", sampling_variance=0.2)
-        assert more == pytest.approx(alone - bounds(60, *facts[:3], 0.0))
+        bounds = functools.partial(nesterov_bounds, stages=stages)
+        more = bounds(60, facts._replace(sampling_variance=0.2)) - bounds(60, facts)
+        alone = bounds(60, exact._replace(sampling_variance=0.2), is_optimal=False)
+        assert more == pytest.approx(alone - bounds(60, exact))
         assert (more > 0).all()
     few = public_for(n_rows=500)
     steps_all = get_solver("nesterov").resolve(few, PROBLEM).max_iter
@@ -94,35 +94,10 @@ def test_bounds_know_the_noise_of_sampling(rng):
 # ---------------------------------------------------------------- Wu et al. 2021
 
 
-NAMED = {
-    "polynomial": steps.PolynomialStep(),
-    ("polynomial", ("a", 50.0)): steps.PolynomialStep(a=50.0),
-    ("square_root_decay", ("final", 1e-3)): steps.SquareRootDecayStep(final=1e-3),
-}
-
-
-@pytest.mark.parametrize("name", NAMED, ids=str)
-def test_schedules_have_names_and_arguments(name, rng):
-    given = name if isinstance(name, str) else (name[0], dict([name[1]]))
-    X = rng.standard_normal((100, 2))
-    common = {"privacy": skdp.Privacy(noise=skdp.SeededNoise(0)), "max_iter": 6, "solver": "gd"}
-    by_name = skdp.DPRidge(learning_rate=given, **common).fit(X, X[:, 0])
-    by_object = skdp.DPRidge(learning_rate=NAMED[name], **common).fit(X, X[:, 0])
-    assert (by_name.coef_ == by_object.coef_).all()
-
-
-def test_noise_and_adaptive_steps_by_name():
-    found = steps.relative_noise(("exponential", {"gamma": 0.5}), 4)
-    assert found == pytest.approx(steps.ExponentialNoise(0.5).relative(4))
-    solver = AdaptiveNoiseSGD(learning_rate=("adaptive", {"growth": 0.01}), max_iter=5)
-    model = skdp.DPRidge(solver=solver)
-    assert model.plan(100, 3).epsilon <= 1.0
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("polynomal", r"a StepSchedule or one of 'adaptive', 'polynomial'"),
+        ("polynomal", "a positive number or one of 'polynomial'"),
         (("polynomial", {"b": 1.0}), "'polynomial' takes initial, a, c, got 'b'"),
     ],
 )

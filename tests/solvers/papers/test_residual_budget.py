@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import skdp
+from benchmarks.papers.theory import noise_effect
 from replays import differing
 from skdp._oracle import BudgetError, Public, Solution
 from skdp._oracle.ledger import Ledger, PrivacyFilter
@@ -15,10 +16,10 @@ from skdp._oracle.oracle import Oracle
 from skdp._oracle.releases.base import PublicContext
 from skdp.accounting import Adjacency, gaussian_mu
 from skdp.objective import ElasticNet, Problem, SquaredError
-from skdp.planning import noise_constant, number_of_steps, utility_bound
 from skdp.solvers import GradientDescent
 from skdp.solvers.papers.hong_2022 import ResidualBudget
-from skdp.steps import NOISE_SCHEDULES, ExponentialNoise
+from skdp.steps import relative_noise
+from skdp.steps.schedules import NOISE_SCHEDULES, powers
 
 PROBLEM = Problem(SquaredError(), ElasticNet(0.1))
 
@@ -50,7 +51,7 @@ def test_an_exact_schedule_keeps_its_last_step(name, adjacency):
 
 
 def test_a_schedule_is_gradient_descent(regression):
-    given = {"max_iter": 30, "noise_schedule": ExponentialNoise(0.9), "momentum": 0.5}
+    given = {"max_iter": 30, "noise_schedule": ("exponential", {"gamma": 0.9}), "momentum": 0.5}
     both = [
         skdp.DPRidge(
             epsilon=2.0,
@@ -130,7 +131,10 @@ def test_nothing_but_releases_when_noise_follows_the_answers(replay, leak, regre
 
 
 def test_fits_end_below_the_bound():
-    """True kappa and gap of a ridge problem: the mean excess of 40 fits, with no clipping."""
+    """Hong, Wang, Zhou (2022), Thms 4.2 and 4.3, with the true kappa and gap of a ridge problem.
+
+    The mean excess of 40 fits, with no clipping.
+    """
     rng = np.random.default_rng(0)
     n_rows, penalty, clip_norm = 500, 0.3, 20.0
     X = rng.standard_normal((n_rows, 4))
@@ -145,9 +149,15 @@ def test_fits_end_below_the_bound():
 
     kappa = smoothness / (np.linalg.eigvalsh(hessian)[0] + penalty)
     gap = excess(np.zeros(4))
-    alpha = noise_constant(4, clip_norm, gaussian_mu(1.0, 1e-6) ** 2, 4.0, n_rows, gap)
-    for schedule, same in ((ExponentialNoise(1 - 1 / kappa), "dynamic"), ("uniform", "uniform")):
-        steps = number_of_steps(alpha, kappa, same)
+    alpha = 4 * clip_norm**2 / (2 * gaussian_mu(1.0, 1e-6) ** 2 * 4.0 * n_rows**2 * gap)
+    gamma = 1 - 1 / kappa
+
+    def bound_of(schedule, n_steps):
+        logs, noise = powers(gamma, n_steps), relative_noise(schedule, np.ones(n_steps))
+        return gamma**n_steps + alpha * noise_effect(logs, noise)
+
+    for schedule in (("exponential", {"gamma": gamma}), "uniform"):
+        steps = min(range(1, 300), key=lambda n_steps: bound_of(schedule, n_steps))
         solver = ResidualBudget(
             max_iter=steps,
             learning_rate=1 / 4.0,
@@ -174,6 +184,6 @@ def test_fits_end_below_the_bound():
             for s in range(40)
         ]
         left = np.mean([excess(fit.fit(X, y).coef_) for fit in fits]) / gap
-        bound = utility_bound(steps, alpha, kappa, same)
+        bound = bound_of(schedule, steps)
         assert 1 < steps < 300
         assert 0.02 * bound < left <= bound < 1
