@@ -20,7 +20,12 @@ import numpy as np
 
 from benchmarks.papers.printed_noise import printed_noise
 from benchmarks.papers.report import chosen, cost_of_noise, mean_and_error, shown
-from skdp.solvers.papers.kuru_2022 import Facts, nesterov_bounds, nesterov_influence, stages_of
+from skdp.solvers.papers.kuru_2022 import (
+    RunFacts,
+    nesterov_bounds,
+    nesterov_influence,
+    stages_of_steps,
+)
 from skdp.steps.schedules import sampled_laplace_noise
 
 D, N, STRENGTH, EPSILON, SENSITIVITY, GUESS, P = 20, 100_000, 0.01, 1.0, 40.0, 10.0, 1.0
@@ -48,7 +53,7 @@ def step_sizes(name, n_steps, step, smoothness, kappa):
     """alpha_t, step by step."""
     if not name.startswith("multistage"):
         return np.full(n_steps, step / smoothness)
-    stage = stages_of(n_steps, kappa, first_stage(kappa), P)
+    stage = stages_of_steps(n_steps, kappa, first_stage(kappa), P)
     return step / smoothness * np.where(stage == 1, 1.0, 4.0**-stage)
 
 
@@ -57,7 +62,7 @@ def number_of_steps(name, most, step, smoothness, mu, excess, variance):
     if not name.endswith("opt"):
         return most
     stages = (first_stage(smoothness / mu), P) if name.startswith("multistage") else None
-    bounds = nesterov_bounds(most, Facts(smoothness, mu, excess, variance), step, stages)
+    bounds = nesterov_bounds(most, RunFacts(smoothness, mu, excess, variance), step, stages)
     return int(np.argmin(bounds)) + 1
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 import skdp
 from benchmarks.papers.theory import noise_effect, noise_multipliers
-from skdp.solvers.papers.kuru_2022 import nesterov_influence, stages_of
+from skdp.solvers.papers.kuru_2022 import nesterov_influence, stages_of_steps
 from skdp.steps import relative_noise, step_sizes
 from skdp.steps.schedules import NOISE_SCHEDULES, influence_to_noise, momentum, powers
 
@@ -151,7 +151,7 @@ def test_nesterov_influence_is_equation_29():
 
 def test_multistage_influence_is_equation_34():
     kappa, c, n_steps = 4.0, 0.5, 60
-    stage = stages_of(n_steps, kappa, 5, 1.0)
+    stage = stages_of_steps(n_steps, kappa, 5, 1.0)
     unit = math.ceil(2 * math.log(8))
     assert [int((stage == k).sum()) for k in (1, 2, 3)] == [5, 4 * unit, n_steps - 5 - 4 * unit]
     smooth, strong = 3.0, 3.0 / kappa
@@ -184,7 +184,7 @@ def test_bad_parameters_are_refused(schedule, message):
 @pytest.mark.parametrize(("kappa", "first"), [(1e18, 5), (4.0, 10**15)])
 def test_stages_longer_than_any_memory(kappa, first):
     """No more is laid out than the run is long."""
-    stage = stages_of(12, kappa, first, 1.0)
+    stage = stages_of_steps(12, kappa, first, 1.0)
     assert len(stage) == 12
     assert stage[0] == 1
     assert stage[-1] == (1 if first > 12 else 2)

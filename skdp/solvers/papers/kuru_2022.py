@@ -82,7 +82,7 @@ def sampling_variance(clip_norm: float, batch_size: int, n_rows: int) -> float:
     return clip_norm**2 / batch_size * (n_rows - batch_size) / (n_rows - 1)
 
 
-class Facts(NamedTuple):
+class RunFacts(NamedTuple):
     """Public numbers that bound the excess of a run.
 
     Attributes
@@ -114,7 +114,7 @@ class Facts(NamedTuple):
 
 def nesterov_bounds(
     n_steps: int,
-    facts: Facts,
+    facts: RunFacts,
     step: float = 1.0,
     stages: tuple[int, float] | None = None,
     is_optimal: bool = True,
@@ -130,7 +130,7 @@ def nesterov_bounds(
     ----------
     n_steps : int
         Largest T.
-    facts : Facts
+    facts : RunFacts
     step : float, default=1.0
         Step size in units of 1/L, in (0, 1].
     stages : tuple (first_stage, p) or None, default=None
@@ -145,8 +145,8 @@ def nesterov_bounds(
 
     Examples
     --------
-    >>> from skdp.solvers.papers.kuru_2022 import Facts, nesterov_bounds
-    >>> facts = Facts(1.0, 0.01, initial_excess=1.0, variance=1e-6)
+    >>> from skdp.solvers.papers.kuru_2022 import RunFacts, nesterov_bounds
+    >>> facts = RunFacts(1.0, 0.01, initial_excess=1.0, variance=1e-6)
     >>> best, uniform = nesterov_bounds(1000, facts), nesterov_bounds(1000, facts, is_optimal=False)
     >>> int(best.argmin()) + 1, int(uniform.argmin()) + 1
     (57, 45)
@@ -171,7 +171,7 @@ def nesterov_bounds(
         return np.asarray(np.exp(start) * facts.initial_excess + (noise + sampled) / 2)
 
 
-def stages_of(n_steps: int, kappa: float, first_stage: int, p: float) -> Indices:
+def stages_of_steps(n_steps: int, kappa: float, first_stage: int, p: float) -> Indices:
     """Return the stage, counted from 1, of each of the steps 1..n_steps of multistage acceleration.
 
     The first stage has ``first_stage`` steps, stage k has ``2**k ceil(sqrt(kappa) log(2**(p+2)))``.
@@ -196,7 +196,7 @@ def nesterov_influence(
 ) -> tuple[Array, Array]:
     """Return the logarithms of the contributions of the start and of each step's noise at the end.
 
-    Parameters are as for `Facts` and `nesterov_bounds`.
+    Parameters are as for `RunFacts` and `nesterov_bounds`.
 
     Returns
     -------
@@ -206,7 +206,7 @@ def nesterov_influence(
     """
     stage = np.ones(n_steps)
     if stages is not None:
-        stage = stages_of(n_steps, smoothness / strong_convexity, *stages).astype(np.float64)
+        stage = stages_of_steps(n_steps, smoothness / strong_convexity, *stages).astype(np.float64)
     sizes = step / smoothness * sizes_of_stages(stage)
     shrink = 1 - np.sqrt(np.minimum(sizes * strong_convexity, 1.0))
     start = np.cumsum(np.log(np.maximum(shrink, LEAST_CONTRACTION)))
@@ -273,7 +273,7 @@ def responses(
     return rest, push
 
 
-def heavy_ball_bounds(n_steps: int, facts: Facts, step: float, momentum: ArrayLike) -> Array:
+def heavy_ball_bounds(n_steps: int, facts: RunFacts, step: float, momentum: ArrayLike) -> Array:
     """Bound the expected excess after T = 1, ..., ``n_steps`` steps with uniform noise.
 
     These are the bounds of Thm 3.5 of Kuru, Birbil, Gurbuzbalaban, Yildirim (2022) without its
@@ -286,7 +286,7 @@ def heavy_ball_bounds(n_steps: int, facts: Facts, step: float, momentum: ArrayLi
     ----------
     n_steps : int
         Largest T.
-    facts : Facts
+    facts : RunFacts
     step : float
     momentum : float or array
 
@@ -369,7 +369,7 @@ class Accelerated(Solver):
         facts = self._largest(problem), self._mu(problem), self._pace(problem), self._stages
         return nesterov_influence(self.max_iter, *facts)[1]
 
-    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
+    def _bounds(self, facts: RunFacts, n_steps: int = MAX_STEPS) -> Array:
         """Return bounds on the excess after 1, 2, ..., ``n_steps`` steps. Nesterov's."""
         pace = min(self._size * facts.smoothness, 1.0)
         is_optimal = name_of(self.noise_schedule) != "uniform"
@@ -482,12 +482,12 @@ class Accelerated(Solver):
     def _composition(self, public: Public) -> str:
         return defaults.composition_kind(self.mechanism, public)
 
-    def _facts(self, public: Public, problem: Problem) -> Facts:
+    def _facts(self, public: Public, problem: Problem) -> RunFacts:
         sampled = 0.0  # without noise the clipping norm is no size of a gradient
         if self.batch_size is not None and public.is_noisy:
             rows = descent.batch_rows(self.batch_size, public.n_rows)
             sampled = sampling_variance(steps.constant_clip(self.clip_norm), rows, public.n_rows)
-        return Facts(
+        return RunFacts(
             self._largest(problem),
             self._mu(problem),
             self.initial_gap,
@@ -625,7 +625,7 @@ class HeavyBallDescent(Accelerated):
             )
         super()._choose_steps(public, problem)
 
-    def _bounds(self, facts: Facts, n_steps: int = MAX_STEPS) -> Array:
+    def _bounds(self, facts: RunFacts, n_steps: int = MAX_STEPS) -> Array:
         return heavy_ball_bounds(n_steps, facts, self._size, self._beta)
 
     @property
@@ -757,5 +757,5 @@ class MultistageNesterov(Accelerated):
         return self.first_stage, self.p
 
     def _sizes(self, problem: Problem) -> Array:
-        stage = stages_of(self.max_iter, self._kappa(problem), *self._stages)
+        stage = stages_of_steps(self.max_iter, self._kappa(problem), *self._stages)
         return np.asarray(super()._sizes(problem) * sizes_of_stages(stage))

@@ -16,7 +16,7 @@ from skdp.accounting import Adjacency, Composed, Laplace, price
 from skdp.objective import ElasticNet, Logistic, Problem, SquaredError
 from skdp.solvers import GradientDescent, HeavyBallDescent, MultistageNesterov, Nesterov
 from skdp.solvers.defaults import loss_curvature
-from skdp.solvers.papers.kuru_2022 import Facts, nesterov_bounds
+from skdp.solvers.papers.kuru_2022 import RunFacts, nesterov_bounds
 
 ROOT = Path(__file__).parents[2]
 SOLVERS = [HeavyBallDescent, MultistageNesterov, Nesterov]
@@ -142,7 +142,7 @@ def test_number_of_steps_makes_the_bound_least():
     variance = 2 * 7 * (2.0 / (5000 * 1.0)) ** 2
     curvature = loss_curvature(public, PROBLEM) + PROBLEM.strong_convexity
     assert curvature == pytest.approx(0.25 * public.row_norm**2 + 0.02)
-    bounds = nesterov_bounds(1000, Facts(curvature, 0.02, 3.0, variance))
+    bounds = nesterov_bounds(1000, RunFacts(curvature, 0.02, 3.0, variance))
     assert resolved.max_iter == int(bounds.argmin()) + 1
     quieter = Nesterov(clip_norm=2.0, initial_gap=3.0).resolve(public_for(epsilon=10.0), PROBLEM)
     assert quieter.max_iter > resolved.max_iter

@@ -16,13 +16,13 @@ from benchmarks.papers.theory import (
 )
 from skdp.solvers.descent import MomentumPath, Step
 from skdp.solvers.papers.kuru_2022 import (
-    Facts,
+    RunFacts,
     heavy_ball_bounds,
     heavy_ball_rate,
     nesterov_bounds,
     nesterov_influence,
     nesterov_momentum,
-    stages_of,
+    stages_of_steps,
 )
 from skdp.steps.schedules import influence_to_noise, sampled_epsilon, sampled_laplace_noise
 
@@ -40,7 +40,7 @@ STAGES = {"nesterov": None, "multistage": (20, 1.0)}
 @pytest.mark.parametrize("kappa", [1.5, 10.0, 90.0, 5000.0])
 @pytest.mark.parametrize("method", BOUNDS)
 def test_optimal_noise_beats_uniform_at_every_number_of_steps(method, kappa, composition):
-    facts = Facts(1.0, 1 / kappa, 1.0, 1e-4, composition)
+    facts = RunFacts(1.0, 1 / kappa, 1.0, 1e-4, composition)
     best = BOUNDS[method](1000, facts)
     uniform = BOUNDS[method](1000, facts, is_optimal=False)
     assert (best <= uniform * (1 + 1e-12)).all()
@@ -57,7 +57,7 @@ def test_bounds_are_those_of_the_noise_schedules(method, n_steps, step):
     sizes = np.full(n_steps, step / L)
     growth, stage = 1.0, np.ones(n_steps)
     if method == "multistage":
-        stage = stages_of(n_steps, L / mu, 20, 1.0)
+        stage = stages_of_steps(n_steps, L / mu, 20, 1.0)
         sizes = np.where(stage == 1, 1.0, 4.0**-stage) * step / L
     growth = 2.0 ** (stage[-1] - stage[0])
     left = growth * np.prod(1 - np.sqrt(mu * sizes))
@@ -72,7 +72,7 @@ def test_bounds_are_those_of_the_noise_schedules(method, n_steps, step):
     )
     for composition in ("laplace", "gaussian"):
         effect = noise_effect(np.log(weights), influence_to_noise(logs, composition), composition)
-        found = BOUNDS[method](n_steps, Facts(L, mu, excess, variance, composition), step)[-1]
+        found = BOUNDS[method](n_steps, RunFacts(L, mu, excess, variance, composition), step)[-1]
         assert found == pytest.approx(left * excess + variance / 2 * effect, rel=1e-10)
     shift = logs - np.log(weights)
     np.testing.assert_allclose(shift, shift[0], atol=1e-9)
@@ -84,7 +84,7 @@ def test_the_printed_bound():
     contraction = 1 - np.sqrt(mu / L)
     a = contraction ** (n_steps - np.arange(1, n_steps + 1)) * (1 / L) * 2
     printed = contraction**n_steps * 10 + d * S**2 / (n * eps) ** 2 * np.sum(a ** (1 / 3)) ** 3
-    found = nesterov_bounds(n_steps, Facts(L, mu, 10.0, 2 * d * (S / (n * eps)) ** 2))[-1]
+    found = nesterov_bounds(n_steps, RunFacts(L, mu, 10.0, 2 * d * (S / (n * eps)) ** 2))[-1]
     assert found == pytest.approx(printed, rel=1e-12)
 
 
@@ -198,7 +198,7 @@ def test_noise_is_the_stationary_covariance():
 
 
 def test_bounds_of_many_momenta_are_those_of_each():
-    facts = Facts(1.0, 0.01, 1.0, 1e-5)
+    facts = RunFacts(1.0, 0.01, 1.0, 1e-5)
     momenta = np.array([0.0, 0.3, 0.9, 0.99])
     together = heavy_ball_bounds(300, facts, 0.7, momenta)
     for number, momentum in enumerate(momenta):

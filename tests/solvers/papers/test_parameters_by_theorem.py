@@ -12,7 +12,7 @@ from skdp._oracle import Public
 from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, Logistic, Problem
 from skdp.solvers import GradientDescent, get_solver
-from skdp.solvers.papers.kuru_2022 import Facts, nesterov_bounds, sampling_variance
+from skdp.solvers.papers.kuru_2022 import RunFacts, nesterov_bounds, sampling_variance
 
 PROBLEM = Problem(Logistic(), ElasticNet(0.02))
 AVERAGED = "averaged", {"beta": 0.5}
@@ -78,7 +78,7 @@ def test_bounds_know_the_noise_of_sampling(rng):
     apart = np.eye(4)[np.arange(n_rows) % 4] * np.where(np.arange(n_rows) < 25, 1, -1)[:, None]
     spread = np.sum((apart - apart.mean(axis=0)) ** 2) / (n_rows - 1)  # extreme: nearly the bound
     assert spread / size * (1 - size / n_rows) == pytest.approx(bound, rel=0.02)
-    facts, exact = (Facts(1.0, 0.05, 1.0, variance) for variance in (1e-3, 0.0))
+    facts, exact = (RunFacts(1.0, 0.05, 1.0, variance) for variance in (1e-3, 0.0))
     for stages in (None, (20, 1.0)):
         bounds = functools.partial(nesterov_bounds, stages=stages)
         more = bounds(60, facts._replace(sampling_variance=0.2)) - bounds(60, facts)
