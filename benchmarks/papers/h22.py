@@ -49,8 +49,7 @@ def schedules(all_steps=STEPS):
     for n_steps in all_steps:
         yield "uniform", 1.0, n_steps, noise_multipliers(np.zeros(n_steps), BUDGET)
         for gamma in GAMMAS:
-            falling = noise_multipliers(powers(gamma, n_steps), BUDGET)
-            yield "dynamic", gamma, n_steps, falling
+            yield "dynamic", gamma, n_steps, noise_multipliers(powers(gamma, n_steps), BUDGET)
 
 
 def tuned(n_columns, n_classes, n_rows, all_steps):

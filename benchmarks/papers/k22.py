@@ -20,12 +20,7 @@ import numpy as np
 
 from benchmarks.papers.printed_noise import printed_noise
 from benchmarks.papers.report import chosen, cost_of_noise, mean_and_error, shown
-from skdp.solvers.papers.kuru_2022 import (
-    RunFacts,
-    nesterov_bounds,
-    nesterov_influence,
-    stages_of_steps,
-)
+from skdp.solvers.papers import kuru_2022 as kuru
 from skdp.steps.schedules import sampled_laplace_noise
 
 D, N, STRENGTH, EPSILON, SENSITIVITY, GUESS, P = 20, 100_000, 0.01, 1.0, 40.0, 10.0, 1.0
@@ -53,7 +48,7 @@ def step_sizes(name, n_steps, step, smoothness, kappa):
     """alpha_t, step by step."""
     if not name.startswith("multistage"):
         return np.full(n_steps, step / smoothness)
-    stage = stages_of_steps(n_steps, kappa, first_stage(kappa), P)
+    stage = kuru.stages_of_steps(n_steps, kappa, first_stage(kappa), P)
     return step / smoothness * np.where(stage == 1, 1.0, 4.0**-stage)
 
 
@@ -62,7 +57,9 @@ def number_of_steps(name, most, step, smoothness, mu, excess, variance):
     if not name.endswith("opt"):
         return most
     stages = (first_stage(smoothness / mu), P) if name.startswith("multistage") else None
-    bounds = nesterov_bounds(most, RunFacts(smoothness, mu, excess, variance), step, stages)
+    bounds = kuru.nesterov_bounds(
+        most, kuru.RunFacts(smoothness, mu, excess, variance), step, stages
+    )
     return int(np.argmin(bounds)) + 1
 
 
@@ -71,7 +68,7 @@ def noise_multipliers(name, n_steps, step, kappa, epsilon, rate):
     logs = np.zeros(n_steps)
     if name.endswith("opt"):
         stages = (first_stage(kappa), P) if name.startswith("multistage") else None
-        logs = nesterov_influence(n_steps, kappa, 1.0, step, stages)[1]
+        logs = kuru.nesterov_influence(n_steps, kappa, 1.0, step, stages)[1]
     return sampled_laplace_noise(logs, epsilon, rate)
 
 
