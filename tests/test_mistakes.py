@@ -119,6 +119,10 @@ REFUSED = {
     "text in an array": (fit(RIDGE, (with_cell("secret"), TARGET)), "DPRidge", "column 1", "text"),
     "text in y": (fit(RIDGE, (X, [*TARGET[1:], "secret"])), "DPRidge", "y"),
     "lazy frame": (fit(RIDGE, (LazyFrame(), TARGET)), "DPRidge", "LazyFrame", "X.collect()"),
+    "partitions as y": (
+        fit(RIDGE, (X, skdp.data.Chunks(X, TARGET))), "DPRidge", "y is a Chunks",
+        "in place of X, without y, fit(Chunks(X, y))",
+    ),
     "missing": (
         fit(RIDGE, (with_cell(np.nan), TARGET)), "DPRidge", "missing", "DPTabularPreprocessor",
     ),
@@ -369,6 +373,18 @@ def test_an_estimator_has_to_say_how_its_targets_are_read():
 WARNED = {
     "large delta": (fit(lambda: RIDGE(delta=0.01)), skdp.PrivacyWarning, "delta=0.01.*1/n"),
     "labels of the rows": (fit(LOGISTIC), skdp.PrivacyWarning, r"classes=None.*classes=\[...\]"),
+    **{
+        name: (
+            fit(RIDGE, (FRAME[["age"]].assign(**{name: TARGET}), TARGET)), skdp.PrivacyWarning,
+            f"'{name}' of X seems to identify persons.*as groups",
+        )
+        for name in ("patient_id", "MRN", "NHS number", "patient_no", "customerId",
+                     "National Insurance No")
+    },
+    "get_dummies": (
+        fit(RIDGE, (pd.get_dummies(FRAME[["sex"]]), TARGET)), skdp.PrivacyLeakWarning,
+        r"'sex_...' look like .*get_dummies.*DPTabularPreprocessor",
+    ),
     "no noise": (fit(lambda: LOGISTIC(epsilon=np.inf)), skdp.PrivacyWarning, "NOT private"),
     "a seed": (fit(lambda: LOGISTIC(privacy=SEEDED)), skdp.SeededNoiseWarning, "NOT private"),
     "one row": (
@@ -383,7 +399,7 @@ WARNED = {
     ),
     "few rows": (lambda: RIDGE().plan(20, 30), skdp.NoiseWarning, "31 parameters.*20 rows"),
     "little budget": (lambda: RIDGE(epsilon=1e-6).plan(N, 2), skdp.NoiseWarning, "epsilon=1e-06"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", WARNED)

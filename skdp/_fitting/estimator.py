@@ -378,6 +378,9 @@ def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
     with refusals.refusing(model._who):
         prepared = model._prepare_for(data, *start)
     model._warn_before(prepared)
+    if not math.isinf(model.epsilon):
+        X = data.given[0] if data.given else None
+        user_warnings.warn_about_columns(model._who, X, data.names or ())
     public, solver, plan = prepared.public, prepared.solver, prepared.plan
     if solver is not None:
         user_warnings.warn_about_noise(model._who, plan, public, prepared.problem)

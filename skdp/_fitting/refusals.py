@@ -192,7 +192,7 @@ def refuse_columns(what: str, values: object) -> None:
         Name of the argument.
     values : table, array or sequence
     """
-    tables.refuse_lazy(values)
+    tables.refuse_lazy(values, what)
     refuse_hidden(what, values)
     present = tables.no_numbers(values)
     if not present:

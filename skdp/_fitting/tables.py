@@ -98,11 +98,15 @@ DATES = tuple(kind.name for kind in KINDS if kind.read_as == "date")
 MAY_BE_NAN = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
 
 
-def refuse_lazy(X: Table) -> None:
+def refuse_lazy(X: Table, what: str = "X") -> None:
     """Raise ValueError for a frame whose rows have not been computed, or that are elsewhere."""
     remedy = None
     if hasattr(X, "data_vars"):  # of xarray: several arrays, of several shapes perhaps
         remedy = "which is no table. Pass X.to_dataframe()"
+    elif isinstance(X, Partitions) and what != "X":
+        remedy = (
+            "which contains rows and targets: pass it in place of X, without y, fit(Chunks(X, y))"
+        )
     elif isinstance(X, Partitions):
         remedy = (
             "rows in partitions, and this method takes rows in memory. Predict each partition's X "
@@ -117,7 +121,7 @@ def refuse_lazy(X: Table) -> None:
     elif callable(getattr(X, "collect", None)) and not hasattr(X, "__array__"):  # LazyFrame
         remedy = "which holds no rows yet. Pass X.collect()"
     if remedy is not None:
-        raise ValueError(f"X is a {type(X).__name__}, {remedy}.")
+        raise ValueError(f"{what} is a {type(X).__name__}, {remedy}.")
 
 
 def as_table(X: Table) -> Table:

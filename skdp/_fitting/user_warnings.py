@@ -1,12 +1,16 @@
 """Warn of fits that are not private, have not converged, or are likely to be mostly noise."""
 
 import math
+import re
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._fitting.preparation import Prepared
+from skdp._fitting.tables import columns_in_words
 from skdp._numbers import Array, Mask, listed
 from skdp._oracle import Plan, Public, Scaling, Solution
 from skdp._stages.calibration import SKEWED
@@ -34,6 +38,14 @@ HALF, TENTH = 0.5, 0.1
 KINDS = {"real": "regression", "nonnegative": "log link", "label": "two classes"}
 MEASURED_LOSSES = {"squared_error": "regression", "tweedie_log": "log link"}
 MEASURED_LOSSES |= {"logistic": "two classes", "multinomial": "more classes"}
+
+# Names of columns that identify a person: "patient_id", "MRN", "NHS number", "customerNo".
+IDENTIFIER = re.compile(
+    r"(.*[\W_])?(id|uuid|key|name|ssn|mrn|nino|email)|(?-i:.*[a-z]I[dD])|.*national[\W_]*insurance.*|"
+    r"(.*[\W_])?(patient|person|client|customer|member|subject|employee|student|case|record|nhs|"
+    r"hospital|insurance|security|passport|account)[\W_]*(id|no|nr|num|number)",
+    re.IGNORECASE,
+)
 
 # Above this epsilon a guarantee hardly limits what an attacker learns.
 LARGEST_EPSILON = 20
@@ -113,6 +125,29 @@ def warn_about_label_set(who: str, reads_labels: bool, epsilon: float) -> None:
             f"{who}: classes=None takes the set of labels from y and releases it exactly: a label "
             "that one record alone has gives that record away. Declare the labels that are "
             "possible, without looking at y, by classes=[...].",
+            PrivacyLeakWarning,
+        )
+
+
+def warn_about_columns(who: str, X: Any, names: Sequence[str]) -> None:
+    """Warn of columns that seem to identify persons, or to encode labels read from the rows."""
+    persons = [name for name in names if IDENTIFIER.fullmatch(name)]
+    if persons:
+        warn(
+            f"{who}: {columns_in_words(persons)} of X seems to identify persons. Leave it out of "
+            "X. If a person may have several rows, pass it as groups: otherwise the guarantee is "
+            "for single rows.",
+            PrivacyWarning,
+        )
+    typed = zip(names, getattr(X, "dtypes", ()), strict=False)
+    flags = (name for name, dtype in typed if str(dtype).lower() in ("bool", "boolean"))
+    counts = Counter(flag.rpartition("_")[0] for flag in flags)
+    encoded = [f"{prefix}_..." for prefix, count in counts.items() if prefix and count > 1]
+    if encoded:
+        warn(
+            f"{who}: the boolean columns {listed(encoded)} look like those of pandas.get_dummies, "
+            "which reads labels from the rows: a rare label gives somebody away. Declare labels in "
+            "skdp.DPTabularPreprocessor, or convert columns of declared labels by astype(float).",
             PrivacyLeakWarning,
         )
 

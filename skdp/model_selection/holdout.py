@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeAlias
 
@@ -15,15 +16,18 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import _num_samples
 
 from skdp._fitting import parts
+from skdp._fitting.budget import identities_of_open_budgets
 from skdp._fitting.grouping import GroupLabels, label_column
 from skdp._fitting.partitions import as_partitions
 from skdp._fitting.refusals import refusing
 from skdp._fitting.rows import read_plain, refuse_blocks
 from skdp._fitting.tables import is_dask
+from skdp._fitting.user_warnings import PrivacyWarning
 from skdp._numbers import Indices, MatrixLike, Seed, is_integer, is_real, require
 from skdp._oracle import noise_source
 from skdp._oracle.sources.keyed_split import PartOfPartitions
 from skdp._oracle.sources.partitioned import Partitions
+from skdp._warnings import warn
 from skdp.metrics import Scores, SubgroupScores, evaluate
 from skdp.model_selection import candidates
 
@@ -245,6 +249,7 @@ class DPHoldout:
         for name in self._train:
             setattr(self, f"{name}_train", self._train[name])
             setattr(self, f"{name}_test", self._test[name])
+        self._uses = Counter[str]()
 
     if TYPE_CHECKING:
 
@@ -280,7 +285,9 @@ class DPHoldout:
             given = [name for name in beside if self._train[name] is not None]
             candidates.require_takes(model, given)
         with parts.fits_on_part(self._parts[0], self._unit):
-            return candidates.fitted(model, **self._train)
+            model = candidates.fitted(model, **self._train)
+        self._count("fit", "{} models were fitted on the first part")
+        return model
 
     def evaluate(
         self, model: BaseEstimator, metrics: str | Iterable[str] | None = None, **options: Any
@@ -306,7 +313,20 @@ class DPHoldout:
                 "in both parts. Omit groups here, or pass them to DPHoldout. Nothing was released."
             )
         with parts.fits_on_part(self._parts[1], self._unit):
-            return evaluate(model, metrics=metrics, **{**self._test, **options})
+            scores = evaluate(model, metrics=metrics, **{**self._test, **options})
+        self._count("evaluate", "the second part was scored {} times")
+        return scores
+
+    def _count(self, method: str, text: str) -> None:
+        """Warn of a second use of the same rows, unless a budget adds up the prices."""
+        self._uses[method] += 1
+        if self._uses[method] > 1 and not identities_of_open_budgets(()):
+            warn(
+                f"DPHoldout.{method}: {text.format(self._uses[method])}. The statement of each "
+                "states its own price, and the prices add up: skdp.total_privacy(first, second). "
+                "Request all metrics in one call, and choose among models by DPSearchCV.",
+                PrivacyWarning,
+            )
 
     def __repr__(self) -> str:
         fitted, scored = self._sizes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable
 
 from numpy.typing import ArrayLike
@@ -10,9 +9,8 @@ from scipy import sparse
 
 from skdp._fitting import tables
 from skdp._fitting.refusals import refusing
+from skdp._fitting.user_warnings import IDENTIFIER
 from skdp._numbers import Table, listed
-
-IDENTIFIER = re.compile(r"(.*[\W_])?(id|uuid|key|name|ssn|mrn)", re.IGNORECASE)
 
 
 class Decisions(tuple[str, ...]):

@@ -194,7 +194,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         return sparse.csr_matrix(scaled) if is_matrix else scaled
 
     def inverse_transform(self, X: Table) -> Table:
-        """Return the original units of standardised values.
+        """Return standardised values in the original units. Values that were clipped stay clipped.
 
         Parameters
         ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from functools import partial
 
 import numpy as np
@@ -226,3 +227,23 @@ def test_a_holdout_refuses_other_groups(regression, by):
             halves.evaluate(model, "r2", groups=foreign)
         assert budget.spent == spent
         halves.evaluate(model, "r2", groups=halves.groups_test)
+
+
+def test_a_second_use_of_a_part_warns_unless_a_budget_counts_it(rng):
+    """Two models and two scores stated epsilon 1 each, and the better one was kept in silence."""
+    X = rng.standard_normal((400, 2))
+    holdout = DPHoldout(X, X[:, 0], random_state=0)
+
+    def use_twice():
+        models = [holdout.fit(skdp.DPRidge()) for _ in range(2)]
+        return [holdout.evaluate(model, "r2", epsilon=1.0, delta=1e-6) for model in models]
+
+    with pytest.warns(skdp.PrivacyWarning, match="prices add up") as found:
+        use_twice()
+    assert [str(one.message)[:48] for one in found] == [
+        "DPHoldout.fit: 2 models were fitted on the first",
+        "DPHoldout.evaluate: the second part was scored 2",
+    ]
+    with skdp.PrivacyBudget(9.0, 1e-6), warnings.catch_warnings():
+        warnings.filterwarnings("error", category=skdp.PrivacyWarning)
+        use_twice()
