@@ -194,4 +194,5 @@ def test_a_hold_out_knows_the_rows_that_it_split():
             holdout.evaluate(everything, "r2", target_range=(-4, 4))
         with warnings.catch_warnings():
             warnings.simplefilter("error", skdp.PrivacyWarning)
+            holdout = DPHoldout(*rows)
             holdout.evaluate(holdout.fit(RIDGE), "r2", target_range=(-4, 4))
