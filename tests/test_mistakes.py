@@ -376,7 +376,7 @@ WARNED = {
     **{
         name: (
             fit(RIDGE, (FRAME[["age"]].assign(**{name: TARGET}), TARGET)), skdp.PrivacyWarning,
-            f"'{name}' of X seems to identify persons.*as groups",
+            f"seem to identify persons: '{name}'.*as groups",
         )
         for name in ("patient_id", "MRN", "NHS number", "patient_no", "customerId",
                      "National Insurance No")

@@ -4,14 +4,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._fitting.preparation import Prepared
-from skdp._fitting.tables import columns_in_words
-from skdp._numbers import Array, Mask, listed
+from skdp._numbers import Array, Mask, Table, listed
 from skdp._oracle import Plan, Public, Scaling, Solution
 from skdp._stages.calibration import SKEWED
 from skdp._stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
@@ -129,14 +127,14 @@ def warn_about_label_set(who: str, reads_labels: bool, epsilon: float) -> None:
         )
 
 
-def warn_about_columns(who: str, X: Any, names: Sequence[str]) -> None:
+def warn_about_columns(who: str, X: Table, names: Sequence[str]) -> None:
     """Warn of columns that seem to identify persons, or to encode labels read from the rows."""
     persons = [name for name in names if IDENTIFIER.fullmatch(name)]
     if persons:
         warn(
-            f"{who}: {columns_in_words(persons)} of X seems to identify persons. Leave it out of "
-            "X. If a person may have several rows, pass it as groups: otherwise the guarantee is "
-            "for single rows.",
+            f"{who}: these columns seem to identify persons: {listed(persons)}. Leave them out of "
+            "X. If a person may have several rows, pass the identifier as groups: otherwise the "
+            "guarantee is for single rows.",
             PrivacyWarning,
         )
     typed = zip(names, getattr(X, "dtypes", ()), strict=False)
