@@ -85,11 +85,11 @@ REFUSED = {
     "solver typo": (fit(lambda: LOGISTIC(solver="lbfgs")), "solver", "'lbfgs'", "'gd'"),
     "option of auto": (
         lambda: LOGISTIC().set_params(solver__max_iter=3), "DPLogisticRegression",
-        "solver__max_iter", "solver is 'auto'", "solver=skdp.solvers.GradientDescent()",
+        "solver__max_iter", "solver is 'auto'",
     ),
     "option of no object": (
         lambda: LOGISTIC().set_params(privacy__adjacency="label"), "DPLogisticRegression",
-        "privacy__adjacency", "privacy is None", "privacy=Privacy()",
+        "privacy__adjacency", "privacy is None",
     ),
     "batch_size": (fit(lambda: LOGISTIC(solver=("auto", {"batch_size": 0}))), "batch_size", "0"),
     "range for more": (
