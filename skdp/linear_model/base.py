@@ -36,7 +36,7 @@ from skdp._stages.inference.stage import inference_share
 from skdp._stages.sequence import check_stages, stages_of
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.linear_model.inference import keep_inference
-from skdp.objective import Loss, OffsetLogistic, OffsetMultinomial, Penalty, Problem
+from skdp.objective import ElasticNet, Loss, OffsetLogistic, OffsetMultinomial, Problem
 from skdp.objective.tweedie import LARGEST_EXPONENT
 from skdp.solvers import Solver, auto
 from skdp.solvers.checks import is_auto
@@ -90,7 +90,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         """Return targets of that kind, of two rows or so, before any row has arrived."""
 
     @abstractmethod
-    def _penalty(self, n_rows: int) -> Penalty:
+    def _penalty(self, n_rows: int) -> ElasticNet:
         """Return the penalty, next to the mean loss."""
 
     def _unit_of_loss(self, n_outputs: int) -> float:

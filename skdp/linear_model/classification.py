@@ -30,7 +30,6 @@ from skdp.objective import (
     Logistic,
     Loss,
     Multinomial,
-    Penalty,
     SmoothedHinge,
     Unconstrained,
 )
@@ -181,7 +180,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         fine = self.classes is None or len(sorted_labels(self.classes)) >= 2
         require("classes", self.classes, "name at least 2 labels", fine)
 
-    def _penalty(self, n_rows: int) -> Penalty:
+    def _penalty(self, n_rows: int) -> ElasticNet:
         # scikit-learn's C times the sum of losses, divided by C n.
         return ElasticNet(1 / (self.C * n_rows), self.l1_ratio)
 

@@ -31,7 +31,6 @@ from skdp.objective import (
     ElasticNet,
     Huber,
     Loss,
-    Penalty,
     SmoothedPinball,
     SquaredError,
     TweedieLog,
@@ -191,7 +190,7 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
     def _loss(self, n_outputs: int) -> Loss:
         return SquaredError()
 
-    def _penalty(self, n_rows: int) -> Penalty:
+    def _penalty(self, n_rows: int) -> ElasticNet:
         return ElasticNet()
 
 
@@ -284,7 +283,7 @@ class DPRidge(intervals.Inference, DPLinearRegressor):
     def _plain_model(self) -> Any:
         return linear_model.Ridge(self.alpha, fit_intercept=self._has_intercept)
 
-    def _penalty(self, n_rows: int) -> Penalty:
+    def _penalty(self, n_rows: int) -> ElasticNet:
         # scikit-learn's sum of squares, divided by 2 n.
         return ElasticNet(self.alpha / n_rows)
 
@@ -347,7 +346,7 @@ class DPHuberRegressor(intervals.Inference, DPLinearRegressor):
     def _loss(self, n_outputs: int) -> Loss:
         return Huber(self.threshold)
 
-    def _penalty(self, n_rows: int) -> Penalty:
+    def _penalty(self, n_rows: int) -> ElasticNet:
         return ElasticNet(self.alpha / n_rows)
 
 
@@ -416,7 +415,7 @@ class DPElasticNet(DPLinearRegressor):
         plain.n_iter_ = self.n_iter_
         return plain
 
-    def _penalty(self, n_rows: int) -> Penalty:
+    def _penalty(self, n_rows: int) -> ElasticNet:
         return ElasticNet(float(self.alpha), float(self.l1_ratio))
 
 
@@ -602,7 +601,7 @@ class DPQuantileRegressor(DPLinearRegressor):
     def _loss(self, n_outputs: int) -> Loss:
         return SmoothedPinball(self._quantiles)
 
-    def _penalty(self, n_rows: int) -> Penalty:
+    def _penalty(self, n_rows: int) -> ElasticNet:
         return ElasticNet(self.alpha, l1_ratio=1.0)
 
 
@@ -683,7 +682,7 @@ class DPTweedieModel(intervals.Inference, DPLinearRegressor):
             largest = max(largest, 2 * declared[1])
         return TweedieLog(self.power, largest)
 
-    def _penalty(self, n_rows: int) -> Penalty:
+    def _penalty(self, n_rows: int) -> ElasticNet:
         return ElasticNet(self.alpha)
 
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp import objective
-from skdp.objective import Constraint, Loss, Penalty
+from skdp.objective import Constraint, Loss
 from skdp.objective.losses import TargetKind
 
 
@@ -20,9 +20,7 @@ def _concrete(base):
     return {c for c in classes if not c.__name__.startswith("_")}.union(*map(_concrete, classes))
 
 
-@pytest.mark.parametrize(
-    ("name", "base"), [("loss", Loss), ("penalty", Penalty), ("constraint", Constraint)]
-)
+@pytest.mark.parametrize(("name", "base"), [("loss", Loss), ("constraint", Constraint)])
 def test_every_class_is_tested_and_exported(cases, name, base):
     classes = _concrete(base)
     assert classes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 
 import numpy as np
@@ -20,7 +19,6 @@ from skdp.objective import (
     Logistic,
     Loss,
     Multinomial,
-    Penalty,
     Problem,
     SquaredError,
 )
@@ -61,27 +59,13 @@ def test_no_feasible_point_beats_the_prox(pair, w, z, step):
     assert constraint.contains(best)
 
     def objective(point):
-        return problem.penalty_value(point) + np.sum((point - w) ** 2) / (2 * step)
+        return penalty.value(point) + np.sum((point - w) ** 2) / (2 * step)
 
     growth = (1 / step + problem.strong_convexity) / 2 * np.sum((z - best) ** 2)
     assert objective(best) + growth <= objective(z) + 1e-8 * (1 + objective(z))
 
 
 # ---- what a new class must declare
-
-
-@dataclasses.dataclass(frozen=True)
-class _Group(Penalty):
-    """|w|_2, whose prox neither scales by a fixed number nor thresholds entries."""
-
-    smooth = False
-    strong_convexity = 0.0
-
-    def value(self, w):
-        return float(np.linalg.norm(w))
-
-    def prox(self, w, step):
-        return w * max(0.0, 1 - step / np.linalg.norm(w))
 
 
 class _Halfspace(Constraint):
@@ -99,14 +83,8 @@ class _Halfspace(Constraint):
         return np.sum(w) <= tol
 
 
-def test_a_penalty_that_declares_nothing_goes_with_no_set(proper_set):
-    assert Problem(Logistic(), _Group()).penalty == _Group()
-    with pytest.raises(ValueError, match="_Group"):
-        Problem(Logistic(), _Group(), proper_set)
-
-
 def test_a_set_that_declares_nothing_goes_with_what_scales(penalty):
-    if penalty.prox_scales:
+    if penalty.smooth:
         assert Problem(Logistic(), penalty, _Halfspace()).penalty == penalty
     else:
         with pytest.raises(ValueError, match="_Halfspace"):
@@ -120,12 +98,9 @@ def test_the_intercept_is_neither_penalised_nor_constrained(pair):
     penalty, constraint = pair
     problem = Problem(Logistic(), penalty, constraint)
     w = np.array([[0.5], [-2.0], [1e6]])
-    for out in (problem.prox(w, 0.7), problem.project(w)):
-        assert out[-1, 0] == 1e6
+    assert problem.prox(w, 0.7)[-1, 0] == 1e6
     coefficients = constraint.project(penalty.prox(w[:-1], 0.7))
     assert (problem.prox(w, 0.7)[:-1] == coefficients).all()
-    assert (problem.project(w)[:-1] == constraint.project(w[:-1])).all()
-    assert problem.penalty_value(w) == penalty.value(w[:-1])
     if penalty.smooth:
         gradient = problem.penalty_gradient(w)
         assert gradient[-1, 0] == 0.0
@@ -137,7 +112,6 @@ def test_without_an_intercept_every_row_counts(pair):
     problem = Problem(Logistic(), penalty, constraint, fit_intercept=False)
     w = np.array([[0.5], [-2.0], [4.0]])
     assert (problem.prox(w, 0.7) == constraint.project(penalty.prox(w, 0.7))).all()
-    assert problem.penalty_value(w) == penalty.value(w)
     if penalty.smooth:
         assert (problem.penalty_gradient(w) == penalty.gradient(w)).all()
 
@@ -151,7 +125,7 @@ def test_arrays_are_left_alone_and_types_kept(dtype, fit_intercept, rng):
         Problem(Multinomial(3), ElasticNet(0.5, 0.5), L1Ball(1.0), fit_intercept),
         Problem(Multinomial(3), fit_intercept=fit_intercept),
     ):
-        outs = [problem.prox(w, 0.1), problem.project(w)]
+        outs = [problem.prox(w, 0.1)]
         if problem.penalty.smooth:
             outs.append(problem.penalty_gradient(w))
         for out in outs:
@@ -162,9 +136,8 @@ def test_arrays_are_left_alone_and_types_kept(dtype, fit_intercept, rng):
 
 def test_a_flat_parameter_is_refused():
     problem = Problem(Logistic(), ElasticNet(1.0))
-    for act in (problem.penalty_value, problem.penalty_gradient, problem.project):
-        with pytest.raises(ValueError, match=r"shape \(p, K\), got \(3,\)"):
-            act(np.zeros(3))
+    with pytest.raises(ValueError, match=r"shape \(p, K\), got \(3,\)"):
+        problem.penalty_gradient(np.zeros(3))
     with pytest.raises(ValueError, match=r"shape \(p, K\)"):
         problem.prox(np.zeros(3), 1.0)
 
@@ -180,8 +153,8 @@ def test_a_flat_parameter_is_refused():
     [
         ((Loss,), "loss must be an instance of Loss"),
         (("logistic",), "loss must be an instance of Loss, got 'logistic'"),
-        ((Logistic(), ElasticNet), "penalty must be an instance of Penalty"),
-        ((Logistic(), L2Ball(1.0)), "penalty must be an instance of Penalty"),
+        ((Logistic(), ElasticNet), "penalty must be an instance of ElasticNet"),
+        ((Logistic(), L2Ball(1.0)), "penalty must be an instance of ElasticNet"),
         (
             (Logistic(), ElasticNet(1.0), None),
             "constraint must be an instance of Constraint, got None",

@@ -7,8 +7,14 @@ from scipy import sparse
 
 from skdp._oracle import Columns, Scaling, compiled
 from skdp._oracle.sources.memory import MemorySource
-from skdp.objective import Huber, Logistic, Multinomial, SquaredError
-from skdp.objective.smoothed import SmoothedHinge, SmoothedPinball
+from skdp.objective import (
+    Huber,
+    Logistic,
+    Multinomial,
+    SmoothedHinge,
+    SmoothedPinball,
+    SquaredError,
+)
 from skdp.objective.tweedie import TweedieLog
 
 # Each with its number of outputs.

@@ -61,7 +61,9 @@ def setting(loss, strength, fit_intercept, rng, certainty=1.0):
     Z = np.column_stack([X, np.full(N, size)]) if fit_intercept else X
 
     def objective(w):
-        return np.mean(weights * loss.value(Z @ w, y)) + problem.penalty_value(w)
+        return np.mean(weights * loss.value(Z @ w, y)) + problem.penalty.value(
+            w[:-1] if fit_intercept else w
+        )
 
     return oracle, coef, objective, size
 

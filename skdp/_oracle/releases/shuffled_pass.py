@@ -174,7 +174,7 @@ class ShuffledPass(base.Release):
         rates = np.full(size, self.step_size / context.public.mean_weight)
         rates[-1] *= self._rate(context)
         factors = None  # of a prox that multiplies
-        if problem.penalty.prox_scales and "unconstrained" in problem.provides:
+        if problem.penalty.smooth and "unconstrained" in problem.provides:
             factors = problem.prox(np.ones((size, 1)), self.step_size)[:, 0]
         point, kept = context.public.starting_point[:, 0], n_rows - self._first_kept()
         total, remaining = np.zeros(size), n_rows

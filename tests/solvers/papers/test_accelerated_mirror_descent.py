@@ -15,7 +15,7 @@ from skdp._oracle import Public
 from skdp.accounting import Adjacency
 from skdp.objective import Box, ElasticNet, L1Ball, L2Ball, Problem, Simplex, SquaredError
 from skdp.solvers import AcceleratedMirrorDescent
-from skdp.steps.mirror_maps import mirror_map
+from skdp.solvers.papers.wang_2017 import mirror_map
 
 NO_NOISE = pytest.mark.filterwarnings("ignore::skdp.PrivacyWarning")
 SETS = {"l2_ball": L2Ball, "l1_ball": L1Ball, "simplex": Simplex}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.objective import Box, L1Ball, L2Ball, Simplex, Unconstrained
-from skdp.steps.mirror_maps import Entropy, Euclidean, PNorm, mirror_map
+from skdp.solvers.papers.wang_2017 import Entropy, Euclidean, PNorm, mirror_map
 
 SETS = [L2Ball(0.7), L1Ball(2.5), Simplex(1.3), Box(-0.5, 1.0)]
 
