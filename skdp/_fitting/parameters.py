@@ -61,8 +61,8 @@ inference : bool, "coefficients", CoefficientInference or None
     True, or "coefficients", ends the fit with standard errors, intervals and p-values: a Newton
     step from the fitted coefficients that undoes their bias, with the covariance of rows and noise.
     `CoefficientInference` sets its share of the budget. It needs one target or two classes,
-    Gaussian noise, records without weights, and no L1 penalty or constraint. A penalty is not part
-    of the estimand.
+    Gaussian noise, no weights of labelled records, and no L1 penalty or constraint. A penalty is
+    not part of the estimand.
 fit_intercept : bool
     Whether to fit an intercept. It is part of the same release.
 fixed_effects : bool

@@ -453,11 +453,16 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         return plain
 
     def _exact_score(
-        self, metric: Callable[..., float], X: MatrixLike, y: ArrayLike, weights: ArrayLike | None
+        self,
+        metric: Callable[..., float],
+        X: MatrixLike,
+        y: ArrayLike,
+        weights: ArrayLike | None,
+        offset: ArrayLike | None,
     ) -> float:
         """Return a metric of scikit-learn, with a warning, as it is computed without noise."""
         user_warnings.warn_about_score(self._who, self.epsilon)
-        predicted = self.predict(X)
+        predicted = self.predict(X, offset=offset)
         otherwise = refusals.NO_LABELS if is_classifier(self) else refusals.NO_NUMBERS
         with (
             refusals.refusing(self._who),
@@ -466,7 +471,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             return float(metric(y, predicted, sample_weight=weights))
 
     @abstractmethod
-    def predict(self, X: MatrixLike) -> AnyArray:
+    def predict(self, X: MatrixLike, *, offset: ArrayLike | None = None) -> AnyArray:
         """Predict targets or labels."""
 
     def _linear_predictor(self, X: Table, offset: Table = None) -> Array:

@@ -123,7 +123,14 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
-    def score(self, X: Table, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: Table,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+    ) -> float:
         """Return the share of labels that are predicted right, computed without noise.
 
         It is not private: an `ExactScoreWarning` says so. So are the scores of scikit-learn's
@@ -134,12 +141,14 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,) or None, default=None
+        offset : array of shape (n_samples,) or None, default=None
+            Added to each row's margin, as in ``fit``.
 
         Returns
         -------
         float
         """
-        return self._exact_score(accuracy_score, X, y, sample_weight)
+        return self._exact_score(accuracy_score, X, y, sample_weight, offset)
 
     # ------------------------------------------------------------------ what the base asks
 

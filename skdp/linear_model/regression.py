@@ -81,7 +81,14 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         scores = scores * np.exp(known) if loss.link == "log" else scores + known
         return scores[:, 0] if self.coef_.ndim == 1 else scores
 
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+    ) -> float:
         """Return the coefficient of determination R2 of the predictions, computed without noise.
 
         It is not private: an `ExactScoreWarning` says so. So are the scores of scikit-learn's
@@ -92,12 +99,14 @@ class DPLinearRegressor(RegressorMixin, DPLinearModel):
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
         y : array of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : array of shape (n_samples,) or None, default=None
+        offset : array of shape (n_samples,) or None, default=None
+            Added to each row's margin, as in ``fit``.
 
         Returns
         -------
         float
         """
-        return self._exact_score(r2_score, X, y, sample_weight)
+        return self._exact_score(r2_score, X, y, sample_weight, offset)
 
     @documented
     def plan(
@@ -541,7 +550,14 @@ class DPQuantileRegressor(DPLinearRegressor):
         order = np.argsort(np.argsort(self._quantiles, kind="stable"), kind="stable")
         return np.sort(predicted, axis=1)[:, order]
 
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+    ) -> float:
         """Return D2 of the pinball loss, the mean over several quantiles, without noise.
 
         It is not private: an `ExactScoreWarning` says so.
@@ -551,6 +567,8 @@ class DPQuantileRegressor(DPLinearRegressor):
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,) or None, default=None
+        offset : array of shape (n_samples,) or None, default=None
+            Added to each row's margin, as in ``fit``.
 
         Returns
         -------
@@ -561,7 +579,7 @@ class DPQuantileRegressor(DPLinearRegressor):
             pairs = zip(self._quantiles, np.atleast_2d(predicted.T), strict=True)
             return float(np.mean([d2_pinball_score(y, p, alpha=q, **weights) for q, p in pairs]))
 
-        return self._exact_score(mean_d2, X, y, sample_weight)
+        return self._exact_score(mean_d2, X, y, sample_weight, offset)
 
     @property
     def _output_names(self) -> Iterable[object]:
@@ -615,7 +633,14 @@ class DPTweedieModel(intervals.Inference, DPLinearRegressor):
     link = "log"
     alpha: float = 0.0
 
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        offset: ArrayLike | None = None,
+    ) -> float:
         """Return D2, the share of the deviance that is explained, computed without noise.
 
         It is not private: an `ExactScoreWarning` says so. `skdp.metrics.evaluate` scores with
@@ -626,12 +651,15 @@ class DPTweedieModel(intervals.Inference, DPLinearRegressor):
         X : array, sparse matrix or data frame of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,) or None, default=None
+        offset : array of shape (n_samples,) or None, default=None
+            Added to each row's margin, as in ``fit``.
 
         Returns
         -------
         float
         """
-        return self._exact_score(partial(d2_tweedie_score, power=self.power), X, y, sample_weight)
+        metric = partial(d2_tweedie_score, power=self.power)
+        return self._exact_score(metric, X, y, sample_weight, offset)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -393,8 +393,9 @@ def test_several_targets_weights_and_blocks_are_refused():
             model(inference="coefficients").fit(X, target)
     with pytest.raises(ValueError, match="over the number of classes less one"):
         skdp.DPLogisticRegression(inference="coefficients").plan(10_000, 1001, n_classes=3)
+    rows, labels = data_for(skdp.DPLogisticRegression)
     with pytest.raises(ValueError, match="sample_weight=None"):
-        skdp.DPLinearRegression(inference="coefficients").fit(X, y, np.ones(len(y)))
+        skdp.DPLogisticRegression(inference="coefficients").fit(rows, labels, np.ones(len(rows)))
     with pytest.raises(ValueError, match="fit_blocks"):
         skdp.DPLinearRegression(inference="coefficients").fit_blocks(
             [(X.to_numpy(), y)], n_samples=len(y), n_features=3

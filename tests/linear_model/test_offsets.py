@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import sklearn
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -125,6 +128,21 @@ def test_predictions_get_the_offset():
     np.testing.assert_allclose(log_odds, linear, rtol=1e-6)
 
 
+@pytest.mark.parametrize("kind", MODELS)
+def test_exact_scores_get_the_offset(kind):
+    model = fitted(kind).fit(X, Y[kind], offset=OFFSET)
+    predicted = model.predict(X, offset=OFFSET)
+    metric = {
+        "real": r2_score,
+        "label": accuracy_score,
+        "count": partial(d2_tweedie_score, power=1),
+        "positive": partial(d2_tweedie_score, power=2),
+    }[kind]
+    assert model.score(X, Y[kind], offset=OFFSET) == metric(Y[kind], predicted)
+    with pytest.raises(ValueError, match="offset must have"):
+        model.score(X, Y[kind], offset=OFFSET[1:])
+
+
 @pytest.mark.parametrize("as_chunks", [False, True])
 def test_scores_get_the_offset(as_chunks):
     model = fitted("label").fit(X, Y["label"], offset=OFFSET)
@@ -143,6 +161,57 @@ def test_scores_get_the_offset(as_chunks):
         regressor, X, Y["real"], "r2", offset=OFFSET, target_range=(-5.0, 5.0), **terms
     )
     assert score["r2"].value > 0.4
+
+
+RATES = {
+    1.0: skdp.DPPoissonRegressor(alpha=0.0),
+    1.5: skdp.DPTweedieRegressor(power=1.5, alpha=0.0),
+    2.0: skdp.DPGammaRegressor(alpha=0.0),
+}
+
+
+@pytest.mark.parametrize("power", RATES)
+@pytest.mark.parametrize("weights", [None, np.linspace(0.5, 2.0, N_ROWS)])
+@pytest.mark.parametrize("groups", [None, np.arange(N_ROWS) // 3])
+def test_errors_of_rates_are_the_sandwich(power, weights, groups):
+    """White (1980) for rows, Liang and Zeger (1986) for groups."""
+    model = clone(RATES[power]).set_params(epsilon=math.inf, inference="coefficients")
+    found = model.fit(X, Y["positive"], weights, groups=groups, offset=OFFSET).inference_
+    Z = np.c_[X, np.ones(N_ROWS)]
+    means = np.exp(Z @ np.r_[found.coef, found.intercept] + OFFSET)
+    weights = np.ones(N_ROWS) if weights is None else weights
+    scores = (weights * (Y["positive"] - means) * means ** (1 - power))[:, None] * Z
+    np.testing.assert_allclose(scores.mean(axis=0), 0, atol=1e-6)
+    if groups is not None:
+        scores = np.add.reduceat(scores, np.arange(0, N_ROWS, 3))
+    bread = np.linalg.inv((Z * (weights * means ** (2 - power))[:, None]).T @ Z)
+    errors = np.sqrt(np.diag(bread @ scores.T @ scores @ bread))
+    reported = np.r_[found.std_error, found.intercept_std_error]
+    np.testing.assert_allclose(reported, errors, rtol=3e-3)
+
+
+def test_errors_of_rates_are_those_of_chunks():
+    model = skdp.DPPoissonRegressor(epsilon=math.inf, inference="coefficients")
+    errors = model.fit(X, Y["count"], offset=OFFSET).inference_.std_error
+    chunks = skdp.data.Chunks(X, Y["count"], 1_000, offset=OFFSET)
+    np.testing.assert_allclose(model.fit(chunks).inference_.std_error, errors, rtol=1e-6)
+
+
+def test_intervals_of_rates_hold_the_truth_as_often_as_they_say():
+    """Exposures vary by a factor of 40. Of 48 intervals, 2.4 miss on average."""
+    truth, missed = np.array([0.5, -0.3, 0.0, -1.0]), 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows, exposure = rng.standard_normal((8_000, 3)), rng.uniform(0.05, 2.0, 8_000)
+        claims = rng.poisson(exposure * np.exp(rows @ truth[:3] + truth[3])).astype(float)
+        model = skdp.DPPoissonRegressor(
+            epsilon=4.0, inference="coefficients", privacy=seeded(seed), alpha=0.0
+        )
+        found = model.fit(rows, claims, offset=np.log(exposure)).inference_
+        errors = np.r_[found.std_error, found.intercept_std_error]
+        assert np.isfinite(errors).all()
+        missed += np.sum(np.abs(np.r_[found.coef, found.intercept] - truth) > 1.96 * errors)
+    assert missed <= 6
 
 
 def test_offsets_are_routed():
@@ -169,7 +238,6 @@ def test_offsets_are_routed():
             None,
             "nor prior is possible",
         ),
-        (skdp.DPPoissonRegressor(inference="coefficients"), OFFSET, "offset=None"),
     ],
 )
 def test_a_bad_offset_is_refused_before_the_charge(estimator, offset, message):
@@ -240,6 +308,9 @@ REPLAYED = {
         classes=[0, 1], solver=skdp.solvers.ShuffledSGD(batch_size=1), privacy=terms
     ),
     "poisson": lambda terms: skdp.DPPoissonRegressor(privacy=terms),
+    "intervals of rates": lambda terms: skdp.DPPoissonRegressor(
+        inference="coefficients", privacy=terms
+    ),
     "quantile": lambda terms: skdp.DPQuantileRegressor(privacy=terms),
 }
 

@@ -130,7 +130,7 @@ class _Step:
     n_rows: int
 
     def spread_of_means(self, variance: float, mean_weight: float) -> float:
-        """Variance over groups of their mean residual. That of rows, if it is smaller or unknown.
+        """Variance of a record's part of the mean residual. That of rows, if it is smaller.
 
         The last column of the records is 1, so in their own coordinates the last entry of the
         squares is the mean of ``(mean of c(f r) f)**2``, and that of the Hessian the mean of
@@ -289,11 +289,8 @@ class InferenceStage(OptionalStage):
             return "rows that can be read more than once; fit_blocks reads them once"
         if parameters.adaptive:
             return "a solver that plans its noise beforehand, such as solver='auto'"
-        if public.has_weights:
-            return (
-                "records without weights: sample_weight=None, class_weight=None, and with a log "
-                "link offset=None"
-            )
+        if public.has_weights and not is_regression(problem):
+            return "records without weights: sample_weight=None, class_weight=None"
         if public.n_features * problem.loss.contrasts.shape[1] > GRAM_COLUMNS:
             return (
                 f"at most {GRAM_COLUMNS} columns, over the number of classes less one where there "
@@ -356,10 +353,8 @@ class InferenceStage(OptionalStage):
         public, problem = oracle.public, oracle.problem
         release = moments.GramSum(bounds.gram_norm)
         answer, std = oracle.with_share(release, self._part(bounds, "gram"))
-        gram, std = (
-            moments.unpack_gram(answer, public.n_parameters) / public.n_rows,
-            std / public.n_rows,
-        )
+        gram = moments.unpack_gram(answer, public.n_parameters) / public.total_weight
+        std /= public.total_weight
         shorter = _made_shorter(scaling, bounds, public, problem)
         weighted = mean_hessian(problem.loss, gram, point[:, 0], public.has_intercept)
         eigen = spectrum(weighted, std, shorter)
@@ -383,11 +378,13 @@ class InferenceStage(OptionalStage):
         """
         public, loss, (gram, most, variance) = oracle.public, oracle.problem.loss, seen
         weight, means = weighted_means(loss, gram, estimate.coef)
+        weight *= public.mean_weight
         request = record_sums.CappedResiduals(estimate.coef[:, None], most)
         answer, std = oracle.with_share(request, self._part(bounds, "mean"))
         # Residuals are predictions less targets.
         unit = weight * public.n_rows
-        spread = step.spread_of_means(variance, weight) if public.grouped else variance
+        is_known = not (public.grouped or public.has_weights)
+        spread = variance if is_known else step.spread_of_means(variance, weight)
         error = max(spread, 0.0) * public.n_rows / unit**2
         if not loss.quadratic:
             # Its means are not near 0, and noise must not make the error smaller.
