@@ -25,18 +25,15 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import _num_samples
 
 from skdp._fitting import parts
-from skdp._fitting.data import Data
 from skdp._fitting.estimator import charge_fit, prepare_fit, with_earlier_fits
-from skdp._fitting.grouping import GroupLabels
 from skdp._fitting.partitions import MappedColumns, MappedPartitions
 from skdp._fitting.privacy import Privacy, SeededNoise
 from skdp._fitting.refusals import refusing
 from skdp._fitting.rows import read_data
-from skdp._fitting.targets import Targets
 from skdp._fitting.user_warnings import NotPrivateWarning
 from skdp._numbers import AnyArray, Array, Table, listed, shown
 from skdp._oracle.sources.partitioned import PartitionRows, Partitions
-from skdp._stages.column_bounds import PublicSample, declared_targets
+from skdp._stages.column_bounds import PublicRange, PublicSample, declared_targets
 from skdp.accounting import (
     Cost,
     PrivacyStatement,
@@ -47,11 +44,11 @@ from skdp.accounting import (
 from skdp.linear_model.base import HANDED_ON
 from skdp.objective.tweedie import LARGEST_OFFSET
 
-# Share of mu squared for the slope. By `benchmarks prior`: with .15 the slope was too noisy at
-# epsilon .1, and with .5 the second fit lost more at epsilon 1.
-SHARE = 0.3
-# Private rows may lie elsewhere than public ones: columns are clipped this many widths of their
-# public ranges farther away, and margins of public rows are taken for this many times as spread.
+# Share of mu squared for the slope. By `benchmarks prior`: with .3 useless priors cost more at
+# epsilon .3, and with .15 the slope was too noisy at .1.
+SHARE = 0.2
+# Private rows may lie elsewhere than public ones: columns and predictions are clipped this many
+# widths of public ranges farther away, and margins are taken for this many times as spread.
 WIDTHS, SPREAD = 2.0, 1.3
 # Ranges of the margins and of the targets are those of public rows only if mu times the number of
 # records is below this: the private ones may be much wider.
@@ -103,6 +100,8 @@ class Prior:
         Of a prior that was fitted on private rows.
     ranges : pair of array of shape (n_features,), or None
         Columns of public rows, to which others are clipped.
+    limit : float
+        Largest size of a margin.
     """
 
     coef: Array
@@ -110,6 +109,7 @@ class Prior:
     sample: Array | None = None
     costs: tuple[Cost, ...] = ()
     ranges: tuple[Array, Array] | None = None
+    limit: float = LARGEST_MARGIN
 
     @classmethod
     def of(cls, model: Any) -> Prior:
@@ -170,7 +170,14 @@ class Prior:
                 X, columns = np.ascontiguousarray(X), np.ascontiguousarray(self.coef.T)
                 margins = np.stack([np.einsum("ij,j->i", X, one) for one in columns], axis=1)
             margins = np.asarray(margins + self.intercept, dtype=np.float64)
-        return np.clip(np.nan_to_num(margins), -LARGEST_MARGIN, LARGEST_MARGIN)
+        return np.clip(np.nan_to_num(margins), -self.limit, self.limit)
+
+    def times(self, first: Any) -> Prior:
+        """Return the prior whose margins are the predictions of the slope's fit."""
+        slope = np.atleast_2d(first.coef_).T
+        intercept = self.intercept @ slope + first.intercept_
+        half = _limit(first) / 2
+        return replace(self, coef=self.coef @ slope, intercept=intercept, sample=None, limit=half)
 
 
 def _fit_of_sample(model: Any, sample: PublicSample, rows: Array) -> Any:
@@ -195,8 +202,11 @@ def fits_of(model: Any) -> tuple[Any, Any]:
             terms.noise = SeededNoise(int(drawn.generate_state(1, np.uint64)[0]))
         one.set_params(prior=None, privacy=terms, epsilon=_epsilon(model, share))
     targets = declared_targets(model.scaling)
-    first.set_params(scaling="auto", solver="auto", **dict.fromkeys(HANDED_ON, "auto"))
+    declared = "auto" if targets is None else PublicRange(target=targets)
+    first.set_params(scaling=declared, solver="auto", **dict.fromkeys(HANDED_ON, "auto"))
     second.set_params(scaling=model.scaling if targets is None else "auto")
+    if isinstance(model.prior, PublicSample) and str(second.scaling) == "auto":
+        second.set_params(scaling=PublicSample(model.prior.rows))
     return first, second
 
 
@@ -269,11 +279,12 @@ def fit_with_prior(
     stated = with_earlier_fits(model, given[1], total)
     with parts.charged_as_a_whole(rows.unit):
         first.fit(**of_first)
+        moved, limit = prior.times(first), _limit(model)
         if is_apart:
-            second.fit(MappedPartitions(rows.X, _WithOffset(first, prior, second)))
+            second.fit(MappedPartitions(rows.X, _WithOffset(_Margins(moved, second), limit)))
         else:
-            second.fit(X, y, **beside, offset=_sum(first, of_first["X"], known, rows.groups))
-    _keep(model, prior, first, second, stated)
+            second.fit(X, y, **beside, offset=_sum(moved.margins(rows.X), known, limit))
+    _keep(model, moved, first, second, stated)
 
 
 def plan_with_prior(
@@ -314,26 +325,19 @@ def _total(model: Any, prior: Prior, statements: list[PrivacyStatement]) -> Priv
     return replace(cost, assumptions=(PUBLIC, *cost.assumptions)).statement()
 
 
-def _offset(first: Any, margins: AnyArray, labels: Any = None) -> AnyArray:
-    if margins.shape[1] == 1:
-        scores: AnyArray = first._linear_predictor(margins)
-    else:  # a row's bits must not depend on its place: see `Data.predicted_by`
-        rows = Data(margins, None, Targets(margins, 1), [len(margins)], 1, groups=labels)
-        scores = rows.predicted_by(first._linear_predictor)
-    limit = LARGEST_OFFSET / 2 if first._loss(1).link == "log" else LARGEST_MARGIN
-    return np.clip(scores, -limit, limit)
+def _limit(model: Any) -> float:
+    """Return the largest size of an offset that a fit does not refuse."""
+    return LARGEST_OFFSET if model._loss(1).link == "log" else LARGEST_MARGIN
 
 
-def _sum(first: Any, margins: AnyArray, known: Any, labels: Any) -> AnyArray:
+def _sum(margins: AnyArray, known: Any, limit: float) -> AnyArray:
     """Return the offsets of the second fit, within the limit beyond which it would refuse them.
 
     A row must not decide whether that fit runs, as both fits have been charged.
     """
-    limit = LARGEST_OFFSET if first._loss(1).link == "log" else LARGEST_MARGIN
-    offset = _offset(first, margins, labels)
     if known is not None:
-        offset = offset + np.asarray(known, dtype=float).reshape(len(offset), -1)
-    return np.clip(offset, -limit, limit)
+        margins = margins + np.asarray(known, dtype=float).reshape(len(margins), -1)
+    return np.clip(margins, -limit, limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,38 +365,36 @@ class _Margins:
 class _WithOffset:
     """Mapping of a partition: the predictions of the first fit are added to its offsets."""
 
-    first: Any
-    prior: Prior
-    model: Any
+    margins: _Margins
+    limit: float
 
     def __call__(self, rows: PartitionRows) -> PartitionRows:
-        margins = _Margins(self.prior, self.model)(rows.X)
-        labels = None if rows.groups is None else GroupLabels(rows.groups)
-        return replace(rows, offset=_sum(self.first, margins, rows.offset, labels))
+        return replace(rows, offset=_sum(self.margins(rows.X), rows.offset, self.limit))
 
 
-def _keep(model: Any, prior: Prior, first: Any, second: Any, stated: PrivacyStatement) -> None:
+def _keep(model: Any, moved: Prior, first: Any, second: Any, stated: PrivacyStatement) -> None:
     """Store both fits, and the coefficients of their sum."""
     for name in [one for one in vars(model) if one.endswith("_")]:
         delattr(model, name)
     for name, value in vars(second).items():
         if name.endswith("_") and not name.startswith("_"):
             setattr(model, name, value)
-    slope = np.atleast_2d(first.coef_)
-    coef = np.atleast_2d(second.coef_) + slope @ prior.coef.T
-    intercept = np.atleast_1d(second.intercept_) + np.atleast_1d(first.intercept_)
-    intercept = intercept + slope @ prior.intercept
-    model.coef_ = coef.reshape(np.shape(second.coef_))
-    model.intercept_ = intercept.reshape(np.shape(second.intercept_))[()]
+    model.coef_ = second.coef_ + moved.coef.T.reshape(np.shape(second.coef_))
+    model.intercept_ = second.intercept_ + moved.intercept.reshape(np.shape(second.intercept_))[()]
     if hasattr(first, "prediction_range_"):
         model.prediction_range_ = first.prediction_range_
+        if isinstance(first.scaling, PublicSample) and declared_targets(model.scaling) is None:
+            low, high = first.prediction_range_
+            wide = WIDTHS * (high - low)
+            model.prediction_range_ = low - wide, high + wide
     model.prior_fit_ = first
-    model._of_prior = prior, second
+    model._of_prior = moved, second
     model.privacy_ = stated
 
 
 def margins_with_prior(model: Any, X: Table, offset: Table) -> AnyArray:
     """Return the margins of rows by both fits."""
-    prior, second = model._of_prior
-    margins = prior.margins(model._read("X", X, reset=False))
-    return np.asarray(second._linear_predictor(X, offset) + _offset(model.prior_fit_, margins))
+    moved, second = model._of_prior
+    margins = moved.margins(model._read("X", X, reset=False))
+    of_second = second._linear_predictor(X, offset)
+    return np.asarray(of_second + margins.reshape(np.shape(of_second)))

@@ -120,6 +120,32 @@ def test_the_slope_tests_the_prior(name):
     assert np.mean(scores) > np.mean(plain) - 0.05
 
 
+def test_public_ranges_do_not_cap_predictions():
+    """Public rows of the lower half of a column: private targets reach four times as far."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((4_000, 3))
+    rows[:, 0] = rng.exponential(size=len(rows))
+    y = 3 * rows[:, 0] + 0.3 * rows[:, 1] + 0.2 * rng.standard_normal(len(rows))
+    low = np.flatnonzero(rows[:2_000, 0] < np.median(rows[:, 0]))[:200]
+    sample = skdp.PublicSample(rows[low], y=y[low])
+    model = made(prior=sample, epsilon=0.1).fit(rows[2_000:], y[2_000:])
+    assert r2_score(y, model.predict(rows)) > 0.9
+    assert y[low].max() < 3 < model.predict(rows).max()
+    declared = skdp.PublicRange(target=(0.0, 4.0))
+    model = made(prior=sample, epsilon=0.1, scaling=declared).fit(rows[2_000:], y[2_000:])
+    assert model.predict(rows).max() <= 4
+
+
+def test_a_sample_also_standardises_columns():
+    """A useless prior of a sample costs a share of the budget, and saves that of the columns."""
+    useless = skdp.PublicSample(X_PUBLIC, y=Y[:200][::-1])
+    model = made(prior=useless).fit(X_FIT, Y[400:])
+    kinds = [release.kind for release in model._of_prior[1].privacy_.releases]
+    assert kinds.count("magnitudes") == 1  # of targets
+    given = made(prior=useless, scaling=skdp.PublicRange(-5, 5)).fit(X_FIT, Y[400:])
+    assert given._of_prior[1].scaling.high == 5
+
+
 def test_without_noise_coefficients_predict():
     for estimator, y in (
         (made(skdp.DPLinearRegression, epsilon=math.inf), Y),
