@@ -270,18 +270,11 @@ def composed(
     ValueError
         If the costs state different adjacencies, units of privacy or, without ``delta``, deltas.
     """
-    costs = list(costs)
-    stated = {cost.delta for cost in costs if cost.releases} or {costs[0].delta}
-    if delta is None and len(stated) > 1:
-        given = sorted(one for one in stated if one is not None)
-        raise ValueError(
-            f"{who}: the fits state different deltas, {given}. Pass the delta of the total."
-        )
     try:
         total = functools.reduce(operator.or_ if disjoint else operator.add, costs)
+        return replace(total, delta=total._stated(None) if delta is None else delta)
     except ValueError as reason:
         raise ValueError(f"{who}: {reason}") from None
-    return replace(total, delta=stated.pop() if delta is None else delta)
 
 
 def _on_block(

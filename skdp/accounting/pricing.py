@@ -26,40 +26,8 @@ from scipy.optimize import brentq
 
 from skdp._numbers import is_real, require
 from skdp.accounting import events, pairs
-from skdp.accounting.composition import (
-    FULL,
-    MAX_EXPONENT,
-    ROUGH,
-    LatticeResolution,
-    Pairs,
-    epsilon_of,
-)
-from skdp.accounting.events import (
-    Adjacency,
-    ApproximateDP,
-    Composed,
-    Event,
-    EventCounts,
-    Parts,
-    Sampled,
-    Selected,
-    UnknownCost,
-    coarsened,
-    counts_of,
-    joint_mu,
-    opened,
-    paths,
-    sampled_counts,
-)
-from skdp.accounting.pairs import (
-    SAFETY,
-    Pair,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
-    pure_epsilon,
-    pure_total,
-)
+from skdp.accounting.composition import FULL, ROUGH, LatticeResolution, Pairs, epsilon_of
+from skdp.accounting.events import Adjacency, ApproximateDP, Composed, Event, UnknownCost
 from skdp.accounting.papers import shuffle_epsilon
 
 # Of a finite epsilon: below, prices lose precision, and above noise is lost in rounding.
@@ -147,7 +115,7 @@ def price(event: Event, delta: float, adjacency: Adjacency) -> tuple[float, str]
 def _price(
     event: Event, delta: float, adjacency: Adjacency, resolution: LatticeResolution
 ) -> tuple[float, str]:
-    met = paths(event, adjacency)
+    met = events.paths(event, adjacency)
     costs = [_path_price(path, delta, adjacency, resolution) for path in met]
     names = {name for _, name in costs}
     name = "pld" if names <= {"gdp", "pure", "pld"} else "mixed"
@@ -155,18 +123,21 @@ def _price(
 
 
 def _path_price(
-    path: EventCounts, delta: float, adjacency: Adjacency, resolution: LatticeResolution = FULL
+    path: events.EventCounts,
+    delta: float,
+    adjacency: Adjacency,
+    resolution: LatticeResolution = FULL,
 ) -> tuple[float, str]:
     """Return the least epsilon of the events that a record can meet, and its theorem."""
     # Without a theorem of its own, a shuffled pass is the one answer that uses the record.
-    whole = opened(path)
-    mu = joint_mu(whole, adjacency)
+    whole = events.opened(path)
+    mu = events.joint_mu(whole, adjacency)
     special = [event for event in path if type(event) in THEOREMS]
     routes: dict[str, Callable[[], float]] = {}
     if mu is not None:
-        routes["gdp"] = partial(gaussian_epsilon, mu, delta)
+        routes["gdp"] = partial(pairs.gaussian_epsilon, mu, delta)
     else:
-        routes["pure"] = partial(pure_total, whole, adjacency)
+        routes["pure"] = partial(pairs.pure_total, whole, adjacency)
     if special and path == {special[0]: 1}:
         name, theorem = THEOREMS[type(special[0])]
         routes[name] = partial(theorem, special[0], delta, adjacency)
@@ -198,11 +169,11 @@ def _needs_point(event: Event, adjacency: Adjacency) -> bool:
 
 
 def _by_points(
-    path: EventCounts, delta: float, adjacency: Adjacency, resolution: LatticeResolution
+    path: events.EventCounts, delta: float, adjacency: Adjacency, resolution: LatticeResolution
 ) -> float:
     """Price events with theorems of their own by one point each, and compose it with the others."""
     special = {event: n for event, n in path.items() if _needs_point(event, adjacency)}
-    others = opened({event: n for event, n in path.items() if event not in special})
+    others = events.opened({event: n for event, n in path.items() if event not in special})
     times = sum(special.values())
     if not special:
         return pairs_epsilon(others, delta, adjacency, resolution)
@@ -213,7 +184,7 @@ def _by_points(
             (ApproximateDP(THEOREMS[type(event)][1](event, each, adjacency), each), count)
             for event, count in special.items()
         ]
-        plan = counts_of(Composed((*points, *others.items())))
+        plan = events.counts_of(Composed((*points, *others.items())))
         bounds.append(pairs_epsilon(plan, delta, adjacency, resolution))
     return min(bounds)
 
@@ -244,14 +215,14 @@ def delta_at(event: Event, epsilon: float, adjacency: Adjacency) -> float:
     >>> round(delta_at(Gaussian(1.0), 1.0, Adjacency.ZERO_OUT), 6)
     0.126937
     """
-    met = paths(event, adjacency)
+    met = events.paths(event, adjacency)
     return max(_path_delta(path, epsilon, adjacency) for path in met)
 
 
-def _path_delta(path: EventCounts, epsilon: float, adjacency: Adjacency) -> float:
-    mu = joint_mu(path, adjacency)
+def _path_delta(path: events.EventCounts, epsilon: float, adjacency: Adjacency) -> float:
+    mu = events.joint_mu(path, adjacency)
     if mu is not None:
-        return gaussian_delta(mu, epsilon)
+        return pairs.gaussian_delta(mu, epsilon)
     if _path_price(path, 0.0, adjacency)[0] <= epsilon:
         return 0.0
     low, high = math.log(LEAST_DELTA), 0.0
@@ -286,8 +257,8 @@ def event_mu(event: Event, adjacency: Adjacency) -> float:
     >>> event_mu(Composed(((Gaussian(10.0), 25),)), Adjacency.ZERO_OUT)
     0.5
     """
-    met = [opened(path) for path in paths(event, adjacency)]
-    pairs = [(path, joint_mu(path, adjacency)) for path in met]
+    met = [events.opened(path) for path in events.paths(event, adjacency)]
+    pairs = [(path, events.joint_mu(path, adjacency)) for path in met]
     for path, mu in pairs:
         if mu is None:
             kinds = ", ".join(sorted({type(part).__name__ for part in path}))
@@ -342,18 +313,18 @@ def calibrate(event: Event, epsilon: float, delta: float, adjacency: Adjacency) 
     if not any(True for _ in event.flattened()):
         return Calibration(1.0, 0.0, "none")
     check_budget(epsilon, delta)
-    met = paths(event, adjacency)
+    met = events.paths(event, adjacency)
 
     def spent(factor: float) -> float:
         return price(event.scaled(factor), delta, adjacency)[0]
 
-    if all(joint_mu(path, adjacency) is not None for path in met):
-        allowed = gaussian_mu(epsilon, delta)
+    if all(events.joint_mu(path, adjacency) is not None for path in met):
+        allowed = pairs.gaussian_mu(epsilon, delta)
         scale = event_mu(event, adjacency) / allowed if allowed > 0 else math.inf
     elif delta == 0 or any(type(part) in THEOREMS for path in met for part in path):
         scale = least_factor(spent, epsilon, delta)
     else:  # few noise levels on a coarse lattice come first
-        rough = Composed(coarsened(tuple(counts_of(event).items()), SEARCH_RATIO))
+        rough = Composed(events.coarsened(tuple(events.counts_of(event).items()), SEARCH_RATIO))
         guess = least_factor(
             lambda factor: _price(rough.scaled(factor), delta, adjacency, ROUGH)[0], epsilon, delta
         )
@@ -411,7 +382,7 @@ def least_factor(
 # ---------------------------------------------------------------------- dominating pairs
 
 
-def dominating_pair(event: Event, adjacency: Adjacency) -> Pair | None:
+def dominating_pair(event: Event, adjacency: Adjacency) -> pairs.Pair | None:
     """Return the pair that dominates ``event``. None where no finite epsilon holds.
 
     Raises
@@ -429,36 +400,38 @@ def dominating_pair(event: Event, adjacency: Adjacency) -> Pair | None:
         case events.ApproximateDP(epsilon, delta):
             no_guarantee = math.isinf(epsilon) or delta == 1
             return None if no_guarantee else pairs.ResponsePair(epsilon, delta)
-        case Sampled():
+        case events.Sampled():
             return _sampled_pair(event, adjacency)
-        case Selected():
+        case events.Selected():
             return _selected_pair(event, adjacency)
     raise UnknownCost(f"no dominating pair is known for {type(event).__name__} under {adjacency}.")
 
 
-def _finite(pair: Callable[[float], Pair], size: float) -> Pair | None:
+def _finite(pair: Callable[[float], pairs.Pair], size: float) -> pairs.Pair | None:
     """Return the pair of a size, or None where that is infinite."""
     return None if math.isinf(size) else pair(size)
 
 
-def _selected_pair(event: Selected, adjacency: Adjacency) -> Pair | None:
-    runs = [opened(path) for path in paths(event.event, adjacency)]
-    mus = [mu for mu in (joint_mu(run, adjacency) for run in runs) if mu is not None]
+def _selected_pair(event: events.Selected, adjacency: Adjacency) -> pairs.Pair | None:
+    runs = [events.opened(path) for path in events.paths(event.event, adjacency)]
+    mus = [mu for mu in (events.joint_mu(run, adjacency) for run in runs) if mu is not None]
     if len(mus) == len(runs):
         mu = max(mus)
         if mu == 0 or math.isinf(mu):
             return None if mu else pairs.ResponsePair(0.0)
-        shift = selection_shift(partial(gaussian_epsilon, mu), event.gamma)
+        shift = selection_shift(partial(pairs.gaussian_epsilon, mu), event.gamma)
         return pairs.SelectedPair(mu, event.mean_runs, 2 * shift)
     try:
-        return _finite(pairs.ResponsePair, pure_epsilon(event, adjacency))
+        return _finite(pairs.ResponsePair, pairs.pure_epsilon(event, adjacency))
     except UnknownCost as refusal:
-        why = f"Selected has a dominating pair for Gaussian and for pure runs only: {refusal}"
+        why = (
+            f"events.Selected has a dominating pair for Gaussian and for pure runs only: {refusal}"
+        )
         raise UnknownCost(why) from None
 
 
-def _sampled_pair(event: Sampled, adjacency: Adjacency) -> Pair | None:
-    counts = sampled_counts(event, adjacency)
+def _sampled_pair(event: events.Sampled, adjacency: Adjacency) -> pairs.Pair | None:
+    counts = events.sampled_counts(event, adjacency)
     base = _base(counts, adjacency, event)
     if base is None:
         return None
@@ -471,9 +444,9 @@ def _sampled_pair(event: Sampled, adjacency: Adjacency) -> Pair | None:
     return pairs.SymmetricSampledPair(base, event.rate)
 
 
-def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | None:
+def _base(counts: events.EventCounts, adjacency: Adjacency, sampled: Event) -> pairs.Pair | None:
     """Return the dominating pair of releases on one sample: Gaussian sums, or one other answer."""
-    mu = joint_mu(counts, adjacency)
+    mu = events.joint_mu(counts, adjacency)
     if mu is not None:
         return _finite(pairs.GaussianPair, mu)
     if len(counts) > 1 or max(counts.values()) > 1:
@@ -490,7 +463,10 @@ def _base(counts: EventCounts, adjacency: Adjacency, sampled: Event) -> Pair | N
 
 
 def pairs_epsilon(
-    path: EventCounts, delta: float, adjacency: Adjacency, resolution: LatticeResolution = FULL
+    path: events.EventCounts,
+    delta: float,
+    adjacency: Adjacency,
+    resolution: LatticeResolution = FULL,
 ) -> float:
     """Epsilon of the events on a path by composition of their dominating pairs.
 
@@ -504,15 +480,15 @@ def pairs_epsilon(
             f"composition cannot distinguish a delta of {delta:g} from 0. Choose at least "
             f"{LEAST_DELTA:g}, or 0 for pure differential privacy."
         )
-    pairs = dominating_pairs(tuple(path.items()), adjacency)
-    return math.inf if pairs is None else epsilon_of(pairs, delta, resolution)
+    found = dominating_pairs(tuple(path.items()), adjacency)
+    return math.inf if found is None else epsilon_of(found, delta, resolution)
 
 
 @lru_cache(maxsize=256)
-def dominating_pairs(path: Parts, adjacency: Adjacency) -> Pairs | None:
+def dominating_pairs(path: events.Parts, adjacency: Adjacency) -> Pairs | None:
     """Return dominating pairs of events, with counts. None if an event has infinite epsilon."""
-    merged: dict[Pair, int] = {}
-    for event, count in path if len(path) <= MAX_LEVELS else coarsened(path, LIMIT_RATIO):
+    merged: dict[pairs.Pair, int] = {}
+    for event, count in path if len(path) <= MAX_LEVELS else events.coarsened(path, LIMIT_RATIO):
         pair = dominating_pair(event, adjacency)
         if pair is None:
             return None
@@ -520,7 +496,7 @@ def dominating_pairs(path: Parts, adjacency: Adjacency) -> Pairs | None:
     return tuple(merged.items())
 
 
-def selection_epsilon(event: Selected, delta: float, adjacency: Adjacency) -> float:
+def selection_epsilon(event: events.Selected, delta: float, adjacency: Adjacency) -> float:
     """Epsilon of the best of a random number of runs that have a privacy profile.
 
     By `selection_shift`.
@@ -543,7 +519,7 @@ def selection_epsilon(event: Selected, delta: float, adjacency: Adjacency) -> fl
         If a run has no privacy profile.
     """
     costs = []
-    for path in map(opened, paths(event.event, adjacency)):
+    for path in map(events.opened, events.paths(event.event, adjacency)):
         beyond = _epsilon_of_run(path, adjacency, delta / event.mean_runs)
         shift = 0.0
         if not math.isinf(beyond):
@@ -552,13 +528,15 @@ def selection_epsilon(event: Selected, delta: float, adjacency: Adjacency) -> fl
     return max(costs)
 
 
-def _epsilon_of_run(path: EventCounts, adjacency: Adjacency, delta: float) -> float:
-    mu = joint_mu(path, adjacency)
-    return pairs_epsilon(path, delta, adjacency) if mu is None else gaussian_epsilon(mu, delta)
+def _epsilon_of_run(path: events.EventCounts, adjacency: Adjacency, delta: float) -> float:
+    mu = events.joint_mu(path, adjacency)
+    return (
+        pairs_epsilon(path, delta, adjacency) if mu is None else pairs.gaussian_epsilon(mu, delta)
+    )
 
 
 @lru_cache(maxsize=256)
-def _shift_of_path(path: Parts, gamma: float, adjacency: Adjacency) -> float:
+def _shift_of_path(path: events.Parts, gamma: float, adjacency: Adjacency) -> float:
     return selection_shift(partial(_epsilon_of_run, dict(path), adjacency), gamma)
 
 
@@ -614,13 +592,13 @@ def selection_shift(epsilon_of_run: Callable[[float], float], gamma: float) -> f
 
     def excess(log_delta: float) -> float:
         epsilon, needed = terms(log_delta)
-        return needed - min(epsilon, MAX_EXPONENT)
+        return needed - min(epsilon, LARGEST_EPSILON)
 
     low = -1.0
     while excess(low) > 0 and low > math.log(LEAST_DELTA) / 2:
         low *= 2
     root = float(brentq(excess, low, 0.0, xtol=SHIFT_WIDTH)) if excess(low) <= 0 else low
-    return max(terms(root)) * (1 + SAFETY)
+    return max(terms(root)) * (1 + pairs.SAFETY)
 
 
 # Events with a theorem of their own, its name, and the function that evaluates it.
