@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import pickle
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
 from skdp._fitting import preparation
-from skdp._oracle import compiled, noise_source
-from skdp._oracle.noise import drawing_through
+from skdp._oracle import compiled, exact_sampling
 from skdp._stages.scaling.weights import WeightStage
 from skdp.audit.recording import ReplayMismatch, record
 from skdp.audit.replaying import ReplayComparison
@@ -26,6 +27,22 @@ sys.path.append(str(Path(__file__).parents[1]))
 BaseEstimator._get_param_names = classmethod(
     functools.cache(BaseEstimator._get_param_names.__func__)
 )
+
+# Secure noise is made of other bits in each fit, but of the same bits in each run of a test: a bound
+# that holds with probability .999 would fail one run in a thousand. Forked processes draw anew.
+BITS, START = np.random.default_rng(7), np.random.default_rng(7).bit_generator.state
+PROCESS = os.getpid()
+exact_sampling.os = SimpleNamespace(
+    urandom=lambda n: BITS.bytes(n) if os.getpid() == PROCESS else os.urandom(n),
+    getpid=lambda: os.getpid(),
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Begin the bits of noise anew, before fixtures are made."""
+    BITS.bit_generator.state = START
+
 
 gc.disable()  # until the tests are collected: what they are made of is no garbage
 
@@ -146,14 +163,3 @@ def regression(rng):
     """A well-behaved regression problem of 400 rows."""
     X = rng.standard_normal((400, 5))
     return X, X @ np.array([1.0, -0.5, 0.25, 0.0, 0.0]) + 0.4 + 0.1 * rng.standard_normal(400)
-
-
-@pytest.fixture
-def repeatable_noise():
-    """Noise that is fresh in each fit and the same in each run of the tests.
-
-    A bound that holds with probability .999 would otherwise fail one run in a thousand.
-    """
-    source = noise_source(np.random.default_rng(7))
-    with drawing_through(lambda system: source):
-        yield

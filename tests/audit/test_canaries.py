@@ -17,9 +17,6 @@ from skdp.audit import black_box
 ONE_STEP = skdp.DPLinearRegression(solver="gd", max_iter=1, scaling="none", epsilon=4.0, delta=1e-5)
 
 
-repeatable = pytest.mark.usefixtures("repeatable_noise")
-
-
 def test_perfect_guesses_of_many_coins_prove_the_mu_and_the_epsilon_that_they_can():
     """With n right guesses the bound on the rate of errors is 1 - error**(1/n)."""
     worst = 1 - 0.01 ** (1 / 500)
@@ -34,7 +31,6 @@ def test_perfect_guesses_of_many_coins_prove_the_mu_and_the_epsilon_that_they_ca
 
 
 @pytest.mark.slow
-@repeatable
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
 def test_one_step_shows_most_of_its_claim_and_no_more(adjacency):
@@ -47,7 +43,6 @@ def test_one_step_shows_most_of_its_claim_and_no_more(adjacency):
     assert found.epsilon_of_mu == gaussian_epsilon(found.mu_lower, 1e-5)
 
 
-@repeatable
 def test_half_of_the_noise_is_an_alarm(monkeypatch):
     original = GaussianNoise.scale_of_noise
     monkeypatch.setattr(GaussianNoise, "scale_of_noise", lambda *given: 0.5 * original(*given))

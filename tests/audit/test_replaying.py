@@ -178,7 +178,6 @@ def test_noise_that_comes_again_later_is_found(
     assert "came again" in str(audit.replay(model, X, X[:, 0]))
 
 
-@pytest.mark.usefixtures("repeatable_noise")
 def test_a_report_states_a_fit_and_is_written(tmp_path):
     """The statement is that of a fitted model, or of a fit on made-up rows."""
     model = skdp.DPLinearRegression(**FEW, epsilon=2.0)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from laws import ALPHA, goodness_of_fit, p_value_of_law
+from skdp._oracle import exact_sampling
 from skdp._oracle.noise import NoiseSource, SeededSource, SystemSource, noise_source
 
 N_DRAWS = 200_000
@@ -100,7 +101,7 @@ class TestSystemSource:
         assert (drawn != 0).all()
 
     def test_words_are_bits_of_urandom(self, words, monkeypatch):
-        monkeypatch.setattr(os, "urandom", lambda n: bytes([0xA5]) * n)
+        monkeypatch.setattr(exact_sampling.os, "urandom", lambda n: bytes([0xA5]) * n)
         assert set(words(5).tolist() + words(5000).tolist()) == {0xA5A5A5A5A5A5A5A5}
 
     def test_words_that_were_given_are_wiped(self, words):
