@@ -28,8 +28,8 @@ BaseEstimator._get_param_names = classmethod(
     functools.cache(BaseEstimator._get_param_names.__func__)
 )
 
-# Secure noise is made of other bits in each fit, but of the same bits in each run of a test: a bound
-# that holds with probability .999 would fail one run in a thousand. Forked processes draw anew.
+# Secure noise has other bits in each fit, but the same bits in each run of a test: a bound that
+# holds with probability .999 would fail one run in a thousand. Forked processes draw anew.
 BITS, START = np.random.default_rng(7), np.random.default_rng(7).bit_generator.state
 PROCESS = os.getpid()
 exact_sampling.os = SimpleNamespace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skdp._fitting.privacy import Privacy, terms_among
 from skdp._numbers import MatrixLike
-from skdp._oracle.sources.partitioned import Partitions
 from skdp.accounting import LABEL, Adjacency, Event, PrivacyStatement, walk
 from skdp.audit import neighbours as pairs
 from skdp.audit.randomness import Randomness
@@ -339,7 +338,6 @@ def replay(
     neighbours: Iterable[pairs.NeighbouringPair] | None = None,
     *,
     groups: ArrayLike | None = None,
-    partitions: Callable[..., Partitions] | None = None,
     adjacency: str | None = None,
 ) -> ReplayReport:
     """Fit on data and record every answer, then on a neighbour with the recorded answers forced.
@@ -366,10 +364,6 @@ def replay(
     groups : array of shape (n_samples,), default=None
         Whose record each is: handed to ``fit``. All records of one person differ at once, and
         in some pairs so does their number.
-    partitions : callable, default=None
-        ``partitions(X, y, **beside)`` puts a data set in partitions, in a class of your own or in
-        `skdp.data.Chunks`, which are fitted in place of it. ``beside`` are ``sample_weight`` and
-        ``groups``, if any. Its result must divide rows only by their places or their groups.
     adjacency : {"zero_out", "replace_one", "label"}, default=None
         Relation to audit, set on the clones. None for the estimator's own.
 
@@ -415,22 +409,15 @@ def replay(
     is_fresh_due = True
     for pair in neighbours:
         made = clone(plain).set_params(**pair.parameters)
-        data, neighbour = (in_partitions(one, partitions) for one in (pair.data, pair.neighbour))
-        first = record(clone(made), data)
-        comparison.compare(pair.name, first, record(clone(made), neighbour, first), pair.relation)
+        first = record(clone(made), pair.data)
+        second = record(clone(made), pair.neighbour, first)
+        comparison.compare(pair.name, first, second, pair.relation)
         if is_fresh_due and first.error is None:
             is_fresh_due = False
             runs: list[RecordedRun | None] = [*first.runs] or [None]
-            others = (record(clone(made), data, first, fresh=True, run=run) for run in runs)
+            others = (record(clone(made), pair.data, first, fresh=True, run=run) for run in runs)
             comparison.compare_fresh(f"{pair.name}, the same with fresh draws", first, others)
     return comparison.report(type(estimator).__name__)
-
-
-def in_partitions(
-    data: Mapping[str, Any], partitions: Callable[..., Partitions] | None
-) -> Mapping[str, Any]:
-    """Return the arguments of ``fit`` for a data set, in partitions if there is a maker of them."""
-    return data if partitions is None else {"X": partitions(**data)}
 
 
 def audited_clone(estimator: BaseEstimator, adjacency: str | None = None) -> BaseEstimator:

@@ -12,9 +12,3 @@ HERE = Path(__file__).parent
 def vectors():
     """Figures computed independently with public packages; see each test for their tolerance."""
     return json.loads((HERE / "vectors.json").read_text())
-
-
-@pytest.fixture(scope="session")
-def golden():
-    """Costs by dp-accounting 0.6.0, written by make_golden.py."""
-    return json.loads((HERE / "golden.json").read_text())

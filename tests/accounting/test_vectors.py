@@ -13,8 +13,6 @@ from skdp.accounting import (
     FixedSizeSampled,
     Gaussian,
     Laplace,
-    OnBlock,
-    Partition,
     PoissonSampled,
     Selected,
     Shuffled,
@@ -80,11 +78,6 @@ def test_one_gaussian_by_all_theorems(vectors):
         assert exact == pytest.approx(row["sigma_gdp"], rel=CLOSED_FORM)
         assert exact == pytest.approx(row["sigma_dp_accounting"], rel=CLOSED_FORM)
         assert zcdp_epsilon(row["rho_cks"], delta) == pytest.approx(epsilon, rel=1e-9)
-        plain_rho = (math.sqrt(epsilon + math.log(1 / delta)) - math.sqrt(math.log(1 / delta))) ** 2
-        assert plain_rho == pytest.approx(row["rho_bs"], rel=1e-9)
-        tight = (2 * row["rho_cks"]) ** -0.5
-        assert tight == pytest.approx(row["sigma_cks"], rel=1e-9)
-        assert tight / exact == pytest.approx(row["ratio_cks"], rel=1e-9)
         noise = row["ratio_rdp_default_orders"] * row["sigma_gdp"]
         assert costs_no_more(Gaussian(noise), delta, ZERO_OUT, epsilon)
 
@@ -102,11 +95,9 @@ def test_zcdp(vectors):
     for row in vectors["q2_zcdp"]:
         rho, delta = row["rho"], row["delta"]
         assert zcdp_epsilon(rho, delta) == pytest.approx(row["eps_cks"], rel=CLOSED_FORM)
-        plain = rho + 2 * math.sqrt(rho * math.log(1 / delta))
-        assert plain == pytest.approx(row["eps_bun_steinke"], rel=CLOSED_FORM)
         exact = gaussian_epsilon(math.sqrt(2 * rho), delta)
         assert exact == pytest.approx(row["eps_gaussian_exact"], rel=CLOSED_FORM)
-        assert exact < zcdp_epsilon(rho, delta) < plain
+        assert exact < zcdp_epsilon(rho, delta) < row["eps_bun_steinke"]
     for row in vectors["q2_zcdp_inverse"]:
         if "rho_cks" in row:
             found = zcdp_epsilon(row["rho_cks"], row["delta"])
@@ -137,16 +128,6 @@ def test_without_replacement_lies_in_its_bracket(vectors):
         found = by_pairs(plan, 1e-5, REPLACE_ONE)
         assert row["lower"] < found
         assert found == pytest.approx(row["upper"], abs=PLD)
-
-
-def test_the_factor_two_of_replace_one(vectors):
-    row = vectors["q3_relation_pitfall_GaussianDpEvent_1_delta1e5"]
-    for adjacency, key in ((ZERO_OUT, "PLD_add_remove"), (REPLACE_ONE, "PLD_replace_one")):
-        assert by_pairs(Gaussian(1.0), 1e-5, adjacency) == pytest.approx(row[key], abs=PLD)
-        assert cost(Gaussian(1.0), 1e-5, adjacency) == pytest.approx(row[key], rel=1e-6)
-    assert costs_no_more(Gaussian(1.0), 1e-5, ZERO_OUT, row["RDP_add_remove"])
-    # The reference divides by the sensitivity for RDP: half the noise under replace_one.
-    assert costs_no_more(Gaussian(2.0), 1e-5, REPLACE_ONE, row["RDP_replace_one"])
 
 
 @pytest.mark.slow
@@ -195,12 +176,6 @@ def test_laplace_compositions(vectors):
             row["kov_heterogeneous_closed"], rel=1e-9
         )
         assert costs_no_more(plan, delta, ZERO_OUT, row["rdp"])
-        rho = row["pure"] ** 2 / 2 if "+" not in row["case"] else None
-        if rho is not None:
-            count, epsilon = row["case"].split("x")
-            rho = int(count) * float(epsilon) ** 2 / 2
-            plain = rho + 2 * math.sqrt(rho * math.log(1 / delta))
-            assert plain == pytest.approx(row["zcdp_bs"], rel=1e-9)
 
 
 def test_laplace_without_replacement(vectors):
@@ -215,15 +190,6 @@ def test_laplace_without_replacement(vectors):
         assert by_pairs(poisson, 1e-6, ZERO_OUT) == pytest.approx(
             row["poisson_addremove_same_eps0_1e6"], abs=PLD
         )
-
-
-def test_blocks_of_different_noise(vectors):
-    row = vectors["q5_parallel"]
-    partition = Partition(0, 10)
-    plan = Composed.of(
-        OnBlock(partition, block, Gaussian(1 / mu)) for block, mu in enumerate(row["mus"])
-    )
-    assert cost(plan, 1e-5, ZERO_OUT) == pytest.approx(row["eps_max"], rel=CLOSED_FORM)
 
 
 def test_clones(vectors):

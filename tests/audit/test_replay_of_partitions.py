@@ -18,16 +18,14 @@ MODELS = {
 
 
 class Parts(skdp.data.Partitions):
-    """Four partitions, of rows or of whole groups."""
+    """Four partitions."""
 
-    def __init__(self, X, y, **beside):
-        self._columns = {"X": X, "y": y} | beside
+    def __init__(self, X, y):
+        self.X, self.y = X, y
 
     def run(self, task, spread=map):
-        numbers = self._columns.get("groups", np.arange(len(self._columns["y"])) // 15)
         for index in range(4):
-            rows = np.asarray(numbers) % 4 == index
-            yield task(**{name: one[rows] for name, one in self._columns.items()}, index=index)
+            yield task(self.X[index::4], self.y[index::4], index=index)
 
 
 def pairs(name):
@@ -37,22 +35,13 @@ def pairs(name):
         other, targets = X.copy(), y.copy()
         other[place], targets[place] = row, target
         yield audit.NeighbouringPair(
-            f"{name} {place}", {"X": X, "y": y}, {"X": other, "y": targets}, "replace_one"
+            f"{name} {place}", {"X": Parts(X, y)}, {"X": Parts(other, targets)}, "replace_one"
         )
-
-
-def replayed(name):
-    model = MODELS[name]
-    return audit.replay(model, *two(), pairs(name), partitions=Parts, adjacency="replace_one")
-
-
-def two():
-    return np.zeros((60, 3)), np.zeros(60)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NoiseWarning")
 @pytest.mark.parametrize("name", MODELS)
 def test_no_row_shows_but_through_the_releases(name):
-    report = replayed(name)
+    report = audit.replay(MODELS[name], neighbours=pairs(name), adjacency="replace_one")
     assert report.ok, str(report)
     assert report.releases
