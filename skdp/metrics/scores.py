@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from types import SimpleNamespace
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -62,28 +64,20 @@ class Score(float):
     unit: float = 1.0
     power: float = 1.0
 
-    def __new__(
-        cls,
-        name: str,
-        numerator: float,
-        denominator: float,
-        noise: tuple[float, float, float],
-        sampling: float,
-        limits: tuple[float, float],
-        sign: int = 1,
-        note: str = "",
-        unit: float = 1.0,
-        power: float = 1.0,
-    ) -> Self:
+    def __new__(cls, *given: Any, **named: Any) -> Self:
         """Return the score. It is nan where noise hides it: any value is in the interval of 95%.
 
         One without a least value, such as R2, is nan where noise leaves nothing to divide by.
         """
+        of = SimpleNamespace(sign=1, unit=1.0, power=1.0)
+        vars(of).update(zip([one.name for one in fields(cls)], given, strict=False), **named)
         value = math.nan
-        low, high = _ratios(numerator, denominator, noise, normal_quantile(0.95) ** 2)
-        is_hidden = unit * low <= limits[0] < limits[1] <= unit * high and limits[0] > -math.inf
-        if denominator > 0 and not is_hidden:
-            value = sign * float(np.clip(unit * numerator / denominator, *limits)) ** power
+        ends = _ratios(of.numerator, of.denominator, of.noise, normal_quantile(0.95) ** 2)
+        low, high = (of.unit * end for end in ends)
+        is_hidden = low <= of.limits[0] < of.limits[1] <= high and of.limits[0] > -math.inf
+        if of.denominator > 0 and not is_hidden:
+            ratio = float(np.clip(of.unit * of.numerator / of.denominator, *of.limits))
+            value = of.sign * ratio**of.power
         return super().__new__(cls, value)
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -264,24 +258,16 @@ Entry = TypeVar("Entry")
 AnyScore = Score | ScoreMatrix | ScoreCurve
 
 
-class _ResultsByName(Mapping[Any, Entry]):
+class _ResultsByName(dict[Any, Entry]):
     """Results by name, and what they cost together."""
 
     def __init__(self, scores: Mapping[Any, Entry], privacy: PrivacyStatement) -> None:
-        self._scores: dict[Any, Entry] = dict(scores)
+        super().__init__(scores)
         self.privacy_ = privacy
 
-    def __getitem__(self, name: Any) -> Entry:
-        return self._scores[name]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._scores)
-
-    def __len__(self) -> int:
-        return len(self._scores)
-
-    def _cost(self) -> str:
-        return f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
+    def _head(self) -> str:
+        cost = f"epsilon={self.privacy_.epsilon:.6g}, delta={self.privacy_.delta:.6g}"
+        return f"<{type(self).__name__} at {cost}>"
 
 
 class Scores(_ResultsByName[AnyScore]):
@@ -315,11 +301,10 @@ class Scores(_ResultsByName[AnyScore]):
             for one in numbers.values()
         ]
         columns = ["score", "low", "high", "noise_std", "sampling_std"]
-        return _pandas().DataFrame(rows, list(numbers), columns)
+        return importlib.import_module("pandas").DataFrame(rows, list(numbers), columns)
 
     def __repr__(self) -> str:
-        head = f"<{type(self).__name__} at {self._cost()}>"
-        return "\n".join([head, *map(str, self._scores.values())])
+        return "\n".join([self._head(), *map(str, self.values())])
 
 
 class SubgroupScores(_ResultsByName[Scores]):
@@ -335,17 +320,8 @@ class SubgroupScores(_ResultsByName[Scores]):
     def to_frame(self, level: float = 0.95, of: str = "rows") -> Any:
         """Return a table like `Scores.to_frame`, whose rows have the subgroup and the metric."""
         tables = {name: scores.to_frame(level, of) for name, scores in self.items()}
-        return _pandas().concat(tables, names=["subgroup", "metric"])
+        return importlib.import_module("pandas").concat(tables, names=["subgroup", "metric"])
 
     def __repr__(self) -> str:
-        head = f"<SubgroupScores at {self._cost()}>"
         lines = (f"{name}: {one}" for name, scores in self.items() for one in scores.values())
-        return "\n".join([head, *lines])
-
-
-def _pandas() -> Any:
-    try:
-        import pandas
-    except ImportError:
-        raise ImportError("to_frame() needs pandas.") from None
-    return pandas
+        return "\n".join([self._head(), *lines])
