@@ -29,7 +29,7 @@ from skdp._oracle import Public, Solution, Stage
 from skdp._oracle.sources.partitioned import Partitions
 from skdp._stages.base import StageParameters
 from skdp._stages.scaling.weights import WeightStage
-from skdp.metrics import requests, row_statistics
+from skdp.metrics import requests
 from skdp.metrics.scores import Scores, SubgroupScores
 from skdp.metrics.subgroups import Subgroups, declared_subgroups, subgroup_labels
 from skdp.objective import Problem, SquaredError
@@ -37,6 +37,7 @@ from skdp.objective import Problem, SquaredError
 # A model's warnings are silenced while it predicts, for the whole process: threads that read
 # partitions at once would let some through, and leave others silenced for good.
 _ONE_PARTITION_AT_A_TIME = RLock()
+WHO = "evaluate"
 
 
 def evaluate(
@@ -180,10 +181,12 @@ def evaluate(
     True
     """
     column = by if isinstance(by, str | int) else None
+    with refusals.refusing(WHO):
+        declared = declared_subgroups(column, by is not None, subgroups)
     scorer = PrivateScorer(
         model,
         list(metrics) if isinstance(metrics, Iterator) else metrics,
-        subgroups=declared_subgroups(column, by is not None, subgroups),
+        subgroups=declared,
         epsilon=epsilon,
         delta=delta,
         privacy=privacy,
@@ -224,7 +227,7 @@ class PrivateScorer(PrivateEstimator):
 
     @property
     def _who(self) -> str:
-        return row_statistics.WHO
+        return WHO
 
     def fit(
         self,
@@ -237,13 +240,13 @@ class PrivateScorer(PrivateEstimator):
         offset: ArrayLike | None = None,
     ) -> Self:
         """Score the model. Rows of weight 0 are null records."""
-        labels = None if by is None else subgroup_labels(by)
-        is_elsewhere = isinstance(X, Iterator | Partitions) or is_dask(X)
-        if labels is not None and is_elsewhere:
-            raise ValueError(
-                f"{self._who}: rows in partitions and blocks have subgroups by a column of X. "
-                "By must be its name or number. Nothing was released."
-            )
+        with refusals.refusing(self._who):
+            labels = None if by is None else subgroup_labels(by)
+            if labels is not None and (isinstance(X, Iterator | Partitions) or is_dask(X)):
+                raise ValueError(
+                    "rows in partitions and blocks have subgroups by a column of X. By must be its "
+                    "name or number."
+                )
         if was_fitted_on(self.model, (X, y)):
             warn_about_scored_rows(self._who)
         beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset}
@@ -270,15 +273,8 @@ class PrivateScorer(PrivateEstimator):
         self._request()
 
     def _request(self) -> requests.ScoreRequest:
-        model, subgroups = self.model, self.subgroups
-        kind = row_statistics.kind_of(model)
-        n_classes = 1 if kind == "regressor" else len(model.classes_)
-        metrics = requests.metrics_by_name(model, self.metrics, n_classes, subgroups is not None)
-        if kind == "classifier":
-            bound = float(self.log_loss_bound)
-            return requests.request_for_classifier(model, metrics, bound, subgroups)
-        within = row_statistics.target_range(model, self.target_range)
-        return requests.request_for_regressor(model, metrics, within, subgroups)
+        given = self.subgroups, float(self.log_loss_bound), self.target_range
+        return requests.request_for(self.model, self.metrics, *given)
 
     def _read_rows(
         self,
@@ -293,8 +289,7 @@ class PrivateScorer(PrivateEstimator):
         data = replace(read_plain(self._who, X, y, groups, offset=offset), by=by)
         if by is not None and len(by) != data.n_rows:
             raise ValueError(
-                f"{self._who}: by must have a label for each row. Its length differs from that of "
-                "X. Nothing was released."
+                "by must have a label for each row. Its length differs from that of X."
             )
         with _ONE_PARTITION_AT_A_TIME:
             statistics = self._request().statistics_of(data)

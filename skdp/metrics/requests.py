@@ -7,13 +7,13 @@ A score is a function and a line of `METRICS`. A statistic is a property of `Cla
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from skdp._fitting.data import Data
 from skdp._numbers import AnyArray, Array, is_real, shown
@@ -36,6 +36,7 @@ SQUARE = 0.1
 TOTAL, TOTAL_OF_TABLES, SQUARE_OF_WEIGHTS = 0.5, 0.02, 0.02
 # R2 and D2 cannot be compared between subgroups.
 EXPLAINED = ("r2", "d2_tweedie")
+OF_PROBABILITIES = ("log_loss", "brier", "calibration_curve")
 
 
 # ---------------------------------------------------------------- the metrics
@@ -158,20 +159,21 @@ def metrics_by_name(
     unknown = [name for name in names if not isinstance(name, str) or name not in known]
     if unknown or not names:
         raise ValueError(
-            f"evaluate: metrics of a {kind} must be among {', '.join(map(repr, sorted(known)))}, "
-            f"got {shown(unknown[0]) if unknown else 'none'}. Nothing was released."
+            f"metrics of a {kind} must be among {', '.join(map(repr, sorted(known)))}, got "
+            f"{shown(unknown[0]) if unknown else 'none'}."
         )
     for name in names:
         if n_classes != 2 and known[name].of_two:
+            raise ValueError(f"{name!r} is for two classes. This model has {n_classes}.")
+        if known[name].quantity in OF_PROBABILITIES and not hasattr(model, "predict_proba"):
             raise ValueError(
-                f"evaluate: {name!r} is for two classes. This model has {n_classes}. Nothing was "
-                "released."
+                f"{name!r} needs probabilities, and this {type(model).__name__} has no predict_proba."
             )
         if by_subgroup and name in EXPLAINED:
             raise ValueError(
-                f"evaluate: {name!r} cannot be compared between subgroups, as it divides errors by "
-                "the variance of each subgroup's own targets. Request 'mean_squared_error' or "
-                "another mean loss (metrics=...). Nothing was released."
+                f"{name!r} cannot be compared between subgroups, as it divides errors by the "
+                "variance of each subgroup's own targets. Request 'mean_squared_error' or another "
+                "mean loss (metrics=...)."
             )
     return {name: known[name] for name in names}
 
@@ -179,7 +181,6 @@ def metrics_by_name(
 # ---------------------------------------------------------------- requests
 
 
-@dataclass(frozen=True, eq=False)
 class ScoreRequest:
     """A request for the scores of a model, in which there are no rows.
 
@@ -187,31 +188,38 @@ class ScoreRequest:
     ----------
     model : estimator
     metrics : mapping from str to Metric
-    predicted : callable
-        Returns rows with the model's predictions.
-    assumptions : tuple of str
-    bounds : mapping from str to float
-        Bounds of losses by name.
+    subgroups : Subgroups or None
     classes : array
         Labels of a classifier.
-    subgroups : Subgroups or None
-    deviances : mapping from str to Deviance
+    assumptions : list of str
+    bounds : dict of str to float
+        Bounds of losses by name.
+    deviances : dict of str to Deviance
         Of the quantities that are deviances, or follow from them.
-    notes : mapping from str to str
+    notes : dict of str to str
         By quantity, the target of its score if targets or losses were clipped.
     """
 
-    model: BaseEstimator
-    metrics: Metrics
-    predicted: Callable[[Data], ClassifiedRows | PredictedRows]
-    assumptions: tuple[str, ...]
-    bounds: Mapping[str, float]
-    classes: AnyArray
-    subgroups: Subgroups | None = None
-    deviances: Mapping[str, Deviance] = field(default_factory=dict)
-    notes: Mapping[str, str] = field(default_factory=dict)
+    def __init__(
+        self, model: BaseEstimator, metrics: Metrics, subgroups: Subgroups | None = None
+    ) -> None:
+        self.model, self.metrics, self.subgroups = model, metrics, subgroups
+        self.classes: AnyArray = np.empty(0)
+        self.assumptions: list[str] = []
+        self.bounds: dict[str, float] = {}
+        self.deviances: dict[str, Deviance] = {}
+        self.notes: dict[str, str] = {}
 
-    @cached_property
+    def rows(self, data: Data) -> ClassifiedRows | PredictedRows:
+        """Return rows with the model's predictions."""
+        raise NotImplementedError
+
+    @property
+    def quantities(self) -> set[str]:
+        """What the metrics estimate."""
+        return {metric.quantity for metric in self.metrics.values()}
+
+    @property
     def labels(self) -> tuple[str, int]:
         """Statistic of predicted labels, and its number of cells. 0 for one with a mean."""
         quantities = {one.quantity for one in self.metrics.values() if "labels" in one.needs}
@@ -225,15 +233,14 @@ class ScoreRequest:
     @cached_property
     def weights(self) -> dict[str, float]:
         """Parts of the budget, relative to each other, of the statistics that the metrics need."""
-        quantities = {metric.quantity for metric in self.metrics.values()}
         weights: dict[str, float] = {}
         for metric in METRICS["classifier" if len(self.classes) else "regressor"].values():
-            for name, weight in metric.needs.items() if metric.quantity in quantities else ():
+            for name, weight in metric.needs.items() if metric.quantity in self.quantities else ():
                 own = self.labels[0] if name == "labels" else name
                 weights[own] = max(weight, weights.get(own, 0.0))
         return weights
 
-    @cached_property
+    @property
     def columns(self) -> list[str]:
         """Statistics of single rows that the metrics need."""
         return [name for name in self.weights if not name.endswith(" influence")]
@@ -241,13 +248,20 @@ class ScoreRequest:
     def statistics_of(self, data: Data) -> Array:
         """Return the statistics of rows, an array of shape (n_rows, n_statistics).
 
+        Losses, and their squares, are moved to [-1, 1].
+
         Raises
         ------
         ValueError
             If the targets or the model's predictions are refused.
         """
-        rows = self.predicted(data)
-        columns = {name: rows.statistic(name) for name in self.columns}
+        rows = self.rows(data)
+        columns = {}
+        for name in self.columns:
+            values = rows.statistic(name.removesuffix(" squared"))
+            values = values**2 if name.endswith(" squared") else values
+            is_loss = name.removesuffix(" squared") in (*self.bounds, "correct", "tweedie_deviance")
+            columns[name] = 2 * values - 1 if is_loss else values
         if self.subgroups is not None:
             numbers = self.subgroups.numbers_of(data)
             if "ranking" in columns:
@@ -260,35 +274,31 @@ class ScoreRequest:
 
         ``weighted`` says whether rows have weights, whose sum is released as well.
         """
-        labels, n_cells = self.labels
-        groups, totals = self.subgroups, (0.0, 0.0)
+        (labels, n_cells), groups, columns = self.labels, self.subgroups, self.columns
+        totals = 0.0, 0.0
         if weighted:
-            is_mean = any(name not in ("ranking", "classes", labels) for name in self.columns)
-            has_means = (is_mean or (labels in self.columns and not n_cells)) and groups is None
-            totals = TOTAL if has_means else TOTAL_OF_TABLES, SQUARE_OF_WEIGHTS
+            of_tables = {"ranking", "classes", *[labels] * (n_cells > 0)}
+            is_divided = groups is None and not of_tables.issuperset(columns)
+            totals = TOTAL if is_divided else TOTAL_OF_TABLES, SQUARE_OF_WEIGHTS
         total = sum(self.weights.values()) + sum(totals)
         shares = {name: weight / total for name, weight in self.weights.items() if weight > 0}
-        numbers = {name: number for number, name in enumerate(self.columns)}
-        ranking = None
+        ranking, tables, explained = None, [], []
         if "ranking" in shares:
-            by_positives = any(one.quantity == "average_precision" for one in self.metrics.values())
-            ranking = numbers["ranking"], numbers["classes"], shares.pop("ranking"), by_positives
-        explained = []
-        for metric in {one.quantity: one for one in self.metrics.values()}.values():
-            *columns, last = metric.needs
-            if metric.quantity in EXPLAINED:
-                of = tuple(numbers[name] for name in columns)
-                explained.append((last, of, shares.pop(last), self.deviances[metric.quantity]))
-        tables: tuple[tuple[str, int, int, float], ...] = ()
+            places = columns.index("ranking"), columns.index("classes")
+            ranking = *places, shares.pop("ranking"), "average_precision" in self.quantities
         if n_cells and labels in shares:
-            tables = ((labels, numbers[labels], n_cells, shares.pop(labels)),)
+            tables = [(labels, columns.index(labels), n_cells, shares.pop(labels))]
+        for quantity in sorted(self.quantities.intersection(EXPLAINED)):
+            *needed, last = METRICS["regressor"][quantity].needs
+            several = tuple(map(columns.index, needed))
+            explained.append((last, several, shares.pop(last), self.deviances[quantity]))
         return ScoreStage(
-            tuple((name, numbers[name], share) for name, share in shares.items()),
-            tables,
+            tuple((name, columns.index(name), share) for name, share in shares.items()),
+            tuple(tables),
             ranking,
             tuple(sorted(explained, reverse=True)),
-            None if groups is None else (len(numbers), groups.n_subgroups),
-            notes=self.assumptions + (() if groups is None else groups.assumptions()),
+            None if groups is None else (len(columns), groups.n_subgroups),
+            notes=(*self.assumptions, *(() if groups is None else groups.assumptions())),
             totals=(totals[0] / total, totals[1] / total),
         )
 
@@ -305,154 +315,125 @@ class ScoreRequest:
             The weights' units.
         """
         by_name = dict(released)
-        unit = 1.0 if weights is None else weights.scale
-        notes = {one.quantity: "" for one in self.metrics.values()} | dict(self.notes)
-        if weights is not None and weights.is_clipped:
-            clipped = f"weights clipped to {unit:g}"
-            notes = {
-                one: f"{text} and {clipped}" if text else f"of {clipped}"
-                for one, text in notes.items()
-            }
         totals: Totals | None = by_name.pop("totals")
         n_subgroups = 1
         if self.subgroups is not None:
             totals, n_subgroups = None, len(self.subgroups.names)
+        unit = 1.0 if weights is None else weights.scale
+        clipped = [f"weights clipped to {unit:g}"] * (weights is not None and weights.is_clipped)
         several = []
         for number in range(n_subgroups):
             of = {name: answers[number] for name, answers in by_name.items()}
             answers = Answers(of, totals, unit, self.bounds, self.classes, self.model)
-            several.append({name: self._score(name, answers, notes) for name in self.metrics})
+            scores = {}
+            for name, metric in self.metrics.items():
+                score = metric.estimate(name, metric, answers)
+                if isinstance(score, Score):
+                    of_what = [*filter(None, [self.notes.get(metric.quantity)]), *clipped]
+                    note = f"of {' and '.join(of_what)}" if of_what else ""
+                    score = replace(score, sign=metric.sign, note=note)
+                scores[name] = score
+            several.append(scores)
         return several
 
-    def _score(self, name: str, answers: Answers, notes: Mapping[str, str]) -> AnyScore:
-        metric = self.metrics[name]
-        score = metric.estimate(name, metric, answers)
-        if isinstance(score, Score):
-            score = replace(score, sign=metric.sign, note=notes[metric.quantity])
-        return score
+
+class ClassifierScores(ScoreRequest):
+    """A request for scores of a fitted classifier, whose log losses are clipped to a bound."""
+
+    def __init__(
+        self, model: BaseEstimator, metrics: Metrics, subgroups: Subgroups | None, bound: float
+    ) -> None:
+        super().__init__(model, metrics, subgroups)
+        self.classes = np.asarray(model.classes_)
+        self.bounds = {"log_loss": bound, "brier": 1.0}
+        self.notes = {"log_loss": f"losses clipped to {bound:g}"}
+        self.assumptions = [
+            "The classes of the model are public, and that every label is one of them: other "
+            "labels are refused."
+        ]
+        if "log_loss" in self.quantities:
+            self.assumptions.append(f"Log losses above {bound:g} count as that.")
+
+    def rows(self, data: Data) -> ClassifiedRows:
+        return ClassifiedRows(self.model, data, self.bounds["log_loss"])
 
 
-def request_for_classifier(
+class RegressorScores(ScoreRequest):
+    """A request for scores of a fitted regressor, targets being clipped to a range."""
+
+    def __init__(
+        self,
+        model: BaseEstimator,
+        metrics: Metrics,
+        subgroups: Subgroups | None,
+        within: TargetRange,
+    ) -> None:
+        powers = {"poisson_deviance": 1.0, "gamma_deviance": 2.0}
+        if any(one.quantity == "d2_tweedie" for one in metrics.values()):
+            powers["d2_tweedie"] = row_statistics.deviance_power(model)
+            if powers["d2_tweedie"] == 0:  # whose D2 is R2
+                r2 = {"d2_tweedie": METRICS["regressor"]["r2"]}
+                metrics = {name: r2.get(one.quantity, one) for name, one in metrics.items()}
+        super().__init__(model, metrics, subgroups)
+        self._within, quantiles = within, row_statistics.quantiles_of(model)
+        if len(quantiles) > 1 and self.quantities != {"pinball_loss"}:
+            raise ValueError(
+                "a model of several quantiles has one score for all of them, "
+                "'mean_pinball_loss' or 'neg_mean_pinball_loss': the mean of their pinball losses."
+            )
+        low, high, reach = within.low, within.high, within.reach
+        clipped = f"targets clipped to [{low:g}, {high:g}]"
+        self.notes = dict.fromkeys(self.quantities, clipped)
+        self.assumptions = [
+            f"Scores are of {clipped}. Predictions were clipped to this range, and residuals to "
+            f"{reach:g}. The range is public, or follows from private answers in the model.",
+        ]
+        self.bounds = {
+            "squared_error": reach * reach,
+            "absolute_error": reach,
+            "pinball_loss": row_statistics.largest_pinball(quantiles) * reach,
+        }
+        self.deviances = {"r2": Deviance(largest=(reach / ((high - low) / 2)) ** 2)}
+        for quantity in sorted(self.quantities & powers.keys()):
+            deviance = row_statistics.bounded_deviance(quantity, powers[quantity], within)
+            self.deviances[quantity] = deviance
+            self.bounds[quantity] = deviance.largest * math.pow(high, 2 - deviance.power)
+            if quantity == "d2_tweedie":
+                self.assumptions.append(
+                    f"D2 is of deviances with power {deviance.power:g}. Targets below "
+                    f"{deviance.least * high:g} count as that."
+                )
+            self.assumptions.append(
+                f"Of {quantity.replace('_', ' ')}s those above {self.bounds[quantity]:g} count as "
+                f"that, and predictions below {LEAST_MEAN * high:g} as that."
+            )
+        if not all(0 < self.bounds.get(one, 1.0) < math.inf for one in self.quantities):
+            raise ValueError(
+                f"squares of targets in the range [{low:g}, {high:g}] leave the range of float64. "
+                "Divide targets by a public unit before the fit, or request another metric."
+            )
+
+    def rows(self, data: Data) -> PredictedRows:
+        return PredictedRows(self.model, data, self._within, self.deviances)
+
+
+def request_for(
     model: BaseEstimator,
-    metrics: Metrics,
+    names: str | Iterable[str] | None,
+    subgroups: Subgroups | None,
     log_loss_bound: float,
-    subgroups: Subgroups | None = None,
+    declared_range: object,
 ) -> ScoreRequest:
-    """Return the request for scores of a classifier.
-
-    Parameters
-    ----------
-    model : fitted classifier
-    metrics : dict of str to Metric
-    log_loss_bound : float
-    subgroups : Subgroups or None, default=None
-
-    Returns
-    -------
-    ScoreRequest
-    """
-    quantities = {metric.quantity for metric in metrics.values()}
-    assumptions = [
-        "The classes of the model are public, and that every label is one of them: other "
-        "labels are refused."
-    ]
-    if "log_loss" in quantities:
-        assumptions.append(f"Log losses above {log_loss_bound:g} count as that.")
-
-    def predicted(data: Data) -> ClassifiedRows:
-        return ClassifiedRows(model, data, log_loss_bound, "calibration_curve" in quantities)
-
-    return ScoreRequest(
-        model,
-        metrics,
-        predicted,
-        tuple(assumptions),
-        {"log_loss": log_loss_bound, "brier": 1.0},
-        np.asarray(model.classes_),
-        subgroups,
-        notes={"log_loss": f"of losses clipped to {log_loss_bound:g}"},
+    """Return the request for the scores of a fitted model, by names of metrics."""
+    has_tags = hasattr(model, "__sklearn_tags__")
+    if has_tags and is_classifier(model) and hasattr(model, "classes_"):
+        metrics = metrics_by_name(model, names, len(model.classes_), subgroups is not None)
+        return ClassifierScores(model, metrics, subgroups, log_loss_bound)
+    if has_tags and is_regressor(model):
+        metrics = metrics_by_name(model, names, 1, subgroups is not None)
+        within = row_statistics.target_range(model, declared_range)
+        return RegressorScores(model, metrics, subgroups, within)
+    raise ValueError(
+        "model must be a fitted classifier or regressor of scikit-learn's kind, got "
+        f"{type(model).__name__}, which is neither, or a classifier without classes_: fit it first."
     )
-
-
-def request_for_regressor(
-    model: BaseEstimator,
-    metrics: Metrics,
-    within: TargetRange,
-    subgroups: Subgroups | None = None,
-) -> ScoreRequest:
-    """Return the request for scores of a regressor, targets being clipped to a range.
-
-    Parameters
-    ----------
-    model : fitted regressor
-    metrics : dict of str to Metric
-    within : TargetRange
-    subgroups : Subgroups or None, default=None
-
-    Returns
-    -------
-    ScoreRequest
-    """
-    low, high = within.low, within.high
-    clipped = f"targets clipped to [{low:g}, {high:g}]"
-    assumptions = [
-        f"Scores are of {clipped}. Predictions were clipped to this range, and residuals to "
-        f"{within.reach:g}. The range is public, or follows from private answers in the model.",
-    ]
-    powers = {"poisson_deviance": 1.0, "gamma_deviance": 2.0}
-    if any(one.quantity == "d2_tweedie" for one in metrics.values()):
-        powers["d2_tweedie"] = row_statistics.deviance_power(model)
-        if powers["d2_tweedie"] == 0:  # whose D2 is R2
-            r2 = {"d2_tweedie": METRICS["regressor"]["r2"]}
-            metrics = {name: r2.get(one.quantity, one) for name, one in metrics.items()}
-    quantities = {metric.quantity for metric in metrics.values()}
-    bounds, deviances = _bounds(model, quantities, powers, within)
-    for quantity, deviance in deviances.items():
-        if quantity == "d2_tweedie":
-            assumptions.append(
-                f"D2 is of deviances with power {deviance.power:g}. Targets below "
-                f"{deviance.least * high:g} count as that."
-            )
-        if quantity != "r2":
-            assumptions.append(
-                f"Of {quantity.replace('_', ' ')}s those above {bounds[quantity]:g} count as that, "
-                f"and predictions below {LEAST_MEAN * high:g} as that."
-            )
-
-    def predicted(data: Data) -> PredictedRows:
-        return PredictedRows(model, data, within, deviances)
-
-    notes = dict.fromkeys(quantities, f"of {clipped}")
-    given = model, metrics, predicted, tuple(assumptions), bounds, np.empty(0), subgroups
-    return ScoreRequest(*given, deviances, notes)
-
-
-def _bounds(
-    model: BaseEstimator, quantities: set[str], powers: Mapping[str, float], within: TargetRange
-) -> tuple[dict[str, float], dict[str, Deviance]]:
-    """Return the bounds of losses, and the deviances of the quantities that need one."""
-    low, high, reach = within.low, within.high, within.reach
-    quantiles = row_statistics.quantiles_of(model)
-    if len(quantiles) > 1 and quantities != {"pinball_loss"}:
-        raise ValueError(
-            "evaluate: a model of several quantiles has one score for all of them, "
-            "'mean_pinball_loss' or 'neg_mean_pinball_loss': the mean of their pinball losses. "
-            "Nothing was released."
-        )
-    bounds = {
-        "squared_error": reach * reach,
-        "absolute_error": reach,
-        "pinball_loss": row_statistics.largest_pinball(quantiles) * reach,
-    }
-    deviances = {"r2": Deviance(largest=(reach / ((high - low) / 2)) ** 2)}
-    for quantity in sorted(quantities & powers.keys()):
-        deviance = row_statistics.bounded_deviance(quantity, powers[quantity], within)
-        deviances[quantity] = deviance
-        bounds[quantity] = deviance.largest * math.pow(high, 2 - deviance.power)
-    if not all(0 < bounds.get(quantity, 1.0) < math.inf for quantity in quantities):
-        raise ValueError(
-            f"evaluate: squares of targets in the range [{low:g}, {high:g}] leave the range of "
-            "float64. Divide targets by a public unit before the fit, or request another metric. "
-            "Nothing was released."
-        )
-    return bounds, deviances

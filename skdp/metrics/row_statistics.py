@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import GammaRegressor, PoissonRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -26,26 +26,11 @@ from skdp._oracle.public import TARGET_RANGE
 from skdp._stages.column_bounds import declared_targets
 from skdp._stages.scores import LARGEST_LOG_ODDS, LEAST_MEAN, Deviance
 
-WHO = "evaluate"
 # That of targets above 12 times their mean, and below a 20,000th of it.
 LARGEST_GAMMA_DEVIANCE, LARGEST_OVER_MEAN = 20.0, 12.0
 # How far the mean or median may lie from the centre that a fit estimated, relative to the largest
 # distance of a target, and the least mean, relative to that centre, of positive targets.
 OFF_CENTRE, LEAST_OF_CENTRE = 1 / 8, 3 / 4
-
-
-def kind_of(model: BaseEstimator) -> str:
-    """Return "classifier" or "regressor". ValueError for other models."""
-    if hasattr(model, "__sklearn_tags__"):
-        if is_classifier(model) and hasattr(model, "classes_"):
-            return "classifier"
-        if is_regressor(model):
-            return "regressor"
-    raise ValueError(
-        f"{WHO}: model must be a fitted classifier or regressor of scikit-learn's kind, got "
-        f"{type(model).__name__}, which is neither, or a classifier without classes_: fit it "
-        "first. Nothing was released."
-    )
 
 
 def predictions(model: BaseEstimator, method: str, rows: Data) -> AnyArray:
@@ -56,19 +41,16 @@ def predictions(model: BaseEstimator, method: str, rows: Data) -> AnyArray:
     ValueError
         If it fails, or does not give one answer for each row. The message quotes no row.
     """
+    who = f"{type(model).__name__}.{method}"
     try:
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             predicted = rows.predicted_by(getattr(model, method))
     except Exception as reason:  # anyone's model fails in its own way, and may quote rows
-        raise ValueError(
-            f"{WHO}: {type(model).__name__}.{method} failed on these rows, with "
-            f"{type(reason).__name__}. Nothing was released."
-        ) from None
+        raise InputError(f"{who} failed on these rows, with {type(reason).__name__}.") from None
     if predicted.shape[:1] != (rows.n_rows,) or predicted.ndim > 2:
-        raise ValueError(
-            f"{WHO}: {type(model).__name__}.{method} must give one answer for each of the "
-            f"{rows.n_rows} rows. It gave an array of shape {predicted.shape}. Nothing was "
-            "released."
+        raise InputError(
+            f"{who} must give one answer for each of the {rows.n_rows} rows. It gave an array of "
+            f"shape {predicted.shape}."
         )
     return predicted
 
@@ -80,35 +62,21 @@ def class_numbers(labels: AnyArray, classes: AnyArray, what: str) -> Indices:
     """Return the number of each label in the sorted classes."""
     kinds = [kind_in_words(values) for values in (labels, classes)]
     if len({*kinds, ""}) == 3:
-        raise ValueError(
-            f"{WHO}: {what} holds labels that are {kinds[0]}. The classes of the model are "
-            f"{kinds[1]}. Nothing was released."
+        raise InputError(
+            f"{what} holds labels that are {kinds[0]}. The classes of the model are {kinds[1]}."
         )
     # A label runs code of its own when it is compared, and an error of that may quote the label.
     with without_cells(what, otherwise=NO_LABELS):
         places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
         if not (classes[places] == labels).all():
             raise InputError(
-                f"{WHO}: {what} holds a label that is none of the model's {len(classes)} classes. "
-                "Declare all classes when the model is fitted (classes=...). Nothing was released."
+                f"{what} holds a label that is none of the model's {len(classes)} classes. "
+                "Declare all classes when the model is fitted (classes=...)."
             )
     return np.asarray(places, dtype=np.int64)
 
 
-class ScoredRows:
-    """Rows and a model's predictions, with a property for each statistic."""
-
-    LOSSES: ClassVar[tuple[str, ...]]  # in [0, 1]
-
-    def statistic(self, name: str) -> AnyArray:
-        """Return the numbers of all rows. Losses, and squares, are moved to [-1, 1]."""
-        values: AnyArray = getattr(self, name.removesuffix(" squared"))
-        if name.endswith(" squared"):
-            return 2 * values**2 - 1
-        return 2 * values - 1 if name in self.LOSSES else values
-
-
-class ClassifiedRows(ScoredRows):
+class ClassifiedRows:
     """Rows and a classifier's predictions, each made once and when needed.
 
     Parameters
@@ -116,19 +84,17 @@ class ClassifiedRows(ScoredRows):
     model : fitted classifier
     data : Data
     log_loss_bound : float
-    needs_probability : bool
-        Whether to refuse a model that ranks rows only by decision values.
     """
 
-    LOSSES = ("correct", "brier", "log_loss")
-
-    def __init__(
-        self, model: BaseEstimator, data: Data, log_loss_bound: float, needs_probability: bool
-    ) -> None:
+    def __init__(self, model: BaseEstimator, data: Data, log_loss_bound: float) -> None:
         self.model, self._data, self._bound = model, data, log_loss_bound
-        self._needs_probability = needs_probability
         self._labels = np.asarray(model.classes_)
         self.classes = class_numbers(data.y, self._labels, "y")  # numbers of the true labels
+
+    def statistic(self, name: str) -> AnyArray:
+        """Return the numbers of all rows. Losses are between 0 and 1."""
+        values: AnyArray = getattr(self, name)
+        return values
 
     @cached_property
     def _predicted(self) -> Indices:
@@ -153,20 +119,15 @@ class ClassifiedRows(ScoredRows):
     @cached_property
     def _probabilities(self) -> Array:
         """The predicted probability of each class, each in [0, 1]."""
-        if not hasattr(self.model, "predict_proba"):
-            raise ValueError(
-                f"{WHO}: this {type(self.model).__name__} has no predict_proba, which log loss, "
-                "Brier score and calibration need. Nothing was released."
-            )
         predicted = predictions(self.model, "predict_proba", self._data)
         if predicted.shape != (self._data.n_rows, len(self._labels)):
-            raise ValueError(
-                f"{WHO}: predict_proba must have a column for each of the {len(self._labels)} "
-                f"classes. It has shape {predicted.shape}. Nothing was released."
+            raise InputError(
+                f"predict_proba must have a column for each of the {len(self._labels)} classes. "
+                f"It has shape {predicted.shape}."
             )
         return np.asarray(np.clip(np.nan_to_num(predicted.astype(np.float64)), 0.0, 1.0))
 
-    @cached_property
+    @property
     def log_loss(self) -> Array:
         """Log losses, in units of their bound. Probabilities below ``exp(-bound)`` are clipped."""
         chosen = self._probabilities[np.arange(len(self.classes)), self.classes]
@@ -181,7 +142,7 @@ class ClassifiedRows(ScoredRows):
     @property
     def ranking(self) -> Array:
         """Scores that rank rows of two classes: log-odds where there are probabilities."""
-        if hasattr(self.model, "predict_proba") or self._needs_probability:
+        if hasattr(self.model, "predict_proba"):
             positive = self._probabilities[:, 1]
             with np.errstate(divide="ignore"):
                 odds = np.log(positive) - np.log1p(-positive)
@@ -231,7 +192,7 @@ class TargetRange:
         return min(width, (1 + OFF_CENTRE) * max(self.high - self.centre, self.centre - self.low))
 
 
-def target_range(model: BaseEstimator, declared: object) -> TargetRange:
+def target_range(model: BaseEstimator, declared: Any) -> TargetRange:
     """Return the range that targets and predictions are clipped to: declared, or the model's own.
 
     Raises
@@ -246,10 +207,7 @@ def target_range(model: BaseEstimator, declared: object) -> TargetRange:
     if targets is not None and (len(targets.low) != n_outputs or known is not None):
         targets = None  # with a declared bound their centre is no estimate
     if declared is not None:
-        try:
-            low, high = declared  # type: ignore[misc]  # anything that is no pair is refused
-        except (TypeError, ValueError):
-            low = high = None
+        low, high = declared if np.shape(declared) == (2,) else (None, None)
         if not (is_real(low) and is_real(high) and 0 < (high - low) / 2 < math.inf):
             raise ValueError(
                 "target_range must be None or a pair (low, high) of finite numbers, low < high, "
@@ -268,9 +226,9 @@ def target_range(model: BaseEstimator, declared: object) -> TargetRange:
         centre = float(targets.centre.mean())
         return TargetRange(max(float(low.min()), least), float(high.max()), centre)
     raise ValueError(
-        f"{WHO}: targets have to be cut to a range that is known without looking at them, and this "
+        "targets have to be cut to a range that is known without looking at them, and this "
         f"{type(model).__name__} has estimated none privately, or is not fitted. Pass "
-        "target_range=(low, high), public figures of the targets' unit. Nothing was released."
+        "target_range=(low, high), public figures of the targets' unit."
     )
 
 
@@ -288,8 +246,8 @@ def deviance_power(model: BaseEstimator) -> float:
     power = getattr(model, "power", 0.0)
     if not (is_real(power) and (power == 0 or 1 <= power <= 2)):
         raise ValueError(
-            f"{WHO}: d2_tweedie is of the model's power, which must be 0 or lie in [1, 2], got "
-            f"{shown(power)}. Nothing was released."
+            f"d2_tweedie is of the model's power, which must be 0 or lie in [1, 2], got "
+            f"{shown(power)}."
         )
     # Near 1 and 2 the terms of a deviance cancel each other.
     nearest = round(float(power))
@@ -299,11 +257,10 @@ def deviance_power(model: BaseEstimator) -> float:
 def quantiles_of(model: BaseEstimator) -> Array:
     """Return the quantiles that a model predicts. The median if it says nothing of one."""
     model = final_model(model)
-    several = getattr(model, "quantiles", None)
-    if several is not None:
-        return np.array(several, dtype=np.float64)
-    quantile = getattr(model, "quantile", None)
-    return np.array([float(quantile) if is_real(quantile) else 0.5])
+    several, quantile = getattr(model, "quantiles", None), getattr(model, "quantile", None)
+    if several is None:
+        several = [quantile if is_real(quantile) else 0.5]
+    return np.array(several, dtype=np.float64)
 
 
 def largest_pinball(quantiles: Array) -> float:
@@ -320,8 +277,8 @@ def bounded_deviance(quantity: str, power: float, within: TargetRange) -> Devian
     low, high = within.low, within.high
     if low < 0:
         raise ValueError(
-            f"{WHO}: a {quantity.replace('_', ' ')} is for targets of at least 0, and their "
-            f"range is [{low:g}, {high:g}]. Pass target_range=(0, high). Nothing was released."
+            f"a {quantity.replace('_', ' ')} is for targets of at least 0, and their range is "
+            f"[{low:g}, {high:g}]. Pass target_range=(0, high)."
         )
     deviance = Deviance(power, max(low / high, LEAST_MEAN if power == 2 else 0.0))
     mean = 1 / LARGEST_OVER_MEAN
@@ -332,10 +289,8 @@ def bounded_deviance(quantity: str, power: float, within: TargetRange) -> Devian
     return replace(deviance, largest=largest)
 
 
-class PredictedRows(ScoredRows):
-    """Targets of a regressor in units of half their range, in [-1, 1], and its bounded losses.
-
-    Losses are in units of their bounds, in [0, 1].
+class PredictedRows:
+    """Targets of a regressor in units of half their range, in [-1, 1], and its residuals.
 
     Parameters
     ----------
@@ -346,15 +301,6 @@ class PredictedRows(ScoredRows):
         Of the quantities that are deviances.
     """
 
-    LOSSES = (
-        "squared_error",
-        "absolute_error",
-        "pinball_loss",
-        "poisson_deviance",
-        "gamma_deviance",
-        "tweedie_deviance",
-    )
-
     def __init__(
         self,
         model: BaseEstimator,
@@ -363,14 +309,13 @@ class PredictedRows(ScoredRows):
         deviances: Mapping[str, Deviance],
     ) -> None:
         if not are_numbers(data.y) or not np.isfinite(data.y).all():
-            raise ValueError(f"{WHO}: y must hold finite numbers. Nothing was released.")
+            raise InputError("y must hold finite numbers.")
         predicted = predictions(model, "predict", data)
-        quantiles = quantiles_of(model)
-        if predicted.size != data.n_rows * len(quantiles):
-            raise ValueError(
-                f"{WHO}: a score is of one prediction for each row, and {type(model).__name__}."
-                f"predict gives an array of shape {predicted.shape}: score models of one target. "
-                "Nothing was released."
+        self.quantiles, self._deviances = quantiles_of(model), deviances
+        if predicted.size != data.n_rows * len(self.quantiles):
+            raise InputError(
+                f"a score is of one prediction for each row, and {type(model).__name__}.predict "
+                f"gives an array of shape {predicted.shape}: score models of one target."
             )
         low, high = within.low, within.high
         middle, half = low + (high - low) / 2, (high - low) / 2
@@ -379,64 +324,49 @@ class PredictedRows(ScoredRows):
             predicted = predicted.reshape(data.n_rows, -1).astype(np.float64)
             fitted = np.clip(np.nan_to_num(predicted), low, high)
         self.targets: Array = np.clip(targets, -1.0, 1.0)
-        residuals = (targets[:, None] - (fitted - middle) / half) * (half / within.reach)
-        self._residuals, self._of_quantiles = residuals[:, 0], residuals
-        self._quantiles, self._deviances = quantiles, deviances
+        # Of each quantile, in units of their bound.
+        self.residuals = (targets[:, None] - (fitted - middle) / half) * (half / within.reach)
         # In units of the largest target. A mean of 0 would make a deviance infinite.
         self._means = np.maximum(fitted[:, 0], max(low, LEAST_MEAN * high)) / high
-        self._y = np.clip(data.y.astype(np.float64), max(low, 0.0), high) / high
+        self.y = np.clip(data.y.astype(np.float64), max(low, 0.0), high) / high
 
-    @property
-    def squared_targets(self) -> Array:
-        """Squares of targets, moved to [-1, 1]."""
-        return np.asarray(2 * self.targets**2 - 1)
+    def statistic(self, name: str) -> AnyArray:
+        """Return the numbers of all rows. Losses are in units of their bounds, between 0 and 1."""
+        values = STATISTICS[name](self)
+        return values if name in FACTS else np.minimum(values, 1.0)
 
-    @property
-    def squared_error(self) -> Array:
-        """Squared residuals."""
-        return np.asarray(np.minimum(self._residuals**2, 1.0))
-
-    @property
-    def absolute_error(self) -> Array:
-        """Absolute residuals."""
-        return np.asarray(np.minimum(np.abs(self._residuals), 1.0))
-
-    @property
-    def pinball_loss(self) -> Array:
-        """Pinball losses at the quantile of the model, or their mean over its quantiles."""
-        quantiles, residuals = self._quantiles, self._of_quantiles
-        losses = np.maximum(quantiles * residuals, (quantiles - 1) * residuals).mean(axis=1)
-        return np.asarray(np.minimum(losses / largest_pinball(quantiles), 1.0))
-
-    @property
-    def poisson_deviance(self) -> Array:
-        """Poisson deviances."""
-        return self._deviance_of("poisson_deviance", self._y)
-
-    @property
-    def gamma_deviance(self) -> Array:
-        """Gamma deviances."""
-        return self._deviance_of("gamma_deviance", np.maximum(self._y, np.finfo(float).tiny))
-
-    @property
-    def tweedie_deviance(self) -> Array:
-        """Deviances of D2."""
-        return self._deviance_of("d2_tweedie", self._tweedie_y)
-
-    @property
-    def tweedie_targets(self) -> Array:
-        """Targets of a D2, in [-1, 1]. See `Deviance`."""
-        return self._deviances["d2_tweedie"].facts(self._tweedie_y)[0]
-
-    @property
-    def tweedie_potentials(self) -> Array:
-        """Potentials of a D2, in [-1, 1]. See `Deviance`."""
-        return self._deviances["d2_tweedie"].facts(self._tweedie_y)[1]
-
-    @property
-    def _tweedie_y(self) -> Array:
-        return np.asarray(np.maximum(self._y, self._deviances["d2_tweedie"].least))
-
-    def _deviance_of(self, quantity: str, y: Array) -> Array:
+    def deviance(self, quantity: str, least: float | None = None) -> Array:
+        """Return the deviances of a quantity, of targets that count as at least so much."""
         deviance = self._deviances[quantity]
-        return np.asarray(np.minimum(deviance.of(y, self._means) / deviance.largest, 1.0))
+        targets = np.maximum(self.y, deviance.least if least is None else least)
+        return deviance.of(targets, self._means) / deviance.largest
+
+    def tweedie_facts(self) -> tuple[Array, Array]:
+        """Return the facts of a D2."""
+        deviance = self._deviances["d2_tweedie"]
+        return deviance.facts(np.maximum(self.y, deviance.least))
+
+
+def _pinball(rows: PredictedRows) -> Array:
+    """Return the mean of the pinball losses over the quantiles."""
+    quantiles, residuals = rows.quantiles, rows.residuals
+    losses = np.maximum(quantiles * residuals, (quantiles - 1) * residuals).mean(axis=1)
+    return np.asarray(losses / largest_pinball(quantiles))
+
+
+# Of rows, in [-1, 1]. See `Deviance`.
+FACTS: dict[str, Callable[[PredictedRows], Array]] = {
+    "targets": lambda rows: rows.targets,
+    "squared_targets": lambda rows: 2 * rows.targets**2 - 1,
+    "tweedie_targets": lambda rows: rows.tweedie_facts()[0],
+    "tweedie_potentials": lambda rows: rows.tweedie_facts()[1],
+}
+STATISTICS: dict[str, Callable[[PredictedRows], Array]] = {
+    **FACTS,
+    "squared_error": lambda rows: rows.residuals[:, 0] ** 2,
+    "absolute_error": lambda rows: np.abs(rows.residuals[:, 0]),
+    "pinball_loss": _pinball,
+    "poisson_deviance": lambda rows: rows.deviance("poisson_deviance"),
+    "gamma_deviance": lambda rows: rows.deviance("gamma_deviance", np.finfo(float).tiny),
+    "tweedie_deviance": lambda rows: rows.deviance("d2_tweedie"),
+}

@@ -14,8 +14,6 @@ from skdp._fitting.data import Data
 from skdp._fitting.refusals import InputError, without_cells
 from skdp._numbers import AnyArray, Indices, shown
 
-WHO = "evaluate"
-
 
 @dataclass(frozen=True)
 class Subgroups:
@@ -66,8 +64,8 @@ class Subgroups:
         if present and ((), "lists") not in present and not present & declared:
             given = tables.in_words(kind for _, kind in present)
             raise InputError(
-                f"{WHO}: the labels of subgroups are {given} in by, and none of those in "
-                f"subgroups is. Declare them as {given}. Nothing was released."
+                f"the labels of subgroups are {given} in by, and none of those in "
+                f"subgroups is. Declare them as {given}."
             )
         # A label runs code of its own when it is hashed, and an error of that may quote it.
         with without_cells("by", otherwise="holds labels that cannot be hashed"):
@@ -83,9 +81,8 @@ class Subgroups:
         places: list[object] = list(range(np.shape(X)[1])) if names is None else names
         if places.count(self.column) != 1:
             raise InputError(
-                f"{WHO}: by={shown(self.column)} must name exactly one column of X. Pass a column "
-                f"{'number' if names is None else 'name'}, or an array of labels. Nothing was "
-                "released."
+                f"by={shown(self.column)} must name exactly one column of X. Pass a column "
+                f"{'number' if names is None else 'name'}, or an array of labels."
             )
         return tables.column(X, places.index(self.column))
 
@@ -111,16 +108,16 @@ def declared_subgroups(
     """
     if is_given != (declared is not None):
         raise ValueError(
-            f"{WHO}: by= and subgroups= need each other: the labels of rows are private, and which "
+            "by= and subgroups= need each other: the labels of rows are private, and which "
             "of them to look for must be declared without looking at the rows, as in "
-            "by='sex', subgroups=['f', 'm']. Nothing was released."
+            "by='sex', subgroups=['f', 'm']."
         )
     if declared is None:
         return None
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise ValueError(
-            f"{WHO}: subgroups must be a list of labels, or a mapping from names to labels, got "
-            f"{shown(declared)}. Nothing was released."
+            f"subgroups must be a list of labels, or a mapping from names to labels, got "
+            f"{shown(declared)}."
         )
     names: tuple[Any, ...] = tuple(declared)
     of, others = [[name] for name in names], []
@@ -136,9 +133,9 @@ def declared_subgroups(
     are_labels = all(label is not None and label == label for label in numbers)
     if not (are_labels and len(labels) == len(numbers) > 0 and len(others) < 2 and all(of)):
         raise ValueError(
-            f"{WHO}: subgroups must be disjoint: each must have a label, and each label must be "
+            "subgroups must be disjoint: each must have a label, and each label must be "
             "declared once, be hashable and not be missing. In a mapping, one subgroup may have "
-            "the label None, for all labels that are not declared. Nothing was released."
+            "the label None, for all labels that are not declared."
         )
     return Subgroups(column, names, numbers, others[0] if others else len(of))
 
@@ -146,17 +143,12 @@ def declared_subgroups(
 def subgroup_labels(by: Any) -> AnyArray:
     """Return the labels of rows as an array of one dimension."""
     with without_cells("by", otherwise="must hold a label for each row"):
-        if np.ndim(by) != 1 and not isinstance(by, list | tuple):
+        column = None
+        if not (np.ma.isMaskedArray(by) or sparse.issparse(by)):
+            column = tables.one_dimensional(by)
+        if column is None or column.ndim != 1:
             raise InputError(
-                f"{WHO}: by must be a column of X, or a label for each row, got "
-                f"{type(by).__name__}. Nothing was released."
+                "by must be a column of X, or an array with a label for each row, which is neither "
+                f"masked nor sparse, got {type(by).__name__}."
             )
-        if isinstance(by, list | tuple):
-            # The type that NumPy gives labels of a list depends on each of them.
-            return np.fromiter(by, dtype=object, count=len(by))
-        if np.ma.isMaskedArray(by) or sparse.issparse(by):
-            raise InputError(
-                f"{WHO}: by must not be a masked or sparse array. Pass by.filled(...), with a "
-                "label that is not declared, or by.toarray(). Nothing was released."
-            )
-        return np.asarray(by)
+        return column

@@ -201,7 +201,7 @@ WRONG = {
         {"by": np.zeros(1999), "groups": np.arange(2000)},
     ],
     "by must be a column of X": [{"by": np.zeros((2000, 2))}, {"by": 0.5}],
-    "by must not be a masked": [{"by": np.ma.masked_equal(np.arange(2000), 3)}],
+    "neither masked nor sparse": [{"by": np.ma.masked_equal(np.arange(2000), 3)}],
     "by have a column of X|by a column of X": [
         {"X": lambda X, y: skdp.data.Chunks(X, y, 700), "y": None, "by": np.zeros(2000)}
     ],
