@@ -27,7 +27,7 @@ UNIT = (0.0, 1.0)
 MOST_CALIBRATION_BINS = 10
 # For average precision: simulated tables, and parts of a bin. A bin has at least 1 row, or a 16th
 # of the mean of all bins, as its noisy number of rows may be 0.
-DRAWS, CELLS, FEWEST = 200, 8, 16
+DRAWS, CELLS, FEWEST = 400, 8, 16
 
 
 @dataclass(frozen=True)
@@ -206,31 +206,20 @@ def accuracy(name: str, _: Metric, answers: Answers) -> Score:
 
 
 def balanced_accuracy(name: str, _: Metric, answers: Answers) -> Score:
-    """Return the mean over classes of the share of right rows, as one ratio.
-
-    With ``a_k`` of ``A_k`` rows right, it is h / d with d the product of all ``A_k``. Only relative
-    changes count, so d is set to 1: ``dh = sum (da_k + (r - r_k / K) K dA_k) / (K A_k)``.
-    """
+    """Return the mean over classes of the share of right rows, as one ratio."""
     table, right = _of_labels(answers)
-    size = len(table.counts)
-    rows, hits = table.counts.sum(axis=1), (right * table.counts).sum(axis=1)
-    if not (rows > 0).all():
-        return Score(name, math.nan, 0.0, (0.0, 0.0, 0.0), 0.0, UNIT)
-    each = hits / rows
-    value = float(each.mean())
-    ones = np.ones_like(table.counts)
-    below = ones / rows[:, None]
-    above = right / (size * rows[:, None]) + (value - each[:, None] / size) * below
-    noise = table.variance(above), table.variance(above, below), table.variance(below)
-    # What products of noises add, two of them at a time.
-    cells = ones[0].size
-    second = np.outer(1 / rows**2, 1 / rows**2) * (cells * table.std**2) ** 2
-    extra = float(second.sum() - np.trace(second)) / 2
-    noise = noise[0] + extra * value**2, noise[1] + extra * value, noise[2] + extra
-    shares = np.clip(each, 0.0, 1.0)
-    variance = table.design * float((shares * (1 - shares) / np.maximum(rows, 1.0)).sum())
-    sampling = math.sqrt(variance) / size
-    return Score(name, value, 1.0, noise, sampling, UNIT)
+
+    def parts(counts: Array) -> tuple[Array, Array]:
+        rows, hits = counts.sum(axis=-1), (right * counts).sum(axis=-1)
+        # Only relative changes of the product of all sizes count, which is about 1.
+        sizes = rows / table.counts.sum(axis=1)
+        others = np.stack(
+            [np.delete(sizes, one, -1).prod(axis=-1) for one in range(len(right))], -1
+        )
+        shares = (hits / table.counts.sum(axis=1) * others).mean(axis=-1)
+        return shares, sizes.prod(axis=-1)
+
+    return _simulated(name, table, parts)
 
 
 def of_second_class(name: str, _: Metric, answers: Answers) -> Score:
@@ -252,30 +241,13 @@ def roc_auc(name: str, _: Metric, answers: Answers) -> Score:
 
     ``sum_b p_b (N_below + n_b / 2) / (P N)``: a quadratic form of noisy counts over another.
     """
-    table = answers.by_statistic["ranking"]
-    negatives, positives = table.counts
-    n_bins = len(positives)
-    below = np.tri(n_bins, k=-1) + np.eye(n_bins) / 2  # of a bin, which bins lie below it
-    total_negatives, total_positives = float(negatives.sum()), float(positives.sum())
-    if not (total_negatives > 0 and total_positives > 0):
-        return Score(name, math.nan, 0.0, (0.0, 0.0, 0.0), 0.0, UNIT)
-    numerator = float(positives @ below @ negatives)
-    denominator = total_positives * total_negatives
-    above = np.stack([positives @ below, below @ negatives])
-    total = np.stack([np.full(n_bins, total_positives), np.full(n_bins, total_negatives)])
-    square = table.std**4  # of products of two noises
-    noise = (
-        table.variance(above) + square * float((below**2).sum()),
-        table.variance(above, total) + square * float(below.sum()),
-        table.variance(total) + square * n_bins**2,
-    )
-    area = min(max(numerator / denominator, 0.0), 1.0)
-    # Hanley and McNeil 1982.
-    one, other = area / (2 - area), 2 * area**2 / (1 + area)
-    variance = area * (1 - area)
-    variance += (total_positives - 1) * (one - area**2) + (total_negatives - 1) * (other - area**2)
-    sampling = math.sqrt(table.design * max(variance, 0.0) / max(denominator, 1.0))
-    return Score(name, numerator, denominator, noise, sampling, UNIT)
+
+    def parts(counts: Array) -> tuple[Array, Array]:
+        negatives, positives = counts[..., 0, :], counts[..., 1, :]
+        below = np.cumsum(negatives, axis=-1) - negatives / 2
+        return (positives * below).sum(axis=-1), positives.sum(axis=-1) * negatives.sum(axis=-1)
+
+    return _simulated(name, answers.by_statistic["ranking"], parts)
 
 
 def average_precision(name: str, _: Metric, answers: Answers) -> Score:
@@ -286,14 +258,29 @@ def average_precision(name: str, _: Metric, answers: Answers) -> Score:
     causes.
     """
     table = answers.by_statistic["ranking"]
+    return _simulated(name, table, lambda counts: (_precision(counts), np.ones(counts.shape[:-2])))
+
+
+Parts = Callable[[Array], tuple[Array, Array]]  # of tables, numerators and denominators
+
+
+def _simulated(name: str, table: NoisyTable, parts: Parts) -> Score:
+    """Return a ratio of two functions of a table, with the deviations of simulated tables.
+
+    These lie about the table, so that they contain what the curvature of both functions adds.
+    """
     if not (table.counts.sum(axis=1) > 0).all():
         return Score(name, math.nan, 0.0, (0.0, 0.0, 0.0), 0.0, UNIT)
-    counts = table.counts
-    draws = np.random.default_rng(0).standard_normal((DRAWS, *counts.shape))
-    value, noisy = float(_precision(counts)), _precision(counts + table.std * draws)
-    sampled = _precision(counts + np.sqrt(table.design * np.maximum(counts, 0.0)) * draws)
-    noise = float(np.mean((noisy - value) ** 2)), 0.0, 0.0
-    return Score(name, value, 1.0, noise, float(sampled.std()), UNIT)
+    above, below = map(float, parts(table.counts))
+    draws = np.random.default_rng(0).standard_normal((DRAWS, *table.counts.shape))
+    # Cells were made to add up to a known number, or not.
+    noise_in = draws - draws.sum(axis=(1, 2), keepdims=True) / table.n_cells
+    ups, downs = parts(table.counts + table.std * noise_in)
+    both = float(np.mean((ups - above) * (downs - below)))
+    noise = float(np.mean((ups - above) ** 2)), both, float(np.mean((downs - below) ** 2))
+    ups, downs = parts(table.counts + np.sqrt(table.design * np.maximum(table.counts, 0)) * draws)
+    sampling = float((ups - above / below * downs).std()) / below
+    return Score(name, above, below, noise, sampling, UNIT)
 
 
 def _precision(counts: Array) -> Array:

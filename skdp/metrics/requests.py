@@ -166,9 +166,8 @@ def metrics_by_name(
         if n_classes != 2 and known[name].of_two:
             raise ValueError(f"{name!r} is for two classes. This model has {n_classes}.")
         if known[name].quantity in OF_PROBABILITIES and not hasattr(model, "predict_proba"):
-            raise ValueError(
-                f"{name!r} needs probabilities, and this {type(model).__name__} has no predict_proba."
-            )
+            kind = type(model).__name__
+            raise ValueError(f"{name!r} needs probabilities, and {kind} has no predict_proba.")
         if by_subgroup and name in EXPLAINED:
             raise ValueError(
                 f"{name!r} cannot be compared between subgroups, as it divides errors by the "
