@@ -141,8 +141,8 @@ class Score(float):
         ``sampling_std``, as if the score were normal. That follows from counts for scores of
         predicted classes. For mean losses and R2 it follows from a fourth moment, requested for a
         tenth of the budget, whatever the distribution of the errors. One standard deviation of its
-        noise is added, so that these intervals are too wide where that noise is large. For areas under
-        curves and balanced accuracy, tables of counts are simulated about the noisy one.
+        noise is added, so that these intervals are too wide where that noise is large. For areas
+        under curves and balanced accuracy, tables of counts are simulated about the noisy one.
         """
         require("of", of, "be 'rows' or 'population'", of in OF)
         width = normal_quantile(level)

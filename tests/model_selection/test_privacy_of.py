@@ -34,7 +34,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skdp
 from composition import DELTA, together
-from skdp.model_selection.search_price import memberships_of
+from skdp.model_selection.prices import memberships_of
 from skdp.solvers import GradientDescent
 
 pytestmark = [
@@ -300,8 +300,8 @@ def test_splits_that_must_be_passed(cv):
     price = skdp.privacy_of(search, splits=splits, **SHAPE)
     assert price.epsilon == pytest.approx(together(*4 * [1.0]))
     for wrong, message in (
-        ([(train + 9, test) for train, test in splits], "rows beyond n_samples"),
-        ([(np.append(train, train[0]), test) for train, test in splits], "names a row twice"),
+        ([(train + 9, test) for train, test in splits], "a number below n_samples = 400"),
+        ([(np.append(train, train[0]), test) for train, test in splits], "must name each row once"),
     ):
         with pytest.raises(ValueError, match=message):
             skdp.privacy_of(search, splits=wrong, **SHAPE)
@@ -315,8 +315,8 @@ class Own(GridSearchCV):
 
 
 NO_PRICE = [
-    (RIDGE(), SHAPE, "privacy_of needs a GridSearchCV.*got DPRidge"),
-    ("search", SHAPE, "privacy_of needs a GridSearchCV.*got str"),
+    (RIDGE(), SHAPE, "known for GridSearchCV.*got DPRidge"),
+    ("search", SHAPE, "known for GridSearchCV.*got str"),
     (GridSearchCV(RIDGE(), GRID), {"n_features": 9}, "n_samples must be at least 1.*got None"),
     (GridSearchCV(RIDGE(), GRID), {**SHAPE, "n_samples": 0}, "n_samples must be.*got 0"),
     (GridSearchCV(RIDGE(), GRID), {**SHAPE, "n_samples": "9"}, "n_samples must be.*got '9'"),
@@ -329,18 +329,18 @@ NO_PRICE = [
         SHAPE,
         "Set its random_state to an integer",
     ),
-    (Own(RIDGE(), GRID), SHAPE, "which fits a Own makes is not known.*PrivacyBudget"),
+    (Own(RIDGE(), GRID), SHAPE, "got Own over DPRidge.*PrivacyBudget"),
     (GridSearchCV(RIDGE(), GRID, cv=GroupKFold(3)), SHAPE, "GroupKFold.*Pass splits="),
     (GridSearchCV(RIDGE(), GRID, cv=iter([([0], [1])])), SHAPE, "iterator.*Pass splits="),
     (
         GridSearchCV(LogisticRegression(), {"C": [1.0]}),
         SHAPE,
-        "LogisticRegression is not an estimator of skdp",
+        "over LogisticRegression",
     ),
     (
         GridSearchCV(CalibratedClassifierCV(LOGISTIC()), {"ensemble": [True]}),
         SHAPE,
-        "CalibratedClassifierCV is not an estimator of skdp",
+        "over CalibratedClassifierCV",
     ),
     (GridSearchCV(RIDGE(), {"momentum": [0.5, 7.0]}), SHAPE, "momentum"),
     (

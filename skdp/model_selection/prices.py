@@ -1,4 +1,4 @@
-"""Price a plain search of scikit-learn around a private estimator, from public facts."""
+"""Price searches of scikit-learn before their fit, and add up the prices of fitted models."""
 
 from __future__ import annotations
 
@@ -14,22 +14,28 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import model_selection as splitters
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone, is_classifier
-from sklearn.model_selection import BaseCrossValidator, GridSearchCV, RandomizedSearchCV, check_cv
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
 from sklearn.utils import Tags, get_tags
 
 from skdp._fitting.estimator import is_private_model
 from skdp._fitting.parameters import planned_records
-from skdp._fitting.surroundings import learning_parts
+from skdp._fitting.refusals import refusing
+from skdp._fitting.surroundings import everything_in, learning_parts
 from skdp._fitting.user_warnings import NotPrivateWarning, PrivacyLeakWarning
 from skdp._numbers import Indices, is_integer
 from skdp._warnings import warn
 from skdp.accounting import Cost, PrivacyStatement, composed
-from skdp.model_selection.candidates import SEEDED, last_step, steps_of
+from skdp.model_selection.candidates import (
+    SEEDED,
+    is_counted,
+    last_step,
+    refuse_unknown_around,
+    steps_of,
+)
 
 WHO = "privacy_of"
 # The trainings that a record takes part in: how many there are of each size.
 Membership = Counter[int]
-Splits = Sequence[tuple[ArrayLike, ArrayLike]]
 
 REPEATED = (splitters.RepeatedKFold, splitters.RepeatedStratifiedKFold)
 AT_RANDOM = (splitters.ShuffleSplit, splitters.StratifiedShuffleSplit)
@@ -47,7 +53,8 @@ SCORES = (
     "The scores are NOT private and NOT part of this price: every held-out score is computed from "
     "rows without noise (cv_results_, best_score_, test_score). Choices that follow from them are "
     "not private either: the best candidate (best_params_, best_index_), and hence the candidate "
-    "that was refitted (best_estimator_). The price covers the noisy answers in all models."
+    "that was refitted (best_estimator_). The price covers the noisy answers in all models, of "
+    "fitting the search once, as it is now, to data of this shape."
 )
 LABELS = (
     "The splits were made by looking at the labels ({}): one changed label can move other records "
@@ -57,8 +64,10 @@ SORTED = (
     "The labels of groups have a total order, as numbers and strings do: scikit-learn's splitters "
     "sort labels, and may divide the rows of one group if they have none."
 )
-AS_IT_IS = "This is the price of fitting the search once, as it is now, to data of this shape."
-REFITTED = "The refit on all rows is counted as that of the candidate that makes the total largest."
+DISJOINT = (
+    "No row, and no person, is in the rows of two of these fits, and which rows each of them has "
+    "is public: the costliest part is charged."
+)
 
 
 def privacy_of(
@@ -119,73 +128,175 @@ def privacy_of(
     >>> round(skdp.privacy_of(search, n_samples=442, n_features=10).epsilon, 2)
     2.0
     """
-    _require_known_fits(search, n_outputs)
-    unit = "row" if n_groups is None else "group"
-    n_records = planned_records(WHO, n_samples, n_groups, n_features=n_features)
-    splitter = _splitter(search) if splits is None else list(splits)
-    memberships = memberships_of(splitter, n_records, unit)
-    done = _rehearsed(search, splitter, n_records, n_outputs, unit)
-    cost = functools.partial(_cost, n_features=n_features, n_outputs=n_outputs, unit=unit)
-    rounds = _rounds(done, n_records, cost)
-    is_refitted = hasattr(done, "refit_time_")
-    refits = replace(rounds[-1], share=1.0, n_chosen=1).trainings(n_records) * is_refitted
-    # The largest cost of a membership with a refit, which may be of any candidate that was left.
-    totals = []
-    for membership, refit in itertools.product(memberships, [[one] for one in refits] or [[]]):
-        sizes = membership.elements()
-        met = [cost for size in sizes for one in rounds for cost in one.trainings(size)]
-        totals.append((composed(WHO, [*met, *refit], delta), membership.total()))
-    total, n_trainings = max(totals, key=lambda total: total[0].price()[0])
+    with refusing(WHO):
+        _require_known_fits(search, n_outputs)
+        unit = "row" if n_groups is None else "group"
+        n_records = planned_records(WHO, n_samples, n_groups, n_features=n_features)
+        splitter = _splitter(search) if splits is None else list(splits)
+        memberships = memberships_of(splitter, n_records, unit)
+        done = _rehearsed(search, splitter, n_records, n_outputs, unit)
+        cost = functools.partial(_cost, n_features=n_features, n_outputs=n_outputs, unit=unit)
+        rounds = _rounds(done, n_records, cost)
+        is_refitted = hasattr(done, "refit_time_")
+        refits = replace(rounds[-1], share=1.0, n_chosen=1).trainings(n_records) * is_refitted
+        # The largest cost of a membership with a refit, perhaps of any candidate that was left.
+        totals = []
+        for membership, refit in itertools.product(memberships, [[one] for one in refits] or [[]]):
+            sizes = membership.elements()
+            met = [cost for size in sizes for one in rounds for cost in one.trainings(size)]
+            totals.append((composed(WHO, [*met, *refit], delta), membership.total()))
+        total, n_trainings = max(totals, key=lambda total: total[0].price()[0])
     assumptions = [
         SCORES,
         f"{len(done.cv_results_['params'])} candidates are trained on {done.n_splits_} splits "
         f"each. A record takes part in at most {n_trainings} of those trainings.",
-        REFITTED if is_refitted else "There was no refit.",
-        *_assumed_of_splits(splitter, unit),
-        *_assumed_of_rounds(rounds),
+        "The refit on all rows is counted as that of the candidate that makes the total largest."
+        if is_refitted
+        else "There was no refit.",
     ]
+    name = type(splitter).__name__
+    if "Stratified" in name:
+        assumptions.append(LABELS.format(name))
+        warn(f"{WHO}: {LABELS.format(name)}", PrivacyLeakWarning)
+    else:
+        assumptions.append(f"The splits are public: {unit} numbers alone decide on them.")
+        assumptions += [SORTED] * (unit == "group")
+    if len(rounds) > 1:
+        assumptions.append(
+            "Later rounds are counted as of all candidates that scores might have chosen."
+        )
+    reading = {part for one in rounds[0].candidates for part in learning_parts(one)}
+    if reading:
+        assumptions.append(
+            f"Steps before the estimator are fitted on the rows: {', '.join(sorted(reading))}. "
+            "That is NOT part of this price, and through them one record moves all rows. It holds "
+            "for steps that were fitted on public data."
+        )
     if total.noise_source == "seeded":
         warn(f"{WHO}: {SEEDED}", NotPrivateWarning)
         assumptions.append(SEEDED)
     return replace(total, assumptions=(*assumptions, *total.assumptions)).statement()
 
 
-def price_after_fit(who: str, search: BaseEstimator, delta: float | None) -> PrivacyStatement:
+def total_privacy(
+    *models: BaseEstimator | PrivacyStatement, delta: float | None = None, disjoint: bool = False
+) -> PrivacyStatement:
+    """Return the total cost of several fits, on the same rows or on disjoint rows.
+
+    Parameters
+    ----------
+    *models : fitted estimators or PrivacyStatement
+        Private models and statements, and estimators of scikit-learn that fit each private model
+        in them once and keep it: pipelines, unions and column transformers, voting, one model per
+        class or target. Every private model inside is counted. A fitted search of scikit-learn,
+        without other models, costs as much as `skdp.privacy_of` says before its fit.
+    delta : float or None, default=None
+        In [0, 1): the delta at which the total is stated. None for the one that all of the models
+        state.
+    disjoint : bool, default=False
+        Whether each model was fitted on the rows of other people, such as one model per hospital.
+        A person is then in one fit at most, and the total is that of the costliest model
+        (parallel composition, McSherry 2009, Thm 4). Sizes and membership of the parts have to be
+        public. False adds up all models, as for fits on the same rows.
+
+    Returns
+    -------
+    PrivacyStatement
+        Of all the releases. The queries of a later fit may depend on the answers to earlier ones.
+        ``assumptions`` name the steps that read rows without privacy: they are not part of the
+        total.
+
+    Raises
+    ------
+    ValueError
+        If no model is given, one has no statement, the models state different adjacencies (such
+        guarantees do not add up to one), or an estimator is not known to fit each private model
+        once and to keep it. `skdp.privacy_of` prices searches, and a `skdp.PrivacyBudget` counts
+        every fit.
+
+    Warns
+    -----
+    NotPrivateWarning
+        If steps read rows without privacy, or several of the fits had seeded noise.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> models = [skdp.DPRidge().fit(X, y) for _ in range(4)]
+    >>> round(skdp.total_privacy(*models, delta=1e-6).epsilon, 2)
+    2.12
+
+    Two models of different patients:
+
+    >>> models = [skdp.DPRidge().fit(X[half], y[half]) for half in (slice(0, 221), slice(221, 442))]
+    >>> round(skdp.total_privacy(*models, delta=1e-6, disjoint=True).epsilon, 2)
+    1.0
+    """
+    if not models:
+        raise ValueError("total_privacy needs at least one fitted model.")
+    who = "total_privacy"
+    if len(models) == 1 and hasattr(models[0], "cv_results_"):
+        return _price_after_fit(models[0], delta)
+    costs: list[Cost] = []
+    uncovered: dict[str, None] = {}
+    n_seeded = 0
+    for model in models:
+        with refusing(who):
+            refuse_unknown_around(model)
+        statements = _statements_in(model)
+        if not statements:
+            raise ValueError(
+                f"total_privacy: this {type(model).__name__} has no privacy statement. Pass fitted "
+                "estimators of skdp, or pipelines and the like that hold some. JSON of a statement "
+                "is read by skdp.PrivacyStatement.from_json(text)."
+            )
+        costs.append(composed(who, map(Cost.of, statements), delta))
+        uncovered |= dict.fromkeys(learning_parts(model))
+        n_seeded += sum(one.noise_source == "seeded" for one in statements)
+    total = composed(who, costs, delta, disjoint)
+    assumptions = []
+    if uncovered:
+        assumptions.append(
+            f"Read rows without privacy: {'; '.join(uncovered)}. That is NOT part of this total, "
+            "and what a step learnt from one record may move all other rows. The total holds where "
+            "such steps were fitted on public data."
+        )
+    if n_seeded > 1:
+        assumptions.append(SEEDED)
+    for text in assumptions:
+        warn(f"{who}: {text}", NotPrivateWarning)
+    if disjoint:
+        total = replace(total, n=None)
+        assumptions.append(DISJOINT)
+    return replace(total, assumptions=(*assumptions, *total.assumptions)).statement()
+
+
+def _statements_in(model: object) -> list[PrivacyStatement]:
+    """Return the statements of the fitted models in an object, each once."""
+    stated = (
+        part if isinstance(part, PrivacyStatement) else getattr(part, "privacy_", None)
+        for part in everything_in(model, is_counted)
+    )
+    # Several steps share what was charged once.
+    return list({id(one): one for one in stated if isinstance(one, PrivacyStatement)}.values())
+
+
+def _price_after_fit(search: BaseEstimator, delta: float | None) -> PrivacyStatement:
     """Return the cost of a search, by the public shape of the rows that its refit states."""
     best = last_step(getattr(search, "best_estimator_", None))
     if not is_private_model(best):
         raise ValueError(
-            f"{who}: this {type(search).__name__} has not refitted an estimator of skdp, so the "
-            "number of rows is not known. Price it by skdp.privacy_of."
+            f"total_privacy: this {type(search).__name__} has not refitted an estimator of skdp, "
+            "so the number of rows is not known. Price it by skdp.privacy_of."
         )
     n_outputs = len(best.classes_) if is_classifier(best) else None
     if n_outputs is None and best.coef_.ndim > 1 and getattr(best, "quantiles", None) is None:
         n_outputs = len(best.coef_)
-    return privacy_of(
-        search,
-        n_samples=best.privacy_.n_rows,
-        n_groups=best.privacy_.n_groups,
-        n_features=best.n_features_in_,
-        n_outputs=n_outputs,
-        delta=delta,
-    )
-
-
-def _assumed_of_rounds(rounds: list[Round]) -> list[str]:
-    """Return the assumptions on candidates."""
-    assumed = [AS_IT_IS]
-    if len(rounds) > 1:
-        assumed.append(
-            "Later rounds are counted as of all candidates that scores might have chosen."
-        )
-    reading = {part for one in rounds[0].candidates for part in learning_parts(one)}
-    if reading:
-        assumed.append(
-            f"Steps before the estimator are fitted on the rows: {', '.join(sorted(reading))}. "
-            "That is NOT part of this price, and through them one record moves all rows. It holds "
-            "for steps that were fitted on public data."
-        )
-    return assumed
+    shape = {"n_features": best.n_features_in_, "n_outputs": n_outputs}
+    n_rows, n_groups = best.privacy_.n_rows, best.privacy_.n_groups
+    return privacy_of(search, n_samples=n_rows, n_groups=n_groups, **shape, delta=delta)
 
 
 # ---------------------------------------------------------------- candidates and rounds
@@ -289,42 +400,31 @@ def _require_known_fits(search: BaseEstimator, n_outputs: int | None) -> None:
     """Raise ValueError unless the fits of a search follow from public facts before it is fitted."""
     # The halving searches are experimental in scikit-learn, hence known by what they have.
     is_halving = hasattr(search, "resource") and hasattr(search, "factor")
-    kind = type(search).__name__
-    if not (isinstance(search, GridSearchCV | RandomizedSearchCV) or is_halving):
+    is_search = isinstance(search, GridSearchCV | RandomizedSearchCV) or is_halving
+    is_known = is_search and type(search).__module__.partition(".")[0] == "sklearn"
+    model = last_step(getattr(search, "estimator", None))
+    if not (is_known and is_private_model(model)):
+        over = f" over {type(model).__name__}" * is_search
         raise ValueError(
-            f"{WHO} needs a GridSearchCV, RandomizedSearchCV or halving search, got {kind}. For "
-            "fitted models there is total_privacy, and plan() for models that are not fitted."
-        )
-    model = last_step(search.estimator)
-    if not is_private_model(model):
-        raise ValueError(
-            f"{WHO}: {type(model).__name__} is not an estimator of skdp, so what its fits release "
-            "is not known. Search over an estimator of skdp, or over a Pipeline of scikit-learn "
-            "that ends in one."
-        )
-    if type(search).__module__.partition(".")[0] != "sklearn":
-        raise ValueError(
-            f"{WHO}: which fits a {kind} makes is not known before it is fitted. Count them by a "
-            "PrivacyBudget, or use a search of scikit-learn."
+            "which fits are made is known for GridSearchCV, RandomizedSearchCV and the halving "
+            "searches of scikit-learn over an estimator of skdp, or over a Pipeline that ends in "
+            f"one, got {type(search).__name__}{over}. A PrivacyBudget counts the fits of other "
+            "tools, total_privacy adds up fitted models, and plan() prices one fit."
         )
     if hasattr(search, "param_distributions") and not is_integer(search.random_state):
         raise ValueError(
-            f"{WHO}: this {kind} draws its candidates as it is fitted. Set its random_state to an "
-            "integer, so that they are known before. No noise depends on it."
+            "candidates are drawn as the search is fitted. Set its random_state to an integer, so "
+            "that they are known before. No noise depends on it."
         )
     if is_classifier(model) and n_outputs is None and model.classes is None:
         raise ValueError(
-            f"{WHO}: n_outputs is not known. Pass n_outputs, the number of classes, or declare "
+            "n_outputs is not known. Pass n_outputs, the number of classes, or declare "
             f"classes=[...] of {type(model).__name__}."
         )
 
 
 def _rehearsed(
-    search: BaseEstimator,
-    splitter: Any,
-    n_records: int,
-    n_outputs: int | None,
-    unit: str,
+    search: BaseEstimator, splitter: Any, n_records: int, n_outputs: int | None, unit: str
 ) -> BaseEstimator:
     """Return a search that went through all rounds without rows, as if it was fitted.
 
@@ -333,8 +433,8 @@ def _rehearsed(
     rows, resource = np.arange(n_records), getattr(search, "resource", None)
     if unit == "group" and resource == "n_samples":
         raise ValueError(
-            f"{WHO}: this search trains on some of the rows first (resource='n_samples'), so the "
-            "number of groups in a training is not known. Use another resource, or GridSearchCV."
+            "this search trains on some of the rows first (resource='n_samples'), so the number of "
+            "groups in a training is not known. Use another resource, or GridSearchCV."
         )
     is_list = isinstance(splitter, Sequence)
     n_splits = len(splitter) if is_list else splitter.get_n_splits(rows[:, None], None, rows)
@@ -382,11 +482,11 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
         if kind is not splitters.GroupKFold or not splitter.shuffle:
             named = "given by row numbers" if is_list else f"of {splitter!r}"
             raise ValueError(
-                f"{WHO}: the fits protect groups of rows, and the splits {named} do not follow "
-                "from the number of groups: folds of rows may contain a part of a group. Use "
+                f"the fits protect groups of rows, and the splits {named} do not follow from the "
+                "number of groups: folds of rows may contain a part of a group. Use "
                 "GroupKFold(..., shuffle=True), or count the fits by a PrivacyBudget."
             )
-        return memberships_of(splitters.KFold(splitter.n_splits), n_records)
+        splitter, kind = splitters.KFold(splitter.n_splits), splitters.KFold
     if kind in REPEATED:
         n_splits = splitter.get_n_splits() // splitter.n_repeats
         once = memberships_of(splitters.KFold(n_splits), n_records)
@@ -394,7 +494,7 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
         return _largest(sum(memberships, Membership()) for memberships in several)
     if not is_list and kind not in (*BY_NUMBER, *AT_RANDOM):
         raise ValueError(
-            f"{WHO}: the splits of {splitter!r} do not follow from the number of rows. Pass "
+            f"the splits of {splitter!r} do not follow from the number of rows. Pass "
             "splits=list(cv.split(X, y, groups)), the pairs that were used. They are assumed to be "
             "public."
         )
@@ -418,14 +518,12 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
 
 def _row_numbers(train: ArrayLike, n_samples: int) -> Indices:
     """Return the row numbers of a training. Raise ValueError for repeated or invalid numbers."""
-    try:
-        numbers: Indices = np.arange(n_samples)[np.asarray(train)]
-    except IndexError:
-        raise ValueError(f"{WHO}: the splits name rows beyond n_samples = {n_samples}.") from None
-    if len(np.unique(numbers)) < len(numbers):
+    train = np.asarray(train)
+    numbers: Indices = np.flatnonzero(train) if train.dtype == bool else train
+    if len(np.unique(numbers)) < len(numbers) or not np.isin(numbers, range(n_samples)).all():
         raise ValueError(
-            f"{WHO}: a split names a row twice. Two copies of a record add twice the bound, which "
-            "the guarantee of a fit does not cover."
+            f"a split must name each row once, by a number below n_samples = {n_samples}: two "
+            "copies of a record add twice the bound, which the guarantee of a fit does not cover."
         )
     return numbers
 
@@ -439,23 +537,13 @@ def _largest(memberships: Iterable[Membership]) -> list[Membership]:
     return kept
 
 
-def _splitter(search: BaseEstimator) -> BaseCrossValidator | Splits:
+def _splitter(search: BaseEstimator) -> Any:
     """Return the splitter of a search, or the list of its splits."""
-    if isinstance(search.cv, Iterable) and not hasattr(search.cv, "split"):
-        if not isinstance(search.cv, Sequence):
-            raise ValueError(
-                f"{WHO}: cv of the search is an iterator, whose splits can be read once, by fit. "
-                "Pass splits=..., a list of them."
-            )
-        return list(search.cv)
-    return check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
-
-
-def _assumed_of_splits(splitter: BaseCrossValidator | Splits, unit: str) -> list[str]:
-    """Return the assumptions on how the splits were made."""
-    if "Stratified" in (name := type(splitter).__name__):
-        labels = LABELS.format(name)
-        warn(f"{WHO}: {labels}", PrivacyLeakWarning)
-        return [labels]
-    public = f"The splits are public: {unit} numbers alone decide on them."
-    return [public, SORTED] if unit == "group" else [public]
+    if not isinstance(search.cv, Iterable) or hasattr(search.cv, "split"):
+        return check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
+    if not isinstance(search.cv, Sequence):
+        raise ValueError(
+            "cv of the search is an iterator, whose splits can be read once, by fit. Pass "
+            "splits=..., a list of them."
+        )
+    return list(search.cv)
