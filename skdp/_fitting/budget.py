@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -28,7 +29,7 @@ from skdp import accounting
 from skdp._fitting import assumptions, parts
 from skdp._fitting import ledger as ledgers
 from skdp._fitting.data import Data
-from skdp._fitting.ledger import PrivacyBudgetError
+from skdp._fitting.ledger import Identity, PrivacyBudgetError
 from skdp._fitting.user_warnings import PrivacyWarning
 from skdp._numbers import AnyArray, Table, are_numbers, require
 from skdp._warnings import warn
@@ -84,8 +85,6 @@ CHANGING_WEIGHTS = (
 # Key of the fingerprints, new in each process, so that nobody can compare a guess with them.
 _SECRET = secrets.token_bytes(32)
 
-# What a pickle says of a budget: its key, the process that made it, its terms and its ledger.
-Identity: TypeAlias = tuple[str | float | None, ...]
 Connections: TypeAlias = dict[Path, sqlite3.Connection]
 Rows: TypeAlias = tuple[Part, tuple[Table, ...]]  # the part that they are, and their arrays
 
@@ -190,7 +189,7 @@ class PrivacyBudget:
             ledger, unit = str(Path(ledger).resolve()), unit or "row"
         key = uuid.uuid4().hex if ledger is None else f"{ledger}\n{unit}\n{data}"
         terms = float(epsilon), abs(float(delta)), str(adjacency)
-        self._set((key, process_id(), *terms, unit, ledger, data, renew))
+        self._set(Identity(key, process_id(), *terms, unit, ledger, data, renew))
         self._allow_seeded_noise = allow_seeded_noise
         self.process = process_id()
         if self._account is not None:
@@ -199,40 +198,19 @@ class PrivacyBudget:
 
     def _set(self, identity: Identity) -> None:
         """Set all attributes, as of a budget of another process that was charged nothing."""
-        key, _, epsilon, delta, adjacency, unit, ledger, data, renew = identity
-        self._identity, self._key = identity, str(key)
-        self._terms = float(epsilon or 0), float(delta or 0), str(adjacency)
-        self._unit = unit
+        self._identity, self._key, self._unit = identity, identity.key, identity.unit
         self._allow_seeded_noise = False
-        self._account: ledgers.Account | None = None
-        if ledger is not None:
-            month = None if renew is None else str(renew)
-            self._account = ledgers.Account(
-                Path(str(ledger)), str(data), str(unit), month, self._terms
-            )
+        self._account = None if identity.ledger is None else ledgers.Account(identity)
         self._forget()
         self._seeds: set[str] = set()
         self.process = None
 
-    @property
-    def epsilon(self) -> float:
-        """Budget that may be spent."""
-        return self._terms[0]
-
-    @property
-    def delta(self) -> float:
-        """Where the total is priced."""
-        return self._terms[1]
-
-    @property
-    def adjacency(self) -> str:
-        """Neighbouring relation of the total."""
-        return self._terms[2]
-
-    @property
-    def allow_seeded_noise(self) -> bool:
-        """Whether fits with reproducible noise are admitted."""
-        return self._allow_seeded_noise
+    epsilon = property(attrgetter("_identity.epsilon"), doc="Budget that may be spent.")
+    delta = property(attrgetter("_identity.delta"), doc="Where the total is priced.")
+    adjacency = property(attrgetter("_identity.adjacency"), doc="Relation of neighbouring data.")
+    allow_seeded_noise = property(
+        attrgetter("_allow_seeded_noise"), doc="Whether fits with reproducible noise are admitted."
+    )
 
     # ------------------------------------------------------------------ what it tells
 
@@ -256,7 +234,7 @@ class PrivacyBudget:
         self._look("reading the statement")
         said: list[str] = []
         if self._account is not None:
-            said = [assumptions.IN_LEDGER.format(self._account.path.name, self._identity[-2])]
+            said = [assumptions.IN_LEDGER.format(self._account.path.name, self._identity.data)]
             said += [assumptions.RENEWED.format(self._unit)] * (self._account.renew is not None)
         if self._charged is None:
             nothing = Cost((), self.delta, self.adjacency, assumptions=tuple(said))
@@ -296,13 +274,11 @@ class PrivacyBudget:
         return accounting.gaussian_epsilon(mu, delta) * (1 - 1e-9) if mu > 0 and delta > 0 else 0.0
 
     def _remaining_mu(self) -> float:
-        _, delta, name = self._terms
-        adjacency = accounting.Adjacency.parse(name, labels=True)
-        charged = self._charged or Cost((), delta, name)
-        event = charged.event
-        high = accounting.gaussian_mu(self.epsilon, delta)
+        adjacency = accounting.Adjacency.parse(self.adjacency, labels=True)
+        charged = self._charged or Cost((), self.delta, self.adjacency)
+        high = accounting.gaussian_mu(self.epsilon, self.delta)
         try:
-            return math.sqrt(max(0.0, high**2 - accounting.event_mu(event, adjacency) ** 2))
+            return math.sqrt(max(0.0, high**2 - accounting.event_mu(charged.event, adjacency) ** 2))
         except accounting.UnknownCost:
             pass  # other releases have no mu, and the price decides
 
@@ -313,7 +289,7 @@ class PrivacyBudget:
                 spent, _ = (charged + replace(charged, releases=(fit,))).price()
             except accounting.UnknownCost:
                 return False
-            return spent <= self.epsilon
+            return bool(spent <= self.epsilon)
 
         low = 0.0
         while high - low > 1e-3 * self.epsilon and high > 1e-6:
@@ -399,7 +375,7 @@ class PrivacyBudget:
     def __reduce__(self) -> tuple[Table, ...]:
         # No amount spent travels: what comes back is this very budget, one of the same ledger, or
         # one that admits nothing.
-        return _recall, self._identity
+        return _recall, tuple(self._identity)
 
     # ------------------------------------------------------------------ the charge
 
@@ -535,9 +511,10 @@ class PrivacyBudget:
         charge("external", stated, self, None)
 
 
-def _recall(*identity: str | float | None) -> PrivacyBudget:
+def _recall(*given: Any) -> PrivacyBudget:
     """Return a budget by its identity. In another process, without a ledger, it admits no fit."""
-    held = _known.get(str(identity[0]))
+    identity = Identity(*given)
+    held = _known.get(identity.key)
     if held is None:
         held = object.__new__(PrivacyBudget)
         held._set(identity)
@@ -545,7 +522,7 @@ def _recall(*identity: str | float | None) -> PrivacyBudget:
     return held
 
 
-def _recalled(who: str, sent: tuple[Identity, ...]) -> list[PrivacyBudget]:
+def _recalled(who: str, sent: tuple[tuple[Any, ...], ...]) -> list[PrivacyBudget]:
     """Return the budgets of another process, each of which needs a ledger to be charged here."""
     around = [_recall(*identity) for identity in sent]
     if any(item._account is None for item in around):
@@ -563,7 +540,7 @@ def charge(
     stated: accounting.PrivacyStatement,
     budget: PrivacyBudget | None,
     seed: str | None,
-    sent: tuple[Identity, ...] = (),
+    sent: tuple[tuple[Any, ...], ...] = (),
     data: Data | None = None,
     rows: Rows = ((), ()),
 ) -> None:
@@ -579,7 +556,7 @@ def charge(
         The estimator's own.
     seed : str or None
         Fingerprint of the seed of its noise, if it has one.
-    sent : tuple of Identity, default=()
+    sent : tuple of tuple, default=()
         The budgets of another process in whose block the estimator was pickled.
     data : FitData or None, default=None
         The rows of one fit in memory.
@@ -717,15 +694,15 @@ def _fingerprint(places: AnyArray, values: AnyArray, n_rows: int) -> bytes:
     return digest.digest()
 
 
-def identities_of_open_budgets(known: tuple[Identity, ...]) -> tuple[Identity, ...]:
+def identities_of_open_budgets(known: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
     """Return the open budgets that an estimator belongs to as it is pickled, and those known."""
     with _lock:
-        return tuple(dict.fromkeys((*known, *(budget._identity for budget in _open))))
+        return tuple(dict.fromkeys((*known, *(tuple(budget._identity) for budget in _open))))
 
 
-def of_other_processes(sent: tuple[Identity, ...]) -> tuple[Identity, ...]:
+def of_other_processes(sent: tuple[tuple[Any, ...], ...]) -> tuple[tuple[Any, ...], ...]:
     """Return the budgets of other processes. This process knows its own open budgets."""
-    return tuple(identity for identity in sent if identity[1] != process_id())
+    return tuple(identity for identity in sent if Identity(*identity).process != process_id())
 
 
 def _renew_lock() -> None:

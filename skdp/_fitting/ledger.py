@@ -32,7 +32,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from skdp._numbers import shown
 from skdp._version import __version__
@@ -84,6 +84,20 @@ if hasattr(os, "register_at_fork"):
 
 class PrivacyBudgetError(ValueError):
     """A privacy budget refused a fit. Nothing was released and nothing was charged."""
+
+
+class Identity(NamedTuple):
+    """What a pickle says of a budget: its key, the process that made it, its terms, its ledger."""
+
+    key: str
+    process: str
+    epsilon: float
+    delta: float
+    adjacency: str
+    unit: str | None
+    ledger: str | None
+    data: str
+    renew: str | None
 
 
 @dataclass(frozen=True)
@@ -276,28 +290,15 @@ class Account:
 
     Parameters
     ----------
-    path : Path
-    data, unit : str
-        By which lines belong to it.
-    renew : {"monthly"} or None
-    terms : tuple of (float, float, str)
-        epsilon, delta and adjacency.
+    identity : Identity
+        Of the budget. By data and unit lines belong to it.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        data: str,
-        unit: str,
-        renew: str | None,
-        terms: tuple[float, float, str],
-    ) -> None:
-        self.path = path
-        self._key = {"data": data, "unit": unit}
-        names = ("epsilon", "delta", "adjacency")
-        by_name = {name: plain(term) for name, term in zip(names, terms, strict=True)}
-        self._terms = {**self._key, **by_name, "renew": renew}
-        self.renew = renew
+    def __init__(self, identity: Identity) -> None:
+        self.path, self.renew = Path(str(identity.ledger)), identity.renew
+        self._key = {"data": identity.data, "unit": identity.unit}
+        names = ("epsilon", "delta", "adjacency", "renew")
+        self._terms = self._key | {name: plain(getattr(identity, name)) for name in names}
         self.period = ""
         self.last: Line | None = None
 
@@ -441,18 +442,17 @@ def show(lines: Sequence[Line]) -> str:
     """Return a ledger as text: its lines, the totals, and the head to keep elsewhere."""
     text = []
     for line in lines:
-        entry = line.entry
-        start = f"{line.number:>5}  {entry['time']}  {entry['kind']:<7}"
+        entry, what = line.entry, ""
         if entry["kind"] == "budget":
-            start += f"{_terms_of(entry)}"
-        if entry["kind"] == "charge":
+            what = _terms_of(entry)
+        elif entry["kind"] == "charge":
             stated = entry["statement"]
-            start += (
+            what = (
                 f"{entry['data']}, each {entry['unit']}: {entry['by']}, "
                 f"epsilon={float(stated['epsilon']):.6g}, delta={stated['delta']:g}; "
                 f"total {float(entry['total']):.6g}"
             )
-        text.append(start.rstrip())
+        text.append(f"{line.number:>5}  {entry['time']}  {entry['kind']:<7}{what}".rstrip())
     for budget, period, n_charges, total in totals(lines):
         text.append(
             f"{budget['data']}, each {budget['unit']}{f', {period}' if period else ''}: epsilon="
@@ -462,23 +462,33 @@ def show(lines: Sequence[Line]) -> str:
     return "\n".join([*text, f"head {lines[-1].hash}"])
 
 
-def _verified(lines: Sequence[Line]) -> str:
-    """Return the result of `verify` as text."""
+def verify(lines: Sequence[Line]) -> str:
+    """Return in words that a ledger, whose lines were verified, is not overspent.
+
+    Raises
+    ------
+    PrivacyBudgetError
+        If it is.
+    """
+    for budget, _, _, total in totals(lines):
+        if not total <= float(budget["epsilon"]):
+            raise PrivacyBudgetError(
+                f"The ledger is overspent: {budget['data']}, each {budget['unit']}: {total:.6g} of "
+                f"{budget['epsilon']}."
+            )
     times = [line.entry["time"] for line in lines]
     earlier = [
-        f"Line {number + 2} is earlier than the line before: the clock went back."
-        for number, (before, after) in enumerate(itertools.pairwise(times))
+        f"Line {number} is earlier than the line before: the clock went back."
+        for number, (before, after) in enumerate(itertools.pairwise(times), start=2)
         if after < before
     ]
-    overspent = [
-        f"{budget['data']}, each {budget['unit']}: {total:.6g} of {budget['epsilon']}"
-        for budget, _, _, total in totals(lines)
-        if not total <= float(budget["epsilon"])
-    ]
-    if overspent:
-        raise PrivacyBudgetError(f"The ledger is overspent: {'; '.join(overspent)}.")
     head = f"{len(lines)} lines, chain complete, nothing overspent. head {lines[-1].hash}"
     return "\n".join([*earlier, head])
+
+
+def export(lines: Sequence[Line]) -> str:
+    """Return a ledger as lines of JSON."""
+    return "\n".join(json.dumps(vars(line)) for line in lines)
 
 
 def _terms_of(entry: Entry) -> str:
@@ -504,22 +514,15 @@ def run_command(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m skdp ledger", description="Read the ledger of a PrivacyBudget."
     )
-    parser.add_argument("action", choices=["show", "verify", "export"])
+    actions = {"show": show, "verify": verify, "export": export}
+    parser.add_argument("action", choices=actions)
     parser.add_argument("file", metavar="FILE")
     parser.add_argument(
         "--head", metavar="HASH", help="hash of a line, kept elsewhere, that must be there"
     )
     options = parser.parse_args(arguments)
     try:
-        lines = all_lines(options.file, options.head)
-        match options.action:
-            case "show":
-                print(show(lines))
-            case "verify":
-                print(_verified(lines))
-            case "export":
-                for line in lines:
-                    print(json.dumps(vars(line)))
+        print(actions[options.action](all_lines(options.file, options.head)))
     except PrivacyBudgetError as error:
         print(error)
         return 1
