@@ -8,7 +8,7 @@ import numpy as np
 
 import skdp
 from benchmarks.releases import PROOFS
-from skdp._fitting.rows import data_in_memory
+from skdp._fitting.rows import with_source
 from skdp.linear_model import base
 
 STEP = {"solver": "gd", "scaling": "none"}
@@ -64,8 +64,7 @@ def around_fit(patch, before=None, after=None):
         if before is not None:
             changed = before(self, X, rows, y)
             if changed is not None:
-                weights = given.given[2] if given.weighted else None
-                other = data_in_memory(self, changed, given.targets, weights, given.groups)
+                other = with_source(self, dataclasses.replace(given, X=changed))
                 given = dataclasses.replace(given, make_source=other.make_source)
         original(self, given, *start)
         if after is not None:

@@ -45,40 +45,32 @@ FILTERS = ("gdp", "pure")
 NOT_NAMES = ("inf", "-inf", "nan")  # which files keep for numbers
 
 IN_PROCESS = (
-    "A budget without a ledger counts in the process that made it, and nowhere else. Fit there "
-    '(n_jobs=1), or in its threads (with joblib.parallel_config(backend="threading"): ...), or '
-    "make a budget in each worker, their epsilons and deltas adding up to the whole, or make one "
-    "with a ledger,"
-    '  PrivacyBudget(..., ledger="charges.db"). Nothing was released.'
+    "A budget without a ledger counts only in the process that made it. Fit there (n_jobs=1), or "
+    'in its threads (with joblib.parallel_config(backend="threading"): ...), or make a budget with '
+    'a ledger, PrivacyBudget(..., ledger="charges.db"). Nothing was released.'
 )
 
 SELECTED_RECORDS = (
     "PrivacyBudget: the fits in this block had different numbers of records, and no split by skdp "
-    "explains them. The operations between the fits are not counted. If they looked at the records "
-    "(OneVsOneClassifier, RANSACRegressor, SelfTrainingClassifier and IterativeImputer select rows "
-    "by their labels, residuals, predictions or missing cells. Scikit-learn's searches choose by "
-    "exact scores), the total does not hold for what they return. Fixed numbers, and folds that do "
-    "not look at the records, need no correction; dp_train_test_split, dp_cross_validate and "
-    "DPSearchCV have theirs counted."
+    "explains them. If the records were chosen by looking at them, as by OneVsOneClassifier, "
+    "RANSACRegressor, SelfTrainingClassifier, IterativeImputer and scikit-learn's searches, the "
+    "total does not hold. Use dp_train_test_split, dp_cross_validate or DPSearchCV instead."
 )
 RETURNED_TARGET = (
-    "{}: a column of X equals the target of an earlier fit in its budget, and adjacency='label' "
-    "treats X as public: the column would be read without noise. RegressorChain and "
-    "ClassifierChain (cv=None) pass targets on in this way. Use adjacency='replace_one', or fit "
-    "the targets separately (MultiOutputRegressor, MultiOutputClassifier). The fit was refused, "
-    "nothing was released, and nothing was charged."
+    "{}: a column of X equals the target of an earlier fit in its budget, as in RegressorChain and "
+    "ClassifierChain, and adjacency='label' treats X as public. Use adjacency='replace_one', or "
+    "fit the targets separately (MultiOutputRegressor, MultiOutputClassifier). The fit was "
+    "refused, nothing was released, and nothing was charged."
 )
 SHARED_ROWS = (
-    "{}: these rows, or some of them, were fitted as another part of the people, and no person is "
-    "in two parts of one budget: the fits would have to add up. Fit on them outside of any part. "
-    "It was refused, and nothing was released and nothing was charged."
+    "{}: some of these rows were fitted as another part of the people, and no person is in two "
+    "parts of one budget. Fit on them outside of any part. It was refused, and nothing was "
+    "released and nothing was charged."
 )
 CHANGING_WEIGHTS = (
     "PrivacyBudget: several fits in this block had sample weights that were not the same array. "
-    "How they were computed is not counted. The weights of AdaBoostClassifier follow from other "
-    "records, so that the total does not hold for it. It holds for those of BaggingClassifier and "
-    "BaggingRegressor, which are random, and wherever each weight follows from its own record "
-    "alone."
+    "The total holds only if each weight is random, as in BaggingClassifier, or follows from its "
+    "own record. The weights of AdaBoostClassifier follow from other records."
 )
 
 
@@ -429,15 +421,13 @@ class PrivacyBudget:
             )
         if stated.noise_source == "seeded" and not self.allow_seeded_noise:
             raise PrivacyBudgetError(
-                f"{plan}, with seeded noise, but its budget {self!r} counts private fits "
-                "only, and noise that can be reproduced can be subtracted. Leave noise="
-                f"'system', or allow it by PrivacyBudget(..., allow_seeded_noise=True). {end}"
+                f"{plan}, with seeded noise, but its budget {self!r} counts private fits only. Use "
+                f"noise='system', or allow it by PrivacyBudget(..., allow_seeded_noise=True). {end}"
             )
         if seed is not None and seed in self._seeds:
             raise PrivacyBudgetError(
-                f"{plan}, with the seed of an earlier fit in its budget {self!r}. Both would draw "
-                "the same noise, which cancels in the difference of the two models. Use "
-                f"another seed, or noise='system'. {end}"
+                f"{plan}, with the seed of an earlier fit in its budget {self!r}: both would draw "
+                f"the same noise. Use another seed, or noise='system'. {end}"
             )
         try:
             total, _ = self._with(stated).price()
@@ -529,8 +519,7 @@ def _recalled(who: str, sent: tuple[tuple[Any, ...], ...]) -> list[PrivacyBudget
         raise PrivacyBudgetError(
             f"{who} requested a fit or a score in a worker process, but its estimator was sent "
             "there from inside the block of a PrivacyBudget of another process, which would not be "
-            f"charged. {IN_PROCESS} (If this budget has nothing to do with it, make a new "
-            "estimator, or send a model that is to be scored before the block is opened.)"
+            f"charged. {IN_PROCESS}"
         )
     return around
 

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from skdp._fitting import parts
 from skdp._fitting.grouping import GroupLabels
 from skdp._fitting.partitions import MappedPartitions, RowsOfPart
-from skdp._fitting.targets import Targets
-from skdp._numbers import AnyArray, Indices, Table
+from skdp._fitting.refusals import without_row_counts
+from skdp._fitting.targets import Targets, checked_offset, checked_targets, checked_weights
+from skdp._numbers import AnyArray, Array, Indices, Table, is_real
 from skdp._oracle import NoiseSource, Public
 from skdp._oracle.sources.base import IN_MEMORY, Source
 from skdp._oracle.sources.groups import Groups
@@ -49,6 +51,8 @@ class Data:
         Labels of subgroups.
     beside : mapping from str to array
         Weights and offsets of rows in memory that are split or scored, as arguments of ``fit``.
+    weights : array of shape (n_rows,) or None
+        Of rows in memory.
     grouped, is_sparse, weighted, has_offset : bool
     make_source : callable or None
         Returns the source, from the public facts of a fit and a ``map`` over threads.
@@ -80,6 +84,7 @@ class Data:
     groups: GroupLabels | None = None
     by: AnyArray | None = None
     beside: Mapping[str, AnyArray] = field(default_factory=dict)
+    weights: Array | None = None
     grouped: bool = False
     is_sparse: bool = False
     weighted: bool = False
@@ -106,6 +111,11 @@ class Data:
         return int(_num_samples(self.X))
 
     @property
+    def codes(self) -> Indices | None:
+        """Number of the group of each row in memory, None without groups."""
+        return None if self.groups is None else self.groups.codes
+
+    @property
     def unit(self) -> str:
         """Unit of privacy."""
         return "group" if self.grouped else "row"
@@ -123,7 +133,7 @@ class Data:
         model.n_features_in_ = int(self.n_features)
         vars(model).pop("feature_names_in_", None)  # of an earlier fit
         names = getattr(self.reader, "feature_names_in_", self.names)
-        if names is not None:
+        if names is not None and len(names):
             model.feature_names_in_ = np.array(names, dtype=object)
 
     # ------------------------------------------------------------------ splits and predictions
@@ -185,3 +195,67 @@ class Data:
     def _offset_of(self, rows: slice | Indices) -> dict[str, AnyArray]:
         offset = self.beside.get("offset")
         return {} if offset is None else {"offset": offset[rows]}
+
+
+def read_block(
+    model: Any,
+    X: Table,
+    y: Table,
+    sample_weight: Table = None,
+    groups: Table = None,
+    offset: Table = None,
+    is_all: bool = True,
+    reads_targets: bool = True,
+    **checks: Any,
+) -> Data:
+    """Check rows in memory as an estimator needs them: all of a fit, a block or a partition.
+
+    Parameters
+    ----------
+    model : estimator
+    X, y, sample_weight, groups, offset
+        As `fit` gets them.
+    is_all : bool, default=True
+        Whether these are all rows of a fit, one of which needs a positive weight.
+    reads_targets : bool, default=True
+        Whether y is checked. Otherwise the targets are y as it is.
+    **checks
+        Passed on to the estimator.
+
+    Returns
+    -------
+    Data
+
+    Raises
+    ------
+    ValueError
+        If they are refused. Neither cells nor, with groups, numbers of rows are quoted.
+    """
+    labels = None
+    if groups is not None:
+        weighing = None if is_real(sample_weight) else sample_weight
+        labels = GroupLabels(groups, X=X, y=y, sample_weight=weighing, offset=offset)
+    with without_row_counts(labels is not None):
+        known = None if offset is None else checked_offset(offset, _num_samples(X))
+        if known is not None and model._predicts_rows:
+            checks["offset"] = known
+        X, y = model._read_rows(X, y, groups=labels, **checks)
+        targets = checked_targets(model, y, X.dtype) if reads_targets else Targets(y, 1)
+        weights = checked_weights(sample_weight, X, is_all)
+        if known is not None and reads_targets:
+            targets, weights = model._with_offset(targets, weights, known)
+    return Data(
+        X,
+        y,
+        targets,
+        [X.shape[0] if labels is None else labels.n_groups],
+        X.shape[1],
+        groups=labels,
+        weights=weights,
+        grouped=labels is not None,
+        is_sparse=bool(sparse.issparse(X)),
+        weighted=weights is not None,
+        has_offset=known is not None,
+        names=list(getattr(model, "feature_names_in_", ())),
+        column_kinds=getattr(model, "column_kinds", None),
+    )

@@ -12,10 +12,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples
 
-from skdp._fitting.refusals import InputError, require_one_kind, without_row_counts
+from skdp._fitting.refusals import InputError, require_one_kind
 from skdp._fitting.tables import has_hidden_cells, is_missing, kinds_of_labels, one_dimensional
-from skdp._fitting.targets import Targets, checked_offset, checked_targets, checked_weights
-from skdp._numbers import AnyArray, Array, Indices, Table, is_real
+from skdp._numbers import AnyArray, Array, Indices, Table
 from skdp._oracle import Public
 from skdp._oracle.sources.groups import Groups
 from skdp._oracle.sources.memory import Map, MemorySource
@@ -23,9 +22,8 @@ from skdp._oracle.sources.records import Records
 from skdp._oracle.sources.row_blocks import AnyRows, is_csr
 
 MISSING = (
-    "groups holds missing labels (None, NaN or NaT, also as a part of a label). A row without a "
-    "label belongs to nobody who could be protected: leave such rows out, or give each a label of "
-    "its own."
+    "groups holds missing labels (None, NaN or NaT, also as a part of a label). Leave such rows "
+    "out, or give each a label of its own."
 )
 SORTED_KINDS = "biufcmMUS"  # of arrays whose entries NumPy sorts by their values
 
@@ -63,59 +61,6 @@ class GroupLabels:
 
     def __reduce__(self) -> Any:
         raise TypeError("groups cannot be pickled: a saved model must not hold its training data.")
-
-
-def read_block(
-    model: Any,
-    X: Table,
-    y: Table,
-    sample_weight: Table = None,
-    groups: Table = None,
-    offset: Table = None,
-    is_all: bool = True,
-    reads_targets: bool = True,
-    **checks: Any,
-) -> tuple[Table, Table, Targets, Array | None, GroupLabels | None]:
-    """Check rows in memory as an estimator needs them: all of a fit, a block or a partition.
-
-    Parameters
-    ----------
-    model : estimator
-    X, y, sample_weight, groups, offset
-        As `fit` gets them.
-    is_all : bool, default=True
-        Whether these are all rows of a fit, one of which needs a positive weight.
-    reads_targets : bool, default=True
-        Whether y is checked. Otherwise the targets are y as it is.
-    **checks
-        Passed on to the estimator.
-
-    Returns
-    -------
-    X, y : array
-    targets : Targets
-    weights : array of shape (n_rows,) or None
-    labels : GroupLabels or None
-
-    Raises
-    ------
-    ValueError
-        If they are refused. Neither cells nor, with groups, numbers of rows are quoted.
-    """
-    labels = None
-    if groups is not None:
-        weighing = None if is_real(sample_weight) else sample_weight
-        labels = GroupLabels(groups, X=X, y=y, sample_weight=weighing, offset=offset)
-    with without_row_counts(labels is not None):
-        known = None if offset is None else checked_offset(offset, _num_samples(X))
-        if known is not None and model._predicts_rows:
-            checks["offset"] = known
-        X, y = model._read_rows(X, y, groups=labels, **checks)
-        targets = checked_targets(model, y, X.dtype) if reads_targets else Targets(y, 1)
-        weights = checked_weights(sample_weight, X, is_all)
-        if known is not None and reads_targets:
-            targets, weights = model._with_offset(targets, weights, known)
-    return X, y, targets, weights, labels
 
 
 def number_labels(labels: object) -> tuple[Indices, int]:

@@ -232,8 +232,7 @@ def _statement_in(line: Line) -> PrivacyStatement:
     except (KeyError, TypeError, ValueError) as error:
         raise PrivacyBudgetError(
             f"Line {line.number} of the ledger, by skdp {line.entry['skdp']}, cannot be read by "
-            f"skdp {__version__}: {error} Use the newer version. Events must be those of "
-            "skdp.accounting. Nothing was released."
+            f"skdp {__version__}: {error} Use the newer version. Nothing was released."
         ) from error
 
 

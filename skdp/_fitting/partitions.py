@@ -4,240 +4,32 @@ from __future__ import annotations
 
 import copy
 import functools
-import hashlib
 import importlib
-import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import _safe_indexing
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skdp._fitting import refusals
-from skdp._fitting.grouping import GroupLabels, label_column, read_block
-from skdp._fitting.tables import KindsOfLabels, is_dask, kinds_of_labels
-from skdp._fitting.targets import require_positive_weight
-from skdp._numbers import AnyArray, Table
+from skdp._fitting.grouping import GroupLabels, label_column
+from skdp._fitting.tables import is_dask
+from skdp._numbers import Table
 from skdp._oracle.sources.column_map import Map
-from skdp._oracle.sources.keyed_split import PartOfPartitions, starts_of_partitions
-from skdp._oracle.sources.memory import row_threads
-from skdp._oracle.sources.partitioned import Failure, PartitionRows, Partitions, Task, answers
+from skdp._oracle.sources.keyed_split import PartOfPartitions
+from skdp._oracle.sources.partitioned import Failure, PartitionRows, Partitions, Task
 
 Class = TypeVar("Class", bound=Any)
 Mapping = Callable[[PartitionRows], PartitionRows]
 
-# Hash values of a partition's labels of groups that are compared with those of other partitions.
-MOST_HASHES = 1024
 
-
-@dataclass(frozen=True)
-class Summary:
-    """Public facts about a partition: shapes, types, names, and labels, unless declared.
-
-    ``index`` is the place that the partition says it has, ``n_records`` the number of rows, or of
-    groups. ``has_positive_weight`` is None where rows have no weights. ``label_hashes`` are those
-    of some labels of groups, see `hashes_of_labels`. None without groups. ``label_kinds`` are those
-    of all labels of groups.
-    """
-
-    index: int | None
-    n_records: int
-    n_features: int
-    n_outputs: int
-    is_column: bool
-    is_sparse: bool
-    names: tuple[str, ...] | None
-    column_kinds: tuple[tuple[Any, str], ...] | None
-    labels: AnyArray | None
-    has_positive_weight: bool | None
-    has_offset: bool
-    label_hashes: AnyArray | None
-    label_kinds: KindsOfLabels = frozenset()
-
-    @property
-    def is_grouped(self) -> bool:
-        """Whether rows have labels of groups."""
-        return self.label_hashes is not None
-
-    @property
-    def is_weighted(self) -> bool:
-        """Whether rows have weights."""
-        return self.has_positive_weight is not None
-
-
-@dataclass(frozen=True, eq=False)
-class CheckTask:
-    """The task of the first pass: check a partition as `fit` checks X and y, and sum nothing up.
-
-    Parameters
-    ----------
-    model : estimator
-        Without a generator and a budget. It is sent to where the rows are.
-    reads_labels : bool
-        Whether y holds labels that are not declared.
-    key : bytes
-        Of the hash values of labels of groups, which mean nothing to whoever does not have it.
-    """
-
-    model: Any
-    reads_labels: bool
-    key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
-
-    def __call__(self, *given: Table, **named: Any) -> Summary | Failure | None:
-        rows = PartitionRows(*given, **named)
-        try:
-            return None if rows.is_empty else self._summary(**vars(rows))
-        except Exception as error:
-            return _failure(error, "read")
-
-    def _summary(
-        self,
-        X: Table,
-        y: Table,
-        sample_weight: Table,
-        groups: Table,
-        index: int | None,
-        offset: Table,
-    ) -> Summary:
-        model, grouped = copy.copy(self.model), groups is not None  # partitions are read in threads
-        hashes, labels, kinds = None, None, KindsOfLabels()
-        how = {"is_all": False, "reads_targets": not self.reads_labels}
-        X, y, _, weights, numbered = read_block(model, X, y, sample_weight, groups, offset, **how)
-        if grouped:
-            column = label_column(groups)
-            hashes, kinds = hashes_of_labels(column, self.key), kinds_of_labels(column)
-        if self.reads_labels:
-            with (
-                refusals.without_row_counts(grouped),
-                refusals.without_cells("y", otherwise=refusals.NO_LABELS),
-            ):
-                check_classification_targets(y)
-                labels = np.unique(y)
-        names = getattr(model, "feature_names_in_", None)
-        column_kinds = getattr(model, "column_kinds", None)
-        return Summary(
-            index=index,
-            n_records=X.shape[0] if numbered is None else numbered.n_groups,
-            n_features=X.shape[1],
-            n_outputs=1 if y.ndim == 1 else y.shape[1],
-            is_column=y.ndim == 1,
-            is_sparse=bool(sparse.issparse(X)),
-            names=None if names is None else tuple(names),
-            column_kinds=None if column_kinds is None else tuple(column_kinds.items()),
-            labels=labels,
-            has_positive_weight=None if weights is None else bool(weights.any()),
-            has_offset=offset is not None,
-            label_hashes=hashes,
-            label_kinds=kinds,
-        )
-
-
-def _failure(error: Exception, done: str) -> Failure:
+def failure(error: Exception, done: str) -> Failure:
     """Return the result of a task that an error ended. Its message is kept if it quotes no cell."""
     if refusals.quotes_no_cell(error):
         return Failure(str(error))
     return Failure(f"a partition could not be {done}: {type(error).__name__}.")
-
-
-def summaries(
-    partitions: Partitions, task: CheckTask
-) -> tuple[list[int], list[int], list[Summary]]:
-    """Return the public facts about partitions, if they agree.
-
-    Returns
-    -------
-    sizes, starts : list of int
-        Number of records of each partition, and the number of its first one.
-    summaries : list of Summary
-        Of those with rows.
-
-    Raises
-    ------
-    ValueError
-        If rows are refused, there are none, or partitions differ in their columns. Nothing is
-        charged.
-    RuntimeError
-        If they cannot be read. Nothing is charged.
-    """
-    sizes: list[int] = []
-    indices: list[int | None] = []
-    read: list[Summary] = []
-    # Closed at a refusal, so that partitions that threads have not begun are not read.
-    with (
-        row_threads() as spread,
-        closing(answers(partitions, task, "Nothing was released.", spread)) as pass_over_rows,
-    ):
-        for one in pass_over_rows:
-            if isinstance(one, Failure):
-                raise refusals.InputError(one.message)
-            sizes.append(0 if one is None else one.n_records)
-            indices.append(None if one is None else one.index)
-            read += [] if one is None else [one]
-    _require_alike(read)
-    try:
-        starts = starts_of_partitions(sizes, indices)
-    except ValueError as refusal:
-        raise ValueError(f"{type(partitions).__name__}: {refusal}") from None
-    return sizes, starts, read
-
-
-def _require_alike(read: list[Summary]) -> None:
-    """Raise ValueError if partitions cannot be the rows of one fit."""
-    if not read:
-        raise ValueError("there are no rows.")
-    kinds = {
-        (one.n_features, one.n_outputs, one.is_column, one.is_sparse, one.names, one.column_kinds)
-        for one in read
-    }
-    beside = {(one.is_weighted, one.is_grouped, one.has_offset) for one in read}
-    refusals.require_one_kind("groups", [one.label_kinds for one in read])
-    labels = [kinds_of_labels(one.labels) for one in read if one.labels is not None]
-    if len(kinds) != 1 or len(beside) != 1 or len({*labels, KindsOfLabels()}) > 2:
-        raise ValueError(
-            "partitions must be alike in the number, names and type of their columns and targets. "
-            "All have weights, or none, and so with groups and offsets."
-        )
-    if read[0].is_weighted:
-        require_positive_weight(any(one.has_positive_weight for one in read))
-    hashes = [one.label_hashes for one in read if one.label_hashes is not None]
-    if hashes and len(np.unique(np.concatenate(hashes))) < sum(map(len, hashes)):
-        raise ValueError(
-            "rows of one group lie in several partitions, each of which would count as a group of "
-            "its own. Sort or shuffle the rows by group."
-        )
-
-
-def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
-    """Return the smallest hash values of the labels of a partition, to find groups that are cut.
-
-    Labels and the division of rows are public, so the result of a comparison is also public. Two
-    partitions that share many labels share a small hash value. Of one label that is shared, this is
-    certain only if neither has more than `MOST_HASHES`. Integers and strings are compared.
-
-    Parameters
-    ----------
-    labels : array of shape (n_rows,)
-    key : bytes
-
-    Returns
-    -------
-    array of at most `MOST_HASHES`
-    """
-    distinct = {one for one in labels.tolist() if type(one) in (int, str)}
-    hashes = (hashlib.blake2b(repr(one).encode(), digest_size=8, key=key) for one in distinct)
-    values = np.array([int.from_bytes(one.digest()) for one in hashes], dtype=np.uint64)
-    return np.sort(values)[:MOST_HASHES]
-
-
-def labels_in(read: list[Summary]) -> AnyArray:
-    """Return the labels of all partitions, sorted."""
-    with refusals.without_cells("y", otherwise=refusals.NO_LABELS):
-        return np.unique(np.concatenate([one.labels for one in read if one.labels is not None]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +53,7 @@ class MappedTask:
             with np.errstate(all="ignore"):
                 mapped = rows if rows.is_empty else self.mapping(rows)
         except Exception as error:
-            return _failure(error, "mapped")
+            return failure(error, "mapped")
         return self.task(**vars(mapped))
 
 

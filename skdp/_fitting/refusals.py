@@ -23,13 +23,11 @@ UNUSABLE = {
         "must have two dimensions, rows and columns. Pass X.to_frame() if it is one column"
     ),
     "y contains NaN": (
-        "holds missing values (NaN), which are not supported. Drop these rows before the fit. "
-        "Filling them with a mean or median of the rows would not be private"
+        "holds missing values (NaN), which are not supported. Drop these rows before the fit"
     ),
     "contains NaN": (
         "holds missing values (NaN), which are not supported. Fill them with "
-        "skdp.DPTabularPreprocessor, or drop these rows. Exact means of the rows would not "
-        "be private"
+        "skdp.DPTabularPreprocessor, or drop these rows"
     ),
     "setting an array element with a sequence": "holds cells that are lists, not numbers",
     "fill value must be 0": (
@@ -239,8 +237,7 @@ def require_one_kind(what: str, kinds: Iterable[tables.KindsOfLabels]) -> None:
     if mixed is not None:
         raise InputError(
             f"{what} holds labels of several kinds, {' and '.join(sorted(mixed))}: the number 7 "
-            "and the text '7' would be different labels. Make all of them text, or all numbers; "
-            "pandas.read_csv(dtype={column: str}) reads a column as text."
+            "and the text '7' would be different labels. Make all of them text, or all numbers."
         )
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -11,24 +15,42 @@ import numpy as np
 from scipy import sparse as scipy_sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples
 
 from skdp._fitting import grouping, parts, refusals
-from skdp._fitting.data import Data
+from skdp._fitting.data import Data, read_block
 from skdp._fitting.parameters import planned_records
-from skdp._fitting.partitions import CheckTask, as_partitions, labels_in, summaries
+from skdp._fitting.partitions import as_partitions, failure
 from skdp._fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
-from skdp._fitting.targets import Targets, checked_offset, checked_weights
-from skdp._numbers import AnyArray, Array, Indices, MatrixLike, Table, shown
+from skdp._fitting.targets import (
+    Targets,
+    checked_offset,
+    checked_weights,
+    require_positive_weight,
+)
+from skdp._numbers import AnyArray, MatrixLike, Table, shown
 from skdp._oracle import Public
 from skdp._oracle.sources.base import NUMBERED, PARTITIONED, STREAMED
-from skdp._oracle.sources.keyed_split import are_numbered
-from skdp._oracle.sources.memory import Map, MemorySource
-from skdp._oracle.sources.partitioned import SPENT, PartitionedSource, Partitions, SumTask
+from skdp._oracle.sources.keyed_split import are_numbered, starts_of_partitions
+from skdp._oracle.sources.memory import Map, MemorySource, row_threads
+from skdp._oracle.sources.partitioned import (
+    SPENT,
+    Failure,
+    PartitionedSource,
+    PartitionRows,
+    Partitions,
+    SumTask,
+    answers,
+)
 from skdp._oracle.sources.row_blocks import AnyRows
 from skdp._oracle.sources.stream import Arrival, StreamSource, more_arrived, n_arriving
 from skdp._stages.column_bounds import declared_targets
 
+# Fields of `Data` in which all partitions of a fit are alike.
+ALIKE = ("n_features", "grouped", "is_sparse", "weighted", "has_offset", "names", "column_kinds")
+# Hash values of a partition's labels of groups that are compared with those of other partitions.
+MOST_HASHES = 1024
 RowCheck = Callable[[MatrixLike, AnyArray], None]  # raises ValueError to refuse X and y
 DIVISION = (
     "Rows came in partitions. How they are divided does not depend on private values, and every "
@@ -74,46 +96,20 @@ def read_data(
             columns = {"y": y, "sample_weight": sample_weight, "groups": groups}
             partitions = as_partitions(X, **columns, offset=offset)
             return _read_partitions(model._reader(), partitions, given)
-        rows, values, targets, weights, labels = grouping.read_block(
-            model, *given, offset, **beside
-        )
-    part = parts.part_of(*given, unit=parts.unit_of(groups))
-    y = None if y is None else values
-    facts = {"y": y, "part": part, "given": given[:3], "has_offset": offset is not None}
-    return data_in_memory(model, rows, targets, weights, labels, **facts)
+        data = read_block(model, *given, offset, **beside)
+    part = parts.part_of(*given, unit=data.unit)
+    y = None if y is None else data.y
+    return with_source(model, replace(data, y=y, part=part, given=given[:3]))
 
 
-def data_in_memory(
-    model: Any,
-    X: AnyRows,
-    targets: Targets,
-    weights: Array | None,
-    labels: grouping.GroupLabels | None,
-    y: Table = None,
-    **facts: Any,
-) -> Data:
-    """Return rows in memory that an estimator has checked, with other facts about them."""
-    codes = None if labels is None else labels.codes
+def with_source(model: Any, data: Data) -> Data:
+    """Return rows in memory, which an estimator has checked, with a source for the oracle."""
 
     def make_source(public: Public, spread: Map) -> MemorySource:
-        mapped = mapped_rows(model, X, targets.values, weights, codes)
-        return grouping.rows_in_memory(public, *mapped, weights, codes, spread)
+        mapped = mapped_rows(model, data)
+        return grouping.rows_in_memory(public, *mapped, data.weights, data.codes, spread)
 
-    return Data(
-        X,
-        y,
-        targets,
-        [X.shape[0] if labels is None else labels.n_groups],
-        X.shape[1],
-        groups=labels,
-        grouped=labels is not None,
-        is_sparse=bool(scipy_sparse.issparse(X)),
-        weighted=weights is not None,
-        make_source=make_source,
-        names=list(getattr(model, "feature_names_in_", ())),
-        column_kinds=getattr(model, "column_kinds", None),
-        **facts,
-    )
+    return replace(data, make_source=make_source)
 
 
 def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Table, ...]) -> Data:
@@ -125,33 +121,29 @@ def _read_partitions(reader: Any, partitions: Partitions, given: tuple[Table, ..
     if reads_labels:
         labels = reader.classes = labels_in(seen)
         reader._check_parameters()
-    declared = reader._declared_targets(like.n_outputs)
-    declared = replace(declared, is_column=like.is_column and declared.is_column)
+    n_outputs, is_column = like.targets
+    declared = reader._declared_targets(n_outputs)
+    declared = replace(declared, is_column=is_column and declared.is_column)
 
     def make_source(public: Public, spread: Map) -> PartitionedSource:
         read = BlockReader(reader, public, declared)
         task = SumTask(read, public.row_bound, public.intercept_size * public.has_intercept)
         return PartitionedSource(partitions, sizes, task, spread, starts)
 
+    unit = "group" if like.facts["grouped"] else "row"
     return Data(
         partitions,
         labels,
         declared,
         sizes,
-        like.n_features,
-        grouped=like.is_grouped,
-        is_sparse=like.is_sparse,
-        weighted=like.is_weighted,
-        has_offset=like.has_offset,
+        **like.facts,
         make_source=make_source,
         provides=PARTITIONED | ({NUMBERED} if are_numbered(sizes, starts) else set()),
         starts=starts,
-        names=like.names,
-        column_kinds=None if like.column_kinds is None else dict(like.column_kinds),
-        part=parts.part_of(*given, unit="group" if like.is_grouped else "row"),
+        part=parts.part_of(*given, unit=unit),
         given=given[:3],
         is_checked_here=False,
-        assumptions=(DIVISION, WHOLE_GROUPS) if like.is_grouped else (DIVISION,),
+        assumptions=(DIVISION, WHOLE_GROUPS) if unit == "group" else (DIVISION,),
     )
 
 
@@ -237,6 +229,189 @@ def refuse_blocks(X: object) -> None:
             "is declared, and by evaluate. For several passes collect them in files: see "
             "skdp.data.Chunks."
         )
+
+
+# ---------------------------------------------------------------- partitions, checked
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Public facts about a partition.
+
+    Attributes
+    ----------
+    index : int or None
+        The place that the partition says it has.
+    n_records : int
+        Number of rows, or of groups.
+    facts : dict
+        Fields of `Data` in which all partitions are alike.
+    targets : tuple
+        Number of outputs, and whether y is one-dimensional.
+    labels : array or None
+        Of a classifier, unless they are declared.
+    has_positive_weight : bool or None
+        None if rows have no weights.
+    label_hashes : array or None
+        Of some labels of groups, see `hashes_of_labels`.
+    label_kinds : KindsOfLabels
+        Of all labels of groups.
+    """
+
+    index: int | None
+    n_records: int
+    facts: dict[str, Any]
+    targets: tuple[int, bool]
+    labels: AnyArray | None
+    has_positive_weight: bool | None
+    label_hashes: AnyArray | None
+    label_kinds: KindsOfLabels
+
+
+@dataclass(frozen=True, eq=False)
+class CheckTask:
+    """The task of the first pass: check a partition as `fit` checks X and y, and sum nothing up.
+
+    Parameters
+    ----------
+    model : estimator
+        Without a generator and a budget. It is sent to where the rows are.
+    reads_labels : bool
+        Whether y holds labels that are not declared.
+    key : bytes
+        Of the hash values of labels of groups, which mean nothing to whoever does not have it.
+    """
+
+    model: Any
+    reads_labels: bool
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)
+
+    def __call__(self, *given: Table, **named: Any) -> Summary | Failure | None:
+        rows = PartitionRows(*given, **named)
+        try:
+            return None if rows.is_empty else self._summary(**vars(rows))
+        except Exception as error:
+            return failure(error, "read")
+
+    def _summary(
+        self,
+        X: Table,
+        y: Table,
+        sample_weight: Table,
+        groups: Table,
+        index: int | None,
+        offset: Table,
+    ) -> Summary:
+        model = copy.copy(self.model)  # partitions are read in threads
+        hashes, labels, kinds = None, None, KindsOfLabels()
+        how = {"is_all": False, "reads_targets": not self.reads_labels}
+        data = read_block(model, X, y, sample_weight, groups, offset, **how)
+        if data.grouped:
+            column = grouping.label_column(groups)
+            hashes, kinds = hashes_of_labels(column, self.key), kinds_of_labels(column)
+        if self.reads_labels:
+            with (
+                refusals.without_row_counts(data.grouped),
+                refusals.without_cells("y", otherwise=refusals.NO_LABELS),
+            ):
+                check_classification_targets(data.y)
+                labels = np.unique(data.y)
+        facts = {name: getattr(data, name) for name in ALIKE}
+        targets = int((*data.y.shape, 1)[1]), data.y.ndim == 1
+        is_positive = None if data.weights is None else bool(data.weights.any())
+        return Summary(index, data.n_records, facts, targets, labels, is_positive, hashes, kinds)
+
+
+def summaries(
+    partitions: Partitions, task: CheckTask
+) -> tuple[list[int], list[int], list[Summary]]:
+    """Return the public facts about partitions, if they agree.
+
+    Returns
+    -------
+    sizes, starts : list of int
+        Number of records of each partition, and the number of its first one.
+    summaries : list of Summary
+        Of those with rows.
+
+    Raises
+    ------
+    ValueError
+        If rows are refused, there are none, or partitions differ in their columns. Nothing is
+        charged.
+    RuntimeError
+        If they cannot be read. Nothing is charged.
+    """
+    sizes: list[int] = []
+    indices: list[int | None] = []
+    read: list[Summary] = []
+    # Closed at a refusal, so that partitions that threads have not begun are not read.
+    with (
+        row_threads() as spread,
+        closing(answers(partitions, task, "Nothing was released.", spread)) as pass_over_rows,
+    ):
+        for one in pass_over_rows:
+            if isinstance(one, Failure):
+                raise refusals.InputError(one.message)
+            sizes.append(0 if one is None else one.n_records)
+            indices.append(None if one is None else one.index)
+            read += [] if one is None else [one]
+    _require_alike(read)
+    try:
+        starts = starts_of_partitions(sizes, indices)
+    except ValueError as refusal:
+        raise ValueError(f"{type(partitions).__name__}: {refusal}") from None
+    return sizes, starts, read
+
+
+def _require_alike(read: list[Summary]) -> None:
+    """Raise ValueError if partitions cannot be the rows of one fit."""
+    if not read:
+        raise ValueError("there are no rows.")
+    refusals.require_one_kind("groups", [one.label_kinds for one in read])
+    labels = [kinds_of_labels(one.labels) for one in read if one.labels is not None]
+    are_alike = all((one.facts, one.targets) == (read[0].facts, read[0].targets) for one in read)
+    if not are_alike or len({*labels, KindsOfLabels()}) > 2:
+        raise ValueError(
+            "partitions must be alike in the number, names and type of their columns and targets. "
+            "All have weights, or none, and so with groups and offsets."
+        )
+    if read[0].facts["weighted"]:
+        require_positive_weight(any(one.has_positive_weight for one in read))
+    hashes = [one.label_hashes for one in read if one.label_hashes is not None]
+    if hashes and len(np.unique(np.concatenate(hashes))) < sum(map(len, hashes)):
+        raise ValueError(
+            "rows of one group lie in several partitions, each of which would count as a group of "
+            "its own. Sort or shuffle the rows by group."
+        )
+
+
+def hashes_of_labels(labels: AnyArray, key: bytes) -> AnyArray:
+    """Return the smallest hash values of the labels of a partition, to find groups that are cut.
+
+    Labels and the division of rows are public, so the result of a comparison is also public. Two
+    partitions that share many labels share a small hash value. Of one label that is shared, this is
+    certain only if neither has more than `MOST_HASHES`. Integers and strings are compared.
+
+    Parameters
+    ----------
+    labels : array of shape (n_rows,)
+    key : bytes
+
+    Returns
+    -------
+    array of at most `MOST_HASHES`
+    """
+    distinct = {one for one in labels.tolist() if type(one) in (int, str)}
+    hashes = (hashlib.blake2b(repr(one).encode(), digest_size=8, key=key) for one in distinct)
+    values = np.array([int.from_bytes(one.digest()) for one in hashes], dtype=np.uint64)
+    return np.sort(values)[:MOST_HASHES]
+
+
+def labels_in(read: list[Summary]) -> AnyArray:
+    """Return the labels of all partitions, sorted."""
+    with refusals.without_cells("y", otherwise=refusals.NO_LABELS):
+        return np.unique(np.concatenate([one.labels for one in read if one.labels is not None]))
 
 
 # ---------------------------------------------------------------- rows to be split or scored
@@ -366,13 +541,12 @@ class PlainReader(BaseEstimator):
 # ---------------------------------------------------------------- blocks and partitions, read
 
 
-def mapped_rows(
-    model: Any, X: AnyRows, values: AnyArray, weights: Array | None, codes: Indices | None
-) -> tuple[AnyRows, AnyArray]:
+def mapped_rows(model: Any, data: Data) -> tuple[AnyRows, AnyArray]:
     """Return rows and targets as the stages of a fit see them: within groups, or as they are."""
-    if codes is None or not getattr(model, "fixed_effects", False):
+    X, values = data.X, data.targets.values
+    if data.groups is None or not getattr(model, "fixed_effects", False):
         return X, values
-    X, values = grouping.within_groups(X, values, weights, codes)
+    X, values = grouping.within_groups(X, values, data.weights, data.groups.codes)
     declared = declared_targets(model.scaling)
     return X, values if declared is None else np.clip(values, *declared)
 
@@ -444,18 +618,14 @@ class BlockReader:
         with refusals.refusing(self._model._who, self._so_far):
             how: dict[str, Any] = {"is_all": False, "ensure_min_samples": 0}
             labelled = None if not public.grouped else () if groups is None else groups
-            block = grouping.read_block(self._model, X, y, sample_weight, labelled, offset, **how)
-            X, y, targets, weights, labels = block
-            is_sparse, weighted = bool(scipy_sparse.issparse(X)), weights is not None
-            shape = X.shape[1], targets.n_outputs, is_sparse, weighted
+            data = read_block(self._model, X, y, sample_weight, labelled, offset, **how)
+            shape = data.n_features, data.targets.n_outputs, data.is_sparse, data.weighted
             if shape != declared:
                 raise ValueError(
                     "blocks were declared to have (columns, outputs, sparse, weights) = "
                     f"{declared}, got {shape}."
                 )
-        codes = None if labels is None else labels.codes
-        X, values = mapped_rows(self._model, X, targets.values, weights, codes)
-        return X, values, weights, codes
+        return *mapped_rows(self._model, data), data.weights, data.codes
 
     def nothing(self) -> Arrival:
         """Return an arrival of no rows."""

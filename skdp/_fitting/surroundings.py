@@ -28,9 +28,8 @@ from skdp._warnings import calls_around, warn
 
 RESAMPLES = (
     "adds, repeats or removes rows by looking at them ({}.fit_resample). The result is NOT private "
-    "as stated: whoever is in k of the rows is protected k times less, and rows that were made "
-    "from others depend on several people. Leave that step out. For rare classes set class_weight "
-    "to public weights, such as class_weight={{0: 1, 1: 20}}."
+    "as stated: whoever is in k of the rows is protected k times less. Leave that step out. For "
+    "rare classes set class_weight to public weights, such as class_weight={{0: 1, 1: 20}}."
 )
 
 # What these learn is the set of labels, or the number of columns. Both are public: the statements
@@ -64,10 +63,10 @@ def warn_about_calls(who: str, model: object, epsilon: float) -> None:
     if reading:
         warn(
             f"{who}: steps before this fit learn from the rows without privacy: "
-            f"{', '.join(reading)}. Through them one row may change all others, which the stated "
-            "epsilon does not cover. The estimators of skdp scale columns themselves. Otherwise "
-            "use skdp.DPStandardScaler, skdp.DPTabularPreprocessor, or steps that were fitted on "
-            "public data (sklearn.frozen.FrozenEstimator).",
+            f"{', '.join(reading)}. The stated epsilon does not cover them. The estimators of skdp "
+            "scale columns themselves. Otherwise use skdp.DPStandardScaler, "
+            "skdp.DPTabularPreprocessor, or steps that were fitted on public data "
+            "(sklearn.frozen.FrozenEstimator).",
             NotPrivateWarning,
         )
 

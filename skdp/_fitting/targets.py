@@ -45,8 +45,8 @@ class Targets:
 
 
 OWN_LABELS = (
-    "Inside an estimator that makes labels of its own, such as OneVsRestClassifier, declare those: "
-    "classes=[0, 1]. Classifiers take more than two classes by themselves."
+    "Inside an estimator that makes labels of its own, such as OneVsRestClassifier, declare "
+    "classes=[0, 1]."
 )
 
 
@@ -97,9 +97,8 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
     if np.any(classes[codes] != labels):
         raise refusals.InputError(
             "y contains a label that is not among the declared classes, "
-            f"{listed(classes.tolist(), 20)} ({kinds[0]}). It is not shown, because labels are "
-            "private. Note that 1 and '1' are different labels, and texts with and without a blank "
-            f"are different as well. {OWN_LABELS}"
+            f"{listed(classes.tolist(), 20)} ({kinds[0]}). Labels are private, so it is not shown. "
+            f"Note that 1 and '1', and 'a' and 'a ', are different labels. {OWN_LABELS}"
         )
     return classes, codes
 

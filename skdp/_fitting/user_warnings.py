@@ -80,9 +80,8 @@ def warn_about_seed(who: str, noise_source: str, epsilon: float) -> None:
     """Warn that the noise of a fit can be reproduced, where there is noise."""
     if noise_source == "seeded" and not math.isinf(epsilon):
         warn(
-            f"{who}: noise=SeededNoise(seed) makes the noise reproducible: whoever knows the seed "
-            "can subtract it, so the result is NOT private. Use it for tests and for research on "
-            "public data. The default, noise='system', is secure.",
+            f"{who}: whoever knows the seed of noise=SeededNoise(seed) can subtract the noise: the "
+            "result is NOT private. Use it for tests and for research on public data.",
             SeededNoiseWarning,
         )
 
@@ -91,24 +90,20 @@ def warn_about_budget(who: str, epsilon: float, delta: float, n_rows: int) -> No
     """Warn where a budget promises little."""
     if math.isinf(epsilon):
         warn(
-            f"{who}: epsilon=inf adds no noise: the result is NOT private. Use it for debugging "
-            "on public data only.",
+            f"{who}: epsilon=inf adds no noise: the result is NOT private. Use public data only.",
             NotPrivateWarning,
         )
         return
     if epsilon > LARGEST_EPSILON:
         warn(
-            f"{who}: epsilon={epsilon:g} is above {LARGEST_EPSILON}: a result may be "
-            f"exp({LARGEST_EPSILON}) = {math.exp(LARGEST_EPSILON):.0e} times as probable with a "
-            "record as without it, which hardly protects anybody. An epsilon of at most 10 is "
-            "usual.",
+            f"{who}: epsilon={epsilon:g} is above {LARGEST_EPSILON}, which hardly protects "
+            "anybody. An epsilon of at most 10 is usual.",
             PrivacyWarning,
         )
     if delta >= 1 / n_rows:
         warn(
-            f"{who}: delta={delta:g} is not below 1/n = {1 / n_rows:g}. With such a delta, even "
-            "publishing a randomly chosen record would satisfy the definition. Choose delta well "
-            "below 1/n.",
+            f"{who}: delta={delta:g} is not below 1/n = {1 / n_rows:g}. Such a delta permits "
+            "publishing a randomly chosen record. Choose delta well below 1/n.",
             PrivacyWarning,
         )
 
@@ -120,9 +115,8 @@ def warn_about_label_set(who: str, reads_labels: bool, epsilon: float) -> None:
     """
     if reads_labels and not math.isinf(epsilon):
         warn(
-            f"{who}: classes=None takes the set of labels from y and releases it exactly: a label "
-            "that one record alone has gives that record away. Declare the labels that are "
-            "possible, without looking at y, by classes=[...].",
+            f"{who}: classes=None takes the set of labels from y and releases it exactly, even a "
+            "label of only one record. Declare the possible labels by classes=[...].",
             PrivacyLeakWarning,
         )
 
@@ -175,9 +169,9 @@ def warn_about_refit(who: str, text: str, epsilon: float) -> None:
 def warn_about_scored_rows(who: str) -> None:
     """Warn that a model is scored on rows that it was fitted on."""
     warn(
-        f"{who}: the model was fitted on these rows, or on some of them. Its scores are better "
-        "than on new rows, and both prices add up: skdp.total_privacy(model, scores). Score it on "
-        "rows that the fit did not use, as skdp.model_selection.DPHoldout does.",
+        f"{who}: the model was fitted on these rows, or on some of them. Its scores are "
+        "better than on new rows, and both prices add up. Score it on other rows, "
+        "as skdp.model_selection.DPHoldout does.",
         PrivacyWarning,
     )
 
@@ -202,9 +196,8 @@ def warn_unless_converged(who: str, solution: Solution, public: Public) -> None:
         return
     warn(
         f"{who}: the solver stopped before it reached the minimum: its last gradient is "
-        f"{last / first:.2g} times as long as its first, without noise. Coefficients may be far "
-        "off. Standardise columns that are taken as they are (scaling='none'), leave out columns "
-        "that nearly follow from others, or raise max_iter.",
+        f"{last / first:.2g} times as long as its first. Standardise columns, leave out those that "
+        "nearly follow from others, or raise max_iter.",
         ConvergenceWarning,
     )
 
@@ -214,10 +207,8 @@ def warn_about_export(who: str, has_limits: bool) -> None:
     if has_limits:
         warn(
             f"{who}: to_sklearn() returns a model that is linear everywhere. This one clips "
-            "columns to the ranges of the fit and shrinks rows with large norms, so rows beyond "
-            "these limits get other predictions. Clip columns first, which removes most of the "
-            "difference: np.clip(X, scaling_.columns.low, scaling_.columns.high), or "
-            "LEAST(GREATEST(x, low), high) in SQL.",
+            "columns and shrinks long rows, so rows beyond these limits get other predictions. "
+            "Clip columns first: np.clip(X, scaling_.columns.low, scaling_.columns.high).",
             UserWarning,
         )
 
@@ -240,11 +231,9 @@ def warn_about_units(who: str, scaling: str, prepared: Prepared) -> None:
     what = "columns" if prepared.problem.loss.targets == "label" else "columns and targets"
     why = "" if public.streamed else " with delta=0"
     warn(
-        f"{who}: this fit{why} does not standardise {what}: they have to be of about unit size, "
-        "and with others the model can be far worse than a baseline. Set scaling=PublicRange(low, "
-        "high), divide them by public figures, or declare the largest norm of a row by "
-        "scaling=RowNorm(norm). scaling='none' confirms that they are of about unit size. No "
-        "budget has been spent yet.",
+        f"{who}: this fit{why} does not standardise {what}: if they are not of about unit size, "
+        "the model can be far worse than a baseline. Set scaling=PublicRange(low, high) or "
+        "RowNorm(norm), or confirm their size by scaling='none'. No budget has been spent yet.",
         NoiseWarning,
     )
 
@@ -293,10 +282,7 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
     if kind is None or not public.is_noisy:
         return ()
     if public.is_pure:
-        return (
-            "No loss is predicted with delta=0, as such fits were not measured. Their noise is "
-            "larger than with delta > 0.",
-        )
+        return ("No loss is predicted with delta=0, as such fits were not measured.",)
     unlike = _unlike_measured(prepared)
     signal = signal_to_noise(public, prepared.plan)
     score = {"regression": "R2", "log link": "D2"}.get(kind, "log loss")
@@ -316,7 +302,7 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
     if problem.loss.targets in of_means and public.target_bound is None and is_skewed:
         others += (
             " Mean predictions of skewed targets, such as costs, are about 5% too low, and up to "
-            "18% with very heavy tails, as the largest targets are clipped."
+            "18% with very heavy tails."
         )
         if problem.loss.targets == "real":
             others += " A declared range, scaling=PublicRange(target=(low, high)), avoids this."
@@ -368,8 +354,8 @@ def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> 
         half, most = (rows_for(share, signal, public.n_rows, kind) for share in (HALF, TENTH))
         advice = (
             f"In our benchmarks, models of this size needed about {half} {unit} to reach half of "
-            f"the possible improvement over a baseline, and about {most} to reach 90%. You can "
-            "also use fewer columns or a larger epsilon"
+            f"the possible improvement, and about {most} to reach 90%. You can also use fewer "
+            "columns or a larger epsilon"
         )
         if public.is_pure:
             advice = "Use fewer columns, a positive delta or a larger epsilon"

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 
-from skdp._fitting import grouping, refusals
+from skdp._fitting import refusals
 from skdp._fitting.assumptions import declared_assumptions, noise_assumptions, unit_assumptions
-from skdp._fitting.data import Data
+from skdp._fitting.data import Data, read_block
 from skdp._fitting.estimator import Fit, PrivateEstimator
 from skdp._fitting.grouping import GroupLabels
 from skdp._fitting.partitions import refuse_beside
 from skdp._fitting.parts import was_fitted_on
 from skdp._fitting.preparation import Prepared
 from skdp._fitting.privacy import Privacy
-from skdp._fitting.rows import data_in_memory, read_data, read_plain
+from skdp._fitting.rows import read_data, read_plain, with_source
 from skdp._fitting.tables import is_dask
 from skdp._fitting.targets import Targets, require_positive_weight
 from skdp._fitting.user_warnings import warn_about_scored_rows
@@ -308,16 +308,18 @@ class PrivateScorer(PrivateEstimator):
             X, y, *beside = block
             if np.shape(X)[:1] != (0,):
                 given = X, y, beside[0] if beside else None
-                rows, _, _, weights, _ = grouping.read_block(self, *given, is_all=False)
-                statistics.append(rows)
-                several.append(weights)
+                data = read_block(self, *given, is_all=False)
+                statistics.append(data.X)
+                several.append(data.weights)
         known = [weights for weights in several if weights is not None]
         if not statistics or len(known) not in (0, len(several)):
             raise ValueError("blocks must hold a row at least, and all have weights, or none.")
         array, weights = np.concatenate(statistics), np.concatenate(known) if known else None
         if weights is not None:
             require_positive_weight(bool(weights.any()))
-        return data_in_memory(self, array, Targets(np.zeros((len(array), 1)), 1), weights, None)
+        (n_rows, width), targets = array.shape, Targets(np.zeros((len(array), 1)), 1)
+        facts = {"weights": weights, "weighted": weights is not None}
+        return with_source(self, Data(array, None, targets, [n_rows], width, **facts))
 
     def _prepare_for(self, data: Data, *start: object) -> Prepared:
         if data.has_offset and self.target_range is None and not is_classifier(self.model):

@@ -17,7 +17,7 @@ from in_partitions import (
     Y,
     seeded,
 )
-from skdp._fitting import partitions
+from skdp._fitting import rows as partitions
 from skdp._oracle.noise import SystemSource
 
 # ---------------------------------------------------------------- groups of rows

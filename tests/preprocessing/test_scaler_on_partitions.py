@@ -8,7 +8,8 @@ import pytest
 from scipy import sparse
 
 import skdp
-from skdp._fitting.partitions import CheckTask, MappedColumns, MappedTask
+from skdp._fitting.partitions import MappedColumns, MappedTask
+from skdp._fitting.rows import CheckTask
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2000, 3)) * [1.0, 100.0, 0.01] + [0.0, 500.0, 1.0]
