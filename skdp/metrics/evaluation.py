@@ -318,8 +318,8 @@ class PrivateScorer(PrivateEstimator):
         if weights is not None:
             require_positive_weight(bool(weights.any()))
         (n_rows, width), targets = array.shape, Targets(np.zeros((len(array), 1)), 1)
-        facts = {"weights": weights, "weighted": weights is not None}
-        return with_source(self, Data(array, None, targets, [n_rows], width, **facts))
+        data = Data(array, None, targets, [n_rows], width, weights=weights)
+        return with_source(self, replace(data, weighted=weights is not None))
 
     def _prepare_for(self, data: Data, *start: object) -> Prepared:
         if data.has_offset and self.target_range is None and not is_classifier(self.model):
