@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 
 from benchmarks import registry
@@ -262,34 +261,11 @@ def parse(arguments=None):
         "--quick", action="store_true", help="of papers: small, without a download, kept apart"
     )
     parser.add_argument("--data", type=Path, help="of papers: the folder of mnist.npz, covertype")
-    parser.add_argument("--smoke", action="store_true", help="everything once, small, kept nowhere")
     return parser, parser.parse_args(arguments)
-
-
-def smoke() -> None:
-    """All of it once, on data that come with scikit-learn."""
-    from benchmarks import counts, inference, speed, utility, verdict
-    from benchmarks.cases import running
-    from benchmarks.reports import running as reports_running
-
-    data = ["breast_cancer", "diabetes"]
-    rows = utility.run(None, "smoke", data, epsilons=[1.0, 10.0], runs=2, jobs=1)
-    print(*verdict.report(rows), sep="\n")
-    found = running.run(None, "smoke", running.SMOKE, [1.0], utility.DELTA, 2, 1, most_rows=500)
-    print(*running.report(found, found), sep="\n")
-    speed.run(None, "smoke", smoke=True)
-    with TemporaryDirectory() as folder:
-        todo = inference.cells(smoke=True)
-        inference.run(Path(folder) / "inference.csv", "smoke", 2, todo)
-    print(*counts.report(counts.run(None, "smoke", counts.SMOKE, [1.0], 2, 1)), sep="\n")
-    print(*reports_running.lines(reports_running.run(None, "smoke", reports_running.SMOKE)))
 
 
 def main() -> None:
     parser, options = parse()
-    if options.smoke:
-        smoke()
-        return
     name, *names = options.what or ["utility"]
     if name not in COMMANDS:
         parser.error(f"unknown benchmark {name!r}; see python -m benchmarks --help")

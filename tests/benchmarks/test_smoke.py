@@ -80,6 +80,11 @@ def run_scores(path):
     return score_coverage.verdict(path), len(results_file.read(path)[1]), 6
 
 
+def run_speed(path):
+    speed.run(path, "a command", True, ["fits", "plans"])
+    return [], len(results_file.read(path)[1]), 5
+
+
 def run_reports(path):
     rows = reports.run(None, "a command", reports.SMOKE)
     assert {row["verdict"] for row in rows} == {"right"}
@@ -87,7 +92,10 @@ def run_reports(path):
     return reports.lines(rows), len(rows), len(reports.SMOKE)
 
 
-RUNS = (run_utility, run_held_out, run_counts, run_cases, run_inference, run_scores, run_reports)
+RUNS = (
+    run_utility, run_held_out, run_counts, run_cases, run_inference, run_scores, run_speed,
+    run_reports,
+)  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -96,7 +104,7 @@ def test_a_benchmark_runs_and_keeps_its_rows(run, small, tmp_path):
     path = tmp_path / "results.csv"
     report, found, wanted = run(path)
     assert found == wanted
-    assert path.read_text(encoding="utf-8").startswith("# a command\n")
+    assert path.read_text(encoding="utf-8").startswith(("# a command\n", "# made by: a command\n"))
     assert all(isinstance(line, str) for line in report)
 
 
