@@ -183,13 +183,6 @@ def order_of_blocks():
     ]
 
 
-@report("formats", "notebooks on UCI Adult", 'labels " >50K" beside ">50K"')
-def labels_with_blanks():
-    X, y = classes_of(2000)
-    labels = np.array(["<=50K", " >50K"])[y]
-    return refused(lambda: classifier(classes=["<=50K", ">50K"]).fit(X, labels), "blank")
-
-
 @report("formats", "polars, pyarrow and xarray", "their types of columns and tables")
 def other_tables():
     import polars
