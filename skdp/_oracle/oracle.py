@@ -360,7 +360,7 @@ class Oracle:
         source = source and source.transformed(scaling, public.row_bound)
         self._answer_for(source, public, scaling, problem)
 
-    def change_ranges(self, scaling: Scaling, row_bound: float | None) -> None:
+    def change_ranges(self, scaling: Scaling, row_bound: float | None, copies: bool = True) -> None:
         """Answer for records that are clipped to other ranges from here on.
 
         It releases nothing, as `standardise`.
@@ -371,6 +371,8 @@ class Oracle:
             With the present centres and scales.
         row_bound : float or None
             Another bound on rows.
+        copies : bool, default=True
+            Whether a copy of the rows may be made, for many passes.
 
         Raises
         ------
@@ -379,15 +381,23 @@ class Oracle:
         NotAudited
             As for `standardise`.
         """
-        self._clip_to(scaling, row_bound)
+        _require_plain(scaling)
+        if self.scaling is None or not scaling.has_units_of(self.scaling):
+            raise ValueError(
+                "Oracle: new clipping ranges need the centres and scales that rows have now, got "
+                "others. Pass dataclasses.replace(oracle.scaling, ...). Nothing was released."
+            )
+        source = self._source
+        if source is not None and self._given is not None:
+            given = require_kind(self._given, RepeatableSource)
+            source = given.transformed(scaling, row_bound, copies=copies)
+        self._answer_for(source, replace(self.public, row_bound=row_bound), scaling)
 
     @contextmanager
     def with_ranges(self, scaling: Scaling, row_bound: float | None) -> Iterator[None]:
         """Answer for records that are clipped to other ranges in the block, for few passes.
 
-        Those that the present ranges, and the present bound on rows, leave as they are may be left
-        out: a release in the block is one to which they add 0. Parameters as for `change_ranges`.
-        After the block the rows of before are used as they were.
+        Parameters as for `change_ranges`. After the block the rows of before are used as they were.
 
         Returns
         -------
@@ -399,29 +409,11 @@ class Oracle:
             If centres or scales are others than those of the rows.
         """
         before = self._source, self.public, self.scaling
-        self._clip_to(scaling, row_bound, only_changed=True)
+        self.change_ranges(scaling, row_bound, copies=False)
         try:
             yield
         finally:
             self._answer_for(*before)
-
-    def _clip_to(
-        self, scaling: Scaling, row_bound: float | None, only_changed: bool = False
-    ) -> None:
-        """Answer for rows that are clipped to other ranges. Refuse other centres and scales."""
-        _require_plain(scaling)
-        if self.scaling is None or not scaling.has_units_of(self.scaling):
-            raise ValueError(
-                "Oracle: new clipping ranges need the centres and scales that rows have now, got "
-                "others. Pass dataclasses.replace(oracle.scaling, ...). Nothing was released."
-            )
-        source = self._source
-        if source is not None and self._given is not None:
-            given = require_kind(self._given, RepeatableSource)
-            if only_changed and self.scaling.columns is not None:
-                given = given.changed_by(self.scaling.columns, source)
-            source = given.transformed(scaling, row_bound, copies=not only_changed)
-        self._answer_for(source, replace(self.public, row_bound=row_bound), scaling)
 
     def checkpoint(self, point: Array, spent: float = 1.0) -> bool:
         """Let the stages run that have their place after half of a solver's steps.

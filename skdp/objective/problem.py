@@ -191,16 +191,6 @@ class Constraint(BaseEstimator, ABC):
         """Whether the diameter is finite."""
 
     @abstractmethod
-    def diameter(self, n_coefficients: int) -> float:
-        """Largest L2 distance in the set. A method, because a box grows with the dimension.
-
-        Returns
-        -------
-        float
-            inf for an unbounded set.
-        """
-
-    @abstractmethod
     def project(self, w: ArrayLike) -> Array:
         """Nearest point of the set in L2 norm.
 
@@ -235,9 +225,6 @@ class Unconstrained(Constraint):
     bounded = False
     composes_with_threshold = True
 
-    def diameter(self, n_coefficients: int) -> float:
-        return math.inf if n_coefficients else 0.0
-
     def project(self, w: ArrayLike) -> Array:
         return as_floats(w).copy()
 
@@ -256,9 +243,6 @@ class _Ball(Constraint):
 
     def check(self) -> None:
         require_bound(f"{type(self).__name__}: radius", self.radius)
-
-    def diameter(self, n_coefficients: int) -> float:
-        return 2.0 * self.radius if n_coefficients else 0.0
 
 
 class L2Ball(_Ball):
@@ -358,9 +342,6 @@ class Box(Constraint):
     def bounded(self) -> bool:
         return math.isfinite(self.low) and math.isfinite(self.high)
 
-    def diameter(self, n_coefficients: int) -> float:
-        return (self.high - self.low) * math.sqrt(n_coefficients) if n_coefficients else 0.0
-
     def project(self, w: ArrayLike) -> Array:
         w = as_floats(w)
         with np.errstate(over="ignore"):
@@ -396,9 +377,6 @@ class Simplex(Constraint):
 
     def check(self) -> None:
         require_bound("Simplex: total", self.total)
-
-    def diameter(self, n_coefficients: int) -> float:
-        return math.sqrt(2.0) * self.total if n_coefficients > 1 else 0.0
 
     def project(self, w: ArrayLike) -> Array:
         w = as_floats(w)

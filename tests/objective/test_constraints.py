@@ -70,13 +70,12 @@ def test_sets_of_any_size(make):
             assert unit.contains(found / size)
             if 1e-10 < scale / size < 1e10:
                 np.testing.assert_allclose(found / size, unit.project(scale / size * w), atol=1e-12)
-            assert 0 < make(size).diameter(4) < np.inf
 
 
 @pytest.mark.parametrize("make", [L2Ball, L1Ball, Simplex])
 @pytest.mark.parametrize("size", [9e-51, 1.1e50])
 def test_sets_beyond_precision_are_refused(make, size):
-    """Squares of their points, as diameters and clipping need them, would lose precision."""
+    """Squares of their points, as clipping needs them, would lose precision."""
     with pytest.raises(ValueError, match=r"from 1e-50 to 1e\+50, got"):
         make(size).check()
 
@@ -135,7 +134,6 @@ def test_no_coefficients(constraint):
             constraint.project(np.empty((0, 2)))
     else:
         assert constraint.project(np.empty((0, 2))).shape == (0, 2)
-        assert constraint.diameter(0) == 0.0
 
 
 @pytest.mark.parametrize("ball", [L1Ball(40.0), Simplex(40.0)])
@@ -159,14 +157,10 @@ def test_a_point_that_is_no_number_stays_none(constraint):
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
-def test_the_diameter_is_the_largest_distance(constraint, d):
+def test_a_bounded_set_has_no_far_points(constraint, d):
     pairs = itertools.combinations(_extreme_points(constraint, d), 2)
     widest = max(np.linalg.norm(a - b) for a, b in pairs)
-    assert constraint.bounded == np.isfinite(constraint.diameter(d))
-    if constraint.bounded:
-        assert widest == pytest.approx(constraint.diameter(d), rel=1e-9)
-    else:
-        assert widest >= 1e9
+    assert constraint.bounded == (widest < 1e9)
 
 
 # ---- membership

@@ -73,9 +73,6 @@ class _Halfspace(Constraint):
 
     bounded = False
 
-    def diameter(self, n_coefficients):
-        return np.inf
-
     def project(self, w):
         return w - max(0.0, np.mean(w))
 

@@ -415,13 +415,3 @@ class Statistic(Checked, ABC):
         -------
         array of the statistic's shape
         """
-
-
-class ParameterStatistic(Statistic):
-    """A statistic of the shape of the problem's parameter, whose proof also covers groups."""
-
-    takes_groups: ClassVar[bool] = True
-
-    def shape(self, context: PublicContext) -> tuple[int, ...]:
-        """Return the shape of the problem's parameter."""
-        return context.public.shape

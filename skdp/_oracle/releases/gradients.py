@@ -1,6 +1,7 @@
 """Sums of clipped gradients and of differences between two points, and the steepest coordinate."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -30,34 +31,62 @@ NORM_SLACK = 1e-9  # relative; covers the rounding of a row's norm up to a milli
 LEAST_BOUND = 2.0**-40
 
 
-def gradient_contribution(
-    norm: float, context: base.PublicContext, n_rows: int, order: float = 2
-) -> base.Contribution:
-    """Bound on a record's part in a sum of vectors clipped to ``norm``, with rounding."""
-    public = context.public
-    # The norm of a group's mean gradient is a sum over all coordinates.
-    more = math.prod(public.shape) if public.clips_means else public.n_outputs
-    slack, size = context.rounding(n_rows, more), math.prod(public.shape)
-    return base.Contribution.of_sum(norm, n_rows, slack, spread=2.0, size=size, order=order)
+class RowSum(base.Statistic):
+    """Sum over records of products of a row and a residual: matrices of the parameter's shape.
+
+    *Sensitivity.* The norm of a record's product over all ``d * K`` coordinates, L2 or that of
+    another `order`, is at most `largest`, which each sum enforces on the residual, whatever the
+    record holds. A null record adds 0. So zero-out moves the sum, in the same norm, by at most
+    `largest` and replace-one by at most twice that (Abadi et al. 2016, sec. 3.1, by the triangle
+    inequality), or as much as `spread` proves. Weights act before the cut, so the bound does not
+    depend on them.
+
+    *Groups.* A group adds the mean of its rows' products, which lies in the same ball, whatever
+    their number.
+
+    *Floating point.* The function :func:`skdp._oracle.kernels.clipped_gradients.gradient_rounding`
+    bounds the rounding errors of one sum, and two of them are twice as far off, whatever the
+    distance of two products is.
+    """
+
+    takes_groups: ClassVar[bool] = True
+    order: float = 2
+
+    @abstractmethod
+    def largest(self, context: PublicContext) -> float:
+        """Return the norm to which the sum cuts a record's product."""
+
+    def spread(self, context: PublicContext) -> float:
+        """Return the largest distance of two products, in units of `largest`."""
+        return 2.0
+
+    def rounding(self, context: PublicContext, n_rows: int) -> float:
+        """Return the relative rounding of the sum."""
+        public = context.public
+        # The norm of a group's mean gradient is a sum over all coordinates.
+        more = math.prod(public.shape) if public.clips_means else public.n_outputs
+        return context.rounding(n_rows, more)
+
+    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
+        spread, size = self.spread(context), math.prod(context.public.shape)
+        slack = self.rounding(context, n_rows) * 2 / spread
+        largest = self.largest(context)
+        return base.Contribution.of_sum(largest, n_rows, slack, spread, size, self.order)
+
+    def shape(self, context: PublicContext) -> tuple[int, ...]:
+        return context.public.shape
 
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class GradientSum(base.ParameterStatistic):
+class GradientSum(RowSum):
     """Sum of the records' gradients at ``point``, each clipped to norm ``clip_norm``.
 
-    Sensitivity: a record adds ``g * min(1, clip_norm / |g|)``, the gradient of its own loss, whose
-    norm over all ``d * K`` coordinates, L2 or that of another ``order``, is at most ``clip_norm``.
-    A null record adds 0. So zero-out moves the sum, in the same norm, by at most ``clip_norm`` and
-    replace-one by at most twice that (Abadi et al. 2016, sec. 3.1, by the triangle inequality). The
-    L1 norm of a gradient, an outer product of row and residual, is ``|x|_1 |residual|_1``, the
-    row's constant included, and its largest entry at most ``max|x| |residual|_1``. Weights act
-    before clipping, so the bound does not depend on them.
-
-    Where a record is a group of rows, it adds the mean of its rows' clipped gradients, which lies
-    in the same ball, whatever their number, or where the public facts have a guess of that number,
-    the mean of its rows' gradients, clipped as a whole. The function
-    :func:`skdp._oracle.kernels.clipped_gradients.gradient_rounding` bounds rounding errors.
+    Sensitivity: that of `RowSum`, as a record adds ``g * min(1, clip_norm / |g|)``, g being the
+    gradient of its own loss. The L1 norm of a gradient, an outer product of row and residual, is
+    ``|x|_1 |residual|_1``, the row's constant included, and its largest entry at most ``max|x|
+    |residual|_1``. Where the public facts have a guess of the number of rows in a group, a group
+    adds the mean of its rows' gradients, clipped as a whole.
 
     Parameters
     ----------
@@ -82,10 +111,10 @@ class GradientSum(base.ParameterStatistic):
         if type(self.order) not in (int, float) or self.order not in (1, 2, math.inf):
             raise ValueError(f"GradientSum: order must be 1, 2 or inf, got {self.order!r}.")
 
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        return gradient_contribution(self.clip_norm, context, n_rows, self.order)
+    def largest(self, context: PublicContext) -> float:
+        return self.clip_norm
 
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         base.require_shape(self, context, "point")
         loss = context.problem.loss
         if self.order == 2 and context.public.clips_means:
@@ -154,7 +183,7 @@ def smoothness(public: Public, problem: Problem) -> float | None:
     return problem.loss.curvature * public.row_norm**2 * (1 + NORM_SLACK)
 
 
-def difference_smoothness(context: base.PublicContext) -> float | None:
+def difference_smoothness(context: PublicContext) -> float | None:
     """Public bound on the curvature of one record's loss. None if there is none.
 
     Nothing public bounds weights. Were differences of heavy records cut as those of records of
@@ -173,7 +202,7 @@ def difference_bound(clip_norm: float, smoothness: float | None, distance: float
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class GradientDifference(base.ParameterStatistic):
+class GradientDifference(RowSum):
     """Sum of the records' gradients at ``point`` minus at ``anchor``, each difference clipped.
 
     Sensitivity: with ``beta = curvature * row_norm**2`` and ``C = clip_norm``, a record adds
@@ -181,10 +210,8 @@ class GradientDifference(base.ParameterStatistic):
 
         ``bound = min(C, slope * beta * |point - anchor|)``,
 
-    over all ``d * K`` coordinates. A null record adds 0. The bound is a function of the solver's
-    number, of `Public` and of the two points, which are post-processing of earlier answers, and it
-    is *enforced* on v whatever the record holds. So zero-out moves the sum by at most ``bound`` and
-    replace-one by at most twice that, as for `GradientSum`.
+    over all ``d * K`` coordinates. The bound is a function of the solver's number, of `Public` and
+    of the two points, which are post-processing of earlier answers, and it is enforced: `RowSum`.
 
     If records have weights the bound is only C, see :func:`difference_smoothness`.
 
@@ -193,12 +220,8 @@ class GradientDifference(base.ParameterStatistic):
     residual r that is ``curvature``-Lipschitz in the margins (the largest eigenvalue of a record's
     Hessian, Loss), so ``|v| <= |x| curvature |x'(point - anchor)| <= beta |point - anchor|`` and
     the second term clips nothing. Were each gradient clipped to C by itself, the first could not
-    exceed 2C. The clip may be any number the solver names, such as that one. Weights act before
-    clipping.
-
-    The function :func:`skdp._oracle.kernels.clipped_gradients.gradient_rounding` bounds rounding
-    errors of the sum after clipping, so cancellation in v costs accuracy near the anchor, never
-    privacy.
+    exceed 2C. The clip may be any number the solver names, such as that one. Cancellation in v
+    costs accuracy near the anchor, never privacy.
 
     Parameters
     ----------
@@ -222,25 +245,15 @@ class GradientDifference(base.ParameterStatistic):
         if self.slope > 1:
             raise ValueError(f"GradientDifference: slope must be at most 1, got {self.slope!r}.")
 
-    def bound(self, context: base.PublicContext) -> float:
-        """Return the bound to which differences are cut.
-
-        Returns
-        -------
-        float
-            In L2 norm, for one record.
-        """
+    def largest(self, context: PublicContext) -> float:
         distance = float(np.linalg.norm(self.point - self.anchor))
         smoothest = difference_smoothness(context)
         steepest = None if smoothest is None else self.slope * smoothest
         return difference_bound(self.clip_norm, steepest, distance)
 
-    def contribution(self, context: base.PublicContext, n_rows: int) -> base.Contribution:
-        return gradient_contribution(self.bound(context), context, n_rows)
-
-    def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         base.require_shape(self, context, "point", "anchor")
-        loss, bound = context.problem.loss, self.bound(context)
+        loss, bound = context.problem.loss, self.largest(context)
         return np.asarray(rows.total(clipped_gradients, loss, self.point, bound, self.anchor))
 
 

@@ -50,6 +50,7 @@ from skdp._oracle.kernels import second_moments as kernel
 from skdp._oracle.public import Public
 from skdp._oracle.releases import base
 from skdp._oracle.releases.base import PublicContext
+from skdp._oracle.releases.gradients import RowSum
 from skdp._oracle.sources.base import RepeatableSource
 from skdp._oracle.sources.groups import GroupBlock
 from skdp._oracle.sources.records import Records, quotient
@@ -617,7 +618,7 @@ def capped_residuals_of(context: PublicContext, cap: float) -> tuple[float, floa
 
 @base.audited
 @dataclass(frozen=True, eq=False)
-class ShrunkGradientSum(base.ParameterStatistic, OfWhitenedRows):
+class ShrunkGradientSum(RowSum, OfWhitenedRows):
     """Sum of the records' gradients at ``point``, the rows shrunk and the residuals capped.
 
     In ``coordinates`` of a public matrix T, row z is ``u = T'z``. A record adds
@@ -629,10 +630,10 @@ class ShrunkGradientSum(base.ParameterStatistic, OfWhitenedRows):
     their root on either factor: squared error shrinks the record with its target, as `GramSum`
     does.
 
-    Sensitivity: ``|f u| |r| <= row_norm * residual_bound``, over the matrix ``f u r'``. A null
-    record adds 0. So zero-out moves the sum by at most that, replace-one by twice that, or less if
-    only labels differ, as :func:`capped_residuals_of` proves: ``f u`` is the same. T is fixed here,
-    finite, and public, as whatever a solver names. It has a say in how much floating point may add,
+    Sensitivity: that of `RowSum`, as ``|f u| |r| <= row_norm * residual_bound``, over the matrix
+    ``f u r'``. Two records are less than twice that apart if only labels differ, as
+    :func:`capped_residuals_of` proves: ``f u`` is the same. T is fixed here, finite, and public, as
+    whatever a solver names. It has a say in how much floating point may add,
     :func:`skdp._oracle.kernels.second_moments.transform_rounding`.
 
     Parameters
@@ -645,14 +646,14 @@ class ShrunkGradientSum(base.ParameterStatistic, OfWhitenedRows):
     whole_records: base.Flag = False
     kind: ClassVar[str] = "gradient"
 
-    def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
-        public = context.public
-        slack = context.rounding(n_rows, public.n_outputs)
-        slack += self.coordinates.rounding(context, n_rows)
-        longest, spread = capped_residuals_of(context, self.residual_bound)
-        bound, size = self.row_norm * longest, math.prod(public.shape)
-        # Rounding is twice that of one sum, whatever the distance of two contributions is.
-        return base.Contribution.of_sum(bound, n_rows, slack * 2 / spread, spread, size=size)
+    def largest(self, context: PublicContext) -> float:
+        return self.row_norm * capped_residuals_of(context, self.residual_bound)[0]
+
+    def spread(self, context: PublicContext) -> float:
+        return capped_residuals_of(context, self.residual_bound)[1]
+
+    def rounding(self, context: PublicContext, n_rows: int) -> float:
+        return super().rounding(context, n_rows) + self.coordinates.rounding(context, n_rows)
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         self.require_coordinates(context, context.public.n_outputs)

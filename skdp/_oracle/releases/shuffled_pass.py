@@ -12,7 +12,7 @@ from skdp._oracle.kernels.clipped_gradients import clipped_gradients
 from skdp._oracle.noise import NoiseSource
 from skdp._oracle.releases import base
 from skdp._oracle.releases.base import PublicContext
-from skdp._oracle.releases.gradients import gradient_contribution
+from skdp._oracle.releases.gradients import GradientSum
 from skdp._oracle.releases.mechanisms import GaussianNoise
 from skdp._oracle.sources.base import ORDERED, OrderedSource, Source, require_kind
 from skdp._oracle.sources.records import Records
@@ -103,7 +103,8 @@ class ShuffledPass(base.Release):
         return -(-context.public.n_rows // self.n_steps)
 
     def _contribution(self, context: PublicContext) -> base.Contribution:
-        return gradient_contribution(self.clip_norm, context, self._most(context))
+        gradients = GradientSum(context.public.starting_point, self.clip_norm)
+        return gradients.contribution(context, self._most(context))
 
     def event(self, context: PublicContext) -> Event:
         self._require(context)

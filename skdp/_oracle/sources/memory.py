@@ -25,7 +25,6 @@ from skdp._oracle.sources.base import (
     BlockFunction,
     OrderedSource,
     RepeatableSource,
-    Source,
     added_in_pairs,
     note_read,
 )
@@ -160,27 +159,6 @@ class MemorySource(RepeatableSource, OrderedSource):
         # The ledger takes blocks from before and after for those of one partition.
         mapped._divisions = self._divisions
         return mapped
-
-    def changed_by(self, columns: Columns, used: Source) -> MemorySource:
-        """Return the rows of which a value is clipped, or that are too long."""
-        X, low, high = self._records.stored, columns.low, columns.high
-        if self.groups is not None or not isinstance(used, MemorySource):
-            return self  # a group's rows belong together: its multipliers are made of all of them
-        if is_csr(X) and ((low > 0) | (high < 0)).any():
-            return self  # ranges without 0 change all rows with a zero
-        shrink, n_rows = used._records.shrink, X.shape[0]
-        is_changed = np.zeros(n_rows, dtype=bool) if shrink is None else shrink < 1
-        step = row_blocks.block_rows(n_rows, X.shape[1], is_csr(X), is_copied=True)
-        for rows in row_blocks.slices(0, n_rows, max(1, step)):
-            if is_csr(X):
-                entries = slice(*X.indptr[[rows.start, rows.stop]])
-                some, places = X.data[entries], X.indices[entries]
-                outside = np.flatnonzero((some < low[places]) | (some > high[places]))
-                at = np.searchsorted(X.indptr, outside + entries.start, side="right") - 1
-                is_changed[at] = True
-            else:
-                is_changed[rows] |= ((X[rows] < low) | (X[rows] > high)).any(axis=1)
-        return MemorySource(self._records[np.flatnonzero(is_changed)], None, self._spread)
 
     def _copies_fit(self, X: AnyRows) -> bool:
         """Whether to standardise rows once, rather than in every pass.

@@ -215,7 +215,8 @@ def mirror_map(constraint: Constraint, size: int) -> MirrorMap:
     if isinstance(constraint, Simplex):
         return Entropy(constraint.total, size)
     if isinstance(constraint, Box) and constraint.bounded:
-        return Euclidean(constraint, 1.0, constraint.diameter(size) / 2)
+        largest = (constraint.high - constraint.low) / 2 * math.sqrt(size)
+        return Euclidean(constraint, 1.0, largest)
     raise ValueError(
         "accelerated mirror descent needs an L2 ball, an L1 ball, a simplex or a bounded box, got "
         f"{constraint}."

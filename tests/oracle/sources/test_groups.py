@@ -17,7 +17,6 @@ from skdp._oracle.kernels.clipped_gradients import (
 )
 from skdp._oracle.releases import histograms
 from skdp._oracle.sources import row_blocks
-from skdp._oracle.sources.column_map import Columns, Scaling
 from skdp._oracle.sources.groups import GroupBlock, Groups
 from skdp._oracle.sources.memory import MemorySource
 from skdp._oracle.sources.records import Records
@@ -111,18 +110,6 @@ def test_parts_of_a_row_do_not_follow_from_its_place(rng, form, loss, n_features
     everyone = facts(0)
     for first in (1, 2, 3, 5, 8, 13, 97):
         assert np.array_equal(everyone[first:], facts(first))
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_rows_that_ranges_change_keep_their_multipliers(rng, form):
-    """Else a group would count with all of its rows where ranges are tested."""
-    X, y, codes = data(rng)
-    source = source_of(form(X), y, codes)
-    limits = Columns(np.full(5, -1.0), np.ones(5), np.zeros(5), np.ones(5))
-    changed = source.changed_by(limits, source.transformed(Scaling(limits), 1.0))
-    again = changed.transformed(Scaling(limits), 1.0, copies=False)
-    assert again.groups is source.groups
-    assert np.array_equal(again.records.multipliers, source.records.multipliers)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

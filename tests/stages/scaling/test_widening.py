@@ -168,8 +168,7 @@ def test_other_centres_or_sizes_are_refused(rng):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_rows_that_ranges_leave_as_they_are_have_no_part(rng, form):
-    """The sum over the others is that over all; which ones they are follows from a row itself."""
+def test_ranges_of_a_block_end_with_it(rng, form):
     X = rng.standard_normal((3000, 3)) * 10.0 ** rng.uniform(-1, 1, (3000, 1))
     X[rng.random(X.shape) < 0.5] = 0.0
     y, three = X[:, :1].copy(), np.full(3, 3.0)
@@ -180,11 +179,13 @@ def test_rows_that_ranges_leave_as_they_are_have_no_part(rng, form):
     oracle.standardise(Scaling(Columns(-three, three, 0.2 * three, three / 3)))
     request = TailSum(np.ones((4, 1)), -three - 0.6, three - 0.6, oracle.public.row_bound, 50.0)
     wide = replace(oracle.scaling, columns=stage._scaled(oracle.scaling.columns, 2.0))
+    before = request.total(oracle._source, context)
     with oracle.with_ranges(wide, 8.0):
-        assert 0 < oracle._source.n_rows < 3000
-        some = request.total(oracle._source, context)
+        inside = request.total(oracle._source, context)
+    assert_allclose(before, request.total(oracle._source, context), rtol=0)
     oracle.change_ranges(wide, 8.0)
-    assert_allclose(some, request.total(oracle._source, context), rtol=1e-12)
+    assert_allclose(inside, request.total(oracle._source, context), rtol=1e-12)
+    assert abs(inside - before).max() > 1
 
 
 def test_the_rows_that_were_given_are_not_written_over(rng):
