@@ -195,7 +195,7 @@ class Loss(ABC):
         Parameters
         ----------
         ratio : float
-            See `skdp._oracle.Public.signal_to_noise`.
+            See ``signal_to_noise`` of `skdp._oracle.Public`.
 
         Returns
         -------
