@@ -15,6 +15,9 @@ from skdp.accounting import Gaussian, Laplace
 
 # All figures are choices of ours. docs/research/defaults.rst has the evidence for each.
 SHARE_COLUMNS, SHARE_TARGETS = 0.2, 0.15  # of mu squared, or of epsilon for Laplace noise
+# Before an inference only so much that noise on counts, as a share of the rows, is down to this,
+# and at least so much: all that scaling spends makes intervals wider.
+NOISE_GOAL, LEAST_SHARE = 0.03, 0.04
 # Histograms. Many noisy ones are as accurate on average as few, and a small scale next to a large
 # offset is estimated step by step. Epsilons of histograms add up, and so there are fewer.
 ROUNDS, PURE_ROUNDS, FEW_ROUNDS = 6, 3, 2
@@ -23,8 +26,8 @@ ROUNDS, PURE_ROUNDS, FEW_ROUNDS = 6, 3, 2
 FEW_ABOVE, GOAL_COLUMNS, GOAL_TARGETS = 0.15, 0.25, 0.15
 MAX_SHARE_COLUMNS, MAX_SHARE_ALL = 0.3, 0.9
 NONE_ABOVE = 0.5  # noise beyond which columns have no histograms
-# Of a stream: noise on counts of the first records that is aimed at, and their largest share.
-NOISE_GOAL, MAX_SHARE_FIRST = 0.03, 0.2
+# Of a stream: the largest share of the first records, whose counts have the noise above.
+MAX_SHARE_FIRST = 0.2
 # Of what the first records of a stream may spend, for the scale of their weights.
 SHARE_OF_WEIGHTS = 0.1
 # Of the budget of a scaler, for the number of records whose weight is not 0.
@@ -56,10 +59,16 @@ class Histograms:
     order: int = 2
 
     @classmethod
-    def of(cls, public: Public, n_columns: int, usual: float, most: float, goal: float) -> Self:
+    def of(
+        cls, public: Public, n_columns: int, usual: float, most: float, goal: float, thrifty: bool
+    ) -> Self:
         """Return many with the usual share, or few with up to the largest one, by their noise."""
         order, signal = _order(public), _signal(public)
-        many = cls(n_columns, usual, ROUNDS if order == 2 else PURE_ROUNDS, signal, order)
+        rounds = ROUNDS if order == 2 else PURE_ROUNDS
+        if thrifty:
+            enough = rounds * n_columns / (signal * NOISE_GOAL) ** order
+            usual = min(max(enough, LEAST_SHARE), usual)
+        many = cls(n_columns, usual, rounds, signal, order)
         if many.noise <= FEW_ABOVE:
             return many
         needed = FEW_ROUNDS * n_columns / (signal * goal) ** order
@@ -95,7 +104,9 @@ class ScalingBudget:
         return self.features.n_columns + self.targets.n_columns > 0
 
 
-def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) -> ScalingBudget:
+def scaling_budget(
+    public: Public, features: bool, targets: bool, insist: bool, thrifty: bool = False
+) -> ScalingBudget:
     """Return the shares of columns and targets.
 
     Parameters
@@ -105,18 +116,21 @@ def scaling_budget(public: Public, features: bool, targets: bool, insist: bool) 
         Whether columns, and targets, need histograms.
     insist : bool
         Whether columns get histograms even if noise exceeds their counts.
+    thrifty : bool, default=False
+        Whether an inference follows, and shares are as small as noise allows.
     """
     of_features = of_targets = Histograms()
     if features and public.features_are_public:
         of_features = Histograms(public.n_features)
     elif features:
         limits = SHARE_COLUMNS, MAX_SHARE_COLUMNS, GOAL_COLUMNS
-        of_features = Histograms.of(public, public.n_features, *limits)
+        of_features = Histograms.of(public, public.n_features, *limits, thrifty)
         if of_features.noise > NONE_ABOVE and not insist:
             of_features = Histograms()
     if targets:
         left = MAX_SHARE_ALL - of_features.share
-        of_targets = Histograms.of(public, public.n_outputs, SHARE_TARGETS, left, GOAL_TARGETS)
+        limits = SHARE_TARGETS, left, GOAL_TARGETS
+        of_targets = Histograms.of(public, public.n_outputs, *limits, thrifty)
     return ScalingBudget(of_features, of_targets)
 
 

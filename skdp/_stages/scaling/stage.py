@@ -213,7 +213,9 @@ class ScalingStage(OptionalStage):
                 else ScalingBudget()
             )
         else:
-            budget = scaling_budget(public, *wanted, insist=parameters.scaling == "private")
+            insist = parameters.scaling == "private"
+            thrifty = parameters.inference_share is not None
+            budget = scaling_budget(public, *wanted, insist=insist, thrifty=thrifty)
         return cls(
             budget,
             (centred, centred),

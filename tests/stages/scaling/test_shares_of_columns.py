@@ -47,6 +47,22 @@ def test_columns_in_need_get_up_to_30_per_cent_and_none_beyond_half_of_the_rows(
     assert seen == {"none", "in need", "most"}
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "columns", "targets"), [(2000, 0.15, 0.04), (10**5, 0.04, 0.04)]
+)
+def test_before_an_inference_scaling_gets_no_more_than_it_needs(n_rows, columns, targets):
+    """With the usual shares intervals are a sixth wider."""
+
+    def counted(**parameters):
+        releases = skdp.DPRidge(**parameters).plan(n_rows, 5).releases
+        of_kind = [one for one in releases if one.kind in ("magnitudes", "histograms")]
+        return sum(one.count / one.noise_multiplier**2 for one in of_kind)
+
+    assert counted(inference=True) / counted() == pytest.approx(
+        (columns + targets) / 0.35, rel=0.01
+    )
+
+
 @pytest.mark.parametrize(("n_rows", "share", "rounds"), [(10**6, 0.15, 6), (300, 0.9, 2)])
 def test_targets_get_more_where_noise_hides_their_scale(n_rows, share, rounds):
     public = Public(n_rows, 10, 1, Adjacency.ZERO_OUT, 0.1, 1e-6)
