@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from skdp._fitting import preparation
+from skdp._fitting import estimator as fits
 from skdp._oracle import compiled, exact_sampling
 from skdp._stages.scaling.weights import WeightStage
 from skdp.audit.recording import ReplayMismatch, record
@@ -114,7 +114,7 @@ def by_name(data):
 @pytest.fixture(autouse=True)
 def own_plans(monkeypatch):
     """Plans of earlier fits are kept by parameters and shape: a mutant's must stay in its test."""
-    monkeypatch.setattr(preparation, "_plans", {})
+    monkeypatch.setattr(fits, "_plans", {})
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import itertools
 import uuid
 import weakref
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from math import gcd
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -28,6 +28,8 @@ from skdp._numbers import AnyArray, Table, is_real
 from skdp._oracle.sources.partitioned import Chunks
 from skdp.accounting import Partition, PrivacyStatement
 from skdp.accounting.cost import Part as Part
+
+T = TypeVar("T")
 
 
 class Place(NamedTuple):
@@ -203,38 +205,33 @@ def _of_unit(part: Part, own: str, unit: str) -> Part:
 
 
 @contextmanager
-def fits_on_part(part: Part, unit: str = "row") -> Iterator[None]:
-    """Say that all fits in this block, in this thread, use rows of one part only."""
-    token = _current_part.set((part, unit))
+def _setting(variable: ContextVar[T], value: T) -> Iterator[None]:
+    """Set a variable for a block, in this thread."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _current_part.reset(token)
+        variable.reset(token)
 
 
-@contextmanager
-def fits_on_people(who: str, partition: Partition, name: str) -> Iterator[None]:
-    """Say that all fits in this block, in this thread, use rows of one part of the people only."""
+def fits_on_part(part: Part, unit: str = "row") -> AbstractContextManager[None]:
+    """Say that all fits in a block, in this thread, use rows of one part only."""
+    return _setting(_current_part, (part, unit))
+
+
+def fits_on_people(who: str, partition: Partition, name: str) -> AbstractContextManager[None]:
+    """Say that all fits in a block, in this thread, use rows of one part of the people only."""
     if _current_people.get() or _current_part.get()[0]:
         raise ValueError(
             f"{who}: the part {name!r} was opened inside of another part, and no person is in two "
             "parts. Close that one first. Nothing was released."
         )
-    token = _current_people.set(((partition, name),))
-    try:
-        yield
-    finally:
-        _current_people.reset(token)
+    return _setting(_current_people, ((partition, name),))
 
 
-@contextmanager
-def charged_as_a_whole(unit: str = "row") -> Iterator[None]:
-    """Charge none of the fits in this block, in this thread: all of them together were charged."""
-    token = _charged.set(unit)
-    try:
-        yield
-    finally:
-        _charged.reset(token)
+def charged_as_a_whole(unit: str = "row") -> AbstractContextManager[None]:
+    """Charge none of the fits in a block, in this thread: all of them together were charged."""
+    return _setting(_charged, unit)
 
 
 def is_charged() -> bool:

@@ -16,8 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._docstrings import without_types
 from skdp._fitting import assumptions, parameters, refusals, user_warnings
 from skdp._fitting.data import Data
-from skdp._fitting.estimator import Fit, PrivateEstimator
-from skdp._fitting.preparation import Prepared, planned_once
+from skdp._fitting.estimator import Fit, Prepared, PrivateEstimator, planned_once
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import read_data, read_stream
 from skdp._fitting.targets import (
@@ -38,7 +37,7 @@ from skdp.accounting import LABEL, PrivacyStatement
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import ElasticNet, Loss, OffsetLogistic, OffsetMultinomial, Problem
 from skdp.objective.tweedie import LARGEST_EXPONENT
-from skdp.solvers import Solver, auto
+from skdp.solvers import auto
 from skdp.solvers.checks import is_auto
 
 # Hyperparameters that an estimator hands on to a solver chosen by name. Their default is "auto".
@@ -605,7 +604,11 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             parameters.constraint_set(self.constraint),
             fit_intercept=self._has_intercept,
         )
-        solver = self._checked_solver(public, problem, start)
+        share, settings = inference_share(self.inference), self._given()
+        given_solver = self._who, self.solver, settings, public, problem
+        solver = auto.choose_solver(*given_solver, share is None)
+        solver.check(problem)
+        auto.require_use(self._who, solver, public, problem, start)
         if public.clips_means and not solver.averages_groups(public.is_pure):
             public = replace(public, rows_per_group=None)
         given = StageParameters(
@@ -614,7 +617,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             bounds,
             column_bounds.declared_targets(self.scaling),
             self._calibrates,
-            inference_share(self.inference),
+            share,
             public.has_weights,
         )
         sequence = stages_of(given, public, problem, solver)
@@ -623,15 +626,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             f"{what} is left out: it is possible only with {need}."
             for what, need in sequence.left_out.items()
         )
-        notes = *self._notes_on_solver(public, problem, solver), *left_out
-        return Prepared(public, problem, sequence.stages, plan, sequence.solver, notes)
-
-    def _notes_on_solver(self, public: Public, problem: Problem, solver: Solver) -> list[str]:
-        """Say why "auto" stands for this solver, if it does."""
+        notes = list(left_out)
         name, arguments = auto.name_and_arguments(self.solver)
-        settings = {**self._given(), **arguments}
-        is_chosen = is_auto(name)
-        return [auto.note_on_choice(public, problem, settings, solver.name)] if is_chosen else []
+        if is_auto(name):
+            settings |= arguments
+            notes.insert(0, auto.note_on_choice(public, problem, settings, solver.name))
+        return Prepared(public, problem, sequence.stages, plan, sequence.solver, tuple(notes))
 
     @property
     def _reads_label_set(self) -> bool:
@@ -643,14 +643,6 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         """Hyperparameters that were set, to be handed on to a solver chosen by name."""
         values = {name: getattr(self, name) for name in HANDED_ON}
         return {name: value for name, value in values.items() if not is_auto(value)}
-
-    def _checked_solver(self, public: Public, problem: Problem, start: Start | None) -> Solver:
-        """Return the solver, with "auto" for what is not set. ValueError if it cannot do this."""
-        who, is_last = self._who, inference_share(self.inference) is None
-        solver = auto.choose_solver(who, self.solver, self._given(), public, problem, is_last)
-        solver.check(problem)
-        auto.require_use(who, solver, public, problem, start)
-        return solver
 
     @property
     def _scaling_word(self) -> str:

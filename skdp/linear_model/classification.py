@@ -17,13 +17,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from skdp._fitting import parameters
+from skdp._fitting.parameters import documented
 from skdp._fitting.refusals import InputError
 from skdp._fitting.targets import Targets, encode, largest_weight, sorted_labels, weights_by_label
 from skdp._numbers import AnyArray, AnyType, Array, Table, is_integer, is_real, require, shown
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
-from skdp.linear_model.documentation import documented
 from skdp.objective import (
     ElasticNet,
     L2Ball,

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting import parameters
 from skdp._fitting.estimator import Fit
+from skdp._fitting.parameters import documented
 from skdp._fitting.refusals import InputError
 from skdp._fitting.targets import Targets, range_of_targets
 from skdp._numbers import AnyArray, AnyType, Array, MatrixLike, Table, are_numbers, is_real, require
@@ -26,7 +27,6 @@ from skdp._stages.column_bounds import RowNorm, declared_targets
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import inference as intervals
 from skdp.linear_model.base import DPLinearModel
-from skdp.linear_model.documentation import documented
 from skdp.objective import (
     ElasticNet,
     Huber,

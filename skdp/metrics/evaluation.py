@@ -14,11 +14,10 @@ from sklearn.base import BaseEstimator, is_classifier
 from skdp._fitting import refusals
 from skdp._fitting.assumptions import declared_assumptions, noise_assumptions, unit_assumptions
 from skdp._fitting.data import Data, read_block
-from skdp._fitting.estimator import Fit, PrivateEstimator
+from skdp._fitting.estimator import Fit, Prepared, PrivateEstimator
 from skdp._fitting.grouping import GroupLabels
 from skdp._fitting.partitions import refuse_beside
 from skdp._fitting.parts import was_fitted_on
-from skdp._fitting.preparation import Prepared
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import read_data, read_plain, with_source
 from skdp._fitting.tables import is_dask

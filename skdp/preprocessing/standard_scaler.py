@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting.assumptions import noise_assumptions, row_assumptions
 from skdp._fitting.data import Data
-from skdp._fitting.estimator import Fit, PrivateEstimator
+from skdp._fitting.estimator import Fit, Prepared, PrivateEstimator
 from skdp._fitting.parameters import declared, planned_records
 from skdp._fitting.partitions import transforms_partitions
-from skdp._fitting.preparation import Prepared
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import read_data
 from skdp._fitting.tables import is_dask

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp._fitting import preparation
-from skdp._fitting.preparation import _frozen
+from skdp._fitting import estimator as fits
+from skdp._fitting.estimator import _frozen
 from skdp.linear_model.base import DPLinearModel
 from skdp.solvers import GradientDescent
 
@@ -22,7 +22,7 @@ class OwnSolver(GradientDescent):
 def planned(monkeypatch):
     """The plans that were made."""
     made, prepared = [], DPLinearModel._prepared
-    monkeypatch.setattr(preparation, "_plans", {})
+    monkeypatch.setattr(fits, "_plans", {})
     monkeypatch.setattr(
         DPLinearModel, "_prepared", lambda self, *of: made.append(1) or prepared(self, *of)
     )

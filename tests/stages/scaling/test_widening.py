@@ -12,7 +12,7 @@ from scipy import sparse
 import replays
 import skdp
 from replays import data_for, seeded, solvers_for
-from skdp._fitting import preparation
+from skdp._fitting import estimator as fits
 from skdp._oracle import (
     Columns,
     Oracle,
@@ -62,7 +62,7 @@ def test_tails_that_count_are_kept(rng, monkeypatch, epsilon):
     assert model.score(X, y) > 0.72
     assert_allclose(model.coef_, 1e-4, rtol=0.25)
     monkeypatch.setattr(Widening, "applies", classmethod(lambda *given: "not in this test"))
-    monkeypatch.setattr(preparation, "_plans", {})
+    monkeypatch.setattr(fits, "_plans", {})
     narrow = fitted(X, y, epsilon=epsilon)
     assert narrow.score(X, y) < model.score(X, y) - 0.1
 
@@ -282,5 +282,5 @@ def neighbours(rng):
 
 @pytest.mark.parametrize("parameters", [{}, {"fit_intercept": False}], ids=str)
 def test_nothing_but_releases(replay, rng, monkeypatch, parameters):
-    monkeypatch.setattr(preparation, "_plans", {})
+    monkeypatch.setattr(fits, "_plans", {})
     replay.check_each(lambda: make(**parameters), neighbours(rng), Adjacency.REPLACE_ONE)
