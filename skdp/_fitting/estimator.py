@@ -33,18 +33,18 @@ from skdp._oracle import (
     Solution,
     compiled,
     make_plan,
-    public_after,
     run,
 )
 from skdp._oracle.session import Stages
 from skdp._oracle.sources.base import IN_MEMORY, Source
 from skdp._oracle.sources.memory import Map, row_threads
 from skdp._oracle.sources.row_blocks import canonical, row_parts
+from skdp._stages.sequence import Prepared
 from skdp._version import DOCUMENTATION, __version__
 from skdp.accounting import Adjacency, Cost, PrivacyStatement, composed
 from skdp.accounting.statement import release_lines
 from skdp.objective import Problem, SquaredError
-from skdp.solvers import Solver, get_solver
+from skdp.solvers import get_solver
 
 # What `verbose` says of releases. Of others it says their kind.
 STEPS = {
@@ -66,35 +66,6 @@ NOT_PLANNED = frozenset({"verbose"})
 # share theirs. The oldest goes first.
 MAX_PLANS = 64
 _plans: dict[Hashable, Prepared] = {}
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """All that is settled about a fit before any row is read.
-
-    Attributes
-    ----------
-    public : Public
-    problem : Problem
-    stages : tuple of Stage
-    plan : Plan
-    solver : Solver or None
-        The solver among the stages, resolved. None for a scaler.
-    notes : tuple of str
-        Which solver "auto" stands for, and which stages are left out, with the reasons.
-    """
-
-    public: Public
-    problem: Problem
-    stages: Stages
-    plan: Plan
-    solver: Solver | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def public_after(self) -> Public:
-        """Public facts about the records that the solver answers for."""
-        return public_after(self.stages, self.public)
 
 
 class Progress:

@@ -1,12 +1,9 @@
 """Warn of fits that are not private, have not converged, or are likely to be mostly noise."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -17,13 +14,11 @@ from skdp._stages.calibration import SKEWED
 from skdp._stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp._stages.inference.stage import InferenceStage
 from skdp._stages.scaling.stage import ScalingStage
+from skdp._stages.sequence import Prepared
 from skdp._warnings import warn
 from skdp.objective import Problem
 from skdp.planning import LEAST_LOSS, MOST_LOSS, expected_loss, hopeless, signal_for
 from skdp.solvers.defaults import equivalent_mu
-
-if TYPE_CHECKING:
-    from skdp._fitting.estimator import Prepared
 
 # Length of the last gradient without noise, next to the first, up to which a fit has converged:
 # with "whitened" a sound fit ends below 1e-11, and Longley's data in raw units at 3e-6, where

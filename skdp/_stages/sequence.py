@@ -1,11 +1,11 @@
 """The sequence of stages of a fit: which there are, which of them apply, and their shares."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from skdp._numbers import shown
-from skdp._oracle import Public, Scaling, SolverStage, Stage
+from skdp._oracle import Plan, Public, Scaling, SolverStage, Stage, public_after
 from skdp._oracle.session import inside
 from skdp._stages import column_bounds
 from skdp._stages.base import OptionalStage, StageParameters
@@ -48,6 +48,35 @@ class Sequence(NamedTuple):
     stages: tuple[Stage, ...]
     solver: Solver
     left_out: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that is settled about a fit before any row is read.
+
+    Attributes
+    ----------
+    public : Public
+    problem : Problem
+    stages : tuple of Stage
+    plan : Plan
+    solver : Solver or None
+        The solver among the stages, resolved. None for a scaler.
+    notes : tuple of str
+        Which solver "auto" stands for, and which stages are left out, with the reasons.
+    """
+
+    public: Public
+    problem: Problem
+    stages: tuple[Stage, ...]
+    plan: Plan
+    solver: Solver | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def public_after(self) -> Public:
+        """Public facts about the records that the solver answers for."""
+        return public_after(self.stages, self.public)
 
 
 def stages_of(

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._docstrings import without_types
 from skdp._fitting import assumptions, parameters, refusals, user_warnings
 from skdp._fitting.data import Data
-from skdp._fitting.estimator import Fit, Prepared, PrivateEstimator, planned_once
+from skdp._fitting.estimator import Fit, PrivateEstimator, planned_once
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import read_data, read_stream
 from skdp._fitting.targets import (
@@ -32,7 +32,7 @@ from skdp._oracle import Public, Solution, make_plan
 from skdp._stages import column_bounds
 from skdp._stages.base import StageParameters
 from skdp._stages.inference.stage import inference_share
-from skdp._stages.sequence import check_stages, stages_of
+from skdp._stages.sequence import Prepared, check_stages, stages_of
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.linear_model.inference import keep_inference
 from skdp.objective import ElasticNet, Loss, OffsetLogistic, OffsetMultinomial, Problem

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from skdp._fitting import refusals
 from skdp._fitting.assumptions import declared_assumptions, noise_assumptions, unit_assumptions
 from skdp._fitting.data import Data, read_block
-from skdp._fitting.estimator import Fit, Prepared, PrivateEstimator
+from skdp._fitting.estimator import Fit, PrivateEstimator
 from skdp._fitting.grouping import GroupLabels
 from skdp._fitting.partitions import refuse_beside
 from skdp._fitting.parts import was_fitted_on
@@ -28,6 +28,7 @@ from skdp._oracle import Public, Solution, Stage
 from skdp._oracle.sources.partitioned import Partitions
 from skdp._stages.base import StageParameters
 from skdp._stages.scaling.weights import WeightStage
+from skdp._stages.sequence import Prepared
 from skdp.metrics import requests
 from skdp.metrics.scores import Scores, SubgroupScores
 from skdp.metrics.subgroups import Subgroups, declared_subgroups, subgroup_labels

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._fitting.assumptions import noise_assumptions, row_assumptions
 from skdp._fitting.data import Data
-from skdp._fitting.estimator import Fit, Prepared, PrivateEstimator
+from skdp._fitting.estimator import Fit, PrivateEstimator
 from skdp._fitting.parameters import declared, planned_records
 from skdp._fitting.partitions import transforms_partitions
 from skdp._fitting.privacy import Privacy
@@ -28,7 +28,7 @@ from skdp._stages.column_bounds import (
     declared_bounds,
     declared_targets,
 )
-from skdp._stages.sequence import scaling_alone
+from skdp._stages.sequence import Prepared, scaling_alone
 from skdp.accounting import PrivacyStatement
 
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._fitting import tables
 from skdp._fitting.assumptions import noise_assumptions, unit_assumptions
 from skdp._fitting.data import Data
-from skdp._fitting.estimator import Fit, Prepared, PrivateEstimator
+from skdp._fitting.estimator import Fit, PrivateEstimator
 from skdp._fitting.parameters import declared, planned_records
 from skdp._fitting.partitions import transforms_partitions
 from skdp._fitting.privacy import Privacy
@@ -26,6 +26,7 @@ from skdp._numbers import AnyArray, Array, Indices, MatrixLike, Table, is_real, 
 from skdp._oracle import Solution
 from skdp._oracle.sources.partitioned import Partitions
 from skdp._stages.medians import MedianStage, without_missing
+from skdp._stages.sequence import Prepared
 from skdp._warnings import warn
 from skdp.accounting import PrivacyStatement
 from skdp.preprocessing.decisions import template
