@@ -107,7 +107,6 @@ REFUSED = {
     "constraint typo": (
         fit(lambda: LOGISTIC(constraint="ball")), "constraint", "'ball'", "'l2_ball'",
     ),
-    "classes 2": (fit(lambda: LOGISTIC(classes=2)), "classes", "as in [0, 1]", "got 2"),
     "classes as numbers": (
         fit(lambda: LOGISTIC(classes=[0, 1]), (X, LABELS)), "classes are numbers (0, 1)", "text",
     ),
@@ -192,7 +191,6 @@ REFUSED = {
     "small public sample": (
         lambda: skdp.PublicSample(np.ones((9, 2))), "9 sample(s)", "minimum of 20", "PublicSample",
     ),
-    "budget below 0": (lambda: skdp.PrivacyBudget(-1, 1e-6), "epsilon", "positive", "got -1"),
     "name typo": (lambda: RIDGE().set_params(epsilom=1), "'epsilom'", "DPRidge", "'epsilon'"),
     "other names": (
         lambda: RIDGE().fit(FRAME[["age"]], TARGET).predict(
@@ -205,21 +203,11 @@ REFUSED = {
         "10 that were declared", "No model was kept",
     ),
     "other columns": (lambda: clone(FITTED).fit(X, TARGET).predict(X[:, :1]), "1 feat", "2 feat"),
-    "weights too few": (
-        lambda: RIDGE().fit(X, TARGET, sample_weight=np.ones(3)), "inconsistent numbers",
-    ),
-    "weights in a column": (
-        lambda: RIDGE().fit(X, TARGET, sample_weight=np.ones((N, 1))), "1D array or scalar",
-    ),
     "plan of no columns": (lambda: RIDGE().plan(10, 0), "n_features", "must be at least 1"),
     "plan of other classes": (
         lambda: LOGISTIC(classes={0, 1, 2}).plan(10, 2, n_classes=2), "3 classes are declared",
     ),
-    "plan of one class": (
-        lambda: LOGISTIC().plan(10, 2, n_classes=1), "n_classes must be at least 2",
-    ),
     "rows of no shape": (fit(RIDGE, (np.full((), SECRET), [1.0])), "Reshape your data"),
-    "complex targets": (fit(RIDGE, (X, TARGET + 1j * SECRET)), "Complex data not supported"),
     "parts that overflow": (
         fit(RIDGE, (sparse.csr_array(([1.7e308, 1.7e308, 1.0], [0, 0, 1], [0, 2, 3])), [0.0, 1.0])),
         "add up to infinity",
@@ -261,19 +249,11 @@ def test_a_refusal_says_what_to_do(mistake):
 # Parameters of any estimator, and those of one, with the message that `fit` and `plan` raise.
 SETTINGS = [
     ({"epsilon": 1e-300}, "epsilon must be a positive number from 1e-6 to 1e9"),
-    ({"epsilon": 1e300}, "epsilon must be a positive number from 1e-6 to 1e9"),
     ({"epsilon": 0}, "epsilon must be a positive number.*got 0"),
     ({"epsilon": -1.0}, "epsilon must be a positive number.*got -1"),
-    ({"epsilon": np.nan}, "epsilon must be a positive number"),
-    ({"epsilon": "1"}, "epsilon must be a positive number.*got '1'"),
     ({"epsilon": True}, "epsilon must be a positive number"),
     ({"delta": -1e-9}, r"delta must be a number in \[0, 1\)"),
     ({"delta": 1.0}, r"delta must be a number in \[0, 1\).*got 1"),
-    ({"delta": np.nan}, r"delta must be a number in \[0, 1\)"),
-    (
-        {"delta": 0, "solver": GradientDescent(mechanism="gaussian")},
-        "delta=0 asks for pure differential privacy.*Solvers that can",
-    ),
     ({"delta": 0, "solver": "residual_budget"}, "pure differential privacy.*Solvers that can"),
     ({"solver": 3}, "solver must be a name, .*, or a Solver, got 3"),
     ({"noise_schedule": "cosine"}, r"noise_schedule must be 'auto', .*'uniform'"),
@@ -283,18 +263,12 @@ SETTINGS = [
         "adjacency must be one of 'zero_out', 'replace_one'",
     ),
     ({"clip_norm": -1.0}, "clip_norm must be positive and finite"),
-    ({"clip_norm": 0}, "clip_norm must be positive and finite"),
-    ({"clip_norm": np.inf}, "clip_norm must be positive and finite"),
     ({"clip_norm": "median"}, r"clip_norm must be .*, got 'median'"),
     ({"clip_norm": 1e-320}, r"clip_norm must be .*, from 1e-100 to 1e\+100"),
     ({"clip_norm": 1e-320, "solver": "residual_budget"}, "clip_norm must be positive and finite"),
-    ({"clip_norm": 1.7e308}, "clip_norm must be positive and finite"),
-    ({"clip_norm": 1e-320, "solver": "shuffled_sgd"}, "clip_norm must be positive and finite"),
     ({"scaling": RowNorm(1e-300)}, r"norm must be .*, from 1e-50 to 1e\+50, got 1e-300"),
     ({"scaling": RowNorm(0.0)}, "RowNorm: norm must be a positive, finite number"),
-    ({"scaling": RowNorm(np.inf)}, "RowNorm: norm must be a positive, finite number"),
     ({"privacy": Privacy}, "privacy must be None or a Privacy object"),
-    ({"privacy": {"adjacency": "label"}}, "privacy must be None or a Privacy object"),
     ({"privacy": Privacy(budget=1.0)}, "budget must be None or a PrivacyBudget, got 1"),
     ({"privacy": Privacy(rows_per_group=0)}, "rows_per_group must be None or a positive"),
     ({"noise_schedule": ("exponential",)}, r"noise_schedule must be .*, got \('exponential',\)"),
