@@ -9,7 +9,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn import inspection, metrics, model_selection
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -51,27 +50,7 @@ def accuracy(model, rows=X, labels=Y):
     return model.fit(rows, labels).score(rows, labels)
 
 
-# ---------------------------------------------------------------- rows and labels of all kinds
-
-ROWS = {
-    "lists": X.tolist(),
-    "fortran order": np.asfortranarray(X),
-    "every other row of a table": np.repeat(X, 2, axis=0)[::2],
-    "float32": X.astype(np.float32),
-    "a data frame": FRAME,
-    "an object array of numbers": X.astype(object),
-    "nullable columns": FRAME.convert_dtypes(),
-    "csr": sparse.csr_array(X),
-    "csc": sparse.csc_matrix(X),
-    "coo": sparse.coo_array(X),
-    "a read-only array": np.broadcast_to(X, X.shape),
-}
-
-
-@pytest.mark.parametrize("kind", ROWS)
-def test_rows_of_all_kinds(kind):
-    assert accuracy(classifier(), ROWS[kind]) > 0.85
-
+# ---------------------------------------------------------------- labels of all kinds
 
 LABELS = {
     "text": np.where(Y == 1, "yes", "no"),

@@ -31,6 +31,7 @@ SCOPE = (
     "canaries for one record and what was looked at. The figures on made-up rows may be shown to "
     "anybody. Those on private rows are not private."
 )
+CANARY_FIGURES = "epsilon_lower", "mu_lower", "epsilon_of_mu", "share", "n_fits", "confidence"
 N_ROWS = 100  # of made-up data; what one record shows does not depend on it
 LONG, FAR = 1e3, 1e6  # a worst-case record: longer than rows are kept to, with a far target
 LIGHT = 1e-200  # weight of the other records of made-up data: they add nothing
@@ -342,20 +343,12 @@ def report(
     if folder is not None:
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        shown = audited.canaries
         found = {
             "ok": audited.ok,
             "skdp": __version__,
             "statement": audited.statement.to_dict(),
             "replay": asdict(audited.replay),
-            "canaries": {
-                "epsilon_lower": shown.epsilon_lower,
-                "mu_lower": shown.mu_lower,
-                "epsilon_of_mu": shown.epsilon_of_mu,
-                "share": shown.share,
-                "n_fits": shown.n_fits,
-                "confidence": shown.confidence,
-            },
+            "canaries": {name: getattr(audited.canaries, name) for name in CANARY_FIGURES},
             "scope": SCOPE,
         }
         text = json.dumps(plain(found), indent=1, allow_nan=False)

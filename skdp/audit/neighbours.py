@@ -280,17 +280,11 @@ class _PairMaker:
         if self.groups is not None:
             unit = np.flatnonzero(self.groups == self.groups[place])
         there, other = self._plain(), self._plain()
-        there["X"][unit] = row
-        if self.y is not None:
-            there["y"][unit] = target
-        if self.weighted:
-            there["sample_weight"][unit] = weight
+        _put(there, unit, X=row, y=target, sample_weight=weight)
         if self.relation is Adjacency.ZERO_OUT:
-            self._null(other, unit)
+            _put(other, unit, **self._null())
         elif instead is not None:
-            other["X"][unit] = instead[0]
-            if self.y is not None:
-                other["y"][unit] = instead[1]
+            _put(other, unit, X=instead[0], y=instead[1])
         return NeighbouringPair(name, there, self._allowed(other, there), self.relation)
 
     def _allowed(self, other: dict[str, AnyRows], there: dict[str, AnyRows]) -> dict[str, AnyRows]:
@@ -319,7 +313,7 @@ class _PairMaker:
         there, other = with_records(size), plain
         if self.relation is Adjacency.ZERO_OUT:
             other = with_records(1)
-            self._null(other, np.array([place]))
+            _put(other, np.array([place]), **self._null())
         return NeighbouringPair(f"group of {size} long records", there, other, self.relation)
 
     def _in_parts(self, part: float, place: int) -> NeighbouringPair:
@@ -334,29 +328,27 @@ class _PairMaker:
         parted = scipy_sparse.vstack([rows[:place], odd, rows[place + 1 :]], format="csr")
         hostile = {**plain, "X": parted}
         if self.relation is Adjacency.ZERO_OUT:
-            self._null(other, np.array([place]))
+            _put(other, np.array([place]), **self._null())
         other = {**other, "X": scipy_sparse.csr_array(other["X"])}
         name = f"sparse entry in parts of {part:g}"
         return NeighbouringPair(name, hostile, self._allowed(other, hostile), self.relation)
 
     def _plain(self) -> dict[str, AnyRows]:
-        arguments: dict[str, AnyRows] = {"X": self.X.copy()}
-        if self.y is not None:
-            arguments["y"] = self.y.copy()
-        if self.weighted:
-            arguments["sample_weight"] = np.ones(len(self.X))
-        if self.groups is not None:
-            arguments["groups"] = self.groups.copy()
-        return arguments
+        weights = np.ones(len(self.X)) if self.weighted else None
+        given = {"X": self.X, "y": self.y, "sample_weight": weights, "groups": self.groups}
+        return {name: one.copy() for name, one in given.items() if one is not None}
 
-    def _null(self, data: dict[str, AnyRows], unit: AnyArray) -> None:
-        data["X"][unit] = 0.0
-        if self.y is not None:
-            positive = get_tags(self.estimator).target_tags.positive_only
-            null = NULL_POSITIVE if positive else 0.0
-            data["y"][unit] = self.targets()[0] if is_classifier(self.estimator) else null
-        if self.weighted:
-            data["sample_weight"][unit] = 0.0
+    def _null(self) -> dict[str, object]:
+        positive = get_tags(self.estimator).target_tags.positive_only
+        null = NULL_POSITIVE if positive else 0.0
+        target = self.targets()[0] if is_classifier(self.estimator) else null
+        return {"X": 0.0, "y": target, "sample_weight": 0.0}
+
+
+def _put(data: Mapping[str, AnyRows], unit: AnyArray, **cells: object) -> None:
+    """Set the cells of some records, where the data have such columns."""
+    for name in cells.keys() & data.keys():
+        data[name][unit] = cells[name]
 
 
 def _in_csr(data: Mapping[str, AnyRows]) -> dict[str, AnyRows]:

@@ -146,14 +146,12 @@ def _one_pass(source: Partitions, number: int, spread: Map) -> list[Digest]:
 def _require_equal_passes(first: list[Digest], others: list[list[Digest]]) -> None:
     """Raise AssertionError if passes differ, or partitions count twice."""
     for number, later in enumerate(others, start=2):
-        if sorted(later) != sorted(first):
-            raise AssertionError(
-                f"pass {number} read other rows than pass 1: {sum(one.n_rows for one in later)} in "
-                f"{len(later)} partitions, after {sum(one.n_rows for one in first)} in {len(first)}"
-            )
         if later != first:
+            is_order = sorted(later) == sorted(first)
+            what = "the partitions in another order" if is_order else "other rows"
             raise AssertionError(
-                f"pass {number} returned the partitions in another order than pass 1"
+                f"pass {number} read {what} than pass 1: {sum(one.n_rows for one in later)} in "
+                f"{len(later)} partitions, after {sum(one.n_rows for one in first)} in {len(first)}"
             )
     filled = [one.digest for one in first if one.n_rows]
     if len(set(filled)) < len(filled):
