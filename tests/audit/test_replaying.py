@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp import audit
-from skdp._fitting import grouping
+from skdp._fitting import data
 from skdp._oracle import Solution
 from skdp._oracle.noise import SystemSource
 from skdp._oracle.sources.memory import MemorySource
@@ -134,13 +134,13 @@ def test_without_noise_there_is_nothing_to_audit():
 def test_a_warning_about_the_weight_of_one_class_is_found(monkeypatch):
     model = skdp.DPLogisticRegression(**FEW)
     assert audit.replay(model).ok
-    original = grouping.checked_weights
+    original = data.checked_weights
 
     def loud(*given, **named):
         weights = original(*given, **named)
         return weights if weights is None else np.minimum(1e10 * weights, 1e308)
 
-    monkeypatch.setattr(grouping, "checked_weights", loud)
+    monkeypatch.setattr(data, "checked_weights", loud)
     report = audit.replay(model)
     assert not report.ok
     assert "heavy record in a heavy class" in str(report)
