@@ -1,22 +1,18 @@
 """The trust boundary: the only code that sees a row."""
 
-from skdp._oracle.ledger import BudgetError, Entry, PlanError
+from skdp._oracle.ledger import BudgetError, PlanError
 from skdp._oracle.noise import NoiseSource, noise_source
 from skdp._oracle.oracle import Oracle
 from skdp._oracle.public import Public
 from skdp._oracle.releases.base import (
-    Contribution,
     NotAudited,
     PublicContext,
-    Release,
     Statistic,
-    audited,
 )
 from skdp._oracle.releases.gradients import (
     GradientDifference,
     GradientSum,
     VertexSelection,
-    noisy_gradient,
     smoothness,
 )
 from skdp._oracle.releases.histograms import BinCounts, MagnitudeCounts, TableCounts, WeightCounts

@@ -288,18 +288,6 @@ class Loss(ABC):
             self._residual(margins, targets, out)
         return out
 
-    def value(self, margins: NDArray[Float], targets: AnyArray) -> NDArray[Float]:
-        """Return the loss of each record, at least 0, parameters as for `residual`.
-
-        Returns
-        -------
-        array of shape (n,), the type of ``margins``
-            inf where the loss exceeds the range of that type.
-        """
-        self._check_shapes(margins, targets)
-        with np.errstate(over="ignore"):
-            return self._value(margins, targets).astype(margins.dtype, copy=False)
-
     def residual_of_one(self, margin: float, target: float) -> float:
         """Return the derivative of one record's loss in its one margin, in float64.
 
@@ -388,10 +376,6 @@ class Loss(ABC):
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         """Write the residual into ``out``, which may be ``margins``. Shapes are right."""
 
-    @abstractmethod
-    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        """Return the loss of each record. Shapes are right."""
-
     def _target_shape(self, margins: AnyArray) -> tuple[int, ...]:
         return margins.shape
 
@@ -443,9 +427,6 @@ class SquaredError(Loss):
 
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         np.subtract(margins, targets, out=out)
-
-    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        return np.asarray(0.5 * np.square(margins - targets).sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -504,11 +485,6 @@ class Logistic(Loss):
         np.reciprocal(out, out=out)
         np.subtract(out, targets, out=out)
 
-    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        m, y = margins[:, 0], targets[:, 0]
-        # log(1 + exp(m)) - y m would lose every digit of a small loss at a large margin.
-        return np.asarray(y * np.logaddexp(0.0, -m) + (1.0 - y) * np.logaddexp(0.0, m))
-
 
 @dataclass(frozen=True)
 class Huber(Loss):
@@ -564,11 +540,6 @@ class Huber(Loss):
             # Rounded up to float32 it would exceed the declared bound.
             limit = np.nextafter(limit, margins.dtype.type(0))
         np.clip(out, -limit, limit, out=out)
-
-    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        error = np.abs(margins - targets)
-        near = np.minimum(error, self.threshold)
-        return np.asarray((near * (error - near / 2)).sum(axis=1))
 
 
 # ---------------------------------------------------------------- smoothed kinks
@@ -679,12 +650,6 @@ class SmoothedPinball(_Smoothed):
         past = self._past(margins, targets)
         np.copyto(out, expit(past) - np.array(self.quantiles), casting="same_kind")
 
-    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        error = margins - targets
-        kinked = np.maximum(error, 0.0) - np.array(self.quantiles) * error
-        rounded = np.log1p(np.exp(-np.abs(error / self.width))) * self.width
-        return np.asarray((kinked + rounded).sum(axis=1))
-
 
 @dataclass(frozen=True)
 class SmoothedHinge(_Smoothed):
@@ -746,8 +711,3 @@ class SmoothedHinge(_Smoothed):
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         past = self._past(margins, targets)
         np.copyto(out, (1 - 2 * targets) * expit(past), casting="same_kind")
-
-    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        past = self._past(margins, targets)
-        rounded = np.maximum(past, 0.0) + np.log1p(np.exp(-np.abs(past)))
-        return np.asarray(self.width * rounded.sum(axis=1))

@@ -116,11 +116,6 @@ class Multinomial(Loss):
         p[targets, np.arange(targets.size)] -= 1
         out[...] = p.T
 
-    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        below = _below_largest(margins)
-        own = below[targets, np.arange(targets.size)]
-        return np.asarray(np.log(np.exp(below).sum(axis=0)) - own)
-
 
 def _below_largest(margins: AnyArray) -> AnyArray:
     """Return each record's margins minus the largest of them, transposed to shape (K, n)."""
@@ -162,10 +157,6 @@ class _Offset:
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         parent: Any = super()
         parent._residual(_moved(margins, targets), self._codes(targets), out)
-
-    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        parent: Any = super()
-        return np.asarray(parent._value(_moved(margins, targets), self._codes(targets)))
 
     def _codes(self, targets: AnyArray) -> AnyArray:
         return targets[:, :1]

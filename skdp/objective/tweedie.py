@@ -31,7 +31,6 @@ RAREST = 1e-3
 # event where counts are rare. Where they vary for other reasons it is far larger than any event.
 LARGEST_UNIT = 10.0
 TARGET_REACH = 4.0  # least range of targets above their mean, in their units
-LEAST_RATIO = 1e-300  # of a target whose logarithm is taken
 LARGEST_EXPONENT = 700.0  # of a mean that is predicted
 
 
@@ -219,19 +218,9 @@ class TweedieLog(Loss):
         return np.asarray((2 - p) * np.exp((2 - p) * x) + (p - 1) * ratio * np.exp((1 - p) * x))
 
     def _first(self, x: AnyArray, ratio: AnyArray) -> AnyArray:
-        """Return the derivative in x of `_deviance`."""
+        """Return the derivative in x of half the deviance, with the logarithmic link."""
         p = self.power
         return np.asarray(np.exp((2 - p) * x) - ratio * np.exp((1 - p) * x))
-
-    def _deviance(self, x: AnyArray, ratio: AnyArray) -> AnyArray:
-        """Return half the deviance, with the logarithmic link."""
-        p, mean = self.power, np.exp(x)
-        if p == 1:
-            return np.asarray(ratio * np.log(ratio) - ratio * x - ratio + mean)
-        if p == 2:
-            return np.asarray(ratio / mean - 1 - np.log(ratio) + x)
-        own = ratio ** (2 - p) / ((1 - p) * (2 - p))
-        return np.asarray(own + mean ** (2 - p) / (2 - p) - ratio * mean ** (1 - p) / (1 - p))
 
     def _residual(self, margins: AnyArray, targets: AnyArray, out: AnyArray) -> None:
         (x, beyond), ratio = self._log_ratio(margins), self._ratio(targets)
@@ -241,15 +230,3 @@ class TweedieLog(Loss):
             excess = self._log_weight(margins) - math.log(self.weight_bound)
             residuals = residuals * np.exp(-np.maximum(excess, 0.0))
         np.clip(residuals, -largest, largest, out=out)
-
-    def _value(self, margins: AnyArray, targets: AnyArray) -> AnyArray:
-        ratio = np.maximum(self._ratio(targets.astype(np.float64)), LEAST_RATIO)
-        margins = margins.astype(np.float64)
-        x, beyond = self._log_ratio(margins)
-        value = self._deviance(x, ratio) + (margins * self.unit - x) * self._first(x, ratio)
-        value += (beyond * self.unit) ** 2 * self._slope(x, ratio) / 2
-        # Where the target lies beyond an end of the link, the least value is that of a parabola.
-        end, _ = self._log_ratio(np.log(ratio) / self.unit)
-        first, second = self._first(end, ratio), self._slope(end, ratio)
-        value -= self._deviance(end, ratio) - first * (first / second) / 2
-        return np.asarray(np.maximum(value, 0.0)[:, 0] / self.unit**2)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
-from scipy.special import huber as scipy_huber
+from scipy.special import softmax
 from scipy.stats import logistic
-from sklearn.metrics import log_loss, mean_squared_error, mean_tweedie_deviance
+from sklearn.metrics import log_loss, mean_tweedie_deviance
 
 from skdp.objective import (
     Huber,
@@ -20,6 +20,7 @@ from skdp.objective import (
     Multinomial,
     OffsetLogistic,
     OffsetMultinomial,
+    SmoothedHinge,
     SquaredError,
     TweedieLog,
 )
@@ -71,96 +72,57 @@ def _hostile(dtype, shape):
     return arrays(dtype, shape, elements=st.sampled_from(edges + [-e for e in edges]) | numbers)
 
 
-# ---- residual and value belong together
+# ---- residuals by others
 
 
-@pytest.mark.parametrize("size", [0.1, 1.0, 10.0, 100.0])
-def test_the_residual_is_the_derivative_of_the_value(loss, rng, size):
-    m, h = _margins(loss, 60, rng, size), 1e-5 * max(size, 1.0)
-    y = _targets(loss, 60, rng, size)
-    exact = loss.residual(m, y)
-    for k in range(m.shape[1]):
-        step = np.zeros_like(m)
-        step[:, k] = h
-        numeric = (loss.value(m + step, y) - loss.value(m - step, y)) / (2 * h)
-        np.testing.assert_allclose(exact[:, k], numeric, rtol=1e-6, atol=2e-5)
+def _of_classes(loss, m, y):
+    return softmax(m, axis=1) - np.eye(loss.n_classes)[y]
 
 
-@pytest.mark.parametrize("far", [1e3, -1e3, 1e6, -1e6])
-def test_far_out_too(loss, rng, far):
-    n = 4 * _n_outputs(loss)
-    y = _targets(loss, n, rng)
-    for k in range(_n_outputs(loss)):
-        m, step = _margins(loss, n, rng), np.zeros((n, _n_outputs(loss)))
-        m[:, k] += far
-        step[:, k] = 1.0
-        numeric = (loss.value(m + step, y) - loss.value(m - step, y)) / 2
-        np.testing.assert_allclose(loss.residual(m, y)[:, k], numeric, rtol=1e-6, atol=1e-3)
-
-
-def test_the_value_is_convex_and_not_negative(loss, rng):
-    a, b = _margins(loss, 500, rng), _margins(loss, 500, rng)
-    y = _targets(loss, 500, rng)
-    middle = loss.value((a + b) / 2, y)
-    assert (middle >= 0).all()
-    assert (middle <= (loss.value(a, y) + loss.value(b, y)) / 2 + 1e-12).all()
-
-
-# ---- known values
-
-
-# Half the deviance of each record, or the loss, by others.
-KNOWN = {
-    "squared_error": lambda loss, m, y: (
-        mean_squared_error(y.T, m.T, multioutput="raw_values") * 1.5
-    ),
-    "logistic": lambda loss, m, y: [
-        log_loss(*pair, labels=[0, 1]) for pair in _chances(loss, m, y)
-    ],
-    "multinomial": lambda loss, m, y: [
-        log_loss(*pair, labels=np.arange(loss.n_classes)) for pair in _chances(loss, m, y)
-    ],
-    "huber": lambda loss, m, y: scipy_huber(loss.threshold, m - y).sum(axis=1),
-    "smoothed_hinge": lambda loss, m, y: [
-        sum(
-            quad(lambda t, r=r: (r - t) * logistic.pdf(t, scale=loss.width), -60, r)[0] for r in row
-        )
-        for row in 1 - (2 * y - 1) * m
-    ],
-    "smoothed_pinball": lambda loss, m, y: [
-        sum(
-            quad(lambda t, r=r: (r - t) * logistic.pdf(t, scale=loss.width), -60, r)[0] - q * r
-            for r, q in zip(row, loss.quantiles, strict=True)
-        )
-        for row in m - y
-    ],
-    "tweedie_log": lambda loss, m, y: (
+def _of_deviance(loss, m, y, h=1e-5):
+    """Difference quotients of half the deviance by scikit-learn."""
+    ahead, behind = (
         [
             mean_tweedie_deviance(*pair, power=loss.power) / 2 / loss.unit**2
-            for pair in zip(loss.base + loss.unit * y, np.exp(loss.unit * m), strict=True)
+            for pair in zip(loss.base + loss.unit * y, np.exp(loss.unit * (m + s)), strict=True)
         ]
+        for s in (h, -h)
+    )
+    return (np.array(ahead) - behind)[:, None] / (2 * h)
+
+
+KNOWN = {
+    "squared_error": lambda loss, m, y: m - y,
+    "logistic": lambda loss, m, y: logistic.cdf(m) - y,
+    "multinomial": _of_classes,
+    "huber": lambda loss, m, y: np.clip(m - y, -loss.threshold, loss.threshold),
+    "smoothed_hinge": lambda loss, m, y: (
+        (1 - 2 * y) * logistic.cdf(1 - (2 * y - 1) * m, scale=loss.width)
     ),
+    "smoothed_pinball": lambda loss, m, y: logistic.cdf(m - y, scale=loss.width) - loss.quantiles,
+    "tweedie_log": _of_deviance,
 }
 
 
-def _chances(loss, m, y):
-    """Pairs of one label and the probabilities that numpy computes for it."""
-    odds = np.exp(m if m.shape[1] > 1 else np.hstack([np.zeros_like(m), m]))
-    return zip(y.reshape(-1, 1), (odds / odds.sum(axis=1, keepdims=True))[:, None], strict=True)
-
-
-def test_values_agree_with_scikit_learn_and_scipy(loss, rng):
+def test_residuals_agree_with_scikit_learn_and_scipy(loss, rng):
     m, y = _margins(loss, 20, rng), _targets(loss, 20, rng)
     if loss.link == "log":  # within the ends of the link
         m, y = m / (10 * loss.unit), (y / 3 + 0.1) / max(loss.unit, 1)
-    # Smoothed losses are integrated numerically; deviances are differences of powers.
-    rtol, atol = 1e-12, 1e-15
-    if loss.name.startswith("smoothed"):
-        rtol, atol = 1e-6, 1e-7
-    elif loss.link == "log":
-        rtol, atol = 1e-11, 1e-12
     known = KNOWN[loss.name](loss, *_without_offset(loss, m, y))
-    np.testing.assert_allclose(loss.value(m, y), known, rtol, atol)
+    rtol, atol = (1e-6, 1e-7) if loss.link == "log" else (1e-12, 1e-15)
+    np.testing.assert_allclose(loss.residual(m, y), known, rtol, atol)
+
+
+@pytest.mark.parametrize("size", [0.1, 3.0, 1e3, 1e6])
+def test_the_loss_is_convex(loss, rng, size):
+    a, b, y = (
+        _margins(loss, 500, rng, size),
+        _margins(loss, 500, rng, size),
+        _targets(loss, 500, rng),
+    )
+    turned = np.einsum("ij,ij->i", loss.residual(a, y) - loss.residual(b, y), a - b)
+    assert (turned >= -1e-9 * size).all()
+    assert turned.max() > 0
 
 
 # ---- declarations
@@ -192,13 +154,14 @@ def test_the_residual_of_a_canonical_link_is_the_mean_minus_the_target(loss, rng
         np.testing.assert_allclose(loss.residual(m, y), loss.mean(moved) - targets, atol=1e-14)
 
 
-def test_declarations_at_zero(loss, rng):
-    y = _targets(loss, 60, rng)
-    m = np.zeros((60, _n_outputs(loss)))
-    if loss.value_at_zero is None:
-        assert np.ptp(loss.value(m, y)) > 0.01
-    else:
-        np.testing.assert_allclose(loss.value(m, y), loss.value_at_zero, rtol=1e-14)
+def test_values_at_zero():
+    """By the integral of the residual from where the loss vanishes."""
+    hinge = SmoothedHinge(3, 0.5)
+    rest = quad(lambda m: logistic.cdf(1 - m, scale=hinge.width), 0, 60)[0]
+    assert hinge.value_at_zero == pytest.approx(3 * rest)
+    assert Logistic().value_at_zero == log_loss([1], [[0.5, 0.5]], labels=[0, 1])
+    assert Multinomial(5).value_at_zero == pytest.approx(np.log(5))
+    assert OffsetLogistic().value_at_zero is OffsetMultinomial(3).value_at_zero is None
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1e4])
@@ -212,9 +175,6 @@ def test_real_targets_have_any_unit_and_origin(loss, unit, rng):
         # A logistic function near its ends loses digits of a difference that has moved by 7 units.
         atol = (1e-10 if own == "width" and hasattr(loss, own) else 1e-12) * unit
         np.testing.assert_allclose(other.residual(*moved), exact, rtol=1e-9, atol=atol)
-        np.testing.assert_allclose(
-            other.value(*moved), unit**loss.degree * loss.value(m, y), rtol=1e-9
-        )
 
 
 def test_declared_constants():
@@ -327,7 +287,6 @@ def test_huge_margins_give_finite_residuals_silently(loss, dtype, rng):
     m[: k // 2, 0] *= -1
     y = _targets(loss, len(m), rng)
     assert np.isfinite(loss.residual(m, y)).all()
-    assert (loss.value(m, y) >= 0).all()
 
 
 def test_differences_beyond_the_type():
@@ -369,11 +328,8 @@ def test_a_record_never_changes_the_residual_of_another(loss, bad, rng):
 def test_the_type_of_the_margins_is_kept(loss, dtype, rng):
     m, y = _margins(loss, 12, rng).astype(dtype), _targets(loss, 12, rng)
     assert loss.residual(m, y).dtype == dtype
-    assert loss.value(m, y).dtype == dtype
     exact = loss.residual(m.astype(np.float64), y)
     np.testing.assert_allclose(loss.residual(m, y), exact, rtol=1e-5, atol=1e-6)
-    exact = loss.value(m.astype(np.float64), y)
-    np.testing.assert_allclose(loss.value(m, y), exact, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -383,7 +339,6 @@ def test_out_may_be_the_margins(loss, dtype, order, rng):
     kept, own = m.copy(), np.empty_like(m)
     fresh = loss.residual(m, y)
     assert not np.shares_memory(fresh, m)
-    loss.value(m, y)
     assert (m == kept).all()
     assert loss.residual(m, y, out=own) is own
     assert (own == fresh).all()
@@ -401,9 +356,8 @@ def test_wrong_shapes_are_refused_not_broadcast(loss, rng):
     else:
         wrong += [(m, y[:, :1])]
     for margins, targets in wrong:
-        for act in (loss.residual, loss.value):
-            with pytest.raises(ValueError, match=rf"{loss.name}: .*shape.*got \("):
-                act(margins, targets)
+        with pytest.raises(ValueError, match=rf"{loss.name}: .*shape.*got \("):
+            loss.residual(margins, targets)
 
 
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0])

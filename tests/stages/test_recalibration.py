@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 
 import skdp
 from replays import solvers_for
@@ -61,9 +62,13 @@ def setting(loss, strength, fit_intercept, rng, certainty=1.0):
     Z = np.column_stack([X, np.full(N, size)]) if fit_intercept else X
 
     def objective(w):
-        return np.mean(weights * loss.value(Z @ w, y)) + problem.penalty.value(
-            w[:-1] if fit_intercept else w
+        m = Z @ w
+        values = (
+            logsumexp(m, axis=1) - m[np.arange(N), y]
+            if outputs > 1
+            else (np.logaddexp(0, m[:, 0]) - y[:, 0] * m[:, 0])
         )
+        return np.mean(weights * values) + problem.penalty.value(w[:-1] if fit_intercept else w)
 
     return oracle, coef, objective, size
 

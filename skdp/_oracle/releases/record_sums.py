@@ -88,8 +88,12 @@ class RecordSum(base.Statistic):
         n_rows = max(n_rows, 1)
         return base.Contribution.of_sum(bound, n_rows, slack, spread, self.size, self.order)
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+    def check(self, context: PublicContext) -> None:
+        """Raise ValueError if a field does not fit the problem."""
         base.require_shape(self, context, *{"point", "direction"} & vars(self).keys())
+
+    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+        self.check(context)
         return np.asarray(rows.total(record_sum, self, context))
 
 
@@ -186,9 +190,8 @@ class CutCount(moments.OfWhitenedRows, RecordSum):
             numbers[:, 1] = np.minimum(weights / (loss.weight_bound or 1.0), full)
         return numbers
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+    def check(self, context: PublicContext) -> None:
         self.require_coordinates(context)
-        return super().total(rows, context)
 
 
 @base.audited
@@ -312,13 +315,13 @@ class DirectionalSum(RecordSum):
         loss = context.problem.loss
         return derivatives(block, loss, margins, along, self.with_shift)[:, : self.size]
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+    def check(self, context: PublicContext) -> None:
+        super().check(context)
         if self.with_shift and context.public.n_outputs != 1:
             raise ValueError(
                 "DirectionalSum: a shift is for one output, got "
                 f"{context.public.n_outputs}. Nothing was released for it."
             )
-        return super().total(rows, context)
 
 
 @base.audited
@@ -350,13 +353,13 @@ class TailSum(RecordSum):
         along = block.margins(self.point) - margins
         return derivatives(block, context.problem.loss, margins, along)
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+    def check(self, context: PublicContext) -> None:
+        super().check(context)
         if not self.low.shape == self.high.shape == (context.public.n_features,):
             raise ValueError(
                 f"TailSum: low and high must have {context.public.n_features} entries, got "
                 f"{self.low.shape} and {self.high.shape}. Nothing was released for it."
             )
-        return super().total(rows, context)
 
 
 def _cut(block: Records, low: Array, high: Array, row_bound: float) -> Records:
@@ -388,9 +391,8 @@ class UnitSum(RecordSum):
         values = np.clip(np.nan_to_num(block.X[:, self.column]), -1.0, 1.0)
         return np.asarray(values if block.weights is None else values * block.weights)
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+    def check(self, context: PublicContext) -> None:
         base.require_columns(self, context, self.column)
-        return super().total(rows, context)
 
 
 @base.audited
@@ -419,6 +421,5 @@ class InfluenceSquares(RecordSum):
             return np.asarray(2 * squares - 1)
         return np.asarray(squares if block.weights is None else block.weights**2 * squares)
 
-    def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
+    def check(self, context: PublicContext) -> None:
         base.require_columns(self, context, len(self.weights) - 1)
-        return super().total(rows, context)

@@ -42,17 +42,17 @@ def block_of(targets, weights=None):
 
 
 def by_differences(loss, margins, along, y, weights, with_shift, h=2e-3):
-    """Derivatives of each record's weighted loss in (a, b), from its values alone."""
+    """Derivatives of each record's weighted loss in (a, b), from its residuals alone."""
 
-    def value(a, b):
-        return weights * loss.value(margins + a * along + b, y)
+    def slopes(a, b):
+        residuals = weights[:, None] * loss.residual(margins + a * along + b, y)
+        return np.stack([(residuals * along).sum(axis=1), residuals.sum(axis=1)])
 
-    here, ahead, behind = value(0, 0), value(h, 0), value(-h, 0)
-    parts = [(ahead - behind) / (2 * h), (ahead - 2 * here + behind) / h**2]
-    if with_shift:
-        up, down = value(0, h), value(0, -h)
-        mixed = value(h, h) - value(h, -h) - value(-h, h) + value(-h, -h)
-        parts += [(up - down) / (2 * h), mixed / (4 * h * h), (up - 2 * here + down) / h**2]
+    first = slopes(0, 0)
+    (twice, _), (mixed, shifted) = (
+        (slopes(*step) - slopes(*(-one for one in step))) / (2 * h) for step in ((h, 0), (0, h))
+    )
+    parts = [first[0], twice] + ([first[1], mixed, shifted] if with_shift else [])
     return np.stack(parts, axis=1)
 
 
