@@ -31,7 +31,7 @@ import skdp
 from benchmarks import results_file
 from skdp import SeededNoiseWarning
 from skdp.metrics import evaluate
-from skdp.metrics.scores import ScoreCurve, ScoreMatrix
+from skdp.metrics.scores import ScoreMatrix
 
 LEVEL, BAND = 0.95, (0.93, 0.97)  # of intervals; the coverage that is aimed at
 ROWS = {"rows": (500, 3_000, 30_000), "population": (300, 5_000)}
@@ -42,10 +42,10 @@ CLASSES = {"even": (0.0,), "rare": (-3.0,), "very rare": (-5.0,), "three": (0.0,
 OF_ALL = ("accuracy", "balanced_accuracy", "confusion_matrix", "log_loss")
 OF_TWO = (
     *OF_ALL, "precision", "recall", "f1", "brier_score_loss", "roc_auc",
-    "average_precision", "roc_curve", "calibration_curve",
+    "average_precision",
 )  # fmt: skip
 OF_NUMBERS = ("r2", "mean_squared_error", "mean_absolute_error")
-WITHOUT_SAMPLING = ("confusion_matrix", "roc_curve", "calibration_curve")  # no such intervals
+WITHOUT_SAMPLING = ("confusion_matrix",)  # no such intervals
 # Errors by the name of the targets, and the range that targets are cut to.
 ERRORS = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -107,9 +107,7 @@ def options_of(kind: str) -> dict:
 
 
 def exact(model, X, y, name: str, options):
-    """Return the exact score of these rows, one of a ranking without bins; None for a curve."""
-    if name in ("roc_curve", "calibration_curve"):
-        return None
+    """Return the exact score of these rows, one of a ranking without bins."""
     if name in ("roc_auc", "average_precision"):
         return getattr(plain, f"{name}_score")(y, model.predict_proba(X)[:, 1])
     if name == "confusion_matrix":
@@ -119,44 +117,23 @@ def exact(model, X, y, name: str, options):
         return evaluate(model, X, y, name, epsilon=math.inf, **options)[name].value
 
 
-def exact_curve(curve: ScoreCurve, positives, negatives):
-    """Return the exact y of a curve at the thresholds that were released."""
-    at = curve.thresholds if curve.name == "roc_curve" else np.append(curve.thresholds, np.inf)
-    above = len(positives) - np.searchsorted(positives, at)
-    if curve.name == "roc_curve":
-        return above / len(positives)
-    with np.errstate(invalid="ignore"):
-        hits = -np.diff(above)
-        return hits / (hits - np.diff(len(negatives) - np.searchsorted(negatives, at)))
-
-
-def held(score, truth, ranked, of):
+def held(score, truth, of):
     """Which intervals hold the truth, and which say nothing, entry by entry."""
     if isinstance(score, ScoreMatrix):
         low, high = score.interval(LEVEL)
         return ((low <= truth) & (truth <= high)).ravel(), np.zeros(truth.size, dtype=bool)
-    if isinstance(score, ScoreCurve):
-        points, truth = score.y, exact_curve(score, *ranked)
-        limits = (0.0, 1.0)
-    else:
-        points, truth, limits = (score,), np.array([truth]), score.limits
-    ends = np.array([point.interval(LEVEL, of) for point in points])
-    silent = (ends[:, 0] <= min(limits)) & (ends[:, 1] >= max(limits))
-    # A bin without rows has no share of positives to hold.
-    return (ends[:, 0] <= truth) & (truth <= ends[:, 1]) | np.isnan(truth), silent
+    (low, high), limits = score.interval(LEVEL, of), score.limits
+    return np.array([low <= truth <= high]), np.array([low <= min(limits) and high >= max(limits)])
 
 
 def measure(kind: str, n_rows: int, name: str, epsilon: float, runs: int, of: str = "rows") -> dict:
     """Return the line of one metric on one set of rows, or of one population."""
-    options, ranked = options_of(kind), None
+    options = options_of(kind)
     if of == "rows":
         model, X, y = fitted(kind, n_rows)
         truth = exact(model, X, y, name, options)
     else:
         model, truth = fitted(kind, TRAINING)[0], population_score(kind, name)
-    if name.endswith("_curve"):
-        chances = model.predict_proba(X)[:, 1]
-        ranked = np.sort(chances[y == 1]), np.sort(chances[y == 0])
     covered, silent, stds = [], [], []
     for seed in range(runs):
         if of == "population":
@@ -166,9 +143,8 @@ def measure(kind: str, n_rows: int, name: str, epsilon: float, runs: int, of: st
             warnings.simplefilter("ignore", SeededNoiseWarning)
             found = evaluate(model, X, y, name, epsilon=epsilon, privacy=seeded, **options)
         score = found[name]
-        one, nothing = held(score, truth, ranked, of)
-        # Bins of a curve differ in number, and its ends are known: means over its points.
-        covered.append(np.mean(one) if ranked else one)
+        one, nothing = held(score, truth, of)
+        covered.append(one)
         silent.append(np.mean(nothing))
         stds.append(getattr(score, "noise_std", math.nan))
     by_entry = np.mean(covered, axis=0)

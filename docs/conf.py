@@ -89,7 +89,7 @@ TASKS = {
     ),
     "Split and score": (
         "DPHoldout", "dp_train_test_split", "evaluate", "Scores", "Score", "SubgroupScores",
-        "ScoreCurve", "ScoreMatrix",
+        "ScoreMatrix",
     ),
     "Price and budget": (
         "total_privacy", "privacy_of", "PrivacyBudget", "PrivacyStatement", "Privacy",

@@ -64,10 +64,6 @@ class NoisyTable:
     counts : array of shape (n_classes, n_bins)
     std : float
         Noise on a count, before the cells were made to add up.
-    edges : array of shape (n_bins - 1,)
-        Between the bins.
-    fine : array of shape (FINE_CELLS,) or None
-        For a table of scores: noisy counts of both classes together, in equal cells.
     n_cells : float, default=inf
         Of the table that was released and made to add up to a known number, of which this may be a
         subgroup's part. It is inf if it was not, as the sum of weights is private.
@@ -77,8 +73,6 @@ class NoisyTable:
 
     counts: Array
     std: float
-    edges: Array
-    fine: Array | None = None
     n_cells: float = math.inf
     design: float = 1.0
 
@@ -346,10 +340,7 @@ def _ranking_tables(
     table = _noisy_table(oracle, statistic, (1 - FINE_SHARE) * share, totals)
     stops = np.cumsum([len(edges) + 1 for edges in edges_of])
     counts = np.split(table.counts, stops[:-1], axis=1)
-    return tuple(
-        replace(table, counts=one, edges=edges, fine=cells)
-        for one, edges, cells in zip(counts, edges_of, fine, strict=True)
-    )
+    return tuple(replace(table, counts=one) for one in counts)
 
 
 def _per_row(counts: Array) -> Array:
@@ -411,7 +402,7 @@ def _noisy_table(
     if not oracle.public.weighted:
         answer, n_cells = answer + (totals.total - answer.sum()) / answer.size, answer.size
     counts = answer.reshape(statistic.n_classes, -1)
-    return NoisyTable(counts, std, statistic.edges, n_cells=n_cells, design=totals.design)
+    return NoisyTable(counts, std, n_cells, totals.design)
 
 
 def _noisy_tables(

@@ -8,23 +8,18 @@ the rows of a group are all alike, too large where they differ.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
-from sklearn.base import BaseEstimator
 
 from skdp._numbers import AnyArray, Array
-from skdp._stages import scores as noisy
 from skdp._stages.scores import NoisyTable, Totals
-from skdp.metrics.scores import AnyScore, Score, ScoreCurve, ScoreMatrix
+from skdp.metrics.scores import AnyScore, Score, ScoreMatrix
 
 UNIT = (0.0, 1.0)
-MOST_CALIBRATION_BINS = 10
 # For average precision: simulated tables, and parts of a bin. A bin has at least 1 row, or a 16th
 # of the mean of all bins, as its noisy number of rows may be 0.
 DRAWS, CELLS, FEWEST = 400, 8, 16
@@ -79,8 +74,7 @@ class Answers:
     bounds : dict of str to float
         Largest value of each loss.
     classes : array of shape (n_classes,)
-    model : estimator
-        Whose classes and kind of decisions are public.
+        Of the model, public.
     """
 
     by_statistic: Mapping[str, Any]
@@ -88,7 +82,6 @@ class Answers:
     unit: float
     bounds: Mapping[str, float]
     classes: AnyArray
-    model: BaseEstimator
 
 
 # ---------------------------------------------------------------- means
@@ -301,43 +294,3 @@ def _precision(counts: Array) -> Array:
     until = np.cumsum(of_positives, axis=-1) - of_positives / 2
     precision = until / until_rows
     return np.asarray((of_positives * precision).sum(axis=-1) / positives.sum(axis=-1))
-
-
-def roc_curve(name: str, _: Metric, answers: Answers) -> ScoreCurve:
-    """Return false and true positive rates for each threshold, from the highest down."""
-    table = answers.by_statistic["ranking"]
-    n_bins = table.counts.shape[1]
-    x: list[Score] = []
-    y: list[Score] = []
-    for first in range(n_bins, -1, -1):
-        for group, points in ((0, x), (1, y)):
-            above, below = np.zeros_like(table.counts), np.zeros_like(table.counts)
-            above[group, first:] = 1.0
-            below[group] = 1.0
-            points.append(_ratio(name, table, above, below))
-    # In the unit of the model: a probability, or a decision value.
-    in_unit = expit if hasattr(answers.model, "predict_proba") else np.sinh
-    thresholds = [math.inf, *in_unit(table.edges[::-1]), -math.inf]
-    return ScoreCurve(name, tuple(x), tuple(y), np.array(thresholds))
-
-
-def calibration_curve(name: str, _: Metric, answers: Answers) -> ScoreCurve:
-    """Return shares of positives among rows of like predicted probability, in ten bins or fewer."""
-    table = answers.by_statistic["ranking"]
-    n_bins = table.counts.shape[1]
-    cuts = np.unique(np.linspace(0, n_bins, min(n_bins, MOST_CALIBRATION_BINS) + 1).astype(int))
-    bounds = np.concatenate([[-math.inf], table.edges, [math.inf]])
-    step = 2 * noisy.LARGEST_LOG_ODDS / (noisy.FINE_CELLS - 2)
-    middles = np.concatenate([noisy.FINE_EDGES, [noisy.LARGEST_LOG_ODDS + step]]) - step / 2
-    assert table.fine is not None
-    weights = np.maximum(table.fine, 0.0) + 1e-9
-    x, y = [], []
-    for first, last in itertools.pairwise(cuts):
-        above, below = np.zeros_like(table.counts), np.zeros_like(table.counts)
-        above[1, first:last] = 1.0
-        below[:, first:last] = 1.0
-        inside = (middles > bounds[first]) & (middles < bounds[last])
-        mean = float(np.average(expit(middles[inside]), weights=weights[inside]))
-        x.append(Score(name, mean, 1.0, (0.0, 0.0, 0.0), 0.0, UNIT))
-        y.append(_ratio(name, table, above, below))
-    return ScoreCurve(name, tuple(x), tuple(y), expit(bounds[cuts[:-1]]))

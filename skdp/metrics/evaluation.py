@@ -77,8 +77,8 @@ def evaluate(
     metrics : str or iterable of str, default=None
         Names of scikit-learn's scorers or functions. For classifiers "accuracy" (the default),
         "balanced_accuracy", "confusion_matrix" and "neg_log_loss" (or "log_loss"). For two
-        classes also "precision", "recall", "f1", "roc_auc", "average_precision", "roc_curve",
-        "calibration_curve" and "neg_brier_score" (or "brier_score_loss"). For regressors "r2",
+        classes also "precision", "recall", "f1", "roc_auc", "average_precision" and
+        "neg_brier_score" (or "brier_score_loss"). For regressors "r2",
         "d2_tweedie" of the model's ``power`` (R2 if it has none), "neg_mean_squared_error",
         "neg_root_mean_squared_error", "neg_mean_absolute_error", "neg_mean_poisson_deviance",
         "neg_mean_gamma_deviance" and "neg_mean_pinball_loss" (or without ``neg_``). The default is

@@ -36,7 +36,7 @@ SQUARE = 0.1
 TOTAL, TOTAL_OF_TABLES, SQUARE_OF_WEIGHTS = 0.5, 0.02, 0.02
 # R2 and D2 cannot be compared between subgroups.
 EXPLAINED = ("r2", "d2_tweedie")
-OF_PROBABILITIES = ("log_loss", "brier", "calibration_curve")
+OF_PROBABILITIES = ("log_loss", "brier")
 
 
 # ---------------------------------------------------------------- the metrics
@@ -64,8 +64,8 @@ def _of_labels(name: str, estimate: Any = estimates.of_second_class, **facts: bo
     return Metric(name, estimate, {"labels": 1.0}, **facts)
 
 
-def _ranked(name: str, estimate: Any, is_number: bool = False) -> Metric:
-    return Metric(name, estimate, {"ranking": 1.0, "classes": 0.0}, 1, is_number, of_two=True)
+def _ranked(name: str, estimate: Any) -> Metric:
+    return Metric(name, estimate, {"ranking": 1.0, "classes": 0.0}, of_two=True)
 
 
 def _explained(name: str, **needs: float) -> Metric:
@@ -83,12 +83,8 @@ METRICS: dict[str, Metrics] = {
         "f1": _of_labels("f1", of_two=True),
         **_losses("brier", "brier_score_loss", "neg_brier_score", of_two=True),
         **_losses("log_loss", "log_loss", "neg_log_loss"),
-        "roc_auc": _ranked("roc_auc", estimates.roc_auc, is_number=True),
-        "average_precision": _ranked(
-            "average_precision", estimates.average_precision, is_number=True
-        ),
-        "roc_curve": _ranked("roc_curve", estimates.roc_curve),
-        "calibration_curve": _ranked("calibration_curve", estimates.calibration_curve),
+        "roc_auc": _ranked("roc_auc", estimates.roc_auc),
+        "average_precision": _ranked("average_precision", estimates.average_precision),
     },
     "regressor": {
         **_losses("squared_error"),
@@ -323,7 +319,7 @@ class ScoreRequest:
         several = []
         for number in range(n_subgroups):
             of = {name: answers[number] for name, answers in by_name.items()}
-            answers = Answers(of, totals, unit, self.bounds, self.classes, self.model)
+            answers = Answers(of, totals, unit, self.bounds, self.classes)
             scores = {}
             for name, metric in self.metrics.items():
                 score = metric.estimate(name, metric, answers)

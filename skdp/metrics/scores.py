@@ -215,46 +215,8 @@ class ScoreMatrix:
         return f"{self.name}, std of noise {self.noise_std:.2g}:\n{np.round(self.value, 1)}"
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreCurve:
-    """A private curve: a score on either axis for each of its points.
-
-    Attributes
-    ----------
-    name : {"roc_curve", "calibration_curve"}
-    x, y : tuple of Score
-        False and true positive rates, or mean predicted probabilities, without noise of their own,
-        and shares of positives.
-    thresholds : array
-        Predicted probability (or decision value) from which on a row counts as positive, for each
-        point, or the lower edges of the bins.
-    """
-
-    name: str
-    x: tuple[Score, ...] = field(repr=False)
-    y: tuple[Score, ...] = field(repr=False)
-    thresholds: Array = field(repr=False)
-
-    @property
-    def value(self) -> tuple[Array, Array, Array]:
-        """Arrays (x, y, thresholds), as the function of this name in scikit-learn returns them."""
-        return (
-            np.array([point.value for point in self.x]),
-            np.array([point.value for point in self.y]),
-            self.thresholds,
-        )
-
-    def band(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return the bounds of the interval of each point's y."""
-        bounds = np.array([point.interval(level) for point in self.y])
-        return bounds[:, 0], bounds[:, 1]
-
-    def __str__(self) -> str:
-        return f"{self.name} of {len(self.y)} points"
-
-
 Entry = TypeVar("Entry")
-AnyScore = Score | ScoreMatrix | ScoreCurve
+AnyScore = Score | ScoreMatrix
 
 
 class _ResultsByName(dict[Any, Entry]):

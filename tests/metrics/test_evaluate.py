@@ -97,23 +97,6 @@ def test_exact_scores_of_two_classes(two_classes):
     assert list(scores) == TWO
 
 
-def test_exact_curves_of_two_classes(two_classes):
-    model, X, y = two_classes
-    scores = exact(model, X, y, ["roc_curve", "calibration_curve"])
-    truth, chance = y == "yes", model.predict_proba(X)[:, 1]
-    x, rates, thresholds = scores["roc_curve"].value
-    assert (x[0], rates[0], x[-1], rates[-1]) == (0.0, 0.0, 1.0, 1.0)
-    for place, threshold in enumerate(thresholds):
-        assert rates[place] == pytest.approx((chance[truth] >= threshold).mean())
-        assert x[place] == pytest.approx((chance[~truth] >= threshold).mean())
-    chances, shares, lows = scores["calibration_curve"].value
-    ends = np.append(lows, np.inf)
-    for place in range(len(lows)):
-        inside = (chance >= ends[place]) & (chance < ends[place + 1])
-        assert shares[place] == pytest.approx(truth[inside].mean())
-        assert chances[place] == pytest.approx(chance[inside].mean(), abs=0.01)
-
-
 def test_exact_scores_of_several_classes(rng):
     X, y = rng.standard_normal((900, 4)), np.arange(900) % 3
     X[:, 0] += y
@@ -536,7 +519,7 @@ def test_a_score_is_a_float(two_classes):
 
 def test_scores_as_a_table(two_classes):
     model, X, y = two_classes
-    names = ["accuracy", "roc_curve", "neg_log_loss"]
+    names = ["accuracy", "confusion_matrix", "neg_log_loss"]
     scores = evaluate(model, X, y, names, epsilon=5.0)
     table = scores.to_frame(level=0.9)
     assert list(table.index) == ["accuracy", "neg_log_loss"]
