@@ -6,12 +6,11 @@ import functools
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn import model_selection as splitters
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone, is_classifier
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
@@ -22,7 +21,7 @@ from skdp._fitting.parameters import planned_records
 from skdp._fitting.refusals import refusing
 from skdp._fitting.surroundings import everything_in, learning_parts
 from skdp._fitting.user_warnings import NotPrivateWarning, PrivacyLeakWarning
-from skdp._numbers import Indices, is_integer
+from skdp._numbers import is_integer
 from skdp._warnings import warn
 from skdp.accounting import Cost, PrivacyStatement, composed
 from skdp.model_selection.candidates import (
@@ -77,7 +76,6 @@ def privacy_of(
     n_features: int | None = None,
     n_outputs: int | None = None,
     n_groups: int | None = None,
-    splits: Iterable[tuple[ArrayLike, ArrayLike]] | None = None,
     delta: float | None = None,
 ) -> PrivacyStatement:
     """Return the price of the fits of a plain search, from public facts and before the fit.
@@ -103,9 +101,6 @@ def privacy_of(
     n_groups : int or None, default=None
         Number of groups, if the fits get ``groups``. A record is a group then. Groups must be split
         by ``GroupKFold(shuffle=True)``.
-    splits : iterable of (train, test) pairs or None, default=None
-        The splits, if they do not follow from ``search.cv`` and the number of rows. They are
-        assumed to be public.
     delta : float or None, default=None
         In [0, 1): the delta at which the total is stated. None for that of the fits.
 
@@ -132,7 +127,7 @@ def privacy_of(
         _require_known_fits(search, n_outputs)
         unit = "row" if n_groups is None else "group"
         n_records = planned_records(WHO, n_samples, n_groups, n_features=n_features)
-        splitter = _splitter(search) if splits is None else list(splits)
+        splitter = check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
         memberships = memberships_of(splitter, n_records, unit)
         done = _rehearsed(search, splitter, n_records, n_outputs, unit)
         cost = functools.partial(_cost, n_features=n_features, n_outputs=n_outputs, unit=unit)
@@ -436,8 +431,7 @@ def _rehearsed(
             "this search trains on some of the rows first (resource='n_samples'), so the number of "
             "groups in a training is not known. Use another resource, or GridSearchCV."
         )
-    is_list = isinstance(splitter, Sequence)
-    n_splits = len(splitter) if is_list else splitter.get_n_splits(rows[:, None], None, rows)
+    n_splits = splitter.get_n_splits(rows[:, None], None, rows)
     settings = {
         "estimator": _Untrained(search.estimator),
         "scoring": lambda *of_nothing: 0.0,
@@ -462,7 +456,7 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
 
     Parameters
     ----------
-    splitter : splitter of scikit-learn, or list of (train, test) pairs of row numbers
+    splitter : splitter of scikit-learn
     n_records : int
     unit : {"row", "group"}, default="row"
 
@@ -477,31 +471,28 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
     ValueError
         If the splits of this splitter do not follow from the number of records.
     """
-    kind, is_list = type(splitter), isinstance(splitter, Sequence)
     if unit == "group":
-        if kind is not splitters.GroupKFold or not splitter.shuffle:
-            named = "given by row numbers" if is_list else f"of {splitter!r}"
+        if type(splitter) is not splitters.GroupKFold or not splitter.shuffle:
             raise ValueError(
-                f"the fits protect groups of rows, and the splits {named} do not follow from the "
-                "number of groups: folds of rows may contain a part of a group. Use "
+                f"the fits protect groups of rows, and the splits of {splitter!r} do not follow "
+                "from the number of groups: folds of rows may contain a part of a group. Use "
                 "GroupKFold(..., shuffle=True), or count the fits by a PrivacyBudget."
             )
-        splitter, kind = splitters.KFold(splitter.n_splits), splitters.KFold
+        splitter = splitters.KFold(splitter.n_splits)
+    kind = type(splitter)
     if kind in REPEATED:
         n_splits = splitter.get_n_splits() // splitter.n_repeats
         once = memberships_of(splitters.KFold(n_splits), n_records)
         several = itertools.combinations_with_replacement(once, splitter.n_repeats)
         return _largest(sum(memberships, Membership()) for memberships in several)
-    if not is_list and kind not in (*BY_NUMBER, *AT_RANDOM):
+    if kind not in (*BY_NUMBER, *AT_RANDOM):
         raise ValueError(
-            f"the splits of {splitter!r} do not follow from the number of rows. Pass "
-            "splits=list(cv.split(X, y, groups)), the pairs that were used. They are assumed to be "
-            "public."
+            f"the splits of {splitter!r} do not follow from the number of rows. Folds that are "
+            "public can be declared by PredefinedSplit. A PrivacyBudget counts the fits of others."
         )
     # Labels that replace the true ones: the sizes of the splits do not depend on them.
     labels = np.arange(n_records) % 2 if kind in AT_RANDOM else np.zeros(n_records)
-    splits = splitter if is_list else splitter.split(labels[:, None], labels)
-    trains = [_row_numbers(train, n_records) for train, _ in splits]
+    trains = [train for train, _ in splitter.split(labels[:, None], labels)]
     sizes = list(dict.fromkeys(map(len, trains)))
     seeded = kind is splitters.ShuffleSplit and is_integer(splitter.random_state)
     if kind in AT_RANDOM and not seeded:
@@ -516,18 +507,6 @@ def memberships_of(splitter: Any, n_records: int, unit: str = "row") -> list[Mem
     )
 
 
-def _row_numbers(train: ArrayLike, n_samples: int) -> Indices:
-    """Return the row numbers of a training. Raise ValueError for repeated or invalid numbers."""
-    train = np.asarray(train)
-    numbers: Indices = np.flatnonzero(train) if train.dtype == bool else train
-    if len(np.unique(numbers)) < len(numbers) or not np.isin(numbers, range(n_samples)).all():
-        raise ValueError(
-            f"a split must name each row once, by a number below n_samples = {n_samples}: two "
-            "copies of a record add twice the bound, which the guarantee of a fit does not cover."
-        )
-    return numbers
-
-
 def _largest(memberships: Iterable[Membership]) -> list[Membership]:
     """Leave out memberships that are part of another."""
     kept: list[Membership] = []
@@ -535,15 +514,3 @@ def _largest(memberships: Iterable[Membership]) -> list[Membership]:
         if not any(membership <= other for other in kept):
             kept.append(membership)
     return kept
-
-
-def _splitter(search: BaseEstimator) -> Any:
-    """Return the splitter of a search, or the list of its splits."""
-    if not isinstance(search.cv, Iterable) or hasattr(search.cv, "split"):
-        return check_cv(search.cv, y=[0, 1], classifier=is_classifier(search.estimator))
-    if not isinstance(search.cv, Sequence):
-        raise ValueError(
-            "cv of the search is an iterator, whose splits can be read once, by fit. Pass "
-            "splits=..., a list of them."
-        )
-    return list(search.cv)
