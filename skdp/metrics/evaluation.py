@@ -30,8 +30,8 @@ from skdp._stages.base import StageParameters
 from skdp._stages.scaling.weights import WeightStage
 from skdp._stages.sequence import Prepared
 from skdp.metrics import requests
+from skdp.metrics.requests import Subgroups, declared_subgroups, subgroup_labels
 from skdp.metrics.scores import Scores, SubgroupScores
-from skdp.metrics.subgroups import Subgroups, declared_subgroups, subgroup_labels
 from skdp.objective import Problem, SquaredError
 
 # A model's warnings are silenced while it predicts, for the whole process: threads that read

@@ -1,11 +1,11 @@
-"""Represent private scores, with intervals for noise and the sampling of rows."""
+"""Private scores with intervals, and how they are estimated from noisy tables and means."""
 
 from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from types import SimpleNamespace
 from typing import Any, Self, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp._numbers import AnyArray, Array, is_real, require
+from skdp._stages.scores import NoisyTable, Totals
 from skdp.accounting import PrivacyStatement
 
 OF = ("rows", "population")
@@ -286,3 +287,286 @@ class SubgroupScores(_ResultsByName[Scores]):
     def __repr__(self) -> str:
         lines = (f"{name}: {one}" for name, scores in self.items() for one in scores.values())
         return "\n".join([self._head(), *lines])
+
+
+# ---------------------------------------------------------------- estimates
+# Nothing here sees a row. Standard errors of sampling are those of so many independent records. A
+# record that is a group of rows adds the mean of its rows' contributions, whose variance is at most
+# the mean of theirs (Jensen). So the same formulas, with the number of groups for that of rows, are
+# bounds: exact where the rows of a group are all alike, too large where they differ.
+
+UNIT = (0.0, 1.0)
+# For average precision: simulated tables, and parts of a bin. A bin has at least 1 row, or a 16th
+# of the mean of all bins, as its noisy number of rows may be 0.
+DRAWS, CELLS, FEWEST = 400, 8, 16
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric, under a name of scikit-learn's.
+
+    Attributes
+    ----------
+    quantity : str
+        The estimated quantity. "log_loss" and "neg_log_loss" share it.
+    estimate : callable
+        Returns the score from its name, this metric and the answers.
+    needs : dict of str to float
+        Statistics of rows that it follows from, and the part of the budget of each next to others.
+        "labels" stands for the least informative one from which all requested metrics of predicted
+        labels follow.
+    sign : {1, -1}, default=1
+        -1 for losses under names like "neg_log_loss".
+    is_number : bool, default=True
+    of_two : bool, default=False
+        Whether it is for two classes only.
+    """
+
+    quantity: str
+    estimate: Callable[[str, Metric, Answers], AnyScore]
+    needs: Mapping[str, float]
+    sign: int = 1
+    is_number: bool = True
+    of_two: bool = False
+
+    @property
+    def greater_is_better(self) -> bool:
+        """Whether it is a single number of which more is better."""
+        losses = mean_loss, root
+        return self.is_number and (self.sign < 0 or self.estimate not in losses)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Noisy answers, and the public facts by which scores follow from them. There are no rows.
+
+    Attributes
+    ----------
+    by_statistic : dict of str to NoisyMean or NoisyTable
+    totals : Totals or None
+        None of a subgroup, whose size is private.
+    unit : float
+        The weights' scale.
+    bounds : dict of str to float
+        Largest value of each loss.
+    classes : array of shape (n_classes,)
+        Of the model, public.
+    """
+
+    by_statistic: Mapping[str, Any]
+    totals: Totals | None
+    unit: float
+    bounds: Mapping[str, float]
+    classes: AnyArray
+
+
+# ---------------------------------------------------------------- means
+
+
+def mean_loss(name: str, metric: Metric, answers: Answers) -> Score:
+    """Return the mean of losses from zero to their bound, from that of losses and their squares."""
+    loss, square = metric.needs
+    return _mean(name, answers, loss, answers.by_statistic[square], answers.bounds[loss])
+
+
+def root(name: str, metric: Metric, answers: Answers) -> Score:
+    """Return the root of a mean loss. Its interval is from root to root, as roots increase."""
+    return replace(mean_loss(name, metric, answers), power=0.5)
+
+
+def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: float = 1.0) -> Score:
+    """Return the mean of losses in [0, bound].
+
+    It is a ratio, as the sum of the weights, or the size of a subgroup, is noisy. What was released
+    is the mean of ``2 loss / bound - 1``, or of a subgroup the sums of ``1 - loss / bound`` and of
+    ``loss / bound``, which add up to the size, and in the same way for ``(loss / bound)**2``. If
+    its noise is large the losses are taken to vary as much as that noise allows, or as their mean
+    allows.
+    """
+    mean, totals = answers.by_statistic[loss], answers.totals
+    if totals is None:
+        above, below = np.array([[0.0, 1.0]]), np.ones((1, 2))
+        score = _ratio(name, mean, above, below)
+        n_effective = max(score.denominator, 1.0) / mean.design
+        of_squares = None if square is None else _ratio(name, square, above, below)
+        excess = -math.inf
+        share = 0.5 if math.isnan(score) else score.value
+        if of_squares is not None and not math.isnan(of_squares):
+            excess = max(0.0, of_squares.value - share**2) + of_squares.noise_std
+    else:
+        of_total = totals.std**2
+        noise = (math.hypot(mean.std, totals.std) / 2) ** 2, of_total / 2, of_total
+        score = Score(name, (1 + mean.value) / 2, 1.0, noise, 0.0, UNIT)
+        share, n_effective = 0.5 if math.isnan(score) else score.value, totals.n_effective
+        excess = -math.inf
+        if square is not None:
+            excess = max(0.0, (1 + square.value) / 2 - share**2) + square.std / 2
+    most = share * (1 - share)
+    variance = most if excess < 0 else min(most, excess)
+    sampling = bound * math.sqrt(variance / n_effective)
+    return replace(score, sampling=sampling, limits=(0.0, bound), unit=bound)
+
+
+def explained(name: str, metric: Metric, answers: Answers) -> Score:
+    """Return D2, ``1 - deviance / deviance from the mean``. With squared errors it is R2.
+
+    As a ratio: (deviance from the mean - deviance) / deviance from the mean. The influence is the
+    mean of the squares of the rows' contributions to ``deviance - (1 - D2) deviance from the
+    mean``. By the delta method this over n and the square of the latter is the sampling variance of
+    D2, for targets of any distribution. One standard deviation of its noise is added, so that noise
+    rarely makes it too small.
+    """
+    assert answers.totals is not None  # `metrics_by_name` refuses it for subgroups
+    means, influence = answers.by_statistic[f"{metric.quantity} influence"]
+    null, variance = means.null, max(influence.value, 0.0) + influence.std
+    sampling = math.sqrt(variance / answers.totals.total) / null if null > 0 else 0.0
+    return Score(name, null - means.residual, null, means.noise, sampling, (-math.inf, 1.0))
+
+
+# ---------------------------------------------------------------- tables of classes
+
+
+def _ratio(name: str, table: NoisyTable, above: Array, below: Array) -> Score:
+    """Return a ratio of two weighted sums of cells.
+
+    Sampling varies it by the delta method: what a row adds to ``above - ratio * below`` has the
+    mean 0 and this mean square. For a share that is ``share (1 - share)`` over the rows it is of,
+    for F1, in which true positives count twice, ``f1 (1 - f1) (2 - f1)``.
+    """
+    numerator = float(np.vdot(above, table.counts))
+    denominator = float(np.vdot(below, table.counts))
+    noise = table.variance(above), table.variance(above, below), table.variance(below)
+    ratio = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0 else 0.5
+    squares = float(np.vdot(table.counts, (above - ratio * below) ** 2))
+    sampling = math.sqrt(table.design * max(squares, 0.0)) / max(denominator, 1.0)
+    return Score(name, numerator, denominator, noise, sampling, UNIT)
+
+
+def _of_labels(answers: Answers) -> tuple[NoisyTable, Array]:
+    """Return the table by class, and which of its cells count rows that were predicted right.
+
+    It is a confusion matrix, or of each class wrong and right rows.
+    """
+    by_statistic, n_classes = answers.by_statistic, len(answers.classes)
+    is_matrix = "cells" in by_statistic
+    table: NoisyTable = by_statistic["cells" if is_matrix else "hits"]
+    counts = table.counts.reshape(n_classes, -1)
+    right = np.eye(n_classes) if is_matrix else np.tile([0.0, 1.0], (n_classes, 1))
+    return replace(table, counts=counts), right
+
+
+def confusion(name: str, _: Metric, answers: Answers) -> ScoreMatrix:
+    """Return the confusion matrix from the table of (true, predicted) classes."""
+    table, _right = _of_labels(answers)
+    std = table.std * math.sqrt(1 - 1 / table.n_cells)
+    return ScoreMatrix(name, answers.unit * table.counts, answers.unit * std, answers.classes)
+
+
+def accuracy(name: str, _: Metric, answers: Answers) -> Score:
+    """Return the share of the rows that were predicted right."""
+    if "correct" in answers.by_statistic:
+        return _mean(name, answers, "correct")
+    (table, correct), totals = _of_labels(answers), answers.totals
+    score = _ratio(name, table, correct, np.ones_like(correct))
+    if totals is None or totals.std:  # the number of rows is private
+        return score
+    noise = score.noise[0] / totals.total**2, 0.0, 0.0
+    return replace(score, numerator=score.numerator / totals.total, denominator=1.0, noise=noise)
+
+
+def balanced_accuracy(name: str, _: Metric, answers: Answers) -> Score:
+    """Return the mean over classes of the share of right rows, as one ratio."""
+    table, right = _of_labels(answers)
+
+    def parts(counts: Array) -> tuple[Array, Array]:
+        rows, hits = counts.sum(axis=-1), (right * counts).sum(axis=-1)
+        # Only relative changes of the product of all sizes count, which is about 1.
+        sizes = rows / table.counts.sum(axis=1)
+        others = np.stack(
+            [np.delete(sizes, one, -1).prod(axis=-1) for one in range(len(right))], -1
+        )
+        shares = (hits / table.counts.sum(axis=1) * others).mean(axis=-1)
+        return shares, sizes.prod(axis=-1)
+
+    return _simulated(name, table, parts)
+
+
+def of_second_class(name: str, _: Metric, answers: Answers) -> Score:
+    """Return precision, recall or F1 of the second of two classes, from their confusion matrix."""
+    above, below = np.zeros((2, 2)), np.zeros((2, 2))
+    above[1, 1] = 2.0 if name == "f1" else 1.0
+    if name in ("precision", "f1"):
+        below[:, 1] += 1.0
+    if name in ("recall", "f1"):
+        below[1] += 1.0
+    return _ratio(name, _of_labels(answers)[0], above, below)
+
+
+# ---------------------------------------------------------------- tables of scores
+
+
+def roc_auc(name: str, _: Metric, answers: Answers) -> Score:
+    """Return the area under the ROC curve, ties within a bin counting one half.
+
+    ``sum_b p_b (N_below + n_b / 2) / (P N)``: a quadratic form of noisy counts over another.
+    """
+
+    def parts(counts: Array) -> tuple[Array, Array]:
+        negatives, positives = counts[..., 0, :], counts[..., 1, :]
+        below = np.cumsum(negatives, axis=-1) - negatives / 2
+        return (positives * below).sum(axis=-1), positives.sum(axis=-1) * negatives.sum(axis=-1)
+
+    return _simulated(name, answers.by_statistic["ranking"], parts)
+
+
+def average_precision(name: str, _: Metric, answers: Answers) -> Score:
+    """Return the average precision, the area below the curve of precision against recall.
+
+    It follows from the ranking table, and nothing else is released for it. Noise and sampling
+    deviations are those of simulated tables, about the value: they contain the bias that noise
+    causes.
+    """
+    table = answers.by_statistic["ranking"]
+    return _simulated(name, table, lambda counts: (_precision(counts), np.ones(counts.shape[:-2])))
+
+
+Parts = Callable[[Array], tuple[Array, Array]]  # of tables, numerators and denominators
+
+
+def _simulated(name: str, table: NoisyTable, parts: Parts) -> Score:
+    """Return a ratio of two functions of a table, with the deviations of simulated tables.
+
+    These lie about the table, so that they contain what the curvature of both functions adds.
+    """
+    if not (table.counts.sum(axis=1) > 0).all():
+        return Score(name, math.nan, 0.0, (0.0, 0.0, 0.0), 0.0, UNIT)
+    above, below = map(float, parts(table.counts))
+    draws = np.random.default_rng(0).standard_normal((DRAWS, *table.counts.shape))
+    # Cells were made to add up to a known number, or not.
+    noise_in = draws - draws.sum(axis=(1, 2), keepdims=True) / table.n_cells
+    ups, downs = parts(table.counts + table.std * noise_in)
+    both = float(np.mean((ups - above) * (downs - below)))
+    noise = float(np.mean((ups - above) ** 2)), both, float(np.mean((downs - below) ** 2))
+    ups, downs = parts(table.counts + np.sqrt(table.design * np.maximum(table.counts, 0)) * draws)
+    sampling = float((ups - above / below * downs).std()) / below
+    return Score(name, above, below, noise, sampling, UNIT)
+
+
+def _precision(counts: Array) -> Array:
+    """Return the average precision of tables of shape (..., 2, n_bins), lowest bin first.
+
+    The share of positives is taken to change linearly from bin to bin, and each bin is divided in
+    `CELLS` parts.
+    """
+    rows = counts.sum(axis=-2)[..., ::-1]
+    rows = np.maximum(rows, np.minimum(rows.mean(axis=-1, keepdims=True) / FEWEST, 1.0))
+    positives = counts[..., 1, ::-1]
+    share = positives / rows
+    change = np.gradient(share, axis=-1)[..., None]
+    places = (np.arange(CELLS) + 0.5) / CELLS - 0.5
+    of_rows = np.repeat(rows / CELLS, CELLS, axis=-1)
+    of_positives = (share[..., None] + change * places).reshape(of_rows.shape) * of_rows
+    until_rows = np.cumsum(of_rows, axis=-1) - of_rows / 2
+    until = np.cumsum(of_positives, axis=-1) - of_positives / 2
+    precision = until / until_rows
+    return np.asarray((of_positives * precision).sum(axis=-1) / positives.sum(axis=-1))

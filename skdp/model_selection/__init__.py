@@ -1,9 +1,8 @@
 """Select and evaluate models privately. Price plain searches and totals of fits."""
 
-from skdp.model_selection.cross_validation import CrossValidation, dp_cross_validate
 from skdp.model_selection.holdout import DPHoldout, dp_train_test_split
 from skdp.model_selection.prices import privacy_of, total_privacy
-from skdp.model_selection.search import DPSearchCV
+from skdp.model_selection.search import CrossValidation, DPSearchCV, dp_cross_validate
 
 __all__ = [
     "CrossValidation",

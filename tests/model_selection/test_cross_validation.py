@@ -16,7 +16,7 @@ from skdp._oracle import Plan
 from skdp.accounting import Adjacency, event_mu
 from skdp.linear_model.base import DPLinearModel
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.model_selection import DPSearchCV, cross_validation, dp_cross_validate
+from skdp.model_selection import DPSearchCV, candidates, dp_cross_validate
 
 RIDGE = partial(skdp.DPRidge, scaling=skdp.RowNorm(4.0, target=5.0), max_iter=3)
 SEEDED = skdp.Privacy(noise=skdp.SeededNoise(0))
@@ -68,7 +68,7 @@ def check_price_and_rows(monkeypatch, X, y, **beside):
         return done
 
     with monkeypatch.context() as patch:
-        patch.setattr(cross_validation.candidates, "check_price", lambda *arguments: None)
+        patch.setattr(candidates, "check_price", lambda *arguments: None)
         patch.setattr(Plan, "cost", stated)
         patch.setattr(DPLinearModel, "_fit", fitted)
         patch.setattr(PrivateScorer, "fit", scored)
