@@ -17,8 +17,7 @@ from skdp._oracle.releases import histograms, record_sums
 from skdp._oracle.sources.column_map import Weights
 from skdp.accounting import Adjacency
 from skdp.metrics.evaluation import PrivateScorer
-from skdp.metrics.requests import EXPLAINED, METRICS
-from skdp.metrics.requests import declared_subgroups
+from skdp.metrics.requests import EXPLAINED, METRICS, declared_subgroups
 
 OF_MANY = ["accuracy", "balanced_accuracy", "confusion_matrix", "neg_log_loss"]
 both = pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
