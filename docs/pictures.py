@@ -357,8 +357,8 @@ def prior():
     """Fits from a public model that matches, next to that model and to the default."""
     rows = of(rows_of("prior"), kind="match")
     names = [name for name in ("california_housing", "bike", "adult") if of(rows, data=name)]
-    figure, axes = plt.subplots(1, len(names), figsize=(8, 2.8), layout="constrained")
-    for axis, name in zip(np.atleast_1d(axes), names, strict=True):
+    figure, axes = plt.subplots(len(names), 1, figsize=(4.8, 7), sharex=True, layout="constrained")
+    for axis, name in zip(axes, names, strict=True):
         own = of(rows, data=name)
         places = [float(row["epsilon"]) for row in own]
         for column, colour in (("public", GREY), ("default", BLUE), ("prior", RED)):
@@ -366,11 +366,13 @@ def prior():
             axis.plot(places, heights, "o-", color=colour, label=column, clip_on=True)
         low = min(float(row[column]) for row in own for column in ("default", "prior"))
         high = max(float(row["prior"]) for row in own)
-        axis.set(xscale="log", title=name_of(name), xlabel="epsilon")
+        score = "minus log loss" if name == "adult" else "R²"
+        axis.set(xscale="log", title=name_of(name), ylabel=score)
         axis.set_ylim(low - 0.1 * (high - low), high + 0.15 * (high - low))
-    first = np.atleast_1d(axes)[0]
-    first.set_ylabel("R2 (Adult: minus log loss)")
-    first.legend(frameon=False)
+        axis.set_xticks(places, [f"{place:g}" for place in places])
+        axis.minorticks_off()
+    axis.set_xlabel("epsilon")
+    axis.legend(frameon=False)
     return figure
 
 

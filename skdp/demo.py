@@ -91,22 +91,23 @@ def table(results: Sequence[Result]) -> str:
 
 
 def draw(results: Sequence[Result], path: Path) -> None:
-    """Draw score against epsilon, one panel for each data set, and save the picture."""
+    """Draw the scores of every data set against epsilon, and save the picture."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(3.5 * len(results), 4), layout="constrained")
-    panels = figure.subplots(1, len(results), sharey=True, squeeze=False)[0]
-    for axes, result in zip(panels, results, strict=True):
+    figure = Figure(figsize=(4.8, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for number, result in enumerate(results):
         low, median, high = result.scores
-        axes.axhline(result.reference, color="gray", linestyle="--", label="without privacy")
-        axes.fill_between(EPSILONS, low, high, alpha=0.18, label="middle 80 per cent")
-        axes.plot(EPSILONS, median, marker="o", label="private, median")
-        axes.set(title=result.data, xscale="log", ylim=(-0.1, 1.05))
-        axes.set_xticks(EPSILONS, EPSILONS)
-    panels[0].set_ylabel("score on held-out rows")
-    panels[-1].legend(frameon=False)
-    figure.supxlabel("epsilon, log scale (left: more private)")
-    figure.savefig(path, dpi=150)
+        color = f"C{number}"
+        axes.fill_between(EPSILONS, low, high, color=color, alpha=0.18)
+        axes.plot(EPSILONS, median, marker="o", color=color, label=result.data)
+        axes.axhline(result.reference, color=color, linestyle="--")
+    axes.set(xscale="log", ylim=(-0.1, 1.05), xlabel="epsilon (left: more private)")
+    axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+    axes.minorticks_off()
+    axes.set_title("score on held-out rows (dashed: without privacy)", fontsize="medium")
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=200)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
