@@ -35,7 +35,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"benchmarks/.*"),
     # In docstrings inherited from scikit-learn and from collections.
     ("py:.*", r"feature_names_in_|input_features|\[\"x0\".*"),
-    ("py:class", r"D\[k\].*|.*set-like.*|.*object providing a view.*"),
+    ("py:class", r"D\[k\].*|.*set-like.*|.*object providing a view.*|None\.  .*|a shallow copy.*"),
 ]
 
 autosummary_generate = False
