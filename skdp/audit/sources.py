@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import joblib
@@ -39,21 +39,16 @@ class Digest(NamedTuple):
 BESIDE = ("X", "y", "sample_weight", "groups", "offset")
 
 
-@dataclass(frozen=True)
-class DigestTask:
-    """The task of a pass of a check. It never raises, as no task does."""
-
-    n_pass: int
-
-    def __call__(self, *given: Any, **named: Any) -> Digest | str:
-        rows = PartitionRows(*given, **named)
-        try:
-            digest = joblib.hash(tuple(vars(rows)[name] for name in BESIDE))
-            time.sleep(LONGEST_DELAY * int(joblib.hash((digest, self.n_pass))[:4], 16) / 2**16)
-            is_text = not are_numbers(np.asarray(rows.y))
-            return Digest(int(_num_samples(rows.X)), digest, is_text, rows.groups is not None)
-        except Exception as failure:
-            return f"a task failed with {type(failure).__name__}: X has to be rows, as for fit"
+def _digest(n_pass: int, *given: Any, **named: Any) -> Digest | str:
+    """Run the task of a pass of a check. It never raises, as no task does."""
+    rows = PartitionRows(*given, **named)
+    try:
+        digest = joblib.hash(tuple(vars(rows)[name] for name in BESIDE))
+        time.sleep(LONGEST_DELAY * int(joblib.hash((digest, n_pass))[:4], 16) / 2**16)
+        is_text = not are_numbers(np.asarray(rows.y))
+        return Digest(int(_num_samples(rows.X)), digest, is_text, rows.groups is not None)
+    except Exception as failure:
+        return f"a task failed with {type(failure).__name__}: X has to be rows, as for fit"
 
 
 def check_source(
@@ -133,7 +128,7 @@ def check_source(
 
 def _one_pass(source: Partitions, number: int, spread: Map) -> list[Digest]:
     """Return what a pass returns, which has to be what the task returned."""
-    results = list(source.run(DigestTask(number), spread))
+    results = list(source.run(partial(_digest, number), spread))
     for one in results:
         if not isinstance(one, Digest):
             text = one if isinstance(one, str) else f"run returned {type(one).__name__}"
