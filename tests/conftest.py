@@ -15,6 +15,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from skdp._fitting import estimator as fits
+from skdp._fitting import rows
 from skdp._oracle import compiled, exact_sampling
 from skdp._stages.scaling.weights import WeightStage
 from skdp.audit.recording import ReplayMismatch, record
@@ -36,6 +37,7 @@ exact_sampling.os = SimpleNamespace(
     urandom=lambda n: BITS.bytes(n) if os.getpid() == PROCESS else os.urandom(n),
     getpid=lambda: os.getpid(),
 )
+rows.secrets = SimpleNamespace(token_bytes=BITS.bytes)  # keys of random divisions
 
 
 @pytest.hookimpl(tryfirst=True)
