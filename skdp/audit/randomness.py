@@ -8,7 +8,7 @@ from scipy import special, stats
 
 from skdp._numbers import Array, Indices
 from skdp.accounting import FixedSizeSampled, PoissonSampled, walk
-from skdp.audit.recording import Answer, Recording
+from skdp.audit.recording import Recording
 
 # Standard errors beyond which noise that was drawn is not the noise that was charged. A false alarm
 # has probability 1e-9, or less for Laplace noise, whose fourth moment is allowed for.
@@ -29,7 +29,9 @@ class Randomness:
     """Accumulates the draws of fits, and reports results that cannot be chance."""
 
     def __init__(self) -> None:
-        self._sizes: dict[str, _NoiseSize] = {}
+        # Of each kind of release the number of draws, the sum of their squares in units of the
+        # variance, and the variance of that sum.
+        self._sizes: dict[str, Array] = {}
         self._repeats = _RepeatedNoise()
         self._dependence = _Dependence()
         self._membership = _Membership()
@@ -37,51 +39,31 @@ class Randomness:
     def add(self, recording: Recording) -> None:
         """Add the draws of a fit."""
         for charged in recording.charged:
-            self._sizes.setdefault(charged.kind, _NoiseSize()).add(charged.answers)
+            size = self._sizes.setdefault(charged.kind, np.zeros(3))
+            for answer in charged.answers:
+                # What is not finite is a finding of its own, and would hide all others.
+                if answer.is_noisy and np.isfinite(answer.noise).all():
+                    n, fourth = answer.noise.size, 2.0 if answer.order == 2 else 5.0
+                    size += n, (answer.noise**2).sum(), n * fourth
         self._repeats.add(recording)
         self._dependence.add(recording)
         self._membership.add(recording)
 
     def findings(self) -> Iterator[str]:
         """Yield results that cannot be chance."""
-        for kind, size in self._sizes.items():
-            yield from (f"{kind}: {text}" for text in size.findings())
+        for kind, (n, squares, variance) in self._sizes.items():
+            if n == 0:
+                yield f"{kind}: there was no noise"
+            elif (n - squares) / math.sqrt(variance) > SURE:
+                yield (
+                    f"{kind}: the noise that was drawn is too small: its standard deviation is "
+                    f"{math.sqrt(squares / n):.3f} of what was said"
+                )
         if self._repeats.finding:
             yield self._repeats.finding
         else:  # noise that comes again is not independent, either
             yield from self._dependence.findings()
         yield from self._membership.findings()
-
-
-class _NoiseSize:
-    """The size of noise as it was drawn, in standard deviations."""
-
-    def __init__(self) -> None:
-        self._n, self._squares, self._fourths = 0, 0.0, 0.0
-
-    def add(self, answers: list[Answer]) -> None:
-        """Take in the answers to one release."""
-        for answer in answers:
-            if not answer.is_noisy:
-                continue
-            noise = answer.noise
-            if not np.isfinite(noise).all():  # a finding of its own; a nan would hide all others
-                continue
-            self._n += noise.size
-            self._squares += float((noise**2).sum())
-            self._fourths += noise.size * (2.0 if answer.order == 2 else 5.0)
-
-    def findings(self) -> Iterator[str]:
-        """Yield results that cannot be chance."""
-        if self._n == 0:
-            yield "there was no noise"
-            return
-        short = (self._n - self._squares) / math.sqrt(self._fourths)
-        if short > SURE:
-            yield (
-                "the noise that was drawn is too small: its standard deviation is "
-                f"{math.sqrt(self._squares / self._n):.3f} of what was said"
-            )
 
 
 class _RepeatedNoise:
