@@ -206,8 +206,8 @@ def without_targets():
 @pytest.mark.parametrize(
     ("blocks", "match"),
     [
-        ([X], "a block must be a pair"),
-        ([(X, Y), (X, Y, BESIDE["groups"])], "groups as Partitions"),
+        ([X], "a block must be a tuple"),
+        ([(X, Y), (X, Y, BESIDE["groups"])], "all have weights, or none"),
         ([(X[:0], Y[:0])], "a row at least"),
         ([(X, Y), (X, without_targets())], "finite numbers"),
         ([(X, Y), (X, Y[1:])], "400 rows and y has 399"),
