@@ -292,12 +292,13 @@ def prepared_candidate(
             )
         if fit._terms.budget is not None:
             raise ValueError(
-                f"{type(fit).__name__} has a budget of its own, which would count each fit. "
-                "Give it to the tool that runs the fits."
+                "a budget belongs to the tool that runs the fits, not to each of them."
             )
         given = run_budget.parameters(len(fits))  # a seed of its own follows before each run
-        given["privacy"].rows_per_group = fit._terms.rows_per_group
-        given["privacy"].max_weight = fit._terms.max_weight or run_budget.terms.max_weight
+        for name in ("rows_per_group", "max_weight"):
+            own = getattr(fit._terms, name)
+            if own is not None:
+                setattr(given["privacy"], name, own)
         known = fit.get_params(deep=False)
         if classes is not None and "classes" in known and fit.classes is None:
             given["classes"] = list(classes)
@@ -337,9 +338,9 @@ def fitted(
         return model.fit(X, y, **handed)
 
 
-def labels_are_public(estimator: BaseEstimator) -> bool:
-    """Return whether no labels have to be read: there are none, or they are declared."""
-    return not is_classifier(estimator) or private_fits(estimator)[-1].classes is not None
+def reads_labels(estimator: BaseEstimator) -> bool:
+    """Return whether labels have to be read, as a classifier declares none."""
+    return is_classifier(estimator) and private_fits(estimator)[-1].classes is None
 
 
 def require_takes(model: BaseEstimator, given: Iterable[str]) -> None:
@@ -356,20 +357,6 @@ def require_takes(model: BaseEstimator, given: Iterable[str]) -> None:
                     f"{type(fit).__name__} does not accept {name}{single}. Leave it out, or fit "
                     f"without {name}."
                 )
-
-
-def check_terms(terms: Privacy) -> None:
-    """Raise ValueError for terms of privacy without effect on a search or a cross-validation.
-
-    Parameters
-    ----------
-    terms : Privacy
-    """
-    if terms.rows_per_group is not None:
-        raise ValueError(
-            f"rows_per_group is a guess for fits. Set it on the estimator, by "
-            f"privacy=Privacy(rows_per_group={terms.rows_per_group:g})."
-        )
 
 
 def checked(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples
 from skdp._fitting import parts
 from skdp._fitting.budget import identities_of_open_budgets
 from skdp._fitting.grouping import GroupLabels, label_column
-from skdp._fitting.partitions import as_partitions
+from skdp._fitting.partitions import as_partitions, refuse_beside
 from skdp._fitting.refusals import refusing
 from skdp._fitting.rows import read_plain, refuse_blocks
 from skdp._fitting.tables import is_dask
@@ -119,68 +119,51 @@ def _split(
         Of both, in rows or groups.
     unit : {"row", "group"}
     """
-    if len(arrays) <= (groups is not None):
-        raise ValueError("at least one array is needed.")
     with refusing(who):
+        if len(arrays) <= (groups is not None):
+            raise ValueError("at least one array is needed.")
         for array in arrays:
             refuse_blocks(array)
-    if isinstance(arrays[0], Partitions):
-        return _split_partitions(who, arrays[0], arrays[1:], test_size, random_state)
-    if any(is_dask(array) and not is_integer(array.shape[0]) for array in arrays):
-        raise ValueError(
-            f"{who}: of dask's collections those are split whose number of rows is known: pass "
-            "frame.to_dask_array(lengths=True), or use DPHoldout. Nothing was released."
-        )
-    unit, (n_records, codes) = parts.unit_of(groups), _records(who, arrays, groups)
+            if is_dask(array) and not is_integer(array.shape[0]):
+                raise ValueError(
+                    "of dask's collections those are split whose number of rows is known: pass "
+                    "frame.to_dask_array(lengths=True), or use DPHoldout."
+                )
+        draw: Callable[..., list[PartOfPartitions]] = PartOfPartitions.drawn
+        if isinstance(arrays[0], Partitions):
+            refuse_beside(arrays[0], **{f"array {n}": one for n, one in enumerate(arrays[1:], 2)})
+            data = read_plain(who, arrays[0], None)
+            n_records, unit, draw = data.n_records, data.unit, data.split
+        else:
+            unit, (n_records, codes) = parts.unit_of(groups), _records(arrays, groups)
     n_test = scored_records(test_size, n_records, unit)
-    sizes = [n_records - n_test, n_test]
-    split = PartOfPartitions.drawn(sizes, noise_source(random_state))
+    split = draw([n_records - n_test, n_test], noise_source(random_state))
     sides = parts.new_split(2, of=parts.part_of(*arrays, unit=unit))
-    both: list[list[Any]] = []
     if isinstance(groups, list | tuple):  # NumPy might make other labels of them
         arrays = (*arrays[:-1], label_column(groups))
+    both: list[list[Any]] = []
     for own, side in zip(split, sides, strict=True):
-        rows = own.rows(0, n_records if codes is None else len(codes), codes)
-        taken = [rows_of(np.asarray(a) if isinstance(a, list) else a, rows) for a in arrays]
+        if isinstance(arrays[0], Partitions):
+            taken = [data.subset(own)["X"]]
+        else:
+            rows = own.rows(0, n_records if codes is None else len(codes), codes)
+            taken = [rows_of(np.asarray(a) if isinstance(a, list) else a, rows) for a in arrays]
         for array, whole in zip(taken, arrays, strict=True):
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)  # rows of the other part could be written into it
             parts.remember(array, side, unit, whole)
         both.append(taken)
-    return both[0], both[1], sides, sizes, unit
+    return both[0], both[1], sides, [sum(own.counts()) for own in split], unit
 
 
-def _records(
-    who: str, arrays: tuple[Any, ...], groups: ArrayLike | None
-) -> tuple[int, Indices | None]:
+def _records(arrays: tuple[Any, ...], groups: ArrayLike | None) -> tuple[int, Indices | None]:
     """Return the number of records of arrays, and the group of each row if there are groups."""
     if groups is None:
         check_consistent_length(*arrays)
         return int(_num_samples(arrays[0])), None
     named = {f"array {number}": array for number, array in enumerate(arrays[:-1], 1)}
-    with refusing(who):
-        labels = GroupLabels(groups, **named)
+    labels = GroupLabels(groups, **named)
     return labels.n_groups, labels.codes
-
-
-def _split_partitions(
-    who: str, partitions: Partitions, others: tuple[Any, ...], test_size: float, random_state: Seed
-) -> Split:
-    """Split partitions. Each part is read in passes over all of them."""
-    if others:
-        raise ValueError(
-            f"{who}: {type(partitions).__name__} holds targets, weights and labels of groups "
-            "beside its rows. Pass it alone. Nothing was released."
-        )
-    data = read_plain(who, partitions, None)
-    n_test = scored_records(test_size, data.n_records, data.unit)
-    split = data.split([data.n_records - n_test, n_test], noise_source(random_state))
-    sides = parts.new_split(2, of=parts.part_of(partitions, unit=data.unit))
-    both = [[data.subset(part)["X"]] for part in split]
-    for (view,), side in zip(both, sides, strict=True):
-        parts.remember(view, side, data.unit, partitions)
-    sizes = [sum(part.counts()) for part in split]
-    return both[0], both[1], sides, sizes, data.unit
 
 
 class DPHoldout:

@@ -97,7 +97,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         Share, or number, of the rows that score.
     privacy : Privacy or None, default=None
         Neighbouring relation, shared budget, which is charged once, and source of noise. None means
-        the defaults of `skdp.Privacy`. ``rows_per_group`` is set on the estimator.
+        the defaults of `skdp.Privacy`.
     target_range : (low, high) or None, default=None
         Of regressors: see `skdp.metrics.evaluate`.
 
@@ -206,7 +206,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         who = self._who
         with refusing(who):
             metric = self._check_parameters()
-            reads_labels = not candidates.labels_are_public(self.estimator)
+            reads_labels = candidates.reads_labels(self.estimator)
             beside = {"sample_weight": sample_weight, "offset": offset}
             data = require_numbered(who, read_plain(who, X, y, groups, reads_labels, **beside))
             n_records, unit = data.n_records, data.unit
@@ -274,7 +274,6 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     def _check_parameters(self) -> str:
         """Refuse what can be refused without rows. Return the metric."""
         self._check_shared_parameters()
-        candidates.check_terms(self._terms)
         self._require_delta("got delta=0")
         is_several = is_integer(self.n_candidates) and self.n_candidates >= 2
         require("n_candidates", self.n_candidates, "be an integer of at least 2", is_several)
@@ -462,10 +461,9 @@ def dp_cross_validate(
     payer._check_shared_parameters()
     require("delta", delta, "be above 0: noise is Gaussian", delta > 0 or math.isinf(epsilon))
     with refusing(WHO):
-        candidates.check_terms(payer._terms)
         require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
         # 1. Plan: the budget of each fit and each score, and the cost of all. Refuse bad input.
-        reads_labels = not candidates.labels_are_public(estimator)
+        reads_labels = candidates.reads_labels(estimator)
         beside = {"sample_weight": sample_weight, "offset": offset}
         data = require_numbered(WHO, read_plain(WHO, X, y, groups, reads_labels, **beside))
         require("cv", cv, f"be at most the number of {data.unit}s", cv <= data.n_records)

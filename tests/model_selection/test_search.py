@@ -144,7 +144,7 @@ REFUSED = {
         "grid": {"dpridge__alpha": [1.0]},
     },
     "the candidates set epsilon": {"grid": {"epsilon": [0.1, 1.0]}},
-    "has a budget of its own": {
+    "a budget belongs to the tool": {
         "estimator": RIDGE(privacy=skdp.Privacy(budget=skdp.PrivacyBudget(1.0, 1e-6)))
     },
     "so its choice has no price": {"grid": {"solver": [("gd", {"batch_size": 50})]}},
@@ -219,13 +219,10 @@ def test_the_number_of_runs_is_geometric(regression, monkeypatch):
 SYSTEM = noise_source(None)
 
 
-def test_terms_without_effect_are_refused(regression):
-    privacy = skdp.Privacy(rows_per_group=4.0)
-    message = r"Set it on the estimator, by privacy=.*rows_per_group=4\)"
-    with pytest.raises(ValueError, match=f"DPSearchCV: .*{message}"):
-        DPSearchCV(skdp.DPRidge(), {"alpha": [1.0, 2.0]}, privacy=privacy).fit(*regression)
-    with pytest.raises(ValueError, match=f"dp_cross_validate: .*{message}"):
-        dp_cross_validate(skdp.DPRidge(), *regression, privacy=privacy)
+def test_terms_of_a_search_are_those_of_its_fits(regression):
+    terms = {"rows_per_group": 4.0, "max_weight": 2.0}
+    found = DPSearchCV(RIDGE(), {}, privacy=skdp.Privacy(**terms)).fit(*regression)
+    assert terms.items() <= vars(found.best_estimator_.privacy).items()
 
 
 def test_names_of_columns_are_those_of_the_best_estimator(regression):
