@@ -17,7 +17,7 @@ from searches import GRID, RIDGE, seeded
 from skdp._oracle import noise_source
 from skdp.accounting import Adjacency, Gaussian, Selected, price
 from skdp.metrics.scores import Score
-from skdp.model_selection import DPSearchCV, candidates, dp_cross_validate
+from skdp.model_selection import DPSearchCV, candidates
 
 
 def test_it_finds_what_is_plainly_better(regression, classification):
