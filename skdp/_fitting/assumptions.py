@@ -93,42 +93,33 @@ def noise_assumptions(noise_source: str, epsilon: float) -> list[str]:
     return sentences
 
 
+# What is declared, by the public fact of which the sentence is made.
+DECLARED = {
+    "clips_means": "rows_per_group = {0.rows_per_group:g} was guessed without looking at the rows. "
+    "The mean gradient of a group is clipped, whatever the number of its rows.",
+    "weighted": "It is public that weights are finite, not negative and not all 0. The weight of a "
+    "record depends only on that record, unlike the weights of AdaBoost.",
+    "has_offset": "The offset of a record depends only on that record and on public or released "
+    "numbers. The margins of a model that was fitted to these rows without privacy depend on more.",
+    "start": "The starting point, coef_init and intercept_init, is public: it was not learnt from "
+    "these rows, or its cost is accounted for elsewhere.",
+    "data_norm": "The bound on the norm of rows, {0.data_norm:g}, was chosen without looking at "
+    "the rows. Rows with larger norms were shrunk to it.",
+    "row_bound": "Standardised rows with an L2 norm above {0.row_bound:.4g} (twice the typical "
+    "norm), or above row_bound_ if that is larger, were shrunk to that norm, both in fit and in "
+    "predict. Set a different bound with RowNorm.",
+}
+
+
 def declared_assumptions(public: Public) -> list[str]:
     """Return the declarations about weights, the start, and norms of rows or sizes of groups."""
-    sentences = []
-    if public.clips_means:
-        sentences.append(
-            f"rows_per_group = {public.rows_per_group:g} was guessed without looking at the "
-            "rows. The mean gradient of a group is clipped, whatever the number of its rows."
-        )
-    if public.weighted:
-        sentences.append(
-            "It is public that weights are finite, not negative and not all 0. The weight of a "
-            "record depends only on that record, unlike the weights of AdaBoost."
-        )
-    if public.has_offset:
-        sentences.append(
-            "The offset of a record depends only on that record and on public or released numbers. "
-            "The margins of a model that was fitted to these rows without privacy depend on more."
-        )
+    given = {name: getattr(public, name) for name in DECLARED}
+    if public.data_norm is not None:
+        given["row_bound"] = None
+    known = (name for name, value in given.items() if value is not None and value is not False)
+    sentences = [DECLARED[name].format(public) for name in known]
     if public.has_offset and public.labels_alone:
         sentences.append("Offsets are public: they do not depend on the targets of these rows.")
-    if public.start is not None:
-        sentences.append(
-            "The starting point, coef_init and intercept_init, is public: it was not learnt from "
-            "these rows, or its cost is accounted for elsewhere."
-        )
-    if public.data_norm is not None:
-        sentences.append(
-            f"The bound on the norm of rows, {public.data_norm:g}, was chosen without looking at "
-            "the rows. Rows with larger norms were shrunk to it."
-        )
-    elif public.row_bound is not None:
-        sentences.append(
-            f"Standardised rows with an L2 norm above {public.row_bound:.4g} (twice the typical "
-            "norm), or above row_bound_ if that is larger, were shrunk to that norm, both in fit "
-            "and in predict. Set a different bound with RowNorm."
-        )
     return sentences
 
 

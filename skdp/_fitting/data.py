@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,10 +49,10 @@ class Data:
         Of rows in memory.
     by : array of shape (n_rows,) or None
         Labels of subgroups.
-    beside : mapping from str to array
-        Weights and offsets of rows in memory that are split or scored, as arguments of ``fit``.
     weights : array of shape (n_rows,) or None
         Of rows in memory.
+    offset : array of shape (n_rows, n_outputs) or None
+        Of margins, of rows in memory that are split or scored.
     grouped, is_sparse, weighted, has_offset : bool
     make_source : callable or None
         Returns the source, from the public facts of a fit and a ``map`` over threads.
@@ -83,8 +83,8 @@ class Data:
     n_features: int
     groups: GroupLabels | None = None
     by: AnyArray | None = None
-    beside: Mapping[str, AnyArray] = field(default_factory=dict)
     weights: Array | None = None
+    offset: Array | None = None
     grouped: bool = False
     is_sparse: bool = False
     weighted: bool = False
@@ -152,11 +152,11 @@ class Data:
         part = replace(several[0], numbers=numbers)
         if isinstance(self.X, Partitions):
             return {"X": MappedPartitions(self.X, RowsOfPart(part))}
-        arrays = {"X": self.X, "y": self.y, **self.beside}
-        if self.groups is not None:
-            arrays["groups"] = self.groups.codes
-        rows = part.rows(0, self.n_rows, arrays.get("groups"))
-        return {name: _safe_indexing(array, rows) for name, array in arrays.items()}
+        rows = part.rows(0, self.n_rows, self.codes)
+        arrays = {"X": self.X, "y": self.y, "groups": self.codes}
+        arrays |= {"sample_weight": self.weights, "offset": self.offset}
+        known = {name: array for name, array in arrays.items() if array is not None}
+        return {name: _safe_indexing(array, rows) for name, array in known.items()}
 
     def predicted_by(self, predict: Callable[..., AnyArray]) -> AnyArray:
         """Return ``predict(X)``, which has one answer for each row of X.
@@ -193,8 +193,7 @@ class Data:
         return predicted
 
     def _offset_of(self, rows: slice | Indices) -> dict[str, AnyArray]:
-        offset = self.beside.get("offset")
-        return {} if offset is None else {"offset": offset[rows]}
+        return {} if self.offset is None else {"offset": self.offset[rows]}
 
 
 def read_block(

@@ -401,7 +401,7 @@ def prepare_fit(model: PrivateEstimator, data: Data, *start: object) -> Fit:
         user_warnings.warn_about_columns(model._who, X, data.names or ())
     public, solver, plan = prepared.public, prepared.solver, prepared.plan
     if solver is not None:
-        user_warnings.warn_about_noise(model._who, plan, public, prepared.problem)
+        user_warnings.warn_about_noise(model._who, prepared)
     source = model._terms.noise_source
     resampled = surroundings.resampling_around()
     assumptions = *resampled, *model._assumptions(prepared), *data.assumptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse as scipy_sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples
 
 from skdp._fitting import grouping, parts, refusals
 from skdp._fitting.data import Data, read_block
+from skdp._fitting.estimator import PrivateEstimator
 from skdp._fitting.parameters import planned_records
 from skdp._fitting.partitions import as_partitions, failure
 from skdp._fitting.tables import KindsOfLabels, is_dask, kinds_of_labels, names_of
@@ -446,7 +446,7 @@ def read_plain(
             return _read_partitions(reader, partitions, (X, y, beside.get("sample_weight"), groups))
         labels = groups
         if groups is not None and not isinstance(groups, grouping.GroupLabels):
-            labels = grouping.GroupLabels(groups, X=X, y=y, **_arrays(beside))
+            labels = grouping.GroupLabels(groups, X=X, y=y, **beside)
         if y is None:
             raise ValueError("y is needed: scores compare predictions with it.")
         with refusals.without_row_counts(labels is not None):
@@ -458,24 +458,22 @@ def read_plain(
                     f"X has {n_rows} rows and y has {len(values)}. There must be as many, and at "
                     "least one."
                 )
-            known = _arrays(beside)
-            if "sample_weight" in known:
-                known["sample_weight"] = checked_weights(known["sample_weight"], values)
-            if "offset" in known:
-                known["offset"] = checked_offset(known["offset"], n_rows)
-    sizes, width = [n_rows if labels is None else labels.n_groups], (*np.shape(X), 1)[1]
-    facts = {
-        "groups": labels,
-        "grouped": labels is not None,
-        "beside": known,
-        "weighted": "sample_weight" in known,
-        "has_offset": "offset" in known,
-    }
-    return Data(X, values, Targets(values, 1), sizes, int(width), **facts)
-
-
-def _arrays(beside: Mapping[str, Table]) -> dict[str, Any]:
-    return {name: one for name, one in beside.items() if one is not None}
+            weights = checked_weights(beside.get("sample_weight"), values)
+            offset = beside.get("offset")
+            offset = None if offset is None else checked_offset(offset, n_rows)
+    return Data(
+        X,
+        values,
+        Targets(values, 1),
+        [n_rows if labels is None else labels.n_groups],
+        int((*np.shape(X), 1)[1]),
+        groups=labels,
+        weights=weights,
+        offset=offset,
+        grouped=labels is not None,
+        weighted=weights is not None,
+        has_offset=offset is not None,
+    )
 
 
 def require_numbered(who: str, data: Data) -> Data:
@@ -497,7 +495,7 @@ def check_data(who: str, data: Data, check: RowCheck) -> None:
             check(data.X, data.y)
 
 
-class PlainReader(BaseEstimator):
+class PlainReader(PrivateEstimator):
     """Reader of partitions that returns raw rows, or runs a check on them.
 
     Parameters
@@ -507,10 +505,18 @@ class PlainReader(BaseEstimator):
     reads_labels : bool, default=False
     """
 
+    privacy = None
+
     def __init__(self, who: str, check: RowCheck | None = None, reads_labels: bool = False) -> None:
         self.who, self.check, self.reads_labels = who, check, reads_labels
-        self._who, self._reads_label_set = who, reads_labels
-        self._predicts_rows = False
+
+    @property
+    def _who(self) -> str:
+        return self.who
+
+    @property
+    def _reads_label_set(self) -> bool:
+        return self.reads_labels
 
     def _check_parameters(self) -> None:
         pass
@@ -527,15 +533,6 @@ class PlainReader(BaseEstimator):
         if not scipy_sparse.issparse(X):  # the shape is all that is wanted
             X = np.broadcast_to(np.zeros(()), (*np.shape(X), 1)[:2])
         return X, np.asarray(y)
-
-    def _read_targets(self, y: AnyArray, dtype: object) -> Targets:
-        return Targets(y, 1)
-
-    def _with_offset(self, targets: Targets, weights: Any, offset: object) -> tuple[Targets, Any]:
-        return targets, weights
-
-    def _declared_targets(self, n_outputs: int) -> Targets:
-        return Targets(np.zeros((2, 1)), 1)
 
 
 # ---------------------------------------------------------------- blocks and partitions, read

@@ -109,13 +109,14 @@ def refuse_lazy(X: Table, what: str = "X") -> None:
         )
     elif isinstance(X, Partitions):
         remedy = (
-            "rows in partitions. Predict each partition's X where it is read. For a score of them "
-            "all call skdp.metrics.evaluate"
+            "rows in partitions, and this method takes rows in memory. Predict each partition's X "
+            "where it is read, or score all by skdp.metrics.evaluate"
         )
     elif is_dask(X):
         remedy = (
-            "of dask. Map its blocks: X.map_partitions(model.predict) of a data frame, "
-            "X.map_blocks(model.predict, drop_axis=1, dtype=float) of an array"
+            "of dask, and this method takes rows in memory. Map its blocks: "
+            "X.map_partitions(model.predict) of a data frame, X.map_blocks(model.predict, "
+            "drop_axis=1, dtype=float) of an array"
         )
     elif callable(getattr(X, "collect", None)) and not hasattr(X, "__array__"):  # LazyFrame
         remedy = "which holds no rows yet. Pass X.collect()"

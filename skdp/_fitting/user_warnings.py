@@ -16,7 +16,6 @@ from skdp._stages.inference.stage import InferenceStage
 from skdp._stages.scaling.stage import ScalingStage
 from skdp._stages.sequence import Prepared
 from skdp._warnings import warn
-from skdp.objective import Problem
 from skdp.planning import LEAST_LOSS, MOST_LOSS, expected_loss, hopeless, signal_for
 from skdp.solvers.defaults import equivalent_mu
 
@@ -238,17 +237,6 @@ def warn_about_units(who: str, scaling: str, prepared: Prepared) -> None:
     )
 
 
-def _unlike_measured(prepared: Prepared) -> str:
-    """Return in which respects a fit differs from the ones that were measured, "" if in none."""
-    public, problem = prepared.public, prepared.problem
-    facts = {
-        "this loss": problem.loss.name not in MEASURED_LOSSES,
-        "this penalty or constraint": not {"unconstrained", "smooth_penalty"} <= problem.provides,
-        "groups": public.grouped,
-    }
-    return " and ".join(name for name, is_so in facts.items() if is_so)
-
-
 def signal_to_noise(public: Public, plan: Plan) -> float:
     """Return ``mu n / p``: how far a fit of p parameters to n rows stands out of its noise.
 
@@ -283,7 +271,12 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
         return ()
     if public.is_pure:
         return ("No loss is predicted with delta=0, as such fits were not measured.",)
-    unlike = _unlike_measured(prepared)
+    facts = {
+        "this loss": problem.loss.name not in MEASURED_LOSSES,
+        "this penalty or constraint": not {"unconstrained", "smooth_penalty"} <= problem.provides,
+        "groups": public.grouped,
+    }
+    unlike = " and ".join(name for name, is_so in facts.items() if is_so)
     signal = signal_to_noise(public, prepared.plan)
     score = {"regression": "R2", "log link": "D2"}.get(kind, "log loss")
     alike, others = "data sets", ""
@@ -339,11 +332,12 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g}%" if share < 1 else f"{100 * share:.0f}%"
 
 
-def warn_about_noise(who: str, plan: Plan, public: Public, problem: Problem) -> None:
+def warn_about_noise(who: str, prepared: Prepared) -> None:
     """Warn if there are so few rows, for the budget and the columns, that nothing can be learnt.
 
     All figures are public.
     """
+    plan, public, problem = prepared.plan, prepared.public, prepared.problem
     alike = KINDS.get(problem.loss.targets)
     kind, unit = MEASURED_LOSSES.get(problem.loss.name, alike), f"{public.unit}s"
     # Nothing else was measured, and in a small set noise may count for less.

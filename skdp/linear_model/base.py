@@ -527,7 +527,7 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             grouped = n_groups is not None
             prepared = self._prepare(n_records, n_features, n_outputs, grouped=grouped, **facts)
         public, plan = prepared.public, prepared.plan
-        user_warnings.warn_about_noise(self._who, plan, public, prepared.problem)
+        user_warnings.warn_about_noise(self._who, prepared)
         user_warnings.warn_about_inference(self._who, prepared)
         user_warnings.warn_about_units(self._who, self._scaling_word, prepared)
         cost = plan.cost(public, self._assumptions(prepared), self._terms.noise_source)
