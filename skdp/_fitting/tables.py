@@ -109,8 +109,8 @@ def refuse_lazy(X: Table, what: str = "X") -> None:
         )
     elif isinstance(X, Partitions):
         remedy = (
-            "rows in partitions, and this method takes rows in memory. Predict each partition's X "
-            "where it is read, or score all by skdp.metrics.evaluate"
+            "rows in partitions. Predict each partition's X where it is read, or score all by "
+            "skdp.metrics.evaluate"
         )
     elif is_dask(X):
         remedy = (
