@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from sklearn.base import BaseEstimator
 
 from skdp._fitting import estimator as fits
@@ -30,7 +31,8 @@ BaseEstimator._get_param_names = classmethod(
 )
 
 # Secure noise has other bits in each fit, but the same bits in each run of a test: a bound that
-# holds with probability .999 would fail one run in a thousand. Forked processes draw anew.
+# holds with probability .999 would fail one run in a thousand. Forked processes draw anew. Examples
+# of hypothesis are the same in each run as well.
 BITS, START = np.random.default_rng(7), np.random.default_rng(7).bit_generator.state
 PROCESS = os.getpid()
 exact_sampling.os = SimpleNamespace(
@@ -38,6 +40,9 @@ exact_sampling.os = SimpleNamespace(
     getpid=lambda: os.getpid(),
 )
 rows.secrets = SimpleNamespace(token_bytes=BITS.bytes)  # keys of random divisions
+
+settings.register_profile("repeatable", derandomize=True, database=None)
+settings.load_profile("repeatable")
 
 
 @pytest.hookimpl(tryfirst=True)
