@@ -34,7 +34,7 @@ from skdp._stages.base import StageParameters
 from skdp._stages.inference.stage import inference_share
 from skdp._stages.sequence import Prepared, check_stages, stages_of
 from skdp.accounting import LABEL, PrivacyStatement
-from skdp.linear_model.inference import keep_inference
+from skdp.linear_model.inference import keep_inference, normal_intervals
 from skdp.objective import ElasticNet, Loss, OffsetLogistic, OffsetMultinomial, Problem
 from skdp.objective.tweedie import LARGEST_EXPONENT
 from skdp.solvers import auto
@@ -402,7 +402,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             estimates = vars(self).get("inference_")
             if estimates is not None:  # whose intervals are about other coefficients
                 table["debiased rate ratio"] = self._loss(1).mean(estimates.coef)
-                limits = np.clip(estimates.interval(0.95), -LARGEST_EXPONENT, LARGEST_EXPONENT)
+                limits = normal_intervals(estimates.coef, estimates.std_error, 0.95)
+                limits = np.clip(limits, -LARGEST_EXPONENT, LARGEST_EXPONENT)
                 table[["lower", "upper"]] = np.exp(limits)
         table["effect"] = coef[largest, np.arange(coef.shape[1])] * sizes
         return table.sort_values("effect", key=np.abs, ascending=False)
