@@ -98,20 +98,20 @@ def process_id() -> str:
 class PrivacyBudget:
     """A budget that several fits share.
 
-    Each fit is charged before it uses the rows. The one which would bring the total over
-    ``epsilon`` is refused, and costs nothing. A fit that fails half way keeps its debt. The total
-    is that of all releases composed, which is less than the sum of the fits' epsilons.
+    Each fit is charged before it uses the rows. A fit that would bring the total over ``epsilon``
+    is refused, and costs nothing. A fit that fails halfway stays charged. The total is the
+    composition of all releases, which is less than the sum of the fits' epsilons.
 
-    Use it as a context manager, which charges every fit of the process while its block is open, in
-    whatever thread. Where blocks are nested, all of the budgets are charged. Or pass it to
-    estimators as ``privacy=Privacy(budget=...)``. Clones share it. Without a ledger it counts in
-    the process that made it: a fit in another process is refused, not forgotten. With one, the fits
-    of all processes that share the file are charged, those before a restart included.
+    As a context manager it charges every fit of the process while its block is open, in all
+    threads. In nested blocks all budgets are charged. Alternatively pass it to estimators as
+    ``privacy=Privacy(budget=...)``, which clones share. Without a ledger it counts only in the
+    process that made it, and refuses fits in other processes. With a ledger it charges the fits of
+    all processes that share the file, also before a restart.
 
     Parameters
     ----------
     epsilon : float
-        Positive. It is inf refuses nothing and only counts.
+        Positive. With inf, the budget refuses nothing and only counts.
     delta : float
         In [0, 1): the delta at which the total is priced.
     adjacency : {"zero_out", "replace_one", "label"}, default="zero_out"
@@ -120,7 +120,7 @@ class PrivacyBudget:
         Whether to admit fits with `SeededNoise`, which are not private, for tests. Not with a
         ledger.
     unit : {"row", "group"} or None, default=None
-        Unit of privacy. None for that of the first fit, or, with a ledger, for "row".
+        Unit of privacy. None means the unit of the first fit or, with a ledger, "row".
     ledger : str, path or None, default=None
         SQLite file on a local disk that keeps the charges, created if missing. A charge is
         committed before the fit uses rows.

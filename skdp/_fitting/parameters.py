@@ -19,9 +19,9 @@ delta : float
     requests pure differential privacy by Laplace noise, which not every solver supports.
 solver : str, tuple (str, dict) or Solver
     Name from `skdp.solvers.available`, a name and hyperparameters such as ``("gd", {"batch_size":
-    50})``, or a configured solver, whose hyperparameters a search reaches as ``solver__batch_size``
-    and so on. "auto" chooses, by public facts, among the solvers that have all hyperparameters set
-    here.
+    50})``, or a configured solver. A search sets hyperparameters of a configured solver as
+    ``solver__batch_size``. "auto" chooses by public facts among the solvers that accept all
+    hyperparameters set here.
 max_iter : int or "auto"
     Number of steps. "auto" values here and below follow from public facts (n_samples, n_features,
     outputs, budget) and are in ``solver_`` after fit. Setting the same value gives the same fit.
@@ -36,18 +36,16 @@ clip_norm : float or "auto"
     Largest norm of one record's gradient: L2 for Gaussian noise, L1 for Laplace noise. Smaller
     means less noise and more bias.
 scaling : {"auto", "private", "none"}, PublicRange, PublicSample or RowNorm
-    How columns, and the targets of a regression, are standardised as part of the fit. "private"
-    estimates their ranges, centres and scales by noisy histograms, within the same budget.
-    `PublicRange`, and `PublicSample` of rows that are not private, declare those of the columns at
-    no cost, and all of them that of the targets, as in ``PublicRange(target=(0, 300))``. Penalties
-    act on the coefficients of standardised columns then, as after
-    `sklearn.preprocessing.StandardScaler`. ``coef_`` and ``intercept_`` are in units of X and y.
-    Sparse columns are not centred, and nothing is without an intercept. "none" takes records as
-    they are, and leaves everything to the solver. `RowNorm` does, too, and bounds the length of
-    rows. Otherwise rows whose standardised L2 norm exceeds ``2 * sqrt(n_features + 1)``, twice the
-    typical one, are scaled down to it, unless epsilon is infinite. "auto" is "private", except with
-    a constraint, with ``delta=0``, and for columns whose histograms the noise would hide, by a rule
-    in public facts.
+    How columns, and the targets of a regression, are standardised in the fit. "private" estimates
+    ranges, centres and scales by noisy histograms, within the same budget. `PublicRange` and
+    `PublicSample` declare them at no cost. Both, and `RowNorm`, also declare the range of targets,
+    as in ``PublicRange(target=(0, 300))``. Penalties act on the coefficients of standardised
+    columns, as after `sklearn.preprocessing.StandardScaler`, but ``coef_`` and ``intercept_`` are
+    in units of X and y. Sparse columns are not centred. Without an intercept no column is centred.
+    Rows whose standardised L2 norm exceeds ``2 * sqrt(n_features + 1)``, twice the typical norm,
+    are scaled down to it, unless epsilon is infinite. "none" leaves records as they are, and so
+    does `RowNorm`, which bounds the norm of rows. "auto" is "private", except with a constraint,
+    and for columns whose histograms would be mostly noise.
 prior : PublicModel, fitted linear model, PublicSample or None
     Public model that the fit starts from: `PublicModel` of published coefficients, a fitted model
     of scikit-learn or skdp, or ``PublicSample(X, y=targets)``, to which a model is fitted. Three
@@ -55,8 +53,8 @@ prior : PublicModel, fitted linear model, PublicSample or None
     prior is useless. The rest fits the difference, which penalties and shrinkage pull towards 0.
     The cost of a prior with a privacy statement of its own is added to ``privacy_``.
 constraint : L2Ball, L1Ball, Box, Simplex, str, tuple (str, dict) or None
-    Set that the coefficients, taken as one vector, have to lie in. It costs no budget. Short for
-    ``L2Ball(2.0)`` is ``("l2_ball", {"radius": 2.0})``. The intercept is free.
+    Set in which the coefficients, as one vector, must lie. It costs no budget. ``("l2_ball",
+    {"radius": 2.0})`` is short for ``L2Ball(2.0)``. The intercept is not constrained.
 inference : bool, "coefficients", CoefficientInference or None
     True, or "coefficients", ends the fit with standard errors, intervals and p-values: a Newton
     step from the fitted coefficients that undoes their bias, with the covariance of rows and noise.
@@ -66,13 +64,13 @@ inference : bool, "coefficients", CoefficientInference or None
 fit_intercept : bool
     Whether to fit an intercept. It is part of the same release.
 fixed_effects : bool
-    Whether each group has a constant of its own, which is neither estimated nor released: the means
-    of a group, weighted by ``sample_weight``, are subtracted from its columns and targets inside
-    the fit, before scaling (the within estimator of panels). It costs no budget and needs
-    ``groups``. Declared ranges and norms are of deviations from the means. ``intercept_`` is 0,
-    whatever ``fit_intercept`` is: the constants of groups take its place. Predictions are ``X @
-    coef_``, up to the constant of the row's group, and are not clipped. Columns that are constant
-    within groups have no effect that could be estimated, leave them out.
+    Whether each group has its own intercept, which is neither estimated nor released: the means of
+    a group, weighted by ``sample_weight``, are subtracted from its columns and targets inside the
+    fit, before scaling (the within estimator of panels). It costs no budget and needs ``groups``.
+    Declared ranges and norms are of deviations from the means. ``intercept_`` is 0, whatever
+    ``fit_intercept`` is: the intercepts of groups replace it. Predictions are ``X @ coef_``, up to
+    the intercept of the row's group, and are not clipped. Leave out columns that are constant
+    within groups: their effects cannot be estimated.
 privacy : Privacy or None
     Neighbouring relation, shared budget and source of noise, as a `Privacy` object. None means its
     defaults.
@@ -103,8 +101,8 @@ scaling_ : Scaling or None
     weights, ``scaling_.weights.scale`` is the weight that counts as 1, to which larger ones are
     clipped.
 row_bound_ : float or None
-    L2 norm to which longer rows are scaled down, in the fit and in predictions. Of standardised
-    rows, if they were.
+    L2 norm to which rows with a larger norm are scaled down, in the fit and in predictions, after
+    standardisation if there is any.
 privacy_ : PrivacyStatement
     Releases, cost and assumptions.
 n_features_in_ : int
@@ -120,19 +118,19 @@ coef_debiased_ : array of the shape of ``coef_``
 intercept_debiased_ : float or array of the shape of ``intercept_``
     The intercept that belongs to them.
 coef_std_error_ : array of shape (n_features,)
-    Standard errors over rows and noise. It is inf where a coefficient is not determined. Of several
-    classes it has the shape of ``coef_``, as have the arrays that follow.
+    Standard errors over rows and noise, inf if a coefficient is not determined. With several
+    classes this array and the following ones have the shape of ``coef_``.
 intercept_std_error_ : float
-    The same of the intercept. It is inf unless all coefficients are determined.
+    Standard error of the intercept, inf unless all coefficients are determined.
 coef_covariance_ : array of shape (n_features, n_features)
-    Covariance of ``coef_debiased_``, of several classes of ``coef_debiased_.ravel()``. It is inf on
-    the diagonal, nan beside it, where not determined.
+    Covariance of ``coef_debiased_.ravel()``. If a coefficient is not determined, its variance is
+    inf and its covariances are nan.
 determined_ : array of shape (n_features,), bool
-    Whether the noise leaves an interval of use.
+    Whether the noise permits a useful interval.
 p_values_ : array of shape (n_features,)
-    Two-sided, of coefficients of 0, nan where not determined.
+    Two-sided p-values of the hypothesis that a coefficient is 0, nan if it is not determined.
 inference_ : DebiasedCoefficients
-    All of it in one object, with the shares of the variances that are due to privacy.
+    All of these attributes, with the shares of the variances that are due to privacy.
 
 cited
 -----

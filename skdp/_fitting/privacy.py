@@ -60,9 +60,9 @@ class Privacy(BaseEstimator):
     rows_per_group : float or None, default=None
         For fits with ``groups``: a public guess of the number of rows of a group, not computed from
         the data. With a guess above 1, solvers "gd", "adp_sgd" and the accelerated ones clip the
-        mean gradient of a group, and the default clipping norm is smaller, as a mean is shorter
-        than its rows: less noise. None clips the gradient of each row. The guarantee is the same,
-        whatever the guess.
+        mean gradient of a group. Its norm is smaller than the norms of the rows' gradients, so the
+        default clipping norm and the noise are smaller. None clips the gradient of each row. The
+        guarantee is the same, whatever the guess.
     max_weight : float or None, default=None
         For fits with ``sample_weight``: a public bound on weights, not computed from the data.
         Larger weights count as this one. None estimates a scale of the weights privately, as a part

@@ -33,10 +33,10 @@ TargetDeclaration = float | tuple[float, float] | None  # a bound, or both ends
 class PublicSample:
     """Public rows that stand for the private ones: ranges, sizes and second moments of columns.
 
-    Last decade's rows, another site's, a census: given as ``scaling``, they standardise columns at
-    no cost, and "whitened" computes its coordinates from them, for which it otherwise spends a
-    fifth of its budget. Where they differ from the private rows the fit is less accurate, and as
-    private.
+    Examples are the rows of an earlier decade, of another site, or of a census. Given as
+    ``scaling``, they standardise columns at no cost, and "whitened" computes its coordinates from
+    them, which otherwise costs a part of the budget. If they differ from the private rows, the fit
+    is less accurate but equally private.
 
     Parameters
     ----------

@@ -179,11 +179,10 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
             is zero. Public by assumption, which the privacy statement lists: a point learnt from
             the same rows is a leak, unless its cost is accounted for.
         groups : array of shape (n_samples,) or None, default=None
-            Labels of groups, such as persons, which have an order: integers, strings, dates, tuples
-            of these. None may be missing, in whole or in part. The guarantee is for a group then,
-            with all of its rows, however many they are: the unit of privacy is all rows with one
-            label. The number of groups is public and takes the place of n. The number of rows is
-            not. Each group counts once in the model. None protects single rows.
+            Labels of groups, such as persons: integers, strings, dates or tuples of these. No label
+            may be missing, in whole or in part. The guarantee then protects all rows with one
+            label, whatever their number. The number of groups is public and replaces n. The number
+            of rows is private. Each group counts once in the model. None protects single rows.
 
         Returns
         -------
@@ -228,15 +227,15 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
     ) -> Self:
         """Fit the model to a stream of blocks of rows, each of which is read once.
 
-        The solver must be one that reads each row once: "whitened", which "auto" is unless there
-        are weights, several outputs, many columns or hardly a signal, "boosted_ssp" (one release of
-        moments), "adaptive_shuffled_sgd" or "shuffled_sgd". Memory is that of an arriving block, of
-        the first rows, and for the last two of one of the solver's blocks, which has ``n_samples /
-        max_iter`` rows. The budget is charged once, before the first block is read. Columns and
-        targets are standardised by figures from the first rows to arrive, which are held and used
-        for nothing else. `PublicRange` and `PublicSample` need none. If scaling is impossible, for
-        instance with delta = 0, columns should have about unit standard deviation: a `NoiseWarning`
-        is issued unless ``scaling="none"`` or a `RowNorm` confirms it.
+        The solver must read each row once: "whitened", "boosted_ssp" (one release of moments),
+        "adaptive_shuffled_sgd" or "shuffled_sgd". "auto" is "whitened" unless there are weights,
+        several outputs, many columns or little signal. Memory contains one arriving block and the
+        first rows. The last two solvers also keep ``n_samples / max_iter`` rows. The budget is
+        charged once, before the first block is read. Columns and targets are standardised by
+        figures from the first rows to arrive, which are used for nothing else. `PublicRange` and
+        `PublicSample` need none. If scaling is impossible, for instance with delta = 0, columns
+        should have about unit standard deviation: a `NoiseWarning` is issued unless
+        ``scaling="none"`` or a `RowNorm` confirms it.
 
         Parameters
         ----------
@@ -249,12 +248,12 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         n_features : int
             Number of columns.
         n_samples : int or None, default=None
-            Number of rows, declared as public, needed without ``n_groups``. Places that no row
-            arrives for count as null records, and nothing tells that they were missing. Rows beyond
-            it are left out, with a warning. If blocks are a list, they are refused before the
-            budget is charged.
+            Number of rows, declared as public, needed without ``n_groups``. Missing rows count as
+            null records, and no result reveals that they were missing. Rows beyond it are left out,
+            with a warning. If blocks are a list, they are refused before the budget is charged.
         n_groups : int or None, default=None
-            Number of groups, declared in place of that of rows: the guarantee is for a group.
+            Number of groups, declared in place of the number of rows: the guarantee protects
+            groups.
         n_outputs : int, default=1
             Number of targets of a regression.
         sparse : bool, default=False
@@ -278,8 +277,8 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         -----
         The order of arrival and the sizes of blocks must not depend on private values. No shuffle
         is needed for privacy: a record keeps its place, so it lies in one of the solver's blocks,
-        whatever the others hold (parallel composition). There is no amplification, either, as the
-        order is not secret: the price is that of one step. For accuracy, rows should arrive in
+        whatever the other records are (parallel composition). There is no amplification, either, as
+        the order is not secret: the price is that of one step. For accuracy, rows should arrive in
         about random order.
 
         The first rows, whose number follows from the budget and the shape, and the others are two

@@ -452,9 +452,9 @@ class Inference:
     def conf_int(self, level: float = 0.95, intercept: bool = False) -> Table:
         """Return confidence intervals of the coefficients.
 
-        Normal intervals around ``coef_debiased_``. Their standard errors hold the noise that was
-        added for privacy and the sampling of the rows. Each covers at the level by itself. No
-        correction is made for looking at several.
+        Normal intervals around ``coef_debiased_``. Their standard errors include the noise added
+        for privacy and the sampling of the rows. Intervals are not adjusted for multiple
+        comparisons.
 
         Parameters
         ----------

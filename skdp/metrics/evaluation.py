@@ -66,7 +66,8 @@ def evaluate(
     Parameters
     ----------
     model : fitted classifier or regressor
-        Of skdp, of scikit-learn, a pipeline or a search. It has to predict each row by itself.
+        Of skdp, of scikit-learn, a pipeline or a search. Its prediction for a row must not depend
+        on other rows.
     X : array, sparse matrix or data frame of shape (n_samples, n_features), Partitions or iterator
         Rows in partitions, such as `Chunks`, and collections of dask stay where they are: the
         model, which must be possible to pickle, predicts there, once for a check and once for each

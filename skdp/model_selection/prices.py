@@ -80,8 +80,8 @@ def privacy_of(
 ) -> PrivacyStatement:
     """Return the price of the fits of a plain search, from public facts and before the fit.
 
-    All candidates are counted, each record in the trainings that contain it (K - 1 of K in K-fold
-    cross-validation), and the refit. Scores are not counted, because they are not private:
+    The price covers all candidates and the refit. A record counts in the fits that contain it (K -
+    1 of K in K-fold cross-validation). Scores are not counted, because they are not private:
     ``assumptions`` says so. A search over one candidate with ``refit=False`` has the price of
     `sklearn.model_selection.cross_validate`. After the fit the price is the same, if the search was
     not changed.

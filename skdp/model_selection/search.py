@@ -63,13 +63,13 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     """Private choice among hyperparameters, solvers, columns or estimators.
 
     Rows are split at random. A random number of times a candidate is drawn, fitted on the first
-    part and scored, with noise, on the second. The one with the best noisy score is kept, and
-    nothing of the others is. All of it together is (epsilon, delta)-differentially private.
+    part and scored, with noise, on the second. Only the candidate with the best noisy score is
+    kept. The whole search is (epsilon, delta)-differentially private.
 
-    **Often the default is better.** A search over 10 runs gives each of them about a third less
-    epsilon than a single fit would have, and a fifth fewer rows. It is useful if candidates differ
-    by more than that, for example in columns or estimators, and rarely for the strength of a
-    penalty. See :doc:`/how_to/score`.
+    **Often the default is better.** In a search over 10 runs, each run has about a third less
+    epsilon than a single fit, and a fifth fewer rows. A search is useful if candidates differ by
+    more than that, for example in columns or estimators. The strength of a penalty is rarely worth
+    a search. See :doc:`/how_to/score`.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         all rows, which would cost a fit more.
     best_params_ : dict
     best_score_ : float
-        Its noisy score, which is too good on average, being the best of several.
+        Its noisy score. As the best of several, it is too good on average.
     privacy_ : PrivacyStatement
     n_features_in_ : int
     feature_names_in_ : array of str
@@ -119,13 +119,13 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
     Notes
     -----
     There is no ``cv_results_``, since every score that is shown costs budget. Neither the number of
-    runs nor who else was drawn is kept: the guarantee rests on it. Whoever can time ``fit`` learns
-    about the number, so do not publish times.
+    runs nor the other candidates are kept, because the guarantee depends on their secrecy. Do not
+    publish the time of ``fit``: it reveals the number of runs.
 
-    Each run costs a row the maximum of fit and score, as it is in one part only. That the best of a
-    geometric number of mu-Gaussian-DP runs costs little more than one is Theorem 2 of Papernot and
-    Steinke. The price here is by privacy profiles, in the spirit of Koskela, Redberg and Wang. A
-    candidate must be Gaussian DP, so its releases are on all rows or on disjoint blocks.
+    Each run costs a row the maximum of fit and score, as it is in one part only. By Theorem 2 of
+    Papernot and Steinke, the best of a geometric number of runs costs little more than one run. The
+    price here is by privacy profiles, in the spirit of Koskela, Redberg and Wang. A candidate must
+    be Gaussian DP, so its releases are on all rows or on disjoint blocks.
 
     References
     ----------

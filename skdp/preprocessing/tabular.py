@@ -42,7 +42,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
       ``drop="first"`` the first label is the reference level, and has no column.
     * Columns of dates become days since 2000-01-01, in UTC if they have a time zone. Periods count
       by their start. Durations become days.
-    * All others are numbers. Missing numbers and dates are filled, and a column marks where.
+    * All others are numbers. Missing numbers and dates are filled, and a second column marks them.
 
     Columns of anything else are refused, and so are mixed columns and, in ``transform``, columns of
     another kind than in ``fit``. Kinds of columns are public, as types are.
@@ -61,14 +61,14 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         The value of missing numbers and dates: ``fill_value``, which costs nothing, or the median
         of the known values, estimated privately.
     fill_value : float, date, or dict of column to float or date, default=None
-        Public values for ``impute="constant"``, and for columns of which hardly any value is
-        known. A value that is typical of its column serves best, as a far-off one widens the range
-        of the column. Columns that are left out get 0, with a warning if they are among
-        ``missing``. For a column of dates, a date, such as "1980-01-01", or days since 2000-01-01.
+        Public values for ``impute="constant"``, and for columns of which hardly any value is known.
+        Use a value that is typical of its column: a distant value widens the range of the column.
+        Columns that are left out get 0, with a warning if they are among ``missing``. For a column
+        of dates, a date, such as "1980-01-01", or days since 2000-01-01.
     missing : "all" or list of columns, default="all"
-        Columns that get a further column which marks missing values: a public choice, as these rows
-        are not looked at. In other columns missing values are filled and not marked. With the mark
-        a linear model fits as well whatever number fills them.
+        Columns that get a second column, which marks missing values. The choice must be public. In
+        other columns missing values are filled and not marked. With the mark a linear model fits as
+        well whatever number fills them.
     drop : {"first"}, dict of column to label, or None, default=None
         Reference levels, which get zeros and no column: the first label of each category, as in
         `sklearn.preprocessing.OneHotEncoder`, or those of a dict. The columns of all labels add up
