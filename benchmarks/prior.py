@@ -82,6 +82,34 @@ def one_run(name: str, kind: str, seed: int, epsilons) -> dict[float, tuple[floa
     return found
 
 
+def months(output, command, runs: int = 50, epsilon: float = 0.3, n_rows: int = 1_000):
+    """Fit 12 months of other people: from zero, from last month's coefficients, and its model."""
+    scores = np.zeros((runs, 12, 3))
+    for seed in range(runs):
+        split = import_module("benchmarks.datasets.california_housing").load(seed)
+        order = np.random.default_rng(seed).permutation(len(split.X_train))
+        start, last = {}, None
+        for month in range(12):
+            rows = order[month * n_rows : (month + 1) * n_rows]
+            X, y = split.X_train[rows], split.y_train[rows]
+            plain, begun = (
+                skdp.DPRidge(epsilon=epsilon).fit(X, y, **given) for given in ({}, start)
+            )
+            last = skdp.DPRidge(epsilon=epsilon, prior=last).fit(X, y)
+            start = {"coef_init": begun.coef_, "intercept_init": begun.intercept_}
+            test = split.X_test, split.y_test
+            scores[seed, month] = [scored(one, *test) for one in (plain, begun, last)]
+    columns = ("month", "alone", "coef_init", "prior", "error")
+    errors = (scores[..., 2] - scores[..., 0]).std(axis=0, ddof=1) / runs**0.5
+    found = np.column_stack([scores.mean(axis=0), errors])
+    rows = [
+        dict(zip(columns, (month, *(f"{one:.3f}" for one in line)), strict=True))
+        for month, line in enumerate(found, 1)
+    ]
+    results_file.write(output, [command], columns, rows)
+    return rows
+
+
 def run(output, command, names=(), runs: int = 50, epsilons=EPSILONS) -> list[dict]:
     """Run all kinds of priors on all data sets, and write the means."""
     rows = []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import itertools
 import math
 import os
 import secrets
@@ -57,10 +58,10 @@ SELECTED_RECORDS = (
     "total does not hold. Use dp_train_test_split, dp_cross_validate or DPSearchCV instead."
 )
 RETURNED_TARGET = (
-    "{}: a column of X equals the target of an earlier fit in its budget, as in RegressorChain and "
-    "ClassifierChain, and adjacency='label' treats X as public. Use adjacency='replace_one', or "
-    "fit the targets separately (MultiOutputRegressor, MultiOutputClassifier). The fit was "
-    "refused, nothing was released, and nothing was charged."
+    "{}: a column of X, or the offset, equals the target of an earlier fit in its budget, as in "
+    "RegressorChain and ClassifierChain, and adjacency='label' treats it as public. Use "
+    "adjacency='replace_one', or fit the targets separately (MultiOutputRegressor, "
+    "MultiOutputClassifier). The fit was refused, nothing was released, and nothing was charged."
 )
 SHARED_ROWS = (
     "{}: some of these rows were fitted as another part of the people, and no person is in two "
@@ -613,15 +614,17 @@ class FitHistory:
     def refuses(self, data: Data, stated: accounting.PrivacyStatement) -> bool:
         """Return whether X is public, and a column equals a target of an earlier fit, row by row.
 
+        An offset is compared as a column of X is.
         Columns are compared in the order of the rows, and to float32's precision. Order matters:
         a comparison that ignored it would find a public indicator column that merely has as many
         ones as the targets, and the refusal would reveal that number.
         """
         if stated.adjacency != accounting.LABEL or data.X.shape[0] not in self._lengths:
             return False
-        return any(
-            _fingerprint(*column, data.X.shape[0]) in self._targets for column in _columns(data.X)
-        )
+        offsets = (np.asarray(one, dtype=float) for one in data.given[3:] if one is not None)
+        tables = data.X, *(one.reshape(len(one), -1) for one in offsets)
+        columns = itertools.chain(*map(_columns, tables))
+        return any(_fingerprint(*column, data.X.shape[0]) in self._targets for column in columns)
 
     def add_rows(self, part: Part, arrays: tuple[Table, ...]) -> None:
         """Remember which rows a fit on a part of the people was given."""

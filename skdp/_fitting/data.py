@@ -67,7 +67,7 @@ class Data:
     part : tuple of (Partition, int)
         The part of a random split that the rows are, () for all rows.
     given : tuple
-        X, y and weights as they were passed, by which those of another fit are recognised.
+        X, y, weights and offset as they were passed, by which those of another fit are recognised.
     reader : estimator or None
         Which validates blocks as they arrive, so that it learns names that are not known before.
     is_checked_here : bool

@@ -99,7 +99,7 @@ def read_data(
         data = read_block(model, *given, offset, **beside)
     part = parts.part_of(*given, unit=data.unit)
     y = None if y is None else data.y
-    return with_source(model, replace(data, y=y, part=part, given=given[:3]))
+    return with_source(model, replace(data, y=y, part=part, given=(*given[:3], offset)))
 
 
 def with_source(model: Any, data: Data) -> Data:

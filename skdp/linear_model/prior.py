@@ -99,7 +99,7 @@ class Prior:
     costs : tuple of Cost
         Of a prior that was fitted on private rows.
     ranges : pair of array of shape (n_features,), or None
-        Columns of public rows, to which others are clipped.
+        Ranges to which columns are clipped: as by the prior itself, or those of public rows.
     limit : float
         Largest size of a margin.
     """
@@ -123,7 +123,9 @@ class Prior:
             sample = np.clip(np.asarray(given.rows, dtype=float), *ranges)
             given = _fit_of_sample(model, given, sample)
         elif isinstance(getattr(given, "privacy_", None), PrivacyStatement):
-            costs = (Cost.of(given.privacy_),)
+            costs, scaling = (Cost.of(given.privacy_),), getattr(given, "scaling_", None)
+            if scaling is not None and scaling.columns is not None:
+                ranges = scaling.columns.low, scaling.columns.high
         names = ("coef", "intercept") if isinstance(given, PublicModel) else ("coef_", "intercept_")
         try:
             coef, intercept = (np.array(getattr(given, name), dtype=float) for name in names)
@@ -160,12 +162,16 @@ class Prior:
 
     def margins(self, X: Any) -> AnyArray:
         """Return the margins of rows, each from its own row, in finite numbers."""
-        if self.ranges is not None:
-            X = X.toarray() if sparse.issparse(X) else X
+        zero = np.zeros(len(self.coef))  # a cell without an entry, clipped
+        if self.ranges is not None and sparse.issparse(X):
+            X, (low, high) = sparse.csr_array(X, copy=True), self.ranges
+            zero = np.clip(zero, low, high)
+            X.data = np.clip(X.data, low[X.indices], high[X.indices]) - zero[X.indices]
+        elif self.ranges is not None:
             X = np.clip(X, *self.ranges)
         with np.errstate(all="ignore"):
             if sparse.issparse(X):
-                margins = np.asarray(X @ self.coef, dtype=np.float64)
+                margins = np.asarray(X @ self.coef, dtype=np.float64) + zero @ self.coef
             else:  # no product of matrices: see `Records.margins`
                 X, columns = np.ascontiguousarray(X), np.ascontiguousarray(self.coef.T)
                 margins = np.stack([np.einsum("ij,j->i", X, one) for one in columns], axis=1)

@@ -82,6 +82,31 @@ def test_targets_that_come_back_as_columns_are_refused():
         assert budget.n_fits == 1
 
 
+@pytest.mark.parametrize("shape", [lambda y: y, lambda y: y[:, None], lambda y: y.tolist()])
+@pytest.mark.parametrize("prior", [None, RIGHT])
+def test_targets_that_come_back_as_offsets_are_refused(prior, shape):
+    terms = {"delta": DELTA, "privacy": skdp.Privacy(adjacency="label")}
+    with skdp.PrivacyBudget(9.0, DELTA, "label") as budget:
+        skdp.DPRidge(**terms).fit(X_FIT, Y[400:])
+        with pytest.raises(skdp.PrivacyBudgetError, match=r"or the offset, equals the target"):
+            skdp.DPRidge(prior=prior, **terms).fit(X_FIT, LABELS[400:], offset=shape(Y[400:]))
+        skdp.DPRidge(prior=prior, **terms).fit(X_FIT, LABELS[400:], offset=X_FIT[:, 0])
+    assert budget.n_fits == 2
+
+
+def test_a_private_prior_is_clipped_as_its_own_predictions_are():
+    """Its raw coefficients would send rows of a heavy tail anywhere, and refits ever farther."""
+    rows = X_FIT.copy()
+    rows[:, 0] = np.exp(3 * rows[:, 0])
+    first = skdp.DPRidge(privacy=seeded(), fit_intercept=True).fit(rows, Y[400:])
+    prior = priors.Prior.of(made(prior=first))
+    far = np.full((1, 6), 1e6)
+    limits = first.scaling_.columns.low, first.scaling_.columns.high
+    expected = np.clip(far, *limits) @ first.coef_ + first.intercept_
+    np.testing.assert_allclose(prior.margins(far)[:, 0], expected)
+    np.testing.assert_allclose(prior.margins(sparse.csr_array(rows)), prior.margins(rows))
+
+
 def test_the_cost_of_a_private_prior_is_added():
     first = skdp.DPRidge(delta=DELTA).fit(X_PUBLIC, Y[:200])
     model = skdp.DPRidge(prior=first, delta=DELTA).fit(X_FIT, Y[400:])
