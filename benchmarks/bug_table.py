@@ -29,6 +29,8 @@ CONTRACT = [
     "tests/oracle/releases/test_public_answers.py",
     "tests/oracle/sources/test_groups.py",
     "tests/fitting/test_ledger.py",
+    "tests/linear_model/test_parts_of_people.py",
+    "tests/linear_model/test_prior.py::test_two_fits_cost_what_one_does",
     "tests/audit/test_replay_matrix.py",
 ]
 N_FITS = 400  # with and without a canary

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 import skdp
+from benchmarks import prior_bugs as prior_bugs
 from benchmarks import rare_bugs as rare_bugs
 from benchmarks.bug_seeding import BUGS as BUGS
 from benchmarks.bug_seeding import GROUPS as GROUPS

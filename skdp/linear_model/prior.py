@@ -52,13 +52,11 @@ SHARE = 0.2
 WIDTHS, SPREAD = 2.0, 1.3
 # Ranges of the margins and of the targets are those of public rows only if mu times the number of
 # records is below this: the private ones may be much wider.
-LEAST_SIGNAL = 50.0
+LEAST_SIGNAL = 150.0
 LARGEST_MARGIN = 1e50
 ROOM = 1e-9  # by which the two epsilons are rounded down
-PUBLIC = (
-    "The prior is public, or its own cost is part of this total: its coefficients did not follow "
-    "from these rows in any other way."
-)
+PUBLIC = "The prior is public: its coefficients did not follow from these rows."
+PRIVATE = "The prior was fitted to private rows: its cost is part of this total."
 
 
 class PublicModel(BaseEstimator):
@@ -223,11 +221,12 @@ def take_public_ranges(model: Any, first: Any, prior: Prior, n_records: int) -> 
     mu = math.inf
     if model.delta > 0 and not math.isinf(first.epsilon):
         mu = gaussian_mu(first.epsilon, first.delta)
-    if mu * n_records < LEAST_SIGNAL:
-        centre = prior.sample.mean(axis=0)
-        wider = centre + SPREAD * (prior.sample - centre)
-        targets = declared_targets(model.scaling) or prior_range(model)
-        first.set_params(scaling=PublicSample(wider, target=targets))
+    targets = declared_targets(model.scaling)
+    if targets is None and mu * n_records < LEAST_SIGNAL:
+        targets = prior_range(model)
+    centre = prior.sample.mean(axis=0)
+    wider = centre + SPREAD * (prior.sample - centre)
+    first.set_params(scaling=PublicSample(wider, target=targets))
 
 
 def prior_range(model: Any) -> tuple[float, float] | None:
@@ -328,7 +327,8 @@ def _total(model: Any, prior: Prior, statements: list[PrivacyStatement]) -> Priv
             f"{model._who}: with this solver, the two fits of a prior cost epsilon={spent:.4g} "
             "together. Leave solver and sampling to 'auto'. Nothing was released."
         )
-    return replace(cost, assumptions=(PUBLIC, *cost.assumptions)).statement()
+    about = PRIVATE if prior.costs else PUBLIC
+    return replace(cost, assumptions=(about, *cost.assumptions)).statement()
 
 
 def _limit(model: Any) -> float:
@@ -389,7 +389,7 @@ def _keep(model: Any, moved: Prior, first: Any, second: Any, stated: PrivacyStat
     model.intercept_ = second.intercept_ + moved.intercept.reshape(np.shape(second.intercept_))[()]
     if hasattr(first, "prediction_range_"):
         model.prediction_range_ = first.prediction_range_
-        if isinstance(first.scaling, PublicSample) and declared_targets(model.scaling) is None:
+        if declared_targets(first.scaling) != declared_targets(model.scaling):
             low, high = first.prediction_range_
             wide = WIDTHS * (high - low)
             model.prediction_range_ = low - wide, high + wide

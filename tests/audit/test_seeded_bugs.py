@@ -43,6 +43,9 @@ SEEN = {
     "tails_no_group": "a tails statistic moved by",
     "label_CappedHessian_free": "coef_ depends on the rows beyond the releases",
     "label_multinomial_spread": "a gradient statistic moved by 1.4",
+    "offset_escapes_clipping": "a gradient statistic moved by",
+    "offset_kept": "mean_offset depends on the rows",
+    "prior_centred": "statistic moved by",
     "score_squares_label_multi": "a score_squares statistic moved by 1.4",
 }
 

@@ -111,6 +111,7 @@ def test_the_cost_of_a_private_prior_is_added():
     first = skdp.DPRidge(delta=DELTA).fit(X_PUBLIC, Y[:200])
     model = skdp.DPRidge(prior=first, delta=DELTA).fit(X_FIT, Y[400:])
     assert model.privacy_.epsilon == pytest.approx(together(1.0, 1.0), rel=1e-3)
+    assert model.privacy_.assumptions[0] == priors.PRIVATE
     budget = skdp.PrivacyBudget(9.0, DELTA)
     with budget.part("north"):
         first = skdp.DPRidge(delta=DELTA).fit(X_PUBLIC, Y[:200])
