@@ -79,6 +79,8 @@ NO_CLASSES = pytest.mark.filterwarnings("ignore:.*classes=None:skdp.PrivacyWarni
 def test_estimator_checks(estimator, check):
     if check.func.__name__ == "check_class_weight_classifiers":  # on 50 rows
         estimator = estimator.set_params(epsilon=20.0)
+    if isinstance(estimator, skdp.DPQuantileRegressor):  # which is scored by D2, less than R2
+        estimator = estimator.set_params(epsilon=20.0)
     check(estimator)
 
 

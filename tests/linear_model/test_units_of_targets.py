@@ -56,7 +56,7 @@ def with_penalty_in_units(regressor, unit):
 def test_the_unit_of_the_targets_does_not_matter(regressor, rows):
     X, y = rows
     plain = held_out(with_penalty_in_units(regressor, 1.0), X, y)
-    assert plain > 0.9
+    assert plain > 0.85  # of quantiles D2, which is less than R2
     for unit, shift in ((1e-6, 0.0), (1e-3, 0.1), (1e3, -5e4), (1e6, 1e7)):
         model = with_penalty_in_units(regressor, unit)
         assert abs(held_out(model, X, unit * y + shift) - plain) < 0.05, (unit, shift)
