@@ -85,4 +85,4 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__all__, *_LATER, "check"} - {"TYPE_CHECKING", "importlib"})

@@ -185,7 +185,8 @@ def test_what_no_fit_needs_is_imported_at_its_first_use():
 import sys, skdp
 later = "metrics", "model_selection", "preprocessing"
 assert not [name for name in later if f"skdp.{name}" in sys.modules]
-assert {*skdp.__all__} <= {*dir(skdp)}
+assert {*skdp.__all__, 'check', *later} <= {*dir(skdp)}
+assert not {'TYPE_CHECKING', 'importlib'} & {*dir(skdp)}
 assert all(getattr(skdp, name) is not None for name in (*skdp.__all__, *later))
 assert not hasattr(skdp, "nothing")
 """

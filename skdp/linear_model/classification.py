@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +34,8 @@ from skdp.objective import (
     Unconstrained,
 )
 
+ClassWeight: TypeAlias = Mapping[Hashable, float] | None
+
 
 @parameters.declared
 class DPLinearClassifier(ClassifierMixin, DPLinearModel):
@@ -41,7 +43,7 @@ class DPLinearClassifier(ClassifierMixin, DPLinearModel):
 
     C: float = 1.0
     classes: ArrayLike | None = None
-    class_weight: Mapping[Hashable, float] | None = None
+    class_weight: ClassWeight = None
     l1_ratio: float = field(default=0.0, init=False)
 
     @documented

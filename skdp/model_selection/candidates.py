@@ -183,7 +183,7 @@ def require_private(model: BaseEstimator, is_sparse: bool) -> None:
         Whether its rows are sparse.
     """
     if not contains_private(model):
-        raise ValueError(f"{type(model).__name__} is not private, and holds no estimator of skdp. ")
+        raise ValueError(f"{type(model).__name__} is not private, and holds no estimator of skdp.")
     refuse_unknown_around(model)
     learning = dict.fromkeys(learning_parts(model, is_sparse))
     if learning:

@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp import accounting
+from skdp._docstrings import without_types
 from skdp._fitting import parts
 from skdp._fitting.data import Data
 from skdp._fitting.estimator import PrivateEstimator, charge_fit, with_earlier_fits
@@ -164,6 +165,7 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
 
     # ------------------------------------------------------------------ fit
 
+    @without_types
     def fit(
         self,
         X: MatrixLike | Partitions,

@@ -146,7 +146,7 @@ def test_help_shows_short_signatures():
         for name in getattr(room, "__all__", vars(room)):
             thing = getattr(room, name)
             if callable(thing) and not (isinstance(thing, type) and issubclass(thing, Exception)):
-                assert len(str(inspect.signature(thing))) <= 620, name
+                assert len(str(inspect.signature(thing))) <= 600, name
             if hasattr(thing, "fit"):
                 assert len(str(inspect.signature(thing.fit))) <= 200, name
 
