@@ -261,16 +261,12 @@ class PrivateScorer(PrivateEstimator):
 
     # ------------------------------------------------------------------ before any row is read
 
-    def check_before_fit(self) -> None:
-        """Refuse arguments that can be refused without a fitted model."""
+    def _check_parameters(self) -> None:
+        """Refuse what can be refused without rows."""
         self._check_shared_parameters()
         self._require_delta("got delta=0")
         bound = self.log_loss_bound
         require("log_loss_bound", bound, "lie in [1, 50]", is_real(bound) and 1 <= bound <= 50)
-
-    def _check_parameters(self) -> None:
-        """Refuse what can be refused without rows."""
-        self.check_before_fit()
         self._request()
 
     def _request(self) -> requests.ScoreRequest:

@@ -383,26 +383,26 @@ def _mean(name: str, answers: Answers, loss: str, square: Any = None, bound: flo
     its noise is large the losses are taken to vary as much as that noise allows, or as their mean
     allows.
     """
-    mean, totals = answers.by_statistic[loss], answers.totals
+    mean, totals, second = answers.by_statistic[loss], answers.totals, None
     if totals is None:
-        above, below = np.array([[0.0, 1.0]]), np.ones((1, 2))
-        score = _ratio(name, mean, above, below)
+        parts = np.array([[0.0, 1.0]]), np.ones((1, 2))
+        score = _ratio(name, mean, *parts)
         n_effective = max(score.denominator, 1.0) / mean.design
-        of_squares = None if square is None else _ratio(name, square, above, below)
-        excess = -math.inf
-        share = 0.5 if math.isnan(score) else score.value
-        if of_squares is not None and not math.isnan(of_squares):
-            excess = max(0.0, of_squares.value - share**2) + of_squares.noise_std
+        if square is not None:
+            of_squares = _ratio(name, square, *parts)
+            second = of_squares.value, of_squares.noise_std
     else:
         of_total = totals.std**2
         noise = (math.hypot(mean.std, totals.std) / 2) ** 2, of_total / 2, of_total
         score = Score(name, (1 + mean.value) / 2, 1.0, noise, 0.0, UNIT)
-        share, n_effective = 0.5 if math.isnan(score) else score.value, totals.n_effective
-        excess = -math.inf
+        n_effective = totals.n_effective
         if square is not None:
-            excess = max(0.0, (1 + square.value) / 2 - share**2) + square.std / 2
+            second = (1 + square.value) / 2, square.std / 2
+    share = 0.5 if math.isnan(score) else score.value
     most = share * (1 - share)
-    variance = most if excess < 0 else min(most, excess)
+    variance = most
+    if second is not None and not math.isnan(second[0]):
+        variance = min(most, max(0.0, second[0] - share**2) + second[1])
     sampling = bound * math.sqrt(variance / n_effective)
     return replace(score, sampling=sampling, limits=(0.0, bound), unit=bound)
 

@@ -17,6 +17,7 @@ from skdp._oracle.kernels import second_moments
 from skdp.accounting import Adjacency
 from skdp.audit.neighbours import hostile_pairs, made_up_data
 from skdp.linear_model.base import DPLinearModel
+from skdp.model_selection import DPSearchCV
 from skdp.solvers import available, get_solver
 
 N_RECORDS, N_COLUMNS = 60, 4
@@ -249,3 +250,22 @@ def test_several_targets(adjacency):
     relation = Adjacency.parse(adjacency)
     report = audit.replay(model, X, Y, hostile_pairs(model, X, Y, relation, None, True))
     assert report.ok, report
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("adjacency", ADJACENCIES[:2])
+@pytest.mark.parametrize("kind", ["rows", "groups"])
+def test_weighted_searches(adjacency, kind):
+    """All runs of a search, with weights in its fits and scores."""
+    declared = skdp.RowNorm(2.0, target=2.0)
+    model = skdp.DPRidge(solver="gd", max_iter=3, scaling=declared)
+    X, y, groups = records_of(kind, model)
+    relation = Adjacency.parse(adjacency)
+    terms = skdp.Privacy(adjacency=adjacency, noise=skdp.SeededNoise(1))
+    search = DPSearchCV(model, {"alpha": [0.1, 1.0]}, n_candidates=2, privacy=terms)
+    every = [
+        pair for pair in hostile_pairs(model, X, y, relation, groups, True) if not pair.parameters
+    ]
+    report = audit.replay(search, X, y, every[::3], groups=groups, adjacency=adjacency)
+    assert report.ok, report
+    assert "weight_counts" in str(report)

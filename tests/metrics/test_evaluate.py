@@ -138,14 +138,6 @@ def test_exact_scores_of_positive_targets(rng):
         evaluate(model, X, y, names[0], target_range=(-1.0, 50.0))
 
 
-def test_a_quantile_regressor_is_scored_at_its_quantile(regression):
-    X, y = regression
-    model = make_pipeline(StandardScaler(), skdp.DPQuantileRegressor(0.8, epsilon=20.0)).fit(X, y)
-    score = exact(model, X, y, "mean_pinball_loss", target_range=(-9.0, 9.0))["mean_pinball_loss"]
-    expected = plain.mean_pinball_loss(y, model.predict(X), alpha=0.8)
-    assert score.value == pytest.approx(expected, abs=1e-5)
-
-
 def test_several_predictions_for_a_row_are_refused(regression):
     X, y = regression
     model = LinearRegression().fit(X, np.c_[y, y])
