@@ -10,7 +10,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from skdp._numbers import Array, is_integer, is_real, shown
 from skdp._oracle import (
@@ -28,10 +28,14 @@ from skdp._oracle import (
 )
 from skdp.accounting import Gaussian
 from skdp.objective import Problem
-from skdp.solvers import checks
+from skdp.solvers import base, checks
 from skdp.steps import (
+    AVERAGES,
     IterateAverage,
     Momentum,
+    constant_clip,
+    relative_noise,
+    step_sizes,
 )
 
 # Rows in a batch, as a number or a fraction. None is all rows.
@@ -103,6 +107,44 @@ def samplers(batch_size: BatchSize, sampling: str, public: Public) -> Iterator[I
     if batch_size is None:
         return itertools.repeat(AllRows())
     return SAMPLINGS[sampling](batch_rows(batch_size, public.n_rows), public.n_rows)
+
+
+class GradientSolver(base.Solver):
+    """Base of solvers whose steps follow noisy gradients. It checks what several of them have.
+
+    Attributes
+    ----------
+    averages : tuple of str
+        Values of ``averaging``.
+    """
+
+    averages: ClassVar[tuple[str, ...]] = AVERAGES
+
+    learning_rate: base.StepSize
+    noise_schedule: base.RelativeNoise
+    clip_norm: base.Resolved[float]
+
+    def check_values(self, public: Public, problem: Problem) -> None:
+        checks.count(max_iter=self.max_iter)
+        given = self.get_params(deep=False)
+        if "momentum" in given:
+            Momentum.of(given["momentum"])
+        if "averaging" in given:
+            checks.choice("averaging", given["averaging"], self.averages)
+        if len(self.mechanisms) > 1:
+            checks.choice("mechanism", given["mechanism"], self.mechanisms)
+        if "batch_size" in given:
+            check_batches(given["batch_size"], given["sampling"], public)
+        constant_clip(self.clip_norm)
+        self._noises()
+
+    def _sizes(self) -> Array:
+        """Return the step sizes, or those to which noise is matched."""
+        return step_sizes(self.learning_rate, self.max_iter)
+
+    def _noises(self, composition: str = "gaussian") -> Array:
+        """Return the relative noise of the steps."""
+        return relative_noise(self.noise_schedule, self._sizes(), composition)
 
 
 class Step(NamedTuple):

@@ -183,23 +183,6 @@ def smoothness(public: Public, problem: Problem) -> float | None:
     return problem.loss.curvature * public.row_norm**2 * (1 + NORM_SLACK)
 
 
-def difference_smoothness(context: PublicContext) -> float | None:
-    """Public bound on the curvature of one record's loss. None if there is none.
-
-    Nothing public bounds weights. Were differences of heavy records cut as those of records of
-    weight 1, their gradients would seem to change too little from the snapshot on: steps between
-    two snapshots would go too far, and further from one snapshot to the next.
-    """
-    return None if context.public.has_weights else smoothness(context.public, context.problem)
-
-
-def difference_bound(clip_norm: float, smoothness: float | None, distance: float) -> float:
-    """Bound to which a record's difference of gradients is cut: public, as its arguments are."""
-    if smoothness is None or not distance * smoothness < clip_norm:
-        return clip_norm
-    return max(distance * smoothness, LEAST_BOUND * clip_norm)
-
-
 @base.audited
 @dataclass(frozen=True, eq=False)
 class GradientDifference(RowSum):
@@ -213,7 +196,10 @@ class GradientDifference(RowSum):
     over all ``d * K`` coordinates. The bound is a function of the solver's number, of `Public` and
     of the two points, which are post-processing of earlier answers, and it is enforced: `RowSum`.
 
-    If records have weights the bound is only C, see :func:`difference_smoothness`.
+    If records have weights the bound is only C, as nothing public bounds weights. Were differences
+    of heavy records cut as those of records of weight 1, their gradients would seem to change too
+    little from the snapshot on: steps between two snapshots would go too far, and further from one
+    snapshot to the next.
 
     *With slope 1 nothing is lost by it*: for a record without weight, of a row x no longer than
     ``row_norm``, which the oracle enforces, the gradient in the parameter is ``x r(x'w)`` with a
@@ -246,10 +232,11 @@ class GradientDifference(RowSum):
             raise ValueError(f"GradientDifference: slope must be at most 1, got {self.slope!r}.")
 
     def largest(self, context: PublicContext) -> float:
-        distance = float(np.linalg.norm(self.point - self.anchor))
-        smoothest = difference_smoothness(context)
-        steepest = None if smoothest is None else self.slope * smoothest
-        return difference_bound(self.clip_norm, steepest, distance)
+        clip_norm, steepest = self.clip_norm, smoothness(context.public, context.problem)
+        if steepest is None or context.public.has_weights:
+            return clip_norm
+        reached = float(np.linalg.norm(self.point - self.anchor)) * (self.slope * steepest)
+        return max(reached, LEAST_BOUND * clip_norm) if reached < clip_norm else clip_norm
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         base.require_shape(self, context, "point", "anchor")

@@ -31,11 +31,12 @@ from skdp._oracle.releases import base, moments
 from skdp._oracle.releases.base import PublicContext
 from skdp._oracle.sources.base import RepeatableSource
 from skdp._oracle.sources.column_map import Weights
+from skdp._oracle.sources.groups import exact_bits
 from skdp._oracle.sources.records import Records, quotient, row_norms
 from skdp._oracle.sources.row_blocks import is_csr
 from skdp.objective import Loss
 
-EXACT_BITS, FINEST = 52, 44  # of exact sums; of a cell, so that norms are computed within a cell
+FINEST = 44  # bits of a cell, so that norms are computed within a cell
 
 
 def cell_bits(n_records: int) -> int:
@@ -44,7 +45,7 @@ def cell_bits(n_records: int) -> int:
     A cell is at least 2**-44, which is 512 times the unit roundoff: the norm of a vector of up to a
     hundred entries, and the quotient that scales it down, are computed more accurately.
     """
-    return min(FINEST, EXACT_BITS - math.ceil(math.log2(max(n_records, 1))))
+    return exact_bits(n_records, FINEST)
 
 
 class RecordSum(base.Statistic):

@@ -24,9 +24,9 @@ from skdp._oracle.sources.row_blocks import MOST_ROWS, block_rows, is_csr
 SHARE_BITS, EXACT_BITS = 32, 52
 
 
-def share_bits(n_groups: int) -> int:
-    """Return b, where shares of rows in their group are whole numbers of 2**-b."""
-    return min(SHARE_BITS, EXACT_BITS - math.ceil(math.log2(max(n_groups, 1))))
+def exact_bits(n_records: int, finest: int = SHARE_BITS) -> int:
+    """Return b, so that sums of ``n_records`` multiples of 2**-b in [-1, 1] are exact."""
+    return min(finest, EXACT_BITS - math.ceil(math.log2(max(n_records, 1))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Groups:
 
         Those of a group add up to 1 at most, and all sums of them are exact.
         """
-        bits = share_bits(self.n_summed or self.n_groups)
+        bits = exact_bits(self.n_summed or self.n_groups)
         sizes = np.diff(self.edges)
         shares = np.ldexp(np.floor(np.ldexp(1.0 / np.maximum(sizes, 1), bits)), -bits)
         result = np.empty(len(self.order))

@@ -200,7 +200,7 @@ class SumTask:
         X, targets, weights, codes = self.read(given.X, given.y, *beside)
         # A group adds here what it adds to a sum over all groups at once, so it keeps to the same
         # bound: the unit of its rows' shares follows from the number of all groups
-        # (`skdp._oracle.sources.groups.share_bits`), and what a row adds only from the row.
+        # (`skdp._oracle.sources.groups.exact_bits`), and what a row adds only from the row.
         groups = None if codes is None else Groups.of(codes, int(codes.max()) + 1, self.n_records)
         no_norms = Records(X, targets, weights, None, np.empty(0), self.constant)
         source = MemorySource(no_norms, groups=groups)

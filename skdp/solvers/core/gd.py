@@ -9,13 +9,11 @@ import numpy as np
 from skdp import steps
 from skdp._numbers import Array
 from skdp.solvers import base, checks, defaults, descent
-from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-
-AVERAGES = (*steps.AVERAGES, "sparse")
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution
 
 
 @base.hyperparameters
-class GradientDescent(Solver):
+class GradientDescent(descent.GradientSolver):
     """Clipped, noisy, proximal gradient descent with momentum, on all rows or on batches.
 
     Step t requests the mean gradient at the current point, with each record's gradient clipped, and
@@ -79,6 +77,7 @@ class GradientDescent(Solver):
     algorithms = (("DP-GD", {"momentum": 0.0, "noise_schedule": "uniform"}),)
     purpose = "For every problem: proximal gradient descent."
     mechanisms = ("gaussian", "laplace")
+    averages = (*steps.AVERAGES, "sparse")
 
     max_iter: Resolved[int] = AUTO
     learning_rate: base.StepSize = "auto"
@@ -114,22 +113,11 @@ class GradientDescent(Solver):
             values["learning_rate"] = min(values["learning_rate"], longest)
         return values
 
-    def check_values(self, public: Public, problem: Problem) -> None:
-        steps.Momentum.of(self.momentum)
-        checks.choice("averaging", self.averaging, AVERAGES)
-        checks.choice("mechanism", self.mechanism, self.mechanisms)
-        descent.check_batches(self.batch_size, self.sampling, public)
-        sizes = steps.step_sizes(self.learning_rate, self.max_iter)
-        steps.constant_clip(self.clip_norm)
-        steps.relative_noise(self.noise_schedule, sizes)
-
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
-        sizes = steps.step_sizes(self.learning_rate, n_steps)
-        sizes = sizes * defaults.slower_for_weights(oracle.public, oracle.problem, n_steps)
-        composition = defaults.composition_kind(self.mechanism, oracle.public)
-        noises = steps.relative_noise(self.noise_schedule, sizes, composition)
         public, problem = oracle.public, oracle.problem
+        sizes = self._sizes() * defaults.slower_for_weights(public, problem, n_steps)
+        noises = self._noises(defaults.composition_kind(self.mechanism, public))
         sparse, on_all = self.averaging == "sparse", self.batch_size is None
         average = steps.IterateAverage("tail" if sparse else self.averaging, n_steps, oracle.rng)
         local = defaults.local_sizes(oracle, float(sizes[0])) if on_all else None
@@ -148,10 +136,8 @@ class GradientDescent(Solver):
         path = Halfway(path, oracle, n_steps, spent)
         batches = descent.samplers(self.batch_size, self.sampling, public)
         sizes = sizes / problem.loss.slowdown
-        clip_norm = steps.constant_clip(self.clip_norm)
-        run = descent.schedule(sizes, clip_norm, noises, batches, self.mechanism)
-        result = descent.descend(oracle, path, run)
-        return Solution(result, n_steps, slopes=tuple(lengths))
+        run = descent.schedule(sizes, self.clip_norm, noises, batches, self.mechanism)
+        return Solution(descent.descend(oracle, path, run), n_steps, slopes=tuple(lengths))
 
 
 class Thresholded(descent.Wrapper):

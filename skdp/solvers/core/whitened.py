@@ -13,7 +13,7 @@ from skdp._oracle import AllRows, CappedHessian, Cut, Sampler
 from skdp._oracle.public import Moments
 from skdp._oracle.releases import moments
 from skdp.solvers import base, checks, defaults, descent
-from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution
 from skdp.solvers.defaults import UNBOUNDED, gram_row_norm, growth
 from skdp.steps.shrinkage import spectrum, variation
 
@@ -35,7 +35,7 @@ VARIES, CLEAR = 4.0, 8.0
 
 
 @base.hyperparameters
-class Whitened(Solver):
+class Whitened(descent.GradientSolver):
     """Newton steps with a private Gram matrix, in coordinates that it whitens.
 
     1. The Gram matrix A of the rows is released. Let w be its noisy eigenvalues, V its eigenvectors
@@ -145,22 +145,17 @@ class Whitened(Solver):
         }
 
     def check_values(self, public: Public, problem: Problem) -> None:
-        checks.count(max_iter=self.max_iter)
+        super().check_values(public, problem)
         if public.streamed and self.max_iter >= public.n_rows:
             raise ValueError(
                 f"max_iter must be less than the number of rows, {public.n_rows}, as every block "
                 f"needs one, got {self.max_iter}. Nothing was released."
             )
-        steps.Momentum.of(self.momentum)
-        sizes = steps.step_sizes(self.learning_rate, self.max_iter)
-        steps.relative_noise(self.noise_schedule, sizes)
-        steps.constant_clip(self.clip_norm)
 
     def solve(self, oracle: Oracle) -> Solution:
         public, n_steps = oracle.public, self.max_iter
         blocks = _blocks(public, n_steps)
-        sizes = steps.step_sizes(self.learning_rate, n_steps)
-        costs = steps.relative_noise(self.noise_schedule, sizes) ** -2.0
+        sizes, costs = self._sizes(), self._noises() ** -2.0
         if public.streamed:  # a block of its own for each step, with the whole budget
             shares = costs / costs.max()
         else:
@@ -174,8 +169,7 @@ class Whitened(Solver):
             path = descent.Sized(
                 path, lambda _, gradient, std: local.next(whitened.point, gradient)
             )
-        clip_norm = steps.constant_clip(self.clip_norm)
-        run = descent.schedule(sizes, clip_norm, np.ones(n_steps), blocks[1:])
+        run = descent.schedule(sizes, self.clip_norm, np.ones(n_steps), blocks[1:])
         point = descent.descend(oracle, path, run)
         return Solution(point, n_steps, slopes=tuple(oracle.gradient_lengths))
 
@@ -207,7 +201,7 @@ class WhitenedPath(descent.Path):
         self._coordinates = moments.Coordinates(self._transform)
         # Rows are shrunk to about their root mean square length in the new coordinates.
         self._expected = math.sqrt(float((eigen.values / lifted).sum()) / self._weight)
-        row_factor = _row_factor(public, steps.constant_clip(solver.clip_norm))
+        row_factor = _row_factor(public, solver.clip_norm)
         self._row_norm = min(row_factor * self._expected, UNBOUNDED)
         self._longest = row_factor * math.sqrt(public.n_parameters)
         self._newton = np.eye(public.n_parameters)

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from skdp import steps
 from skdp.solvers import base, checks, descent
-from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution
 from skdp.solvers.defaults import descent_defaults
 
 
 @base.hyperparameters
-class ResidualBudget(Solver):
+class ResidualBudget(descent.GradientSolver):
     """Gradient descent whose steps request a part of the budget that is left (PGD, Algorithm 1).
 
     Step t requests ``rho_t = 1/sigma_t**2``, which the noise schedule decides. A privacy filter
@@ -81,22 +81,11 @@ class ResidualBudget(Solver):
         given = checks.given_steps(self.max_iter, self.learning_rate)
         return descent_defaults(public, problem, *given)
 
-    def check_values(self, public: Public, problem: Problem) -> None:
-        steps.Momentum.of(self.momentum)
-        checks.choice("averaging", self.averaging, steps.AVERAGES)
-        sizes = steps.step_sizes(self.learning_rate, self.max_iter)
-        steps.constant_clip(self.clip_norm)
-        steps.relative_noise(self.noise_schedule, sizes)
-
     def solve(self, oracle: Oracle) -> Solution:
-        n_steps = self.max_iter
-        sizes = steps.step_sizes(self.learning_rate, n_steps)
-        costs = steps.relative_noise(self.noise_schedule, sizes) ** -2.0
-        shares = costs / costs.sum()
-        clip_norm = steps.constant_clip(self.clip_norm)
+        n_steps, costs = self.max_iter, self._noises() ** -2.0
+        noises = (costs / costs.sum()) ** -0.5
         average = steps.IterateAverage(self.averaging, n_steps, oracle.rng)
         momentum = steps.Momentum.of(self.momentum)
         path = descent.Proximal(oracle.problem, oracle.start(), average, momentum)
-        return Solution(
-            descent.descend(oracle, path, descent.schedule(sizes, clip_norm, shares**-0.5)), n_steps
-        )
+        run = descent.schedule(self._sizes(), self.clip_norm, noises)
+        return Solution(descent.descend(oracle, path, run), n_steps)

@@ -486,7 +486,7 @@ class Accelerated(Solver):
         sampled = 0.0  # without noise the clipping norm is no size of a gradient
         if self.batch_size is not None and public.is_noisy:
             rows = descent.batch_rows(self.batch_size, public.n_rows)
-            sampled = sampling_variance(steps.constant_clip(self.clip_norm), rows, public.n_rows)
+            sampled = sampling_variance(self.clip_norm, rows, public.n_rows)
         return RunFacts(
             self._largest(problem),
             self._mu(problem),
@@ -504,7 +504,7 @@ class Accelerated(Solver):
         if self._composition(public) == "laplace":
             budget = public.laplace_budget / public.sensitivity_factor
         tails = 2.0 if self.mechanism == "laplace" else 1.0
-        scale = steps.constant_clip(self.clip_norm) / public.n_rows / budget
+        scale = self.clip_norm / public.n_rows / budget
         return tails * math.prod(public.shape) * min(scale, LARGEST_CLIP_NORM) ** 2
 
     def _noises(self, public: Public, problem: Problem) -> Array:
@@ -531,7 +531,7 @@ class Accelerated(Solver):
         batches = descent.samplers(self.batch_size, self.sampling, public)
         run = descent.schedule(
             self._sizes(problem),
-            steps.constant_clip(self.clip_norm),
+            self.clip_norm,
             self._noises(public, problem),
             batches,
             self.mechanism,

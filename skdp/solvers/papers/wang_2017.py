@@ -29,7 +29,7 @@ from skdp.objective import Box, Constraint, L1Ball, L2Ball, Simplex
 from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
 from skdp.solvers.defaults import count_within, descent_defaults
-from skdp.steps import IterateAverage, constant_clip, constant_size, relative_noise
+from skdp.steps import IterateAverage, constant_clip, constant_size
 
 # ------------------------------------------------------------------ mirror maps
 
@@ -250,7 +250,7 @@ STEEPEST = 2.5
 
 
 @base.hyperparameters
-class AcceleratedMirrorDescent(Solver):
+class AcceleratedMirrorDescent(descent.GradientSolver):
     """Accelerated mirror descent on a ball or simplex, for more columns than rows (DP-AccMD).
 
     In the geometry of an L1 ball or a simplex, Gaussian noise on d coordinates has a norm of about
@@ -368,20 +368,15 @@ class AcceleratedMirrorDescent(Solver):
 
     def check_values(self, public: Public, problem: Problem) -> None:
         checks.positive(curvature=self.curvature)
-        constant_clip(self.clip_norm)
-        self._noises()
+        super().check_values(public, problem)
 
-    def _alphas(self) -> Array:
+    def _sizes(self) -> Array:
         sizes = (np.arange(self.max_iter) + 2.0) / (4.0 * float(self.curvature))
         return np.asarray(sizes, dtype=np.float64)
 
-    def _noises(self) -> Array:
-        return relative_noise(self.noise_schedule, self._alphas())
-
     def solve(self, oracle: Oracle) -> Solution:
-        path, clip_norm = MirrorPath(oracle), constant_clip(self.clip_norm)
-        run = descent.schedule(self._alphas(), clip_norm, self._noises())
-        return Solution(descent.descend(oracle, path, run), self.max_iter)
+        run = descent.schedule(self._sizes(), self.clip_norm, self._noises())
+        return Solution(descent.descend(oracle, MirrorPath(oracle), run), self.max_iter)
 
 
 class MirrorPath(descent.SmoothPath):

@@ -24,7 +24,7 @@ import numpy as np
 from skdp import steps
 from skdp._numbers import Array, require
 from skdp.solvers import base, checks, defaults, descent
-from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution
 from skdp.steps.schedules import name_of, named, polynomial
 
 
@@ -80,7 +80,7 @@ class AdaptiveStep(NamedTuple):
 
 
 @base.hyperparameters
-class AdaptiveNoiseSGD(Solver):
+class AdaptiveNoiseSGD(descent.GradientSolver):
     """Stochastic gradient descent with falling steps and noise matched to them (ADP-SGD).
 
     Step t requests the mean gradient on a batch, with each record's gradient clipped and noise in
@@ -172,26 +172,16 @@ class AdaptiveNoiseSGD(Solver):
             "averaging": descent["averaging"],
         }
 
-    def check_values(self, public: Public, problem: Problem) -> None:
-        checks.choice("averaging", self.averaging, steps.AVERAGES)
-        descent.check_batches(self.batch_size, self.sampling, public)
-        steps.constant_clip(self.clip_norm)
-        self._noises()
-
     @property
     def _adaptive(self) -> AdaptiveStep | None:
         if name_of(self.learning_rate) != "adaptive":
             return None
         return named("learning_rate", {"adaptive": AdaptiveStep}, self.learning_rate, "")()
 
-    def _expected_sizes(self) -> Array:
-        """Return the step sizes, or those to which the noise of an adaptive step is matched."""
+    def _sizes(self) -> Array:
         if self._adaptive is not None:
             return self._adaptive.expected_sizes(self.max_iter)
-        return steps.step_sizes(self.learning_rate, self.max_iter)
-
-    def _noises(self) -> Array:
-        return steps.relative_noise(self.noise_schedule, self._expected_sizes())
+        return super()._sizes()
 
     def solve(self, oracle: Oracle) -> Solution:
         n_steps = self.max_iter
@@ -200,7 +190,6 @@ class AdaptiveNoiseSGD(Solver):
         if self._adaptive is not None:
             size_of = self._adaptive.start()
             path = descent.Sized(path, lambda point, gradient, std: size_of(gradient, std))
-        clip_norm = steps.constant_clip(self.clip_norm)
         batches = descent.samplers(self.batch_size, self.sampling, oracle.public)
-        run = descent.schedule(self._expected_sizes(), clip_norm, self._noises(), batches)
+        run = descent.schedule(self._sizes(), self.clip_norm, self._noises(), batches)
         return Solution(descent.descend(oracle, path, run), n_steps)

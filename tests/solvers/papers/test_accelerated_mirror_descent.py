@@ -177,7 +177,7 @@ def test_noise_is_matched_to_the_steps():
     solver = AcceleratedMirrorDescent(max_iter=30, curvature=1.0, noise_schedule="auto")
     public = Public(100, 5, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
     resolved = solver.resolve(public, Problem(SquaredError(), ElasticNet(0.1), L1Ball(1.0)))
-    ratio = resolved._noises() * np.sqrt(resolved._alphas())
+    ratio = resolved._noises() * np.sqrt(resolved._sizes())
     np.testing.assert_allclose(ratio, ratio[0])
 
 
