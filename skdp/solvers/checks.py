@@ -15,7 +15,7 @@ def is_word(value: object, word: str) -> TypeGuard[str]:
 
 def is_auto(value: object) -> TypeGuard[str]:
     """Return whether ``value`` is the word "auto"."""
-    return is_word(value, "auto")
+    return isinstance(value, str) and value == "auto"
 
 
 def count(**values: object) -> None:

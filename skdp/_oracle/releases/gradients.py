@@ -38,8 +38,8 @@ class RowSum(base.Statistic):
     another `order`, is at most `largest`, which each sum enforces on the residual, whatever the
     record holds. A null record adds 0. So zero-out moves the sum, in the same norm, by at most
     `largest` and replace-one by at most twice that (Abadi et al. 2016, sec. 3.1, by the triangle
-    inequality), or as much as `spread` proves. Weights act before the cut, so the bound does not
-    depend on them.
+    inequality), or by the spread that a sum proves. Weights act before the cut, so the bound does
+    not depend on them.
 
     *Groups.* A group adds the mean of its rows' products, which lies in the same ball, whatever
     their number.
@@ -53,12 +53,11 @@ class RowSum(base.Statistic):
     order: float = 2
 
     @abstractmethod
-    def largest(self, context: PublicContext) -> float:
-        """Return the norm to which the sum cuts a record's product."""
+    def largest(self, context: PublicContext) -> tuple[float, float]:
+        """Return the norm to which the sum cuts a record's product, and the spread of two.
 
-    def spread(self, context: PublicContext) -> float:
-        """Return the largest distance of two products, in units of `largest`."""
-        return 2.0
+        The spread is the largest distance of two products, in units of the norm: 2 at most.
+        """
 
     def rounding(self, context: PublicContext, n_rows: int) -> float:
         """Return the relative rounding of the sum."""
@@ -68,9 +67,8 @@ class RowSum(base.Statistic):
         return context.rounding(n_rows, more)
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
-        spread, size = self.spread(context), math.prod(context.public.shape)
+        (largest, spread), size = self.largest(context), math.prod(context.public.shape)
         slack = self.rounding(context, n_rows) * 2 / spread
-        largest = self.largest(context)
         return base.Contribution.of_sum(largest, n_rows, slack, spread, size, self.order)
 
     def shape(self, context: PublicContext) -> tuple[int, ...]:
@@ -111,8 +109,8 @@ class GradientSum(RowSum):
         if type(self.order) not in (int, float) or self.order not in (1, 2, math.inf):
             raise ValueError(f"GradientSum: order must be 1, 2 or inf, got {self.order!r}.")
 
-    def largest(self, context: PublicContext) -> float:
-        return self.clip_norm
+    def largest(self, context: PublicContext) -> tuple[float, float]:
+        return self.clip_norm, 2.0
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         base.require_shape(self, context, "point")
@@ -231,16 +229,17 @@ class GradientDifference(RowSum):
         if self.slope > 1:
             raise ValueError(f"GradientDifference: slope must be at most 1, got {self.slope!r}.")
 
-    def largest(self, context: PublicContext) -> float:
+    def largest(self, context: PublicContext) -> tuple[float, float]:
         clip_norm, steepest = self.clip_norm, smoothness(context.public, context.problem)
         if steepest is None or context.public.has_weights:
-            return clip_norm
+            return clip_norm, 2.0
         reached = float(np.linalg.norm(self.point - self.anchor)) * (self.slope * steepest)
-        return max(reached, LEAST_BOUND * clip_norm) if reached < clip_norm else clip_norm
+        least = LEAST_BOUND * clip_norm
+        return max(reached, least) if reached < clip_norm else clip_norm, 2.0
 
     def total(self, rows: RepeatableSource, context: PublicContext) -> Array:
         base.require_shape(self, context, "point", "anchor")
-        loss, bound = context.problem.loss, self.largest(context)
+        loss, (bound, _) = context.problem.loss, self.largest(context)
         return np.asarray(rows.total(clipped_gradients, loss, self.point, bound, self.anchor))
 
 

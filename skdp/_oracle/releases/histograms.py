@@ -13,7 +13,7 @@ bin and the next one.
 Such a part lies in the convex hull of 0 and of parts as above, so all bounds hold for it.
 
 *Floating point.* Shares are whole numbers of a unit in which sums over n records are exact
-(`skdp._oracle.releases.record_sums.cell_bits`). The root of the number of columns is rounded, which
+(`skdp._oracle.sources.groups.exact_bits`). The root of the number of columns is rounded, which
 is charged.
 
 *Groups.* The shares of the rows of a group are multiplied by the row's multiplier, so they add up
@@ -35,8 +35,9 @@ from skdp._numbers import AnyArray, Array
 from skdp._oracle import compiled
 from skdp._oracle.kernels import loops
 from skdp._oracle.releases import base
-from skdp._oracle.releases.record_sums import cell_bits
+from skdp._oracle.releases.record_sums import FINEST
 from skdp._oracle.sources.base import RepeatableSource
+from skdp._oracle.sources.groups import exact_bits
 from skdp._oracle.sources.records import Records
 from skdp._oracle.sources.row_blocks import UNIT_ROUNDOFF, AnyRows, block_rows, is_csr
 
@@ -91,7 +92,7 @@ def bin_sum(
     records: Records, statistic: BinSum, table: tuple[int, int], n_records: int = 1
 ) -> Array:
     """Return the counts of records in the statistic's bins, exact, as an array of that shape."""
-    total, unit = np.zeros(table), 2.0 ** cell_bits(n_records)
+    total, unit = np.zeros(table), 2.0 ** exact_bits(n_records, FINEST)
     for block in records.blocks(_rows_at_once(records, table[1]), dense=True):
         # 1. What each record counts as, and how many bins further on.
         shares = block.multipliers

@@ -110,21 +110,9 @@ class SquareSum(base.Statistic):
         return kernel.pack(self.matrix(rows, context))
 
 
-def unpack_gram(answer: Array, size: int) -> Array:
-    """Return the symmetric matrix that an answer to a `SquareSum` stands for.
-
-    Its noise has the release's standard deviation on the diagonal, and that over sqrt(2) off it.
-
-    Parameters
-    ----------
-    answer : array of shape (size * (size + 1) / 2,)
-    size : int
-
-    Returns
-    -------
-    array of shape (size, size)
-    """
-    return kernel.unpack(answer, size)
+# The symmetric matrix that an answer to a `SquareSum` stands for. Its noise has the release's
+# standard deviation on the diagonal, and that over sqrt(2) off it.
+unpack_gram = kernel.unpack
 
 
 @base.audited
@@ -646,11 +634,9 @@ class ShrunkGradientSum(RowSum, OfWhitenedRows):
     whole_records: base.Flag = False
     kind: ClassVar[str] = "gradient"
 
-    def largest(self, context: PublicContext) -> float:
-        return self.row_norm * capped_residuals_of(context, self.residual_bound)[0]
-
-    def spread(self, context: PublicContext) -> float:
-        return capped_residuals_of(context, self.residual_bound)[1]
+    def largest(self, context: PublicContext) -> tuple[float, float]:
+        longest, spread = capped_residuals_of(context, self.residual_bound)
+        return self.row_norm * longest, spread
 
     def rounding(self, context: PublicContext, n_rows: int) -> float:
         return super().rounding(context, n_rows) + self.coordinates.rounding(context, n_rows)

@@ -11,7 +11,7 @@ nor have the public numbers that it uses.
 
 *Floating point.* Numbers are rounded to a grid on which a sum over n records is exact in float64.
 Rounding and the computed length of a vector raise a record's part by a relative
-``2 sqrt(size)`` cells at most (`cell_bits`), which is charged.
+``2 sqrt(size)`` cells at most (`exact_bits`), which is charged.
 
 *Groups.* A group adds the mean of the numbers of its rows. Each product with a row's share is
 rounded towards 0, so it stays in the set times the share, and the shares of a group add up to 1 at
@@ -36,16 +36,9 @@ from skdp._oracle.sources.records import Records, quotient, row_norms
 from skdp._oracle.sources.row_blocks import is_csr
 from skdp.objective import Loss
 
-FINEST = 44  # bits of a cell, so that norms are computed within a cell
-
-
-def cell_bits(n_records: int) -> int:
-    """Return b, so that sums of ``n_records`` multiples of 2**-b in [-1, 1] are exact.
-
-    A cell is at least 2**-44, which is 512 times the unit roundoff: the norm of a vector of up to a
-    hundred entries, and the quotient that scales it down, are computed more accurately.
-    """
-    return exact_bits(n_records, FINEST)
+# A cell is at least 2**-44, which is 512 times the unit roundoff: the norm of a vector of up to a
+# hundred entries, and the quotient that scales it down, are computed more accurately.
+FINEST = 44
 
 
 class RecordSum(base.Statistic):
@@ -82,7 +75,7 @@ class RecordSum(base.Statistic):
 
     def contribution(self, context: PublicContext, n_rows: int) -> base.Contribution:
         length = float(self.size) ** (1 / self.order)
-        slack = length * 2.0 ** (1 - cell_bits(context.public.n_rows))
+        slack = length * 2.0 ** (1 - exact_bits(context.public.n_rows, FINEST))
         bound, spread = (
             (self.largest, 2.0) if self.is_signed(context) else (self.largest * length, 1.0)
         )
@@ -102,7 +95,7 @@ def record_sum(records: Records, statistic: RecordSum, context: PublicContext) -
     """Return the sum of the records' numbers, cut to the statistic's set and exact on a grid."""
     largest, total = statistic.largest, np.zeros(statistic.size)
     is_signed = statistic.is_signed(context)
-    bits = cell_bits(context.public.n_rows) - math.ceil(math.log2(largest))
+    bits = exact_bits(context.public.n_rows, FINEST) - math.ceil(math.log2(largest))
     for block in records.cached_blocks():
         with np.errstate(all="ignore"):
             numbers = statistic.numbers(block, context).reshape(block.n_rows, statistic.size)
