@@ -47,8 +47,9 @@ NOT_NAMES = ("inf", "-inf", "nan")  # which files keep for numbers
 
 IN_PROCESS = (
     "A budget without a ledger counts only in the process that made it. Fit there (n_jobs=1), or "
-    'in its threads (with joblib.parallel_config(backend="threading"): ...), or make a budget with '
-    'a ledger, PrivacyBudget(..., ledger="charges.db"). Nothing was released.'
+    'in its threads (with joblib.parallel_config(backend="threading"): ...), or make a budget in '
+    'each worker, or one with a ledger, PrivacyBudget(..., ledger="charges.db"). Nothing was '
+    "released."
 )
 
 SELECTED_RECORDS = (

@@ -118,3 +118,12 @@ def test_every_solver_is_reached_by_every_way(name, kind, rng):
     for searched, names in ((by_object, grid), (make_pipeline(by_object), in_pipeline)):
         search = GridSearchCV(searched, names, cv=2, refit=False).fit(X, y)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_a_hyperparameter_selects_the_best_solver_that_has_it():
+    model, many = skdp.DPRidge(), (20_000, 6)
+    assert model._prepare(*many).solver.name == "whitened"
+    assert model.plan(*many).notes[0] == "solver='auto' is 'whitened' here."
+    model.set_params(solver=("auto", {"batch_size": 100}))
+    assert model._prepare(*many).solver.name == "gd"
+    assert "does not take batch_size=100" in model.plan(*many).notes[0]

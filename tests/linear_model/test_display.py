@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
+import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 import skdp
@@ -25,6 +27,13 @@ def test_table_of_coefficients():
     found = several.coefficients()
     assert list(found) == ["coefficient 0", "coefficient 1", "coefficient 2", "effect"]
     assert isinstance(found, pd.DataFrame)
+
+
+def test_rates_have_intervals(rng):
+    X = pd.DataFrame(rng.standard_normal((5000, 2)), columns=["a", "b"])
+    model = skdp.DPPoissonRegressor(inference="coefficients").fit(X, rng.poisson(np.exp(X["a"])))
+    table = model.coefficients().loc[["a", "b"]]
+    assert table[["lower", "upper"]].to_numpy() == pytest.approx(np.exp(model.conf_int()))
 
 
 def test_notebooks_show_budgets_and_statements():

@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 import skdp
 from replays import seeded
@@ -183,3 +184,15 @@ def test_accuracy_at_epsilon_one(load, least):
         y,
     )
     assert score >= least
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_labels_of_support_vectors_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2000, 10))
+    y = (X @ np.r_[1, -1, 0.5, np.zeros(7)] + rng.standard_normal(2000) > 0.5).astype(int)
+    plain = LinearSVC(C=0.1, loss="hinge", max_iter=20_000, intercept_scaling=100).fit(X, y)
+    model = skdp.DPLinearSVC(C=0.1, classes=[0, 1], epsilon=np.inf).fit(X, y)
+    assert np.mean(plain.predict(X) == model.predict(X)) > 0.99
+    direction = plain.coef_[0] / np.linalg.norm(plain.coef_)
+    assert direction @ model.coef_[0] / np.linalg.norm(model.coef_) > 0.998

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.multioutput import RegressorChain
 
 import skdp
 from replays import seeded
@@ -100,14 +99,6 @@ def test_one_budget_holds_one_adjacency(rng):
 def test_it_is_for_models(rng, refusing):
     with pytest.raises(ValueError, match="adjacency must be one of 'zero_out', 'replace_one'"):
         refusing(*problem(skdp.DPRidge, rng))
-
-
-def test_chains_take_targets_for_columns(rng):
-    X, y = problem(skdp.DPRidge, rng)
-    with pytest.warns(skdp.SeededNoiseWarning):
-        chain = RegressorChain(made(skdp.DPRidge)).fit(X, np.column_stack([y, -y]))
-    with pytest.raises(ValueError, match="RegressorChain is not known to fit"):
-        skdp.total_privacy(chain)
 
 
 @pytest.mark.parametrize(

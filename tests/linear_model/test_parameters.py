@@ -158,3 +158,9 @@ def test_errors_of_python_name_the_class_that_was_typed(estimator):
         estimator(shape=1)
     with pytest.raises(TypeError, match=rf"^{name}\.fit\(\) got an unexpected .*'epochs'"):
         estimator().fit([[1.0]], [1.0], epochs=1)
+
+
+def test_a_budget_in_place_of_the_terms_is_refused_in_a_grid(regression):
+    model = skdp.DPRidge(privacy=skdp.PrivacyBudget(1.0, 1e-6))
+    with pytest.raises(ValueError, match="privacy must be None or a Privacy object"):
+        GridSearchCV(model, {"alpha": [1.0]}, cv=2, error_score="raise").fit(*regression)

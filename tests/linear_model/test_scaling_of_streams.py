@@ -1,9 +1,10 @@
-"""Raw columns of a stream: the first rows scale the others, and a row pays for one of the two."""
+"""Streams: nothing shows except through releases, and a row of raw columns pays for one part."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import skdp
 from replays import differing, seeded
@@ -12,7 +13,7 @@ from skdp._oracle.sources.stream import StreamSource
 from skdp._stages.scaling.shares import records_for_scaling
 from skdp.accounting import Adjacency, OnBlock, walk
 from skdp.audit.recording import record
-from streams import in_blocks
+from streams import SOLVERS, data, in_blocks, linear
 
 SIZES = np.array([1000.0, 1.0, 0.01])
 
@@ -27,14 +28,15 @@ def raw(n=6000, seed=0):
 class OnBlocks:
     """Fits as `fit` does, on blocks, for the replay harness."""
 
-    def __init__(self, adjacency="zero_out", **parameters):
+    def __init__(self, adjacency="zero_out", model=None, size=97):
         terms = seeded(adjacency=str(adjacency))
-        self._model = skdp.DPRidge(privacy=terms, delta=1e-6, **parameters)
+        self._model = skdp.DPRidge(privacy=terms, delta=1e-6) if model is None else model
+        self._size = size
 
     def fit(self, X, y, sample_weight=None):
-        blocks, shape = in_blocks(X, y, 97), {"n_samples": len(X), "n_features": X.shape[1]}
+        blocks, shape = in_blocks(X, y, self._size), {"n_samples": len(X), "n_features": X.shape[1]}
         if sample_weight is not None:
-            of_blocks = np.split(sample_weight, range(97, len(X), 97))
+            of_blocks = np.split(sample_weight, range(self._size, len(X), self._size))
             blocks = ((*block, w) for block, w in zip(blocks, of_blocks, strict=True))
         self._model.fit_blocks(blocks, weighted=sample_weight is not None, **shape)
         vars(self).update({k: v for k, v in vars(self._model).items() if k.endswith("_")})
@@ -102,3 +104,26 @@ def test_missing_rows_are_null_records():
         )
         np.testing.assert_array_equal(short.coef_, null.coef_)
         assert str(short.privacy_) == str(null.privacy_)
+
+
+EXTREME = ((0, 1e5, -1e300), (31, 1e300, 1.0), (59, 5e-324, 1e12))
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+@pytest.mark.parametrize("name", SOLVERS)
+def test_nothing_but_the_releases_of_a_solver(replay, name, adjacency):
+    X, y = data(60)
+    model = linear(SOLVERS[name], adjacency=str(adjacency), fit_intercept=False)
+    for change in EXTREME:
+        there, other = differing(X, y, adjacency, *change)
+        pair = there[:2], other[:2]
+        replay.check(lambda: OnBlocks(model=clone(model), size=25), *pair, adjacency)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)
+def test_single_records_in_memory(replay, adjacency):
+    X, y = data(60)
+    for change in EXTREME:
+        pair = differing(X, y, adjacency, *change)
+        model = linear(SOLVERS["single"], adjacency=str(adjacency))
+        replay.check(lambda model=model: clone(model), *pair, adjacency)
