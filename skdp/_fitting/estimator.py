@@ -525,7 +525,7 @@ def _frozen(value: Any) -> Hashable:
         return kind, value.name
     if kind is np.ndarray and value.dtype != object:
         return value.dtype.str, value.shape, value.tobytes()
-    if kind in (list, tuple):
+    if kind in (list, tuple, range):
         return kind, *map(_frozen, value)
     if kind is frozenset:
         return kind, frozenset(map(_frozen, value))
