@@ -44,9 +44,9 @@ MAX_RELATIVE_WIDTH = 0.5  # of a range far from 0, relative to its distance from
 MODEL_ERROR = 0.01  # error of bin probabilities, as a share of the rows: no candidate is exact
 EM_ITERATIONS, MAX_COLUMNS = 3, 64  # of the empirical Bayes fit
 PRIOR_STRENGTH = 5.0  # pseudo-columns
-# Factor on a likelihood: not 0, as nothing else may fit a column at all. In float32 the product of
-# two is not 0 either.
-UNLIKELY = np.sqrt(np.finfo(np.float32).tiny)
+# Logarithm of a factor on a likelihood, which is not 0, as nothing else may fit a column at all. In
+# float32 the product of two is not 0 either.
+LOG_UNLIKELY = math.log(np.finfo(np.float32).tiny) / 2
 REACH = 24  # half octaves: farther from the size of a range, all its bins but one are empty
 
 # ------------------------------------------------------------------ the table of distributions
@@ -175,10 +175,11 @@ def moments() -> AnyArray:
 
 
 @functools.cache
-def unlikely() -> Mask:
-    """Return which distributions are unlikely, shape (n_families, n_locations)."""
+def unlikely() -> AnyArray:
+    """Return a term of log likelihoods, shape (n_families, n_locations), 0 if it is usual."""
     elsewhere = (locations() < -2) | (locations() > 0)
-    return np.logical_and.outer([one.is_standardised for one in families()], elsewhere)
+    table = np.multiply.outer([one.is_standardised for one in families()], elsewhere)
+    return np.asarray(table * LOG_UNLIKELY, np.float32)
 
 
 # ------------------------------------------------------------------ histograms
@@ -269,7 +270,7 @@ class Table:
         return between_tails(self.by_bin.T, TAIL_SHARE)
 
     def log_likelihood(self, shares: Array, noise: Array, is_laplace: bool = False) -> AnyArray:
-        """Return log likelihoods up to a constant, shape (n_columns, n_distributions)."""
+        """Return log likelihoods up to a constant, shape (n_columns, n_families, n_near)."""
         shares = shares.astype(np.float32)
         precision = (1 / (noise**2 + MODEL_ERROR**2)).astype(np.float32)[:, None]
         if is_laplace:
@@ -279,18 +280,24 @@ class Table:
             fit = shares @ self.by_bin
             fit -= self.half_squares
             fit *= precision
-        if self.place is None:
-            return np.asarray(fit)
-        near = fit.reshape(len(shares) * len(prior()), -1)
-        return np.take(near, self.place, axis=1).reshape(len(shares), -1)
+        return np.asarray(fit.reshape(len(shares), len(prior()), -1))
 
-    def mixed(self, posterior: AnyArray, at: Indices) -> AnyArray:
+    def add_near(self, total: AnyArray, fit: AnyArray) -> None:
+        """Add log likelihoods at locations near the range. Farther ones are as the last of them."""
+        assert self.place is not None
+        last = fit.shape[2] - 1
+        start = max(np.searchsorted(self.place, 1) - 1, 0)
+        stop = min(np.searchsorted(self.place, last) + 1, len(self.place))
+        total[:, :, :start] += fit[:, :, :1]
+        total[:, :, start:stop] += fit[:, :, self.place[start] : self.place[stop - 1] + 1]
+        total[:, :, stop:] += fit[:, :, last:]
+
+    def mixed(self, posterior: AnyArray, near: Indices) -> AnyArray:
         """Return the expected probabilities of bins, shape (n_columns, n_bins)."""
         if self.place is not None:
-            n_near = self.by_bin.shape[1] // len(prior())
-            is_at = np.eye(n_near, dtype=np.float32)[self.place[at]]
-            posterior = posterior.reshape(-1, len(is_at)) @ is_at
-        return np.asarray(posterior.reshape(-1, self.by_bin.shape[1]) @ self.by_bin.T)
+            family, location = np.divmod(near, len(self.place))
+            near = family * (self.by_bin.shape[1] // len(prior())) + self.place[location]
+        return np.asarray(posterior @ self.by_bin[:, near].T)
 
 
 @functools.cache
@@ -345,7 +352,7 @@ class Histogram:
         return by_magnitude().log_likelihood(self.shares, self.noise, self.is_laplace)
 
     def add_log_likelihood(self, total: AnyArray) -> None:
-        """Add log likelihoods to a total in place, shape (n_columns, n_distributions)."""
+        """Add log likelihoods to a total in place, shape (n_columns, n_families, n_locations)."""
         total += self._by_magnitude
 
     def of(self, columns: Indices) -> Self:
@@ -370,14 +377,15 @@ class Bins(Histogram):
 
     def add_log_likelihood(self, total: AnyArray) -> None:
         for table, columns in self._tables:
-            some = self.shares[columns], self.noise[columns]
-            total[columns] += table.log_likelihood(*some, self.is_laplace)
+            own, some = total[columns], (self.shares[columns], self.noise[columns])
+            table.add_near(own, table.log_likelihood(*some, self.is_laplace))
+            total[columns] = own
 
-    def mixed(self, posterior: AnyArray, at: Indices) -> Array:
-        """Return the expected probabilities of bins, for a posterior at some locations."""
+    def mixed(self, posterior: AnyArray, near: Indices) -> Array:
+        """Return the expected probabilities of bins, for a posterior of some distributions."""
         shapes = np.empty(self.shares.shape)
         for table, columns in self._tables:
-            shapes[columns] = table.mixed(posterior[columns], at)
+            shapes[columns] = table.mixed(posterior[columns], near)
         return shapes
 
     @functools.cached_property
@@ -413,16 +421,17 @@ def magnitude_bounds() -> tuple[Array, Array]:
 # ------------------------------------------------------------------ the posterior
 
 
-def _shared_prior(likelihoods: AnyArray, at: slice) -> tuple[AnyArray, AnyArray]:
-    """Return empirical Bayes priors: of each column at locations of likelihoods, and of others.
+def _shared_prior(likelihoods: AnyArray, of: Indices, at: slice) -> tuple[AnyArray, AnyArray]:
+    """Return empirical Bayes priors: of each column for its likelihoods, and of other columns.
 
     Columns share the frequencies of families and of locations, each on its own, as there are too
     many distributions to count them one by one: a prior is the product of these two. The prior of a
-    column leaves the column itself out, so that its own counts are not used twice.
+    column leaves the column itself out, so that its own counts are not used twice. Likelihoods are
+    those of some families at some locations.
     """
-    weighted = likelihoods * prior()[:, at]
-    shares = [weighted.sum(axis=2), np.zeros((len(likelihoods), prior().shape[1]), np.float32)]
-    shares[1][:, at] = weighted.sum(axis=1)
+    weighted = likelihoods * prior()[of, at]
+    shares = [np.zeros((len(likelihoods), n), np.float32) for n in prior().shape]
+    shares[0][:, of], shares[1][:, at] = weighted.sum(axis=2), weighted.sum(axis=1)
     known = [PRIOR_STRENGTH * prior().sum(axis=1), PRIOR_STRENGTH * prior().sum(axis=0)]
     for _ in range(EM_ITERATIONS):
         for one in shares:
@@ -432,9 +441,10 @@ def _shared_prior(likelihoods: AnyArray, at: slice) -> tuple[AnyArray, AnyArray]
             np.maximum(one - share, before)
             for one, share, before in zip(of_more, shares, known, strict=True)
         )
-        shares[0] = family * np.matmul(likelihoods, location[:, at, None])[:, :, 0]
-        shares[1][:, at] = location[:, at] * np.matmul(family[:, None], likelihoods)[:, 0]
-    return family[:, :, None] * location[:, None, at], np.multiply.outer(*of_more)
+        family, location = family[:, of], location[:, at]
+        shares[0][:, of] = family * np.matmul(likelihoods, location[:, :, None])[:, :, 0]
+        shares[1][:, at] = location * np.matmul(family[:, None], likelihoods)[:, 0]
+    return family[:, :, None] * location[:, None], np.multiply.outer(*of_more)
 
 
 def posteriors(
@@ -442,29 +452,30 @@ def posteriors(
 ) -> Iterator[tuple[Indices, Indices, AnyArray]]:
     """Yield columns, numbers of distributions and their posterior, a chunk of columns at a time.
 
-    Columns that are ``pooled`` share a prior, which the first chunk determines. Numbers have shape
-    (n_families, n_near): at other locations, likelihoods next to the largest are below the normal
-    numbers of single precision.
+    Columns that are ``pooled`` share a prior, which the first chunk determines. Of other families,
+    and at other locations, than those of the numbers, likelihoods next to the largest are below the
+    normal numbers of single precision.
     """
     n_columns, of_others = len(histograms[0].shares), prior()
     step, numbers = -(-n_columns // MAX_COLUMNS), np.arange(prior().size).reshape(prior().shape)
     for start in range(step):
         columns = np.arange(start, n_columns, step)
-        logs = np.zeros((len(columns), *of_others.shape), np.float32)
+        logs = np.repeat(unlikely()[None], len(columns), axis=0)
         for one in histograms:
-            one.of(columns).add_log_likelihood(logs.reshape(len(columns), -1))
-        of_locations = logs.max(axis=1)
-        largest = of_locations.max(axis=1, keepdims=True)
-        near = np.flatnonzero((of_locations > largest + 2 * np.log(UNLIKELY)).any(axis=0))
-        at = slice(near[0], near[-1] + 1)
-        values = np.exp(logs[:, :, at] - largest[:, :, None])
-        values[:, unlikely()[:, at]] *= UNLIKELY
-        own = of_others[:, at]
+            one.of(columns).add_log_likelihood(logs)
+        largest = logs.max(axis=1)
+        least = largest.max(axis=1, keepdims=True) + 2 * LOG_UNLIKELY
+        at, of = (np.flatnonzero((one > least).any(axis=0)) for one in (largest, logs.max(axis=2)))
+        at = slice(at[0], at[-1] + 1)
+        values = logs[:, of, at]
+        values -= largest.max(axis=1)[:, None, None]
+        np.exp(values, out=values)
+        own = of_others[of, at]
         if pooled and start == 0 and n_columns > 1:
-            own, of_others = _shared_prior(values, at)
+            own, of_others = _shared_prior(values, of, at)
         values *= own
         values /= values.sum(axis=(1, 2), keepdims=True)
-        yield columns, numbers[:, at], values.reshape(len(columns), -1)
+        yield columns, numbers[of, at].ravel(), values.reshape(len(columns), -1)
 
 
 def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]:
@@ -476,5 +487,8 @@ def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, I
 
 def median_bin(posterior: AnyArray, bins: Indices) -> Indices:
     """Posterior median of a bin that each distribution has."""
-    sums = [np.bincount(bins, one) for one in posterior]
-    return np.asarray(np.argmax(np.cumsum(sums, axis=1) >= 0.5, axis=1))
+    order = np.argsort(bins.astype(np.uint8), kind="stable")  # quick for bytes
+    in_order = bins[order]
+    starts = np.flatnonzero(np.diff(in_order, prepend=-1))
+    sums = np.cumsum(np.add.reduceat(np.take(posterior, order, axis=1), starts, axis=1), axis=1)
+    return np.asarray(in_order[starts[np.argmax(sums >= 0.5, axis=1)]])

@@ -77,9 +77,9 @@ def coarse_ranges(magnitudes: Histogram, exact: bool, pooled: bool) -> Ranges:
     number = np.arange(edges.low.shape[1])
     first, last, likeliest = np.empty((3, len(edges.low)), dtype=np.intp)
     for columns, near, posterior in posteriors([magnitudes], pooled):
-        bins = (one[near.ravel()] for one in table.support)
+        bins = (one[near] for one in table.support)
         first[columns], last[columns] = (median_bin(posterior, one) for one in bins)
-        likeliest[columns] = near.flat[np.argmax(posterior, axis=1)]
+        likeliest[columns] = near[np.argmax(posterior, axis=1)]
     # Noise alone enlarges a range by a bin or two, which is soon undone. A farther one is no noise.
     away = np.maximum(first[:, None] - number, number - last[:, None])
     expected = table.by_bin.T[likeliest]
@@ -200,20 +200,19 @@ def _expected(
     These are mean, size, half width of the range in sizes, and probabilities of bins.
     """
     is_far = magnitudes is None
-    means, sizes, half_widths = moments()
     n_columns, n_bins = bins.shares.shape
-    if is_far:
-        # Bins alone do not resolve scales below that of a uniform distribution in one of them.
-        sizes = np.maximum(sizes, np.float32(2 * far_half_width() / n_bins / math.sqrt(12)))
-    figures = np.stack([means, sizes, half_widths])
+    # Bins alone do not resolve scales below that of a uniform distribution in one of them.
+    least = np.float32(is_far * 2 * far_half_width() / n_bins / math.sqrt(12))
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty((n_columns, n_bins))
     histograms = [bins] if magnitudes is None else [bins, magnitudes]
     pooled = is_features and not is_far
     for some, near, posterior in posteriors(histograms, pooled):
-        shapes[some] = bins.of(some).mixed(posterior, near[0])
-        means, sizes, half_widths = figures[:, near.ravel()]
-        size[some], half_width[some] = np.exp(posterior @ np.log([sizes, half_widths]).T).T
+        shapes[some] = bins.of(some).mixed(posterior, near)
+        means, sizes, half_widths = moments()[:, near]
+        np.maximum(sizes, least, out=sizes)
+        size[some] = np.exp(posterior @ np.log(sizes))
+        half_width[some] = np.exp(posterior @ np.log(half_widths))
         # Means are weighted by the inverse scale, those of targets by its square, as their errors
         # count in variances. Scales below the posterior one count as that.
         weights = np.maximum(sizes, size[some, None].astype(np.float32))

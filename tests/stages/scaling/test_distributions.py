@@ -18,7 +18,7 @@ from skdp._stages.scaling.distributions import (
     LOGNORMAL_SCALE,
     RANGE_IN_SCALES,
     TAIL_SHARE,
-    UNLIKELY,
+    LOG_UNLIKELY,
     ZERO_SHARES,
     Bins,
     Histogram,
@@ -123,12 +123,12 @@ def test_tables_of_kinds_of_ranges_are_those_of_each_range(low, high, rng):
     weights = rng.random((2, exact.shape[1])) / exact.shape[1]
     shares = rng.random((2, 8))
     bins = Bins(shares, np.array([0.5, 0.5]), ranges)
-    every = np.arange(len(locations()))
+    every = np.arange(prior().size)
     assert bins.mixed(weights, every)[1] == pytest.approx(exact @ weights[1], abs=1e-3)
     expected = shares[1] @ exact - np.square(exact).sum(axis=0) / 2
-    logs = np.zeros(weights.shape)
+    logs = np.zeros((2, *prior().shape))
     bins.add_log_likelihood(logs)
-    assert logs[1] == pytest.approx(expected / 0.2501, abs=0.05)
+    assert logs[1].ravel() == pytest.approx(expected / 0.2501, abs=0.05)
 
 
 def read(X, low, high, noise, rng, centred=True, is_features=True):
@@ -279,18 +279,21 @@ def test_a_posterior_is_proportional_to_the_likelihood_and_the_prior(rng):
     magnitudes = Histogram(shares, noise)
     bins = Bins(shares[:, :8], noise, Ranges(np.zeros(5), np.ones(5)))
     ((columns, near, some),) = posteriors([magnitudes, bins], pooled=False)
-    assert near.shape == (len(families()), len(near[0]))
-    assert len(near[0]) < len(locations())  # likelihoods at the others vanish
+    used = np.divmod(near, len(locations()))
+    # Likelihoods at other locations, and of other families, vanish.
+    assert [len(np.unique(one)) < n for one, n in zip(used, prior().shape, strict=True)] == [1, 1]
     posterior = np.zeros((5, prior().size))
-    posterior[:, near.ravel()] = some
+    posterior[:, near] = some
     assert columns.tolist() == list(range(5))
     logs = np.zeros((5, *prior().shape))
     for one in (magnitudes, bins):
-        one.add_log_likelihood(logs.reshape(5, -1))
+        one.add_log_likelihood(logs)
     expected = np.exp(logs - logs.max(axis=(1, 2), keepdims=True)) * prior()
     # The scale of standardised columns is 1 or somewhat less.
     skewed = np.flatnonzero([one.is_standardised for one in families()])[:, None]
-    expected[:, skewed, np.flatnonzero((locations() < -2) | (locations() > 0))] *= UNLIKELY
+    expected[:, skewed, np.flatnonzero((locations() < -2) | (locations() > 0))] *= np.exp(
+        LOG_UNLIKELY
+    )
     expected = expected.reshape(5, -1)
     assert posterior == pytest.approx(expected / expected.sum(axis=1, keepdims=True), rel=1e-3)
 
