@@ -410,6 +410,15 @@ def add_counts(places: AnyArray, shares: Array, total: Array) -> None:
 
 
 @compile_loop()
+def add_magnitudes(bits: AnyArray, table: Indices, shares: Array, total: Array) -> None:
+    """Add the shares of rows, 1 if there are none, to the bin of each value's sign and exponent."""
+    for i in range(bits.shape[0]):
+        share = shares[i] if shares.shape[0] > 0 else 1.0
+        for j in range(bits.shape[1]):
+            total[j, table[bits[i, j] >> np.uint64(52)]] += share
+
+
+@compile_loop()
 def add_sparse_products(
     rows: Entries, weights: Array, last: Array, total: Array, lost: Array
 ) -> None:
@@ -446,7 +455,8 @@ def _add_to(total: Array, lost: Array, row: np.uint64, column: np.uint64, term: 
 
 def readable(values: AnyArray, dtype: Any = np.float64) -> AnyArray:
     """Return values as loops read them: C-contiguous, aligned, write-protected."""
-    view = np.require(values, dtype, ["C", "A"]).view()
+    values = np.ascontiguousarray(values, dtype)
+    view = values.view() if values.flags.aligned else values.copy()
     view.flags.writeable = False
     return view
 

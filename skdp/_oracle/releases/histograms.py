@@ -68,6 +68,13 @@ class BinSum(base.Statistic):
     def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
         """Return numbers of any size. Rounded down they are the bins of values of the columns."""
 
+    def add(
+        self, values: Array, columns: slice, step: int, shares: Array | None, total: Array
+    ) -> None:
+        """Count values of the columns, ``step`` bins further on. Each adds 1, or its share."""
+        places = self.bins(values, columns)
+        _add(places + step if step else places, shares, total)
+
     def weights(self, block: Records) -> Array:
         """Return the shares of weighted records, of any size: 1 by default, 0 for null records."""
         return np.where(block.weights == 0, 0.0, 1.0)
@@ -112,8 +119,7 @@ def bin_sum(
                 _add_sparse(statistic, values, shares, columns, own)
             else:
                 for step, each in parts:
-                    places = statistic.bins(values, columns)
-                    _add(places + step if step else places, each, own)
+                    statistic.add(values, columns, step, each, own)
     return total
 
 
@@ -147,6 +153,15 @@ def _by_loop(places: AnyArray, shares: Array | None, total: Array) -> bool:
     """Count in a compiled loop, and return True."""
     each = loops.readable(loops.NONE if shares is None else shares)
     loops.add_counts(loops.readable(places, places.dtype), each, total)
+    return True
+
+
+@compiled.or_numpy
+def _add_magnitudes(values: Array, table: AnyArray, shares: Array | None, total: Array) -> bool:
+    """Count by sign and exponent in a compiled loop, and return True."""
+    each = loops.readable(loops.NONE if shares is None else shares)
+    bits = loops.readable(values).view(np.uint64)
+    loops.add_magnitudes(bits, loops.readable(table, table.dtype), each, total)
     return True
 
 
@@ -252,6 +267,12 @@ class MagnitudeCounts(_Histograms):
 
     def table(self, context: base.PublicContext) -> tuple[int, int]:
         return self._n_columns(context), N_MAGNITUDES
+
+    def add(
+        self, values: Array, columns: slice, step: int, shares: Array | None, total: Array
+    ) -> None:
+        if not _add_magnitudes(values, magnitude_table(self.of_blocks), shares, total):
+            super().add(values, columns, step, shares, total)
 
     def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
         patterns = np.ascontiguousarray(values).view(np.uint64)

@@ -45,14 +45,14 @@ class Columns:
     may_be_constant: Mask | None = None
 
     def __post_init__(self) -> None:
-        for name in ("low", "high", "centre", "scale"):
-            values: Array = np.array(getattr(self, name), dtype=np.float64, ndmin=1, subok=False)
-            if values.ndim != 1 or len(values) != len(np.atleast_1d(self.low)):
-                raise ValueError(f"Columns: {name} must have one number for each column.")
-            values.setflags(write=False)
+        numbers = [np.atleast_1d(one) for one in (self.low, self.high, self.centre, self.scale)]
+        if {one.shape for one in numbers} != {(len(numbers[0]),)}:
+            raise ValueError("Columns: all fields must have one number for each column.")
+        table: Array = np.array(numbers, dtype=np.float64)
+        table.setflags(write=False)
+        for name, values in zip(("low", "high", "centre", "scale"), table, strict=True):
             object.__setattr__(self, name, values)
-        finite = all(np.isfinite(values).all() for values in (self.low, self.high, self.centre))
-        if not (finite and (self.scale > 0).all() and (self.scale < np.inf).all()):
+        if not (np.isfinite(table).all() and (self.scale > 0).all()):
             raise ValueError("Columns: numbers must be finite, and scales positive.")
         if (self.low > self.high).any():
             raise ValueError("Columns: low must not exceed high.")
@@ -139,15 +139,10 @@ class ColumnMap:
         farthest = largest * (1 - 2.0**-20)
         with np.errstate(over="ignore", under="ignore"):
             middle = np.clip(columns.centre, -farthest, farthest)
-            self._low, self._high, self._centre, self._scale = (
-                _within(values, dtype)
-                for values in (
-                    np.maximum(columns.low, middle - farthest),
-                    np.minimum(columns.high, middle + farthest),
-                    middle,
-                    columns.scale,
-                )
-            )
+            low = np.maximum(columns.low, middle - farthest)
+            high = np.minimum(columns.high, middle + farthest)
+            numbers = _within(np.array([low, high, middle, columns.scale]), dtype)
+            self._low, self._high, self._centre, self._scale = numbers
             # A quotient must not become inf: inf times 0 shows that a record is there.
             reach = np.maximum(np.abs(self._low - self._centre), np.abs(self._high - self._centre))
             self._overflows = bool((reach / self._scale > largest / 2).any())

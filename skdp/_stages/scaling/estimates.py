@@ -168,7 +168,8 @@ def estimate(magnitudes: Histogram, bins: Bins, is_features: bool, centred: bool
     bins = replace(bins, ranges=ranges.where(far, Ranges(-half, half)))
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty(bins.shares.shape)
-    for part, is_far in ((np.flatnonzero(~far), False), (np.flatnonzero(far), True)):
+    for is_far in np.unique(far):
+        part = np.flatnonzero(far == is_far)
         expected = _expected(bins.of(part), None if is_far else magnitudes.of(part), is_features)
         mean[part], size[part], half_width[part], shapes[part] = expected
     # Residual counts move the moments as they move those of the bins.

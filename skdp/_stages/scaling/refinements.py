@@ -104,6 +104,8 @@ def refine_narrow_columns(bins: Bins) -> tuple[Ranges, Mask]:
     stays as it is where there is no such window of at most a third of it, far from 0.
     """
     n_columns, n_bins = bins.shares.shape
+    if bins.noise.min(initial=np.inf) > MAX_NOISE:  # on any window
+        return bins.ranges, np.zeros(n_columns, dtype=bool)
     width = bins.ranges.width / n_bins
     first, sizes = np.zeros((2, n_columns), dtype=np.intp)
     sums = np.hstack([np.zeros((n_columns, 1)), np.cumsum(bins.shares, axis=1)])
