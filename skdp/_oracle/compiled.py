@@ -20,6 +20,13 @@ from typing import Any, TypeVar
 LEAST_WORK = 1 << 28
 # Earlier versions choose the wrong loop for named tuples of arrays.
 LEAST_NUMBA = (0, 61, 2)
+# Loops whose compilation takes seconds and is announced. They run for public reasons: others run
+# only if rows have few entries.
+ANNOUNCED = {("skdp._oracle.kernels.loops", name) for name in ("add_dense", "add_sparse")}
+ANNOUNCEMENT = (
+    "skdp: numba compiles a loop for rows of this type. It takes several seconds, once if numba "
+    "finds a directory to keep it."
+)
 # Environment variable: "auto", or "never" for numpy only. Read when skdp is imported.
 SWITCH = "SKDP_COMPILED"
 
@@ -97,9 +104,24 @@ def load() -> bool:
     try:
         is_recent = importlib.import_module("numba").version_info[:3] >= LEAST_NUMBA
         _is_loaded = is_recent and double(1.0) == 2.0
+        _announce_compilations()
     except Exception:  # whatever numba raises if it is missing, or cannot compile here
         _is_loaded = False
     return _is_loaded
+
+
+@functools.cache
+def _announce_compilations() -> None:
+    """Print a line whenever numba begins to compile a large loop that is not on disk."""
+    events: Any = importlib.import_module("numba.core.event")
+
+    def announce(_: object, event: Any) -> None:
+        function = event.data["dispatcher"].py_func
+        if (function.__module__, function.__name__) in ANNOUNCED:
+            print(ANNOUNCEMENT, file=sys.stderr, flush=True)
+
+    methods = {"on_start": announce, "on_end": lambda *_: None}
+    events.register("numba:compile", type("Announcement", (events.Listener,), methods)())
 
 
 def or_numpy(by_loops: Function) -> Function:

@@ -421,7 +421,7 @@ def magnitude_bounds() -> tuple[Array, Array]:
 # ------------------------------------------------------------------ the posterior
 
 
-def _shared_prior(likelihoods: AnyArray, of: Indices, at: slice) -> tuple[AnyArray, AnyArray]:
+def _shared_prior(likelihoods: AnyArray, of: Indices | slice, at: slice) -> tuple[AnyArray, AnyArray]:
     """Return empirical Bayes priors: of each column for its likelihoods, and of other columns.
 
     Columns share the frequencies of families and of locations, each on its own, as there are too
@@ -466,7 +466,7 @@ def posteriors(
         largest = logs.max(axis=1)
         least = largest.max(axis=1, keepdims=True) + 2 * LOG_UNLIKELY
         at, of = (np.flatnonzero((one > least).any(axis=0)) for one in (largest, logs.max(axis=2)))
-        at = slice(at[0], at[-1] + 1)
+        at, of = slice(at[0], at[-1] + 1), of if len(of) < len(prior()) else slice(None)
         values = logs[:, of, at]
         values -= largest.max(axis=1)[:, None, None]
         np.exp(values, out=values)
