@@ -68,11 +68,7 @@ class Loop:
 
 def compile_loop(**options: Any) -> Callable[[Function], Function]:
     """Decorate a loop, with options of numba."""
-
-    def decorate(function: Function) -> Function:
-        return typing.cast(Function, Loop(function, **options))
-
-    return decorate
+    return typing.cast(Callable[[Function], Function], functools.partial(Loop, **options))
 
 
 def is_active() -> bool:

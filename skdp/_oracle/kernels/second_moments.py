@@ -1,7 +1,6 @@
 """Passes over records for second moments: Gram matrices, Hessians, norms in other coordinates."""
 
 import functools
-from collections.abc import Iterator
 
 import numpy as np
 from scipy import sparse
@@ -15,10 +14,8 @@ from skdp._oracle.sources.records import Records, quotient
 from skdp._oracle.sources.row_blocks import (
     LONGEST_BASE,
     UNIT_ROUNDOFF,
-    block_rows,
     growth_of_rounding,
     is_csr,
-    slices,
 )
 from skdp.objective import Loss
 
@@ -79,7 +76,7 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
         return done
     total, start = np.zeros((size, size)), 0
     vectors = np.empty((0, size))
-    for block in _blocks(records):
+    for block in records.float64_blocks():
         rows = slice(start, start + block.n_rows)
         start = rows.stop
         weights = factors[rows] if block.shrink is None else factors[rows] * block.shrink
@@ -100,7 +97,7 @@ def weighted_gram(records: Records, factors: Array, extra: Array | None = None) 
         else:
             vectors = vectors if len(vectors) else np.empty((block.n_rows, size))
             few = vectors[: block.n_rows]
-            write_scaled(block, weights, few)
+            np.multiply(block.stored, weights[:, None], out=few[:, :n_features])
             few[:, n_features:] = last
             total += few.T @ few
     total[n_features:, :n_features] = total[:n_features, n_features:].T
@@ -141,23 +138,6 @@ def _compiled_weighted_gram(records: Records, factors: Array, extra: Array | Non
     long = np.concatenate((base, np.zeros(n_more)))
     crossed = np.outer(long, total[:size, size] + total[size, size] / 2 * long)
     return np.asarray(total[:size, :size] + (crossed + crossed.T))
-
-
-def _blocks(records: Records) -> Iterator[Records]:
-    """Yield the blocks of `Records.float64_blocks`, dense rows as they are stored."""
-    if records.is_sparse:
-        return records.float64_blocks()
-    at_once = block_rows(*records.shape, False, records.is_copied)
-    return (records[rows] for rows in slices(0, records.n_rows, max(1, at_once)))
-
-
-def write_scaled(records: Records, weights: Array, out: Array) -> Array:
-    """Write the dense rows of X times their weights into the first columns, return ``out``."""
-    X = records.stored
-    if records.is_copied:  # side by side, which is quicker than in ``out``
-        X = records.in_float64(False, np.empty(records.shape))
-    np.multiply(X, weights[:, None], out=out[:, : records.n_features])
-    return out
 
 
 def bounded_gram(

@@ -68,12 +68,9 @@ class BinSum(base.Statistic):
     def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
         """Return numbers of any size. Rounded down they are the bins of values of the columns."""
 
-    def add(
-        self, values: Array, columns: slice, step: int, shares: Array | None, total: Array
-    ) -> None:
-        """Count values of the columns, ``step`` bins further on. Each adds 1, or its share."""
-        places = self.bins(values, columns)
-        _add(places + step if step else places, shares, total)
+    def by_exponent(self) -> AnyArray | None:
+        """Return the bin of each sign and exponent, if it follows from these, or None."""
+        return None
 
     def weights(self, block: Records) -> Array:
         """Return the shares of weighted records, of any size: 1 by default, 0 for null records."""
@@ -119,7 +116,8 @@ def bin_sum(
                 _add_sparse(statistic, values, shares, columns, own)
             else:
                 for step, each in parts:
-                    statistic.add(values, columns, step, each, own)
+                    if not _by_loop(statistic, values, columns, step, each, own):
+                        _add(statistic.bins(values, columns) + step, each, own)
     return total
 
 
@@ -140,8 +138,6 @@ def _codes(places: AnyArray, columns: AnyArray | int, n_bins: int) -> NDArray[np
 
 def _add(places: AnyArray, shares: Array | None, total: Array) -> None:
     """Count the rows of places, one for each column of the total. Each adds 1, or its share."""
-    if _by_loop(places, shares, total):
-        return
     n_columns, n_bins = total.shape
     codes = _codes(places, np.arange(n_columns), n_bins).ravel()
     each = None if shares is None else np.repeat(shares, n_columns)
@@ -149,19 +145,23 @@ def _add(places: AnyArray, shares: Array | None, total: Array) -> None:
 
 
 @compiled.or_numpy
-def _by_loop(places: AnyArray, shares: Array | None, total: Array) -> bool:
+def _by_loop(
+    statistic: BinSum,
+    values: Array,
+    columns: slice,
+    step: int,
+    shares: Array | None,
+    total: Array,
+) -> bool:
     """Count in a compiled loop, and return True."""
-    each = loops.readable(loops.NONE if shares is None else shares)
-    loops.add_counts(loops.readable(places, places.dtype), each, total)
-    return True
-
-
-@compiled.or_numpy
-def _add_magnitudes(values: Array, table: AnyArray, shares: Array | None, total: Array) -> bool:
-    """Count by sign and exponent in a compiled loop, and return True."""
-    each = loops.readable(loops.NONE if shares is None else shares)
-    bits = loops.readable(values).view(np.uint64)
-    loops.add_magnitudes(bits, loops.readable(table, table.dtype), each, total)
+    each, table = loops.readable(loops.NONE if shares is None else shares), statistic.by_exponent()
+    if table is not None:
+        bits = loops.readable(values).view(np.uint64)
+        loops.add_magnitudes(bits, loops.readable(table, table.dtype), each, total)
+    else:
+        places = statistic.bins(values, columns)
+        places = places + step if step else places
+        loops.add_counts(loops.readable(places, places.dtype), each, total)
     return True
 
 
@@ -268,15 +268,12 @@ class MagnitudeCounts(_Histograms):
     def table(self, context: base.PublicContext) -> tuple[int, int]:
         return self._n_columns(context), N_MAGNITUDES
 
-    def add(
-        self, values: Array, columns: slice, step: int, shares: Array | None, total: Array
-    ) -> None:
-        if not _add_magnitudes(values, magnitude_table(self.of_blocks), shares, total):
-            super().add(values, columns, step, shares, total)
+    def by_exponent(self) -> AnyArray:
+        return magnitude_table(self.of_blocks)
 
     def bins(self, values: Array, columns: slice | AnyArray) -> AnyArray:
         patterns = np.ascontiguousarray(values).view(np.uint64)
-        return magnitude_table(self.of_blocks)[np.right_shift(patterns, np.uint64(52))]
+        return self.by_exponent()[np.right_shift(patterns, np.uint64(52))]
 
     def total(self, rows: RepeatableSource, context: base.PublicContext) -> Array:
         counts = super().total(rows, context)

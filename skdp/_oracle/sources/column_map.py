@@ -141,8 +141,12 @@ class ColumnMap:
             middle = np.clip(columns.centre, -farthest, farthest)
             low = np.maximum(columns.low, middle - farthest)
             high = np.minimum(columns.high, middle + farthest)
-            numbers = _within(np.array([low, high, middle, columns.scale]), dtype)
-            self._low, self._high, self._centre, self._scale = numbers
+            numbers = np.clip([low, high, middle, columns.scale], -largest, largest)
+            # None becomes 0 that was not.
+            least = np.finfo(dtype).tiny
+            is_small = (numbers != 0) & (np.abs(numbers) < least)
+            numbers[is_small] = np.copysign(least, numbers[is_small])
+            self._low, self._high, self._centre, self._scale = numbers.astype(dtype)
             # A quotient must not become inf: inf times 0 shows that a record is there.
             reach = np.maximum(np.abs(self._low - self._centre), np.abs(self._high - self._centre))
             self._overflows = bool((reach / self._scale > largest / 2).any())
@@ -200,14 +204,6 @@ class ColumnMap:
         rows = sparse.csr_array(X.shape, dtype=self._dtype)
         rows.data, rows.indices, rows.indptr = data, X.indices, X.indptr
         return rows
-
-
-def _within(values: Array, dtype: np.dtype[Any]) -> AnyArray:
-    """Numbers in the type of the rows. None leaves its range, none becomes 0 that was not."""
-    largest, least = np.finfo(dtype).max, np.finfo(dtype).tiny
-    near = np.clip(values, -largest, largest)
-    near = np.where((near != 0) & (np.abs(near) < least), np.copysign(least, near), near)
-    return np.asarray(near.astype(dtype))
 
 
 @dataclass(frozen=True, eq=False)

@@ -295,8 +295,9 @@ class Table:
     def mixed(self, posterior: AnyArray, near: Indices) -> AnyArray:
         """Return the expected probabilities of bins, shape (n_columns, n_bins)."""
         if self.place is not None:
-            family, location = np.divmod(near, len(self.place))
-            near = family * (self.by_bin.shape[1] // len(prior())) + self.place[location]
+            n_near = self.by_bin.shape[1] // len(prior())
+            place = np.take(self.place, near % len(self.place))
+            near = near // len(self.place) * n_near + place
         return np.asarray(posterior @ self.by_bin[:, near].T)
 
 
@@ -421,7 +422,9 @@ def magnitude_bounds() -> tuple[Array, Array]:
 # ------------------------------------------------------------------ the posterior
 
 
-def _shared_prior(likelihoods: AnyArray, of: Indices | slice, at: slice) -> tuple[AnyArray, AnyArray]:
+def _shared_prior(
+    likelihoods: AnyArray, of: Indices | slice, at: slice
+) -> tuple[AnyArray, AnyArray]:
     """Return empirical Bayes priors: of each column for its likelihoods, and of other columns.
 
     Columns share the frequencies of families and of locations, each on its own, as there are too
@@ -465,8 +468,7 @@ def posteriors(
             one.of(columns).add_log_likelihood(logs)
         largest = logs.max(axis=1)
         least = largest.max(axis=1, keepdims=True) + 2 * LOG_UNLIKELY
-        at, of = (np.flatnonzero((one > least).any(axis=0)) for one in (largest, logs.max(axis=2)))
-        at, of = slice(at[0], at[-1] + 1), of if len(of) < len(prior()) else slice(None)
+        at, of = (_ends((one > least).any(axis=0)) for one in (largest, logs.max(axis=2)))
         values = logs[:, of, at]
         values -= largest.max(axis=1)[:, None, None]
         np.exp(values, out=values)
@@ -476,6 +478,12 @@ def posteriors(
         values *= own
         values /= values.sum(axis=(1, 2), keepdims=True)
         yield columns, numbers[of, at].ravel(), values.reshape(len(columns), -1)
+
+
+def _ends(is_near: Mask) -> slice:
+    """Return the places from the first to the last one that is near."""
+    places = np.flatnonzero(is_near)
+    return slice(int(places[0]), int(places[-1]) + 1)
 
 
 def between_tails(probabilities: Array, trim: Array | float) -> tuple[Indices, Indices]:

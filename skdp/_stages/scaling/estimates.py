@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -37,11 +36,8 @@ from skdp._stages.scaling.distributions import (
 # All figures are choices of ours. Docs/research/defaults.rst has the evidence for each.
 Z_ONE = 2.0  # threshold of one noisy sum, in noise standard deviations
 MAX_FILLED_SHARE = 1 / 3  # largest share of a range to which it shrinks
-
-
-def far_half_width() -> float:
-    """Return half the width, in scales, of the range of a column far from 0, which fills a part."""
-    return float(-ndtri(TAIL_SHARE) / MAX_FILLED_SHARE)
+# Half the width, in scales, of the range of a column far from 0, which fills a part of it.
+FAR_HALF_WIDTH = float(-ndtri(TAIL_SHARE) / MAX_FILLED_SHARE)
 
 
 def _residuals(
@@ -162,7 +158,7 @@ def estimate(magnitudes: Histogram, bins: Bins, is_features: bool, centred: bool
     """
     ranges, far = bins.ranges, bins.ranges.far_from_0
     n_columns = len(bins.shares)
-    half = np.full(n_columns, far_half_width())
+    half = np.full(n_columns, FAR_HALF_WIDTH)
     unit = np.where(far, ranges.width / (2 * half), 1.0)
     offset = np.where(far, (ranges.high + ranges.low) / 2, 0.0)
     bins = replace(bins, ranges=ranges.where(far, Ranges(-half, half)))
@@ -203,7 +199,7 @@ def _expected(
     is_far = magnitudes is None
     n_columns, n_bins = bins.shares.shape
     # Bins alone do not resolve scales below that of a uniform distribution in one of them.
-    least = np.float32(is_far * 2 * far_half_width() / n_bins / math.sqrt(12))
+    least = np.float32(is_far * 2 * FAR_HALF_WIDTH / n_bins / math.sqrt(12))
     mean, size, half_width = np.empty((3, n_columns))
     shapes = np.empty((n_columns, n_bins))
     histograms = [bins] if magnitudes is None else [bins, magnitudes]
@@ -233,32 +229,18 @@ MARGIN, Z_OTHERS = 1.0, 3.5
 ADJACENT = 4  # near steps below the far ones: if they have values, the far ones are not isolated
 
 
-class OwnUnits(NamedTuple):
-    """Counts by sign and magnitude of columns in units of their own.
-
-    Attributes
-    ----------
-    counts : array of shape (n_columns, N_NEAR)
-        Values beyond the outermost bins are in these. Values below the innermost ones count as 0.
-    std : array of shape (n_columns,)
-        Standard deviation of the noise on each count of a column.
-    units : array of shape (n_columns,)
-        Powers of 4.
-    """
-
-    counts: Array
-    std: Array
-    units: Array
-
-
 def in_own_units(
     counts: Array, n_rows: Array | float, std: float, is_laplace: bool = False
-) -> OwnUnits:
-    """Return the counts of `MagnitudeCounts` in units of the columns.
+) -> tuple[Array, Array, Array]:
+    """Return counts by sign and magnitude in units of the columns, their noise, and the units.
+
+    Values beyond the outermost bins are in these. Values below the innermost ones count as 0. The
+    noise is the standard deviation on each count of a column. Units are powers of 4.
 
     Parameters
     ----------
     counts : array of shape (n_columns, N_MAGNITUDES)
+        Of `MagnitudeCounts`.
     n_rows : float or array of shape (n_columns,)
         Number of values that were counted in each column.
     std : float
@@ -277,7 +259,7 @@ def in_own_units(
         steps[one] = step = _step_of_unit(near[one], seen[one], digits, n_others, std, limit)
         near[one] = _moved(near[one], seen[one], digits, step, limit)
         noise[one] = std / DIGIT if step else std
-    return OwnUnits(near, noise, 4.0**steps)
+    return near, noise, 4.0**steps
 
 
 def _step_of_unit(

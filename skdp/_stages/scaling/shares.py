@@ -80,11 +80,6 @@ class Histograms:
         whole = self.rounds * self.n_columns
         return float((whole / self.share) ** (1 / self.order)) / self.signal if self.share else 0.0
 
-    @property
-    def is_free(self) -> bool:
-        """True if there are histograms and they cost nothing, as their values are public."""
-        return self.n_columns > 0 and self.share == 0
-
 
 @dataclass(frozen=True)
 class ScalingBudget:
@@ -97,11 +92,6 @@ class ScalingBudget:
     def share(self) -> float:
         """Share of mu squared of all histograms. 0 without any that cost something."""
         return self.features.share + self.targets.share
-
-    @property
-    def has_requests(self) -> bool:
-        """Whether there are histograms at all."""
-        return self.features.n_columns + self.targets.n_columns > 0
 
 
 def scaling_budget(

@@ -90,11 +90,6 @@ class Counting:
     units: Array | float = 1.0
 
     @property
-    def exact(self) -> bool:
-        """Whether counts have no noise, as epsilon is infinite."""
-        return not self.oracle.is_noisy
-
-    @property
     def is_laplace(self) -> bool:
         """Whether counts have Laplace noise."""
         return self.histograms.order == 1
@@ -117,7 +112,7 @@ class Counting:
         if n_bins is None:
             noise = self.histograms.noise
             usual = next(bins for most, bins in BINS_BY_NOISE if noise <= most)
-            n_bins = MANY_BINS if self.exact else usual
+            n_bins = usual if self.oracle.is_noisy else MANY_BINS
         kind = self.is_features, not self.is_features
         low, width = self.units * ranges.low, self.units * ranges.width / n_bins
         request = BinCounts(*kind, low, width, n_bins)
@@ -187,7 +182,8 @@ class ScalingStage(OptionalStage):
         if is_automatic and "unconstrained" not in problem.provides:
             return "no constraint"
         stage = cls.of(public, problem, parameters)
-        if stage.budget.has_requests or stage.known.columns or stage.known.targets:
+        n_counted = stage.budget.features.n_columns + stage.budget.targets.n_columns
+        if n_counted or stage.known.columns or stage.known.targets:
             return None
         return "less noise on counts of columns: more rows, or a larger epsilon"
 
@@ -275,7 +271,7 @@ class ScalingStage(OptionalStage):
                 f"The histograms are of the first {self.first} records, and no other release is: "
                 "a record is in only one of the two parts, and is charged only for that part."
             )
-        if features.is_free:
+        if features.n_columns and not features.share:  # as their values are public
             texts.append(
                 "Ranges, centres and sizes of columns were read from the features, which are "
                 "public. Values outside their range are clipped."
@@ -292,7 +288,7 @@ class ScalingStage(OptionalStage):
         return _in_units(self._columns_in_units(counting, magnitudes), counting.units)
 
     def _columns_in_units(self, counting: Counting, magnitudes: Histogram) -> Columns:
-        is_features, exact = counting.is_features, counting.exact
+        is_features, exact = counting.is_features, not counting.oracle.is_noisy
         centred = self.centred[not is_features]
         first = coarse_ranges(magnitudes, exact, pooled=is_features)
         every = _bin_rounds(counting, first, magnitudes)
@@ -380,7 +376,7 @@ def _smaller_ranges(
     Noisy ranges of targets shrink only where they are narrow and far from 0: a smaller one hides a
     tail. Those of features that stayed have been estimated before.
     """
-    if counting.exact:
+    if not counting.oracle.is_noisy:
         return shrink_ranges(bins, support_with_margin(bins), again), is_new & False
     smaller, new = bins.ranges, np.flatnonzero(is_new)
     if counting.is_features and len(new):

@@ -15,10 +15,10 @@ from skdp._oracle.sources.records import Records
 from skdp._stages.scaling.distributions import (
     LOG2_STDS,
     LOG2_WIDTHS,
+    LOG_UNLIKELY,
     LOGNORMAL_SCALE,
     RANGE_IN_SCALES,
     TAIL_SHARE,
-    LOG_UNLIKELY,
     ZERO_SHARES,
     Bins,
     Histogram,
