@@ -286,10 +286,11 @@ class Table:
         """Add log likelihoods at locations near the range. Farther ones are as the last of them."""
         assert self.place is not None
         last = fit.shape[2] - 1
-        start = max(np.searchsorted(self.place, 1) - 1, 0)
-        stop = min(np.searchsorted(self.place, last) + 1, len(self.place))
+        start = max(int(np.searchsorted(self.place, 1)) - 1, 0)
+        stop = min(int(np.searchsorted(self.place, last)) + 1, len(self.place))
         total[:, :, :start] += fit[:, :, :1]
-        total[:, :, start:stop] += fit[:, :, self.place[start] : self.place[stop - 1] + 1]
+        first, end = self.place.take([start, stop - 1]).tolist()
+        total[:, :, start:stop] += fit[:, :, first : end + 1]
         total[:, :, stop:] += fit[:, :, last:]
 
     def mixed(self, posterior: AnyArray, near: Indices) -> AnyArray:
