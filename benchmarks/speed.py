@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 import skdp
 from benchmarks import results_file
-from skdp._fitting import preparation
+from skdp._fitting import estimator
 from skdp._oracle import compiled
 from skdp._oracle.noise import noise_source
 from skdp.accounting import Adjacency, Composed, Gaussian, PoissonSampled, price
@@ -219,7 +219,7 @@ def plans(smoke):
     model = skdp.DPLogisticRegression(max_iter=n_steps, solver="gd")
 
     def plan():
-        preparation._plans.clear()  # which hold what was planned before
+        estimator._plans.clear()  # which hold what was planned before
         model.plan(100_000, 50)
 
     yield alone(f"plan of {n_steps} steps, milliseconds", 1e3 * in_turn(3, plan)[0], "<= 100")
