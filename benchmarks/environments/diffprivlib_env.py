@@ -42,7 +42,7 @@ def make() -> None:
 
 def run_there(*words: str) -> str:
     """Run the worker, and return what it printed; RuntimeError with its reason if it cannot."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
     command = [python(), WORKER, *words]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:

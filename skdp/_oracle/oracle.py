@@ -397,7 +397,9 @@ class Oracle:
     def with_ranges(self, scaling: Scaling, row_bound: float | None) -> Iterator[None]:
         """Answer for records that are clipped to other ranges in the block, for few passes.
 
-        Parameters as for `change_ranges`. After the block the rows of before are used as they were.
+        Records that the present ranges and bound leave as they are may be left out: a release in
+        the block is one to which they add 0. Parameters as for `change_ranges`. After the block the
+        rows of before are used as they were.
 
         Returns
         -------
@@ -408,11 +410,15 @@ class Oracle:
         ValueError
             If centres or scales are others than those of the rows.
         """
-        before = self._source, self.public, self.scaling
+        before, given = (self._source, self.public, self.scaling), self._given
+        columns = self.scaling and self.scaling.columns
+        if given is not None and columns is not None:
+            self._given = require_kind(given, RepeatableSource).changed_by(columns, self._source)
         self.change_ranges(scaling, row_bound, copies=False)
         try:
             yield
         finally:
+            self._given = given
             self._answer_for(*before)
 
     def checkpoint(self, point: Array, spent: float = 1.0) -> bool:

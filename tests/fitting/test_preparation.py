@@ -31,7 +31,8 @@ def planned(monkeypatch):
 
 def test_different_values_have_different_keys():
     values = [
-        0, 0.0, False, "0", None, [0], (0,), range(1), [], (), {"a": 0}, {"a": 0.0}, frozenset(["a"]),
+        0, 0.0, False, "0", None, [0], (0,), range(1), [], (), {"a": 0},
+        {"a": 0.0}, frozenset(["a"]),
         np.int64(0), np.float32(0), np.zeros(2), np.zeros(4, np.float32), np.zeros((1, 2)),
         skdp.objective.Box(0, 1), skdp.objective.Box(0.0, 1), skdp.PublicRange(0, 1),
         skdp.PublicRange(0, high=[1]),

@@ -365,7 +365,7 @@ def _cut(block: Records, low: Array, high: Array, row_bound: float) -> Records:
         own = np.clip(own, low[X.indices], high[X.indices]) - base_row[X.indices]
         X = sparse.csr_array((own, X.indices, X.indptr), shape=X.shape)
     else:
-        X = np.clip(X, low, high)
+        X = np.minimum(np.maximum(X, low), high)  # quicker than np.clip
     shrink = np.minimum(1.0, quotient(row_bound, row_norms(X, None, base_row)))
     return replace(block, stored=X, columns=None, base=base_row, shrink=shrink)
 

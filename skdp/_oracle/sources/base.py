@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeVar
 
 from skdp._numbers import AnyArray
 from skdp._oracle.noise import NoiseSource
-from skdp._oracle.sources.column_map import Scaling
+from skdp._oracle.sources.column_map import Columns, Scaling
 
 # A function of records, of vectors with an entry for each of them, and of other arguments. It is
 # defined in a module and depends on its arguments alone, so that threads or processes can run it.
@@ -134,6 +134,14 @@ class RepeatableSource(Source):
         rows : tuple
             Vectors made by `per_row`. The function gets the entries of its records.
         """
+
+    def changed_by(self, columns: Columns, used: Source | None) -> RepeatableSource:
+        """Return the records that ranges of columns, or the bound on ``used`` rows, change.
+
+        Whether a record is among them follows from the record and from public numbers. Others may
+        be among them.
+        """
+        return self
 
     @abstractmethod
     def per_row(self, function: BlockFunction, *arguments: Any) -> Any:

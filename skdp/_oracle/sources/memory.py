@@ -25,6 +25,7 @@ from skdp._oracle.sources.base import (
     BlockFunction,
     OrderedSource,
     RepeatableSource,
+    Source,
     added_in_pairs,
     note_read,
 )
@@ -159,6 +160,19 @@ class MemorySource(RepeatableSource, OrderedSource):
         # The ledger takes blocks from before and after for those of one partition.
         mapped._divisions = self._divisions
         return mapped
+
+    def changed_by(self, columns: Columns, used: Source | None) -> MemorySource:
+        """Return the rows of which a value is clipped, or that are too long. All of sparse rows."""
+        X, low, high = self._records.stored, columns.low, columns.high
+        if self.groups is not None or is_csr(X) or not isinstance(used, MemorySource):
+            return self  # a group's rows belong together: its multipliers are made of all of them
+        shrink, (n_rows, n_columns) = used._records.shrink, X.shape
+        is_changed = np.zeros(n_rows, dtype=bool) if shrink is None else shrink < 1
+        step = row_blocks.block_rows(n_rows, n_columns, is_sparse=False, is_copied=True)
+        for rows in row_blocks.slices(0, n_rows, max(1, step)):
+            outside = np.flatnonzero((X[rows] < low) | (X[rows] > high))
+            is_changed[rows.start + outside // n_columns] = True
+        return MemorySource(self._records[np.flatnonzero(is_changed)], None, self._spread)
 
     def _copies_fit(self, X: AnyRows) -> bool:
         """Whether to standardise rows once, rather than in every pass.

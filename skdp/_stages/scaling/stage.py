@@ -95,6 +95,11 @@ class Counting:
         return self.histograms.order == 1
 
     @property
+    def exact(self) -> bool:
+        """Whether counts have no noise, as epsilon is infinite."""
+        return not self.oracle.is_noisy
+
+    @property
     def rounds(self) -> range:
         """Numbers of the histograms in bins. The first one is of magnitudes."""
         return range(2, self.histograms.rounds + 1)
@@ -112,7 +117,7 @@ class Counting:
         if n_bins is None:
             noise = self.histograms.noise
             usual = next(bins for most, bins in BINS_BY_NOISE if noise <= most)
-            n_bins = usual if self.oracle.is_noisy else MANY_BINS
+            n_bins = MANY_BINS if self.exact else usual
         kind = self.is_features, not self.is_features
         low, width = self.units * ranges.low, self.units * ranges.width / n_bins
         request = BinCounts(*kind, low, width, n_bins)
@@ -288,7 +293,7 @@ class ScalingStage(OptionalStage):
         return _in_units(self._columns_in_units(counting, magnitudes), counting.units)
 
     def _columns_in_units(self, counting: Counting, magnitudes: Histogram) -> Columns:
-        is_features, exact = counting.is_features, not counting.oracle.is_noisy
+        is_features, exact = counting.is_features, counting.exact
         centred = self.centred[not is_features]
         first = coarse_ranges(magnitudes, exact, pooled=is_features)
         every = _bin_rounds(counting, first, magnitudes)
@@ -376,7 +381,7 @@ def _smaller_ranges(
     Noisy ranges of targets shrink only where they are narrow and far from 0: a smaller one hides a
     tail. Those of features that stayed have been estimated before.
     """
-    if not counting.oracle.is_noisy:
+    if counting.exact:
         return shrink_ranges(bins, support_with_margin(bins), again), is_new & False
     smaller, new = bins.ranges, np.flatnonzero(is_new)
     if counting.is_features and len(new):

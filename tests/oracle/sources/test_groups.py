@@ -17,6 +17,7 @@ from skdp._oracle.kernels.clipped_gradients import (
 )
 from skdp._oracle.releases import histograms
 from skdp._oracle.sources import row_blocks
+from skdp._oracle.sources.column_map import Columns
 from skdp._oracle.sources.groups import GroupBlock, Groups
 from skdp._oracle.sources.memory import MemorySource
 from skdp._oracle.sources.records import Records
@@ -45,6 +46,12 @@ def test_shares_of_a_group_add_up_to_one_at_most_and_exactly(rng, n_groups, size
     own = shares[codes == 0]
     assert 1 - size * 2.0**-30 <= own.sum() <= 1
     assert shares.sum() == shares[::-1].sum() == rng.permutation(shares).sum() <= n_groups
+
+
+def test_no_row_of_a_group_is_left_out_where_ranges_are_tested(rng):
+    """Else the other rows of its group would count for less."""
+    source = source_of(*data(rng))
+    assert source.changed_by(Columns(*np.outer([-1, 1, 0, 1], np.ones(5))), source) is source
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
