@@ -12,7 +12,7 @@ import os
 import sys
 import typing
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 # Numbers that passes read, times outputs, from which loops repay the half second of loading numba:
@@ -113,8 +113,10 @@ def _announce_compilations() -> None:
 
     def announce(_: object, event: Any) -> None:
         function = event.data["dispatcher"].py_func
-        if (function.__module__, function.__name__) in ANNOUNCED:
-            print(ANNOUNCEMENT, file=sys.stderr, flush=True)
+        if (function.__module__, function.__name__) in ANNOUNCED and sys.__stderr__:
+            # Not `sys.stderr`, which audits of fits compare: this depends on earlier fits.
+            with suppress(OSError, ValueError):
+                print(ANNOUNCEMENT, file=sys.__stderr__, flush=True)
 
     methods = {"on_start": announce, "on_end": lambda *_: None}
     events.register("numba:compile", type("Announcement", (events.Listener,), methods)())

@@ -411,7 +411,7 @@ class Oracle:
             If centres or scales are others than those of the rows.
         """
         before, given = (self._source, self.public, self.scaling), self._given
-        columns = self.scaling and self.scaling.columns
+        columns = None if self.scaling is None else self.scaling.columns
         if given is not None and columns is not None:
             self._given = require_kind(given, RepeatableSource).changed_by(columns, self._source)
         self.change_ranges(scaling, row_bound, copies=False)

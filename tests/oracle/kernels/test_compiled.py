@@ -294,7 +294,7 @@ print(compiled.is_active())
     assert done.stdout.split() == [str(loaded), str(switch is None)]
 
 
-def test_a_long_compilation_is_announced(capsys):
+def test_a_long_compilation_is_announced(capfd):
     """Other loops are silent, since some of them run only if rows have few entries."""
     import numba
 
@@ -304,7 +304,7 @@ def test_a_long_compilation_is_announced(capsys):
     for name, n_lines in (("add_dense", 1), ("add_sparse_products", 0)):
         one_more.__module__, one_more.__name__ = loops.__name__, name
         numba.njit(one_more)(1.0)
-        assert capsys.readouterr().err.splitlines() == [compiled.ANNOUNCEMENT] * n_lines
+        assert capfd.readouterr().err.splitlines() == [compiled.ANNOUNCEMENT] * n_lines
 
 
 def test_spellings_of_the_environment_variable(monkeypatch):

@@ -169,7 +169,7 @@ def test_other_centres_or_sizes_are_refused(rng):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_ranges_of_a_block_end_with_it(rng, form):
-    """Rows that the present ranges leave as they are have no part. Those of sparse rows are read."""
+    """Rows that the present ranges leave as they are have no part, unless rows are sparse."""
     X = rng.standard_normal((3000, 3)) * 10.0 ** rng.uniform(-1, 1, (3000, 1))
     X[rng.random(X.shape) < 0.5] = 0.0
     y, three = X[:, :1].copy(), np.full(3, 3.0)
