@@ -23,11 +23,12 @@ UNUSABLE = {
         "must have two dimensions, rows and columns. Pass X.to_frame() if it is one column"
     ),
     "y contains NaN": (
-        "holds missing values (NaN), which are not supported. Drop these rows before the fit"
+        "holds missing values (NaN), which are not supported. Drop these rows before the fit. "
+        "Filling them with a mean of the rows would not be private"
     ),
     "contains NaN": (
         "holds missing values (NaN), which are not supported. Fill them with "
-        "skdp.DPTabularPreprocessor, or drop these rows"
+        "skdp.DPTabularPreprocessor, or drop these rows. Means of the rows would not be private"
     ),
     "setting an array element with a sequence": "holds cells that are lists, not numbers",
     "fill value must be 0": (

@@ -63,10 +63,10 @@ def warn_about_calls(who: str, model: object, epsilon: float) -> None:
     if reading:
         warn(
             f"{who}: steps before this fit learn from the rows without privacy: "
-            f"{', '.join(reading)}. The stated epsilon does not cover them. The estimators of skdp "
-            "scale columns themselves. Otherwise use skdp.DPStandardScaler, "
-            "skdp.DPTabularPreprocessor, or steps that were fitted on public data "
-            "(sklearn.frozen.FrozenEstimator).",
+            f"{', '.join(reading)}. Through them one row may change all others, which the stated "
+            "epsilon does not cover. The estimators of skdp scale columns themselves. Otherwise "
+            "use skdp.DPStandardScaler, skdp.DPTabularPreprocessor, or steps that were fitted on "
+            "public data (sklearn.frozen.FrozenEstimator).",
             NotPrivateWarning,
         )
 
