@@ -162,6 +162,22 @@ def test_public_ranges_do_not_cap_predictions():
     assert model.predict(rows).max() <= 4
 
 
+@pytest.mark.parametrize("range_of_difference", [(-1e3, 1e3), (-4.0, 4.0)])
+def test_a_difference_whose_range_is_absurd_is_left_out(range_of_difference, monkeypatch):
+    model = made(prior=SAMPLE, epsilon=0.1)
+    keep = skdp.DPRidge._keep
+
+    def changed(self, solution, fit):
+        keep(self, solution, fit)
+        if fit.data.n_features == 6:
+            self.prediction_range_ = tuple(np.array([end]) for end in range_of_difference)
+
+    monkeypatch.setattr(skdp.DPRidge, "_keep", changed)
+    moved, second = model.fit(X_FIT, Y[400:])._of_prior
+    assert (np.abs(second.coef_).max() == 0) == (range_of_difference[1] == 1e3)
+    np.testing.assert_allclose(model.coef_, moved.coef[:, 0] + second.coef_)
+
+
 def test_a_sample_also_standardises_columns():
     """A useless prior of a sample costs a share of the budget, and saves that of the columns."""
     useless = skdp.PublicSample(X_PUBLIC, y=Y[:200][::-1])
