@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import tempfile
 from pathlib import Path
 
@@ -87,6 +88,35 @@ def nullable_targets():
     ]
 
 
+@report("formats", "scikit-learn #15816", "lists, arrays and structs in cells")
+def lists_in_cells():
+    import polars
+    import pyarrow
+
+    X, y = rows(500)
+    cells, age = X.tolist(), X[:, 0]
+    structs = [{"u": a, "v": b} for a, b, _ in cells]
+    frames = [
+        pd.DataFrame({"emb": list(X), "age": age}),
+        pd.DataFrame({"emb": cells, "age": age}),
+        polars.DataFrame({"emb": cells, "age": age}),
+        polars.DataFrame({"emb": structs, "age": age}),
+        pyarrow.table({"emb": cells, "age": age}),
+    ]
+    found = [refused(lambda frame=frame: prepared(frame), "emb") for frame in frames]
+    return [*found, refused(lambda: DPRidge().fit(frames[1], y), "emb")]
+
+
+@report("formats", "aws-sdk-pandas #431; DoubleML #232; pandas #20525", "Decimal columns")
+def decimals():
+    X, y = rows(2000)
+    table = frame_of(X).map(lambda cell: decimal.Decimal(str(round(cell, 6))))
+    return [
+        at_least(r2_score(y, DPRidge(epsilon=5).fit(table, y).predict(table)), 0.8),
+        supported(lambda: prepared(table), lambda out: near(out, X, 1e-5 * np.abs(X).max())),
+    ]
+
+
 @report("formats", "scikit-learn #10667, #25165, #4597, #28111", "read-only memory maps")
 def memory_maps():
     X, y = rows()
@@ -127,6 +157,19 @@ def sparse_kinds():
     ]
     right = r2_score(y, LinearRegression().fit(X, y).predict(X))
     return near([r2_of(matrix, y, score_on=(X, y))[0] for matrix in matrices], right, 0.01)
+
+
+@report("formats", "sherpa #695; astropy #4824", "cells that a mask hides")
+def masked_arrays():
+    X, y = rows(2000)
+    hidden = np.zeros(X.shape, dtype=bool)
+    hidden[5:900, 1] = True
+    masked = np.ma.masked_array(X, mask=hidden)
+    target = np.ma.masked_array(y, mask=hidden[:, 1])
+    return [
+        refused(lambda: DPRidge().fit(masked, y), "missing"),
+        refused(lambda: DPRidge().fit(X, target), "missing", "y"),
+    ]
 
 
 @report("formats", "scikit-learn #19835, #12470; patientflow #157", "other types when served")
@@ -181,6 +224,13 @@ def order_of_blocks():
         refused(lambda: fit("abc", "cab"), "order"),
         refused(lambda: model.predict(table[list("cba")]), "order"),
     ]
+
+
+@report("formats", "notebooks on UCI Adult", 'labels " >50K" beside ">50K"')
+def labels_with_blanks():
+    X, y = classes_of(2000)
+    labels = np.array(["<=50K", " >50K"])[y]
+    return refused(lambda: classifier(classes=["<=50K", ">50K"]).fit(X, labels), "blank")
 
 
 @report("formats", "polars, pyarrow and xarray", "their types of columns and tables")

@@ -15,7 +15,7 @@ from benchmarks.reports.verdicts import REPORTS, VERDICTS, WRONG, Found
 
 COLUMNS = ("kind", "report", "source", "input", "right", "skdp", "verdict")
 SKIPPED = "skipped"
-SMOKE = ("huge_cells", "object_columns", "class_without_rows", "separation", "large_epsilons")
+SMOKE = ("huge_cells", "object_columns", "no_weight", "separation", "large_epsilons")
 
 for _name in ("formats", "weights", "tools"):
     import_module(f"benchmarks.reports.{_name}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 from scipy import sparse
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
-from sklearn.metrics import f1_score, recall_score
+from sklearn.metrics import f1_score, r2_score, recall_score
 
 from benchmarks.reports.verdicts import (
     SLOPES,
@@ -16,8 +18,10 @@ from benchmarks.reports.verdicts import (
     holds,
     near,
     r2_of,
+    refused,
     report,
     rows,
+    warned,
 )
 from skdp import (
     DPLasso,
@@ -25,6 +29,8 @@ from skdp import (
     DPLinearSVC,
     DPPoissonRegressor,
     DPRidge,
+    PrivacyBudget,
+    PrivacyWarning,
 )
 from skdp.metrics import evaluate
 
@@ -146,11 +152,41 @@ def zeros_of_bagging():
     ]
 
 
+@report("weights", "scikit-learn #32277", "all weights are 0")
+def no_weight():
+    X, y = rows(2000)
+    return refused(lambda: DPRidge().fit(X, y, sample_weight=np.zeros(2000)), "weight")
+
+
 @report("weights", "scikit-learn #5150", "a declared class without rows")
 def class_without_rows():
     X, y = classes_of()
     model = classifier(classes=[0, 1, 2]).fit(X, y)
     return near(model.predict_proba(X)[:, 2].mean(), 0, 0.02)
+
+
+@report("weights", "scikit-learn #5422, #6795", 'class_weight="balanced"')
+def balanced():
+    X, y = classes_of(2000)
+    model = classifier(class_weight="balanced")
+    return refused(lambda: model.fit(X, y), "private", "dict")
+
+
+@report("weights", "opacus #198, #600, #813", "resampling before the fit")
+def resampling():
+    from imblearn.over_sampling import SMOTE, RandomOverSampler
+    from imblearn.pipeline import make_pipeline
+    from imblearn.under_sampling import RandomUnderSampler
+
+    X, _ = rows(5000)
+    y = (X @ SLOPES > 4.5).astype(int)
+
+    def fit(sampler):
+        with PrivacyBudget(5.0, 1e-6):
+            make_pipeline(sampler, classifier()).fit(X, y)
+
+    samplers = RandomOverSampler(), SMOTE(), RandomUnderSampler()
+    return [warned(lambda one=one: fit(one), PrivacyWarning) for one in samplers]
 
 
 # ---------------------------------------------------------------------------- large tables
@@ -174,6 +210,17 @@ def hundred_classes(n_classes=100, n=50_000):
     right = LogisticRegression(max_iter=50).fit(X[:10_000], y[:10_000])
     model = classifier(classes=range(n_classes)).fit(X, y)
     return at_least(model.score(X, y), right.score(X, y) - 0.05)
+
+
+@report("scale", "scikit-learn #8769", "float32 rows are copied to float64; 200,000 x 50")
+def memory_of_float32():
+    X = np.random.default_rng(0).standard_normal((200_000, 50), dtype=np.float32)
+    y = X[:, 0] + 1.0
+    tracemalloc.start()
+    DPRidge().fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1] / X.nbytes
+    tracemalloc.stop()
+    return holds(peak < 2, "peak below twice the size of the rows", f"{peak:.2f} times")
 
 
 # ---------------------------------------------------------------------------- statistics
@@ -209,6 +256,16 @@ def small_regressions():
     text = "; ".join(f"{ours:.3f} ({theirs:.3f})" for ours, theirs in errors)
     better = all(ours < theirs for ours, theirs in errors)
     return holds(better, "mean error below that of NoisyStats (in brackets)", text)
+
+
+@report("statistics", "Mincer's equation", "a column and its square")
+def collinear_powers():
+    rng = np.random.default_rng(0)
+    years, school = rng.uniform(0, 45, 20_000), rng.integers(6, 20, 20_000)
+    X = np.column_stack([school, years, years**2])
+    y = X @ [0.1, 0.08, -0.001] + 0.5 * rng.standard_normal(20_000)
+    right = r2_score(y, LinearRegression().fit(X, y).predict(X))
+    return near(r2_of(X, y, n_fits=3), right, 0.02)
 
 
 @report("statistics", "linearmodels #191, #206, #276, #318, #543", "absorbed and equal columns")

@@ -98,7 +98,8 @@ def encode(labels: AnyArray, declared: ArrayLike) -> tuple[AnyArray, Indices]:
         raise refusals.InputError(
             "y contains a label that is not among the declared classes, "
             f"{listed(classes.tolist(), 20)} ({kinds[0]}). Labels are private, so it is not shown. "
-            f"Note that 1 and '1', and 'a' and 'a ', are different labels. {OWN_LABELS}"
+            "Note that the number 1 and the text '1', and texts with and without a blank, differ. "
+            f"{OWN_LABELS}"
         )
     return classes, codes
 
