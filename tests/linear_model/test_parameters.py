@@ -148,7 +148,7 @@ def test_help_shows_short_signatures():
             if callable(thing) and not (isinstance(thing, type) and issubclass(thing, Exception)):
                 assert len(str(inspect.signature(thing))) <= 600, name
             if hasattr(thing, "fit"):
-                assert len(str(inspect.signature(thing.fit))) <= 200, name
+                assert len(str(inspect.signature(thing.fit))) <= 150, name
 
 
 @pytest.mark.parametrize("estimator", MODELS, ids=lambda cls: cls.__name__)
