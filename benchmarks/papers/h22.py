@@ -18,7 +18,7 @@ from benchmarks.papers.report import chosen, cost_of_noise, errorbar, mean_and_e
 from benchmarks.papers.retraining import influence_by_retraining
 from benchmarks.papers.rows import LONGEST_ROW, digits
 from benchmarks.papers.theory import noise_multipliers, printed_budget
-from skdp.steps.schedules import powers
+from skdp.steps import powers
 
 EPSILON, DELTA, COLUMNS, CLIP, STEP = 4.0, 1e-8, 60, 4.0, 0.1
 BUDGET = printed_budget(EPSILON, DELTA)

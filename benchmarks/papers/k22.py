@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.papers.printed_noise import printed_noise
 from benchmarks.papers.report import chosen, cost_of_noise, mean_and_error, shown
 from skdp.solvers.papers import kuru_2022 as kuru
-from skdp.steps.schedules import sampled_laplace_noise
+from skdp.steps import sampled_laplace_noise
 
 D, N, STRENGTH, EPSILON, SENSITIVITY, GUESS, P = 20, 100_000, 0.01, 1.0, 40.0, 10.0, 1.0
 START, MU = 10.0, 2 * STRENGTH

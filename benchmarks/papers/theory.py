@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from skdp._numbers import Array
 from skdp.solvers.papers.kuru_2022 import LEAST_CONTRACTION, responses
-from skdp.steps.schedules import COST_POWERS, influence_to_noise
+from skdp.steps import COST_POWERS, influence_to_noise
 
 
 def printed_budget(epsilon: float, delta: float) -> float:
@@ -118,7 +118,7 @@ def quadratic_excess(
 
     >>> import numpy as np
     >>> from benchmarks.papers.theory import noise_multipliers, quadratic_excess
-    >>> from skdp.steps.schedules import exponential, uniform
+    >>> from skdp.steps import exponential, uniform
     >>> h, sizes = np.geomspace(1, 10, 20), np.ones(60)
     >>> for logs in (uniform(sizes), exponential(sizes, 0.9)):
     ...     noise = 0.01 * noise_multipliers(logs, budget=0.5)

@@ -175,9 +175,9 @@ from skdp.accounting.pricing import check_budget
 from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver
 from skdp.steps import AnyMomentum as AnyMomentum
+from skdp.steps import Named, named
 from skdp.steps import RelativeNoise as RelativeNoise
 from skdp.steps import StepSize as StepSize
-from skdp.steps.schedules import Named, named
 
 # Types of values in signatures, with those that solvers share.
 Auto = Literal["auto"]

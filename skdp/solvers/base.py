@@ -42,8 +42,7 @@ from skdp._numbers import shown
 from skdp._oracle import Oracle, Public, Solution
 from skdp.objective import CAPABILITIES, Problem
 from skdp.solvers import checks
-from skdp.steps import AnyMomentum, RelativeNoise, StepSize
-from skdp.steps.schedules import Named, is_named
+from skdp.steps import AnyMomentum, Named, RelativeNoise, StepSize, is_named
 
 # For authors of solvers: everything in one place.
 __all__ = [

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp.steps import IterateAverage, Momentum
-from skdp.steps.iterates import MOMENTA
+from skdp.steps import MOMENTA, IterateAverage, Momentum
 
 
 def test_averaged_gradient_is_the_bias_corrected_mean(rng):

@@ -8,7 +8,7 @@ from skdp._oracle import Public, SolverStage, make_plan
 from skdp.accounting import Adjacency, Composed, price
 from skdp.objective import ElasticNet, Logistic, Problem
 from skdp.solvers import GradientDescent
-from skdp.steps.schedules import NOISE_SCHEDULES
+from skdp.steps import NOISE_SCHEDULES
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency), ids=str)

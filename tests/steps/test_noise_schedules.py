@@ -13,8 +13,14 @@ from scipy.optimize import minimize
 import skdp
 from benchmarks.papers.theory import noise_effect, noise_multipliers
 from skdp.solvers.papers.kuru_2022 import nesterov_influence, stages_of_steps
-from skdp.steps import relative_noise, step_sizes
-from skdp.steps.schedules import NOISE_SCHEDULES, influence_to_noise, momentum, powers
+from skdp.steps import (
+    NOISE_SCHEDULES,
+    influence_to_noise,
+    momentum,
+    powers,
+    relative_noise,
+    step_sizes,
+)
 
 COMPOSITIONS = ["gaussian", "laplace"]
 

@@ -43,8 +43,8 @@ from skdp._stages.inference.bounds import (
 from skdp._stages.scaling.distributions import RANGE_IN_SCALES
 from skdp.objective import Problem
 from skdp.objective.tweedie import unbounded_unit
+from skdp.solvers.core.shrinkage import LARGEST_CONDITION, inverse_of, spectrum
 from skdp.solvers.defaults import GRAM_COLUMNS, UNBOUNDED, target_unit
-from skdp.steps.shrinkage import LARGEST_CONDITION, inverse_of, spectrum
 
 # Choices of ours, by coverage and width of intervals on simulated rows (see bounds.py).
 FIRST_RESIDUAL = 4.0  # cap of residuals whose variance is requested, in target units

@@ -7,8 +7,8 @@ from skdp._oracle import GradientSum, GramSum, ResidualSquares, unpack_gram
 from skdp._oracle.public import TARGET_RANGE
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.core.shrinkage import bayes_step, spectrum
 from skdp.solvers.defaults import UNBOUNDED, target_unit
-from skdp.steps.shrinkage import bayes_step, spectrum
 
 # Share of the squared residuals of each round in the squared Gaussian-DP parameter.
 SQUARES_SHARE = 0.02
@@ -27,9 +27,9 @@ class BoostedSufficientStatistics(Solver):
     released, and then in each round the clipped gradient of the remaining residuals, which is
     divided by A. From the second round on the clipping norm follows a private residual size.
 
-    The shrinkage of a round (:func:`skdp.steps.shrinkage.bayes_step`) accounts for the noise of all
-    releases and chooses its prior by their marginal likelihood, at no cost. If the budget is too
-    small, coefficients are near zero.
+    The shrinkage of a round (:func:`skdp.solvers.core.shrinkage.bayes_step`) accounts for the noise
+    of all releases and chooses its prior by their marginal likelihood, at no cost. If the budget is
+    too small, coefficients are near zero.
 
     Parameters
     ----------

@@ -8,8 +8,8 @@ from skdp._numbers import Array
 from skdp._oracle import GradientSum, GramSum, unpack_gram
 from skdp.solvers import base, checks, defaults
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
+from skdp.solvers.core.shrinkage import spectrum
 from skdp.solvers.defaults import UNBOUNDED, target_unit
-from skdp.steps.shrinkage import spectrum
 
 STEPS, GRAM_SHARE = 3, 0.25  # the latter of epsilon; steps share the rest
 # Largest cell of a standardised column: that of a uniform one.

@@ -14,8 +14,8 @@ from skdp._oracle.public import Moments
 from skdp._oracle.releases import moments
 from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution
+from skdp.solvers.core.shrinkage import spectrum, variation
 from skdp.solvers.defaults import UNBOUNDED, gram_row_norm, growth
-from skdp.steps.shrinkage import spectrum, variation
 
 # Steps, and shares of mu squared. Losses without a Hessian take more steps.
 N_STEPS, GRAM_SHARE, HESSIAN_SHARE, STEPS_WITHOUT_HESSIAN = 16, 0.15, 0.1, 40

@@ -27,7 +27,7 @@ from skdp import steps
 from skdp._numbers import LARGEST_CLIP_NORM, AnyArray, Array, Indices, is_real, require, shown
 from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution, Solver
-from skdp.steps.schedules import (
+from skdp.steps import (
     COST_POWERS,
     influence_to_noise,
     name_of,

@@ -25,7 +25,7 @@ from skdp import steps
 from skdp._numbers import Array, require
 from skdp.solvers import base, checks, defaults, descent
 from skdp.solvers.base import AUTO, Oracle, Problem, Public, Resolved, Settings, Solution
-from skdp.steps.schedules import name_of, named, polynomial
+from skdp.steps import name_of, named, polynomial
 
 
 class AdaptiveStep(NamedTuple):

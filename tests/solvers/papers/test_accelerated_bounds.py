@@ -24,7 +24,7 @@ from skdp.solvers.papers.kuru_2022 import (
     nesterov_momentum,
     stages_of_steps,
 )
-from skdp.steps.schedules import influence_to_noise, sampled_epsilon, sampled_laplace_noise
+from skdp.steps import influence_to_noise, sampled_epsilon, sampled_laplace_noise
 
 BOUNDS = {
     "nesterov": nesterov_bounds,

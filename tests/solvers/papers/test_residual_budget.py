@@ -18,8 +18,7 @@ from skdp.accounting import Adjacency, gaussian_mu
 from skdp.objective import ElasticNet, Problem, SquaredError
 from skdp.solvers import GradientDescent
 from skdp.solvers.papers.hong_2022 import ResidualBudget
-from skdp.steps import relative_noise
-from skdp.steps.schedules import NOISE_SCHEDULES, powers
+from skdp.steps import NOISE_SCHEDULES, powers, relative_noise
 
 PROBLEM = Problem(SquaredError(), ElasticNet(0.1))
 

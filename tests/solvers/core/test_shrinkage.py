@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdp.steps.shrinkage import bayes_step, spectrum
+from skdp.solvers.core.shrinkage import bayes_step, spectrum
 
 
 def gram_of(rng, n=500, p=6):
