@@ -2,7 +2,7 @@
 
 Fitted on the cells of utility.csv and held_out.csv at default parameters, and for log links on
 those of counts.csv, most of which are made up; one curve for each kind of target and quantile. The
-constants are written into skdp/planning.py.
+constants are written into skdp/_fitting/user_warnings.py.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import minimize
 
-import skdp.planning as model
 from benchmarks import counts, results_file, table
 from benchmarks.utility import DELTA
 from benchmarks.verdict import CONSTANT, DEFAULT, TWIN, is_classification, known
+from skdp._fitting import user_warnings as model
 from skdp.accounting import gaussian_mu
 
 RESULTS = Path(__file__).parent / "results"

@@ -16,7 +16,6 @@ from skdp._stages.inference.stage import InferenceStage
 from skdp._stages.scaling.stage import ScalingStage
 from skdp._stages.sequence import Prepared
 from skdp._warnings import warn
-from skdp.planning import LEAST_LOSS, MOST_LOSS, expected_loss, hopeless, signal_for
 from skdp.solvers.defaults import equivalent_mu
 
 # Length of the last gradient without noise, next to the first, up to which a fit has converged:
@@ -212,7 +211,68 @@ def warn_about_export(who: str, has_limits: bool) -> None:
         )
 
 
-# ---------------------------------------------------------------- signal of a default fit
+# ---------------------------------------------------------------- loss of a default fit
+
+QUANTILES = 0.1, 0.5, 0.9  # over fits to different data, of the share that is lost
+# Shares of the explainable part. Less than the first counts as nothing, more than the second as
+# the second: a model is then worse than a constant by as much as one without privacy is better.
+LEAST_LOSS, MOST_LOSS = 1e-3, 2.0
+# Share that half of the fits lose, or more, where there is a warning before a fit. From 1 on they
+# would be worse than a constant. The others, of which some gain much, are left to what a fit finds.
+HOPELESS_LOSS = 1.4
+
+# By kind and quantile (at, slope): the share lost is (signal / at) ** -slope, where the signal is
+# mu n / p. Skewed regressions are those of targets with a skewness above 2, such as counts. Fitted
+# to utility.csv, held_out.csv and, for log links, counts.csv in benchmarks/results by
+# `python -m benchmarks expected`, which rewrites these lines.
+CURVES = {
+    "regression": {0.1: (0.204, 1.13), 0.5: (1.35, 1.22), 0.9: (2.07, 1.01)},
+    "skewed regression": {0.1: (0.832, 1.85), 0.5: (2.91, 0.838), 0.9: (13.4, 0.672)},
+    "log link": {0.1: (1.45, 1.55), 0.5: (2.17, 0.835), 0.9: (12.7, 0.401)},
+    "two classes": {0.1: (0.398, 1.21), 0.5: (1.11, 0.964), 0.9: (2.47, 0.576)},
+    "more classes": {0.1: (0.378, 0.812), 0.5: (0.58, 0.661), 0.9: (6.58, 0.708)},
+}
+
+
+def share_lost(curve: tuple[float, float], signal: float) -> float:
+    """Return the share lost at a signal by a curve, 0 where it is below ``LEAST_LOSS``."""
+    at, slope = curve
+    share = math.exp(min(slope * (math.log(at) - math.log(signal)), math.log(MOST_LOSS)))
+    return share if share > LEAST_LOSS else 0.0
+
+
+def expected_loss(kind: str, signal: float) -> list[float]:
+    """Return the share lost by default fits at a signal, by the fits of the benchmarks.
+
+    It is the share of the gain of the same model without privacy over a constant prediction, in R2,
+    with a log link in D2 or, for classifiers, in log loss. Shares above 1 are those of models that
+    are worse than a constant.
+
+    Parameters
+    ----------
+    kind : {"regression", "skewed regression", "log link", "two classes", "more classes"}
+    signal : float
+        ``mu n / p``: the Gaussian-DP parameter of the budget, times rows, over parameters of an
+        output. Positive.
+
+    Returns
+    -------
+    list of three floats
+        The median is in the middle. Four in five fits to other data lie between the others.
+    """
+    # Curves may cross where a model is worse than a constant.
+    return sorted(share_lost(CURVES[kind][quantile], signal) for quantile in QUANTILES)
+
+
+def signal_for(kind: str, share: float) -> float:
+    """Return the signal at which half of the fits lose no more than this positive share."""
+    at, slope = CURVES[kind][0.5]
+    return float(at * share ** (-1 / slope))
+
+
+def hopeless(kind: str, signal: float) -> bool:
+    """Return whether half of the fits of a kind lose more than `HOPELESS_LOSS` at a signal."""
+    return signal < signal_for(kind, HOPELESS_LOSS)
 
 
 def warn_about_units(who: str, scaling: str, prepared: Prepared) -> None:
@@ -299,7 +359,7 @@ def expectations(prepared: Prepared, skewness: Array | None = None) -> tuple[str
         )
         if problem.loss.targets == "real":
             others += " A declared range, scaling=PublicRange(target=(low, high)), avoids this."
-    half = max(expected_loss(kind, signal).median, LEAST_LOSS)  # less counts as 0 there
+    half = max(expected_loss(kind, signal)[1], LEAST_LOSS)  # less counts as 0 there
     median = ("at least " if half == MOST_LOSS else "no more than ") + _percent(half)
     return (
         f"Signal over noise, mu n / p, is {signal:.3g} for {public.n_rows} {public.unit}s and "
@@ -323,8 +383,8 @@ def expectations_after(prepared: Prepared, scaling: Scaling | None) -> tuple[str
 
 def _interval(kind: str, signal: float) -> str:
     """Return an interval in words. Curves are cut where it hardly matters how bad a fit is."""
-    lost = expected_loss(kind, signal)
-    limits = lost.low, max(lost.high, LEAST_LOSS)
+    low, _, high = expected_loss(kind, signal)
+    limits = low, max(high, LEAST_LOSS)
     return " and ".join("more than " * (one == MOST_LOSS) + _percent(one) for one in limits)
 
 
