@@ -51,6 +51,15 @@ class Facts(NamedTuple):
     block_rows: int
 
 
+class Tile(NamedTuple):
+    """Work space of a few rows: margins and residuals, a row for each output, and two rows."""
+
+    margins: Array
+    residuals: Array
+    most: Array
+    bits: Indices
+
+
 class Entries(NamedTuple):
     """CSR rows, and the public row that is added to each of them, without entries if none is."""
 
@@ -204,16 +213,14 @@ def write_factors(
     facts: Facts,
     offsets: Array,
     start: int,
-    margins: Array,
-    residuals: Array,
-    most: Array,
-    bits: Indices,
+    tile: Tile,
     of_constant: Array,
 ) -> None:
     """Write the factors of rows in the sum, from products of rows and coefficients in ``margins``.
 
     The sum of residuals, times the constant feature, is added to ``of_constant``.
     """
+    margins, residuals, most, bits = tile
     n_outputs, n_rows = margins.shape
     shrink = facts.shrink[start : start + n_rows]
     targets = facts.targets[start : start + n_rows]
@@ -311,10 +318,8 @@ def add_dense(
             margins = space[0, : n_outputs * size].reshape(n_outputs, size)
             residuals = space[1, : n_outputs * size].reshape(n_outputs, size)
             _write_products(some, coef, margins)
-            write_factors(
-                kernel, facts, offsets, start, margins, residuals, most[:size], bits[:size],
-                of_constant,
-            )  # fmt: skip
+            tile = Tile(margins, residuals, most[:size], bits[:size])
+            write_factors(kernel, facts, offsets, start, tile, of_constant)
             for k in range(n_outputs):
                 _add_products(some, residuals[k], block[k])
         for k in range(n_outputs):
@@ -357,10 +362,8 @@ def add_sparse(
                     for m in range(indptr[start + i], indptr[start + i + 1]):
                         margin += data[m] * coef[k, np.uint64(indices[m])]
                     margins[k, i] = margin + of_base[k]
-            write_factors(
-                kernel, facts, offsets, start, margins, residuals, most[:size], bits[:size],
-                of_constant,
-            )  # fmt: skip
+            tile = Tile(margins, residuals, most[:size], bits[:size])
+            write_factors(kernel, facts, offsets, start, tile, of_constant)
             for k in range(n_outputs):
                 for i in range(size):
                     residual = residuals[k, i]
