@@ -76,6 +76,16 @@ def always(split: Split) -> bool:
     return True
 
 
+def has_numbers(split: Split) -> bool:
+    """Whether the task is regression."""
+    return not split.is_classification
+
+
+def has_classes(split: Split) -> bool:
+    """Whether the task is classification."""
+    return split.is_classification
+
+
 @dataclass(frozen=True)
 class Method:
     """One line of the table.

@@ -36,8 +36,8 @@ def symmetric_noise(size, rng):
 class Rival:
     """Linear model with a budget; a subclass says how to find its weights."""
 
-    def __init__(self, epsilon, delta, seed):
-        self.epsilon, self.delta = epsilon, delta
+    def __init__(self, split, epsilon, delta, seed):
+        self.split, self.epsilon, self.delta = split, epsilon, delta
         self.mu = gaussian_mu(epsilon, delta)
         self.rng = np.random.default_rng([seed, 77])
 

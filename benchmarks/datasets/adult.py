@@ -36,8 +36,7 @@ def table():
     frame = pd.read_csv(shared_file("adult.csv.gz"), keep_default_na=False)
     is_train = (frame.pop("split") == "train").to_numpy()
     y = (frame.pop("income") == ">50K").to_numpy().astype(int)
-    lists = {name: labels.split(",") for name, labels in CATEGORIES.items()}
-    return one_hot(frame.drop(columns="fnlwgt"), lists), y, is_train
+    return one_hot(frame.drop(columns="fnlwgt"), CATEGORIES), y, is_train
 
 
 def load(seed):

@@ -1,10 +1,8 @@
 """UCI Bank Marketing: does a client subscribe; 41188 rows, one-hot, without the call's duration."""
 
-from functools import cache
-
 import pandas as pd
 
-from benchmarks.columns import one_hot, random_split
+from benchmarks.columns import one_hot, random_splits
 from benchmarks.registry import shared_file
 
 CATEGORIES = {
@@ -23,14 +21,10 @@ CATEGORIES = {
 }
 
 
-@cache
 def table():
     frame = pd.read_csv(shared_file("bank_additional_full.csv.gz"), keep_default_na=False)
     y = (frame.pop("y") == "yes").to_numpy().astype(int)
-    lists = {name: labels.split(",") for name, labels in CATEGORIES.items()}
-    return one_hot(frame.drop(columns="duration"), lists), y
+    return one_hot(frame.drop(columns="duration"), CATEGORIES), y
 
 
-def load(seed):
-    X, y = table()
-    return random_split(X, y, seed, is_classification=True)
+load = random_splits(table, is_classification=True)

@@ -1,10 +1,8 @@
 """Diamonds: price in dollars; 53940 rows, cut, colour and clarity one-hot."""
 
-from functools import cache
-
 import pandas as pd
 
-from benchmarks.columns import one_hot, random_split
+from benchmarks.columns import one_hot, random_splits
 from benchmarks.registry import shared_file
 
 CATEGORIES = {
@@ -14,14 +12,10 @@ CATEGORIES = {
 }
 
 
-@cache
 def table():
     frame = pd.read_csv(shared_file("diamonds.csv.gz"))
     y = frame.pop("price").to_numpy(dtype=float)
-    lists = {name: labels.split(",") for name, labels in CATEGORIES.items()}
-    return one_hot(frame, lists), y
+    return one_hot(frame, CATEGORIES), y
 
 
-def load(seed):
-    X, y = table()
-    return random_split(X, y, seed, is_classification=False)
+load = random_splits(table, is_classification=False)

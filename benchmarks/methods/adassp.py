@@ -7,7 +7,7 @@ of epsilon and of delta; here each takes a third of mu**2, which is less noise.
 
 import numpy as np
 
-from benchmarks.registry import Method
+from benchmarks.registry import Method, has_numbers
 from benchmarks.rivals import TARGET_BOUND, RegressionRival, symmetric_noise
 
 FAILURE = 0.05  # probability with which the ridge may be too small
@@ -38,8 +38,4 @@ class AdaSSP(RegressionRival):
         return np.linalg.lstsq(gram, self.noisy_product(Z, y, TARGET_BOUND, sigma), rcond=None)[0]
 
 
-def make(split, epsilon, delta, seed):
-    return AdaSSP(epsilon, delta, seed)
-
-
-METHODS = [Method("AdaSSP", "rival", make, lambda split: not split.is_classification)]
+METHODS = [Method("AdaSSP", "rival", AdaSSP, has_numbers)]

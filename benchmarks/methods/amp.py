@@ -8,7 +8,7 @@ Hessian by one rank, where the paper, for replaced records, has 2 L and two.
 
 import numpy as np
 
-from benchmarks.registry import Method
+from benchmarks.registry import Method, has_classes
 from benchmarks.rivals import ClassificationRival, minimise_logistic
 
 OUTPUT_SHARE = 0.01
@@ -39,8 +39,4 @@ class AMP(ClassificationRival):
         return w + moved * self.rng.standard_normal(len(w))
 
 
-def make(split, epsilon, delta, seed):
-    return AMP(epsilon, delta, seed)
-
-
-METHODS = [Method("AMP", "rival", make, lambda split: split.is_classification)]
+METHODS = [Method("AMP", "rival", AMP, has_classes)]

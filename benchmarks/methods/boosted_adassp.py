@@ -9,7 +9,7 @@ published code has sigma = mu).
 import numpy as np
 
 from benchmarks.methods.adassp import AdaSSP
-from benchmarks.registry import Method
+from benchmarks.registry import Method, has_numbers
 
 ROUNDS, RESIDUAL_BOUND = 100, 1.0
 
@@ -27,8 +27,4 @@ class BoostedAdaSSP(AdaSSP):
         return w
 
 
-def make(split, epsilon, delta, seed):
-    return BoostedAdaSSP(epsilon, delta, seed)
-
-
-METHODS = [Method("Boosted AdaSSP", "rival", make, lambda split: not split.is_classification)]
+METHODS = [Method("Boosted AdaSSP", "rival", BoostedAdaSSP, has_numbers)]

@@ -19,7 +19,7 @@ CELL_BOUND = 3.0
 class Remote:
     """Fits in the other environment, where it predicts the test rows at once."""
 
-    def __init__(self, split, epsilon, seed):
+    def __init__(self, split, epsilon, delta, seed):
         self.X_test = split.X_test
         self.task = {
             "epsilon": epsilon,
@@ -50,10 +50,6 @@ class Remote:
             raise ValueError("only the test rows of the split can be predicted")
 
 
-def make(split, epsilon, delta, seed):
-    return Remote(split, epsilon, seed)
-
-
 def is_here(split, condition):
     try:
         diffprivlib_env.python()
@@ -63,8 +59,8 @@ def is_here(split, condition):
 
 
 METHODS = [
-    Method("diffprivlib", "rival", make, lambda split: is_here(split, "standardised")),
+    Method("diffprivlib", "rival", Remote, lambda split: is_here(split, "standardised")),
     Method(
-        "diffprivlib, bounds from data", "not private", make, lambda split: is_here(split, "raw")
+        "diffprivlib, bounds from data", "not private", Remote, lambda split: is_here(split, "raw")
     ),
 ]

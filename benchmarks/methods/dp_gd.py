@@ -14,15 +14,11 @@ STEPS, MOMENTUM = {True: 50, False: 100}, 0.9  # for classification, for regress
 
 
 class GradientDescent(Rival):
-    def __init__(self, epsilon, delta, seed, is_classification):
-        super().__init__(epsilon, delta, seed)
-        self.is_classification = is_classification
-
     def fit(self, X, y):
         Z = self.rows(X)
         n, d = Z.shape
         # 1. Targets, step size and clipping norm, for columns of unit size.
-        if self.is_classification:
+        if self.split.is_classification:
             self.classes_ = np.unique(y)
             targets = (y[:, None] == self.classes_).astype(float)[:, len(self.classes_) == 2 :]
             step, clip = 12.0 / d, 0.5 * self.row_bound
@@ -30,7 +26,7 @@ class GradientDescent(Rival):
             targets = np.clip(y, -TARGET_BOUND, TARGET_BOUND)[:, None]
             step, clip = 2.0 / d, 0.7 * self.row_bound
         # 2. Clipped residuals, noise, a step; the tail is kept.
-        steps = STEPS[self.is_classification]
+        steps = STEPS[self.split.is_classification]
         self.coef = np.zeros((d, targets.shape[1]))
         norms, velocity, tail = np.linalg.norm(Z, axis=1, keepdims=True), 0.0, []
         for t in range(steps):
@@ -47,7 +43,7 @@ class GradientDescent(Rival):
 
     def outputs(self, Z):
         scores = Z @ self.coef
-        if not self.is_classification:
+        if not self.split.is_classification:
             return scores
         return expit(scores) if scores.shape[1] == 1 else softmax(scores, axis=1)
 
@@ -59,8 +55,4 @@ class GradientDescent(Rival):
         return np.hstack([1 - chances, chances]) if chances.shape[1] == 1 else chances
 
 
-def make(split, epsilon, delta, seed):
-    return GradientDescent(epsilon, delta, seed, split.is_classification)
-
-
-METHODS = [Method("DP-GD, 30 lines", "rival", make)]
+METHODS = [Method("DP-GD, 30 lines", "rival", GradientDescent)]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
-from benchmarks.registry import Method
+from benchmarks.registry import Method, has_classes
 from benchmarks.rivals import ClassificationRival, minimise_logistic
 
 CURVATURE_SHARE = 0.15  # of epsilon, for what the ridge has to hide, and at most this:
@@ -53,8 +53,4 @@ class ObjectivePerturbation(ClassificationRival):
         return minimise_logistic(Z, y, ridge, tilt, 1e-9 * len(Z))
 
 
-def make(split, epsilon, delta, seed):
-    return ObjectivePerturbation(epsilon, delta, seed)
-
-
-METHODS = [Method("objective perturbation", "rival", make, lambda split: split.is_classification)]
+METHODS = [Method("objective perturbation", "rival", ObjectivePerturbation, has_classes)]

@@ -7,7 +7,7 @@ minimum of sum of losses + ridge/2 |w|**2 by at most its longest gradient over t
 
 import numpy as np
 
-from benchmarks.registry import Method
+from benchmarks.registry import Method, has_classes
 from benchmarks.rivals import ClassificationRival, minimise_logistic
 from skdp.accounting import gaussian_mu
 
@@ -22,10 +22,4 @@ class OutputPerturbation(ClassificationRival):
         return minimum + sigma * self.rng.standard_normal(Z.shape[1])
 
 
-def make(split, epsilon, delta, seed):
-    return OutputPerturbation(epsilon, delta, seed)
-
-
-METHODS = [
-    Method("output perturbation", "rival", make, lambda split: split.is_classification, True)
-]
+METHODS = [Method("output perturbation", "rival", OutputPerturbation, has_classes, True)]

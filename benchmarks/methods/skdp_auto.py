@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import skdp
-from benchmarks.registry import Method, Split
+from benchmarks.registry import Method, Split, has_numbers
 
 
 def estimator(split, epsilon, delta, seed, **parameters):
@@ -88,7 +88,7 @@ METHODS = [
         "skdp linear, clipped",
         "solver",
         clipped,
-        lambda split: not split.is_classification,
+        has_numbers,
         on_demand=True,
     ),
     Method("skdp, 2 % public", "solver", WithPublicRows, on_demand=True),

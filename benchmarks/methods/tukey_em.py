@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from benchmarks.registry import Method
+from benchmarks.registry import Method, has_numbers
 from benchmarks.rivals import Rival
 
 
@@ -79,10 +79,6 @@ def draw_at_depth(ordered, depth, rng):
 
 
 class TukeyEM(Rival):
-    def __init__(self, epsilon, delta, seed, bounded):
-        super().__init__(epsilon, delta, seed)
-        self.bounded = bounded
-
     def fit(self, X, y):
         self.coef = self.deep_point(self.models(self.rows(X), y))
         return self
@@ -91,7 +87,9 @@ class TukeyEM(Rival):
         return self.rows(X) @ self.coef
 
     def rows(self, X):
-        return super().rows(X) if self.bounded else np.column_stack([X, np.ones(len(X))])
+        if self.split.condition == "standardised":
+            return super().rows(X)
+        return np.column_stack([X, np.ones(len(X))])
 
     def models(self, Z, y):
         """One row of weights for each part."""
@@ -112,8 +110,4 @@ class TukeyEM(Rival):
         return draw_at_depth(ordered, min(t + chosen, len(volumes) - 1), self.rng)
 
 
-def make(split, epsilon, delta, seed):
-    return TukeyEM(epsilon, delta, seed, split.condition == "standardised")
-
-
-METHODS = [Method("TukeyEM", "rival", make, lambda split: not split.is_classification)]
+METHODS = [Method("TukeyEM", "rival", TukeyEM, has_numbers)]

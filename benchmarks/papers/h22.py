@@ -11,13 +11,14 @@ no model is fitted to define the reduction. Noise and its cost are those of `skd
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import least_squares
 
 from benchmarks.papers.network import Network
 from benchmarks.papers.printed_noise import printed_noise
-from benchmarks.papers.report import chosen, cost_of_noise, errorbar, mean_and_error, shown
-from benchmarks.papers.retraining import influence_by_retraining
+from benchmarks.papers.report import chosen, columns_of, cost_of_noise, errorbar, shown
 from benchmarks.papers.rows import LONGEST_ROW, digits
 from benchmarks.papers.theory import noise_multipliers, printed_budget
+from benchmarks.table import mean_and_error
 from skdp.steps import powers
 
 EPSILON, DELTA, COLUMNS, CLIP, STEP = 4.0, 1e-8, 60, 4.0, 0.1
@@ -87,11 +88,61 @@ def sizes(report, data, wanted, all_sizes):
             dynamic_T=taken["dynamic"][1],
             gamma=taken["dynamic"][0],
             runs=len(uniform),
-            **mean_and_error("loss_uniform", uniform[:, 0]),
-            **mean_and_error("loss_gain", uniform[:, 0] - dynamic[:, 0]),
-            **mean_and_error("accuracy_uniform", uniform[:, 1]),
-            **mean_and_error("accuracy_gain", dynamic[:, 1] - uniform[:, 1]),
+            **columns_of("loss_uniform", uniform[:, 0]),
+            **columns_of("loss_gain", uniform[:, 0] - dynamic[:, 0]),
+            **columns_of("accuracy_uniform", uniform[:, 1]),
+            **columns_of("accuracy_gain", dynamic[:, 1] - uniform[:, 1]),
         )
+
+
+def influence_by_retraining(train, n_steps, n_probes, factor, runs):
+    """Return steps, what their noise changes in the final loss, its standard errors, and a slope.
+
+    The loss is compared to that of the planned noise. It changes by as much per step and per unit
+    of added variance, in units of the variance of the unchanged step. The slope is that of a line
+    in t for the logarithm of the change.
+
+    Parameters
+    ----------
+    train : callable (factors, seed) -> float
+        Trains with the noise of step t multiplied by ``factors[t-1]`` and returns the final loss.
+        Equal seeds draw equal noise, or the differences would be lost in it.
+    n_steps : int
+    n_probes : int
+        Number of blocks of steps, of about equal length, that are probed.
+    factor : float
+        On the noise of the probed steps.
+    runs : int
+        Number of seeds over which each probe is averaged.
+    """
+    plain = np.array([train(np.ones(n_steps), seed) for seed in range(runs)])
+    blocks = np.array_split(np.arange(n_steps), n_probes)
+    means, errors = np.empty(n_probes), np.empty(n_probes)
+    for place, block in enumerate(blocks):
+        factors = np.ones(n_steps)
+        factors[block] = factor
+        changes = np.array([train(factors, seed) for seed in range(runs)]) - plain
+        means[place], errors[place] = mean_and_error(changes / (len(block) * (factor**2 - 1)))
+    middles = np.array([block.mean() + 1 for block in blocks])
+    return middles, means, errors, fitted_slope(blocks, means, errors)
+
+
+def fitted_slope(blocks, means, errors):
+    """Fit a line to the logarithms of the blocks' mean influence, weighted by their errors."""
+    top, length = means.max(), blocks[-1][-1] + 1
+    weights = 1 / np.maximum(errors / top, 1e-3)
+
+    def misfit(parameters):
+        height, slope = parameters
+        fitted = [np.exp(height + slope * (block - length + 1)).mean() for block in blocks]
+        return weights * (np.array(fitted) - means / top)
+
+    bounds = [-20, -20 / length], [20, 20 * len(blocks) / length]
+    fits = (
+        least_squares(misfit, [0.0, start / length], bounds=bounds)
+        for start in (-2.0, 0.0, 2.0, 8.0)
+    )
+    return float(min(fits, key=lambda result: float(result.cost)).x[1])
 
 
 def influence(report):
@@ -103,15 +154,15 @@ def influence(report):
     def train(factors, seed):
         return trained(X, y, planned * factors, seed).loss(X, y)
 
-    found = influence_by_retraining(train, n_steps, n_probes=5, factor=3.0, runs=runs)
-    for step, value, error in zip(found.steps, found.influence, found.standard_error, strict=True):
+    *found, slope = influence_by_retraining(train, n_steps, n_probes=5, factor=3.0, runs=runs)
+    for step, value, error in zip(*found, strict=True):
         report.add(
             part="influence",
             step=f"{step:g}",
             runs=runs,
             influence=f"{value:.4g}",
             influence_error=f"{error:.2g}",
-            slope=f"{found.slope:.4f}",
+            slope=f"{slope:.4f}",
         )
 
 

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from benchmarks.papers.printed_noise import printed_noise
-from benchmarks.papers.report import chosen, cost_of_noise, mean_and_error, shown
+from benchmarks.papers.report import chosen, columns_of, cost_of_noise, shown
 from skdp.solvers.papers import kuru_2022 as kuru
 from skdp.steps import sampled_laplace_noise
 
@@ -180,7 +180,7 @@ def run(report):
                     row = {"m": size, "c": step, "algorithm": name, "T": most, "runs": runs}
                     row["kappa"] = f"{smoothness / MU:.4g}"
                     for t, excess in found.items():
-                        row |= {"steps": t, **mean_and_error("excess", excess)}
+                        row |= {"steps": t, **columns_of("excess", excess)}
                         report.rows.append({"part": f"{part}, curve", **row})
                     report.add(part=part, **row)
 

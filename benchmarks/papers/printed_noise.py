@@ -28,7 +28,6 @@ class PrintedNoise:
 
     Attributes
     ----------
-    paper : str
     multiplier : float
         Standard deviation of each coordinate of a sum of clipped gradients, in units of the
         clipping norm; for Laplace noise its scale in units of the sensitivity.
@@ -38,7 +37,6 @@ class PrintedNoise:
         The budget that the paper says it keeps to.
     """
 
-    paper: str
     multiplier: float
     event: Event
     epsilon: float
@@ -101,16 +99,13 @@ def _w17_svrg_remark(asked: _Asked) -> tuple[float, Event]:
     return _w17_svrg(asked, math.log(asked.n_steps / asked.delta))
 
 
-def _wu21(asked: _Asked, factor: float = 1.0) -> tuple[float, Event]:
+def _wu21_experiments(asked: _Asked) -> tuple[float, Event]:
+    # Thm 4.1 with the C_epsilon = 16 of section 6 in (6).
     budget = 1.0, asked.epsilon, asked.delta
     std = printed_adp_noise([1.0] * asked.n_steps, *budget, asked.n_rows, asked.batch_rows)
-    multiplier = factor * std * asked.batch_rows
+    multiplier = std * asked.batch_rows / 16
     step = PoissonSampled(asked.batch_rows / asked.n_rows, Gaussian(multiplier))
     return multiplier, _repeated(step, asked.n_steps)
-
-
-def _wu21_experiments(asked: _Asked) -> tuple[float, Event]:
-    return _wu21(asked, 1 / 16)
 
 
 def _k22(asked: _Asked) -> tuple[float, Event]:
@@ -136,12 +131,10 @@ _NOISES: dict[str, Callable[[_Asked], tuple[float, Event]]] = {
     "W17 gd": _w17_gd,
     "W17 svrg": _w17_svrg,
     "W17 svrg, Remark 4.1": _w17_svrg_remark,
-    "Wu21": _wu21,
     "Wu21, section 6": _wu21_experiments,
     "K22": _k22,
     "V22": _v22,
 }
-PAPERS = tuple(_NOISES)
 
 
 def printed_noise(
@@ -157,11 +150,12 @@ def printed_noise(
     Parameters
     ----------
     paper : str
-        A key of `PAPERS`. "H22" is Hong, Wang, Zhou 2022 (full batches, zCDP). "W17 gd" and "W17
+        "H22" is Hong, Wang, Zhou 2022 (full batches, zCDP). "W17 gd" and "W17
         svrg" are Wang, Ye, Xu 2017, eq. 11 and eq. 3 (the constant, which is not given, is 1).
         Their Remark 4.1 multiplies the noise of eq. 3 by ln(T m / delta), which any epsilon
-        permits. "Wu21" is Wu, Wang, Cristali, Gu, Willett 2021, Thm 4.1. The noise of their
-        experiments is 16 times smaller, because section 6 sets C_epsilon = 16 in (6). "K22" is the
+        permits. "Wu21, section 6" is that of the experiments of Wu, Wang, Cristali, Gu,
+        Willett 2021. It is 16 times smaller than in Thm 4.1, because section 6 sets C_epsilon = 16
+        in (6). "K22" is the
         published code of Kuru, Birbil, Gurbuzbalaban, Yildirim 2022, whose Laplace noise is
         sqrt(2) too small. "V22" is Varshney, Thakurta, Jain 2022, Thm 3.6 (``n_steps`` disjoint
         blocks).
@@ -184,11 +178,8 @@ def printed_noise(
     >>> round(printed_noise("H22", 4.0, 1e-8, 1000, 100).true_epsilon(), 2)
     3.46
     """
-    if paper not in _NOISES:
-        known = ", ".join(repr(name) for name in PAPERS)
-        raise ValueError(f"printed_noise: paper must be one of {known}; got {paper!r}.")
     if batch_rows is None:
         batch_rows = 1 if paper.startswith("W17 svrg") else n_rows
     asked = _Asked(epsilon, delta, n_rows, n_steps, batch_rows)
     multiplier, event = _NOISES[paper](asked)
-    return PrintedNoise(paper, multiplier, event, epsilon, 0.0 if paper == "K22" else delta)
+    return PrintedNoise(multiplier, event, epsilon, 0.0 if paper == "K22" else delta)

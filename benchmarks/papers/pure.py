@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import skdp
 from benchmarks.datasets import adult, breast_cancer, california_housing, diabetes, digits
-from benchmarks.papers.report import chosen, errorbar, mean_and_error, shown
+from benchmarks.papers.report import chosen, columns_of, errorbar, shown
 from benchmarks.registry import Unavailable
 
 DELTAS = (0.0, 1e-6)
@@ -70,12 +70,12 @@ def run(report):
         for delta in DELTAS:
             scores = [score_of_data(one, n_columns, delta, i) for i, one in enumerate(splits)]
             shape = {"n_rows": n_rows, "n_columns": n_columns or n_all, "delta": delta}
-            report.add(part="data", data=name, **shape, **mean_and_error("score", scores))
+            report.add(part="data", data=name, **shape, **columns_of("score", scores))
     for shape in SHAPES[: 1 if report.quick else None]:
         for solver, delta in METHODS:
             scores = [score_of_selection(*shape, solver, delta, seed) for seed in range(RUNS)]
             facts = {"n_rows": shape[0], "n_columns": shape[1], "solver": solver, "delta": delta}
-            report.add(part="selection", **facts, **mean_and_error("score", scores))
+            report.add(part="selection", **facts, **columns_of("score", scores))
 
 
 def verdict(rows):

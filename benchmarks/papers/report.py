@@ -8,9 +8,8 @@ import time
 import warnings
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks import results_file
+from benchmarks.table import mean_and_error
 from skdp import NoiseWarning, PrivacyWarning
 from skdp.accounting import Adjacency, calibrate
 
@@ -19,11 +18,10 @@ PAPERS = ("h22", "w17", "wu21", "k22", "v22")
 NAMES = (*PAPERS, "pure")
 
 
-def mean_and_error(name, values):
+def columns_of(name, values):
     """Return the mean and its standard error, as two columns."""
-    values = np.asarray(values, dtype=float)
-    error = values.std(ddof=1) / np.sqrt(len(values))
-    return {name: f"{values.mean():.6g}", f"{name}_error": f"{error:.3g}"}
+    mean, error = mean_and_error(values)
+    return {name: f"{mean:.6g}", f"{name}_error": f"{error:.3g}"}
 
 
 def shown(row, name, digits=2):

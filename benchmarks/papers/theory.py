@@ -1,8 +1,7 @@
-"""Formulas as the papers print them, and noisy descent on quadratics in closed form.
+"""Formulas as the papers print them, and the noisy heavy ball on quadratics in closed form.
 
 Tests compare the package with them. On ``F(w) = 1/2 sum_i h_i w_i**2`` the coordinates are
-independent: a step of gradient descent of size eta leaves ``(1 - eta h_i)**2`` of the excess in
-coordinate i and adds ``eta**2 h_i/2`` times the variance of the noise.
+independent.
 """
 
 import math
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp._numbers import Array
-from skdp.solvers.papers.kuru_2022 import LEAST_CONTRACTION, responses
+from skdp.solvers.papers.kuru_2022 import responses
 from skdp.steps import COST_POWERS, influence_to_noise
 
 
@@ -88,52 +87,6 @@ def noise_effect(
     return float(np.sum(np.exp(log_influence) * relative**2) * spent ** (2 / power))
 
 
-def quadratic_excess(
-    curvatures: ArrayLike, step: ArrayLike, noise_std: ArrayLike, start: ArrayLike
-) -> float:
-    """Return the expected excess of noisy gradient descent on a quadratic, exactly.
-
-    ``1/2 sum_i h_i (w_i**2 prod_t (1 - eta_t h_i)**2 + sum_t s_t**2 eta_t**2 prod_{u > t}
-    (1 - eta_u h_i)**2)``.
-
-    Parameters
-    ----------
-    curvatures : array of shape (n_parameters,)
-        h, the eigenvalues of the Hessian; not negative.
-    step : float or array of shape (n_steps,)
-        Step sizes eta_t.
-    noise_std : array of shape (n_steps,)
-        Standard deviation of the noise on each coordinate of the gradient:
-        ``clip_norm * noise_multiplier / n_rows``.
-    start : array of shape (n_parameters,)
-        First point in the directions of the curvatures, the minimum being 0.
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    Two schedules that cost the same, on curvatures from 1 to 10:
-
-    >>> import numpy as np
-    >>> from benchmarks.papers.theory import noise_multipliers, quadratic_excess
-    >>> from skdp.steps import exponential, uniform
-    >>> h, sizes = np.geomspace(1, 10, 20), np.ones(60)
-    >>> for logs in (uniform(sizes), exponential(sizes, 0.9)):
-    ...     noise = 0.01 * noise_multipliers(logs, budget=0.5)
-    ...     print(round(quadratic_excess(h, 1 / 10, noise, np.ones(20)), 3))
-    0.008
-    0.003
-    """
-    h, std = (np.asarray(one, dtype=np.float64) for one in (curvatures, noise_std))
-    sizes = np.broadcast_to(np.asarray(step, dtype=np.float64), std.shape)
-    left = np.prod((1 - np.outer(sizes, h)) ** 2, axis=0)
-    distance = left * np.asarray(start, dtype=np.float64) ** 2
-    noise = np.exp(2 * _later(h, sizes)) @ h / 2 * sizes**2
-    return float(h @ distance / 2 + noise @ std**2)
-
-
 def heavy_ball_noise(
     step: float, momentum: float, curvatures: ArrayLike, noise_std: float = 1.0
 ) -> float:
@@ -189,9 +142,3 @@ def heavy_ball_excess(
     kept = rest[-1] ** 2 * np.asarray(start, dtype=np.float64) ** 2
     noise = (response[::-1] ** 2 * std[:, None] ** 2).sum(axis=0)
     return float(h @ (kept + step**2 * noise) / 2)
-
-
-def _later(h: Array, sizes: Array) -> Array:
-    """Log of the factor by which the steps after t shrink each coordinate: (n_steps, d)."""
-    rates = np.log(np.maximum(np.abs(1 - np.outer(sizes, h)), LEAST_CONTRACTION))
-    return np.asarray(np.cumsum(rates[::-1], axis=0)[::-1] - rates)

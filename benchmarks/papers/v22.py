@@ -14,7 +14,7 @@ import numpy as np
 
 import skdp
 from benchmarks.papers.printed_noise import printed_noise
-from benchmarks.papers.report import chosen, cost_of_noise, mean_and_error, shown
+from benchmarks.papers.report import chosen, columns_of, cost_of_noise, shown
 from skdp.solvers import AdaptiveShuffledSGD, GradientDescent, ShuffledSGD
 
 DELTA = 1e-6
@@ -94,7 +94,7 @@ def sweep(report, name):
                 method=method,
                 **here,
                 runs=len(each),
-                **mean_and_error("excess", each),
+                **columns_of("excess", each),
                 lower_bound=f"{lower_bound(**here):.4g}",
             )
 
@@ -117,7 +117,7 @@ def single_records(report):
                 epsilon=epsilon,
                 n=n,
                 runs=runs,
-                **mean_and_error("excess", each),
+                **columns_of("excess", each),
             )
 
 

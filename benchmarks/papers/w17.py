@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 
 import skdp
 from benchmarks.papers.printed_noise import printed_noise
-from benchmarks.papers.report import chosen, cost_of_noise, errorbar, mean_and_error
+from benchmarks.papers.report import chosen, columns_of, cost_of_noise, errorbar
 from benchmarks.papers.rows import covertype
 from skdp.solvers import SVRG, GradientDescent, SVRGPlusPlus
 
@@ -143,7 +143,7 @@ def printed(report):
                     epsilon=epsilon,
                     n_rows=len(y),
                     passes=f"{points[0][0]:.4g}",
-                    **mean_and_error("gap", [gap for _, gap in points]),
+                    **columns_of("gap", [gap for _, gap in points]),
                     runs=len(points),
                     noise=f"{noise.multiplier:.4g}",
                     true_epsilon=f"{noise.true_epsilon():.4g}",
@@ -204,7 +204,7 @@ def certified(report):
                         method=name,
                         step=size,
                         runs=len(found),
-                        **mean_and_error("gap", found),
+                        **columns_of("gap", found),
                     )
 
 

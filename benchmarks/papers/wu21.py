@@ -20,7 +20,7 @@ import numpy as np
 import skdp
 from benchmarks.papers.network import Network
 from benchmarks.papers.printed_noise import printed_noise
-from benchmarks.papers.report import chosen, cost_of_noise, errorbar, mean_and_error, shown
+from benchmarks.papers.report import chosen, columns_of, cost_of_noise, errorbar, shown
 from benchmarks.papers.rows import digits
 from skdp.accounting import gaussian_mu
 from skdp.solvers import AdaptiveNoiseSGD
@@ -83,9 +83,9 @@ def logistic(report):
             clip=clip,
             epsilon=epsilon,
             runs=len(scores["dp"]),
-            **mean_and_error("accuracy_dp", scores["dp"]),
-            **mean_and_error("accuracy_adp", scores["adp"]),
-            **mean_and_error("gap", 100 * (scores["adp"] - scores["dp"])),
+            **columns_of("accuracy_dp", scores["dp"]),
+            **columns_of("accuracy_adp", scores["adp"]),
+            **columns_of("gap", 100 * (scores["adp"] - scores["dp"])),
         )
 
 
@@ -126,9 +126,9 @@ def network(report):
                 epsilon=epsilon,
                 t=t,
                 runs=runs,
-                **mean_and_error("accuracy_dp", dp),
-                **mean_and_error("accuracy_adp", adp),
-                **mean_and_error("gap", adp - dp),
+                **columns_of("accuracy_dp", dp),
+                **columns_of("accuracy_adp", adp),
+                **columns_of("gap", adp - dp),
             )
     times = np.arange(1, n_steps + 1)
     for multiplier in MULTIPLIERS:
@@ -141,7 +141,7 @@ def network(report):
                 multiplier=multiplier,
                 decay=decay,
                 runs=len(last),
-                **mean_and_error("accuracy_dp", last),
+                **columns_of("accuracy_dp", last),
             )
 
 
