@@ -357,14 +357,10 @@ class PrivacyBudget:
 
     # ------------------------------------------------------------------ never two of one
 
-    def __copy__(self) -> Self:
+    def __copy__(self, *memo: object) -> Self:
         return self
 
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        return self
+    __deepcopy__ = __sklearn_clone__ = __copy__
 
     def __reduce__(self) -> tuple[Table, ...]:
         # No amount spent travels: what comes back is this very budget, one of the same ledger, or
@@ -449,20 +445,6 @@ class PrivacyBudget:
             )
         return total
 
-    def _record(
-        self,
-        stated: accounting.PrivacyStatement,
-        total: float,
-        seed: str | None,
-        line: ledgers.Line | None = None,
-    ) -> None:
-        """Remember the debt. It cannot be undone."""
-        self._add(stated, total)
-        self._seeds.update(() if seed is None else (seed,))
-        if self._account is not None and line is not None:
-            self._account.last = line
-            ledgers.remember_line(self._account.path, line)
-
     def charge_external(self, event: Any, note: str) -> None:
         """Charge a release by another tool on the same data, before it is made.
 
@@ -514,18 +496,6 @@ def _recall(*given: Any) -> PrivacyBudget:
     return held
 
 
-def _recalled(who: str, sent: tuple[tuple[Any, ...], ...]) -> list[PrivacyBudget]:
-    """Return the budgets of another process, each of which needs a ledger to be charged here."""
-    around = [_recall(*identity) for identity in sent]
-    if any(item._account is None for item in around):
-        raise PrivacyBudgetError(
-            f"{who} requested a fit or a score in a worker process, but its estimator was sent "
-            "there from inside the block of a PrivacyBudget of another process, which would not be "
-            f"charged. {IN_PROCESS}"
-        )
-    return around
-
-
 def charge(
     who: str,
     stated: accounting.PrivacyStatement,
@@ -559,7 +529,13 @@ def charge(
     PrivacyBudgetError
         If a budget does not admit the fit, or cannot be reached. None is charged then.
     """
-    around = _recalled(who, sent)
+    around = [_recall(*identity) for identity in sent]
+    if any(item._account is None for item in around):
+        raise PrivacyBudgetError(
+            f"{who} requested a fit or a score in a worker process, but its estimator was sent "
+            "there from inside the block of a PrivacyBudget of another process, which would not be "
+            f"charged. {IN_PROCESS}"
+        )
     with _lock:
         every = [*_open, *around, *([] if budget is None else [budget])]
         budgets = list({item._key: item for item in every}.values())
@@ -576,14 +552,18 @@ def charge(
                 raise PrivacyBudgetError(RETURNED_TARGET.format(who))
             if any(one.shares_rows(*rows) for one in histories):
                 raise PrivacyBudgetError(SHARED_ROWS.format(who))
-            accounts = (item._account for item in budgets)
-            lines = [  # which take effect with the commit; a budget without a ledger writes none
-                None if account is None else account.write(opened[account.path], who, stated, total)
-                for account, total in zip(accounts, totals, strict=True)
+            lines = [  # which take effect with the commit
+                (item._account, item._account.write(opened[item._account.path], who, stated, total))
+                for item, total in zip(budgets, totals, strict=True)
+                if item._account is not None
             ]
         # From here on the debts stand, whatever becomes of the fit.
-        for item, total, line in zip(budgets, totals, lines, strict=True):
-            item._record(stated, total, seed, line)
+        for item, total in zip(budgets, totals, strict=True):
+            item._add(stated, total)
+            if seed is not None:
+                item._seeds.add(seed)
+        for account, line in lines:
+            account.remember(line)
         for history in histories:
             history.add_rows(*rows)
             if data is not None:

@@ -279,11 +279,6 @@ def lines_after(path: Path, connection: sqlite3.Connection, known: Line | None) 
     return lines
 
 
-def remember_line(path: Path, line: Line) -> None:
-    """Remember a line of this process that was committed, for every later look at the file."""
-    _last_lines[path] = line
-
-
 class Account:
     """The lines of one budget in a ledger, and how far they were read.
 
@@ -388,6 +383,10 @@ class Account:
         line = append(connection, {**entry, "total": plain(total), "statement": stated.to_dict()})
         _statement_in(line)  # what cannot be read again would make the whole ledger useless
         return line
+
+    def remember(self, line: Line) -> None:
+        """Remember a line of this process that was committed, for every later look at the file."""
+        self.last = _last_lines[self.path] = line
 
 
 # ---------------------------------------------------------------- for readers
