@@ -234,13 +234,6 @@ CURVES = {
 }
 
 
-def share_lost(curve: tuple[float, float], signal: float) -> float:
-    """Return the share lost at a signal by a curve, 0 where it is below ``LEAST_LOSS``."""
-    at, slope = curve
-    share = math.exp(min(slope * (math.log(at) - math.log(signal)), math.log(MOST_LOSS)))
-    return share if share > LEAST_LOSS else 0.0
-
-
 def expected_loss(kind: str, signal: float) -> list[float]:
     """Return the share lost by default fits at a signal, by the fits of the benchmarks.
 
@@ -260,8 +253,10 @@ def expected_loss(kind: str, signal: float) -> list[float]:
     list of three floats
         The median is in the middle. Four in five fits to other data lie between the others.
     """
+    at, slope = np.transpose([CURVES[kind][quantile] for quantile in QUANTILES])
+    lost = np.exp(np.minimum(slope * (np.log(at) - math.log(signal)), math.log(MOST_LOSS)))
     # Curves may cross where a model is worse than a constant.
-    return sorted(share_lost(CURVES[kind][quantile], signal) for quantile in QUANTILES)
+    return sorted(np.where(lost > LEAST_LOSS, lost, 0.0).tolist())
 
 
 def signal_for(kind: str, share: float) -> float:
