@@ -476,16 +476,6 @@ def read_plain(
     )
 
 
-def require_numbered(who: str, data: Data) -> Data:
-    """Return rows that can be split once a budget is charged. ValueError for other partitions."""
-    if NUMBERED not in data.provides:
-        raise ValueError(  # a part that came out empty would have cost the budget
-            f"{who}: partitions have to pass their index to tasks, so that parts of a random split "
-            "have the sizes that were planned. Nothing was released."
-        )
-    return data
-
-
 def check_data(who: str, data: Data, check: RowCheck) -> None:
     """Run a check of X and y where the rows are, which raises ValueError to refuse them."""
     with refusals.refusing(who), refusals.without_row_counts(data.grouped):

@@ -25,12 +25,13 @@ from skdp._fitting.data import Data
 from skdp._fitting.estimator import PrivateEstimator, is_private_model
 from skdp._fitting.privacy import Privacy, SeededNoise
 from skdp._fitting.refusals import NO_LABELS, InputError, without_cells
-from skdp._fitting.rows import check_data
+from skdp._fitting.rows import check_data, read_plain
 from skdp._fitting.surroundings import everything_in, learning_parts
 from skdp._fitting.targets import sorted_labels
 from skdp._fitting.user_warnings import warn_about_label_set
-from skdp._numbers import AnyArray, MatrixLike, are_numbers
+from skdp._numbers import AnyArray, MatrixLike, Table, are_numbers
 from skdp._oracle import NoiseSource
+from skdp._oracle.sources.base import NUMBERED
 from skdp._oracle.sources.partitioned import Partitions
 from skdp.accounting.pricing import LEAST_EPSILON
 from skdp.metrics import Scores, SubgroupScores
@@ -299,8 +300,7 @@ def prepared_candidate(
             own = getattr(fit._terms, name)
             if own is not None:
                 setattr(given["privacy"], name, own)
-        known = fit.get_params(deep=False)
-        if classes is not None and "classes" in known and fit.classes is None:
+        if classes is not None and getattr(fit, "classes", classes) is None:
             given["classes"] = list(classes)
         fit.set_params(**given)
     # What a step prints counts the runs. What a pipeline keeps on disk shows the losing ones, and
@@ -338,9 +338,21 @@ def fitted(
         return model.fit(X, y, **handed)
 
 
-def reads_labels(estimator: BaseEstimator) -> bool:
-    """Return whether labels have to be read, as a classifier declares none."""
-    return is_classifier(estimator) and private_fits(estimator)[-1].classes is None
+def rows_to_split(
+    who: str, estimator: BaseEstimator, X: Table, y: Table, groups: Table, **beside: Table
+) -> Data:
+    """Return rows that can be split once a budget is charged. ValueError for other partitions.
+
+    The labels of partitions are read for a classifier that declares none.
+    """
+    reads_labels = is_classifier(estimator) and private_fits(estimator)[-1].classes is None
+    data = read_plain(who, X, y, groups, reads_labels, **beside)
+    if NUMBERED not in data.provides:
+        raise ValueError(  # a part that came out empty would have cost the budget
+            f"{who}: partitions have to pass their index to tasks, so that parts of a random split "
+            "have the sizes that were planned. Nothing was released."
+        )
+    return data
 
 
 def require_takes(model: BaseEstimator, given: Iterable[str]) -> None:

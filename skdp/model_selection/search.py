@@ -25,7 +25,6 @@ from skdp._fitting.estimator import PrivateEstimator, charge_fit, with_earlier_f
 from skdp._fitting.parameters import planned_records
 from skdp._fitting.privacy import Privacy
 from skdp._fitting.refusals import refusing
-from skdp._fitting.rows import read_plain, require_numbered
 from skdp._numbers import AnyArray, Array, MatrixLike, is_integer, require
 from skdp._oracle import NoiseSource
 from skdp._oracle.sources.keyed_split import PartOfPartitions, equal_sizes
@@ -208,9 +207,8 @@ class DPSearchCV(MetaEstimatorMixin, PrivateEstimator):
         who = self._who
         with refusing(who):
             metric = self._check_parameters()
-            reads_labels = candidates.reads_labels(self.estimator)
             beside = {"sample_weight": sample_weight, "offset": offset}
-            data = require_numbered(who, read_plain(who, X, y, groups, reads_labels, **beside))
+            data = candidates.rows_to_split(who, self.estimator, X, y, groups, **beside)
             n_records, unit = data.n_records, data.unit
             part = parts.part_of(X, y, sample_weight, groups, unit=unit)
             n_scored = scored_records(self.holdout, n_records, unit, "holdout")
@@ -465,9 +463,8 @@ def dp_cross_validate(
     with refusing(WHO):
         require("cv", cv, "be an integer of at least 2", is_integer(cv) and cv >= 2)
         # 1. Plan: the budget of each fit and each score, and the cost of all. Refuse bad input.
-        reads_labels = candidates.reads_labels(estimator)
         beside = {"sample_weight": sample_weight, "offset": offset}
-        data = require_numbered(WHO, read_plain(WHO, X, y, groups, reads_labels, **beside))
+        data = candidates.rows_to_split(WHO, estimator, X, y, groups, **beside)
         require("cv", cv, f"be at most the number of {data.unit}s", cv <= data.n_records)
         budgets, cost = _planned(payer, int(cv), data)
         sizes = equal_sizes(data.n_records, int(cv))
