@@ -27,6 +27,7 @@ from benchmarks.papers import report
 from replays import ESTIMATORS, data_for, differing, each_row_once, neighbours
 from skdp import __version__, demo, total_privacy
 from skdp._oracle import GaussianNoise, NoisyStatistic, Solution
+from skdp._oracle.releases import base
 from skdp.accounting import Adjacency
 from skdp.solvers import Solver, get_solver
 from skdp.solvers.base import ALGORITHMS, REGISTRY
@@ -235,6 +236,7 @@ def test_the_statistic_of_the_page_moves_as_it_says(
 ):
     changes = [("@dataclass", "@audited\n@dataclass"), *([seeded] if seeded else [])]
     home = "skdp._oracle.releases.correct"
+    monkeypatch.setattr(base, "_AUDITED", {*base._AUDITED})
     module = module_of("development/add_a_release.rst", home, monkeypatch, *changes)
     X, y = data_for("logistic", rng)
     solver = Counting(module.CorrectCount)
