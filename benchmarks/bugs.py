@@ -144,8 +144,9 @@ def less_noise_later(patch):
 @bug("statistic not rounded to the grid", one_step)
 def no_grid(patch):
     def noisy(self, statistic, contribution, scale, source):
-        grid = self._grid(contribution, scale)
-        drawn = source.gaussian(self.std(contribution, scale) / grid, statistic.shape)
+        if scale == 0:
+            return statistic
+        grid, drawn = self.draw(contribution, scale, source, statistic.shape)
         return statistic + grid * drawn
 
     patch.setattr(mechanisms.GaussianNoise, "noisy", noisy)
@@ -400,19 +401,7 @@ def kept_from(patch, owner, name, attribute, of=lambda found: found):
 
 @bug("noise draws kept as an attribute")
 def noise_kept(patch):
-    kept = []
-
-    def noisy(self, statistic, contribution, scale, source):
-        grid = self._grid(contribution, scale)
-        kept.append(source.gaussian(self.std(contribution, scale) / grid, statistic.shape))
-        return grid * (np.rint(statistic / grid) + kept[-1])
-
-    patch.setattr(mechanisms.GaussianNoise, "noisy", noisy)
-    around_fit(
-        patch,
-        before=lambda self, X, rows, y: kept.clear(),
-        after=lambda self, rows, y: setattr(self, "noise_", list(kept)),
-    )
+    kept_from(patch, mechanisms.GaussianNoise, "draw", "noise_", of=lambda found: found[1])
 
 
 @bug("membership of secret batches kept", batches)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 
 import skdp
@@ -108,10 +107,8 @@ def two_data_one_key(patch):
     original = budget.PrivacyBudget._set
 
     def set_all(self, identity):
-        key, *rest = identity
-        unit, ledger = rest[4], rest[5]
-        if ledger is not None:
-            key = uuid.uuid5(uuid.NAMESPACE_URL, str(key).replace(f"\n{unit}\n", "\n")).hex
-        original(self, (key, *rest))
+        if identity.ledger is not None:
+            identity = identity._replace(key=f"{identity.ledger}\n{identity.data}")
+        original(self, identity)
 
     patch.setattr(budget.PrivacyBudget, "_set", set_all)
