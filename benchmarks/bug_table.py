@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import itertools
-import re
 import subprocess
 import sys
 import warnings
@@ -96,12 +95,11 @@ def run(output, names=()):
         # The contract's tests take longer; they are asked where the audits are silent.
         is_known = told or canary or name in UNNOTICED
         test = UNNOTICED.get(name, "") if is_known else contract_alarm(name)
-        told = re.sub(r"(\w)_(?!\w)", r"\1\\_", told)  # no link in reStructuredText
         rows.append([BUGS[name][0], told, "alarm" if canary else "", test])
         print(rows[-1], flush=True)
     if output is not None:
         with output.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
+            writer = csv.writer(file, lineterminator="\n")
             writer.writerow(["bug", "replay", "canaries", "contract"])
             writer.writerows(rows)
     silent = [row[0] for row in rows if not any(row[1:])]
