@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks import registry
+from benchmarks import registry, results_file
 from benchmarks.held_out_sets import HALVES
 
 RESULTS = Path(__file__).parent / "results"
 
 
-def given(options: argparse.Namespace, **arguments: str) -> dict:
-    """Values of options that were given, by argument; for others a benchmark has its defaults."""
-    found = {argument: getattr(options, option) for argument, option in arguments.items()}
-    return {argument: value for argument, value in found.items() if value is not None}
+def given(options: argparse.Namespace, *names: str) -> dict:
+    """Values of options that were given; for others a benchmark has its defaults."""
+    found = {name: getattr(options, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def accuracy(module, names, options) -> None:
@@ -28,10 +28,9 @@ def accuracy(module, names, options) -> None:
     from benchmarks import verdict
 
     half = {"half": options.half} if module.__name__.endswith("held_out") else {}
+    terms = given(options, "epsilons", "delta", "conditions", "runs", "jobs")
     rows = verdict.read(options.output, **half) if options.verdict else module.run(
-        options.output, options.command, names, options.methods, runs=options.runs,
-        jobs=options.jobs, **half,
-        **given(options, epsilons="epsilon", delta="delta", conditions="conditions"),
+        options.output, options.command, names, options.methods, **half, **terms
     )  # fmt: skip
     print(*verdict.report(rows), sep="\n")
 
@@ -44,7 +43,7 @@ def cases(module, names, options) -> None:
     rows = module.read(options.output)[1]
     if not options.verdict:
         rows = module.run(
-            options.output, options.command, names, options.epsilon or module.EPSILONS,
+            options.output, options.command, names, options.epsilons or module.EPSILONS,
             DELTA if options.delta is None else options.delta, options.runs, options.jobs,
         )  # fmt: skip
     print(*module.report(rows, before), sep="\n")
@@ -75,7 +74,7 @@ def inference(module, names, options) -> None:
 def scores(module, names, options) -> None:
     """Run, unless the file is to be read, and say what came out."""
     if not options.verdict:
-        epsilons = options.epsilon or module.EPSILONS
+        epsilons = options.epsilons or module.EPSILONS
         module.run(options.output, options.command, options.runs, epsilons, names)
     print(*module.verdict(options.output), sep="\n")
 
@@ -91,37 +90,31 @@ def audit(module, names, options) -> None:
 
 
 def counts(module, names, options) -> None:
-    """Run, unless the file is to be read, and say what came out."""
-    if not options.verdict:
-        module.run(
-            options.output, options.command, names, runs=options.runs, jobs=options.jobs,
-            half=options.half, **given(options, epsilons="epsilon"),
-        )  # fmt: skip
-    print(*module.report(module.results_file.read(options.output)[1]), sep="\n")
+    terms = given(options, "epsilons", "runs", "jobs", "half")
+    report(module, names, options, **terms)
+
+
+def report(module, names, options, **terms) -> list[dict]:
+    """Run, unless the file is to be read, say what came out, and return the rows."""
+    if options.verdict:
+        rows = results_file.read(options.output)[1]
+    else:
+        rows = module.run(options.output, options.command, names, **terms)
+    print(*module.report(rows), sep="\n")
+    return rows
 
 
 def prior(module, names, options) -> None:
-    """Run, unless the file is to be read, and say what came out."""
     if names == ["months"]:
         found = module.months(RESULTS / "prior_months.csv", options.command, options.runs)
         print(*found, sep="\n")
-        return
-    if options.verdict:
-        rows = module.results_file.read(options.output)[1]
     else:
-        epsilons = options.epsilon or module.EPSILONS
-        rows = module.run(options.output, options.command, names, options.runs, epsilons)
-    print(*module.report(rows), sep="\n")
+        report(module, names, options, **given(options, "epsilons", "runs"))
 
 
 def reports(module, names, options) -> None:
-    """Run, unless the file is to be read, and say what came out; fail if a verdict is "wrong"."""
-    if options.verdict:
-        rows = module.results_file.read(options.output)[1]
-    else:
-        rows = module.run(options.output, options.command, names)
-    print(*module.lines(rows), sep="\n")
-    if any(row["verdict"] == module.WRONG for row in rows):
+    """Fail if a verdict is "wrong"."""
+    if any(row["verdict"] == module.WRONG for row in report(module, names, options)):
         raise SystemExit(1)
 
 
@@ -244,7 +237,7 @@ def parse(arguments=None):
         help="names of methods, or kinds: reference, skdp, solver, rival, 'not private'",
     )  # fmt: skip
     parser.add_argument("--conditions", nargs="+", help="raw, standardised; both by default")
-    parser.add_argument("--epsilon", type=float, nargs="+")
+    parser.add_argument("--epsilon", dest="epsilons", type=float, nargs="+")
     parser.add_argument("--delta", type=float)
     parser.add_argument("--runs", type=int, help="10 by default, of counts 5")
     parser.add_argument("--jobs", type=int, default=2, help="processes")

@@ -198,9 +198,7 @@ def run(output: Path | None, command, names=(), epsilons=EPSILONS, runs=5, jobs=
     comments, old = ([], []) if output is None else results_file.read(output)
     found = {(row["data"], row["method"], row["epsilon"]): row for row in old}
     known = [*sorted(SETS), *POWERS]
-    unknown = sorted(set(names) - set(known))
-    if unknown:
-        raise SystemExit(f"unknown data sets {unknown}; known: {known}")
+    results_file.refuse_unknown(names, known)
     chosen = names or [name for name in known if half in ("all", half_of(name))]
     with Parallel(n_jobs=jobs) as parallel:
         for name in readable(chosen, arrays):

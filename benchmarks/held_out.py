@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import utility
+from benchmarks import results_file, utility
 from benchmarks.columns import random_split
 from benchmarks.held_out_sets import SETS
 from benchmarks.registry import Unavailable, methods
@@ -163,7 +163,7 @@ def run(
     half="test",
 ) -> list[dict]:
     """Run, print, merge into ``output`` after each data set, and return the new rows."""
-    utility.refuse_unknown(data, SETS)
+    results_file.refuse_unknown(data, SETS)
     given = epsilons, delta, runs, conditions, jobs, lambda name: {"half": SETS[name].half}
     names = utility.chosen(names or METHODS)
     return utility.run_each(one_seed, output, command, data or of_half(half), names, *given)

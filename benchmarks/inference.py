@@ -223,13 +223,21 @@ def non_private_errors(cell: Cell, X, y) -> np.ndarray:
         q = expit(X @ slopes + intercept)
         return np.sqrt(np.diag(np.linalg.inv((Z * (q * (1 - q))[:, None]).T @ Z)))
     if cell.problem in LINKS:
-        residuals, weights = residuals_and_weights(cell, X, y)
-        inverse = np.linalg.inv((Z * weights[:, None]).T @ Z)
-    else:
-        inverse = np.linalg.inv(Z.T @ Z)
-        residuals = y - Z @ (inverse @ (Z.T @ y))
+        return sandwich_errors(Z, *residuals_and_weights(cell, X, y))
+    return least_squares_errors(X, y)
+
+
+def sandwich_errors(Z, residuals, weights) -> np.ndarray:
+    """Standard errors of the solution of an estimating equation (White 1980)."""
+    inverse = np.linalg.inv((Z * weights[:, None]).T @ Z)
     scores = Z * residuals[:, None]
     return np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
+
+
+def least_squares_errors(X, y) -> np.ndarray:
+    """Standard errors of slopes and intercept of least squares, by HC0."""
+    Z = np.column_stack([X, np.ones(len(X))])
+    return sandwich_errors(Z, y - Z @ np.linalg.lstsq(Z, y)[0], np.ones(len(y)))
 
 
 def one_run(cell: Cell, seed: int, **options):
@@ -343,10 +351,7 @@ def run(output: Path, command: str, runs: int, todo: list[Cell]) -> None:
     """Measure cells, and write after each of them."""
     lines = []
     for cell in todo:
-        lines.append(measure(cell, runs))
-        print(", ".join(f"{name} {_text(value)}" for name, value in lines[-1].items()), flush=True)
-        texts = [{name: _text(one.get(name, "")) for name in COLUMNS} for one in lines]
-        results_file.write(output, [command], COLUMNS, texts)
+        results_file.add(output, command, COLUMNS, lines, [measure(cell, runs)])
 
 
 def verdict(path: Path) -> list[str]:
@@ -379,9 +384,3 @@ def _beyond_chance(one: dict, most: float) -> bool:
     least_error = 0.22 / math.sqrt(float(one["runs"]) * float(one["d"]))
     error = 2 * max(float(one["coverage_se"] or 0.0), least_error)
     return not 0.93 - error <= float(one["coverage"]) <= most + error
-
-
-def _text(value) -> str:
-    if isinstance(value, str | int):
-        return str(value)
-    return "" if math.isnan(value) else f"{value:.3g}"

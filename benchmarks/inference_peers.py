@@ -32,7 +32,7 @@ from scipy import stats
 
 import skdp
 from benchmarks import results_file
-from benchmarks.inference import DELTA, Cell, non_private_errors, simulate, truth
+from benchmarks.inference import DELTA, Cell, least_squares_errors, simulate, truth
 from skdp import accounting
 
 CUT_X, CUT_Y = 4.0, 6.0  # ends, on both sides, that the others are told of columns and targets
@@ -105,11 +105,7 @@ def one_moment_matrix(X, y, epsilon, seed):
 
 
 def textbook(X, y, epsilon, seed):
-    Z = np.column_stack([X, np.ones(len(X))])
-    inverse = np.linalg.inv(Z.T @ Z)
-    scores = Z * (y - Z @ (inverse @ (Z.T @ y)))[:, None]
-    errors = np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
-    return _fit(X, y, epsilon, seed).coef_, errors[:-1]
+    return _fit(X, y, epsilon, seed).coef_, least_squares_errors(X, y)[:-1]
 
 
 METHODS = {
@@ -125,7 +121,7 @@ def measure(cell: Cell, runs: int) -> list[dict]:
     slopes, found = truth(cell)[0], {name: [] for name in METHODS}
     for seed in range(runs):
         X, y = simulate(cell, np.random.default_rng([seed, cell.n, cell.d]))
-        without = non_private_errors(cell, X, y)[:-1]
+        without = least_squares_errors(X, y)[:-1]
         for name, method in METHODS.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -154,11 +150,4 @@ def run(output: Path, command: str, runs: int) -> None:
     for (n, d), (columns, errors), epsilon in itertools.product(SIZES, DESIGNS, EPSILONS):
         cell = Cell("linear", "standardised", columns, errors, n, d, epsilon)
         some = max(10, runs * 10_000 // max(10_000, n * d // 5))
-        lines += [
-            {name: f"{one[name]:.3g}" if isinstance(one.get(name), float) else one.get(name, "")
-             for name in COLUMNS}
-            for one in measure(cell, min(some, runs))
-        ]  # fmt: skip
-        for one in lines[-len(METHODS) :]:
-            print(*one.values(), flush=True)
-        results_file.write(output, [command], COLUMNS, lines)
+        results_file.add(output, command, COLUMNS, lines, measure(cell, min(some, runs)))

@@ -23,6 +23,8 @@ from scipy.special import expit
 
 import skdp
 from benchmarks import results_file
+from benchmarks.datasets import california_housing
+from benchmarks.inference import sandwich_errors
 from benchmarks.registry import Unavailable, shared_file
 from benchmarks.table import mean_and_error
 from skdp._stages.inference.stage import InferenceStage
@@ -46,8 +48,7 @@ REAL = (
 def population(name: str):
     """Return standardised columns and targets of a whole table, and whether they are classes."""
     if name == "california_housing":
-        with np.load(shared_file("california_housing.npz"), allow_pickle=False) as data:
-            X, y = data["X"].astype(float), data["y"].astype(float)
+        X, y = california_housing.table()
     elif name == "adult":
         frame = pd.read_csv(shared_file("adult.csv.gz"), keep_default_na=False)
         y = (frame["income"] == ">50K").to_numpy().astype(int)
@@ -117,12 +118,11 @@ def measure(name: str, n_rows: int, epsilon: float, runs: int) -> dict:
     if is_logistic:
         full = bounded_fit(Z, y, start, np.eye(len(start)), np.inf, 1.0, True)
         q = expit(Z @ full)
-        inverse = np.linalg.inv((Z * (q * (1 - q))[:, None]).T @ Z)
-        scores = Z * (q - y)[:, None]
+        errors = sandwich_errors(Z, q - y, q * (1 - q))
     else:
         full = np.linalg.lstsq(Z, y, rcond=None)[0]
-        inverse, scores = np.linalg.inv(Z.T @ Z), Z * (Z @ full - y)[:, None]
-    plain = np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse) * len(X) / n_rows)[:-1]
+        errors = sandwich_errors(Z, Z @ full - y, np.ones(len(y)))
+    plain = errors[:-1] * np.sqrt(len(X) / n_rows)
     make = skdp.DPLinearRegression
     if is_logistic:
         make = functools.partial(skdp.DPLogisticRegression, classes=np.unique(y))
@@ -162,19 +162,8 @@ def run(output: Path, command: str, runs: int, names=()) -> None:
         for name in names or DRAWN:
             for n_rows in DRAWN[name]:
                 try:
-                    lines.append(measure(name, n_rows, epsilon, runs))
+                    found = measure(name, n_rows, epsilon, runs)
                 except Unavailable as reason:
                     print(f"{name}: left out, {reason}")
                     continue
-                _written(output, command, lines)
-
-
-def _written(output: Path, command: str, lines) -> None:
-    """Print the last line, and write all of them with the command that made them."""
-    texts = [
-        {name: f"{one[name]:.4g}" if isinstance(one.get(name), float) else one.get(name, "")
-         for name in REAL}
-        for one in lines
-    ]  # fmt: skip
-    print(*texts[-1].values(), flush=True)
-    results_file.write(output, [command], REAL, texts)
+                results_file.add(output, command, REAL, lines, [found], digits=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 
 
@@ -13,6 +14,26 @@ def read(path: Path) -> tuple[list[str], list[dict]]:
     lines = path.read_text(encoding="utf-8").splitlines()
     comments = [line[2:] for line in lines if line.startswith("# ")]
     return comments, list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def refuse_unknown(names, known, kind="data sets") -> None:
+    """Stop if a name is not among those that are known."""
+    if unknown := sorted(set(names) - set(known)):
+        raise SystemExit(f"unknown {kind} {unknown}; known: {sorted(known)}")
+
+
+def add(path: Path, command: str, columns, lines: list[dict], found, digits=3) -> None:
+    """Add results to the lines of a file as text, print them, and write all anew."""
+    for one in found:
+        lines.append({name: _text(one.get(name, ""), digits) for name in columns})
+        print(", ".join(f"{name} {text}" for name, text in lines[-1].items()), flush=True)
+    write(path, [command], columns, lines)
+
+
+def _text(value, digits) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return "" if math.isnan(value) else f"{value:.{digits}g}"
 
 
 def write(path: Path, comments, columns, rows) -> None:

@@ -182,9 +182,7 @@ def run(output: Path, command: str, runs: int, epsilons=EPSILONS, names=()) -> N
         if any(tuple(line[part] for part in KEY) == key for line in lines):
             continue
         found = measure(kind, n_rows, name, epsilon, runs, of)
-        lines.append({part: _text(found.get(part, "")) for part in COLUMNS})
-        print(*lines[-1].values(), flush=True)
-        results_file.write(output, [command], COLUMNS, lines)
+        results_file.add(output, command, COLUMNS, lines, [found], digits=4)
 
 
 def verdict(path: Path) -> list[str]:
@@ -206,7 +204,3 @@ def verdict(path: Path) -> list[str]:
         f"{len(missed)} miss it by more than chance and silent intervals explain:",
         *missed,
     ]
-
-
-def _text(value) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

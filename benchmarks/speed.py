@@ -289,8 +289,7 @@ ONE_THREAD = fits, peers, tools, memory, plans
 
 def run(output: Path | None, command: str, smoke: bool, parts: Sequence[str] = ()) -> None:
     """Print the rows of some parts, or all, and put them in place of those in the file."""
-    if set(parts) - PARTS.keys():
-        raise SystemExit(f"speed has the parts {', '.join(PARTS)}")
+    results_file.refuse_unknown(parts, PARTS, "parts")
     table = []
     for name in parts or PARTS:
         with warnings.catch_warnings(), threadpool_limits(1 if PARTS[name] in ONE_THREAD else None):

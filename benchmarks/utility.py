@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks import table
+from benchmarks import results_file, table
 from benchmarks.registry import KINDS, Unavailable, methods, modules
 from benchmarks.scores import scores_of
 from skdp import NoiseWarning, SeededNoiseWarning
@@ -129,16 +129,9 @@ def run(
     """Run, print, merge into ``output`` after each data set, and return the new rows."""
     known = modules("datasets")
     usual = sorted(name for name in known if not getattr(known[name], "ON_DEMAND", False))
-    refuse_unknown(data, known)
+    results_file.refuse_unknown(data, known)
     given = epsilons, delta, runs, conditions, jobs
     return run_each(one_seed, output, command, data or usual, chosen(names), *given)
-
-
-def refuse_unknown(data, known) -> None:
-    """Stop if a name is that of no data set."""
-    unknown = sorted(set(data) - set(known))
-    if unknown:
-        raise SystemExit(f"unknown data sets {unknown}; known: {sorted(known)}")
 
 
 def run_each(

@@ -152,9 +152,7 @@ def run(
     most_rows: int | None = None,
 ) -> list[dict]:  # fmt: skip
     """Run, print, merge into ``output`` after each case, and return the new rows."""
-    unknown = sorted(set(names) - set(CASES))
-    if unknown:
-        raise SystemExit(f"unknown cases {unknown}; known: {sorted(CASES)}")
+    results_file.refuse_unknown(names, CASES, "cases")
     rows = []
     with Parallel(n_jobs=jobs) as parallel:
         for name in names or CASES:

@@ -132,9 +132,7 @@ def run(names, quick=False, only_judge=False, folder=None):
     folder : Path, optional
         Where to write; by default the folder of results, or a new one for quick runs.
     """
-    unknown = set(names) - set(NAMES)
-    if unknown:
-        raise SystemExit(f"unknown experiments {sorted(unknown)}; there are {', '.join(NAMES)}")
+    results_file.refuse_unknown(names, NAMES, "experiments")
     if folder is None:
         folder = Path(tempfile.mkdtemp(prefix="skdp-papers-")) if quick else RESULTS
     folder.mkdir(exist_ok=True, parents=True)

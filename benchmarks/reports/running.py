@@ -40,13 +40,12 @@ def outcome(report):
 def run(output, command, names=()):
     """Run all reports, or those of these names or kinds, and write their table."""
     known = {*REPORTS, *(report.kind for report in REPORTS.values())}
-    if unknown := set(names) - known:
-        raise SystemExit(f"unknown reports: {', '.join(sorted(unknown))}")
+    results_file.refuse_unknown(names, known, "reports")
     rows = []
-    for name, report in REPORTS.items():
-        if not names or {name, report.kind} & set(names):
-            found = outcome(report)
-            row = (report.kind, name, report.source, report.input)
+    for name, one in REPORTS.items():
+        if not names or {name, one.kind} & set(names):
+            found = outcome(one)
+            row = (one.kind, name, one.source, one.input)
             rows.append(dict(zip(COLUMNS, (*row, *vars(found).values()), strict=True)))
             print(f"{name}: {found.verdict}", flush=True)
     if output is not None and not names:
@@ -54,7 +53,7 @@ def run(output, command, names=()):
     return rows
 
 
-def lines(rows):
+def report(rows):
     """How many reports have each verdict, and those that are not right."""
     counts = Counter(row["verdict"] for row in rows)
     yield ", ".join(f"{verdict}: {counts[verdict]}" for verdict in (*VERDICTS, SKIPPED))

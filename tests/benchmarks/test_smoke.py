@@ -89,7 +89,7 @@ def run_reports(path):
     rows = reports.run(None, "a command", reports.SMOKE)
     assert {row["verdict"] for row in rows} == {"right"}
     results_file.write(path, ["a command"], list(rows[0]), rows)
-    return reports.lines(rows), len(rows), len(reports.SMOKE)
+    return reports.report(rows), len(rows), len(reports.SMOKE)
 
 
 RUNS = (
@@ -121,7 +121,7 @@ def test_every_command_and_method_is_known():
         lambda: speed.run(None, "", True, ["memmory"]),
         lambda: reports.run(None, "", ["nothing"]),
     ):
-        with pytest.raises(SystemExit, match=r"unknown|speed has the parts"):
+        with pytest.raises(SystemExit, match="unknown"):
             call()
 
 
