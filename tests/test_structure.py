@@ -43,6 +43,18 @@ def test_a_figure_of_the_files_stays_within_its_limit(figures, name):
     assert (figure[0] if isinstance(figure, tuple) else figure) <= LIMITS[name], figure
 
 
+def test_parameters_count_unless_they_are_documented_options_of_users():
+    code = (
+        'def f(a, *, b, c, d):\n    """Do.\n\n    b, c : int\n        With d : no entry.\n    """'
+    )
+    (node,) = ast.parse(code).body
+    assert structure.counted_parameters(node, True) == ["a", "d"]
+    assert structure.counted_parameters(node, False) == ["a", "b", "c", "d"]
+    users = structure.functions_of_users()
+    assert {"skdp.linear_model.base.fit_blocks", "skdp.metrics.evaluation.evaluate"} <= users
+    assert not any(name.startswith("skdp._oracle") for name in users)
+
+
 def test_estimators_inherit_from_few_classes():
     assert structure.longest_mro()[0] <= MOST_CLASSES
 
