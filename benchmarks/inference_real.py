@@ -27,7 +27,7 @@ from benchmarks.datasets import california_housing
 from benchmarks.inference import sandwich_errors
 from benchmarks.registry import Unavailable, shared_file
 from benchmarks.table import mean_and_error
-from skdp._stages.inference.stage import InferenceStage
+from skdp._stages.inference import InferenceStage
 
 # Numbers of rows that are drawn from each table.
 DRAWN = {

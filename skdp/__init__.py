@@ -17,7 +17,7 @@ from skdp._fitting.user_warnings import (
     SeededNoiseWarning,
 )
 from skdp._stages.column_bounds import PublicRange, PublicSample, RowNorm
-from skdp._stages.inference.stage import CoefficientInference
+from skdp._stages.inference import CoefficientInference
 from skdp._version import __version__ as __version__
 from skdp.accounting import PrivacyStatement
 from skdp.linear_model import (

@@ -25,7 +25,8 @@ from benchmarks import table, verdict
 from benchmarks.__main__ import COMMANDS, parse
 from benchmarks.papers import report
 from replays import ESTIMATORS, data_for, differing, each_row_once, neighbours
-from skdp import __version__, demo, total_privacy
+from skdp import __main__ as demo
+from skdp import __version__, total_privacy
 from skdp._oracle import GaussianNoise, NoisyStatistic, Solution
 from skdp._oracle.releases import base
 from skdp.accounting import Adjacency

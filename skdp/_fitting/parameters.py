@@ -170,7 +170,7 @@ from skdp._docstrings import Documented, fill, section_of
 from skdp._fitting.privacy import Privacy, check_privacy
 from skdp._numbers import is_integer, is_real, require
 from skdp._stages.column_bounds import PublicRange, PublicSample, RowNorm
-from skdp._stages.inference.stage import CoefficientInference, inference_share
+from skdp._stages.inference import CoefficientInference, inference_share
 from skdp.accounting.pricing import check_budget
 from skdp.objective import CONSTRAINTS, Constraint, Unconstrained
 from skdp.solvers import Solver

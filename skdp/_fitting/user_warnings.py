@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from skdp._numbers import Array, Mask, Table, listed
 from skdp._oracle import Plan, Public, Scaling, Solution
 from skdp._stages.calibration import SKEWED
-from skdp._stages.inference.bounds import MOST_RELATIVE_ERROR, Bounds, enough
-from skdp._stages.inference.stage import InferenceStage
+from skdp._stages.inference import InferenceStage
+from skdp._stages.inference_bounds import MOST_RELATIVE_ERROR, Bounds, enough
 from skdp._stages.scaling.stage import ScalingStage
 from skdp._stages.sequence import Prepared
 from skdp._warnings import warn

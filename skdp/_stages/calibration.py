@@ -280,10 +280,6 @@ class MeanCorrection(CalibrationStage):
         return super().concerns(problem, parameters) and isinstance(problem.loss, TweedieLog)
 
     @classmethod
-    def demanded(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        return None
-
-    @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
         if not public.has_intercept or public.target_bound not in (None, TARGET_RANGE):
             return cls()

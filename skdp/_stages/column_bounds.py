@@ -88,22 +88,20 @@ class PublicSample:
         size = np.where(size > 0, size, np.maximum(np.abs(mean), 1.0))
         half = RANGE_IN_SCALES * size
         low, high = np.minimum(low, mean - half), np.maximum(high, mean + half)
-        self._centred = Columns(low, high, mean, size)
-        self._divided = Columns(
-            np.minimum(low, 0.0), np.maximum(high, 0.0), 0 * mean, np.hypot(mean, size)
+        from_0 = np.minimum(low, 0.0), np.maximum(high, 0.0)
+        self._columns = (
+            Columns(*from_0, 0 * mean, np.hypot(mean, size)),
+            Columns(low, high, mean, size),
         )
-        self._moments = {
-            True: _second_moments(self._centred, Z),
-            False: _second_moments(self._divided, Z),
-        }
+        self._moments = [_second_moments(columns, Z) for columns in self._columns]
 
     def columns(self, centred: bool) -> Columns:
         """Return ranges, centres and sizes of columns. Centres are 0 if columns are not moved."""
-        return self._centred if centred else self._divided
+        return self._columns[centred]
 
-    def second_moments(self, centred: bool) -> Array:
+    def second_moments(self, centred: bool) -> Moments:
         """Return the mean of ``z z'`` over standardised rows z with a last entry 1."""
-        return self._moments[centred].copy()
+        return Moments(self._moments[centred].copy(), self.n_rows)
 
     def check(self, n_features: int | None, names: Sequence[str] | None) -> None:
         """Raise ValueError unless it has these columns, in this order."""
@@ -253,10 +251,6 @@ class RowNorm(BaseEstimator):
         self.norm = norm
         self.target = target
 
-    def check(self) -> None:
-        """Raise ValueError if the norm is out of its range."""
-        require_bound("RowNorm: norm", self.norm)
-
 
 def check_scaling(scaling: object) -> None:
     """Raise ValueError unless this is a value of the parameter ``scaling``, itself in order."""
@@ -264,7 +258,7 @@ def check_scaling(scaling: object) -> None:
     if isinstance(scaling, PublicRange):
         declared_bounds(scaling)
     elif isinstance(scaling, RowNorm):
-        scaling.check()
+        require_bound("RowNorm: norm", scaling.norm)
     elif not isinstance(scaling, PublicSample):
         allowed = (
             "be 'auto', 'private', 'none', PublicRange(low, high), PublicSample(rows) or "
@@ -381,10 +375,3 @@ def declared_columns(
     centre = np.where(moved, low / 2 + high / 2, 0.0)
     scale = (high / 2 - low / 2) / math.sqrt(3)
     return Columns(low, high, centre, scale)
-
-
-def known_moments(bounds: DeclaredBounds | None, centred: bool) -> Moments | None:
-    """Return the second moments of standardised columns, None if they are not public."""
-    if not isinstance(bounds, PublicSample):
-        return None
-    return Moments(bounds.second_moments(centred), bounds.n_rows)

@@ -39,22 +39,17 @@ class MedianStage(Stage):
 
     Parameters
     ----------
-    share : float, default=1.0
-        Of the budget, in mu squared.
-    otherwise : array of shape (n_columns,) or None, default=None
-        Medians of columns of which hardly any value is known. None for 0.
+    otherwise : array of shape (n_columns,) or float, default=0.0
+        Medians of columns of which hardly any value is known.
     """
 
-    share: float | None = 1.0
-    otherwise: Array | None = None
+    otherwise: Array | float = 0.0
+    share = 1.0  # the whole budget
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
-        assert self.share is not None
         n_columns, n_rows = oracle.public.n_features, oracle.public.n_rows
-        otherwise = 0.0 if self.otherwise is None else self.otherwise
         # 1. Which magnitudes hold the values, and how many of them there are.
-        share = self.share / ROUNDS
-        counts, std = oracle.with_share(MagnitudeCounts(True, False), share)
+        counts, std = oracle.with_share(MagnitudeCounts(True, False), 1 / ROUNDS)
         n_known = n_rows - counts[:, -1]
         counts, _, units = in_own_units(counts, n_known, std)
         low, high = (np.tile(one, (n_columns, 1)) for one in magnitude_bounds())
@@ -64,12 +59,12 @@ class MedianStage(Stage):
             width = (stop - start) / N_BINS
             # The last bin is for what is beyond, or missing.
             bins = BinCounts(True, False, units * start, units * width, N_BINS + 1)
-            counts = oracle.with_share(bins, share)[0][:, :-1]
+            counts = oracle.with_share(bins, 1 / ROUNDS)[0][:, :-1]
             edges = start[:, None] + width[:, None] * np.arange(N_BINS + 1)
             low, high = edges[:, :-1], edges[:, 1:]
         place = _place(counts, n_known / 2)[:, None]
         medians = np.take_along_axis((low + high) / 2, place, axis=1)[:, 0]
-        medians = np.where(n_known > FEWEST * std, units * medians, otherwise)
+        medians = np.where(n_known > FEWEST * std, units * medians, self.otherwise)
         columns = Columns(medians, medians, medians, np.ones(n_columns)).unclipped
         return replace(solution, scaling=Scaling(columns))
 

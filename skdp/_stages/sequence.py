@@ -10,7 +10,7 @@ from skdp._oracle.session import inside
 from skdp._stages import column_bounds
 from skdp._stages.base import OptionalStage, StageParameters
 from skdp._stages.calibration import Correction, MeanCorrection, Recalibration
-from skdp._stages.inference.stage import InferenceStage
+from skdp._stages.inference import InferenceStage
 from skdp._stages.scaling.shares import SHARE_OF_COUNT, whole_budget
 from skdp._stages.scaling.stage import ScalingStage, Widening, note_on_bounds
 from skdp._stages.scaling.weights import WeightStage

@@ -31,7 +31,7 @@ from skdp._numbers import AnyArray, AnyType, Array, MatrixLike, Table, shown
 from skdp._oracle import Public, Solution, make_plan
 from skdp._stages import column_bounds
 from skdp._stages.base import StageParameters
-from skdp._stages.inference.stage import inference_share
+from skdp._stages.inference import inference_share
 from skdp._stages.sequence import Prepared, check_stages, stages_of
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.linear_model.inference import keep_inference, normal_intervals
@@ -590,8 +590,9 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
         self, bounds: column_bounds.DeclaredBounds | None, public: Public, start: Start | None
     ) -> Prepared:
         longest = public.long_row if public.data_norm is None else public.data_norm
-        moments = column_bounds.known_moments(bounds, public.has_intercept)
-        public = replace(public, row_bound=longest, moments=moments)
+        public = replace(public, row_bound=longest)
+        if isinstance(bounds, column_bounds.PublicSample):
+            public = replace(public, moments=bounds.second_moments(public.has_intercept))
         if start is not None:
             public = public.starting_at(*start)
         loss = self._loss(public.n_outputs)

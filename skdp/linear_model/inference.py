@@ -28,8 +28,8 @@ from skdp._numbers import (
     text_table,
 )
 from skdp._oracle import Scaling, Solution
-from skdp._stages.inference.bounds import MOST_RELATIVE_ERROR
-from skdp._stages.inference.stage import DebiasedEstimate
+from skdp._stages.inference import DebiasedEstimate
+from skdp._stages.inference_bounds import MOST_RELATIVE_ERROR
 from skdp.accounting import PrivacyStatement
 
 BLOCK_VALUES = 1 << 20  # values of rows that are made dense at once

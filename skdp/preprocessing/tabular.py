@@ -199,11 +199,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         else:
             names = _numbers_among(kinds)
             self.fill_values_ = dict(zip(names, self._constants(names).tolist(), strict=True))
-            unit = "group" if data.grouped else "row"
-            texts = self._table_assumptions(data.n_records, len(kinds), unit)
             shape = data.n_records, len(kinds), data.grouped
             nothing = self._prepare_stages(lambda _: (), *shape, epsilon=0.0, delta=0.0)
-            texts = *texts, *data.assumptions
+            texts = *self._assumptions(nothing), *data.assumptions
             self.privacy_ = nothing.plan.cost(nothing.public, texts, "system").statement()
         self.kinds_ = kinds
         return self
@@ -244,12 +242,8 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self._check_parameters()
         n_records = planned_records("plan", n_samples, n_groups, n_numbers=n_numbers)
         shape = n_records, n_numbers, n_groups is not None
-        prepared = self._prepare_stages(lambda _: (MedianStage(otherwise=None),), *shape)
-        unit = prepared.public.unit
-        texts = (
-            *self._table_assumptions(n_records, n_numbers, unit),
-            *prepared.stages[0].assumptions(),
-        )
+        prepared = self._prepare_stages(lambda _: (MedianStage(),), *shape)
+        texts = self._assumptions(prepared, n_numbers)
         return prepared.plan.cost(prepared.public, texts, self._terms.noise_source).statement()
 
     def transform(self, X: MatrixLike | Partitions) -> Table:
@@ -272,7 +266,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         blocks: list[Any] = []
         for place, name in enumerate(columns):
             if self.kinds_[name] == "category":
-                labels = self._labels(name)
+                labels = list((self.categories or {})[name])
                 codes, missing = tables.codes_of(X, place, labels)
                 kept = [labels.index(label) for label in self._kept_labels(name)]
                 blocks.append(_indicators(codes, len(labels))[:, kept])
@@ -342,11 +336,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
                 unread[name] = present
             kinds[name] = min(read_as)
         self._refuse_unread(X, unread)
-        for name, kind in kinds.items():
+        for name in (name for name, kind in kinds.items() if kind == "number"):
             given = self._given(name)
-            if kind == "number" and not (
-                given is None or isinstance(given, bool) or is_real(given)
-            ):
+            if not (given is None or isinstance(given, bool) or is_real(given)):
                 raise InputError(
                     f"{who}: column {name!r} holds numbers. Its fill_value must be a number, got "
                     f"{given!r}. Nothing was released."
@@ -357,8 +349,7 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         self, X: Table, place: int, name: Hashable, present: frozenset[str]
     ) -> None:
         """Raise ValueError for a column of another kind than the labels declared for it."""
-        assert self.categories is not None
-        labels = list(self.categories[name])
+        labels = list((self.categories or {})[name])
         declared = {kind for _, kind in tables.kinds_of_labels(labels)}
         if present <= declared or tables.all_missing(X, place):
             return
@@ -418,11 +409,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         for place, name in enumerate(columns):
             if kinds[name] == "category":
                 continue
+            read = tables.numbers_of if kinds[name] == "number" else tables.days_of
             try:
-                if kinds[name] == "number":
-                    columns_read.append(tables.numbers_of(X, place))
-                else:
-                    columns_read.append(tables.days_of(X, place))
+                columns_read.append(read(X, place))
             except Exception:  # of any type, by code of a cell's own
                 unread.append(name)
         self._refuse_no_dates([name for name in unread if kinds[name] != "number"])
@@ -439,13 +428,9 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
             )
         return table
 
-    def _labels(self, name: Hashable) -> list[object]:
-        assert self.categories is not None
-        return list(self.categories[name])
-
     def _kept_labels(self, name: Hashable) -> list[object]:
         """Return the labels of a category that have a column: all but its reference level."""
-        labels = self._labels(name)
+        labels = list((self.categories or {})[name])
         if isinstance(self.drop, Mapping) and name in self.drop:
             return [label for label in labels if label != self.drop[name]]
         has_reference = len(labels) == 2 or isinstance(self.drop, str)
@@ -496,12 +481,21 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
 
     def _prepare_for(self, data: Data, *start: object) -> Prepared:
         constants = self._constants(_numbers_among(data.column_kinds or {}))
-        return self._prepare_stages(lambda _: (MedianStage(otherwise=constants),), **data.shape)
+        return self._prepare_stages(lambda _: (MedianStage(constants),), **data.shape)
 
-    def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
+    def _assumptions(self, prepared: Prepared, n_columns: int | None = None) -> tuple[str, ...]:
         public = prepared.public
-        texts = self._table_assumptions(public.n_rows, self.n_features_in_, public.unit)
-        return (*texts, *prepared.stages[0].assumptions())
+        texts = [
+            *unit_assumptions(public.n_rows, public.unit, "each median"),
+            f"The number of columns, {n_columns or self.n_features_in_}, their names and types are "
+            "public.",
+            "The labels of categories, fill_value and the columns in missing were declared without "
+            "looking at the rows. Labels that were not declared count as none of them.",
+            "That cells are of their column's kind, and finite, is public: others are refused.",
+        ]
+        if self.impute == "median":
+            texts += noise_assumptions(self._terms.noise_source, self.epsilon)
+        return (*texts, *(text for stage in prepared.stages for text in stage.assumptions()))
 
     def _keep(self, solution: Solution, fit: Fit) -> None:
         scaling, names = solution.scaling, _numbers_among(fit.data.column_kinds or {})
@@ -509,18 +503,6 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         assert scaling.columns is not None
         self.fill_values_ = dict(zip(names, scaling.columns.centre.tolist(), strict=True))
         self.privacy_ = fit.statement
-
-    def _table_assumptions(self, n_records: int, n_features: int, unit: str) -> tuple[str, ...]:
-        texts = [
-            *unit_assumptions(n_records, unit, "each median"),
-            f"The number of columns, {n_features}, their names and types are public.",
-            "The labels of categories, fill_value and the columns in missing were declared without "
-            "looking at the rows. Labels that were not declared count as none of them.",
-            "That cells are of their column's kind, and finite, is public: others are refused.",
-        ]
-        if self.impute == "median":
-            texts += noise_assumptions(self._terms.noise_source, self.epsilon)
-        return tuple(texts)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import skdp
-from skdp._stages.inference.stage import DebiasedEstimate
+from skdp._stages.inference import DebiasedEstimate
 from skdp.linear_model.inference import DebiasedCoefficients
 
 mpl.use("Agg")

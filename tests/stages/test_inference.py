@@ -12,9 +12,8 @@ from sklearn.linear_model import LogisticRegression
 import skdp
 from skdp._oracle import Public, make_plan, noise_source, run
 from skdp._oracle.sources.memory import MemorySource
-from skdp._stages.inference import stage
-from skdp._stages.inference.bounds import Bounds
-from skdp._stages.inference.stage import InferenceStage
+from skdp._stages.inference import InferenceStage
+from skdp._stages.inference_bounds import Bounds, weighted_means
 from skdp.accounting import Adjacency
 from skdp.objective import ElasticNet, Logistic, Problem, SquaredError, TweedieLog
 
@@ -209,10 +208,10 @@ def test_weighted_means_of_normal_columns(rng, power):
     gram = Z.T @ Z / len(Z)
     loss = TweedieLog(power, bounded=True)
     weights = loss.working_weight((Z @ coef)[:, None], np.zeros((len(Z), 1)))[:, 0]
-    weight, means = stage.weighted_means(loss, gram, coef)
+    weight, means = weighted_means(loss, gram, coef)
     assert weight == pytest.approx(weights.mean(), rel=0.01)
     np.testing.assert_allclose(means, weights @ Z[:, :2] / weights.sum(), atol=0.01)
-    weight, means = stage.weighted_means(SquaredError(), gram, coef)
+    weight, means = weighted_means(SquaredError(), gram, coef)
     assert weight == pytest.approx(1.0)
     np.testing.assert_allclose(means, gram[-1, :2], atol=1e-12)
 

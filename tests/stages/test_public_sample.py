@@ -31,7 +31,7 @@ def test_columns_are_those_of_the_sample(rng):
     Z = found.apply(X)
     assert np.linalg.norm(Z, axis=1).max() < LONG_ROW * np.sqrt(7)
     Z = np.column_stack([Z, np.ones(5000)])
-    np.testing.assert_allclose(sample.second_moments(True), Z.T @ Z / 5000, atol=1e-12)
+    np.testing.assert_allclose(sample.second_moments(True).matrix, Z.T @ Z / 5000, atol=1e-12)
 
 
 def test_it_costs_nothing_and_is_said(rng):

@@ -30,7 +30,7 @@ from skdp._numbers import Array, is_real, require
 from skdp._oracle import Oracle, Public, Scaling, Solution
 from skdp._oracle.releases import moments, record_sums
 from skdp._stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
-from skdp._stages.inference.bounds import (
+from skdp._stages.inference_bounds import (
     AHEAD,
     COUNT_SHARE,
     RESIDUAL_FACTOR,

@@ -1,1 +1,0 @@
-"""Intervals for coefficients: a Newton step from a fit's solution, and its covariance."""
