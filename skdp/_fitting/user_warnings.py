@@ -278,8 +278,8 @@ def warn_about_units(who: str, scaling: str, prepared: Prepared) -> None:
     """
     public = prepared.public
     scalings = [stage for stage in prepared.stages if isinstance(stage, ScalingStage)]
-    is_scaled = any(one.known.columns or one.budget.features.n_columns for one in scalings)
-    is_raw = public.streamed or (public.is_pure and public.is_noisy)
+    is_scaled = any(one.known.columns or one.features.n_columns for one in scalings)
+    is_raw = public.streamed or public.has_laplace_noise
     if is_scaled or not is_raw or scaling == "none":
         return
     what = "columns" if prepared.problem.loss.targets == "label" else "columns and targets"

@@ -207,6 +207,11 @@ class Public:
         """Whether privacy is pure (delta = 0), which requires Laplace noise."""
         return self.delta == 0
 
+    @property
+    def has_laplace_noise(self) -> bool:
+        """Whether all noise must be Laplace noise, as there is some and privacy is pure."""
+        return self.is_noisy and self.is_pure
+
     @functools.cached_property
     def streamed(self) -> bool:
         """Whether rows can be read once only, as they arrive.

@@ -9,6 +9,8 @@ from skdp._oracle import Public, Stage
 from skdp._stages.column_bounds import DeclaredBounds
 from skdp.objective import Problem
 
+GAUSSIAN = "Gaussian noise: delta > 0"  # a requirement of several stages
+
 
 @dataclass(frozen=True)
 class StageParameters:
@@ -87,17 +89,3 @@ def is_regression(problem: Problem) -> bool:
 def first_missing(needs: Mapping[str, bool]) -> str | None:
     """Return the first need that is missing, by whether each of them is. None if none is."""
     return next((need for need, is_missing in needs.items() if is_missing), None)
-
-
-def missing_gaussian(public: Public, parameters: StageParameters) -> str | None:
-    """Return the missing requirement of Gaussian noise, or None."""
-    if public.is_noisy and public.is_pure:
-        return "Gaussian noise: delta > 0"
-    return None
-
-
-def missing_smoothness(problem: Problem) -> str | None:
-    """Return the missing requirement of a solution in the interior of a smooth problem, or None."""
-    if {"smooth_loss", "smooth_penalty", "unconstrained"} - problem.provides:
-        return "no L1 penalty, no constraint and a smooth loss"
-    return None

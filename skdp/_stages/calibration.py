@@ -29,12 +29,11 @@ from skdp._numbers import Array
 from skdp._oracle import DirectionalSum, Oracle, Public, Solution
 from skdp._oracle.public import TARGET_RANGE
 from skdp._stages.base import (
+    GAUSSIAN,
     OptionalStage,
     StageParameters,
     first_missing,
     is_regression,
-    missing_gaussian,
-    missing_smoothness,
 )
 from skdp.objective import Problem, TweedieLog
 from skdp.objective.tweedie import unbounded_unit
@@ -56,14 +55,14 @@ class CalibrationStage(OptionalStage):
         needs = {
             "noise: a finite epsilon": not public.is_noisy,
             "scaling other than 'none'": parameters.scaling == "none",
+            "no L1 penalty, no constraint and a smooth loss": not problem.provides.issuperset(
+                ("smooth_loss", "smooth_penalty", "unconstrained")
+            ),
+            GAUSSIAN: public.has_laplace_noise,
+            "rows that can be read more than once": public.streamed,
+            "a solver that plans its noise beforehand": parameters.adaptive,
         }
-        return (
-            first_missing(needs)
-            or missing_smoothness(problem)
-            or missing_gaussian(public, parameters)
-            or ("rows that can be read more than once" if public.streamed else None)
-            or ("a solver that plans its noise beforehand" if parameters.adaptive else None)
-        )
+        return first_missing(needs)
 
 
 # ------------------------------------------------------------------ classification
@@ -368,20 +367,20 @@ class Correction(CalibrationStage):
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        missing = super().applies(public, problem, parameters) or _missing_of_targets(public)
-        if missing is not None:
-            return missing
-        # If a shift cannot exceed its noise, the stage would only add noise.
-        signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_SHARE)
         noise = Z_DETECT * cls.of(public, problem, parameters).clip_norm
-        few = noise >= MOST_SHIFT * signal
-        return "a shift that can exceed its noise: more rows" if few else None
+        needs = {
+            "one target": public.n_outputs > 1,
+            "rows without weights": public.has_weights,
+            "targets of unit size, which scaling brings about": public.target_bound
+            not in (None, TARGET_RANGE),
+            # Otherwise the stage would only add noise.
+            "a shift that can exceed its noise: more rows": noise >= MOST_SHIFT * _signal(public),
+        }
+        return super().applies(public, problem, parameters) or first_missing(needs)
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        signal = public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_SHARE)
-        clip_norm = max(LEAST_CLIP, CLIP_GROWTH * signal)
-        return cls(CORRECTION_SHARE, clip_norm)
+        return cls(CORRECTION_SHARE, max(LEAST_CLIP, CLIP_GROWTH * _signal(public)))
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         public, problem, coef = oracle.public, oracle.problem, solution.coef
@@ -410,12 +409,6 @@ def _positive_part_james_stein(total: float, noise: float) -> float:
     return 0.0 if abs(total) <= limit else total * (1 - (limit / total) ** 2)
 
 
-def _missing_of_targets(public: Public) -> str | None:
-    """Return what a correction needs of the targets and this regression does not have."""
-    if public.n_outputs > 1:
-        return "one target"
-    if public.has_weights:
-        return "rows without weights"
-    if public.target_bound not in (None, TARGET_RANGE):
-        return "targets of unit size, which scaling brings about"
-    return None
+def _signal(public: Public) -> float:
+    """Return the number of rows in standard deviations of a count with the correction's share."""
+    return public.gradient_mu * public.n_rows * math.sqrt(CORRECTION_SHARE)

@@ -29,7 +29,13 @@ from sklearn.base import BaseEstimator
 from skdp._numbers import Array, is_real, require
 from skdp._oracle import Oracle, Public, Scaling, Solution
 from skdp._oracle.releases import moments, record_sums
-from skdp._stages.base import OptionalStage, StageParameters, is_regression, missing_gaussian
+from skdp._stages.base import (
+    GAUSSIAN,
+    OptionalStage,
+    StageParameters,
+    first_missing,
+    is_regression,
+)
 from skdp._stages.inference_bounds import (
     AHEAD,
     COUNT_SHARE,
@@ -272,31 +278,28 @@ class InferenceStage(OptionalStage):
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
-        if problem.loss.weight_bound is None:
-            return f"a loss that declares working weights; {problem.loss.name} has none"
-        if public.n_outputs != len(problem.loss.contrasts):
-            return "one target. Fit each target separately"
-        if problem.loss.link == "log" and parameters.scaling == "none":
+        loss, provided = problem.loss, problem.provides
+        n_outputs, n_contrasts = loss.contrasts.shape
+        needs = {
+            f"a loss that declares working weights; {loss.name} has none": loss.weight_bound
+            is None,
+            "one target. Fit each target separately": public.n_outputs != n_outputs,
             # In units of their own, residuals would be capped at the size of one event.
-            return "a scaling that finds the unit of the targets, with a log link"
-        if {"smooth_penalty", "unconstrained"} - problem.provides:
-            return (
-                "no L1 penalty and no constraint: the estimate would not be normal around the truth"
-            )
-        if missing_gaussian(public, parameters):
-            return missing_gaussian(public, parameters)
-        if public.streamed:
-            return "rows that can be read more than once; fit_blocks reads them once"
-        if parameters.adaptive:
-            return "a solver that plans its noise beforehand, such as solver='auto'"
-        if public.has_weights and not is_regression(problem):
-            return "records without weights: sample_weight=None, class_weight=None"
-        if public.n_features * problem.loss.contrasts.shape[1] > GRAM_COLUMNS:
-            return (
-                f"at most {GRAM_COLUMNS} columns, over the number of classes less one where there "
-                "are several, as it releases matrices of them"
-            )
-        return None
+            "a scaling that finds the unit of the targets, with a log link": loss.link == "log"
+            and parameters.scaling == "none",
+            "no L1 penalty and no constraint: the estimate would not be normal around the truth": (
+                not provided.issuperset(("smooth_penalty", "unconstrained"))
+            ),
+            GAUSSIAN: public.has_laplace_noise,
+            "rows that can be read more than once; fit_blocks reads them once": public.streamed,
+            "a solver that plans its noise beforehand, such as solver='auto'": parameters.adaptive,
+            "records without weights: sample_weight=None, class_weight=None": public.has_weights
+            and not is_regression(problem),
+            f"at most {GRAM_COLUMNS} columns, over the number of classes less one where there are "
+            "several, as it releases matrices of them": public.n_features * n_contrasts
+            > GRAM_COLUMNS,
+        }
+        return first_missing(needs)
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:

@@ -11,7 +11,7 @@ from skdp._stages import column_bounds
 from skdp._stages.base import OptionalStage, StageParameters
 from skdp._stages.calibration import Correction, MeanCorrection, Recalibration
 from skdp._stages.inference import InferenceStage
-from skdp._stages.scaling.shares import SHARE_OF_COUNT, whole_budget
+from skdp._stages.scaling.shares import SHARE_OF_COUNT, Histograms, signal_of
 from skdp._stages.scaling.stage import ScalingStage, Widening, note_on_bounds
 from skdp._stages.scaling.weights import WeightStage
 from skdp.objective import Problem
@@ -138,8 +138,8 @@ def scaling_alone(public: Public, bounds: column_bounds.DeclaredBounds | None) -
     if columns is None:
         count = SHARE_OF_COUNT * public.weighted
         return ScalingStage(
-            whole_budget(public, 1 - count),
-            (centred, centred),
+            Histograms(public.n_features, 1 - count, signal=signal_of(public)),
+            centred=centred,
             standardises=False,
             share_of_count=count,
         )

@@ -177,7 +177,7 @@ def choose_solver(
 
 def require_use(who: str, solver: Solver, public: Public, problem: Problem, start: Any) -> None:
     """Raise ValueError if a solver cannot read these rows, meet this budget or take this start."""
-    if public.is_pure and public.is_noisy and not solver.pure_dp:
+    if public.has_laplace_noise and not solver.pure_dp:
         able = sorted(name for name, cls in REGISTRY.items() if "laplace" in cls.mechanisms)
         raise ValueError(
             f"{who}: delta=0 asks for pure differential privacy, which solver {solver.name!r} "

@@ -277,7 +277,7 @@ def laplace_descent_defaults(
     # have L1 norm at most 2, L2 norm at most sqrt(2).
     factor = math.sqrt(public.n_outputs if problem.loss.separable else 2.0)
     bounded = problem.loss.residual_bound is not None
-    pure = public.is_pure and public.is_noisy
+    pure = public.has_laplace_noise
     if max_iter is None and pure:
         noise_norm = public.n_parameters * math.sqrt(public.n_outputs)
         ratio = equivalent_mu(public, 1) / factor * public.n_rows / noise_norm

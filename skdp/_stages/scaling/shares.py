@@ -6,7 +6,7 @@ columns have none and stay as they are.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 from skdp._oracle import Public
@@ -63,7 +63,7 @@ class Histograms:
         cls, public: Public, n_columns: int, usual: float, most: float, goal: float, thrifty: bool
     ) -> Self:
         """Return many with the usual share, or few with up to the largest one, by their noise."""
-        order, signal = _order(public), _signal(public)
+        order, signal = 2 - public.has_laplace_noise, signal_of(public)
         rounds = ROUNDS if order == 2 else PURE_ROUNDS
         if thrifty:
             enough = rounds * n_columns / (signal * NOISE_GOAL) ** order
@@ -81,23 +81,10 @@ class Histograms:
         return float((whole / self.share) ** (1 / self.order)) / self.signal if self.share else 0.0
 
 
-@dataclass(frozen=True)
-class ScalingBudget:
-    """Histograms of features and of targets."""
-
-    features: Histograms = field(default_factory=Histograms)
-    targets: Histograms = field(default_factory=Histograms)
-
-    @property
-    def share(self) -> float:
-        """Share of mu squared of all histograms. 0 without any that cost something."""
-        return self.features.share + self.targets.share
-
-
 def scaling_budget(
     public: Public, features: bool, targets: bool, insist: bool, thrifty: bool = False
-) -> ScalingBudget:
-    """Return the shares of columns and targets.
+) -> tuple[Histograms, Histograms]:
+    """Return the histograms of columns and of targets.
 
     Parameters
     ----------
@@ -121,12 +108,7 @@ def scaling_budget(
         left = MAX_SHARE_ALL - of_features.share
         limits = SHARE_TARGETS, left, GOAL_TARGETS
         of_targets = Histograms.of(public, public.n_outputs, *limits, thrifty)
-    return ScalingBudget(of_features, of_targets)
-
-
-def whole_budget(public: Public, share: float) -> ScalingBudget:
-    """Return shares that spend the whole budget, or a share of it, on columns."""
-    return ScalingBudget(Histograms(public.n_features, share, signal=_signal(public)))
+    return of_features, of_targets
 
 
 def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
@@ -144,22 +126,23 @@ def records_for_scaling(public: Public, features: bool, targets: bool) -> int:
 
 def budget_of_first(
     first: Public, features: bool, targets: bool, left: float = 1.0
-) -> ScalingBudget:
-    """Return shares that spend the (remaining) budget on histograms of these records.
+) -> tuple[Histograms, Histograms]:
+    """Return histograms that spend the (remaining) budget on these records.
 
     Their ratio is that of as many records as would have the same noise on counts for the usual
     share.
     """
     usual = SHARE_COLUMNS * features + SHARE_TARGETS * targets
     alike = replace(first, n_rows=math.ceil(first.n_rows / math.sqrt(usual)))
-    budget, signal = scaling_budget(alike, features, targets, insist=True), _signal(first)
-    parts = budget.features, budget.targets
-    return ScalingBudget(
-        *(replace(one, share=left * one.share / budget.share, signal=signal) for one in parts)
+    columns, outputs = scaling_budget(alike, features, targets, insist=True)
+    signal, whole = signal_of(first), columns.share + outputs.share
+    return (
+        replace(columns, share=left * columns.share / whole, signal=signal),
+        replace(outputs, share=left * outputs.share / whole, signal=signal),
     )
 
 
-def _signal(public: Public) -> float:
+def signal_of(public: Public) -> float:
     """Return the number of rows in standard deviations of a count that has the whole budget."""
     if not public.is_noisy:
         return math.inf
@@ -167,11 +150,6 @@ def _signal(public: Public) -> float:
         unit = math.sqrt(2) * Laplace(1.0, 2.0).sensitivity(public.adjacency)
         return public.epsilon * public.n_rows / unit
     return mu_per_count(public) * public.n_rows
-
-
-def _order(public: Public) -> int:
-    """Return the order of the norm that the noise of this budget is for."""
-    return 1 if public.is_noisy and public.is_pure else 2
 
 
 def mu_per_count(public: Public) -> float:

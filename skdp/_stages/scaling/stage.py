@@ -37,11 +37,11 @@ from skdp._oracle import (
 from skdp._oracle.public import TARGET_RANGE
 from skdp._oracle.session import inside
 from skdp._stages.base import (
+    GAUSSIAN,
     OptionalStage,
     StageParameters,
     first_missing,
     is_regression,
-    missing_gaussian,
 )
 from skdp._stages.column_bounds import DeclaredBounds, PublicSample, declared_columns
 from skdp._stages.scaling.distributions import Bins, Histogram, Ranges
@@ -63,7 +63,6 @@ from skdp._stages.scaling.refinements import (
 from skdp._stages.scaling.shares import (
     SHARE_OF_WEIGHTS,
     Histograms,
-    ScalingBudget,
     budget_of_first,
     records_for_scaling,
     scaling_budget,
@@ -142,10 +141,10 @@ class ScalingStage(OptionalStage):
 
     Parameters
     ----------
-    budget : ScalingBudget
-        Which columns get histograms, and their budget.
-    centred : tuple of bool
-        Whether to centre columns, and targets: none without an intercept.
+    features, targets : Histograms
+        Of columns and of targets, with their budget. Without any by default.
+    centred : bool
+        Whether to centre columns and targets: not without an intercept.
     known : Scaling
         The part of the scaling that is public.
     standardises : bool
@@ -163,8 +162,9 @@ class ScalingStage(OptionalStage):
         has released it.
     """
 
-    budget: ScalingBudget = field(default_factory=ScalingBudget)
-    centred: tuple[bool, bool] = (True, True)
+    features: Histograms = field(default_factory=Histograms)
+    targets: Histograms = field(default_factory=Histograms)
+    centred: bool = True
     known: Scaling = field(default_factory=Scaling)
     standardises: bool = True
     note: str = ""
@@ -187,8 +187,8 @@ class ScalingStage(OptionalStage):
         if is_automatic and "unconstrained" not in problem.provides:
             return "no constraint"
         stage = cls.of(public, problem, parameters)
-        n_counted = stage.budget.features.n_columns + stage.budget.targets.n_columns
-        if n_counted or stage.known.columns or stage.known.targets:
+        known, n_counted = stage.known, stage.features.n_columns + stage.targets.n_columns
+        if n_counted or known.columns or known.targets:
             return None
         return "less noise on counts of columns: more rows, or a larger epsilon"
 
@@ -203,23 +203,21 @@ class ScalingStage(OptionalStage):
                 low, high, centre, np.maximum(high - centre, centre - low) / TARGET_RANGE
             )
         counts_targets = is_regression(problem) and targets is None
-        wanted, first = (columns is None, counts_targets), 0
+        wanted = columns is None, counts_targets
+        histograms, first = (Histograms(), Histograms()), 0
         if public.streamed and any(wanted):
             # The first records may have been asked about weights.
             first = public.n_first or records_for_scaling(public, *wanted)
             left = 1.0 - SHARE_OF_WEIGHTS * (public.n_first > 0)
-            budget = (
-                budget_of_first(public.divided(first)[0], *wanted, left)
-                if first
-                else ScalingBudget()
-            )
+            if first:
+                histograms = budget_of_first(public.divided(first)[0], *wanted, left)
         else:
             insist = parameters.scaling == "private"
             thrifty = parameters.inference_share is not None
-            budget = scaling_budget(public, *wanted, insist=insist, thrifty=thrifty)
+            histograms = scaling_budget(public, *wanted, insist=insist, thrifty=thrifty)
         return cls(
-            budget,
-            (centred, centred),
+            *histograms,
+            centred,
             Scaling(columns, targets, problem.loss.link),
             note=note_on_bounds(bounds),
             first=first,
@@ -229,7 +227,7 @@ class ScalingStage(OptionalStage):
     # mypy: other stages have a field of this name. Here it follows from other fields.
     @property
     def share(self) -> float:  # type: ignore[override]
-        return self.budget.share + self.share_of_count
+        return self.features.share + self.targets.share + self.share_of_count
 
     @property
     def has_own_records(self) -> bool:  # type: ignore[override]  # as above
@@ -237,7 +235,7 @@ class ScalingStage(OptionalStage):
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         left, scaling = inside(self, oracle.public).share, self.known
-        features, targets = self.budget.features, self.budget.targets
+        features, targets = self.features, self.targets
         with oracle.first_records(self.first) if self.first else nullcontext():
             if self.share_of_count:
                 n_rows, request = oracle.public.n_rows, WeightSums(1.0, np.zeros(0))
@@ -248,7 +246,7 @@ class ScalingStage(OptionalStage):
                 scaling = replace(scaling, columns=columns)
             if targets.n_columns:
                 columns = self._columns(Counting(oracle, targets, False))
-                columns = _in_units_of(oracle.problem.loss, columns, self.centred[1], targets.noise)
+                columns = _in_units_of(oracle.problem.loss, columns, self.centred, targets.noise)
                 scaling = replace(scaling, targets=columns)
         if self.standardises:
             oracle.standardise(scaling, left)
@@ -257,14 +255,14 @@ class ScalingStage(OptionalStage):
     def public_after(self, public: Public) -> Public:
         if self.first:
             public = public.divided(self.first)[1]
-        columns = self.known.columns is not None or self.budget.features.n_columns > 0
-        targets = self.known.targets is not None or self.budget.targets.n_columns > 0
+        columns = self.known.columns is not None or self.features.n_columns > 0
+        targets = self.known.targets is not None or self.targets.n_columns > 0
         return public.standardised(columns, targets)
 
     def assumptions(self) -> tuple[str, ...]:
         texts = []
-        features, targets = self.budget.features, self.budget.targets
-        counted = ["columns"] * (features.share > 0) + ["targets"] * (targets.share > 0)
+        features = self.features
+        counted = ["columns"] * (features.share > 0) + ["targets"] * (self.targets.share > 0)
         if counted:
             what = " and ".join(counted)
             texts.append(
@@ -294,7 +292,7 @@ class ScalingStage(OptionalStage):
 
     def _columns_in_units(self, counting: Counting, magnitudes: Histogram) -> Columns:
         is_features, exact = counting.is_features, counting.exact
-        centred = self.centred[not is_features]
+        centred = self.centred
         first = coarse_ranges(magnitudes, exact, pooled=is_features)
         every = _bin_rounds(counting, first, magnitudes)
         bins = every[-1]
@@ -455,7 +453,7 @@ class Widening(OptionalStage):
             "rows that can be read more than once": public.streamed,
             "a solver with a checkpoint": not parameters.has_checkpoint,
             "ranges from histograms that are not final": scaling is None
-            or not scaling.budget.features.n_columns
+            or not scaling.features.n_columns
             or scaling.is_final,
             "no inference, which uses the ranges that it knows": parameters.inference_share
             is not None,
@@ -463,13 +461,14 @@ class Widening(OptionalStage):
             # For other losses, and for several outputs at once, it gained less than it cost.
             "squared error": "quadratic_loss" not in problem.provides,
             "one target": public.n_outputs != 1,
+            GAUSSIAN: public.has_laplace_noise,
         }
-        return first_missing(needs) or missing_gaussian(public, parameters)
+        return first_missing(needs)
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
         scaling = _scaling_stage(parameters)
-        return cls(SHARE, scaling is not None and scaling.budget.targets.n_columns > 0)
+        return cls(SHARE, scaling is not None and scaling.targets.n_columns > 0)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         before, bound = oracle.scaling, oracle.public.row_bound

@@ -29,7 +29,7 @@ from skdp._oracle import (
 )
 from skdp._oracle.releases.histograms import weight_of
 from skdp._oracle.session import inside
-from skdp._stages.base import OptionalStage, StageParameters, missing_gaussian
+from skdp._stages.base import OptionalStage, StageParameters
 from skdp._stages.scaling.shares import SHARE_OF_WEIGHTS, mu_per_count
 from skdp._stages.scaling.stage import ScalingStage, number_weighted
 from skdp.objective import Problem
@@ -65,8 +65,6 @@ class WeightStage(OptionalStage):
     known : Weights or None
         The weights' units if these are public: those of labels without weights of records. If the
         weight of a label is 0, the number of the other records is released.
-    by_label : tuple of float
-        Public factors of labels.
     max_weight : float or None
         Declared bound on the weights of records.
     is_laplace : bool
@@ -78,7 +76,6 @@ class WeightStage(OptionalStage):
 
     shares: tuple[float, float] = (0.0, 0.0)
     known: Weights | None = None
-    by_label: tuple[float, ...] = ()
     max_weight: float | None = None
     is_laplace: bool = False
     first: int = 0
@@ -100,7 +97,7 @@ class WeightStage(OptionalStage):
         known = None if public.weighted else Weights(1.0, labels)
         if known is not None and all(labels):
             return cls(known=known)
-        is_laplace = missing_gaussian(public, parameters) is not None
+        is_laplace = public.has_laplace_noise
         if is_laplace:
             shares = 0.0, 0.0
         elif public.streamed:
@@ -116,7 +113,7 @@ class WeightStage(OptionalStage):
             if ScalingStage.applies(public, problem, parameters) is None and scaling.first:
                 first = scaling.first
                 shares = SHARE_OF_WEIGHTS * shares[0], SHARE_OF_WEIGHTS * shares[1]
-        return cls(shares, known, labels, public.max_weight, is_laplace, first)
+        return cls(shares, known, public.max_weight, is_laplace, first)
 
     # mypy: other stages have a field of this name. Here it follows from other fields.
     @property
@@ -142,18 +139,19 @@ class WeightStage(OptionalStage):
 
         ``left`` is the share of the budget for later stages.
         """
-        if self.known is not None and all(self.by_label):
+        labels = oracle.public.label_weights
+        if self.known is not None and all(labels):
             oracle.weigh(self.known, 1.0, 1.0, left)
             return
         n_rows = oracle.public.n_rows
         scale = self.known.scale if self.known is not None else self.max_weight
         scale = scale or self._scale(oracle)
-        request = WeightSums(scale, np.array(self.by_label), order=2 - self.is_laplace)
+        request = WeightSums(scale, np.array(labels), order=2 - self.is_laplace)
         (total, number), std = self._request(oracle, request, self.shares[1])
         number = number_weighted(number, std, n_rows)
         # Rows of labels with weight 0 are not counted in their number, but in the sum of weights.
-        total = min(max(total, std, 1.0 / n_rows), number if all(self.by_label) else n_rows)
-        weights = Weights(scale, self.by_label, is_clipped=oracle.is_noisy)
+        total = min(max(total, std, 1.0 / n_rows), number if all(labels) else n_rows)
+        weights = Weights(scale, labels, is_clipped=oracle.is_noisy)
         oracle.weigh(weights, total / n_rows, number / n_rows, left)
 
     def assumptions(self) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def test_the_noise_on_counts_is_as_announced():
         model = skdp.DPRidge(privacy=skdp.Privacy(adjacency=str(adjacency)), scaling="private")
         asked = scaling_budget(public, True, True, insist=True)
         magnitudes = [one for one in model.plan(3000, 10).releases if one.kind == "magnitudes"]
-        for release, kind in zip(magnitudes, (asked.features, asked.targets), strict=True):
+        for release, kind in zip(magnitudes, asked, strict=True):
             std = release.noise_multiplier * math.sqrt(kind.n_columns)
             assert std / 3000 == pytest.approx(kind.noise, rel=0.01)
 

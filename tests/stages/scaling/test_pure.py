@@ -72,10 +72,10 @@ def test_shares_have_the_noise_that_they_promise(adjacency):
     assert whole == pytest.approx(1.0, rel=1e-3)
     share = (spent["magnitudes"] + spent["histograms"]) / whole
     assert share == pytest.approx(0.35, rel=0.02)
-    budget = scaling_budget(Public(4000, 3, 1, adjacency, 1.0, 0.0), True, False, False)
+    features, _ = scaling_budget(Public(4000, 3, 1, adjacency, 1.0, 0.0), True, False, False)
     told = next(one for one in plan.releases if one.kind == "histograms")
     expected = 2**0.5 * told.noise_multiplier * 3 / 4000  # a record counts in three columns
-    assert budget.features.noise == pytest.approx(expected, rel=0.02)
+    assert features.noise == pytest.approx(expected, rel=0.02)
 
 
 def test_many_columns_of_few_rows_are_left_as_they_are(rng):

@@ -106,7 +106,7 @@ def test_shares_add_up(adjacency, n_rows, epsilon):
         for features, targets in ((True, True), (True, False), (False, True)):
             public = Public(n_rows, 10, 2, adjacency, epsilon, 1e-6)
             asked = scaling_budget(public, features, targets, insist)
-            assert asked.share <= MAX_SHARE_ALL + 1e-9
+            assert sum(one.share for one in asked) <= MAX_SHARE_ALL + 1e-9
 
 
 def test_targets_of_tiny_data_do_no_harm():

@@ -15,8 +15,8 @@ from skdp.accounting import Adjacency
 
 def asked(n_rows, n_features, insist=False):
     public = Public(n_rows, n_features, 1, Adjacency.ZERO_OUT, 1.0, 1e-6)
-    found = scaling_budget(public, features=True, targets=False, insist=insist)
-    return found.features, mu_per_count(public) * n_rows
+    found, _ = scaling_budget(public, features=True, targets=False, insist=insist)
+    return found, mu_per_count(public) * n_rows
 
 
 def noise_of(share, rounds, n_features, signal):
@@ -66,7 +66,7 @@ def test_before_an_inference_scaling_gets_no_more_than_it_needs(n_rows, columns,
 @pytest.mark.parametrize(("n_rows", "share", "rounds"), [(10**6, 0.15, 6), (300, 0.9, 2)])
 def test_targets_get_more_where_noise_hides_their_scale(n_rows, share, rounds):
     public = Public(n_rows, 10, 1, Adjacency.ZERO_OUT, 0.1, 1e-6)
-    found = scaling_budget(public, features=False, targets=True, insist=False).targets
+    _, found = scaling_budget(public, features=False, targets=True, insist=False)
     assert found.rounds == rounds
     assert found.share == pytest.approx(share, rel=0.02)
 
