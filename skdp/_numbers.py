@@ -104,16 +104,6 @@ def require(name: str, value: object, allowed: str, is_valid: bool) -> None:
         raise ValueError(f"{name} must {allowed}, got {shown(value)}.")
 
 
-def require_numbers(
-    owner: object, names: Iterable[str], allowed: str, is_valid: Callable[[float], bool]
-) -> None:
-    """Raise ValueError unless these parameters of an object are numbers that are valid."""
-    for name in names:
-        value = getattr(owner, name)
-        is_allowed = is_real(value) and is_valid(value)
-        require(f"{type(owner).__name__}: {name}", value, allowed, is_allowed)
-
-
 def require_bound(name: str, value: object, is_optional: bool = False) -> None:
     """Raise ValueError unless float64 can represent the square of ``value``. None if optional."""
     allowed = f"a positive, finite number, from {LEAST_BOUND:g} to {LARGEST_BOUND:g}"

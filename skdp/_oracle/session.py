@@ -70,15 +70,16 @@ class Stage(ABC):
         releases. None for the solver, which gets the rest.
     adaptive : bool
         Whether it decides its noise from earlier answers, so that there is no plan to rehearse.
-    has_own_records : bool
-        Whether it reads records that no other stage reads. Its cost, up to the whole budget, does
-        not reduce the budget of the others: a record is charged for the costlier of both.
+    first : int
+        Of a stream: the number of first records, which it reads and no other stage does. 0 if all
+        stages read the same. Its cost, up to the whole budget, does not reduce the budget of the
+        others then: a record is charged for the costlier of both.
     """
 
     place: ClassVar[str] = "solver"
     share: float | None
     adaptive: bool = False
-    has_own_records: bool = False
+    first: int = 0
 
     @abstractmethod
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
@@ -197,7 +198,7 @@ Stages = tuple[Stage, ...]
 def inside(stage: Stage, public: Public) -> Public:
     """Return public facts for stages within another stage, with the budget it leaves to them."""
     after = stage.public_after(public)
-    if public.is_noisy and stage.share is not None and not stage.has_own_records:
+    if public.is_noisy and stage.share is not None and not stage.first:
         after = replace(after, share=public.share * (1 - stage.share))
     return after
 
@@ -337,7 +338,7 @@ def make_plan(stages: Stages, public: Public, problem: Problem) -> Plan:
     for number in inside_out:
         stage, share = stages[number], stages[number].share
         if share and number != solver and (adaptive or public.is_noisy):
-            left = 1.0 if stages[number].has_own_records else 1 - share
+            left = 1.0 if stages[number].first else 1 - share
             unit = 1 / (left if public.is_pure else math.sqrt(left))  # shares of epsilon, or mu**2
             if not adaptive:
                 unit *= _noise_for_gradients(_in_order(debts, units), public)

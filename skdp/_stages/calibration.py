@@ -33,9 +33,9 @@ from skdp._stages.base import (
     OptionalStage,
     StageParameters,
     first_missing,
-    is_regression,
 )
 from skdp.objective import Problem, TweedieLog
+from skdp.objective.losses import TargetKind
 from skdp.objective.tweedie import unbounded_unit
 
 
@@ -44,11 +44,11 @@ class CalibrationStage(OptionalStage):
 
     title: ClassVar[str] = "calibration"
     place: ClassVar[str] = "after"
-    of_regressions: ClassVar[bool]
+    targets: ClassVar[TargetKind]
 
     @classmethod
     def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
-        return parameters.calibrates and is_regression(problem) == cls.of_regressions
+        return parameters.calibrates and problem.loss.targets == cls.targets
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:
@@ -189,7 +189,7 @@ class Recalibration(CalibrationStage):
 
     share: float
     expected: CalibrationPrior
-    of_regressions: ClassVar[bool] = False
+    targets: ClassVar[TargetKind] = "label"
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
@@ -272,11 +272,7 @@ class MeanCorrection(CalibrationStage):
 
     share: float = 0.0
     reach: float = 0.0
-    of_regressions: ClassVar[bool] = True
-
-    @classmethod
-    def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
-        return super().concerns(problem, parameters) and isinstance(problem.loss, TweedieLog)
+    targets: ClassVar[TargetKind] = "nonnegative"
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
@@ -358,12 +354,7 @@ class Correction(CalibrationStage):
 
     share: float
     clip_norm: float
-    of_regressions: ClassVar[bool] = True
-
-    @classmethod
-    def concerns(cls, problem: Problem, parameters: StageParameters) -> bool:
-        is_log = isinstance(problem.loss, TweedieLog)
-        return super().concerns(problem, parameters) and not is_log
+    targets: ClassVar[TargetKind] = "real"
 
     @classmethod
     def applies(cls, public: Public, problem: Problem, parameters: StageParameters) -> str | None:

@@ -208,8 +208,9 @@ class PublicRange(BaseEstimator):
             if isinstance(self.by_column, Mapping):
                 table = _pairs_in_order(self.by_column, n_features, names)
             low, high = table.T if table.ndim == 2 and table.shape[1] == 2 else (table, table)
-        finite = np.isfinite(low).all() and np.isfinite(high).all()
-        if not (finite and low.ndim <= 1 and high.ndim <= 1 and _is_below(low, high)):
+        is_valid = all(end.ndim <= 1 and np.isfinite(end).all() for end in (low, high))
+        fits = low.ndim == 0 or high.ndim == 0 or len(low) == len(high)
+        if not (is_valid and fits and (low < high).all()):
             raise ValueError(
                 "PublicRange needs finite numbers with low < high, one for all columns or one for "
                 f"each, or by_column with a pair for each, got {shown(self)}."
@@ -319,10 +320,6 @@ def _numbers(value: Any) -> Array:
         return np.array(value, dtype=float)
     except (TypeError, ValueError):
         return np.array(np.nan)
-
-
-def _is_below(low: Array, high: Array) -> bool:
-    return (low.ndim == 0 or high.ndim == 0 or len(low) == len(high)) and bool((low < high).all())
 
 
 def _pairs_in_order(

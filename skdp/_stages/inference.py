@@ -40,6 +40,8 @@ from skdp._stages.inference_bounds import (
     AHEAD,
     COUNT_SHARE,
     RESIDUAL_FACTOR,
+    SHARE_OF_LOG_LINK,
+    STAGE_SHARE,
     Bounds,
     MeanWeight,
     has_mean_release,
@@ -305,7 +307,11 @@ class InferenceStage(OptionalStage):
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
         share = parameters.inference_share
         assert share is not None
-        return cls(Bounds.default_share(public, problem) if share == "auto" else share)
+        if share == "auto":
+            is_log = problem.loss.link == "log"
+            is_certain = is_log and Bounds.of(public, problem, SHARE_OF_LOG_LINK).is_certain
+            share = SHARE_OF_LOG_LINK if is_certain else STAGE_SHARE
+        return cls(share)
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         public, problem = oracle.public, oracle.problem
@@ -392,7 +398,16 @@ class InferenceStage(OptionalStage):
         if not loss.quadratic:
             # Its means are not near 0, and noise must not make the error smaller.
             error += max(-2 * float(means @ step.covariance_with_mean()[:-1]) / weight, 0.0)
-        return _with_intercept(estimate, means, -float(answer[0]) / unit, error, (std / unit) ** 2)
+        # The intercept is the mean of the targets less the prediction from the columns' means. It
+        # depends on the other coefficients and on the errors' mean, not on the step's intercept.
+        coef, project = estimate.coef.copy(), np.eye(len(means) + 1)
+        coef[-1] -= float(answer[0]) / unit
+        project[-1, :-1], project[-1, -1] = -means, 0.0
+        privacy = project @ estimate.privacy_covariance @ project.T
+        covariance = project @ estimate.covariance @ project.T
+        privacy[-1, -1] += (std / unit) ** 2
+        covariance[-1, -1] += error + (std / unit) ** 2
+        return replace(estimate, coef=coef, covariance=covariance, privacy_covariance=privacy)
 
     def _part(self, bounds: Bounds, name: str) -> float:
         return self.share * bounds.shares[name]
@@ -526,22 +541,3 @@ def _made_shorter(
     stretch[reach >= 1e300] = 1.0  # a range that is none
     added[: public.n_features] += stretch**4 - 1.0
     return np.diag(added)
-
-
-def _with_intercept(
-    estimate: DebiasedEstimate, means: Array, shift: float, sampling: float, noise: float
-) -> DebiasedEstimate:
-    """Return the estimate with the intercept that centres the residuals.
-
-    It is the mean of the targets less the prediction from the columns' means, so it depends on the
-    other coefficients and on the errors' mean, and no more on the intercept of the step.
-    """
-    coef = estimate.coef.copy()
-    coef[-1] += shift
-    project = np.eye(len(coef))
-    project[-1, :-1], project[-1, -1] = -means, 0.0
-    covariance = project @ estimate.covariance @ project.T
-    privacy = project @ estimate.privacy_covariance @ project.T
-    covariance[-1, -1] += sampling + noise
-    privacy[-1, -1] += noise
-    return replace(estimate, coef=coef, covariance=covariance, privacy_covariance=privacy)

@@ -222,13 +222,6 @@ class Bounds:
             return bounds
         return cls._with(shares, public, problem, share, 0)
 
-    @classmethod
-    def default_share(cls, public: Public, problem: Problem) -> float:
-        """Return the share of the stage where none is given."""
-        is_log = problem.loss.link == "log"
-        is_certain = is_log and cls.of(public, problem, SHARE_OF_LOG_LINK).is_certain
-        return SHARE_OF_LOG_LINK if is_certain else STAGE_SHARE
-
     @property
     def is_certain(self) -> bool:
         """True if the noise on the Hessian is expected to be small enough to allow more of it."""

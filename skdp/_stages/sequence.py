@@ -4,15 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from skdp._numbers import shown
-from skdp._oracle import Plan, Public, Scaling, SolverStage, Stage, public_after
+from skdp._oracle import Plan, Public, SolverStage, Stage, public_after
 from skdp._oracle.session import inside
-from skdp._stages import column_bounds
 from skdp._stages.base import OptionalStage, StageParameters
 from skdp._stages.calibration import Correction, MeanCorrection, Recalibration
 from skdp._stages.inference import InferenceStage
-from skdp._stages.scaling.shares import SHARE_OF_COUNT, Histograms, signal_of
-from skdp._stages.scaling.stage import ScalingStage, Widening, note_on_bounds
+from skdp._stages.scaling.stage import ScalingStage, Widening
 from skdp._stages.scaling.weights import WeightStage
 from skdp.objective import Problem
 from skdp.solvers import Solver
@@ -117,30 +114,3 @@ def stages_of(
     chosen = {place: [one for one in parameters.chosen if one.place == place] for place in PLACES}
     inner = SolverStage(solver, tuple(chosen["checkpoint"]))
     return Sequence((*chosen["before"], inner, *reversed(chosen["after"])), solver, left_out)
-
-
-def check_stages(scaling: object, constraint: object) -> None:
-    """Raise ValueError unless the parameters of the stages are in order and agree."""
-    column_bounds.check_scaling(scaling)
-    has_columns = column_bounds.declared_bounds(scaling) is not None
-    standardises = has_columns or (isinstance(scaling, str) and scaling == "private")
-    if constraint is not None and standardises:
-        raise ValueError(
-            f"scaling={shown(scaling)} standardises columns, and a constraint bounds coefficients "
-            "of columns as they are given. Set one of the two."
-        )
-
-
-def scaling_alone(public: Public, bounds: column_bounds.DeclaredBounds | None) -> ScalingStage:
-    """Return the stage that spends the whole budget on the columns, or none if they are known."""
-    centred = not public.sparse
-    columns = column_bounds.declared_columns(bounds, public.n_features, centred, public.sparse)
-    if columns is None:
-        count = SHARE_OF_COUNT * public.weighted
-        return ScalingStage(
-            Histograms(public.n_features, 1 - count, signal=signal_of(public)),
-            centred=centred,
-            standardises=False,
-            share_of_count=count,
-        )
-    return ScalingStage(known=Scaling(columns), standardises=False, note=note_on_bounds(bounds))

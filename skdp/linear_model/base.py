@@ -32,7 +32,7 @@ from skdp._oracle import Public, Solution, make_plan
 from skdp._stages import column_bounds
 from skdp._stages.base import StageParameters
 from skdp._stages.inference import inference_share
-from skdp._stages.sequence import Prepared, check_stages, stages_of
+from skdp._stages.sequence import Prepared, stages_of
 from skdp.accounting import LABEL, PrivacyStatement
 from skdp.linear_model.inference import keep_inference, normal_intervals
 from skdp.objective import ElasticNet, Loss, OffsetLogistic, OffsetMultinomial, Problem
@@ -654,7 +654,14 @@ class DPLinearModel(PrivateEstimator, metaclass=ABCMeta):
 
     def _check_parameters(self) -> None:
         parameters.check_parameters(self.get_params(deep=False))
-        check_stages(self.scaling, self.constraint)
+        column_bounds.check_scaling(self.scaling)
+        standardises = column_bounds.declared_bounds(self.scaling) is not None
+        standardises |= self._scaling_word == "private"
+        if self.constraint is not None and standardises:
+            raise ValueError(
+                f"scaling={shown(self.scaling)} standardises columns, and a constraint bounds "
+                "coefficients of columns as they are given. Set one of the two."
+            )
         if column_bounds.declared_targets(self.scaling) is not None and is_classifier(self):
             raise ValueError(f"labels have no range. Leave target out of {shown(self.scaling)}.")
         self._check_own_parameters()

@@ -147,9 +147,7 @@ def _total(of_classes: AnyArray) -> AnyArray:
 class _Offset:
     """Targets of shape (n, 1 + K): the label's code, and an offset for each margin."""
 
-    # Both depend on the offset.
-    value_at_zero: ClassVar[Any] = None
-    residual_at_zero: ClassVar[Any] = None
+    value_at_zero: ClassVar[Any] = None  # depends on the offset
 
     def _target_shape(self, margins: AnyArray) -> tuple[int, ...]:
         return margins.shape[0], 1 + margins.shape[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,15 +21,18 @@ from skdp._fitting.privacy import Privacy
 from skdp._fitting.rows import read_data
 from skdp._fitting.tables import is_dask
 from skdp._numbers import AnyArray, Table, require
-from skdp._oracle import Columns, Solution
+from skdp._oracle import Columns, Public, Scaling, Solution
 from skdp._stages.column_bounds import (
     PublicRange,
     PublicSample,
     check_scaling,
     declared_bounds,
+    declared_columns,
     declared_targets,
 )
-from skdp._stages.sequence import Prepared, scaling_alone
+from skdp._stages.scaling.shares import SHARE_OF_COUNT, Histograms, signal_of
+from skdp._stages.scaling.stage import ScalingStage, note_on_bounds
+from skdp._stages.sequence import Prepared
 from skdp.accounting import PrivacyStatement
 
 
@@ -236,10 +240,19 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator)
         bounds = declared_bounds(self.scaling, n_features, names)
         if bounds is not None:
             facts["delta"] = 0.0
-        shape = n_records, n_features, grouped
-        return self._prepare_stages(
-            lambda public: (scaling_alone(public, bounds),), *shape, **facts
-        )
+
+        def stages(public: Public) -> tuple[ScalingStage]:
+            centred = not public.sparse
+            columns = declared_columns(bounds, public.n_features, centred, public.sparse)
+            if columns is not None:
+                known, note = Scaling(columns), note_on_bounds(bounds)
+                return (ScalingStage(known=known, standardises=False, note=note),)
+            count = SHARE_OF_COUNT * public.weighted
+            histograms = Histograms(public.n_features, 1 - count, signal=signal_of(public))
+            stage = ScalingStage(histograms, centred=centred, standardises=False)
+            return (replace(stage, share_of_count=count),)
+
+        return self._prepare_stages(stages, n_records, n_features, grouped, **facts)
 
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         texts = row_assumptions(prepared.public)

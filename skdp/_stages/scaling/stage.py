@@ -229,10 +229,6 @@ class ScalingStage(OptionalStage):
     def share(self) -> float:  # type: ignore[override]
         return self.features.share + self.targets.share + self.share_of_count
 
-    @property
-    def has_own_records(self) -> bool:  # type: ignore[override]  # as above
-        return self.first > 0
-
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         left, scaling = inside(self, oracle.public).share, self.known
         features, targets = self.features, self.targets

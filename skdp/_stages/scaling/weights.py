@@ -121,10 +121,6 @@ class WeightStage(OptionalStage):
         n_counts = 2 * (self.max_weight is None and self.known is None)
         return n_counts * self.shares[0] + self.shares[1]
 
-    @property
-    def has_own_records(self) -> bool:  # type: ignore[override]  # as above
-        return self.first > 0
-
     def public_after(self, public: Public) -> Public:
         return public.divided(self.first)[1] if self.first else public
 
