@@ -102,7 +102,7 @@ class Stage(ABC):
         -------
         Public
         """
-        return public
+        return public.divided(self.first)[1] if self.first else public
 
     def results(self, solution: Solution) -> Mapping[str, Any]:
         """Return the attributes that the model keeps of the fit's solution, by name.

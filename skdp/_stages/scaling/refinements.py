@@ -88,8 +88,8 @@ def keep_standardised(columns: Columns, magnitudes: Histogram, is_final: bool) -
 # noise: a narrow column stands out in many bins, and one that fills more of them in a few.
 MIN_SPREAD = 3  # bins that a column has to fill for its scale to be known
 MAX_NOISE = 0.09  # on the count of a window, as a share of the rows
-# Largest range of a point, relative to its distance from 0, and the noise allowed in its count.
-POINT_WIDTH, Z_POINT = 2.0**-20, 2.0
+# Largest range of a point, relative to its distance from 0.
+POINT_WIDTH = 2.0**-20
 # Half the range of a point beside which noise may hide other values, relative to its distance from
 # 0, and in scales.
 POINT_REACH, REACH_IN_SCALES = 1 / 16, 4.0
@@ -144,7 +144,7 @@ def pin_points(
         total += used * np.sum(one.shares, axis=1, where=inside)
         n_bins, n_rounds = n_bins + used * inside.sum(axis=1), n_rounds + used
     noise = magnitudes.noise * np.sqrt(n_bins) / np.maximum(n_rounds, 1)
-    hidden = Z_POINT * noise
+    hidden = Z_ONE * noise
     is_narrow = (ranges.width <= POINT_WIDTH * ranges.farthest) & ranges.far_from_0 & centred
     # The common value c of a standardised column with a share q of others: c**2 <= q / (1 - q).
     # Noise may hide somewhat more than expected.
@@ -162,7 +162,7 @@ def pin_points(
         [columns.low, columns.high, columns.centre, columns.scale],
     )
     # All values may lie in one bin: then a solver that releases variances decides.
-    is_flat = is_narrow | (rounds[-1].shares.max(axis=1) >= 1 - Z_POINT * rounds[-1].noise)
+    is_flat = is_narrow | (rounds[-1].shares.max(axis=1) >= 1 - Z_ONE * rounds[-1].noise)
     return replace(columns, low=low, high=high, centre=centre, scale=scale, may_be_constant=is_flat)
 
 

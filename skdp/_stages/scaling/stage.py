@@ -117,12 +117,11 @@ class Counting:
             noise = self.histograms.noise
             usual = next(bins for most, bins in BINS_BY_NOISE if noise <= most)
             n_bins = MANY_BINS if self.exact else usual
-        kind = self.is_features, not self.is_features
+        kind, n_rows = (self.is_features, not self.is_features), self._n_counted
         low, width = self.units * ranges.low, self.units * ranges.width / n_bins
-        request = BinCounts(*kind, low, width, n_bins)
-        counts, std = self._answer(request)
-        stds = np.full(len(counts), std / self._n_counted)
-        return Bins(counts / self._n_counted, stds, ranges, is_laplace=self.is_laplace)
+        counts, std = self._answer(BinCounts(*kind, low, width, n_bins))
+        stds = np.full(len(counts), std / n_rows)
+        return Bins(counts / n_rows, stds, ranges, is_laplace=self.is_laplace)
 
     def _answer(self, request: MagnitudeCounts | BinCounts) -> tuple[Array, float]:
         share, order = self.histograms.share / self.histograms.rounds, self.histograms.order
@@ -249,11 +248,9 @@ class ScalingStage(OptionalStage):
         return replace(solution, scaling=scaling)
 
     def public_after(self, public: Public) -> Public:
-        if self.first:
-            public = public.divided(self.first)[1]
         columns = self.known.columns is not None or self.features.n_columns > 0
         targets = self.known.targets is not None or self.targets.n_columns > 0
-        return public.standardised(columns, targets)
+        return super().public_after(public).standardised(columns, targets)
 
     def assumptions(self) -> tuple[str, ...]:
         texts = []
@@ -282,13 +279,15 @@ class ScalingStage(OptionalStage):
     def _columns(self, counting: Counting) -> Columns:
         """Request histograms. Return the columns that follow from these."""
         magnitudes, counting = counting.by_magnitude()
-        if counting.oracle.is_rehearsal:
-            return _rehearsed(counting)
+        if counting.oracle.is_rehearsal:  # the same requests, without the work on placeholders
+            unit = np.ones(counting.histograms.n_columns)
+            for _ in counting.rounds:
+                counting.in_bins(Ranges(-unit, unit))
+            return Columns(-unit, unit, 0 * unit, unit)
         return _in_units(self._columns_in_units(counting, magnitudes), counting.units)
 
     def _columns_in_units(self, counting: Counting, magnitudes: Histogram) -> Columns:
-        is_features, exact = counting.is_features, counting.exact
-        centred = self.centred
+        is_features, exact, centred = counting.is_features, counting.exact, self.centred
         first = coarse_ranges(magnitudes, exact, pooled=is_features)
         every = _bin_rounds(counting, first, magnitudes)
         bins = every[-1]
@@ -325,14 +324,6 @@ def _in_units(columns: Columns, units: Array | float) -> Columns:
 def number_weighted(number: float, std: float, n_rows: int) -> float:
     """Return the number of records of positive weight: all, unless noise cannot explain it."""
     return n_rows if number > n_rows - Z_COUNT * std else max(number, std, 1.0)
-
-
-def _rehearsed(counting: Counting) -> Columns:
-    """Make the same requests, without the work on placeholders. Return columns of unit size."""
-    unit = np.ones(counting.histograms.n_columns)
-    for _ in counting.rounds:
-        counting.in_bins(Ranges(-unit, unit))
-    return Columns(-unit, unit, 0 * unit, unit)
 
 
 def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: Histogram) -> list[Bins]:

@@ -43,7 +43,7 @@ UNIT_BIN, N_FINE, N_DIVIDED = 269, 16, 4  # number of the bin that starts at wei
 Z_BIN = 3.5
 # Noise in the next two bins, whose weights the second counts have to confirm, and in a run of those
 # counts, which may be short: if heavy weights are equal, the noise of other bins would hide them.
-Z_NEXT, Z_RUN, RUNS = 2.5, 3.5, (1, 2, 4, 8, 16)
+Z_NEXT, RUNS = 2.5, (1, 2, 4, 8, 16)
 # Shares of mu squared: of the first and second counts, for this noise on a count as a share of the
 # records, within limits, and of the sum.
 NOISE_GOAL, MIN_SHARE, MAX_SHARE = 2e-4, 0.005, 0.05
@@ -121,9 +121,6 @@ class WeightStage(OptionalStage):
         n_counts = 2 * (self.max_weight is None and self.known is None)
         return n_counts * self.shares[0] + self.shares[1]
 
-    def public_after(self, public: Public) -> Public:
-        return public.divided(self.first)[1] if self.first else public
-
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         left = inside(self, oracle.public).share
         with oracle.first_records(self.first) if self.first else nullcontext():
@@ -181,7 +178,7 @@ class WeightStage(OptionalStage):
         fine = WeightCounts(low, width, n_bins, order=order)
         counts, std = self._request(oracle, fine, self.shares[0])
         runs = [np.convolve(counts[::-1], np.ones(n) / math.sqrt(n))[:n_bins] for n in RUNS]
-        return weight_of(low + width * (n_bins - _first(np.max(runs, axis=0), Z_RUN * std)))
+        return weight_of(low + width * (n_bins - _first(np.max(runs, axis=0), Z_BIN * std)))
 
 
 def _first(signal: Array, least: float) -> int:
