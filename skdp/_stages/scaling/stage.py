@@ -44,29 +44,8 @@ from skdp._stages.base import (
     is_regression,
 )
 from skdp._stages.column_bounds import DeclaredBounds, PublicSample, declared_columns
+from skdp._stages.scaling import estimates, refinements, shares
 from skdp._stages.scaling.distributions import Bins, Histogram, Ranges
-from skdp._stages.scaling.estimates import (
-    Z_ONE,
-    coarse_ranges,
-    estimate,
-    exact_columns,
-    in_own_units,
-    shrink_ranges,
-    support_with_margin,
-)
-from skdp._stages.scaling.refinements import (
-    extrapolate_tails,
-    keep_standardised,
-    pin_points,
-    refine_narrow_columns,
-)
-from skdp._stages.scaling.shares import (
-    SHARE_OF_WEIGHTS,
-    Histograms,
-    budget_of_first,
-    records_for_scaling,
-    scaling_budget,
-)
 from skdp.objective import Loss, Problem
 
 # Bins, by the largest noise on a count, as a share of the rows, for which they are used.
@@ -84,7 +63,7 @@ class Counting:
     """
 
     oracle: Oracle
-    histograms: Histograms
+    histograms: shares.Histograms
     is_features: bool
     units: Array | float = 1.0
 
@@ -107,9 +86,9 @@ class Counting:
         """Request counts by sign and magnitude. Return them, and the counting in units of these."""
         request, n_rows = MagnitudeCounts(self.is_features, not self.is_features), self._n_counted
         answer = self._answer(request)
-        counts, std, units = in_own_units(answer[0], n_rows, answer[1], self.is_laplace)
-        shares = Histogram(counts / n_rows, std / n_rows, is_laplace=self.is_laplace)
-        return shares, replace(self, units=units)
+        counts, std, units = estimates.in_own_units(answer[0], n_rows, answer[1], self.is_laplace)
+        seen = Histogram(counts / n_rows, std / n_rows, is_laplace=self.is_laplace)
+        return seen, replace(self, units=units)
 
     def in_bins(self, ranges: Ranges, n_bins: int | None = None) -> Bins:
         """Request counts in equal bins of ranges. Their number follows from the noise."""
@@ -161,8 +140,8 @@ class ScalingStage(OptionalStage):
         has released it.
     """
 
-    features: Histograms = field(default_factory=Histograms)
-    targets: Histograms = field(default_factory=Histograms)
+    features: shares.Histograms = field(default_factory=shares.Histograms)
+    targets: shares.Histograms = field(default_factory=shares.Histograms)
     centred: bool = True
     known: Scaling = field(default_factory=Scaling)
     standardises: bool = True
@@ -203,17 +182,17 @@ class ScalingStage(OptionalStage):
             )
         counts_targets = is_regression(problem) and targets is None
         wanted = columns is None, counts_targets
-        histograms, first = (Histograms(), Histograms()), 0
+        histograms, first = (shares.Histograms(), shares.Histograms()), 0
         if public.streamed and any(wanted):
             # The first records may have been asked about weights.
-            first = public.n_first or records_for_scaling(public, *wanted)
-            left = 1.0 - SHARE_OF_WEIGHTS * (public.n_first > 0)
+            first = public.n_first or shares.records_for_scaling(public, *wanted)
+            left = 1.0 - shares.SHARE_OF_WEIGHTS * (public.n_first > 0)
             if first:
-                histograms = budget_of_first(public.divided(first)[0], *wanted, left)
+                histograms = shares.budget_of_first(public.divided(first)[0], *wanted, left)
         else:
             insist = parameters.scaling == "private"
             thrifty = parameters.inference_share is not None
-            histograms = scaling_budget(public, *wanted, insist=insist, thrifty=thrifty)
+            histograms = shares.scaling_budget(public, *wanted, insist=insist, thrifty=thrifty)
         return cls(
             *histograms,
             centred,
@@ -288,18 +267,18 @@ class ScalingStage(OptionalStage):
 
     def _columns_in_units(self, counting: Counting, magnitudes: Histogram) -> Columns:
         is_features, exact, centred = counting.is_features, counting.exact, self.centred
-        first = coarse_ranges(magnitudes, exact, pooled=is_features)
+        first = estimates.coarse_ranges(magnitudes, exact, pooled=is_features)
         every = _bin_rounds(counting, first, magnitudes)
         bins = every[-1]
         if exact:
-            return exact_columns(bins, is_features, centred)
-        columns = estimate(magnitudes, bins, is_features, centred)
+            return estimates.exact_columns(bins, is_features, centred)
+        columns = estimates.estimate(magnitudes, bins, is_features, centred)
         if not is_features:
             of_logarithms = counting.oracle.problem.loss.link == "log"
-            return extrapolate_tails(columns, bins, magnitudes, first, of_logarithms)
+            return refinements.extrapolate_tails(columns, bins, magnitudes, first, of_logarithms)
         if centred:
-            columns = keep_standardised(columns, magnitudes, self.is_final)
-        columns = pin_points(columns, every, magnitudes, centred)
+            columns = refinements.keep_standardised(columns, magnitudes, self.is_final)
+        columns = refinements.pin_points(columns, every, magnitudes, centred)
         if not self.is_final:
             return columns
         # Values beyond the bound on rows would shrink whole rows, not only their column.
@@ -342,7 +321,7 @@ def _bin_rounds(counting: Counting, ranges: Ranges, magnitudes: Histogram) -> li
             # Many bins for narrow columns, which may be narrower still, even if noise once hid it.
             every.append(counting.in_bins(ranges, MANY_BINS))
             was_narrow = was_narrow | narrow
-            estimated, still = refine_narrow_columns(every[-1])
+            estimated, still = refinements.refine_narrow_columns(every[-1])
             smaller, narrow = ranges.where(was_narrow, estimated), was_narrow & still
         else:
             counts = counting.in_bins(ranges)
@@ -367,16 +346,17 @@ def _smaller_ranges(
     tail. Those of features that stayed have been estimated before.
     """
     if counting.exact:
-        return shrink_ranges(bins, support_with_margin(bins), again), is_new & False
+        seen = estimates.support_with_margin(bins)
+        return estimates.shrink_ranges(bins, seen, again), is_new & False
     smaller, new = bins.ranges, np.flatnonzero(is_new)
     if counting.is_features and len(new):
-        columns = estimate(magnitudes.of(new), bins.of(new), is_features=True)
+        columns = estimates.estimate(magnitudes.of(new), bins.of(new), is_features=True)
         estimated = Ranges(columns.low, columns.high)
         # Rounding makes ranges alike, but those of columns far from 0 much wider.
         one_sided = (estimated.low > 0) | (estimated.high < 0)
         estimated = estimated.rounded().where(one_sided, estimated)
-        smaller = smaller.put(new, shrink_ranges(bins.of(new), estimated, again))
-    windows, narrow = refine_narrow_columns(bins)
+        smaller = smaller.put(new, estimates.shrink_ranges(bins.of(new), estimated, again))
+    windows, narrow = refinements.refine_narrow_columns(bins)
     # A new range starts the mean of counts anew, so later ones have to be half as long.
     shorter = (1 + again) * windows.width < smaller.width
     return smaller.where(narrow | shorter, windows), narrow
@@ -479,7 +459,7 @@ class Widening(OptionalStage):
         longer = EXPANSION_FACTOR * bound
         with oracle.with_ranges(enlarged, longer):
             (first, second), noise = oracle.with_share(beyond(before.columns), self.share)
-        if -first - MIN_SLOPE * second > Z_ONE * noise * math.hypot(1.0, MIN_SLOPE):
+        if -first - MIN_SLOPE * second > estimates.Z_ONE * noise * math.hypot(1.0, MIN_SLOPE):
             oracle.change_ranges(enlarged, longer)
         return solution
 
