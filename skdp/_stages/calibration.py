@@ -28,12 +28,7 @@ import numpy as np
 from skdp._numbers import Array
 from skdp._oracle import DirectionalSum, Oracle, Public, Solution
 from skdp._oracle.public import TARGET_RANGE
-from skdp._stages.base import (
-    GAUSSIAN,
-    OptionalStage,
-    StageParameters,
-    first_missing,
-)
+from skdp._stages.base import GAUSSIAN, OptionalStage, StageParameters, first_missing
 from skdp.objective import Problem, TweedieLog
 from skdp.objective.losses import TargetKind
 from skdp.objective.tweedie import unbounded_unit

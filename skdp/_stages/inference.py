@@ -29,13 +29,7 @@ from sklearn.base import BaseEstimator
 from skdp._numbers import Array, is_real, require
 from skdp._oracle import Oracle, Public, Scaling, Solution
 from skdp._oracle.releases import moments, record_sums
-from skdp._stages.base import (
-    GAUSSIAN,
-    OptionalStage,
-    StageParameters,
-    first_missing,
-    is_regression,
-)
+from skdp._stages.base import GAUSSIAN, OptionalStage, StageParameters, first_missing, is_regression
 from skdp._stages.inference_bounds import (
     AHEAD,
     COUNT_SHARE,

@@ -36,13 +36,7 @@ from skdp._oracle import (
 )
 from skdp._oracle.public import TARGET_RANGE
 from skdp._oracle.session import inside
-from skdp._stages.base import (
-    GAUSSIAN,
-    OptionalStage,
-    StageParameters,
-    first_missing,
-    is_regression,
-)
+from skdp._stages.base import GAUSSIAN, OptionalStage, StageParameters, first_missing, is_regression
 from skdp._stages.column_bounds import DeclaredBounds, PublicSample, declared_columns
 from skdp._stages.scaling import estimates, refinements, shares
 from skdp._stages.scaling.distributions import Bins, Histogram, Ranges
