@@ -177,18 +177,16 @@ class Recalibration(CalibrationStage):
 
     Parameters
     ----------
-    share : float
-        Of mu squared, in (0, 1).
     expected : CalibrationPrior
     """
 
-    share: float
     expected: CalibrationPrior
+    share = SHARE
     targets: ClassVar[TargetKind] = "label"
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        return cls(SHARE, CalibrationPrior.of(public, problem))
+        return cls(CalibrationPrior.of(public, problem))
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         coef, expected = solution.coef, self.expected
@@ -341,14 +339,12 @@ class Correction(CalibrationStage):
 
     Parameters
     ----------
-    share : float
-        Of mu squared, in (0, 1).
     clip_norm : float
         Of a record's vector.
     """
 
-    share: float
     clip_norm: float
+    share = CORRECTION_SHARE
     targets: ClassVar[TargetKind] = "real"
 
     @classmethod
@@ -366,7 +362,7 @@ class Correction(CalibrationStage):
 
     @classmethod
     def of(cls, public: Public, problem: Problem, parameters: StageParameters) -> Self:
-        return cls(CORRECTION_SHARE, max(LEAST_CLIP, CLIP_GROWTH * _signal(public)))
+        return cls(max(LEAST_CLIP, CLIP_GROWTH * _signal(public)))
 
     def run(self, oracle: Oracle, solution: Solution) -> Solution:
         public, problem, coef = oracle.public, oracle.problem, solution.coef

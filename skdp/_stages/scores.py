@@ -352,19 +352,12 @@ def _side_by_side(edges: list[Array]) -> Array:
     """Return the edges of all subgroups, moved apart, with one between each and the next."""
     parts = [edges[0]]
     for number, one in enumerate(edges[1:], start=1):
-        parts += [
-            np.array([(number - 0.5) * SUBGROUP_DISTANCE]),
-            one + number * SUBGROUP_DISTANCE,
-        ]
+        parts += [np.array([(number - 0.5) * SUBGROUP_DISTANCE]), one + number * SUBGROUP_DISTANCE]
     return np.concatenate(parts)
 
 
 def _mean_square_influence(
-    oracle: Oracle,
-    means: DevianceMeans,
-    columns: tuple[int, ...],
-    share: float,
-    totals: Totals,
+    oracle: Oracle, means: DevianceMeans, columns: tuple[int, ...], share: float, totals: Totals
 ) -> NoisyMean:
     """Request the mean square of ``d - ratio * deviance(y, mean)``, what a row adds to D2.
 

@@ -50,7 +50,7 @@ def setting(rng, strength=0.0, fit_intercept=True, scale=1e-9):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_without_noise_it_is_least_squares_along_the_prediction(rng, strength, fit_intercept):
     oracle, coef, X, y, size = setting(rng, strength, fit_intercept)
-    found = Correction(0.03, clip_norm=1e6).run(oracle, Solution(coef, 1)).coef
+    found = Correction(clip_norm=1e6).run(oracle, Solution(coef, 1)).coef
     g = (X @ coef[:D])[:, 0]
     offset = coef[-1, 0] * size if fit_intercept else 0.0
     # By least squares on one column, the penalty as a row of its own.
@@ -64,14 +64,14 @@ def test_without_noise_it_is_least_squares_along_the_prediction(rng, strength, f
 
 def test_what_noise_may_have_done_changes_nothing(rng):
     oracle, coef, *_ = setting(rng, scale=1e5)
-    found = Correction(0.03, clip_norm=3.0).run(oracle, Solution(coef, 1)).coef
+    found = Correction(clip_norm=3.0).run(oracle, Solution(coef, 1)).coef
     np.testing.assert_array_equal(found, coef)
 
 
 def test_slope_and_shift_stay_within_their_limits(rng):
     oracle, coef, *_, size = setting(rng)
     for times in (0.1, 100.0):
-        found = Correction(0.03, clip_norm=1e6).run(oracle, Solution(times * coef, 1)).coef
+        found = Correction(clip_norm=1e6).run(oracle, Solution(times * coef, 1)).coef
         ratio = found[0, 0] / (times * coef[0, 0])
         assert ratio == pytest.approx(MOST_RATIO if times < 1 else LEAST_RATIO)
         assert abs(found - ratio * times * coef)[-1, 0] * size <= MOST_SHIFT + times

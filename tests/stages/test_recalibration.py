@@ -35,7 +35,7 @@ N, D = 400, 3
 
 def recalibrated(oracle, coef, expected=WIDE):
     """What the stage makes of this parameter."""
-    return Recalibration(0.05, expected).run(oracle, Solution(coef, 1)).coef
+    return Recalibration(expected).run(oracle, Solution(coef, 1)).coef
 
 
 def setting(loss, strength, fit_intercept, rng, certainty=1.0):
