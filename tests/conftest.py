@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import pickle
+import secrets
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,6 +36,7 @@ BaseEstimator._get_param_names = classmethod(
 # of hypothesis are the same in each run as well.
 BITS, START = np.random.default_rng(7), np.random.default_rng(7).bit_generator.state
 PROCESS = os.getpid()
+assert (exact_sampling.os, rows.secrets) == (os, secrets)  # in use outside of tests
 exact_sampling.os = SimpleNamespace(
     urandom=lambda n: BITS.bytes(n) if os.getpid() == PROCESS else os.urandom(n),
     getpid=lambda: os.getpid(),

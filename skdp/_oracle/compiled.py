@@ -13,6 +13,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 # Numbers that passes read, times outputs, from which loops repay the half second of loading numba:
@@ -34,6 +35,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _is_on = os.environ.get(SWITCH, "auto").strip().lower() not in ("never", "0", "off", "false")
 _is_loaded = False
+_is_quiet = ContextVar("_is_quiet", default=False)
 
 
 class Loop:
@@ -113,13 +115,24 @@ def _announce_compilations() -> None:
 
     def announce(_: object, event: Any) -> None:
         function = event.data["dispatcher"].py_func
-        if (function.__module__, function.__name__) in ANNOUNCED and sys.__stderr__:
+        is_large = (function.__module__, function.__name__) in ANNOUNCED
+        if is_large and sys.__stderr__ and not _is_quiet.get():
             # Not `sys.stderr`, which audits of fits compare: this depends on earlier fits.
             with suppress(OSError, ValueError):
                 print(ANNOUNCEMENT, file=sys.__stderr__, flush=True)
 
     methods = {"on_start": announce, "on_end": lambda *_: None}
     events.register("numba:compile", type("Announcement", (events.Listener,), methods)())
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Announce no compilation in the block: it would show which candidate a search has drawn."""
+    token = _is_quiet.set(True)
+    try:
+        yield
+    finally:
+        _is_quiet.reset(token)
 
 
 def or_numpy(by_loops: Function) -> Function:

@@ -333,7 +333,7 @@ def calibrate(event: Event, epsilon: float, delta: float, adjacency: Adjacency) 
         raise _no_noise(epsilon, delta)
     # Rounding may leave the cost just above the budget. Each step up is twice the one before.
     step = 1e-9
-    while spent(scale) > epsilon:
+    while not spent(scale) <= epsilon:  # nor is nan within the budget
         scale, step = scale * (1 + step), 2 * step
     return Calibration(scale, *price(event.scaled(scale), delta, adjacency))
 

@@ -6,6 +6,8 @@ import copy
 import math
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -103,6 +105,17 @@ class TestSystemSource:
     def test_words_are_bits_of_urandom(self, words, monkeypatch):
         monkeypatch.setattr(exact_sampling.os, "urandom", lambda n: bytes([0xA5]) * n)
         assert set(words(5).tolist() + words(5000).tolist()) == {0xA5A5A5A5A5A5A5A5}
+
+    def test_noise_differs_from_process_to_process(self):
+        """Without the repeatable bits of these tests: those of the operating system."""
+        program = (
+            "import os; from skdp._oracle import exact_sampling, noise; "
+            "assert exact_sampling.os is os; "
+            "print(noise.noise_source(None).gaussian(2.0**30, 10))"
+        )
+        command = [sys.executable, "-c", program]
+        first, second = (subprocess.check_output(command) for _ in range(2))
+        assert first != second
 
     def test_words_that_were_given_are_wiped(self, words):
         given = words(100)

@@ -305,6 +305,9 @@ def test_a_long_compilation_is_announced(capfd):
         one_more.__module__, one_more.__name__ = loops.__name__, name
         numba.njit(one_more)(1.0)
         assert capfd.readouterr().err.splitlines() == [compiled.ANNOUNCEMENT] * n_lines
+        with compiled.quiet():  # as in a search, whose candidates are private
+            numba.njit(one_more)(1)
+        assert not capfd.readouterr().err
 
 
 def test_spellings_of_the_environment_variable(monkeypatch):
