@@ -203,6 +203,11 @@ class PrivateEstimator(BaseEstimator):
         return reader
 
     @property
+    def _is_charged(self) -> bool:
+        """Whether a fit costs anything."""
+        return True
+
+    @property
     def _reads_label_set(self) -> bool:
         """Whether the labels of a classifier come from the rows, as none are declared."""
         return False

@@ -235,6 +235,11 @@ def private_fits(estimator: BaseEstimator, is_sparse: bool = False) -> list[Priv
             f"{type(estimator).__name__}."
         )
     require_private(estimator, is_sparse)
+    return private_steps(estimator)
+
+
+def private_steps(estimator: BaseEstimator) -> list[PrivateEstimator]:
+    """Return the private steps of a pipeline. ValueError if other steps contain private ones."""
     fits = []
     for name, step in steps_of(estimator):
         if isinstance(step, PrivateEstimator):

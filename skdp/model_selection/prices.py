@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from sklearn import model_selection as splitters
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, check_cv
 from sklearn.utils import Tags, get_tags
 
@@ -28,8 +28,8 @@ from skdp.model_selection.candidates import (
     SEEDED,
     is_counted,
     last_step,
+    private_steps,
     refuse_unknown_around,
-    steps_of,
 )
 
 WHO = "privacy_of"
@@ -302,15 +302,14 @@ def _cost(
 ) -> Cost:
     """Return the cost of the private fits of a candidate on so many records.
 
-    Private steps before the model keep the number of columns. If a later step changes it, their
-    cost does not change: it is their epsilon for any number.
+    If steps change the number of columns, the cost of private steps before the model does not
+    change: it is their epsilon for any number.
     """
     rows, groups = (n_train, None) if unit == "row" else (None, n_train)
     costs = []
-    for _, step in steps_of(estimator):
-        is_scaler = isinstance(step, OneToOneFeatureMixin) and hasattr(step, "plan")
-        if is_scaler or is_private_model(step):
-            outputs = () if is_scaler or n_outputs is None else (n_outputs,)
+    for step in private_steps(estimator):
+        if step._is_charged:
+            outputs = (n_outputs,) if is_private_model(step) and n_outputs is not None else ()
             costs.append(Cost.of(step.plan(rows, n_features, *outputs, n_groups=groups)))
     return functools.reduce(operator.add, costs)
 

@@ -246,6 +246,10 @@ class DPTabularPreprocessor(TransformerMixin, PrivateEstimator):
         texts = self._assumptions(prepared, n_numbers)
         return prepared.plan.cost(prepared.public, texts, self._terms.noise_source).statement()
 
+    @property
+    def _is_charged(self) -> bool:
+        return self.impute == "median"
+
     def transform(self, X: MatrixLike | Partitions) -> Table:
         """Return the columns of numbers. See :meth:`get_feature_names_out`.
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -29,7 +30,7 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
     TimeSeriesSplit,
 )
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skdp
@@ -162,6 +163,25 @@ def test_the_total_after_the_fit_is_the_price_before(name, regression, classific
     search.refit = False
     with pytest.raises(ValueError, match=r"total_privacy: .*has not refitted.*privacy_of"):
         skdp.total_privacy(clone(search).fit(X, y))
+
+
+def test_every_private_step_is_counted_or_refused():
+    """Of two folds a record is in one fit, whose steps compose as those of `total_privacy`."""
+
+    def price(first):
+        search = GridSearchCV(make_pipeline(first, RIDGE()), {}, cv=2, refit=False)
+        return skdp.privacy_of(search, **SHAPE).epsilon
+
+    medians = skdp.DPTabularPreprocessor(impute="median")
+    both = skdp.total_privacy(medians.plan(200, 5), RIDGE().plan(200, 5), delta=1e-6)
+    assert price(medians) == pytest.approx(both.epsilon, rel=1e-9)
+    assert price(skdp.DPTabularPreprocessor()) == price("passthrough")
+    for hidden in (
+        make_union(skdp.DPStandardScaler()),
+        make_column_transformer((skdp.DPStandardScaler(), [0])),
+    ):
+        with pytest.raises(ValueError, match="contains private estimators, which have to be steps"):
+            price(hidden)
 
 
 def test_price_of_groups():
