@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils import check_array
@@ -239,15 +240,17 @@ def private_fits(estimator: BaseEstimator, is_sparse: bool = False) -> list[Priv
 
 
 def private_steps(estimator: BaseEstimator) -> list[PrivateEstimator]:
-    """Return the private steps of a pipeline. ValueError if other steps contain private ones."""
+    """Return the private steps of a pipeline. ValueError if other steps would spend budget."""
     fits = []
     for name, step in steps_of(estimator):
         if isinstance(step, PrivateEstimator):
             fits.append(step)
-        elif contains_private(step):
+        elif not isinstance(step, FrozenEstimator) and any(
+            isinstance(part, PrivateEstimator) and part._is_charged for part in everything_in(step)
+        ):
             raise ValueError(
-                f"step {name!r} ({type(step).__name__}) contains private estimators, which "
-                "have to be steps of the pipeline."
+                f"step {name!r} ({type(step).__name__}) contains estimators that spend budget, "
+                "which have to be steps of the pipeline."
             )
     return fits
 

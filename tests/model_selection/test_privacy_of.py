@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
@@ -175,12 +176,16 @@ def test_every_private_step_is_counted_or_refused():
     medians = skdp.DPTabularPreprocessor(impute="median")
     both = skdp.total_privacy(medians.plan(200, 5), RIDGE().plan(200, 5), delta=1e-6)
     assert price(medians) == pytest.approx(both.epsilon, rel=1e-9)
-    assert price(skdp.DPTabularPreprocessor()) == price("passthrough")
+    free = skdp.DPTabularPreprocessor()
+    for first in (free, make_column_transformer((free, [0])), FrozenEstimator(medians)):
+        assert price(first) == price("passthrough")
     for hidden in (
         make_union(skdp.DPStandardScaler()),
         make_column_transformer((skdp.DPStandardScaler(), [0])),
     ):
-        with pytest.raises(ValueError, match="contains private estimators, which have to be steps"):
+        with pytest.raises(
+            ValueError, match="that spend budget, which have to be steps"
+        ):
             price(hidden)
 
 
