@@ -32,6 +32,8 @@ CURVATURE_AFTER_WIDENING = 3.0
 # Standard deviations of noise that the square sum of a column has to exceed if it may be constant,
 # if one of unit size exceeds this many.
 VARIES, CLEAR = 4.0, 8.0
+# Share of a class below which it is rare, and the least one in standard deviations of its noise.
+RARE, SEEN = 0.07, 2.0
 
 
 @base.hyperparameters
@@ -48,7 +50,8 @@ class Whitened(descent.GradientSolver):
        not cut for being long. If ranges of columns become wider halfway, steps are shorter from
        there on. The mean of the last half of the iterates is returned.
     4. For two classes, the Hessian in these coordinates is released after the first step, and its
-       inverse, eigenvalues raised by the noise, replaces one over the curvature.
+       inverse, eigenvalues raised by the noise, replaces one over the curvature. If a class is
+       rare, that step ends at its log odds.
 
     Of rows that arrive block by block each release has a block of its own, with the whole budget
     (parallel composition). The first, on half of the rows, is the Gram matrix.
@@ -190,6 +193,7 @@ class WhitenedPath(descent.Path):
     def __init__(self, solver: Whitened, oracle: Oracle, rows: Sampler, shares: Array) -> None:
         public, problem = oracle.public, oracle.problem
         self._n_steps, self._oracle, self._shares, self._done = solver.max_iter, oracle, shares, 0
+        self._noise = 0.0
         self._n_rows = rows.divisor(public)
         self._weight = self._n_rows * public.mean_weight
         self._curvature = defaults.typical_curvature(public, problem)
@@ -198,6 +202,7 @@ class WhitenedPath(descent.Path):
         eigen = spectrum(self._gram, self._std, known / self._curvature)
         lifted = eigen.values + eigen.noise_norm
         self._transform = eigen.vectors / np.sqrt(lifted)
+        self._inverse = np.sqrt(lifted)[:, None] * eigen.vectors.T
         self._coordinates = moments.Coordinates(self._transform)
         # Rows are shrunk to about their root mean square length in the new coordinates.
         self._expected = math.sqrt(float((eigen.values / lifted).sum()) / self._weight)
@@ -210,7 +215,7 @@ class WhitenedPath(descent.Path):
         kind = "tail" if oracle.is_noisy else "last"
         self._average = steps.IterateAverage(kind, self._n_steps, oracle.rng)
         self._half = steps.IterateAverage("tail", max(self._n_steps // 2, 1), oracle.rng)
-        self._keep(np.sqrt(lifted)[:, None] * (eigen.vectors.T @ oracle.start()))
+        self._keep(self._inverse @ oracle.start())
 
     def _matrix(self, rows: Sampler) -> tuple[Array, float]:
         """Return the Gram matrix, and the noise below which its directions are small.
@@ -248,7 +253,7 @@ class WhitenedPath(descent.Path):
             self._newton = self._curvature * self._inverse_hessian(oracle, coef)
         cap, share = step.clip_norm / self._longest, float(self._shares[self._done])
         request = moments.ShrunkGradientSum(coef, self._coordinates, self._row_norm, cap)
-        gradient, _ = oracle.with_share(request, share, step.batch)
+        gradient, self._noise = oracle.with_share(request, share, step.batch)
         self._done += 1
         # As if of as many rows as the matrix.
         gradient = self._n_rows / step.batch.divisor(oracle.public) * gradient
@@ -259,7 +264,10 @@ class WhitenedPath(descent.Path):
 
     def move(self, answer: Array, step: descent.Step) -> None:
         direction = self._direction(self._newton @ answer)
-        self._keep(self.point - step.size / self._slowdown * direction)
+        point = self.point - step.size / self._slowdown * direction
+        if self._done == 1 < self._n_steps:
+            point = point + self._missing_log_odds(point, answer)
+        self._keep(point)
 
     def result(self) -> Array:
         coef = self._transform @ self._average.result()
@@ -269,6 +277,27 @@ class WhitenedPath(descent.Path):
         coef[-1] += slope[is_noise] @ coef[is_noise]
         coef[is_noise] = 0.0
         return np.asarray(coef)
+
+    def _missing_log_odds(self, point: Array, gradient: Array) -> Array | float:
+        """Return the change in the intercept that the first step lacks if a class is rare.
+
+        The gradient at zero shows the share of a class. From there a step of Newton's stays so far
+        from its log odds that the Hessian would be several times too large. A share below its
+        noise, or of fewer records than one, counts as that.
+        """
+        public, problem = self._oracle.public, self._oracle.problem
+        is_known = public.has_intercept and public.start is None
+        if not (is_known and _has_hessian(public, problem)):
+            return 0.0
+        unit = self._inverse[:, -1:] / public.intercept_size  # raises each margin by 1
+        excess = float((unit * gradient).sum()) / self._weight
+        noise = SEEN * self._noise * math.sqrt(public.n_parameters / self._weight)
+        share = max(0.5 - abs(excess), noise, 1 / self._weight)
+        if share > RARE:
+            return 0.0
+        total = float((self._gram[-1] @ self._transform @ point).item()) / public.intercept_size
+        log_odds = math.copysign(math.log(1 / share - 1), -excess)
+        return np.asarray((log_odds - total / self._weight) * unit)
 
     def _inverse_hessian(self, oracle: Oracle, coef: Array) -> Array:
         """Return the inverse of the Hessian in whitened coordinates plus the norm of its noise.

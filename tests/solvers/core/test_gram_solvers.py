@@ -280,6 +280,18 @@ def test_two_classes_take_a_hessian_after_the_first_step(rng):
     np.testing.assert_allclose(model.coef_, twin.coef_, atol=0.1)
 
 
+@pytest.mark.parametrize("share", [0.005, 0.02, 0.98])
+def test_slopes_of_rare_classes_arrive(share):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(20, 90, 30_000), rng.integers(0, 2, 30_000)])
+    margins = math.log(share / (1 - share)) + X @ [0.03, 0.8] - 2.05
+    y = (rng.random(len(X)) < 1 / (1 + np.exp(-margins))).astype(int)
+    twin = LogisticRegression(C=np.inf, max_iter=1000).fit(X, y)
+    privacy = skdp.Privacy(noise=skdp.SeededNoise(0))
+    model = skdp.DPLogisticRegression(classes=[0, 1], epsilon=100, privacy=privacy).fit(X, y)
+    np.testing.assert_allclose(model.coef_, twin.coef_, rtol=0.15)
+
+
 def test_rare_categories_have_the_curvature_of_their_gradients():
     """Where the Hessian shrank rows more than gradients did, more budget raised the loss."""
     rng, losses = np.random.default_rng(0), []
