@@ -511,6 +511,7 @@ def test_the_file_of_today_is_read(file, capsys):
 def test_the_command(file, monkeypatch, capsys):
     charge(opened(file))
     monkeypatch.setattr(sys, "argv", ["skdp", "ledger", "show", str(file)])
+    monkeypatch.delitem(sys.modules, "skdp.__main__", raising=False)
     with pytest.raises(SystemExit, match=r"^0$"):
         runpy.run_module("skdp", run_name="__main__")
     assert "DPRidge, epsilon=1, delta=1e-06; total 1" in capsys.readouterr().out
