@@ -29,7 +29,7 @@ from skdp._fitting.targets import (
     checked_weights,
     require_positive_weight,
 )
-from skdp._numbers import AnyArray, MatrixLike, Table, shown
+from skdp._numbers import AnyArray, Array, MatrixLike, Table, shown
 from skdp._oracle import Public
 from skdp._oracle.sources.base import NUMBERED, PARTITIONED, STREAMED
 from skdp._oracle.sources.keyed_split import are_numbered, starts_of_partitions
@@ -51,7 +51,7 @@ from skdp._stages.column_bounds import declared_targets
 ALIKE = ("n_features", "grouped", "is_sparse", "weighted", "has_offset", "names", "column_kinds")
 # Hash values of a partition's labels of groups that are compared with those of other partitions.
 MOST_HASHES = 1024
-RowCheck = Callable[[MatrixLike, AnyArray], None]  # raises ValueError to refuse X and y
+RowCheck = Callable[[MatrixLike, AnyArray, Array | None], None]  # raises ValueError to refuse them
 DIVISION = (
     "Rows came in partitions. How they are divided does not depend on private values, and every "
     "pass read the same rows in the same order. Whoever runs the passes over them, and carries "
@@ -477,12 +477,12 @@ def read_plain(
 
 
 def check_data(who: str, data: Data, check: RowCheck) -> None:
-    """Run a check of X and y where the rows are, which raises ValueError to refuse them."""
+    """Run a check of X, y and offsets where the rows are, which raises ValueError to refuse."""
     with refusals.refusing(who), refusals.without_row_counts(data.grouped):
         if isinstance(data.X, Partitions):
             summaries(data.X, CheckTask(PlainReader(who, check), False))
         else:
-            check(data.X, data.y)
+            check(data.X, data.y, data.offset)
 
 
 class PlainReader(PrivateEstimator):
@@ -496,6 +496,7 @@ class PlainReader(PrivateEstimator):
     """
 
     privacy = None
+    _predicts_rows = True  # so that it receives offsets
 
     def __init__(self, who: str, check: RowCheck | None = None, reads_labels: bool = False) -> None:
         self.who, self.check, self.reads_labels = who, check, reads_labels
@@ -512,14 +513,19 @@ class PlainReader(PrivateEstimator):
         pass
 
     def _read_rows(
-        self, X: MatrixLike, y: Table, groups: object = None, **checks: object
+        self,
+        X: MatrixLike,
+        y: Table,
+        groups: object = None,
+        offset: Array | None = None,
+        **checks: object,
     ) -> tuple[MatrixLike, AnyArray]:
         names = names_of(X)
         if names is not None:
             self.feature_names_in_ = names
         if self.check is not None:
             rows = read_plain(self.who, X, y)
-            self.check(rows.X, rows.y)
+            self.check(rows.X, rows.y, offset)
         if not scipy_sparse.issparse(X):  # the shape is all that is wanted
             X = np.broadcast_to(np.zeros(()), (*np.shape(X), 1)[:2])
         return X, np.asarray(y)

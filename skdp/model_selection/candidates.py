@@ -28,9 +28,9 @@ from skdp._fitting.privacy import Privacy, SeededNoise
 from skdp._fitting.refusals import NO_LABELS, InputError, without_cells
 from skdp._fitting.rows import check_data, read_plain
 from skdp._fitting.surroundings import everything_in, learning_parts
-from skdp._fitting.targets import sorted_labels
+from skdp._fitting.targets import checked_targets, sorted_labels
 from skdp._fitting.user_warnings import warn_about_label_set
-from skdp._numbers import AnyArray, MatrixLike, Table, are_numbers
+from skdp._numbers import AnyArray, Array, MatrixLike, Table, are_numbers
 from skdp._oracle import NoiseSource
 from skdp._oracle.sources.base import NUMBERED
 from skdp._oracle.sources.partitioned import Partitions
@@ -543,7 +543,9 @@ def check_rows(who: str, ready: list[BaseEstimator], rows: Data) -> None:
     check_data(who, rows, functools.partial(_check_rows, ready))
 
 
-def _check_rows(ready: list[BaseEstimator], X: MatrixLike, y: AnyArray) -> None:
+def _check_rows(
+    ready: list[BaseEstimator], X: MatrixLike, y: AnyArray, offset: Array | None
+) -> None:
     checked = set()
     for candidate in ready:
         private_fits(candidate, is_sparse=issparse(X))
@@ -560,13 +562,16 @@ def _check_rows(ready: list[BaseEstimator], X: MatrixLike, y: AnyArray) -> None:
                 "y must be an array of numbers, which scores need. It is one of objects. "
                 "Pass y.astype(float)."
             )
-        return
-    for candidate in ready:
-        classes = np.asarray(last_step(candidate).classes).tolist()
-        with without_cells("y", otherwise=NO_LABELS):
-            are_known = set(y.tolist()) <= set(classes)
-        if not are_known:
-            raise InputError("y holds a label that is not among the declared classes.")
+    for model in map(last_step, ready):
+        if is_classifier(model):
+            classes = np.asarray(model.classes).tolist()
+            with without_cells("y", otherwise=NO_LABELS):
+                are_known = set(y.tolist()) <= set(classes)
+            if not are_known:
+                raise InputError("y holds a label that is not among the declared classes.")
+        targets = checked_targets(model, y, np.dtype(np.float64))
+        if offset is not None:
+            model._with_offset(targets, None, offset)
 
 
 def _fingerprint(steps: list[BaseEstimator]) -> object:

@@ -288,6 +288,12 @@ class DPHoldout:
         -------
         Scores or SubgroupScores
         """
+        fixed = [name for name in ("X", "y", "sample_weight", "offset") if name in options]
+        if fixed:
+            raise ValueError(
+                f"DPHoldout.evaluate: it scores the second part, and got {', '.join(fixed)}. Leave "
+                "these out, or score other rows by skdp.metrics.evaluate. Nothing was released."
+            )
         groups = self._test["groups"]
         if options.get("groups", groups) is not groups:
             by = "rows" if groups is None else "other groups"

@@ -247,3 +247,16 @@ def test_a_second_use_of_a_part_warns_unless_a_budget_counts_it(rng):
     with skdp.PrivacyBudget(9.0, 1e-6), warnings.catch_warnings():
         warnings.filterwarnings("error", category=skdp.PrivacyWarning)
         use_twice()
+
+
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight", "offset"])
+def test_a_hold_out_scores_its_own_rows(regression, name):
+    X, y = regression
+    halves = DPHoldout(X, y)
+    model = halves.fit(FIT())
+    with (
+        skdp.PrivacyBudget(1.0, DELTA) as budget,
+        pytest.raises(ValueError, match="second part, and got"),
+    ):
+        halves.evaluate(model, **{name: X if name == "X" else y})
+    assert budget.n_fits == 0

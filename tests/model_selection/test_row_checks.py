@@ -87,3 +87,28 @@ def test_one_cell_decides_nothing(frame):
         with pytest.raises(ValueError, match=r"text where numbers|'c'"):
             refused.fit(codes, y)
     assert budget.n_fits == 0
+
+
+def changed(values, value):
+    """Return a copy in which one record has another value."""
+    return np.where(np.arange(len(values)) == 5, value, values)
+
+
+@pytest.mark.parametrize("model", [skdp.DPPoissonRegressor(), skdp.DPGammaRegressor()])
+def test_one_target_or_offset_decides_nothing_after_the_charge(rng, model):
+    X, y = rng.standard_normal((300, 3)), rng.poisson(1.0, 300) + 1.0
+    nothing, invalid = np.zeros(300), 0.0 if model.power == 2 else -1.0
+    several = np.zeros((300, 2))
+    cases = [(changed(y, invalid), nothing), (y, changed(nothing, 51.0)), (y, several)]
+    pipeline = make_pipeline(skdp.DPStandardScaler(), model)
+    budget = skdp.PrivacyBudget(50.0, 1e-6)
+    terms = {"target_range": (0, 10), "privacy": skdp.Privacy(budget=budget)}
+    for targets, offset in cases:
+        inside = skdp.data.Chunks(X, targets, 100, offset=offset)
+        for given, beside in [((X, targets), {"offset": offset}), ((inside,), {})]:
+            for one in (model, pipeline):
+                with pytest.raises(ValueError, match=r"y must be|offset"):
+                    DPSearchCV(one, {}, n_candidates=2, **terms).fit(*given, **beside)
+                with pytest.raises(ValueError, match=r"y must be|offset"):
+                    dp_cross_validate(one, *given, **terms, **beside)
+    assert budget.n_fits == 0
